@@ -1,0 +1,1 @@
+//! Benchmarks of packds, each beside its physical limit

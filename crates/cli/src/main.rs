@@ -1,0 +1,2 @@
+//! The packds command.
+fn main() {}

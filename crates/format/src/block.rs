@@ -1,0 +1,453 @@
+//! Blocks: runs of whole samples, the unit in which samples are encoded, in parallel, before they become chunks.
+
+use crate::checksum::Crc32c;
+use crate::filter::ItemShape;
+use crate::le::{self, len_u64};
+use crate::{Codec, Coding, Field, FieldKind, FormatError, Role, Schema, Store};
+
+/// One body field of a block, ready to be written.
+#[derive(Debug)]
+pub(crate) enum BlockPart {
+    /// Items of one size, one after the other; `used` of the bytes count.
+    Tensor { bytes: Vec<u8>, used: usize },
+    /// Items of variable size.
+    Items { lens: Vec<u64>, payload: Vec<u8> },
+    /// A compressed block.
+    Frame { decoded_len: u64, bytes: Vec<u8> },
+}
+
+impl BlockPart {
+    /// The bytes that follow the part's table.
+    pub(crate) fn payload(&self) -> &[u8] {
+        match self {
+            Self::Tensor { bytes, used } => bytes.get(..*used).unwrap_or(&[]),
+            Self::Items { payload, .. } => payload,
+            Self::Frame { bytes, .. } => bytes,
+        }
+    }
+
+    pub(crate) fn payload_len(&self) -> u64 {
+        len_u64(self.payload())
+    }
+
+    pub(crate) fn item_lens(&self) -> &[u64] {
+        match self {
+            Self::Items { lens, .. } => lens,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn decoded_len(&self) -> u64 {
+        match self {
+            Self::Frame { decoded_len, .. } => *decoded_len,
+            other => other.payload_len(),
+        }
+    }
+
+    /// The bytes of a tensor that is not compressed.
+    pub(crate) fn raw(&self) -> Result<&[u8], FormatError> {
+        match self {
+            Self::Tensor { .. } => Ok(self.payload()),
+            _ => Err(FormatError::WrongUse(
+                "block was made for another schema".to_owned(),
+            )),
+        }
+    }
+}
+
+/// A run of whole samples, encoded.
+#[derive(Debug)]
+pub struct Block {
+    pub(crate) n_samples: u32,
+    parts: Vec<BlockPart>,
+    /// The bytes of each column field, in schema order.
+    pub(crate) columns: Vec<Vec<u8>>,
+}
+
+impl Block {
+    /// Samples of the block.
+    #[must_use]
+    pub fn n_samples(&self) -> u32 {
+        self.n_samples
+    }
+
+    pub(crate) fn part(&self, position: usize) -> Result<&BlockPart, FormatError> {
+        let wrong = || FormatError::WrongUse("block was made for another schema".to_owned());
+        self.parts.get(position).ok_or_else(wrong)
+    }
+}
+
+/// Where a field's items go in a block.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Part(usize),
+    Column(usize),
+}
+
+/// Collects samples into a [`Block`]. Its memory can be used again: see [`BlockBuilder::recycle`].
+///
+/// For each sample give every field its value ([`tensor_mut`](Self::tensor_mut), [`item_mut`](Self::item_mut),
+/// [`set_column`](Self::set_column)), then call [`finish_sample`](Self::finish_sample). Columns not set are 0; a column
+/// with role [`Role::SampleCrc32c`] is filled in.
+#[derive(Debug)]
+pub struct BlockBuilder {
+    schema: Schema,
+    places: Vec<Place>,
+    crc_column: Option<usize>,
+    block: Block,
+    /// Bytes of one item of each column.
+    column_bytes: Vec<usize>,
+}
+
+impl BlockBuilder {
+    /// An empty block of samples of this schema.
+    #[must_use]
+    pub fn new(schema: &Schema) -> Self {
+        let (mut parts, mut columns, mut places, mut column_bytes) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut crc_column = None;
+        for field in schema.fields() {
+            if field.store == Store::Column {
+                places.push(Place::Column(columns.len()));
+                if field.role == Some(Role::SampleCrc32c) {
+                    crc_column = Some(columns.len());
+                }
+                columns.push(Vec::new());
+                // A column's items have at most 1024 bytes.
+                column_bytes.push(
+                    field
+                        .item_bytes()
+                        .and_then(|n| usize::try_from(n).ok())
+                        .unwrap_or(0),
+                );
+            } else {
+                places.push(Place::Part(parts.len()));
+                parts.push(empty_part(field));
+            }
+        }
+        let block = Block {
+            n_samples: 0,
+            parts,
+            columns,
+        };
+        let mut builder = Self {
+            schema: schema.clone(),
+            places,
+            crc_column,
+            block,
+            column_bytes,
+        };
+        builder.open_columns();
+        builder
+    }
+
+    /// An empty block in the memory of one that has been written.
+    #[must_use]
+    pub fn recycle(schema: &Schema, mut old: Block) -> Self {
+        let mut fresh = Self::new(schema);
+        if old.parts.len() != fresh.block.parts.len() {
+            return fresh;
+        }
+        for (part, reuse) in fresh.block.parts.iter_mut().zip(old.parts.drain(..)) {
+            match (part, reuse) {
+                (BlockPart::Tensor { bytes, .. }, BlockPart::Tensor { bytes: old, .. }) => {
+                    *bytes = old
+                }
+                (
+                    BlockPart::Items { lens, payload },
+                    BlockPart::Items {
+                        lens: old_lens,
+                        payload: old,
+                    },
+                ) => {
+                    (*lens, *payload) = (old_lens, old);
+                    lens.clear();
+                    payload.clear();
+                }
+                _ => {}
+            }
+        }
+        fresh
+    }
+
+    /// Samples so far.
+    #[must_use]
+    pub fn n_samples(&self) -> u32 {
+        self.block.n_samples
+    }
+
+    /// Makes room in every column for the sample to come.
+    fn open_columns(&mut self) {
+        for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
+            column.resize(column.len() + n, 0);
+        }
+    }
+
+    /// The bytes of this sample's item of tensor field `field` (its number in the schema), to be written whole.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] where the field is not a tensor in the body or memory cannot address it.
+    pub fn tensor_mut(&mut self, field: usize) -> Result<&mut [u8], FormatError> {
+        let wrong = || FormatError::WrongUse(format!("field {field} is not a tensor in the body"));
+        let n = self
+            .schema
+            .fields()
+            .get(field)
+            .and_then(Field::item_bytes)
+            .ok_or_else(wrong)?;
+        let n = usize::try_from(n).map_err(|_| wrong())?;
+        let start = usize::try_from(self.block.n_samples)
+            .map_err(|_| wrong())?
+            .checked_mul(n)
+            .ok_or_else(wrong)?;
+        let Some(Place::Part(position)) = self.places.get(field) else {
+            return Err(wrong());
+        };
+        match self.block.parts.get_mut(*position) {
+            Some(BlockPart::Tensor { bytes, used }) => {
+                *used = start.checked_add(n).ok_or_else(wrong)?;
+                if bytes.len() < *used {
+                    bytes.resize(*used, 0);
+                }
+                bytes.get_mut(start..*used).ok_or_else(wrong)
+            }
+            _ => Err(wrong()),
+        }
+    }
+
+    /// The end of the items of variable-size field `field`: append this sample's item to it.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] where the field is not of variable size.
+    pub fn item_mut(&mut self, field: usize) -> Result<&mut Vec<u8>, FormatError> {
+        let place = self.places.get(field).copied();
+        let part = match place {
+            Some(Place::Part(position)) => self.block.parts.get_mut(position),
+            _ => None,
+        };
+        match part {
+            Some(BlockPart::Items { payload, .. }) => Ok(payload),
+            _ => Err(FormatError::WrongUse(format!(
+                "field {field} is not of variable size"
+            ))),
+        }
+    }
+
+    /// Sets this sample's value of column field `field`, little-endian.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] where the field is no column or `value` has another size.
+    pub fn set_column(&mut self, field: usize, value: &[u8]) -> Result<(), FormatError> {
+        let place = self.places.get(field).copied();
+        if let Some(Place::Column(column)) = place {
+            let expected = self.column_bytes.get(column).copied().unwrap_or(0);
+            if expected != value.len() {
+                let found = value.len();
+                return Err(FormatError::WrongUse(format!(
+                    "column {field}: expected {expected} bytes, found {found}"
+                )));
+            }
+            let bytes = self
+                .block
+                .columns
+                .get_mut(column)
+                .map_or(&mut [][..], Vec::as_mut_slice);
+            let start = bytes.len().saturating_sub(expected);
+            le::put(bytes, start, value);
+            return Ok(());
+        }
+        Err(FormatError::WrongUse(format!(
+            "field {field} is not a column"
+        )))
+    }
+
+    /// Takes back what was given for a sample that will not be finished.
+    pub fn drop_sample(&mut self) {
+        for part in &mut self.block.parts {
+            if let BlockPart::Items { lens, payload } = part {
+                let end: u64 = lens.iter().sum();
+                payload.truncate(usize::try_from(end).unwrap_or(usize::MAX));
+            }
+        }
+        for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
+            column.truncate(column.len().saturating_sub(*n));
+        }
+        self.open_columns();
+    }
+
+    /// Ends the sample.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] where a tensor was not given.
+    pub fn finish_sample(&mut self) -> Result<(), FormatError> {
+        let mut crc = Crc32c::new();
+        let count = u64::from(self.block.n_samples) + 1;
+        for (part, (_, field)) in self.block.parts.iter_mut().zip(self.schema.body()) {
+            match part {
+                BlockPart::Tensor { bytes, used } => {
+                    let item = field.item_bytes().unwrap_or(0);
+                    if le::to_u64(*used) != item.saturating_mul(count) {
+                        return Err(FormatError::WrongUse(format!(
+                            "field `{}` has no value",
+                            field.name
+                        )));
+                    }
+                    let start = used.saturating_sub(usize::try_from(item).unwrap_or(0));
+                    crc.update(bytes.get(start..*used).unwrap_or(&[]));
+                }
+                BlockPart::Items { lens, payload } => {
+                    let start: u64 = lens.iter().sum();
+                    let item = payload
+                        .get(usize::try_from(start).unwrap_or(usize::MAX)..)
+                        .unwrap_or(&[]);
+                    crc.update(item);
+                    lens.push(len_u64(item));
+                }
+                BlockPart::Frame { .. } => {}
+            }
+        }
+        if let Some(column) = self.crc_column.and_then(|c| self.block.columns.get_mut(c)) {
+            let start = column.len().saturating_sub(4);
+            le::put(column, start, &crc.value().to_le_bytes());
+        }
+        self.block.n_samples += 1;
+        self.open_columns();
+        Ok(())
+    }
+
+    /// Encodes the block: filters and compresses the fields that ask for it.
+    ///
+    /// # Errors
+    /// [`FormatError::Io`] where the compressor fails.
+    pub fn finish(mut self) -> Result<Block, FormatError> {
+        for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
+            column.truncate(column.len().saturating_sub(*n));
+        }
+        let fields: Vec<Field> = self.schema.body().map(|(_, f)| f.clone()).collect();
+        for (position, field) in fields.iter().enumerate() {
+            if let Codec::Zstd { level, .. } = field.codec {
+                let raw = self.filtered(position, field);
+                let packed = crate::codec::compress(&raw, level)?;
+                let decoded_len = len_u64(&raw);
+                let bytes = if packed.len() < raw.len() {
+                    packed
+                } else {
+                    raw
+                };
+                if let Some(part) = self.block.parts.get_mut(position) {
+                    *part = BlockPart::Frame { decoded_len, bytes };
+                }
+            }
+        }
+        Ok(self.block)
+    }
+
+    /// The bytes of a part as the codec gets them: items filtered, variable-size ones behind their table.
+    fn filtered(&mut self, position: usize, field: &Field) -> Vec<u8> {
+        let filter = field.codec.filter();
+        let shapes = self.raw_shapes(field);
+        let mut scratch = Vec::new();
+        match self.block.parts.get_mut(position) {
+            Some(BlockPart::Tensor { bytes, used }) => {
+                bytes.truncate(*used);
+                let mut raw = std::mem::take(bytes);
+                *used = 0;
+                let item = field
+                    .item_bytes()
+                    .and_then(|n| usize::try_from(n).ok())
+                    .unwrap_or(1)
+                    .max(1);
+                for (pixels, shape) in raw.chunks_exact_mut(item).zip(shapes) {
+                    if let Some(shape) = shape {
+                        filter.apply(pixels, shape, &mut scratch);
+                    }
+                }
+                raw
+            }
+            Some(BlockPart::Items { lens, payload }) => {
+                let mut raw = Vec::new();
+                let mut end = 0_u64;
+                raw.extend_from_slice(&end.to_le_bytes());
+                for len in lens.iter() {
+                    end += len;
+                    raw.extend_from_slice(&end.to_le_bytes());
+                }
+                let mut rest = payload.as_mut_slice();
+                for (len, shape) in lens.iter().zip(shapes) {
+                    let (pixels, tail) = rest.split_at_mut(usize::try_from(*len).unwrap_or(0));
+                    if let Some(shape) = shape {
+                        filter.apply(pixels, shape, &mut scratch);
+                    }
+                    rest = tail;
+                }
+                raw.extend_from_slice(payload);
+                raw
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The shape of each item that the field's filter applies to.
+    fn raw_shapes(&self, field: &Field) -> Vec<Option<ItemShape>> {
+        let n = usize::try_from(self.block.n_samples).unwrap_or(0);
+        if field.codec.filter().is_none() {
+            return vec![None; n];
+        }
+        if field.kind == FieldKind::Tensor {
+            let len = field
+                .item_bytes()
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or(0);
+            return vec![
+                field
+                    .image_shape()
+                    .and_then(|(h, w, c)| ItemShape::new(h, w, c, len));
+                n
+            ];
+        }
+        let position = self.schema.body().position(|(_, f)| f.name == field.name);
+        let lens = position
+            .and_then(|p| self.block.parts.get(p))
+            .map_or(&[][..], BlockPart::item_lens);
+        let value = |role, i: usize| self.column_value(role, &field.name, i);
+        let shape = |(i, len): (usize, &u64)| {
+            if value(Role::Coding, i)? != u64::from(Coding::Raw.number()) {
+                return None;
+            }
+            let len = usize::try_from(*len).ok()?;
+            ItemShape::new(
+                value(Role::Height, i)?,
+                value(Role::Width, i)?,
+                value(Role::Channels, i)?,
+                len,
+            )
+        };
+        lens.iter().enumerate().map(shape).collect()
+    }
+
+    /// Sample `i`'s value of the column that describes image field `of`.
+    fn column_value(&self, role: Role, of: &str, i: usize) -> Option<u64> {
+        let (number, field) = self.schema.by_role(role, Some(of))?;
+        let Place::Column(column) = self.places.get(number)? else {
+            return None;
+        };
+        let bytes = self.block.columns.get(*column)?;
+        match field.dtype.size() {
+            1 => bytes.get(i).map(|v| u64::from(*v)),
+            _ => le::u32_at(bytes, i.checked_mul(4)?).map(u64::from),
+        }
+    }
+}
+
+fn empty_part(field: &Field) -> BlockPart {
+    match field.kind {
+        FieldKind::Tensor => BlockPart::Tensor {
+            bytes: Vec::new(),
+            used: 0,
+        },
+        _ => BlockPart::Items {
+            lens: Vec::new(),
+            payload: Vec::new(),
+        },
+    }
+}

@@ -1,0 +1,770 @@
+//! Chunks: the table that says where they lie, and what lies in one. docs/format.md, "Chunks".
+
+use crate::block::{Block, BlockPart};
+use crate::geometry::{Geometry, check_chunk_bytes};
+use crate::header::Header;
+use crate::le::{self, len_u64, to_u64};
+use crate::limits::Limits;
+use crate::{Codec, Field, FieldKind, FormatError, Schema};
+
+/// Chunk table kind: chunks lie at multiples of the header's chunk stride.
+pub const KIND_STRIDED: u32 = 0;
+/// Chunk table kind: each entry says where its chunk lies.
+pub const KIND_EXPLICIT: u32 = 1;
+/// Bytes of one entry of an explicit chunk table.
+pub const CHUNK_ENTRY_BYTES: u64 = 32;
+/// Bytes of one entry of a strided chunk table.
+const STRIDED_ENTRY_BYTES: u64 = 4;
+/// Bytes of one entry of the part directory of an explicit chunk.
+pub const PART_ENTRY_BYTES: u64 = 32;
+/// Alignment of each field's part in a strided chunk of several fields.
+pub const PART_ALIGN: u64 = 4096;
+/// Alignment of each field's part in an explicit chunk.
+const EXPLICIT_PART_ALIGN: u64 = 64;
+/// Bytes of the chunk table before its entries.
+const TABLE_HEAD: u64 = 16;
+
+/// One chunk's place and checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkEntry {
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// Its bytes in the file.
+    pub stored_len: u64,
+    /// CRC32C of these bytes.
+    pub crc32c: u32,
+    /// Its samples.
+    pub n_samples: u32,
+}
+
+/// The place of each body field's part in a strided chunk, and the chunk's bytes.
+pub(crate) fn strided_parts(
+    schema: &Schema,
+    chunk_samples: u32,
+) -> Result<(Vec<u64>, u64), FormatError> {
+    let too_large = || FormatError::LimitExceeded {
+        what: "bytes of a chunk",
+        limit: crate::limits::MAX_CHUNK_BYTES,
+        found: u64::MAX,
+    };
+    let several = schema.body().count() > 1;
+    let mut offsets = Vec::new();
+    let mut end = 0_u64;
+    for (_, field) in schema.body() {
+        offsets.push(end);
+        let bytes = field
+            .item_bytes()
+            .and_then(|n| n.checked_mul(u64::from(chunk_samples)));
+        end = bytes
+            .and_then(|n| end.checked_add(n))
+            .ok_or_else(too_large)?;
+        if several {
+            end = le::align_up(end, PART_ALIGN).ok_or_else(too_large)?;
+        }
+    }
+    check_chunk_bytes(end)?;
+    Ok((offsets, end))
+}
+
+/// The bytes of a strided chunk of `n` samples: short only where one field alone fills the body.
+pub(crate) fn strided_len(schema: &Schema, header: &Header, n: u32) -> u64 {
+    if schema.body().count() > 1 {
+        header.chunk_stride
+    } else {
+        // At most `chunk_stride`, which is checked.
+        header.sample_stride.saturating_mul(u64::from(n))
+    }
+}
+
+/// The chunk table of an opened pack: entries are read from the file's bytes when they are asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct ChunkTable {
+    explicit: bool,
+    entries_off: u64,
+    data_off: u64,
+    chunk_stride: u64,
+    /// Where the last chunk ends.
+    pub(crate) body_end: u64,
+}
+
+impl ChunkTable {
+    /// Parses and checks the table (`section`, which starts at `offset` in `file`).
+    pub(crate) fn parse(
+        section: &[u8],
+        offset: u64,
+        schema: &Schema,
+        header: &Header,
+        geometry: &Geometry,
+        limits: &Limits,
+    ) -> Result<Self, FormatError> {
+        let n = geometry.n_chunks();
+        let explicit = !schema.is_strided();
+        let entry_bytes = if explicit {
+            CHUNK_ENTRY_BYTES
+        } else {
+            STRIDED_ENTRY_BYTES
+        };
+        let kind = if explicit {
+            KIND_EXPLICIT
+        } else {
+            KIND_STRIDED
+        };
+        let check = |what, at: usize, expected: u64, found: Option<u64>| match found {
+            Some(found) if found == expected => Ok(()),
+            found => Err(FormatError::bad_value(
+                what,
+                offset + to_u64(at),
+                expected,
+                found.unwrap_or(0),
+            )),
+        };
+        check("number of chunks", 0, n, le::u64_at(section, 0))?;
+        check(
+            "chunk entry size",
+            8,
+            entry_bytes,
+            le::u32_at(section, 8).map(u64::from),
+        )?;
+        check(
+            "chunk table kind",
+            12,
+            u64::from(kind),
+            le::u32_at(section, 12).map(u64::from),
+        )?;
+        let len = n
+            .checked_mul(entry_bytes)
+            .and_then(|bytes| bytes.checked_add(TABLE_HEAD));
+        if len != Some(len_u64(section)) {
+            return Err(FormatError::bad_value(
+                "chunk table length",
+                offset,
+                len.unwrap_or(u64::MAX),
+                section.len(),
+            ));
+        }
+        let mut table = Self {
+            explicit,
+            entries_off: offset + TABLE_HEAD,
+            data_off: header.data_off,
+            chunk_stride: header.chunk_stride,
+            body_end: header.data_off,
+        };
+        table.body_end = if explicit {
+            table.check_explicit(section, header, geometry, limits)?
+        } else {
+            table.check_strided(schema, header, geometry, limits)?
+        };
+        Ok(table)
+    }
+
+    fn check_strided(
+        &self,
+        schema: &Schema,
+        header: &Header,
+        geometry: &Geometry,
+        limits: &Limits,
+    ) -> Result<u64, FormatError> {
+        check_limit(header.chunk_stride, limits)?;
+        let Some(last) = geometry.n_chunks().checked_sub(1) else {
+            return Ok(self.data_off);
+        };
+        let last_len = strided_len(schema, header, geometry.samples_in(last));
+        let end = last
+            .checked_mul(self.chunk_stride)
+            .and_then(|n| n.checked_add(last_len));
+        end.and_then(|n| n.checked_add(self.data_off))
+            .ok_or(FormatError::LimitExceeded {
+                what: "bytes of the body",
+                limit: u64::MAX,
+                found: u64::MAX,
+            })
+    }
+
+    fn check_explicit(
+        &self,
+        section: &[u8],
+        header: &Header,
+        geometry: &Geometry,
+        limits: &Limits,
+    ) -> Result<u64, FormatError> {
+        let align = 1_u64 << header.align_log2;
+        let mut end = self.data_off;
+        for (k, bytes) in (0_u64..).zip(section.get(16..).unwrap_or(&[]).chunks_exact(32)) {
+            let at = self.entries_off + k * CHUNK_ENTRY_BYTES;
+            let entry = Self::parse_explicit(bytes);
+            let expected = le::align_up(end, align).unwrap_or(u64::MAX);
+            if entry.offset != expected {
+                return Err(FormatError::bad_value(
+                    "chunk offset",
+                    at,
+                    expected,
+                    entry.offset,
+                ));
+            }
+            check_chunk_bytes(entry.stored_len)?;
+            check_limit(entry.stored_len, limits)?;
+            if entry.n_samples != geometry.samples_in(k) {
+                return Err(FormatError::bad_value(
+                    "chunk's samples",
+                    at + 20,
+                    geometry.samples_in(k),
+                    entry.n_samples,
+                ));
+            }
+            le::check_zero(
+                "chunk entry, reserved",
+                bytes.get(24..32).unwrap_or(&[]),
+                at + 24,
+            )?;
+            end = expected.saturating_add(entry.stored_len);
+        }
+        Ok(end)
+    }
+
+    fn parse_explicit(bytes: &[u8]) -> ChunkEntry {
+        ChunkEntry {
+            offset: le::u64_at(bytes, 0).unwrap_or(0),
+            stored_len: le::u64_at(bytes, 8).unwrap_or(0),
+            crc32c: le::u32_at(bytes, 16).unwrap_or(0),
+            n_samples: le::u32_at(bytes, 20).unwrap_or(0),
+        }
+    }
+
+    /// The entry of chunk `k`, which exists.
+    pub(crate) fn entry(
+        &self,
+        file: &[u8],
+        schema: &Schema,
+        header: &Header,
+        geometry: &Geometry,
+        k: u64,
+    ) -> Result<ChunkEntry, FormatError> {
+        if k >= geometry.n_chunks() {
+            return Err(FormatError::OutOfRange {
+                what: "chunk",
+                index: k,
+                len: geometry.n_chunks(),
+            });
+        }
+        // The table was checked to reach this far when the pack was opened.
+        if self.explicit {
+            let at = self.entries_off + k * CHUNK_ENTRY_BYTES;
+            return le::slice("chunk entry", file, at, CHUNK_ENTRY_BYTES).map(Self::parse_explicit);
+        }
+        let at = self.entries_off + k * STRIDED_ENTRY_BYTES;
+        let bytes = le::slice("chunk entry", file, at, STRIDED_ENTRY_BYTES)?;
+        let n_samples = geometry.samples_in(k);
+        Ok(ChunkEntry {
+            offset: self.data_off + k * self.chunk_stride,
+            stored_len: strided_len(schema, header, n_samples),
+            crc32c: le::u32_at(bytes, 0).unwrap_or(0),
+            n_samples,
+        })
+    }
+}
+
+fn check_limit(bytes: u64, limits: &Limits) -> Result<(), FormatError> {
+    if bytes > limits.chunk_bytes {
+        return Err(FormatError::LimitExceeded {
+            what: "bytes of a chunk",
+            limit: limits.chunk_bytes,
+            found: bytes,
+        });
+    }
+    Ok(())
+}
+
+/// The bytes of the CHUNKS section.
+pub(crate) fn table_bytes(entries: &[ChunkEntry], strided: bool) -> Vec<u8> {
+    let (entry_bytes, kind) = if strided {
+        (STRIDED_ENTRY_BYTES, KIND_STRIDED)
+    } else {
+        (CHUNK_ENTRY_BYTES, KIND_EXPLICIT)
+    };
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(&len_u64(entries).to_le_bytes());
+    bytes.extend_from_slice(&u32::try_from(entry_bytes).unwrap_or(0).to_le_bytes());
+    bytes.extend_from_slice(&kind.to_le_bytes());
+    for entry in entries {
+        if !strided {
+            bytes.extend_from_slice(&entry.offset.to_le_bytes());
+            bytes.extend_from_slice(&entry.stored_len.to_le_bytes());
+        }
+        bytes.extend_from_slice(&entry.crc32c.to_le_bytes());
+        if !strided {
+            bytes.extend_from_slice(&entry.n_samples.to_le_bytes());
+            bytes.extend_from_slice(&[0; 8]);
+        }
+    }
+    bytes
+}
+
+/// Where one field's items lie in a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartEntry {
+    /// Where the part starts, from the chunk's first byte.
+    pub offset: u64,
+    /// Its bytes.
+    pub len: u64,
+    /// Compressed blocks, 0 where the part is not compressed.
+    pub n_blocks: u32,
+    /// Samples of every block but the last, 0 where the part is not compressed.
+    pub block_samples: u32,
+}
+
+/// A chunk's bytes, with its parts found and checked.
+#[derive(Debug)]
+pub struct ChunkView<'a> {
+    schema: &'a Schema,
+    chunk: u64,
+    bytes: &'a [u8],
+    n_samples: u32,
+    parts: Vec<PartEntry>,
+    limits: Limits,
+}
+
+impl<'a> ChunkView<'a> {
+    /// Finds the parts of chunk `chunk` in `bytes`, which are all of its stored bytes.
+    pub(crate) fn parse(
+        schema: &'a Schema,
+        chunk_samples: u32,
+        chunk: u64,
+        entry: &ChunkEntry,
+        bytes: &'a [u8],
+        limits: Limits,
+    ) -> Result<Self, FormatError> {
+        if len_u64(bytes) != entry.stored_len {
+            let found = bytes.len();
+            return Err(FormatError::bad_value(
+                "chunk's bytes",
+                entry.offset,
+                entry.stored_len,
+                found,
+            ));
+        }
+        let n_samples = entry.n_samples;
+        let parts = if schema.is_strided() {
+            let (offsets, _) = strided_parts(schema, chunk_samples)?;
+            let lens = schema
+                .body()
+                .map(|(_, f)| f.item_bytes().unwrap_or(0) * u64::from(n_samples));
+            let part = |(offset, len)| PartEntry {
+                offset,
+                len,
+                n_blocks: 0,
+                block_samples: 0,
+            };
+            offsets.into_iter().zip(lens).map(part).collect()
+        } else {
+            Self::parse_directory(schema, entry, bytes)?
+        };
+        Ok(Self {
+            schema,
+            chunk,
+            bytes,
+            n_samples,
+            parts,
+            limits,
+        })
+    }
+
+    fn parse_directory(
+        schema: &Schema,
+        entry: &ChunkEntry,
+        bytes: &[u8],
+    ) -> Result<Vec<PartEntry>, FormatError> {
+        let n_parts = to_u64(schema.body().count());
+        let directory = le::slice("part directory", bytes, 0, n_parts * PART_ENTRY_BYTES)?;
+        let mut end = n_parts * PART_ENTRY_BYTES;
+        let mut parts = Vec::new();
+        for ((i, e), (_, field)) in (0_u64..).zip(directory.chunks_exact(32)).zip(schema.body()) {
+            let at = entry.offset + i * PART_ENTRY_BYTES;
+            let part = PartEntry {
+                offset: le::u64_at(e, 0).unwrap_or(0),
+                len: le::u64_at(e, 8).unwrap_or(0),
+                n_blocks: le::u32_at(e, 16).unwrap_or(0),
+                block_samples: le::u32_at(e, 20).unwrap_or(0),
+            };
+            let expected = le::align_up(end, EXPLICIT_PART_ALIGN).unwrap_or(u64::MAX);
+            if part.offset != expected {
+                return Err(FormatError::bad_value(
+                    "part offset",
+                    at,
+                    expected,
+                    part.offset,
+                ));
+            }
+            let padding = le::slice("padding of a chunk", bytes, end, expected - end)?;
+            le::check_zero("padding of a chunk", padding, entry.offset + end)?;
+            le::slice("part", bytes, part.offset, part.len)?;
+            end = expected + part.len;
+            let codec = e.get(24).copied().unwrap_or(0);
+            if codec != field.codec.number() {
+                return Err(FormatError::bad_value(
+                    "part's codec",
+                    at + 24,
+                    field.codec.number(),
+                    codec,
+                ));
+            }
+            let filter = e.get(25).copied().unwrap_or(0);
+            if filter != field.codec.filter().number() {
+                return Err(FormatError::bad_value(
+                    "part's filter",
+                    at + 25,
+                    field.codec.filter().number(),
+                    filter,
+                ));
+            }
+            le::check_zero(
+                "part entry, reserved",
+                e.get(26..32).unwrap_or(&[]),
+                at + 26,
+            )?;
+            Self::check_blocks(field, entry, &part, at)?;
+            parts.push(part);
+        }
+        if end != len_u64(bytes) {
+            return Err(FormatError::bad_value(
+                "chunk's bytes",
+                entry.offset,
+                end,
+                bytes.len(),
+            ));
+        }
+        Ok(parts)
+    }
+
+    fn check_blocks(
+        field: &Field,
+        entry: &ChunkEntry,
+        part: &PartEntry,
+        at: u64,
+    ) -> Result<(), FormatError> {
+        let expected = match (field.codec.is_none(), part.block_samples) {
+            (true, 0) => 0,
+            (true, n) => {
+                return Err(FormatError::bad_value(
+                    "part's samples per block",
+                    at + 20,
+                    0,
+                    n,
+                ));
+            }
+            (false, 0) => {
+                return Err(FormatError::bad_value(
+                    "part's samples per block",
+                    at + 20,
+                    "at least 1",
+                    0,
+                ));
+            }
+            (false, n) => entry.n_samples.div_ceil(n),
+        };
+        if part.n_blocks != expected {
+            return Err(FormatError::bad_value(
+                "part's blocks",
+                at + 16,
+                expected,
+                part.n_blocks,
+            ));
+        }
+        Ok(())
+    }
+
+    /// Samples of the chunk.
+    #[must_use]
+    pub fn n_samples(&self) -> u32 {
+        self.n_samples
+    }
+
+    /// The place of each body field's part, in schema order.
+    #[must_use]
+    pub fn parts(&self) -> &[PartEntry] {
+        &self.parts
+    }
+
+    /// The bytes of a body field's part, by its position among the body fields.
+    fn part(&self, position: usize) -> Result<(&'a Field, PartEntry, &'a [u8]), FormatError> {
+        let out = || FormatError::OutOfRange {
+            what: "body field",
+            index: to_u64(position),
+            len: len_u64(&self.parts),
+        };
+        let part = *self.parts.get(position).ok_or_else(out)?;
+        let (_, field) = self.schema.body().nth(position).ok_or_else(out)?;
+        Ok((
+            field,
+            part,
+            le::slice("part", self.bytes, part.offset, part.len)?,
+        ))
+    }
+
+    /// The items `first..end` of a body field as they lie in the file, where it is not compressed.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], [`FormatError::OutOfBounds`], or [`FormatError::WrongUse`] on a compressed field.
+    pub fn stored_item(&self, position: usize, index: u32) -> Result<&'a [u8], FormatError> {
+        self.check_index(index)?;
+        let (field, _, bytes) = self.part(position)?;
+        if !field.codec.is_none() {
+            return Err(FormatError::WrongUse(format!(
+                "field `{}` is compressed: read it by blocks",
+                field.name
+            )));
+        }
+        match field.item_bytes() {
+            Some(n) => le::slice("item", bytes, n * u64::from(index), n),
+            None => item_of(bytes, self.n_samples, index),
+        }
+    }
+
+    /// The block of a compressed body field that holds sample `index`, and the sample's place in the block.
+    #[must_use]
+    pub fn block_of(&self, position: usize, index: u32) -> Option<(u32, u32)> {
+        let block_samples = self.parts.get(position)?.block_samples;
+        Some((
+            index.checked_div(block_samples)?,
+            index.checked_rem(block_samples)?,
+        ))
+    }
+
+    /// Decompresses block `block` of a compressed body field into `out`: its items one after the other for a tensor,
+    /// an item table and the items otherwise. The pixel filter is not yet undone.
+    pub(crate) fn decode_block(
+        &self,
+        position: usize,
+        block: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<u32, FormatError> {
+        let (field, part, bytes) = self.part(position)?;
+        let bad = |reason| FormatError::BadBlock {
+            chunk: self.chunk,
+            field: field.name.clone(),
+            block,
+            reason,
+        };
+        if block >= part.n_blocks {
+            return Err(FormatError::OutOfRange {
+                what: "block",
+                index: block.into(),
+                len: part.n_blocks.into(),
+            });
+        }
+        let n = u64::from(part.n_blocks);
+        let table_len = (2 * n + 1) * 8;
+        let table = le::slice("block table", bytes, 0, table_len)?;
+        let at = usize::try_from(block)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(8);
+        let start = le::u64_at(table, at).unwrap_or(u64::MAX);
+        let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
+        let lens_at = usize::try_from((n + 1) * 8).unwrap_or(usize::MAX);
+        let decoded = le::u64_at(table, lens_at.saturating_add(at)).unwrap_or(u64::MAX);
+        let payload_len = part.len - table_len;
+        let is_last = u64::from(block) + 1 == n;
+        if start > end || (block == 0 && start != 0) || (is_last && end != payload_len) {
+            return Err(bad(format!(
+                "stored bytes {start}..{end} of {payload_len} are out of order"
+            )));
+        }
+        let frame = le::slice("block", bytes, table_len.saturating_add(start), end - start)?;
+        let samples = part.block_samples.min(
+            self.n_samples
+                .saturating_sub(block.saturating_mul(part.block_samples)),
+        );
+        if let Some(item) = field.item_bytes() {
+            let expected = item.saturating_mul(u64::from(samples));
+            if decoded != expected {
+                return Err(bad(format!(
+                    "expected {expected} bytes, the block table says {decoded}"
+                )));
+            }
+        }
+        if decoded > self.limits.chunk_bytes {
+            let limit = self.limits.chunk_bytes;
+            return Err(FormatError::LimitExceeded {
+                what: "bytes of a block",
+                limit,
+                found: decoded,
+            });
+        }
+        if len_u64(frame) == decoded {
+            // A block that compression would not make smaller is stored as it is.
+            out.clear();
+            out.extend_from_slice(frame);
+        } else {
+            crate::codec::decompress(frame, decoded, out).map_err(bad)?;
+        }
+        Ok(samples)
+    }
+
+    fn check_index(&self, index: u32) -> Result<(), FormatError> {
+        if index >= self.n_samples {
+            let (index, len) = (u64::from(index), u64::from(self.n_samples));
+            return Err(FormatError::OutOfRange {
+                what: "sample of the chunk",
+                index,
+                len,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Item `index` of `n` items of variable size behind their table of `n + 1` offsets.
+pub(crate) fn item_of(bytes: &[u8], n: u32, index: u32) -> Result<&[u8], FormatError> {
+    let table_len = (u64::from(n) + 1) * 8;
+    let table = le::slice("item table", bytes, 0, table_len)?;
+    let payload_len = len_u64(bytes) - table_len;
+    let at = usize::try_from(index)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(8);
+    let start = le::u64_at(table, at).unwrap_or(u64::MAX);
+    let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
+    if start > end
+        || end > payload_len
+        || (index == 0 && start != 0)
+        || (index + 1 == n && end != payload_len)
+    {
+        return Err(FormatError::OutOfBounds {
+            what: "item of variable size",
+            offset: start,
+            size: end.saturating_sub(start),
+            len: payload_len,
+        });
+    }
+    le::slice(
+        "item of variable size",
+        bytes,
+        table_len + start,
+        end - start,
+    )
+}
+
+/// The bytes of a chunk made of whole `blocks`, handed to `write` piece by piece.
+pub(crate) fn write_chunk(
+    schema: &Schema,
+    chunk_samples: u32,
+    block_samples: u32,
+    blocks: &[Block],
+    mut write: impl FnMut(&[u8]) -> Result<(), FormatError>,
+) -> Result<u64, FormatError> {
+    if !schema.is_strided() {
+        return write_explicit(schema, block_samples, blocks, &mut write);
+    }
+    let (offsets, chunk_bytes) = strided_parts(schema, chunk_samples)?;
+    let several = offsets.len() > 1;
+    let mut end = 0;
+    for (position, offset) in offsets.iter().enumerate() {
+        write_zeros(offset - end, &mut write)?;
+        end = *offset;
+        for block in blocks {
+            let bytes = block.part(position)?.raw()?;
+            write(bytes)?;
+            end += len_u64(bytes);
+        }
+    }
+    if several {
+        write_zeros(chunk_bytes - end, &mut write)?;
+        end = chunk_bytes;
+    }
+    Ok(end)
+}
+
+fn write_explicit(
+    schema: &Schema,
+    block_samples: u32,
+    blocks: &[Block],
+    write: &mut impl FnMut(&[u8]) -> Result<(), FormatError>,
+) -> Result<u64, FormatError> {
+    let fields: Vec<&Field> = schema.body().map(|(_, f)| f).collect();
+    let mut end = to_u64(fields.len()) * PART_ENTRY_BYTES;
+    let mut directory = Vec::new();
+    let mut tables = Vec::new();
+    for (position, field) in fields.iter().enumerate() {
+        let parts = blocks
+            .iter()
+            .map(|b| b.part(position))
+            .collect::<Result<Vec<_>, _>>()?;
+        let table = part_table(field, &parts);
+        let payload: u64 = parts.iter().map(|p| p.payload_len()).sum();
+        let offset = le::align_up(end, EXPLICIT_PART_ALIGN).unwrap_or(u64::MAX);
+        let len = len_u64(&table) + payload;
+        end = offset.saturating_add(len);
+        check_chunk_bytes(end)?;
+        let coded = !field.codec.is_none();
+        let n_blocks = if coded {
+            u32::try_from(blocks.len()).unwrap_or(u32::MAX)
+        } else {
+            0
+        };
+        directory.extend_from_slice(&offset.to_le_bytes());
+        directory.extend_from_slice(&len.to_le_bytes());
+        directory.extend_from_slice(&n_blocks.to_le_bytes());
+        directory.extend_from_slice(&(if coded { block_samples } else { 0 }).to_le_bytes());
+        directory.extend_from_slice(&[
+            field.codec.number(),
+            field.codec.filter().number(),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ]);
+        tables.push((offset, table));
+    }
+    write(&directory)?;
+    let mut at = len_u64(&directory);
+    for (position, (offset, table)) in tables.iter().enumerate() {
+        write_zeros(offset - at, write)?;
+        write(table)?;
+        at = offset + len_u64(table);
+        for block in blocks {
+            let part = block.part(position)?;
+            write(part.payload())?;
+            at += part.payload_len();
+        }
+    }
+    Ok(end)
+}
+
+/// The table in front of a part: item offsets, block offsets and decoded lengths, or nothing.
+fn part_table(field: &Field, parts: &[&BlockPart]) -> Vec<u8> {
+    let mut table = Vec::new();
+    let mut end = 0_u64;
+    if field.codec == Codec::None {
+        if field.kind != FieldKind::Tensor {
+            table.extend_from_slice(&end.to_le_bytes());
+            for len in parts.iter().flat_map(|p| p.item_lens()) {
+                end += len;
+                table.extend_from_slice(&end.to_le_bytes());
+            }
+        }
+        return table;
+    }
+    table.extend_from_slice(&end.to_le_bytes());
+    for part in parts {
+        end += part.payload_len();
+        table.extend_from_slice(&end.to_le_bytes());
+    }
+    for part in parts {
+        table.extend_from_slice(&part.decoded_len().to_le_bytes());
+    }
+    table
+}
+
+fn write_zeros(
+    n: u64,
+    write: &mut impl FnMut(&[u8]) -> Result<(), FormatError>,
+) -> Result<(), FormatError> {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let mut left = n;
+    while left > 0 {
+        let now = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
+        write(ZEROS.get(..now).unwrap_or(&ZEROS))?;
+        left -= to_u64(now);
+    }
+    Ok(())
+}

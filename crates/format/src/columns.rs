@@ -1,0 +1,195 @@
+//! Columns: one contiguous array for each small field of a sample. docs/format.md, "Columns".
+
+use crate::checksum::crc32c;
+use crate::le::{self, len_u64, to_u64};
+use crate::{FormatError, Schema};
+
+/// Columns start at multiples of this.
+pub const COLUMN_ALIGN: u64 = 4096;
+/// Bytes of a column that share one checksum.
+pub const COLUMN_BLOCK_BYTES: u64 = 1 << 20;
+/// Bytes of one entry of the column directory.
+const ENTRY_BYTES: u64 = 24;
+/// Bytes of the column directory before its entries.
+const HEAD: u64 = 8;
+
+/// One column's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnEntry {
+    /// The number of its field in the schema.
+    pub field: usize,
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// Its bytes: samples times the field's item bytes.
+    pub len: u64,
+    /// Where its checksums start in the file, 4 bytes for each MiB begun.
+    pub(crate) crcs_off: u64,
+}
+
+impl ColumnEntry {
+    /// Checks the column's bytes against its checksums.
+    pub(crate) fn check(&self, file: &[u8], name: &str) -> Result<(), FormatError> {
+        let bytes = le::slice("column", file, self.offset, self.len)?;
+        let block = usize::try_from(COLUMN_BLOCK_BYTES).unwrap_or(usize::MAX);
+        let crcs = le::slice(
+            "column checksums",
+            file,
+            self.crcs_off,
+            n_blocks(self.len) * 4,
+        )?;
+        for (i, (piece, stored)) in (0_u64..).zip(bytes.chunks(block).zip(crcs.chunks_exact(4))) {
+            let (expected, found) = (le::u32_at(stored, 0).unwrap_or(0), crc32c(piece));
+            if expected != found && !cfg!(fuzzing) {
+                let offset = self.offset + i * COLUMN_BLOCK_BYTES;
+                return Err(FormatError::ChecksumMismatch {
+                    what: format!("column `{name}`"),
+                    offset,
+                    expected,
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn n_blocks(len: u64) -> u64 {
+    len.div_ceil(COLUMN_BLOCK_BYTES)
+}
+
+/// The bytes of the COLUMNS section for these columns, given as `(field, offset, bytes)`.
+pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
+    let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
+    let mut out = Vec::new();
+    out.extend_from_slice(&narrow(len_u64(columns)));
+    out.extend_from_slice(&[0; 4]);
+    for (field, offset, bytes) in columns {
+        out.extend_from_slice(&narrow(to_u64(*field)));
+        out.extend_from_slice(&narrow(n_blocks(len_u64(bytes))));
+        out.extend_from_slice(&offset.to_le_bytes());
+        out.extend_from_slice(&len_u64(bytes).to_le_bytes());
+    }
+    let block = usize::try_from(COLUMN_BLOCK_BYTES).unwrap_or(usize::MAX);
+    for (_, _, bytes) in columns {
+        bytes
+            .chunks(block)
+            .for_each(|piece| out.extend_from_slice(&crc32c(piece).to_le_bytes()));
+    }
+    out
+}
+
+/// Parses the directory (`section`, at `offset` in the file); every place in it follows from the schema, the number
+/// of samples and `body_end`, and is checked against that. Also gives the end of the last column.
+pub(crate) fn parse_directory(
+    section: &[u8],
+    offset: u64,
+    schema: &Schema,
+    n_samples: u64,
+    body_end: u64,
+) -> Result<(Vec<ColumnEntry>, u64), FormatError> {
+    let too_large = || FormatError::LimitExceeded {
+        what: "bytes of a column",
+        limit: u64::MAX,
+        found: u64::MAX,
+    };
+    let n_columns = to_u64(schema.columns().count());
+    let check = |what, at: u64, expected: u64, found: Option<u64>| match found {
+        Some(found) if found == expected => Ok(()),
+        found => Err(FormatError::bad_value(
+            what,
+            offset + at,
+            expected,
+            found.unwrap_or(0),
+        )),
+    };
+    check(
+        "number of columns",
+        0,
+        n_columns,
+        le::u32_at(section, 0).map(u64::from),
+    )?;
+    le::check_zero(
+        "column directory, reserved",
+        section.get(4..8).unwrap_or(&[]),
+        offset + 4,
+    )?;
+    let mut entries = Vec::new();
+    let mut end = body_end;
+    let mut crcs_off = HEAD + n_columns * ENTRY_BYTES;
+    for (i, (number, field)) in (0_u64..).zip(schema.columns()) {
+        let at = HEAD + i * ENTRY_BYTES;
+        let entry = le::slice("column entry", section, at, ENTRY_BYTES)?;
+        let start = le::align_up(end, COLUMN_ALIGN).ok_or_else(too_large)?;
+        let len = field
+            .item_bytes()
+            .and_then(|n| n.checked_mul(n_samples))
+            .ok_or_else(too_large)?;
+        check(
+            "column's field",
+            at,
+            to_u64(number),
+            le::u32_at(entry, 0).map(u64::from),
+        )?;
+        check(
+            "column's blocks",
+            at + 4,
+            n_blocks(len),
+            le::u32_at(entry, 4).map(u64::from),
+        )?;
+        check("column's offset", at + 8, start, le::u64_at(entry, 8))?;
+        check("column's bytes", at + 16, len, le::u64_at(entry, 16))?;
+        end = start.checked_add(len).ok_or_else(too_large)?;
+        entries.push(ColumnEntry {
+            field: number,
+            offset: start,
+            len,
+            crcs_off: offset + crcs_off,
+        });
+        crcs_off += n_blocks(len) * 4;
+    }
+    if crcs_off != len_u64(section) {
+        return Err(FormatError::bad_value(
+            "column directory length",
+            offset,
+            crcs_off,
+            section.len(),
+        ));
+    }
+    Ok((entries, end))
+}
+
+/// The values of one column, checked.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnView<'a> {
+    /// The values as they lie in the file: samples times item bytes, little-endian.
+    pub bytes: &'a [u8],
+    /// Bytes of one sample's value.
+    pub item_bytes: usize,
+}
+
+impl<'a> ColumnView<'a> {
+    /// The bytes of one sample's value.
+    #[must_use]
+    pub fn get(&self, sample: u64) -> Option<&'a [u8]> {
+        let start = usize::try_from(sample).ok()?.checked_mul(self.item_bytes)?;
+        self.bytes.get(start..start.checked_add(self.item_bytes)?)
+    }
+
+    /// One sample's value as an integer; columns of other types than integers of up to 64 bits have none.
+    #[must_use]
+    pub fn integer(&self, sample: u64) -> Option<i64> {
+        let bytes = self.get(sample)?;
+        match bytes.len() {
+            1 => bytes.first().map(|v| i64::from(*v)),
+            4 => le::array_at(bytes, 0).map(|b| i64::from(i32::from_le_bytes(b))),
+            8 => le::array_at(bytes, 0).map(i64::from_le_bytes),
+            _ => None,
+        }
+    }
+
+    /// One sample's value as an unsigned 32-bit number.
+    #[must_use]
+    pub fn u32(&self, sample: u64) -> Option<u32> {
+        self.get(sample).and_then(|bytes| le::u32_at(bytes, 0))
+    }
+}

@@ -1,0 +1,166 @@
+//! Where samples and chunks lie: pure arithmetic, checked once when it is built, infallible afterwards.
+
+use crate::FormatError;
+use crate::limits::{MAX_CHUNK_BYTES, MAX_CHUNK_SAMPLES, MAX_SAMPLES};
+
+/// The division of a pack's samples into chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    n_samples: u64,
+    chunk_samples: u32,
+}
+
+impl Geometry {
+    /// `n_samples` samples in chunks of `chunk_samples`; only the last chunk may have fewer.
+    ///
+    /// # Errors
+    /// [`FormatError::LimitExceeded`] or [`FormatError::BadValue`] for numbers no pack has.
+    pub fn new(n_samples: u64, chunk_samples: u32) -> Result<Self, FormatError> {
+        if n_samples > MAX_SAMPLES {
+            return Err(FormatError::LimitExceeded {
+                what: "number of samples",
+                limit: MAX_SAMPLES,
+                found: n_samples,
+            });
+        }
+        if chunk_samples == 0 || chunk_samples > MAX_CHUNK_SAMPLES {
+            return Err(FormatError::bad_value(
+                "samples per chunk",
+                36,
+                "1 to 2^20",
+                chunk_samples,
+            ));
+        }
+        Ok(Self {
+            n_samples,
+            chunk_samples,
+        })
+    }
+
+    /// Samples of the pack.
+    #[must_use]
+    pub const fn n_samples(&self) -> u64 {
+        self.n_samples
+    }
+
+    /// Samples of every chunk but the last.
+    #[must_use]
+    pub const fn chunk_samples(&self) -> u32 {
+        self.chunk_samples
+    }
+
+    /// Chunks of the pack.
+    #[must_use]
+    pub fn n_chunks(&self) -> u64 {
+        self.n_samples.div_ceil(u64::from(self.chunk_samples))
+    }
+
+    /// The chunk of a sample and the sample's place in it.
+    #[must_use]
+    pub fn locate(&self, sample: u64) -> (u64, u32) {
+        let per_chunk = u64::from(self.chunk_samples);
+        // A remainder of a u32 fits a u32.
+        (
+            sample / per_chunk,
+            u32::try_from(sample % per_chunk).unwrap_or(0),
+        )
+    }
+
+    /// The first sample of a chunk.
+    #[must_use]
+    pub fn first_sample(&self, chunk: u64) -> u64 {
+        chunk
+            .saturating_mul(u64::from(self.chunk_samples))
+            .min(self.n_samples)
+    }
+
+    /// Samples of a chunk; 0 beyond the last.
+    #[must_use]
+    pub fn samples_in(&self, chunk: u64) -> u32 {
+        let rest = self.n_samples - self.first_sample(chunk);
+        u32::try_from(rest.min(u64::from(self.chunk_samples))).unwrap_or(self.chunk_samples)
+    }
+}
+
+/// The most bytes a chunk has by the rule below.
+const TARGET_CHUNK_BYTES: u64 = 16 << 20;
+/// The most samples a chunk has by the rule below: small samples still give small sets enough chunks to mix.
+const TARGET_CHUNK_SAMPLES: u64 = 1024;
+
+/// The samples per chunk for samples of `sample_bytes`: the largest power of two whose chunk has at most 16 MiB,
+/// between 1 and 1024. With a `batch`, its largest divisor within that.
+#[must_use]
+pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
+    let fit = (TARGET_CHUNK_BYTES / sample_bytes.max(1)).clamp(1, TARGET_CHUNK_SAMPLES);
+    let fit = u32::try_from(fit).unwrap_or(1);
+    match batch {
+        None => 1 << fit.ilog2(),
+        Some(batch) => (1..=fit.min(batch))
+            .rev()
+            .find(|n| batch.is_multiple_of(*n))
+            .unwrap_or(1),
+    }
+}
+
+/// Whether a chunk of `bytes` is one that every platform can read in one call.
+pub(crate) fn check_chunk_bytes(bytes: u64) -> Result<(), FormatError> {
+    if bytes > MAX_CHUNK_BYTES {
+        return Err(FormatError::LimitExceeded {
+            what: "bytes of a chunk",
+            limit: MAX_CHUNK_BYTES,
+            found: bytes,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunk_rule_is_the_documented_one() {
+        assert_eq!(chunk_samples_for(224 * 224 * 3, None), 64);
+        assert_eq!(chunk_samples_for(256 * 256 * 3, None), 64);
+        assert_eq!(chunk_samples_for(32 * 32 * 3, None), 1024);
+        assert_eq!(chunk_samples_for(1 << 40, None), 1);
+        assert_eq!(chunk_samples_for(0, None), 1024);
+        assert_eq!(chunk_samples_for(224 * 224 * 3, Some(256)), 64);
+        assert_eq!(chunk_samples_for(224 * 224 * 3, Some(100)), 100);
+        assert_eq!(chunk_samples_for(224 * 224 * 3, Some(250)), 50);
+        assert_eq!(chunk_samples_for(224 * 224 * 3, Some(127)), 1);
+    }
+
+    #[test]
+    fn arithmetic_holds_beyond_2_to_the_32_samples_and_16_million_chunks() {
+        let g = Geometry::new((1 << 40) + 7, 64).unwrap();
+        assert_eq!(g.n_chunks(), (1 << 34) + 1);
+        assert_eq!(g.locate((1 << 40) + 6), (1 << 34, 6));
+        assert_eq!(g.samples_in(1 << 34), 7);
+        assert_eq!(g.samples_in((1 << 34) - 1), 64);
+        assert_eq!(g.samples_in((1 << 34) + 1), 0);
+        assert_eq!(g.samples_in(u64::MAX), 0);
+        assert_eq!(g.first_sample(3), 192);
+    }
+
+    #[test]
+    fn empty_pack_has_no_chunks() {
+        assert_eq!(Geometry::new(0, 64).unwrap().n_chunks(), 0);
+    }
+
+    #[test]
+    fn impossible_counts_are_rejected() {
+        assert!(matches!(
+            Geometry::new(1 << 48, 1),
+            Err(FormatError::LimitExceeded { .. })
+        ));
+        assert!(matches!(
+            Geometry::new(1, 0),
+            Err(FormatError::BadValue { .. })
+        ));
+        assert!(matches!(
+            Geometry::new(1, (1 << 20) + 1),
+            Err(FormatError::BadValue { .. })
+        ));
+    }
+}

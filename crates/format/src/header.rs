@@ -1,0 +1,294 @@
+//! The first 4096 bytes. docs/format.md, "Header".
+
+use crate::checksum::crc32c;
+use crate::le;
+use crate::limits::MAX_CHUNK_SAMPLES;
+use crate::{FormatError, Schema};
+
+/// The first eight bytes of every pack: like PNG's, they show damage by text-mode and 7-bit transfers.
+pub const MAGIC: [u8; 8] = [0x89, b'P', b'A', b'C', b'K', 0x0d, 0x0a, 0x1a];
+/// The major version: another one is refused.
+pub const MAJOR: u16 = 1;
+/// The minor version: later ones only add what an older reader may ignore.
+pub const MINOR: u16 = 0;
+/// Length of the header.
+pub const HEADER_BYTES: u64 = 4096;
+/// Required feature: the chunk table gives each chunk's place.
+pub const FEATURE_EXPLICIT_CHUNKS: u64 = 1;
+/// Required feature: some parts are compressed with Zstandard.
+pub const FEATURE_ZSTD: u64 = 2;
+/// Every required feature this crate understands.
+const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | FEATURE_ZSTD;
+
+/// Name, offset and size of each number in the header, as docs/format.md lists them.
+pub const HEADER_LAYOUT: [(&str, usize, usize); 18] = [
+    ("magic", 0, 8),
+    ("major", 8, 2),
+    ("minor", 10, 2),
+    ("header_len", 12, 4),
+    ("required_features", 16, 8),
+    ("ignorable_features", 24, 8),
+    ("align_log2", 32, 1),
+    ("checksum_kind", 33, 1),
+    ("reserved", 34, 2),
+    ("chunk_samples", 36, 4),
+    ("pack_uuid", 40, 16),
+    ("dataset_uuid", 56, 16),
+    ("schema_off", 72, 8),
+    ("schema_len", 80, 8),
+    ("data_off", 88, 8),
+    ("sample_stride", 96, 8),
+    ("chunk_stride", 104, 8),
+    ("schema_crc32c", 112, 4),
+];
+const RESERVED_FROM: usize = 116;
+const CRC_AT: usize = 4092;
+
+/// A 128-bit identifier, shown as 32 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Uuid(pub [u8; 16]);
+
+impl std::fmt::Display for Uuid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The numbers of the header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Minor version of the writer.
+    pub minor: u16,
+    /// Features a reader must understand.
+    pub required_features: u64,
+    /// Features a reader may ignore.
+    pub ignorable_features: u64,
+    /// Base-2 logarithm of the alignment of the body, 12 to 21.
+    pub align_log2: u8,
+    /// Samples of every chunk but the last.
+    pub chunk_samples: u32,
+    /// This pack; the trailer repeats it.
+    pub pack_uuid: Uuid,
+    /// The data set the pack belongs to.
+    pub dataset_uuid: Uuid,
+    /// Length of the schema, which stands at byte 4096.
+    pub schema_len: u64,
+    /// Where the first chunk starts.
+    pub data_off: u64,
+    /// Bytes of one sample of the first body field in a strided body, otherwise 0.
+    pub sample_stride: u64,
+    /// Bytes from chunk to chunk in a strided body, otherwise 0.
+    pub chunk_stride: u64,
+    /// CRC32C of the schema.
+    pub schema_crc32c: u32,
+}
+
+impl Header {
+    /// The 4096 bytes of the file.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 4096];
+        le::put(&mut bytes, 0, &MAGIC);
+        le::put(&mut bytes, 8, &MAJOR.to_le_bytes());
+        le::put(&mut bytes, 10, &self.minor.to_le_bytes());
+        le::put(&mut bytes, 12, &4096_u32.to_le_bytes());
+        le::put(&mut bytes, 16, &self.required_features.to_le_bytes());
+        le::put(&mut bytes, 24, &self.ignorable_features.to_le_bytes());
+        le::put(&mut bytes, 32, &[self.align_log2, 1]);
+        le::put(&mut bytes, 36, &self.chunk_samples.to_le_bytes());
+        le::put(&mut bytes, 40, &self.pack_uuid.0);
+        le::put(&mut bytes, 56, &self.dataset_uuid.0);
+        le::put(&mut bytes, 72, &HEADER_BYTES.to_le_bytes());
+        le::put(&mut bytes, 80, &self.schema_len.to_le_bytes());
+        le::put(&mut bytes, 88, &self.data_off.to_le_bytes());
+        le::put(&mut bytes, 96, &self.sample_stride.to_le_bytes());
+        le::put(&mut bytes, 104, &self.chunk_stride.to_le_bytes());
+        le::put(&mut bytes, 112, &self.schema_crc32c.to_le_bytes());
+        let crc = crc32c(bytes.get(..CRC_AT).unwrap_or(&[]));
+        le::put(&mut bytes, CRC_AT, &crc.to_le_bytes());
+        bytes
+    }
+
+    /// Parses the header of a file of `file_len` bytes; magic and version first, so that another kind of file is told so.
+    pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<Self, FormatError> {
+        let short = || FormatError::TooShort {
+            expected: HEADER_BYTES + 64,
+            found: file_len,
+        };
+        let found = le::array_at::<8>(bytes, 0).ok_or_else(short)?;
+        if found != MAGIC {
+            return Err(FormatError::BadMagic {
+                expected: MAGIC,
+                found,
+            });
+        }
+        let bytes = bytes.get(..4096).ok_or_else(short)?;
+        let u64_at = |offset| le::u64_at(bytes, offset).unwrap_or(0);
+        let u32_at = |offset| le::u32_at(bytes, offset).unwrap_or(0);
+        let u16_at = |offset| le::u16_at(bytes, offset).unwrap_or(0);
+        if u16_at(8) != MAJOR {
+            return Err(FormatError::UnsupportedVersion {
+                expected: MAJOR,
+                found: u16_at(8),
+            });
+        }
+        let (expected, found) = (u32_at(CRC_AT), crc32c(bytes.get(..CRC_AT).unwrap_or(&[])));
+        // Under the fuzzer checksums do not hold, or it would never get past this line.
+        if expected != found && !cfg!(fuzzing) {
+            return Err(FormatError::ChecksumMismatch {
+                what: "header".to_owned(),
+                offset: 0,
+                expected,
+                found,
+            });
+        }
+        let header = Self {
+            minor: u16_at(10),
+            required_features: u64_at(16),
+            ignorable_features: u64_at(24),
+            align_log2: bytes.get(32).copied().unwrap_or(0),
+            chunk_samples: u32_at(36),
+            pack_uuid: Uuid(le::array_at(bytes, 40).unwrap_or_default()),
+            dataset_uuid: Uuid(le::array_at(bytes, 56).unwrap_or_default()),
+            schema_len: u64_at(80),
+            data_off: u64_at(88),
+            sample_stride: u64_at(96),
+            chunk_stride: u64_at(104),
+            schema_crc32c: u32_at(112),
+        };
+        let unknown = header.required_features & !KNOWN_FEATURES;
+        if unknown != 0 {
+            return Err(FormatError::UnknownFeatures { unknown });
+        }
+        let value = |what, at, expected: &str, ok: bool, found: u64| {
+            if ok {
+                Ok(())
+            } else {
+                Err(FormatError::bad_value(what, at, expected, found))
+            }
+        };
+        value(
+            "header length",
+            12,
+            "4096",
+            u32_at(12) == 4096,
+            u64::from(u32_at(12)),
+        )?;
+        let kind = bytes.get(33).copied().unwrap_or(0);
+        value(
+            "checksum kind",
+            33,
+            "1 (CRC32C)",
+            kind == 1,
+            u64::from(kind),
+        )?;
+        value(
+            "alignment",
+            32,
+            "2^12 to 2^21",
+            (12..=21).contains(&header.align_log2),
+            u64::from(header.align_log2),
+        )?;
+        let n = header.chunk_samples;
+        value(
+            "samples per chunk",
+            36,
+            "1 to 2^20",
+            (1..=MAX_CHUNK_SAMPLES).contains(&n),
+            u64::from(n),
+        )?;
+        value(
+            "schema offset",
+            72,
+            "4096",
+            u64_at(72) == HEADER_BYTES,
+            u64_at(72),
+        )?;
+        le::check_zero("header, reserved", bytes.get(34..36).unwrap_or(&[]), 34)?;
+        le::check_zero(
+            "header, reserved",
+            bytes.get(RESERVED_FROM..CRC_AT).unwrap_or(&[]),
+            116,
+        )?;
+        Ok(header)
+    }
+
+    /// Checks the numbers that the schema decides.
+    pub(crate) fn check_against(&self, schema: &Schema) -> Result<(), FormatError> {
+        let expected = Self::features_of(schema);
+        if self.required_features != expected {
+            return Err(FormatError::bad_value(
+                "required features",
+                16,
+                expected,
+                self.required_features,
+            ));
+        }
+        let (sample_stride, chunk_stride) = Self::strides_of(schema, self.chunk_samples)?;
+        if self.sample_stride != sample_stride {
+            return Err(FormatError::bad_value(
+                "sample stride",
+                96,
+                sample_stride,
+                self.sample_stride,
+            ));
+        }
+        if self.chunk_stride != chunk_stride {
+            return Err(FormatError::bad_value(
+                "chunk stride",
+                104,
+                chunk_stride,
+                self.chunk_stride,
+            ));
+        }
+        let data_off = Self::data_off_of(self.schema_len, self.align_log2);
+        if Some(self.data_off) != data_off {
+            return Err(FormatError::bad_value(
+                "data offset",
+                88,
+                data_off.unwrap_or(0),
+                self.data_off,
+            ));
+        }
+        Ok(())
+    }
+
+    /// The required features a schema needs.
+    pub(crate) fn features_of(schema: &Schema) -> u64 {
+        let explicit = if schema.is_strided() {
+            0
+        } else {
+            FEATURE_EXPLICIT_CHUNKS
+        };
+        let zstd = if schema.body().any(|(_, f)| !f.codec.is_none()) {
+            FEATURE_ZSTD
+        } else {
+            0
+        };
+        explicit | zstd
+    }
+
+    /// `(sample_stride, chunk_stride)` of a schema; both 0 unless the body is strided.
+    pub(crate) fn strides_of(
+        schema: &Schema,
+        chunk_samples: u32,
+    ) -> Result<(u64, u64), FormatError> {
+        if !schema.is_strided() {
+            return Ok((0, 0));
+        }
+        let first = schema
+            .body()
+            .next()
+            .and_then(|(_, f)| f.item_bytes())
+            .unwrap_or(0);
+        let chunk = crate::chunk::strided_parts(schema, chunk_samples)?.1;
+        Ok((first, chunk))
+    }
+
+    /// Where the body starts behind a schema of this length.
+    pub(crate) fn data_off_of(schema_len: u64, align_log2: u8) -> Option<u64> {
+        le::align_up(
+            HEADER_BYTES.checked_add(schema_len)?,
+            1_u64.checked_shl(u32::from(align_log2))?,
+        )
+    }
+}

@@ -1,0 +1,98 @@
+//! Little-endian numbers in and out of byte slices: the only place that reads or writes integers.
+
+use crate::FormatError;
+
+/// The `N` bytes at `offset`, or none where the slice ends before.
+fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+    bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
+}
+
+pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    array(bytes, offset).map(u16::from_le_bytes)
+}
+
+pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    array(bytes, offset).map(u32::from_le_bytes)
+}
+
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    array(bytes, offset).map(u64::from_le_bytes)
+}
+
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+    array(bytes, offset)
+}
+
+/// Writes `value` over the bytes at `offset`; the caller's buffer is known to reach that far.
+pub(crate) fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
+    if let Some(target) = bytes.get_mut(offset..offset.saturating_add(value.len())) {
+        target.copy_from_slice(value);
+    }
+}
+
+/// `offset + size`, both within `len`, as a range of memory.
+pub(crate) fn range(
+    what: &'static str,
+    offset: u64,
+    size: u64,
+    len: u64,
+) -> Result<std::ops::Range<usize>, FormatError> {
+    let outside = FormatError::OutOfBounds {
+        what,
+        offset,
+        size,
+        len,
+    };
+    match offset.checked_add(size) {
+        Some(end) if end <= len => match (usize::try_from(offset), usize::try_from(end)) {
+            (Ok(start), Ok(end)) => Ok(start..end),
+            _ => Err(outside),
+        },
+        _ => Err(outside),
+    }
+}
+
+/// The bytes `offset..offset + size` of `bytes`.
+pub(crate) fn slice<'a>(
+    what: &'static str,
+    bytes: &'a [u8],
+    offset: u64,
+    size: u64,
+) -> Result<&'a [u8], FormatError> {
+    let len = len_u64(bytes);
+    bytes
+        .get(range(what, offset, size, len)?)
+        .ok_or(FormatError::OutOfBounds {
+            what,
+            offset,
+            size,
+            len,
+        })
+}
+
+/// The length of a slice; slices are never longer than 2^64.
+pub(crate) fn len_u64<T>(items: &[T]) -> u64 {
+    to_u64(items.len())
+}
+
+/// `usize` as `u64`: no target has a wider `usize`.
+pub(crate) fn to_u64(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+/// The smallest multiple of `align` (not 0) that is at least `n`.
+pub(crate) fn align_up(n: u64, align: u64) -> Option<u64> {
+    n.div_ceil(align).checked_mul(align)
+}
+
+/// Checks that all `bytes`, which start at `offset` in the file, are zero.
+pub(crate) fn check_zero(what: &'static str, bytes: &[u8], offset: u64) -> Result<(), FormatError> {
+    match bytes.iter().position(|&b| b != 0) {
+        None => Ok(()),
+        Some(at) => Err(FormatError::NotZero {
+            what,
+            offset: offset.saturating_add(to_u64(at)),
+            found: bytes.get(at).copied().unwrap_or(0),
+        }),
+    }
+}

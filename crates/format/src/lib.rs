@@ -1,0 +1,94 @@
+//! The pack file format: bytes to types and back, checked.
+//!
+//! A pack is one immutable file: header, schema, chunks of whole samples, columns, footer, trailer. `docs/format.md`
+//! is the only description of its bytes; this crate is that page in code. It knows no files, threads, clock or pixels:
+//! [`PackWriter`] writes to any [`std::io::Write`], [`Pack`] reads any `AsRef<[u8]>` (a memory map, a `Vec`).
+//!
+//! No sequence of bytes makes this crate panic, and none makes it allocate more than the bytes justify (see [`Limits`]).
+//!
+//! ```
+//! use packds_format::{BlockBuilder, DType, Field, FooterParts, Pack, PackOptions, PackWriter, Schema};
+//!
+//! let schema = Schema::new(vec![Field::tensor("image", DType::U8, &[2, 2, 3])])?;
+//! let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 4))?;
+//! let mut block = BlockBuilder::new(writer.schema());
+//! for value in 0..10_u8 {
+//!     block.tensor_mut(0)?.fill(value);
+//!     block.finish_sample()?;
+//!     if writer.block_room(block.n_samples()) == 0 {
+//!         writer.append(block.finish()?)?;
+//!         block = BlockBuilder::new(writer.schema());
+//!     }
+//! }
+//! writer.append(block.finish()?)?;
+//! let (bytes, _) = writer.finish(FooterParts::default())?;
+//!
+//! let pack = Pack::open(bytes)?;
+//! assert_eq!(pack.n_samples(), 10);
+//! assert_eq!(pack.item(0, 7)?.as_ref(), [7; 12]);
+//! # Ok::<(), packds_format::FormatError>(())
+//! ```
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing)]
+
+#[cfg(target_endian = "big")]
+compile_error!(
+    "packs are little-endian and columns are handed out as they lie: big-endian targets are not supported"
+);
+
+mod block;
+mod checksum;
+mod chunk;
+mod codec;
+mod columns;
+mod dtype;
+mod error;
+mod filter;
+mod footer;
+mod geometry;
+mod header;
+mod le;
+mod limits;
+mod pack;
+mod paths;
+mod permutation;
+mod schema;
+mod stats;
+mod trailer;
+mod verify;
+mod writer;
+
+pub use block::{Block, BlockBuilder};
+pub use checksum::{Crc32c, crc32c};
+pub use chunk::{ChunkEntry, ChunkView, PartEntry};
+pub use codec::Codec;
+pub use columns::{ColumnEntry, ColumnView};
+pub use dtype::DType;
+pub use error::FormatError;
+pub use filter::{Filter, ItemShape};
+pub use footer::{SectionEntry, SectionTag};
+pub use geometry::{Geometry, chunk_samples_for};
+pub use header::{Header, Uuid};
+pub use limits::Limits;
+pub use pack::Pack;
+pub use paths::Paths;
+pub use permutation::{Permutation, hash_bytes, mix64};
+pub use schema::{Coding, Field, FieldKind, Normalize, Role, Schema, Store};
+pub use stats::{Classes, FieldStats, LabelStats, SizeStats, Stats, label_icc};
+pub use trailer::Trailer;
+pub use verify::{ChunkDamage, check_chunk, check_outside_chunks};
+pub use writer::{FooterParts, PackOptions, PackWriter, WriteSummary};
+
+/// Sizes, offsets and numbers that `docs/format.md` fixes; a test compares them with its tables.
+pub mod constants {
+    pub use crate::chunk::{
+        CHUNK_ENTRY_BYTES, KIND_EXPLICIT, KIND_STRIDED, PART_ALIGN, PART_ENTRY_BYTES,
+    };
+    pub use crate::columns::{COLUMN_ALIGN, COLUMN_BLOCK_BYTES};
+    pub use crate::footer::{SECTION_ALIGN, SECTION_ENTRY_BYTES, SECTION_MUST_UNDERSTAND};
+    pub use crate::header::{
+        FEATURE_EXPLICIT_CHUNKS, FEATURE_ZSTD, HEADER_BYTES, HEADER_LAYOUT, MAGIC, MAJOR, MINOR,
+    };
+    pub use crate::paths::PATH_GROUP;
+    pub use crate::trailer::{END_MAGIC, TRAILER_BYTES, TRAILER_LAYOUT};
+}

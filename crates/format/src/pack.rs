@@ -1,0 +1,519 @@
+//! Reading a pack: untrusted bytes become a [`Pack`] here and nowhere else.
+
+use std::borrow::Cow;
+
+use crate::checksum::{Crc32c, crc32c};
+use crate::chunk::{ChunkTable, ChunkView, item_of};
+use crate::columns::{self, ColumnEntry, ColumnView};
+use crate::filter::ItemShape;
+use crate::footer::{self, SectionEntry, SectionTag};
+use crate::geometry::Geometry;
+use crate::header::{HEADER_BYTES, Header};
+use crate::le::{self, len_u64};
+use crate::limits::Limits;
+use crate::trailer::{TRAILER_BYTES, Trailer};
+use crate::{
+    ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, Role, Schema, Stats, paths,
+};
+
+/// A pack, opened: its header, schema and tables are checked, its chunks are not touched.
+///
+/// Opening reads the first page, the footer's tables and the trailer: the checksum and one pass over 4 bytes (or 32) a
+/// chunk, milliseconds for millions of samples. Damage in the chunks is found when they are read, or all at once by
+/// [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks).
+#[derive(Debug)]
+pub struct Pack<D> {
+    data: D,
+    header: Header,
+    trailer: Trailer,
+    schema: Schema,
+    geometry: Geometry,
+    sections: Vec<SectionEntry>,
+    chunks: ChunkTable,
+    columns: Vec<ColumnEntry>,
+    columns_end: u64,
+    limits: Limits,
+}
+
+impl<D: AsRef<[u8]>> Pack<D> {
+    /// Opens a pack with the default [`Limits`].
+    ///
+    /// # Errors
+    /// The [`FormatError`] that says what is wrong with it, and where.
+    pub fn open(data: D) -> Result<Self, FormatError> {
+        Self::open_with(data, Limits::default())
+    }
+
+    /// Opens a pack.
+    ///
+    /// # Errors
+    /// The [`FormatError`] that says what is wrong with it, and where.
+    pub fn open_with(data: D, limits: Limits) -> Result<Self, FormatError> {
+        let file = data.as_ref();
+        let file_len = len_u64(file);
+        let header = Header::parse(file, file_len)?;
+        let short = || FormatError::TooShort {
+            expected: HEADER_BYTES + TRAILER_BYTES,
+            found: file_len,
+        };
+        let tail = file
+            .last_chunk::<64>()
+            .filter(|_| file_len >= HEADER_BYTES + TRAILER_BYTES)
+            .ok_or_else(short)?;
+        let trailer = Trailer::parse(tail, file_len)?;
+        if trailer.pack_uuid != header.pack_uuid {
+            let (expected, found) = (header.pack_uuid.to_string(), trailer.pack_uuid.to_string());
+            return Err(FormatError::UuidMismatch { expected, found });
+        }
+        let geometry = Geometry::new(trailer.n_samples, header.chunk_samples)?;
+        let sections = footer::parse(file, &trailer)?;
+        let schema_entry = find(&sections, SectionTag::SCHEMA)?;
+        if (schema_entry.len, schema_entry.crc32c) != (header.schema_len, header.schema_crc32c) {
+            let expected = format!(
+                "{} bytes with CRC32C {:#010x}",
+                header.schema_len, header.schema_crc32c
+            );
+            let found = format!(
+                "{} bytes with CRC32C {:#010x}",
+                schema_entry.len, schema_entry.crc32c
+            );
+            return Err(FormatError::bad_value(
+                "schema in the footer",
+                schema_entry.offset,
+                expected,
+                found,
+            ));
+        }
+        let schema = Schema::from_json(json_section(file, schema_entry, "schema", &limits)?)?;
+        header.check_against(&schema)?;
+        let entry = find(&sections, SectionTag::CHUNKS)?;
+        let table = section(file, entry)?;
+        let chunks = ChunkTable::parse(table, entry.offset, &schema, &header, &geometry, &limits)?;
+        let entry = find(&sections, SectionTag::COLUMNS)?;
+        let (columns, columns_end) = columns::parse_directory(
+            section(file, entry)?,
+            entry.offset,
+            &schema,
+            trailer.n_samples,
+            chunks.body_end,
+        )?;
+        let footer_off = le::align_up(columns_end, footer::SECTION_ALIGN).unwrap_or(u64::MAX);
+        if trailer.footer_off != footer_off {
+            let at = file_len - TRAILER_BYTES + 8;
+            return Err(FormatError::bad_value(
+                "footer offset",
+                at,
+                footer_off,
+                trailer.footer_off,
+            ));
+        }
+        Ok(Self {
+            header,
+            trailer,
+            schema,
+            geometry,
+            sections,
+            chunks,
+            columns,
+            columns_end,
+            limits,
+            data,
+        })
+    }
+
+    /// The file's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.data.as_ref()
+    }
+
+    /// The header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The trailer.
+    pub fn trailer(&self) -> &Trailer {
+        &self.trailer
+    }
+
+    /// The fields of a sample.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The division into chunks.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The sections of the footer.
+    pub fn sections(&self) -> &[SectionEntry] {
+        &self.sections
+    }
+
+    /// Where each column lies.
+    pub fn columns(&self) -> &[ColumnEntry] {
+        &self.columns
+    }
+
+    /// Samples.
+    pub fn n_samples(&self) -> u64 {
+        self.geometry.n_samples()
+    }
+
+    /// Chunks.
+    pub fn n_chunks(&self) -> u64 {
+        self.geometry.n_chunks()
+    }
+
+    /// Where the last chunk ends.
+    pub(crate) fn body_end(&self) -> u64 {
+        self.chunks.body_end
+    }
+
+    /// Where the last column ends.
+    pub(crate) fn columns_end(&self) -> u64 {
+        self.columns_end
+    }
+
+    /// Place and checksum of a chunk.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`] beyond the last chunk.
+    pub fn chunk_entry(&self, chunk: u64) -> Result<ChunkEntry, FormatError> {
+        self.chunks.entry(
+            self.bytes(),
+            &self.schema,
+            &self.header,
+            &self.geometry,
+            chunk,
+        )
+    }
+
+    /// The stored bytes of a chunk, not checked.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`] beyond the last chunk.
+    pub fn chunk_bytes(&self, chunk: u64) -> Result<&[u8], FormatError> {
+        let entry = self.chunk_entry(chunk)?;
+        le::slice("chunk", self.bytes(), entry.offset, entry.stored_len)
+    }
+
+    /// Finds the parts in a chunk's stored bytes, wherever the caller got these from.
+    ///
+    /// # Errors
+    /// The [`FormatError`] that says what is wrong with the chunk.
+    pub fn view_chunk<'a>(
+        &'a self,
+        chunk: u64,
+        bytes: &'a [u8],
+    ) -> Result<ChunkView<'a>, FormatError> {
+        let entry = self.chunk_entry(chunk)?;
+        ChunkView::parse(
+            &self.schema,
+            self.header.chunk_samples,
+            chunk,
+            &entry,
+            bytes,
+            self.limits,
+        )
+    }
+
+    /// One sample's item of a field, decoded; its checksum is not checked (see [`check_sample`](Self::check_sample)).
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], or what is wrong with the bytes.
+    pub fn item(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
+        self.check_sample_id(sample)?;
+        let out = || FormatError::OutOfRange {
+            what: "field",
+            index: le::to_u64(field),
+            len: len_u64(self.schema.fields()),
+        };
+        let described = self.schema.fields().get(field).ok_or_else(out)?;
+        if let Some(column) = self.columns.iter().find(|c| c.field == field) {
+            let n = described.item_bytes().unwrap_or(0);
+            return le::slice("column", self.bytes(), column.offset + sample * n, n)
+                .map(Cow::Borrowed);
+        }
+        let position = self
+            .schema
+            .body()
+            .position(|(number, _)| number == field)
+            .ok_or_else(out)?;
+        let (chunk, index) = self.geometry.locate(sample);
+        let view = self.view_chunk(chunk, self.chunk_bytes(chunk)?)?;
+        match view.block_of(position, index) {
+            None => view.stored_item(position, index).map(Cow::Borrowed),
+            Some((block, within)) => {
+                let mut out = Vec::new();
+                let n = view.decode_block(position, block, &mut out)?;
+                self.item_of_block(described, sample, &out, n, within)
+                    .map(Cow::Owned)
+            }
+        }
+    }
+
+    /// Item `within` of a decompressed block of `n`, its pixel filter undone.
+    fn item_of_block(
+        &self,
+        field: &Field,
+        sample: u64,
+        block: &[u8],
+        n: u32,
+        within: u32,
+    ) -> Result<Vec<u8>, FormatError> {
+        let mut item = match field.item_bytes() {
+            Some(bytes) => le::slice(
+                "item",
+                block,
+                bytes.saturating_mul(u64::from(within)),
+                bytes,
+            )?,
+            None => item_of(block, n, within)?,
+        }
+        .to_vec();
+        if let Some(shape) = self.filtered_shape(field, sample, item.len()) {
+            field.codec.filter().undo(&mut item, shape, &mut Vec::new());
+        }
+        Ok(item)
+    }
+
+    /// The shape of an item that the field's pixel filter was applied to.
+    fn filtered_shape(&self, field: &Field, sample: u64, len: usize) -> Option<ItemShape> {
+        if field.codec.filter().is_none() {
+            return None;
+        }
+        if field.kind == FieldKind::Tensor {
+            return field
+                .image_shape()
+                .and_then(|(h, w, c)| ItemShape::new(h, w, c, len));
+        }
+        if self.coding(&field.name, sample) != Some(Coding::Raw) {
+            return None;
+        }
+        let (h, w, c) = self.item_shape(&field.name, sample)?;
+        ItemShape::new(h, w, c, len)
+    }
+
+    /// How one sample's item of an image field is coded; none for other fields.
+    pub fn coding(&self, field: &str, sample: u64) -> Option<Coding> {
+        let number = self.described(Role::Coding, field, sample)?;
+        Coding::from_number(u8::try_from(number).ok()?)
+    }
+
+    /// `(height, width, channels)` of one sample's item of an image field, of its own size or of the schema's.
+    pub fn item_shape(&self, field: &str, sample: u64) -> Option<(u64, u64, u64)> {
+        let described = self.schema.fields().iter().find(|f| f.name == field)?;
+        if described.kind == FieldKind::Tensor {
+            return described.image_shape();
+        }
+        let value = |role| self.described(role, field, sample);
+        Some((
+            value(Role::Height)?,
+            value(Role::Width)?,
+            value(Role::Channels)?,
+        ))
+    }
+
+    fn described(&self, role: Role, of: &str, sample: u64) -> Option<u64> {
+        let (number, _) = self.schema.by_role(role, Some(of))?;
+        let bytes = self.item(number, sample).ok()?;
+        match bytes.len() {
+            1 => bytes.first().map(|v| u64::from(*v)),
+            _ => le::u32_at(&bytes, 0).map(u64::from),
+        }
+    }
+
+    /// Checks one sample's body items against its own checksum; nothing to check where the pack has none.
+    ///
+    /// # Errors
+    /// [`FormatError::SampleChecksum`], or what is wrong with the bytes.
+    pub fn check_sample(&self, sample: u64) -> Result<(), FormatError> {
+        let Some((column, _)) = self.schema.by_role(Role::SampleCrc32c, None) else {
+            return Ok(());
+        };
+        let expected = le::u32_at(&self.item(column, sample)?, 0).unwrap_or(0);
+        let mut crc = Crc32c::new();
+        for (number, _) in self.schema.body() {
+            crc.update(&self.item(number, sample)?);
+        }
+        let found = crc.value();
+        if expected != found {
+            let (chunk, _) = self.geometry.locate(sample);
+            return Err(FormatError::SampleChecksum {
+                sample,
+                chunk,
+                expected,
+                found,
+            });
+        }
+        Ok(())
+    }
+
+    /// The values of a column field (its number in the schema), checked against their checksums: one pass over them.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] where the field is no column, [`FormatError::ChecksumMismatch`].
+    pub fn column(&self, field: usize) -> Result<ColumnView<'_>, FormatError> {
+        let found = self
+            .columns
+            .iter()
+            .find(|c| c.field == field)
+            .zip(self.schema.fields().get(field));
+        let Some((entry, described)) = found else {
+            return Err(FormatError::WrongUse(format!(
+                "field {field} is not a column"
+            )));
+        };
+        entry.check(self.bytes(), &described.name)?;
+        let bytes = le::slice("column", self.bytes(), entry.offset, entry.len)?;
+        // A column's items have at most 1024 bytes.
+        let item_bytes = described
+            .item_bytes()
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(0);
+        Ok(ColumnView { bytes, item_bytes })
+    }
+
+    /// The statistics.
+    ///
+    /// # Errors
+    /// [`FormatError::ChecksumMismatch`], [`FormatError::BadJson`], [`FormatError::LimitExceeded`].
+    pub fn stats(&self) -> Result<Stats, FormatError> {
+        self.json(SectionTag::STATS, "statistics")
+            .map(Option::unwrap_or_default)
+    }
+
+    /// Class names and counts of each label field.
+    ///
+    /// # Errors
+    /// As [`stats`](Self::stats).
+    pub fn classes(&self) -> Result<Vec<Classes>, FormatError> {
+        self.json(SectionTag::CLASSES, "classes")
+            .map(Option::unwrap_or_default)
+    }
+
+    /// What the pack was made from and how.
+    ///
+    /// # Errors
+    /// As [`stats`](Self::stats).
+    pub fn provenance(&self) -> Result<serde_json::Map<String, serde_json::Value>, FormatError> {
+        self.json(SectionTag::PROVENANCE, "provenance")
+            .map(Option::unwrap_or_default)
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(
+        &self,
+        tag: SectionTag,
+        what: &'static str,
+    ) -> Result<Option<T>, FormatError> {
+        let Ok(entry) = find(&self.sections, tag) else {
+            return Ok(None);
+        };
+        let bytes = json_section(self.bytes(), entry, what, &self.limits)?;
+        serde_json::from_slice(bytes)
+            .map(Some)
+            .map_err(|e| FormatError::BadJson {
+                what,
+                reason: e.to_string(),
+            })
+    }
+
+    /// One sample's path in the source; none where the pack has no paths. Decompresses a group of 4096.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], [`FormatError::BadPaths`].
+    pub fn path(&self, sample: u64) -> Result<Option<Vec<u8>>, FormatError> {
+        self.check_sample_id(sample)?;
+        let Ok(entry) = find(&self.sections, SectionTag::PATHS) else {
+            return Ok(None);
+        };
+        let bytes = le::slice("section", self.bytes(), entry.offset, entry.len)?;
+        let mut group = Vec::new();
+        let within = paths::read_group(bytes, self.n_samples(), sample, &mut group)?;
+        let n = paths::PATH_GROUP.min(self.n_samples() - (sample - within));
+        paths::path_in(&group, n, within).map(|path| Some(path.to_vec()))
+    }
+
+    /// Hands every sample's path to `each`, in order, until it says stop with an error; nothing where there are none.
+    ///
+    /// # Errors
+    /// [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`], or what `each` returns.
+    pub fn for_each_path<E: From<FormatError>>(
+        &self,
+        mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Ok(entry) = find(&self.sections, SectionTag::PATHS) else {
+            return Ok(());
+        };
+        let bytes = section(self.bytes(), entry)?;
+        let mut group = Vec::new();
+        let mut first = 0;
+        while first < self.n_samples() {
+            paths::read_group(bytes, self.n_samples(), first, &mut group)?;
+            let n = paths::PATH_GROUP.min(self.n_samples() - first);
+            for i in 0..n {
+                each(first + i, paths::path_in(&group, n, i)?)?;
+            }
+            first += n;
+        }
+        Ok(())
+    }
+
+    /// Checks a section's bytes against its checksum.
+    pub(crate) fn check_section(&self, entry: &SectionEntry) -> Result<(), FormatError> {
+        section(self.bytes(), entry).map(|_| ())
+    }
+
+    fn check_sample_id(&self, sample: u64) -> Result<(), FormatError> {
+        if sample >= self.n_samples() {
+            return Err(FormatError::OutOfRange {
+                what: "sample",
+                index: sample,
+                len: self.n_samples(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn find(sections: &[SectionEntry], tag: SectionTag) -> Result<&SectionEntry, FormatError> {
+    sections
+        .iter()
+        .find(|s| s.tag == tag)
+        .ok_or(FormatError::MissingSection { tag })
+}
+
+/// A section's bytes, checked against its checksum.
+fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u8], FormatError> {
+    let bytes = le::slice("section", file, entry.offset, entry.len)?;
+    let (expected, found) = (entry.crc32c, crc32c(bytes));
+    if expected != found && !cfg!(fuzzing) {
+        let what = format!("section {}", entry.tag);
+        return Err(FormatError::ChecksumMismatch {
+            what,
+            offset: entry.offset,
+            expected,
+            found,
+        });
+    }
+    Ok(bytes)
+}
+
+/// A JSON section's bytes, checked against its checksum and the limit.
+fn json_section<'a>(
+    file: &'a [u8],
+    entry: &SectionEntry,
+    what: &'static str,
+    limits: &Limits,
+) -> Result<&'a [u8], FormatError> {
+    if entry.len > limits.json_bytes {
+        return Err(FormatError::LimitExceeded {
+            what,
+            limit: limits.json_bytes,
+            found: entry.len,
+        });
+    }
+    section(file, entry)
+}

@@ -1,0 +1,155 @@
+//! Each sample's path in its source, compressed in groups so that one is found without the others. docs/format.md, "Paths".
+
+use crate::le::{self, len_u64};
+use crate::{FormatError, codec};
+
+/// Paths of every group but the last.
+pub const PATH_GROUP: u64 = 4096;
+/// Bytes before the group offsets.
+const HEAD: u64 = 16;
+/// Zstandard level of the groups.
+const LEVEL: i32 = 3;
+/// The most bytes a group may have once decompressed: 4096 paths of 4096 bytes and their offsets.
+const MAX_GROUP_BYTES: u64 = 32 << 20;
+
+/// Collects paths in sample order.
+#[derive(Debug, Default)]
+pub struct Paths {
+    n: u64,
+    group: Vec<u8>,
+    /// Where each path of the open group ends.
+    ends: Vec<u32>,
+    /// Offset and decoded length of each finished group.
+    groups: Vec<(u64, u64)>,
+    packed: Vec<u8>,
+}
+
+impl Paths {
+    /// Adds the next sample's path: any bytes, `/` between its parts, at most 64 KiB.
+    ///
+    /// # Errors
+    /// [`FormatError::LimitExceeded`] for a longer path, [`FormatError::Io`] where the compressor fails.
+    pub fn push(&mut self, path: &[u8]) -> Result<(), FormatError> {
+        if path.len() > 1 << 16 {
+            return Err(FormatError::LimitExceeded {
+                what: "bytes of a path",
+                limit: 1 << 16,
+                found: len_u64(path),
+            });
+        }
+        self.group.extend_from_slice(path);
+        let end = u32::try_from(self.group.len()).unwrap_or(u32::MAX);
+        self.ends.push(end);
+        self.n += 1;
+        if len_u64(&self.ends) == PATH_GROUP {
+            self.close_group()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// How many paths there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.n
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    fn close_group(&mut self) -> Result<(), FormatError> {
+        let mut raw = Vec::new();
+        raw.extend_from_slice(&0_u32.to_le_bytes());
+        self.ends
+            .iter()
+            .for_each(|end| raw.extend_from_slice(&end.to_le_bytes()));
+        raw.append(&mut self.group);
+        self.ends.clear();
+        if len_u64(&raw) > MAX_GROUP_BYTES {
+            let (limit, found) = (MAX_GROUP_BYTES, len_u64(&raw));
+            return Err(FormatError::LimitExceeded {
+                what: "bytes of 4096 paths",
+                limit,
+                found,
+            });
+        }
+        self.groups.push((len_u64(&self.packed), len_u64(&raw)));
+        self.packed
+            .extend_from_slice(&codec::compress(&raw, LEVEL)?);
+        Ok(())
+    }
+
+    /// The bytes of the section.
+    pub(crate) fn finish(mut self) -> Result<Vec<u8>, FormatError> {
+        if !self.ends.is_empty() {
+            self.close_group()?;
+        }
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.n.to_le_bytes());
+        out.extend_from_slice(&len_u64(&self.groups).to_le_bytes());
+        for (offset, decoded) in &self.groups {
+            out.extend_from_slice(&offset.to_le_bytes());
+            out.extend_from_slice(&decoded.to_le_bytes());
+        }
+        out.append(&mut self.packed);
+        Ok(out)
+    }
+}
+
+/// Decompresses the group that holds the path of `sample` into `out`; gives the path's place in the group.
+pub(crate) fn read_group(
+    section: &[u8],
+    n_samples: u64,
+    sample: u64,
+    out: &mut Vec<u8>,
+) -> Result<u64, FormatError> {
+    let group = sample / PATH_GROUP;
+    let bad = |reason: String| FormatError::BadPaths { group, reason };
+    let n_groups = n_samples.div_ceil(PATH_GROUP);
+    let found = (le::u64_at(section, 0), le::u64_at(section, 8));
+    if found != (Some(n_samples), Some(n_groups)) {
+        return Err(bad(format!(
+            "expected {n_samples} paths in {n_groups} groups, found {found:?}"
+        )));
+    }
+    let payload_at = n_groups.checked_mul(16).and_then(|n| n.checked_add(HEAD));
+    let payload_at = payload_at.ok_or_else(|| bad("too many groups".to_owned()))?;
+    let table = le::slice("path groups", section, HEAD, payload_at - HEAD)?;
+    let payload = le::slice(
+        "path groups",
+        section,
+        payload_at,
+        len_u64(section) - payload_at,
+    )?;
+    let at = usize::try_from(group * 16).unwrap_or(usize::MAX);
+    let start = le::u64_at(table, at).unwrap_or(u64::MAX);
+    let decoded = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
+    let end = le::u64_at(table, at.saturating_add(16)).unwrap_or(len_u64(payload));
+    if start > end || decoded > MAX_GROUP_BYTES {
+        return Err(bad(format!(
+            "stored bytes {start}..{end} for {decoded} decoded ones cannot be"
+        )));
+    }
+    let frame = le::slice("path group", payload, start, end - start)?;
+    codec::decompress(frame, decoded, out).map_err(bad)?;
+    Ok(sample % PATH_GROUP)
+}
+
+/// Path `i` of the `n` paths of a decompressed group.
+pub(crate) fn path_in(group: &[u8], n: u64, i: u64) -> Result<&[u8], FormatError> {
+    let payload_at = (n + 1) * 4;
+    let bad = || FormatError::BadPaths {
+        group: 0,
+        reason: format!("path {i} of {n} lies outside its group"),
+    };
+    let at = usize::try_from(i * 4).map_err(|_| bad())?;
+    let (start, end) = (
+        le::u32_at(group, at).ok_or_else(bad)?,
+        le::u32_at(group, at + 4).ok_or_else(bad)?,
+    );
+    let len = end.checked_sub(start).ok_or_else(bad)?;
+    le::slice("path", group, payload_at + u64::from(start), u64::from(len)).map_err(|_| bad())
+}

@@ -1,0 +1,130 @@
+//! A keyed permutation of `0..n` that answers one position at a time, without a table. docs/format.md, "Permutation".
+//!
+//! A balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black and
+//! Rogaway, "Ciphers with Arbitrary Finite Domains", 2002) and SplitMix64's finalizer (Steele, Lea and Flood, 2014)
+//! as round function. Eight rounds: four already pass for a pseudo-random permutation (Luby and Rackoff, 1988), the
+//! others make up for the round function not being one.
+
+/// Rounds of the network.
+const ROUNDS: u64 = 8;
+/// The odd constant nearest 2^64 divided by the golden ratio: SplitMix64's increment.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// SplitMix64's finalizer: a bijection of 64-bit numbers in which every input bit moves every output bit.
+#[must_use]
+pub const fn mix64(mut x: u64) -> u64 {
+    x ^= x >> 30;
+    x = x.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x ^= x >> 27;
+    x = x.wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// A 64-bit hash of `bytes` under a seed, for choices that must not depend on order; not a checksum.
+#[must_use]
+pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
+    let start = mix64(seed.wrapping_add(GOLDEN)) ^ crate::le::len_u64(bytes);
+    bytes.chunks(8).fold(start, |h, piece| {
+        let mut word = [0_u8; 8];
+        word.iter_mut()
+            .zip(piece)
+            .for_each(|(to, from)| *to = *from);
+        mix64((h ^ u64::from_le_bytes(word)).wrapping_add(GOLDEN))
+    })
+}
+
+/// A permutation of `0..n` under a 64-bit key: 40 bytes, no table, about 50 ns a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Permutation {
+    n: u64,
+    half_bits: u32,
+    key: u64,
+}
+
+impl Permutation {
+    /// The permutation of `0..n` that belongs to `key`; `n` is at most 2^62.
+    #[must_use]
+    pub fn new(n: u64, key: u64) -> Self {
+        let n = n.min(1 << 62);
+        let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
+        Self {
+            n,
+            half_bits: bits.div_ceil(2).max(1),
+            key: mix64(key.wrapping_add(GOLDEN)),
+        }
+    }
+
+    /// How many numbers it permutes.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.n
+    }
+
+    /// Whether it permutes nothing.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    /// The number at `position`; positions beyond the last stay where they are.
+    #[must_use]
+    pub fn at(&self, position: u64) -> u64 {
+        if position >= self.n {
+            return position;
+        }
+        // The network permutes a power of four below 4n: fewer than four rounds of it on average until it is back below n.
+        let mut x = position;
+        loop {
+            x = self.network(x);
+            if x < self.n {
+                return x;
+            }
+        }
+    }
+
+    fn network(&self, x: u64) -> u64 {
+        let mask = (1_u64 << self.half_bits) - 1;
+        let (mut left, mut right) = (x >> self.half_bits, x & mask);
+        for round in 0..ROUNDS {
+            let word = mix64(right ^ self.key.wrapping_add(round.wrapping_mul(GOLDEN)));
+            (left, right) = (right, left ^ (word & mask));
+        }
+        (left << self.half_bits) | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visits_every_number_once() {
+        for n in (0..70).chain([255, 256, 257, 1000, 4096, 4097, 65_537]) {
+            let p = Permutation::new(n, 12345);
+            let mut seen: Vec<u64> = (0..n).map(|i| p.at(i)).collect();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..n), "n = {n}");
+        }
+    }
+
+    #[test]
+    fn large_domains_stay_inside_and_do_not_repeat() {
+        let p = Permutation::new((1 << 40) + 1, 7);
+        let mut seen: Vec<u64> = (0..10_000).map(|i| p.at(i)).collect();
+        assert!(seen.iter().all(|&x| x < p.len()));
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 10_000);
+    }
+
+    #[test]
+    fn positions_are_spread_evenly() {
+        // 20,000 keys, where does 0 go among 16 places? Chi-squared with 15 degrees of freedom; 37.7 is the 0.1 % point.
+        let mut counts = [0_f64; 16];
+        for key in 0..20_000 {
+            counts[usize::try_from(Permutation::new(16, key).at(0)).unwrap()] += 1.0;
+        }
+        let chi: f64 = counts.iter().map(|c| (c - 1250.0).powi(2) / 1250.0).sum();
+        assert!(chi < 37.7, "chi-squared {chi}");
+    }
+}

@@ -1,0 +1,484 @@
+//! The schema: the ordered, named, typed fields of a sample. docs/format.md, "Schema".
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::Codec;
+use crate::filter::Filter;
+use crate::limits::{MAX_COLUMN_ITEM_BYTES, MAX_DIMS, MAX_FIELDS, MAX_ITEM_BYTES, MAX_NAME_BYTES};
+use crate::{DType, FormatError};
+
+/// What the items of a field are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldKind {
+    /// `dtype` elements in `shape`, the same for every sample.
+    Tensor,
+    /// One image of its own size: raw pixels or an encoded file, as the field's `coding` column says.
+    Image,
+    /// Any bytes.
+    Bytes,
+    /// UTF-8 text.
+    String,
+    /// One JSON value as UTF-8 text.
+    Json,
+}
+
+/// Where the items of a field lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Store {
+    /// In the chunks.
+    Body,
+    /// In one contiguous array behind the chunks, readable without them.
+    Column,
+}
+
+/// What a field means to a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The image of the sample.
+    Image,
+    /// A mask that belongs to the image.
+    Mask,
+    /// The class id.
+    Label,
+    /// The class ids of a multi-label sample, as a set of bits, bit `i % 8` of byte `i / 8`.
+    Labels,
+    /// The number of the sample in the source's own order.
+    SourceId,
+    /// Width in pixels of the source image, before any transform.
+    SourceWidth,
+    /// Height in pixels of the source image, before any transform.
+    SourceHeight,
+    /// CRC32C of the sample's decoded body items, one after the other in schema order.
+    SampleCrc32c,
+    /// 1, or 0 where the sample stands in for one that could not be read.
+    Valid,
+    /// Width in pixels of the stored item of the image field named in `of`.
+    Width,
+    /// Height in pixels of the stored item of the image field named in `of`.
+    Height,
+    /// Channels of the stored item of the image field named in `of`.
+    Channels,
+    /// A [`Coding`] number: how the item of the image field named in `of` is coded.
+    Coding,
+}
+
+/// How the item of an image field is coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Coding {
+    /// Raw `u8` pixels, height x width x channels.
+    Raw = 0,
+    /// A JPEG file.
+    Jpeg = 1,
+    /// A PNG file.
+    Png = 2,
+    /// A GIF file.
+    Gif = 3,
+    /// A BMP file.
+    Bmp = 4,
+    /// A TIFF file.
+    Tiff = 5,
+    /// A WebP file.
+    WebP = 6,
+}
+
+impl Coding {
+    /// Every coding, in the order of docs/format.md.
+    pub const ALL: [Self; 7] = [
+        Self::Raw,
+        Self::Jpeg,
+        Self::Png,
+        Self::Gif,
+        Self::Bmp,
+        Self::Tiff,
+        Self::WebP,
+    ];
+
+    /// The number in the `coding` column.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The coding of a number in the `coding` column.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// The file extension of an item of this coding; raw pixels have none.
+    #[must_use]
+    pub const fn extension(self) -> Option<&'static str> {
+        match self {
+            Self::Raw => None,
+            Self::Jpeg => Some("jpg"),
+            Self::Png => Some("png"),
+            Self::Gif => Some("gif"),
+            Self::Bmp => Some("bmp"),
+            Self::Tiff => Some("tif"),
+            Self::WebP => Some("webp"),
+        }
+    }
+}
+
+/// The affine step between stored values and what a network sees: `(value * scale - mean) / std` per channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Normalize {
+    /// Factor that brings a stored value to 0..1: 1/255 for `u8` pixels.
+    pub scale: f64,
+    /// Mean of each channel, in 0..1.
+    pub mean: Vec<f64>,
+    /// Standard deviation of each channel, in 0..1.
+    pub std: Vec<f64>,
+    /// Whether the stored values have been through it already.
+    pub applied: bool,
+}
+
+/// A named, typed part of a sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Field {
+    /// Its name, unique in the schema.
+    pub name: String,
+    /// What its items are.
+    pub kind: FieldKind,
+    /// Where they lie.
+    pub store: Store,
+    /// Element type; `u8` for every kind but tensors.
+    pub dtype: DType,
+    /// Dimensions of one item; empty for scalars and for items of variable size.
+    #[serde(default)]
+    pub shape: Vec<u64>,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// The image field that a width, height, channels or coding column describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// How its chunks are compressed.
+    #[serde(default, skip_serializing_if = "Codec::is_none")]
+    pub codec: Codec,
+    /// Order of an image tensor's dimensions: `hwc` or `chw`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<String>,
+    /// What the channels are: `rgb`, `gray` or `index` (class numbers of a mask).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+    /// How a reader normalizes, or how the converter did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normalize: Option<Normalize>,
+}
+
+impl Field {
+    /// A field of fixed shape in the chunks.
+    #[must_use]
+    pub fn tensor(name: &str, dtype: DType, shape: &[u64]) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: FieldKind::Tensor,
+            store: Store::Body,
+            dtype,
+            shape: shape.to_vec(),
+            role: None,
+            of: None,
+            codec: Codec::None,
+            layout: None,
+            color: None,
+            normalize: None,
+        }
+    }
+
+    /// A field of variable size in the chunks.
+    #[must_use]
+    pub fn variable(name: &str, kind: FieldKind) -> Self {
+        Self {
+            kind,
+            ..Self::tensor(name, DType::U8, &[])
+        }
+    }
+
+    /// A field of fixed shape in a column of its own.
+    #[must_use]
+    pub fn column(name: &str, dtype: DType, shape: &[u64]) -> Self {
+        Self {
+            store: Store::Column,
+            ..Self::tensor(name, dtype, shape)
+        }
+    }
+
+    /// The same field with a role.
+    #[must_use]
+    pub fn with_role(mut self, role: Role) -> Self {
+        self.role = Some(role);
+        self
+    }
+
+    /// Bytes of one item, or none where items have sizes of their own.
+    #[must_use]
+    pub fn item_bytes(&self) -> Option<u64> {
+        match self.kind {
+            FieldKind::Tensor => self
+                .shape
+                .iter()
+                .try_fold(self.dtype.size(), |n, &d| n.checked_mul(d)),
+            _ => None,
+        }
+    }
+
+    /// `(height, width, channels)` where the field is an image tensor whose layout is known.
+    #[must_use]
+    pub fn image_shape(&self) -> Option<(u64, u64, u64)> {
+        match (self.kind, self.layout.as_deref(), self.shape.as_slice()) {
+            (FieldKind::Tensor, Some("hwc"), &[h, w, c])
+            | (FieldKind::Tensor, Some("chw"), &[c, h, w]) => Some((h, w, c)),
+            _ => None,
+        }
+    }
+
+    fn validate(&self) -> Result<(), FormatError> {
+        let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
+        if self.name.is_empty()
+            || self.name.len() > MAX_NAME_BYTES
+            || self.name.chars().any(char::is_control)
+        {
+            return bad(format!(
+                "a name has 1 to {MAX_NAME_BYTES} bytes and no control characters"
+            ));
+        }
+        if self.shape.len() > MAX_DIMS || self.shape.contains(&0) {
+            return bad(format!(
+                "a shape has at most {MAX_DIMS} dimensions, none of them 0: found {:?}",
+                self.shape
+            ));
+        }
+        match self.item_bytes() {
+            Some(n) if n > MAX_ITEM_BYTES => {
+                return bad(format!("an item has at most 2^40 bytes, found {n}"));
+            }
+            None if self.kind == FieldKind::Tensor => {
+                return bad("an item has at most 2^40 bytes".to_owned());
+            }
+            _ => {}
+        }
+        if self.kind != FieldKind::Tensor && (self.dtype != DType::U8 || !self.shape.is_empty()) {
+            return bad("an item of variable size has dtype u8 and no shape".to_owned());
+        }
+        if self.store == Store::Column {
+            if self.kind != FieldKind::Tensor || !self.codec.is_none() {
+                return bad("a column holds tensors, uncompressed".to_owned());
+            }
+            if self.item_bytes().is_none_or(|n| n > MAX_COLUMN_ITEM_BYTES) {
+                return bad(format!(
+                    "a column's item has at most {MAX_COLUMN_ITEM_BYTES} bytes"
+                ));
+            }
+        }
+        self.validate_image()
+    }
+
+    fn validate_image(&self) -> Result<(), FormatError> {
+        let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
+        if !matches!(self.layout.as_deref(), None | Some("hwc" | "chw")) {
+            return bad(format!("layout is hwc or chw, found {:?}", self.layout));
+        }
+        let filter = self.codec.filter();
+        if filter.is_none() {
+            return Ok(());
+        }
+        let channels = match self.kind {
+            FieldKind::Image => None,
+            _ if self.dtype == DType::U8 => match self.image_shape() {
+                Some((_, _, c)) => Some(c),
+                None => return bad("a pixel filter needs an image tensor with a layout".to_owned()),
+            },
+            _ => return bad("a pixel filter needs u8 pixels".to_owned()),
+        };
+        if filter.has(Filter::GREEN) && channels.is_some_and(|c| c != 3) {
+            return bad("the subtract-green filter needs 3 channels".to_owned());
+        }
+        if filter.has(Filter::PLANAR) != (self.layout.as_deref() != Some("chw")) {
+            return bad("the planar filter goes with layout hwc, and only with it".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The ordered fields of a sample; valid by construction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schema {
+    fields: Vec<Field>,
+}
+
+/// The schema as it stands in the file.
+#[derive(Serialize, Deserialize)]
+struct SchemaJson {
+    fields: Vec<Field>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    must_understand: Vec<String>,
+}
+
+impl Schema {
+    /// A schema of `fields`, in their order.
+    ///
+    /// # Errors
+    /// [`FormatError::BadSchema`] where a field contradicts itself, two have one name, or none lies in the body.
+    pub fn new(fields: Vec<Field>) -> Result<Self, FormatError> {
+        if fields.len() > MAX_FIELDS {
+            return Err(FormatError::LimitExceeded {
+                what: "number of fields",
+                limit: crate::le::to_u64(MAX_FIELDS),
+                found: crate::le::len_u64(&fields),
+            });
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for field in &fields {
+            field.validate()?;
+            if !names.insert(field.name.as_str()) {
+                return Err(FormatError::schema(
+                    &field.name,
+                    "two fields have this name",
+                ));
+            }
+        }
+        if !fields.iter().any(|f| f.store == Store::Body) {
+            return Err(FormatError::schema(
+                "*",
+                "at least one field lies in the body",
+            ));
+        }
+        Self { fields }.with_valid_roles()
+    }
+
+    /// Checks that columns with a role have the type that readers of the role rely on.
+    fn with_valid_roles(self) -> Result<Self, FormatError> {
+        for field in &self.fields {
+            let expected: &[DType] = match field.role {
+                None | Some(Role::Image | Role::Mask) => continue,
+                Some(Role::Label) => &[DType::I32, DType::I64],
+                Some(Role::SourceId) => &[DType::U64],
+                Some(
+                    Role::SampleCrc32c
+                    | Role::SourceWidth
+                    | Role::SourceHeight
+                    | Role::Width
+                    | Role::Height,
+                ) => &[DType::U32],
+                Some(Role::Labels | Role::Valid | Role::Channels | Role::Coding) => &[DType::U8],
+            };
+            let is_set = field.role == Some(Role::Labels);
+            if field.store != Store::Column
+                || !expected.contains(&field.dtype)
+                || (field.shape.len() != usize::from(is_set))
+            {
+                return Err(FormatError::schema(
+                    &field.name,
+                    format!(
+                        "a field with role {:?} is a column of {expected:?}",
+                        field.role
+                    ),
+                ));
+            }
+            let describes = matches!(
+                field.role,
+                Some(Role::Width | Role::Height | Role::Channels | Role::Coding)
+            );
+            let target = self
+                .fields
+                .iter()
+                .find(|f| Some(&f.name) == field.of.as_ref());
+            if describes && target.is_none_or(|f| f.kind != FieldKind::Image) {
+                return Err(FormatError::schema(
+                    &field.name,
+                    "`of` names no field of kind image",
+                ));
+            }
+        }
+        Ok(self)
+    }
+
+    /// All fields.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The fields in the chunks, in their order, each with its number in the schema.
+    pub fn body(&self) -> impl Iterator<Item = (usize, &Field)> {
+        self.fields
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.store == Store::Body)
+    }
+
+    /// The fields in columns, in their order, each with its number in the schema.
+    pub fn columns(&self) -> impl Iterator<Item = (usize, &Field)> {
+        self.fields
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.store == Store::Column)
+    }
+
+    /// The field with this role (of this image field, where the role describes one), with its number.
+    #[must_use]
+    pub fn by_role(&self, role: Role, of: Option<&str>) -> Option<(usize, &Field)> {
+        self.fields
+            .iter()
+            .enumerate()
+            .find(|(_, f)| f.role == Some(role) && f.of.as_deref() == of)
+    }
+
+    /// The number of the field of this name.
+    ///
+    /// # Errors
+    /// [`FormatError::NoSuchField`], with the names there are.
+    pub fn index_of(&self, name: &str) -> Result<usize, FormatError> {
+        self.fields
+            .iter()
+            .position(|f| f.name == name)
+            .ok_or_else(|| FormatError::NoSuchField {
+                name: name.to_owned(),
+                known: self
+                    .fields
+                    .iter()
+                    .map(|f| f.name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            })
+    }
+
+    /// Whether every chunk lies at a multiple of one stride: fixed shapes only and nothing compressed.
+    #[must_use]
+    pub fn is_strided(&self) -> bool {
+        self.body()
+            .all(|(_, f)| f.kind == FieldKind::Tensor && f.codec.is_none())
+    }
+
+    /// The JSON that stands in the file.
+    pub(crate) fn to_json(&self) -> Result<Vec<u8>, FormatError> {
+        serde_json::to_vec(&SchemaJson {
+            fields: self.fields.clone(),
+            must_understand: Vec::new(),
+        })
+        .map_err(|e| FormatError::BadJson {
+            what: "schema",
+            reason: e.to_string(),
+        })
+    }
+
+    /// Parses and validates the JSON of a file.
+    pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, FormatError> {
+        let json: SchemaJson = serde_json::from_slice(bytes).map_err(|e| FormatError::BadJson {
+            what: "schema",
+            reason: e.to_string(),
+        })?;
+        if let Some(key) = json.must_understand.first() {
+            return Err(FormatError::schema(
+                "*",
+                format!("uses `{key}`, which this reader does not know"),
+            ));
+        }
+        Self::new(json.fields)
+    }
+}

@@ -1,0 +1,159 @@
+//! Finding damage: every byte of a pack is covered by a checksum, or must be zero.
+
+use crate::checksum::crc32c;
+use crate::columns::COLUMN_ALIGN;
+use crate::header::HEADER_BYTES;
+use crate::le::{self, len_u64};
+use crate::pack::Pack;
+use crate::trailer::TRAILER_BYTES;
+use crate::{ChunkEntry, FormatError, Role};
+
+/// A chunk whose bytes are not those that were written.
+#[derive(Debug)]
+pub struct ChunkDamage {
+    /// What is wrong, with the chunk, its samples and its place in the file.
+    pub error: FormatError,
+    /// The samples whose own checksums fail, as far as they can be told apart.
+    pub bad_samples: Vec<u64>,
+}
+
+/// Checks everything but the chunks: the schema's front copy, the columns, every section and all padding.
+/// What [`Pack::open`] checks is not checked again.
+///
+/// # Errors
+/// All the damage found, in file order.
+pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<FormatError>> {
+    let mut errors = Vec::new();
+    let mut note = |result: Result<(), FormatError>| errors.extend(result.err());
+    let header = pack.header();
+    note(check_front_schema(pack));
+    note(check_padding(
+        pack,
+        "padding before the body",
+        HEADER_BYTES + header.schema_len,
+        header.data_off,
+    ));
+    let align = 1_u64 << header.align_log2;
+    if !pack.schema().is_strided() {
+        // Each chunk starts at the next multiple of the alignment: what lies between is padding.
+        let mut end = header.data_off;
+        for chunk in 0..pack.n_chunks() {
+            match pack.chunk_entry(chunk) {
+                Ok(ChunkEntry {
+                    offset, stored_len, ..
+                }) => {
+                    note(check_padding(pack, "padding between chunks", end, offset));
+                    end = offset.saturating_add(stored_len);
+                }
+                Err(error) => note(Err(error)),
+            }
+        }
+        debug_assert!(end <= le::align_up(pack.body_end(), align).unwrap_or(u64::MAX));
+    }
+    let mut end = pack.body_end();
+    for column in pack.columns() {
+        note(check_padding(
+            pack,
+            "padding before a column",
+            end,
+            column.offset,
+        ));
+        let name = pack
+            .schema()
+            .fields()
+            .get(column.field)
+            .map_or("", |f| f.name.as_str());
+        note(column.check(pack.bytes(), name));
+        end = column.offset + column.len;
+    }
+    debug_assert!(
+        pack.columns()
+            .iter()
+            .all(|c| c.offset.is_multiple_of(COLUMN_ALIGN))
+    );
+    note(check_padding(
+        pack,
+        "padding before the footer",
+        pack.columns_end(),
+        pack.trailer().footer_off,
+    ));
+    let mut end = pack.trailer().footer_off + 8 + 32 * len_u64(pack.sections());
+    for entry in pack.sections() {
+        note(check_padding(
+            pack,
+            "padding before a section",
+            end,
+            entry.offset,
+        ));
+        note(pack.check_section(entry));
+        end = entry.offset + entry.len;
+    }
+    debug_assert_eq!(end + TRAILER_BYTES, pack.trailer().file_len);
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
+}
+
+fn check_front_schema<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), FormatError> {
+    let header = pack.header();
+    let schema = le::slice("schema", pack.bytes(), HEADER_BYTES, header.schema_len)?;
+    let (expected, found) = (header.schema_crc32c, crc32c(schema));
+    if expected != found {
+        let what = "schema behind the header".to_owned();
+        return Err(FormatError::ChecksumMismatch {
+            what,
+            offset: HEADER_BYTES,
+            expected,
+            found,
+        });
+    }
+    Ok(())
+}
+
+fn check_padding<D: AsRef<[u8]>>(
+    pack: &Pack<D>,
+    what: &'static str,
+    start: u64,
+    end: u64,
+) -> Result<(), FormatError> {
+    let bytes = le::slice(what, pack.bytes(), start, end.saturating_sub(start))?;
+    le::check_zero(what, bytes, start)
+}
+
+/// Checks a chunk's stored bytes, wherever the caller got these from, against the chunk's checksum.
+///
+/// # Errors
+/// The damage: on a mismatch the samples are checked one by one, so that the bad ones are named.
+pub fn check_chunk<D: AsRef<[u8]>>(
+    pack: &Pack<D>,
+    chunk: u64,
+    bytes: &[u8],
+) -> Result<(), ChunkDamage> {
+    let plain = |error| ChunkDamage {
+        error,
+        bad_samples: Vec::new(),
+    };
+    let entry = pack.chunk_entry(chunk).map_err(plain)?;
+    let found = crc32c(bytes);
+    if found == entry.crc32c && len_u64(bytes) == entry.stored_len {
+        return Ok(());
+    }
+    let first_sample = pack.geometry().first_sample(chunk);
+    let end_sample = first_sample + u64::from(entry.n_samples);
+    let error = FormatError::ChunkChecksum {
+        chunk,
+        first_sample,
+        end_sample,
+        offset: entry.offset,
+        expected: entry.crc32c,
+        found,
+    };
+    let has_own = pack.schema().by_role(Role::SampleCrc32c, None).is_some();
+    let bad = |sample: &u64| has_own && pack.check_sample(*sample).is_err();
+    Err(ChunkDamage {
+        error,
+        bad_samples: (first_sample..end_sample).filter(bad).collect(),
+    })
+}

@@ -1,0 +1,371 @@
+//! Writing a pack: one pass from the first byte to the last, to anything that takes bytes.
+
+use std::io::Write;
+
+use crate::block::Block;
+use crate::checksum::Crc32c;
+use crate::chunk::{self, ChunkEntry};
+use crate::columns::{self, COLUMN_ALIGN};
+use crate::footer::{self, SECTION_ALIGN, SectionTag};
+use crate::geometry::Geometry;
+use crate::header::{Header, MINOR, Uuid};
+use crate::le::{self, len_u64, to_u64};
+use crate::limits::Limits;
+use crate::trailer::{TRAILER_BYTES, Trailer};
+use crate::{Classes, FormatError, Paths, Schema, Stats};
+
+/// What a pack is to be.
+#[derive(Debug, Clone)]
+pub struct PackOptions {
+    /// The fields of a sample.
+    pub schema: Schema,
+    /// Samples of every chunk but the last.
+    pub chunk_samples: u32,
+    /// Base-2 logarithm of the alignment of the body, 12 (4 KiB, the default) to 21 (2 MiB).
+    pub align_log2: u8,
+    /// Identifies this pack.
+    pub pack_uuid: Uuid,
+    /// Identifies the data set.
+    pub dataset_uuid: Uuid,
+}
+
+impl PackOptions {
+    /// Options with the default alignment and empty identifiers.
+    #[must_use]
+    pub fn new(schema: Schema, chunk_samples: u32) -> Self {
+        let none = Uuid::default();
+        Self {
+            schema,
+            chunk_samples,
+            align_log2: 12,
+            pack_uuid: none,
+            dataset_uuid: none,
+        }
+    }
+
+    /// Samples of one block: as many as have 1 MiB of items of fixed size, at least 1, at most a chunk.
+    #[must_use]
+    pub fn block_samples(&self) -> u32 {
+        const BLOCK_BYTES: u64 = 1 << 20;
+        let sample: u64 = self
+            .schema
+            .body()
+            .map(|(_, f)| f.item_bytes().unwrap_or(64 << 10))
+            .fold(0, u64::saturating_add);
+        let fit = u32::try_from((BLOCK_BYTES / sample.max(1)).max(1)).unwrap_or(u32::MAX);
+        fit.min(self.chunk_samples)
+    }
+}
+
+/// What goes into the footer besides the tables.
+#[derive(Debug, Default)]
+pub struct FooterParts {
+    /// Statistics.
+    pub stats: Stats,
+    /// Class names and counts, one entry a label field.
+    pub classes: Vec<Classes>,
+    /// What the pack was made from and how: any JSON object.
+    pub provenance: serde_json::Map<String, serde_json::Value>,
+    /// Each sample's path in the source; none, or one a sample.
+    pub paths: Paths,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteSummary {
+    /// Samples.
+    pub n_samples: u64,
+    /// Chunks.
+    pub n_chunks: u64,
+    /// Bytes of the file.
+    pub file_len: u64,
+}
+
+/// Writes a pack, append-only: nothing written is touched again, and a pack is one only once its trailer stands.
+///
+/// Memory: one chunk of blocks, plus what stays until the end: 4 bytes (or 32) a chunk, the columns, the paths compressed.
+#[derive(Debug)]
+pub struct PackWriter<W> {
+    target: W,
+    options: PackOptions,
+    header: Header,
+    block_samples: u32,
+    /// Bytes written so far.
+    position: u64,
+    /// The blocks of the open chunk.
+    open: Vec<Block>,
+    open_samples: u32,
+    /// Blocks whose bytes are written: their memory is free.
+    spent: Vec<Block>,
+    chunks: Vec<ChunkEntry>,
+    n_samples: u64,
+    columns: Vec<Vec<u8>>,
+    schema_json: Vec<u8>,
+}
+
+impl<W: Write> PackWriter<W> {
+    /// Writes header and schema.
+    ///
+    /// # Errors
+    /// [`FormatError::BadValue`] or [`FormatError::LimitExceeded`] for options no pack has, [`FormatError::Io`].
+    pub fn new(target: W, options: PackOptions) -> Result<Self, FormatError> {
+        Geometry::new(0, options.chunk_samples)?;
+        if !(12..=21).contains(&options.align_log2) {
+            return Err(FormatError::bad_value(
+                "alignment",
+                32,
+                "2^12 to 2^21",
+                options.align_log2,
+            ));
+        }
+        let schema_json = options.schema.to_json()?;
+        let schema_len = len_u64(&schema_json);
+        let (sample_stride, chunk_stride) =
+            Header::strides_of(&options.schema, options.chunk_samples)?;
+        let data_off = Header::data_off_of(schema_len, options.align_log2);
+        let header = Header {
+            minor: MINOR,
+            required_features: Header::features_of(&options.schema),
+            ignorable_features: 0,
+            align_log2: options.align_log2,
+            chunk_samples: options.chunk_samples,
+            pack_uuid: options.pack_uuid,
+            dataset_uuid: options.dataset_uuid,
+            schema_len,
+            data_off: data_off.unwrap_or(u64::MAX),
+            sample_stride,
+            chunk_stride,
+            schema_crc32c: crate::crc32c(&schema_json),
+        };
+        let columns = options.schema.columns().map(|_| Vec::new()).collect();
+        let mut writer = Self {
+            target,
+            block_samples: options.block_samples(),
+            options,
+            position: 0,
+            open: Vec::new(),
+            open_samples: 0,
+            spent: Vec::new(),
+            chunks: Vec::new(),
+            n_samples: 0,
+            columns,
+            schema_json,
+            header,
+        };
+        let bytes = writer.header.to_bytes();
+        writer.write(&bytes)?;
+        let schema_json = std::mem::take(&mut writer.schema_json);
+        writer.write(&schema_json)?;
+        writer.schema_json = schema_json;
+        writer.pad_to(1 << writer.header.align_log2)?;
+        Ok(writer)
+    }
+
+    /// The schema of its samples.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.options.schema
+    }
+
+    /// How many samples the next block must have, unless it is the last of all: the blocks of a chunk have one size.
+    #[must_use]
+    pub fn next_block_samples(&self) -> u32 {
+        self.block_samples
+            .min(self.options.chunk_samples - self.open_samples)
+    }
+
+    /// How many more samples fit a block of `n_samples`.
+    #[must_use]
+    pub fn block_room(&self, n_samples: u32) -> u32 {
+        self.next_block_samples().saturating_sub(n_samples)
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Appends a block; writes the chunk once it is full.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] for a block of another size than [`next_block_samples`](Self::next_block_samples) or
+    /// after a short one, [`FormatError::LimitExceeded`] for a chunk over 2 GiB, [`FormatError::Io`].
+    pub fn append(&mut self, block: Block) -> Result<(), FormatError> {
+        let n = block.n_samples;
+        if n == 0 {
+            return Ok(());
+        }
+        let short = self
+            .open
+            .last()
+            .is_some_and(|b| b.n_samples < self.block_samples);
+        if short || n > self.next_block_samples() || block.columns.len() != self.columns.len() {
+            let room = if short { 0 } else { self.next_block_samples() };
+            return Err(FormatError::WrongUse(format!(
+                "expected a block of {room} samples of this schema, found {n}"
+            )));
+        }
+        for (column, bytes) in self.columns.iter_mut().zip(&block.columns) {
+            column.extend_from_slice(bytes);
+        }
+        self.open_samples += n;
+        self.n_samples += u64::from(n);
+        self.open.push(block);
+        if self.open_samples == self.options.chunk_samples {
+            self.write_chunk()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A block whose bytes are written, for [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
+    pub fn reclaim(&mut self) -> Option<Block> {
+        self.spent.pop()
+    }
+
+    fn write_chunk(&mut self) -> Result<(), FormatError> {
+        if !self.options.schema.is_strided() {
+            self.pad_to(1 << self.header.align_log2)?;
+        }
+        let blocks = std::mem::take(&mut self.open);
+        let mut crc = Crc32c::new();
+        let target = &mut self.target;
+        let schema = &self.options.schema;
+        let stored_len = chunk::write_chunk(
+            schema,
+            self.options.chunk_samples,
+            self.block_samples,
+            &blocks,
+            |bytes| {
+                crc.update(bytes);
+                target.write_all(bytes).map_err(FormatError::from)
+            },
+        )?;
+        self.chunks.push(ChunkEntry {
+            offset: self.position,
+            stored_len,
+            crc32c: crc.value(),
+            n_samples: self.open_samples,
+        });
+        self.position += stored_len;
+        self.open_samples = 0;
+        self.spent.extend(blocks);
+        Ok(())
+    }
+
+    /// Writes what is left of the body, then columns, footer and trailer. Gives the target back, not flushed to disk.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] where there are paths but not one a sample, [`FormatError::Io`].
+    pub fn finish(mut self, parts: FooterParts) -> Result<(W, WriteSummary), FormatError> {
+        if !parts.paths.is_empty() && parts.paths.len() != self.n_samples {
+            let (n, found) = (self.n_samples, parts.paths.len());
+            return Err(FormatError::WrongUse(format!(
+                "expected {n} paths, one a sample, found {found}"
+            )));
+        }
+        if self.open_samples > 0 {
+            self.write_chunk()?;
+        }
+        let n_chunks = len_u64(&self.chunks);
+        let mut placed = Vec::new();
+        let columns = std::mem::take(&mut self.columns);
+        let numbers: Vec<usize> = self
+            .options
+            .schema
+            .columns()
+            .map(|(number, _)| number)
+            .collect();
+        for (number, bytes) in numbers.into_iter().zip(columns) {
+            self.pad_to(COLUMN_ALIGN)?;
+            placed.push((number, self.position, bytes));
+            let (_, _, bytes) = placed
+                .last()
+                .map_or((0, 0, &[][..]), |(n, o, b)| (*n, *o, b.as_slice()));
+            self.target.write_all(bytes)?;
+            self.position += len_u64(bytes);
+        }
+        self.pad_to(SECTION_ALIGN)?;
+        let sections = self.sections(parts, &placed)?;
+        let footer_off = self.position;
+        let (bytes, footer_crc32c) = footer::to_bytes(footer_off, &sections)?;
+        self.write(&bytes)?;
+        let file_len = self.position + TRAILER_BYTES;
+        let trailer = Trailer {
+            file_len,
+            footer_off,
+            footer_len: len_u64(&bytes),
+            n_samples: self.n_samples,
+            pack_uuid: self.header.pack_uuid,
+            footer_crc32c,
+        };
+        self.write(&trailer.to_bytes())?;
+        self.target.flush()?;
+        Ok((
+            self.target,
+            WriteSummary {
+                n_samples: self.n_samples,
+                n_chunks,
+                file_len,
+            },
+        ))
+    }
+
+    fn sections(
+        &mut self,
+        parts: FooterParts,
+        columns: &[(usize, u64, Vec<u8>)],
+    ) -> Result<Vec<(SectionTag, Vec<u8>)>, FormatError> {
+        let json = |what, value: Result<Vec<u8>, serde_json::Error>| {
+            let bytes = value.map_err(|e| FormatError::BadJson {
+                what,
+                reason: e.to_string(),
+            })?;
+            // What a reader refuses by default is not written either.
+            let (limit, found) = (Limits::default().json_bytes, len_u64(&bytes));
+            if found > limit {
+                Err(FormatError::LimitExceeded { what, limit, found })
+            } else {
+                Ok(bytes)
+            }
+        };
+        let strided = self.options.schema.is_strided();
+        let mut sections = vec![
+            (SectionTag::SCHEMA, std::mem::take(&mut self.schema_json)),
+            (
+                SectionTag::CHUNKS,
+                chunk::table_bytes(&self.chunks, strided),
+            ),
+            (SectionTag::COLUMNS, columns::directory_bytes(columns)),
+            (
+                SectionTag::STATS,
+                json("statistics", serde_json::to_vec(&parts.stats))?,
+            ),
+            (
+                SectionTag::CLASSES,
+                json("classes", serde_json::to_vec(&parts.classes))?,
+            ),
+            (
+                SectionTag::PROVENANCE,
+                json("provenance", serde_json::to_vec(&parts.provenance))?,
+            ),
+        ];
+        if !parts.paths.is_empty() {
+            sections.push((SectionTag::PATHS, parts.paths.finish()?));
+        }
+        Ok(sections)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
+        self.target.write_all(bytes)?;
+        self.position += to_u64(bytes.len());
+        Ok(())
+    }
+
+    fn pad_to(&mut self, align: u64) -> Result<(), FormatError> {
+        let end = le::align_up(self.position, align).unwrap_or(u64::MAX);
+        let zeros = vec![0; usize::try_from(end - self.position).unwrap_or(0)];
+        self.write(&zeros)
+    }
+}

@@ -1,0 +1,1 @@
+//! Opening, mapping and verifying packs
