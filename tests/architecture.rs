@@ -1,0 +1,321 @@
+//! The rules of ARCHITECTURE.md that a compiler does not check: who may depend on whom, and what
+//! may be written where.
+//!
+//! Every violation is reported as `file:line: what is wrong; what to do`. Not for behaviour, and not
+//! for reading the sources: that is `scanner`.
+
+#![cfg(test)]
+
+mod scanner;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use scanner::{blank_comments_and_literals, line_at, sources, standard_paths, words};
+
+/// Each workspace crate and the workspace crates it may depend on, dev-dependencies included.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("packds-format", &[]),
+    ("packds-pixels", &[]),
+    ("packds-convert", &["packds-format", "packds-pixels"]),
+    ("packds-reader", &["packds-format", "packds-pixels"]),
+    (
+        "packds-bench",
+        &[
+            "packds-format",
+            "packds-pixels",
+            "packds-convert",
+            "packds-reader",
+        ],
+    ),
+    (
+        "packds",
+        &[
+            "packds-format",
+            "packds-pixels",
+            "packds-convert",
+            "packds-reader",
+            "packds-bench",
+        ],
+    ),
+];
+
+/// Outside crates that only some workspace crates may use, dev-dependencies included.
+const CONFINED: &[(&str, &[&str])] = &[
+    ("image", &["packds-pixels"]),
+    ("mozjpeg-sys", &["packds-pixels"]),
+    ("clap", &["packds"]),
+    ("clap_complete", &["packds"]),
+    ("clap_mangen", &["packds"]),
+];
+
+/// The only places where the word `unsafe` may stand. A path that ends in `/` is a whole folder.
+const UNSAFE_FILES: &[&str] = &[
+    "crates/pixels/src/jpeg.rs",
+    "crates/pixels/src/jpeg/",
+    "crates/pixels/src/resize/avx2.rs",
+    "crates/reader/src/mmap.rs",
+];
+
+/// Crates that open no file, start no thread and read no clock, and what they may therefore not name.
+const PURE: &[(&str, &[&str])] = &[
+    (
+        "crates/format/src",
+        &["std::fs", "std::thread", "std::time"],
+    ),
+    ("crates/pixels/src", &["std::fs"]),
+];
+
+const FORBID_UNSAFE: &[&str] = &["crates/format/src/lib.rs", "crates/convert/src/lib.rs"];
+const PRINTING: &[&str] = &["println", "eprintln", "print", "eprint", "dbg"];
+const MAY_PRINT: &[&str] = &["crates/cli/", "crates/bench/"];
+const MAX_LINES: usize = 800;
+
+#[test]
+fn dependencies_follow_the_arrows() {
+    let mut violations = Vec::new();
+    for package in packages() {
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {
+            violations.push(format!(
+                "{}:1: crate {} is not in ARROWS; add it to tests/architecture.rs and to ARCHITECTURE.md",
+                package.manifest, package.name
+            ));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let ours = ARROWS.iter().any(|(name, _)| name == dependency);
+            if ours && !allowed.contains(&dependency.as_str()) {
+                violations.push(format!(
+                    "{}:{}: {} may not depend on {dependency}; move what is needed to a crate both may use",
+                    package.manifest,
+                    package.line_of(dependency),
+                    package.name
+                ));
+            }
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn outside_crates_stay_in_their_rooms() {
+    let mut violations = Vec::new();
+    for package in packages() {
+        for (confined, rooms) in CONFINED {
+            let depends = package.dependencies.iter().any(|name| name == confined);
+            if depends && !rooms.contains(&package.name.as_str()) {
+                violations.push(format!(
+                    "{}:{}: {confined} belongs to {} alone; call that crate instead",
+                    package.manifest,
+                    package.line_of(confined),
+                    rooms.join(", ")
+                ));
+            }
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn pure_crates_name_no_files_threads_or_clock() {
+    let mut violations = Vec::new();
+    for (folder, forbidden) in PURE {
+        for source in sources(folder).into_iter().filter(|source| !source.is_test) {
+            for (line, path) in standard_paths(&source.code) {
+                if forbidden.contains(&path.as_str()) {
+                    violations.push(format!(
+                        "{}:{line}: {path} has no place in {folder}; let the caller do it and pass the result in",
+                        source.path
+                    ));
+                }
+            }
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn only_the_command_and_the_benchmarks_print() {
+    let mut violations = Vec::new();
+    for source in sources("crates")
+        .into_iter()
+        .filter(|source| !source.is_test)
+    {
+        if MAY_PRINT
+            .iter()
+            .any(|folder| source.path.starts_with(folder))
+        {
+            continue;
+        }
+        for (at, word) in words(&source.code) {
+            if PRINTING.contains(&word) && source.code[at + word.len()..].starts_with('!') {
+                violations.push(format!(
+                    "{}:{}: {word}! in a library; return the value or an error and let crates/cli print it",
+                    source.path,
+                    line_at(&source.code, at)
+                ));
+            }
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn unsafe_stays_in_the_named_files() {
+    let mut violations = Vec::new();
+    for source in ["crates", "tests", "fuzz"].into_iter().flat_map(sources) {
+        let named = UNSAFE_FILES.iter().any(|file| {
+            source.path == *file || (file.ends_with('/') && source.path.starts_with(file))
+        });
+        // Tests are not spared: a test that needs `unsafe` tests the wrong side of a safe interface.
+        for (at, _) in words(&source.all_code).filter(|(_, word)| *word == "unsafe" && !named) {
+            violations.push(format!(
+                "{}:{}: unsafe outside the files of UNSAFE_FILES; use a safe interface, or argue for the file there",
+                source.path,
+                line_at(&source.all_code, at)
+            ));
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn crates_without_unsafe_forbid_it() {
+    let mut violations = Vec::new();
+    for path in FORBID_UNSAFE {
+        let text = read(&root().join(path));
+        if !blank_comments_and_literals(&text).contains("#![forbid(unsafe_code)]") {
+            violations.push(format!(
+                "{path}:1: #![forbid(unsafe_code)] is missing; add it below the crate's docs"
+            ));
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    let mut violations = Vec::new();
+    for package in packages() {
+        let mut section = "";
+        let mut inherits = false;
+        for line in package.text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                section = line;
+            }
+            inherits |= section == "[lints]" && line.replace(' ', "") == "workspace=true";
+        }
+        if !inherits {
+            violations.push(format!(
+                "{}:1: the workspace's lints are not in force; add `[lints]` with `workspace = true`",
+                package.manifest
+            ));
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn no_file_is_longer_than_800_lines() {
+    let mut violations = Vec::new();
+    for source in ["crates", "tests", "fuzz"].into_iter().flat_map(sources) {
+        let n_lines = source.all_code.lines().count();
+        if n_lines > MAX_LINES {
+            violations.push(format!(
+                "{}:{MAX_LINES}: {n_lines} lines, {MAX_LINES} at most; split the file by noun, or move its tests to a sibling",
+                source.path
+            ));
+        }
+    }
+    assert_none(&violations);
+}
+
+struct Package {
+    name: String,
+    /// Of its Cargo.toml, from the workspace root.
+    manifest: String,
+    text: String,
+    dependencies: Vec<String>,
+}
+
+impl Package {
+    /// The line of the manifest that names `dependency`, 1 if it is written in a way not foreseen.
+    fn line_of(&self, dependency: &str) -> usize {
+        let names = |line: &str| {
+            line.split(['=', '.', ' ', ']']).next() == Some(dependency)
+                || line.contains(&format!("\"{dependency}\""))
+        };
+        self.text.lines().position(names).map_or(1, |idx| idx + 1)
+    }
+}
+
+fn root() -> PathBuf {
+    fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// `path` from the workspace root, with `/` between its parts.
+fn relative(path: &Path) -> String {
+    path.strip_prefix(root())
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .replace('\\', "/")
+}
+
+fn packages() -> Vec<Package> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--offline",
+        ])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let package = |value: &serde_json::Value| {
+        let path = fs::canonicalize(value["manifest_path"].as_str().unwrap()).unwrap();
+        Package {
+            name: text(&value["name"]),
+            manifest: relative(&path),
+            text: read(&path),
+            dependencies: value["dependencies"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|dependency| text(&dependency["name"]))
+                .collect(),
+        }
+    };
+    let packages: Vec<Package> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(package)
+        .collect();
+    assert!(
+        packages.len() >= ARROWS.len(),
+        "cargo metadata lists only {} crates",
+        packages.len()
+    );
+    packages
+}
+
+fn assert_none(violations: &[String]) {
+    assert!(violations.is_empty(), "\n\n{}\n", violations.join("\n"));
+}
