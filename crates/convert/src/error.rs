@@ -1,0 +1,198 @@
+//! What can go wrong between a source and a pack, and who is to blame for it.
+//!
+//! Not for findings that let the conversion go on: those are warnings of the listing.
+
+use std::{io, path::PathBuf};
+
+/// Why a conversion stopped.
+///
+/// The message names the place and what was found there; [`ConvertError::hint`] says what to do
+/// about it, and [`ConvertError::is_data`] whether the data are to blame.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvertError {
+    /// The source does not exist.
+    #[error("{path}: no such file or folder")]
+    SourceMissing {
+        /// The source as it was given.
+        path: PathBuf,
+    },
+    /// The source exists and is neither a folder nor a manifest.
+    #[error("{path}: expected an image folder or a .csv, .tsv, .jsonl or .ndjson manifest")]
+    NotADirectoryOrManifest {
+        /// The source as it was given.
+        path: PathBuf,
+    },
+    /// The folder holds no image.
+    #[error("{path}: no images in this folder ({ignored} other files ignored)")]
+    EmptySource {
+        /// The folder.
+        path: PathBuf,
+        /// How many files were there and are no images.
+        ignored: u64,
+    },
+    /// The folder holds only splits with classes below them, and no split was chosen.
+    #[error(
+        "{path}: expected class folders, found only the splits {}",
+        quoted(splits)
+    )]
+    OnlySplits {
+        /// The folder.
+        path: PathBuf,
+        /// The splits in it, sorted.
+        splits: Vec<String>,
+    },
+    /// The chosen split is not there.
+    #[error("{path}: no split '{wanted}' here, found {}", quoted(available))]
+    SplitMissing {
+        /// The source.
+        path: PathBuf,
+        /// The split that was asked for.
+        wanted: String,
+        /// The splits that are there, sorted.
+        available: Vec<String>,
+    },
+    /// A folder could not be listed.
+    #[error("{path}: cannot list this folder: {source}")]
+    UnreadableDirectory {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A folder contains itself through a symbolic link.
+    #[error("{path}: this link leads back to {target}, which contains it")]
+    SymlinkLoop {
+        /// The link that closes the loop.
+        path: PathBuf,
+        /// The folder above it to which it leads.
+        target: PathBuf,
+    },
+    /// A row of a manifest, or the manifest as a whole, cannot be understood.
+    #[error("{path}: line {line}: {reason}")]
+    ManifestMalformed {
+        /// The manifest.
+        path: PathBuf,
+        /// The line, counted from 1, on which the row starts.
+        line: u64,
+        /// What was expected and found.
+        reason: String,
+    },
+    /// A manifest lacks a column that is needed or was asked for.
+    #[error("{path}: no column {wanted}, found {}", quoted(found))]
+    ManifestColumnMissing {
+        /// The manifest.
+        path: PathBuf,
+        /// The column that was sought, in words.
+        wanted: String,
+        /// The columns that are there, in order.
+        found: Vec<String>,
+    },
+    /// A manifest names a file that is not there or is no regular file.
+    #[error("{path}: line {line}: no such file: {file}")]
+    ManifestFileMissing {
+        /// The manifest.
+        path: PathBuf,
+        /// The line on which the row starts.
+        line: u64,
+        /// The file, with the root in front.
+        file: PathBuf,
+    },
+    /// A manifest names a file outside the root folder.
+    #[error("{path}: line {line}: '{file}' lies outside the root {root}")]
+    ManifestPathEscapes {
+        /// The manifest.
+        path: PathBuf,
+        /// The line on which the row starts.
+        line: u64,
+        /// The path as the manifest has it.
+        file: String,
+        /// The root folder in use.
+        root: PathBuf,
+    },
+    /// Reading or writing failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ConvertError {
+    /// What to do about it, for a line that starts with `hint:`.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::SourceMissing { .. } | Self::UnreadableDirectory { .. } | Self::Io { .. } => None,
+            Self::NotADirectoryOrManifest { .. } => Some(
+                "give a folder of class folders, a folder of images, or a manifest with a path column"
+                    .to_owned(),
+            ),
+            Self::EmptySource { .. } => Some(
+                "images are known by their extension or by their first bytes; check the path".to_owned(),
+            ),
+            Self::OnlySplits { .. } => Some(
+                "'--split all' writes one pack for each split with the same class ids, '--split NAME' only one"
+                    .to_owned(),
+            ),
+            Self::SplitMissing { available, .. } if available.is_empty() => Some(
+                "only a folder with train, val or test folders in it has splits; leave --split out".to_owned(),
+            ),
+            Self::SplitMissing { available, .. } => {
+                Some(format!("choose one of {}, or 'all'", quoted(available)))
+            }
+            Self::SymlinkLoop { .. } => {
+                Some("remove the link: following it would list the same files again and again".to_owned())
+            }
+            Self::ManifestMalformed { .. } => Some("correct this line; nothing was written".to_owned()),
+            Self::ManifestColumnMissing { .. } => Some(
+                "name the columns with --path-column, --label-column and --mask-column".to_owned(),
+            ),
+            Self::ManifestFileMissing { .. } => Some(
+                "paths are relative to the manifest's folder; --root sets another folder".to_owned(),
+            ),
+            Self::ManifestPathEscapes { .. } => Some(
+                "pass --root with a folder that contains every file of the manifest".to_owned(),
+            ),
+        }
+    }
+
+    /// True if the data are to blame (exit code 1), false if the conversion could not run at all:
+    /// a missing source, an argument, the system (exit code 2).
+    pub fn is_data(&self) -> bool {
+        match self {
+            Self::EmptySource { .. }
+            | Self::SymlinkLoop { .. }
+            | Self::ManifestMalformed { .. }
+            | Self::ManifestFileMissing { .. } => true,
+            Self::SourceMissing { .. }
+            | Self::NotADirectoryOrManifest { .. }
+            | Self::OnlySplits { .. }
+            | Self::SplitMissing { .. }
+            | Self::UnreadableDirectory { .. }
+            | Self::ManifestColumnMissing { .. }
+            | Self::ManifestPathEscapes { .. }
+            | Self::Io { .. } => false,
+        }
+    }
+}
+
+/// Names in quotes with commas between them, cut after a dozen.
+fn quoted(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let shown: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| format!("'{name}'"))
+        .collect();
+    let rest = names.len().saturating_sub(SHOWN);
+    if rest == 0 {
+        shown.join(", ")
+    } else {
+        format!("{} and {rest} more", shown.join(", "))
+    }
+}

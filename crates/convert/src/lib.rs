@@ -1,0 +1,6 @@
+//! Image folders and manifests into packs
+
+pub mod error;
+pub mod source;
+
+pub use error::ConvertError;

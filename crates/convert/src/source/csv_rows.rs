@@ -1,0 +1,180 @@
+//! The rows of a CSV or TSV file, with the line on which each starts.
+//!
+//! Not for what the cells mean: that is `manifest`.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use csv::{ByteRecord, Position, ReaderBuilder};
+
+use super::rows::malformed;
+use crate::error::ConvertError;
+
+/// A CSV file being read; after [`CsvRows::advance`], the current row.
+pub(super) struct CsvRows {
+    reader: csv::Reader<File>,
+    record: ByteRecord,
+    n_columns: usize,
+    ends: LineEnds,
+}
+
+/// How the lines of a file end, which the parser does not say of a record.
+struct LineEnds {
+    /// The first line ends in a carriage return and a line feed; the others are taken to do so.
+    two_bytes: bool,
+    /// Where the file ends, if not with a line feed.
+    open_end: Option<u64>,
+}
+
+impl CsvRows {
+    /// Opens a file and reads its header; returns the names of the columns too.
+    pub(super) fn open(path: &Path, delimiter: u8) -> Result<(Self, Vec<String>), ConvertError> {
+        let io_error = |source| ConvertError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = File::open(path).map_err(io_error)?;
+        let ends = LineEnds::of(&mut file).map_err(io_error)?;
+        // Rows of another length are let through, to be refused with the right line.
+        let reader = ReaderBuilder::new()
+            .delimiter(delimiter)
+            .has_headers(false)
+            .flexible(true)
+            .buffer_capacity(1 << 16)
+            .from_reader(file);
+        let mut rows = Self {
+            reader,
+            record: ByteRecord::new(),
+            n_columns: 0,
+            ends,
+        };
+        if !rows.read(path)? {
+            let reason = "expected a header line with column names".to_owned();
+            return Err(malformed(path, 1, reason));
+        }
+        rows.n_columns = rows.record.len();
+        let names: Vec<String> = (0..rows.n_columns)
+            .map(|column| rows.cell(column).trim().to_owned())
+            .collect();
+        check_header(path, rows.line(), &names)?;
+        Ok((rows, names))
+    }
+
+    /// Reads the next row; false at the end.
+    pub(super) fn advance(&mut self, path: &Path) -> Result<bool, ConvertError> {
+        let read = self.read(path)?;
+        let (expected, found) = (self.n_columns, self.record.len());
+        if read && found != expected {
+            let reason = format!("expected {expected} fields as in the header, found {found}");
+            return Err(malformed(path, self.line(), reason));
+        }
+        Ok(read)
+    }
+
+    fn read(&mut self, path: &Path) -> Result<bool, ConvertError> {
+        // The kinds of error other than I/O come from options that are not used here.
+        let read = self
+            .reader
+            .read_byte_record(&mut self.record)
+            .map_err(|error| ConvertError::Io {
+                path: path.to_owned(),
+                source: error.into(),
+            })?;
+        let bad = self
+            .record
+            .iter()
+            .position(|field| str::from_utf8(field).is_err());
+        match bad {
+            Some(column) => {
+                let reason = format!("the text is not UTF-8 in field {}", column + 1);
+                Err(malformed(path, self.line(), reason))
+            }
+            None => Ok(read),
+        }
+    }
+
+    /// The line, counted from 1, on which the current row starts; at the end, the line behind the
+    /// last.
+    ///
+    /// The parser counts line feeds; the position it gives for a row lies before the empty lines
+    /// that it skips. So the line is found from the row's end.
+    pub(super) fn line(&self) -> u64 {
+        let here = self.reader.position();
+        if self.record.is_empty() {
+            return here.line();
+        }
+        let inside = self
+            .record
+            .as_slice()
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
+        let inside = u64::try_from(inside).unwrap_or(u64::MAX);
+        here.line()
+            .saturating_sub(inside + self.ends.counted(here))
+            .max(1)
+    }
+
+    /// The current row's text in a column; empty if there is none.
+    pub(super) fn cell(&self, column: usize) -> &str {
+        // `read` has checked that every field is UTF-8.
+        self.record
+            .get(column)
+            .and_then(|field| str::from_utf8(field).ok())
+            .unwrap_or_default()
+    }
+}
+
+impl LineEnds {
+    fn of(file: &mut File) -> io::Result<Self> {
+        let mut first_bytes = Vec::new();
+        BufReader::new(&mut *file)
+            .take(1 << 16)
+            .read_to_end(&mut first_bytes)?;
+        let feed = first_bytes.iter().position(|byte| *byte == b'\n');
+        let before = feed
+            .and_then(|feed| feed.checked_sub(1))
+            .map(|before| first_bytes[before]);
+        let len = file.seek(SeekFrom::End(0))?;
+        let mut last = [0];
+        if len > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        file.rewind()?;
+        Ok(Self {
+            two_bytes: before == Some(b'\r'),
+            open_end: (last != *b"\n").then_some(len),
+        })
+    }
+
+    /// How many line feeds the parser has taken as the end of the row before `here`. Of two bytes
+    /// it takes the second only with the next row.
+    fn counted(&self, here: &Position) -> u64 {
+        u64::from(!self.two_bytes && self.open_end != Some(here.byte()))
+    }
+}
+
+fn check_header(path: &Path, line: u64, names: &[String]) -> Result<(), ConvertError> {
+    let mut seen = HashSet::new();
+    for (number, name) in (1..).zip(names) {
+        if name.is_empty() {
+            let reason = format!(
+                "column {number} has no name (pandas writes such an index column unless index=False)"
+            );
+            return Err(malformed(path, line, reason));
+        }
+        if !seen.insert(name) {
+            return Err(malformed(
+                path,
+                line,
+                format!("column '{name}' appears twice"),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! One folder: what is in it, and which of its files are image candidates.
+//!
+//! Not for going below it: that is `walk`.
+
+use std::{os::fd::OwnedFd, path::Path};
+
+use rustix::{
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat},
+    io::Errno,
+};
+
+use super::{
+    candidate::{SNIFFED_BYTES, is_image_bytes, is_image_name, is_undecoded_name},
+    paths::{as_path, join_into},
+    warning::Oddities,
+};
+use crate::error::ConvertError;
+
+/// The device and inode that tell a folder from every other.
+pub(super) type Identity = (u64, u64);
+
+/// The entries of a folder, unsorted; links are already followed.
+pub(super) struct Directory {
+    /// Relative to the root; empty for the root.
+    path: Vec<u8>,
+    entries: Dir,
+    pub(super) identity: Identity,
+    /// The names of the folders in it.
+    pub(super) subdirectories: Vec<Vec<u8>>,
+    /// The names of all else, laid end to end.
+    names: Vec<u8>,
+    others: Vec<Other>,
+}
+
+/// An entry that is no folder: its place in `names` and what it is.
+struct Other {
+    start: usize,
+    // Small, for a folder may have a million entries.
+    len: u16,
+    form: OtherForm,
+}
+
+#[derive(Clone, Copy)]
+enum OtherForm {
+    Regular,
+    BrokenLink,
+    Special,
+}
+
+impl Directory {
+    /// Lists the folder `path` of `root`.
+    pub(super) fn scan(root: &Path, path: &[u8]) -> Result<Self, ConvertError> {
+        let full_path = if path.is_empty() {
+            root.to_owned()
+        } else {
+            root.join(as_path(path))
+        };
+        Self::scan_unplaced(&full_path, path).map_err(|error| ConvertError::UnreadableDirectory {
+            path: full_path,
+            source: error.into(),
+        })
+    }
+
+    fn scan_unplaced(full_path: &Path, path: &[u8]) -> Result<Self, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder: OwnedFd = openat(CWD, full_path, flags, Mode::empty())?;
+        let stat = fstat(&folder)?;
+        let mut directory = Self {
+            path: path.to_vec(),
+            entries: Dir::new(folder)?,
+            identity: identity_of(&stat),
+            subdirectories: Vec::new(),
+            names: Vec::new(),
+            others: Vec::new(),
+        };
+        while let Some(entry) = directory.entries.read() {
+            let entry = entry?;
+            let name = entry.file_name();
+            match directory.form_of(name, entry.file_type())? {
+                _ if name == c"." || name == c".." => {}
+                None => directory.subdirectories.push(name.to_bytes().to_vec()),
+                Some(form) => {
+                    let start = directory.names.len();
+                    directory.names.extend_from_slice(name.to_bytes());
+                    let len = name.to_bytes().len();
+                    let len = u16::try_from(len).map_err(|_| Errno::NAMETOOLONG)?;
+                    directory.others.push(Other { start, len, form });
+                }
+            }
+        }
+        Ok(directory)
+    }
+
+    /// What an entry is when links are followed; none for a folder.
+    fn form_of(
+        &self,
+        name: &std::ffi::CStr,
+        file_type: FileType,
+    ) -> Result<Option<OtherForm>, Errno> {
+        let resolved = match file_type {
+            FileType::Symlink | FileType::Unknown => {
+                match statat(self.entries.fd()?, name, AtFlags::empty()) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(_) => return Ok(Some(OtherForm::BrokenLink)),
+                }
+            }
+            known => known,
+        };
+        Ok(match resolved {
+            FileType::Directory => None,
+            FileType::RegularFile => Some(OtherForm::Regular),
+            _ => Some(OtherForm::Special),
+        })
+    }
+
+    /// How many entries are no folders.
+    pub(super) fn n_others(&self) -> usize {
+        self.others.len()
+    }
+
+    /// The names of the files that are named like images, unsorted. Opens nothing.
+    pub(super) fn image_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.others
+            .iter()
+            .map(|other| self.name(other))
+            .filter(|name| is_image_name(name))
+    }
+
+    /// Calls `each` with the name and the size of each image candidate, in name order, and returns
+    /// how many other files there are.
+    pub(super) fn for_each_candidate(
+        mut self,
+        oddities: &mut Oddities,
+        mut each: impl FnMut(&[u8], u64),
+    ) -> u64 {
+        let mut ignored = 0;
+        // In name order, so that the first of each oddity does not depend on the file system.
+        let mut others = std::mem::take(&mut self.others);
+        others.sort_unstable_by(|a, b| self.name(a).cmp(self.name(b)));
+        for other in &others {
+            let bytes = match other.form {
+                OtherForm::Special => {
+                    oddities.special_files.add(&self.path_of(other));
+                    None
+                }
+                _ if is_image_name(self.name(other)) => Some(self.size(other)),
+                OtherForm::BrokenLink => {
+                    oddities.broken_links.add(&self.path_of(other));
+                    None
+                }
+                OtherForm::Regular => match self.sniff(other) {
+                    Ok(true) => Some(self.size(other)),
+                    Ok(false) => {
+                        if is_undecoded_name(self.name(other)) {
+                            oddities.undecoded_formats.add(&self.path_of(other));
+                        }
+                        None
+                    }
+                    Err(_) => {
+                        oddities.unreadable_files.add(&self.path_of(other));
+                        None
+                    }
+                },
+            };
+            match bytes {
+                Some(bytes) => each(self.name(other), bytes),
+                None => ignored += 1,
+            }
+        }
+        ignored
+    }
+
+    fn name(&self, other: &Other) -> &[u8] {
+        &self.names[other.start..other.start + usize::from(other.len)]
+    }
+
+    fn path_of(&self, other: &Other) -> Vec<u8> {
+        let mut path = Vec::new();
+        join_into(&self.path, self.name(other), &mut path);
+        path
+    }
+
+    /// The size of a file; 0 if it cannot be told, which decoding will then find out.
+    fn size(&self, other: &Other) -> u64 {
+        let stat = self
+            .entries
+            .fd()
+            .map(|folder| statat(folder, self.name(other), AtFlags::empty()));
+        stat.flatten()
+            .map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    /// True if the first bytes of a file are an image's.
+    fn sniff(&self, other: &Other) -> Result<bool, Errno> {
+        // Without NONBLOCK, a pipe put in the file's place meanwhile would wait for ever.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(self.entries.fd()?, self.name(other), flags, Mode::empty())?;
+        let mut bytes = [0; SNIFFED_BYTES];
+        let mut len = 0;
+        while len < bytes.len() {
+            match rustix::io::read(&file, &mut bytes[len..])? {
+                0 => break,
+                read => len += read,
+            }
+        }
+        Ok(is_image_bytes(&bytes[..len]))
+    }
+}
+
+fn identity_of(stat: &Stat) -> Identity {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// What the system says about a file of `root`, links followed: its size, or none if it is not a
+/// regular file.
+pub(super) fn file_size(root: &OwnedFd, path: &[u8]) -> Result<Option<u64>, Errno> {
+    let stat = statat(root, path, AtFlags::empty())?;
+    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    Ok(regular.then(|| u64::try_from(stat.st_size).unwrap_or(0)))
+}

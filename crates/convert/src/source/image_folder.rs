@@ -1,0 +1,212 @@
+//! Folders as sources: class folders as torchvision's `ImageFolder` reads them, or a flat folder.
+//!
+//! Not for splits beyond noticing them: that is `split`.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use super::{
+    directory::{Directory, Identity},
+    listing::{Labels, Listing, SourceKind},
+    split,
+    walk::{Found, count},
+    warning::Warning,
+};
+use crate::error::ConvertError;
+
+/// Lists a folder for which no split was chosen.
+pub(super) fn list_source(root: &Path, jobs: usize) -> Result<Listing, ConvertError> {
+    let top = Directory::scan(root, b"")?;
+    split::reject_only_splits(root, &top)?;
+    list_scanned(root, top, None, jobs)
+}
+
+/// Lists a folder; its classes are numbered by their places in `all_classes`, which must be sorted
+/// and contain them, if that is given.
+pub(super) fn list_folder(
+    root: &Path,
+    all_classes: Option<&[Vec<u8>]>,
+    jobs: usize,
+) -> Result<Listing, ConvertError> {
+    list_scanned(root, Directory::scan(root, b"")?, all_classes, jobs)
+}
+
+fn list_scanned(
+    root: &Path,
+    mut top: Directory,
+    all_classes: Option<&[Vec<u8>]>,
+    jobs: usize,
+) -> Result<Listing, ConvertError> {
+    let mut own_classes = std::mem::take(&mut top.subdirectories);
+    own_classes.sort_unstable();
+    let all_classes = all_classes.unwrap_or(&own_classes);
+    let labelled: Vec<(i64, &[u8])> = (0_i64..)
+        .zip(all_classes)
+        .filter(|(_, class)| own_classes.binary_search(class).is_ok())
+        .map(|(label, class)| (label, class.as_slice()))
+        .collect();
+    let below = walk_classes(root, top.identity, &labelled, jobs)?;
+    if below.paths.len() > 0 {
+        return Ok(class_listing(root, &top, all_classes, below));
+    }
+
+    let mut found = Found {
+        ignored: below.ignored,
+        oddities: below.oddities,
+        ..Found::default()
+    };
+    found.add_directory(b"", 0, top);
+    if found.paths.len() == 0 {
+        return Err(ConvertError::EmptySource {
+            path: root.to_owned(),
+            ignored: found.ignored,
+        });
+    }
+    Ok(Listing {
+        kind: SourceKind::FlatFolder,
+        root: root.to_owned(),
+        paths: found.paths,
+        bytes: found.bytes,
+        labels: Labels::None,
+        classes: Vec::new(),
+        columns: Vec::new(),
+        masks: None,
+        warnings: found.oddities.into_warnings(),
+        ignored: found.ignored,
+    })
+}
+
+fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found) -> Listing {
+    let mut used = vec![false; classes.len()];
+    for label in &found.directory_labels {
+        if let Some(used) = usize::try_from(*label)
+            .ok()
+            .and_then(|idx| used.get_mut(idx))
+        {
+            *used = true;
+        }
+    }
+    let mut warnings: Vec<Warning> = (0_i64..)
+        .zip(classes.iter().zip(used))
+        .filter(|(_, (_, used))| !used)
+        .map(|(id, (class, _))| Warning::EmptyClass {
+            class: class.clone(),
+            id,
+        })
+        .collect();
+    if let Some(first) = top.image_names().min() {
+        warnings.push(Warning::FilesBesideClasses {
+            count: count(top.image_names().count()),
+            first: first.to_vec(),
+        });
+    }
+    if classes.iter().all(|class| split::is_split_name(class)) {
+        warnings.push(Warning::ClassesLookLikeSplits {
+            classes: classes.to_vec(),
+        });
+    }
+    warnings.extend(found.oddities.into_warnings());
+    Listing {
+        kind: SourceKind::ImageFolder,
+        root: root.to_owned(),
+        paths: found.paths,
+        bytes: found.bytes,
+        labels: Labels::ByDirectory(found.directory_labels),
+        classes: classes.to_vec(),
+        columns: Vec::new(),
+        masks: None,
+        warnings,
+        ignored: found.ignored + count(top.n_others()),
+    }
+}
+
+/// Walks the classes with `jobs` threads. What is found, and which error is returned, does not
+/// depend on the number of threads.
+fn walk_classes(
+    root: &Path,
+    root_identity: Identity,
+    classes: &[(i64, &[u8])],
+    jobs: usize,
+) -> Result<Found, ConvertError> {
+    // Several runs for each thread, so that one thread with large classes does not end last by far.
+    const RUNS_PER_THREAD: usize = 32;
+    let run_len = classes.len().div_ceil(jobs.max(1) * RUNS_PER_THREAD).max(1);
+    let runs: Vec<&[(i64, &[u8])]> = classes.chunks(run_len).collect();
+    let next_run = AtomicUsize::new(0);
+    let joined = Mutex::new(Joined::default());
+    // Runs are taken in order, so every run before the first that fails is walked too, and the
+    // first error is the same each time.
+    let walk_runs = || {
+        loop {
+            let idx = next_run.fetch_add(1, Ordering::Relaxed);
+            let Some(run) = runs.get(idx) else { break };
+            let result = walk_run(root, root_identity, run);
+            let failed = result.is_err();
+            // A thread that panicked while it held the lock ends the scope with that panic.
+            joined
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .add(idx, result);
+            if failed {
+                next_run.store(runs.len(), Ordering::Relaxed);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..jobs.min(runs.len()) {
+            scope.spawn(walk_runs);
+        }
+        walk_runs();
+    });
+    let joined = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
+    joined
+        .failed
+        .map_or(Ok(joined.found), |(_, error)| Err(error))
+}
+
+/// What the runs found, joined in order as soon as possible so that little is held twice.
+#[derive(Default)]
+struct Joined {
+    found: Found,
+    n_joined: usize,
+    waiting: BTreeMap<usize, Found>,
+    failed: Option<(usize, ConvertError)>,
+}
+
+impl Joined {
+    fn add(&mut self, idx: usize, result: Result<Found, ConvertError>) {
+        match result {
+            Ok(found) => {
+                self.waiting.insert(idx, found);
+            }
+            Err(error) => {
+                if self.failed.as_ref().is_none_or(|(first, _)| idx < *first) {
+                    self.failed = Some((idx, error));
+                }
+            }
+        }
+        while let Some(found) = self.waiting.remove(&self.n_joined) {
+            self.found.append(found);
+            self.n_joined += 1;
+        }
+    }
+}
+
+fn walk_run(
+    root: &Path,
+    root_identity: Identity,
+    classes: &[(i64, &[u8])],
+) -> Result<Found, ConvertError> {
+    let mut found = Found::default();
+    for (label, class) in classes {
+        found.add_class(root, root_identity, class, *label)?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,263 @@
+//! The label column of a manifest: ids, class names, lists of either, or numbers to be predicted.
+//!
+//! Not for finding the column: that is `manifest`.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::{
+    listing::{LabelLists, Labels},
+    rows::Cell,
+    values::{CellKind, text_of},
+};
+
+/// How the cells of a column are split into labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LabelSplit {
+    /// A CSV cell is one label. A JSON array is a list.
+    Never,
+    /// A CSV cell with `;` or `|` in it makes the column one of lists.
+    IfSeparated,
+    /// Every cell is a list.
+    Always,
+}
+
+/// What a label column was found to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LabelForm {
+    /// Class names, or ids as they are; one for each sample or a list.
+    Classes { names: bool, lists: bool },
+    /// Numbers that are no ids: a column like any other.
+    Numbers,
+}
+
+/// Looks at every label before any is taken. Problems are kept until the form is asked for: the
+/// column may turn out not to be the label.
+#[derive(Debug)]
+pub(super) struct LabelScan {
+    split: LabelSplit,
+    lists: bool,
+    /// The lines where each was first seen.
+    integer: Option<u64>,
+    number: Option<u64>,
+    json_text: Option<u64>,
+    csv_text: Option<u64>,
+    negative: Option<u64>,
+    missing: Option<u64>,
+    nested: Option<u64>,
+}
+
+impl LabelScan {
+    pub(super) fn new(split: LabelSplit) -> Self {
+        Self {
+            split,
+            lists: split == LabelSplit::Always,
+            integer: None,
+            number: None,
+            json_text: None,
+            csv_text: None,
+            negative: None,
+            missing: None,
+            nested: None,
+        }
+    }
+
+    pub(super) fn split(&self) -> LabelSplit {
+        self.split
+    }
+
+    pub(super) fn observe(&mut self, cell: Cell<'_>, line: u64) {
+        match cell {
+            Cell::Missing => {
+                self.missing.get_or_insert(line);
+            }
+            Cell::Text(text) => {
+                self.lists |= self.split == LabelSplit::IfSeparated && text.contains(SEPARATORS);
+            }
+            Cell::Json(value) => self.lists |= value.is_array(),
+        }
+        let split = self.split != LabelSplit::Never;
+        for_each_item(cell, split, |item| self.observe_item(item, line));
+    }
+
+    fn observe_item(&mut self, item: Cell<'_>, line: u64) {
+        let text = match item {
+            Cell::Text(_) => &mut self.csv_text,
+            Cell::Missing | Cell::Json(_) => &mut self.json_text,
+        };
+        match CellKind::of(item) {
+            CellKind::Missing => self.missing.get_or_insert(line),
+            CellKind::Nested => self.nested.get_or_insert(line),
+            CellKind::Text | CellKind::Bool(_) => text.get_or_insert(line),
+            CellKind::Float(_) => self.number.get_or_insert(line),
+            CellKind::Integer(value) => {
+                if value < 0 {
+                    self.negative.get_or_insert(line);
+                }
+                self.integer.get_or_insert(line)
+            }
+        };
+    }
+
+    /// What the column holds, or the line and the reason why it cannot hold labels.
+    pub(super) fn form(&self) -> Result<LabelForm, (u64, String)> {
+        let lists = self.lists;
+        // An empty cell is an empty list where cells are split.
+        if let Some(line) = self.missing
+            && !(lists && self.split != LabelSplit::Never)
+        {
+            return Err((line, "the label is missing".to_owned()));
+        }
+        if let Some(line) = self.nested {
+            return Err((
+                line,
+                "expected a label or a list of labels, found nested JSON".to_owned(),
+            ));
+        }
+        if let (Some(text), Some(number)) = (self.json_text, self.integer.or(self.number)) {
+            let reason = "some labels are strings and some are numbers".to_owned();
+            return Err((text.max(number), reason));
+        }
+        if self.json_text.is_some() || self.csv_text.is_some() {
+            return Ok(LabelForm::Classes { names: true, lists });
+        }
+        match (self.number, self.negative) {
+            (Some(_), _) if !lists => Ok(LabelForm::Numbers),
+            (Some(line), _) => Err((
+                line,
+                "expected integers or names in a list of labels".to_owned(),
+            )),
+            (None, Some(line)) => Err((line, "a class id is negative".to_owned())),
+            (None, None) => Ok(LabelForm::Classes {
+                names: false,
+                lists,
+            }),
+        }
+    }
+}
+
+const SEPARATORS: [char; 2] = [';', '|'];
+
+/// Calls `each` for each label in a cell. `split` says whether CSV cells are split.
+fn for_each_item<'a>(cell: Cell<'a>, split: bool, mut each: impl FnMut(Cell<'a>)) {
+    match cell {
+        Cell::Missing => {}
+        Cell::Json(Value::Array(items)) => items.iter().map(Cell::Json).for_each(each),
+        Cell::Text(text) if split => text
+            .split(SEPARATORS)
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+            .map(Cell::Text)
+            .for_each(each),
+        Cell::Text(text) => each(Cell::Text(text.trim())),
+        Cell::Json(_) => each(cell),
+    }
+}
+
+/// Takes the labels, row by row.
+pub(super) struct LabelBuilder {
+    names: bool,
+    lists: bool,
+    split: bool,
+    /// Ids as they are, or, for names, numbers in order of first appearance.
+    ids: Vec<i64>,
+    ends: Vec<usize>,
+    number_of: HashMap<String, i64>,
+}
+
+impl LabelBuilder {
+    pub(super) fn new(names: bool, lists: bool, split: LabelSplit) -> Self {
+        Self {
+            names,
+            lists,
+            split: lists && split != LabelSplit::Never,
+            ids: Vec::new(),
+            ends: Vec::new(),
+            number_of: HashMap::new(),
+        }
+    }
+
+    /// Takes the next row's labels; false if they do not fit, which happens only if the manifest
+    /// has changed since the form was found.
+    #[must_use]
+    pub(super) fn push(&mut self, cell: Cell<'_>) -> bool {
+        let start = self.ids.len();
+        let mut fits = true;
+        for_each_item(cell, self.split, |item| {
+            if self.names {
+                let id = self.number_name(item);
+                self.ids.push(id);
+            } else if let CellKind::Integer(id) = CellKind::of(item) {
+                self.ids.push(id);
+            } else {
+                fits = false;
+            }
+        });
+        if self.lists {
+            sort_from(&mut self.ids, start);
+            self.ends.push(self.ids.len());
+            fits
+        } else {
+            fits && self.ids.len() == start + 1
+        }
+    }
+
+    fn number_name(&mut self, item: Cell<'_>) -> i64 {
+        let name = text_of(item);
+        if let Some(number) = self.number_of.get(name.as_ref()) {
+            return *number;
+        }
+        let number = i64::try_from(self.number_of.len()).unwrap_or(i64::MAX);
+        self.number_of.insert(name.into_owned(), number);
+        number
+    }
+
+    /// The labels and the class names, sorted; a name's id is its place.
+    pub(super) fn finish(mut self) -> (Labels, Vec<Vec<u8>>) {
+        let mut classes: Vec<(String, i64)> = self.number_of.into_iter().collect();
+        classes.sort_unstable();
+        if self.names {
+            let mut id_of = vec![0; classes.len()];
+            for (id, (_, number)) in (0..).zip(&classes) {
+                if let Ok(number) = usize::try_from(*number) {
+                    id_of[number] = id;
+                }
+            }
+            for label in &mut self.ids {
+                *label = usize::try_from(*label).map_or(*label, |number| id_of[number]);
+            }
+            let mut start = 0;
+            for end in &self.ends {
+                self.ids[start..*end].sort_unstable();
+                start = *end;
+            }
+        }
+        let classes = classes
+            .into_iter()
+            .map(|(name, _)| name.into_bytes())
+            .collect();
+        let labels = if self.lists {
+            Labels::Lists(LabelLists {
+                ends: self.ends,
+                ids: self.ids,
+            })
+        } else {
+            Labels::PerSample(self.ids)
+        };
+        (labels, classes)
+    }
+}
+
+/// Sorts the values from `start` on and removes repeats among them.
+fn sort_from(ids: &mut Vec<i64>, start: usize) {
+    ids[start..].sort_unstable();
+    let mut kept = start;
+    for idx in start..ids.len() {
+        if kept == start || ids[kept - 1] != ids[idx] {
+            ids[kept] = ids[idx];
+            kept += 1;
+        }
+    }
+    ids.truncate(kept);
+}

@@ -1,0 +1,316 @@
+//! The samples of a source before any of them is opened for decoding.
+//!
+//! Not for finding them: that is `image_folder` and `manifest`.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    column::{ColumnValues, SourceColumn},
+    paths::{PathTable, as_path, join_into},
+    warning::Warning,
+};
+
+/// What kind of source a listing was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceKind {
+    /// A folder of class folders, read as torchvision's `ImageFolder` reads it.
+    ImageFolder,
+    /// A folder of images without labels.
+    FlatFolder,
+    /// A CSV or JSON Lines file that names the images.
+    Manifest,
+}
+
+/// One sample of a [`Listing`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// The file's folder, relative to the root, in raw bytes with `/` between the parts; empty for
+    /// the root itself.
+    pub directory: &'a [u8],
+    /// The file's name in raw bytes.
+    pub name: &'a [u8],
+    /// The class id or integer label, if the source gives one per sample.
+    pub label: Option<i64>,
+    /// The file's size when it was listed; 0 for a link that leads nowhere.
+    pub bytes: u64,
+}
+
+impl Sample<'_> {
+    /// Appends the path relative to the root to `path`.
+    pub fn path_into(&self, path: &mut Vec<u8>) {
+        join_into(self.directory, self.name, path);
+    }
+}
+
+/// Every sample of a source in its final order, with labels and columns.
+///
+/// A sample costs 24 bytes and its file name, and 8 more in a manifest with labels; folder names
+/// are stored once. The accessors that take an index panic if it is not less than
+/// [`Listing::len`].
+#[derive(Debug, Clone)]
+pub struct Listing {
+    pub(super) kind: SourceKind,
+    pub(super) root: PathBuf,
+    pub(super) paths: PathTable,
+    pub(super) bytes: Vec<u64>,
+    pub(super) labels: Labels,
+    pub(super) classes: Vec<Vec<u8>>,
+    pub(super) columns: Vec<SourceColumn>,
+    pub(super) masks: Option<Masks>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) ignored: u64,
+}
+
+/// The labels of a [`Listing`].
+#[derive(Debug, Clone)]
+pub(super) enum Labels {
+    None,
+    /// One label for each directory of the path table.
+    ByDirectory(Vec<i64>),
+    PerSample(Vec<i64>),
+    Lists(LabelLists),
+}
+
+/// A list of labels for each sample: list `i` is `ids[ends[i - 1]..ends[i]]`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LabelLists {
+    pub(super) ends: Vec<usize>,
+    pub(super) ids: Vec<i64>,
+}
+
+/// One mask file for each sample.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Masks {
+    pub(super) paths: PathTable,
+    pub(super) bytes: Vec<u64>,
+}
+
+impl Listing {
+    /// What the listing was made from.
+    pub fn kind(&self) -> SourceKind {
+        self.kind
+    }
+
+    /// The folder to which every path is relative.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// How many samples there are; never 0 in a listing that [`super::list`] returned.
+    pub fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// True if there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sample `idx`. No allocation.
+    pub fn sample(&self, idx: usize) -> Sample<'_> {
+        Sample {
+            directory: self.paths.directory(idx),
+            name: self.paths.name(idx),
+            label: self.label(idx),
+            bytes: self.bytes[idx],
+        }
+    }
+
+    /// Appends the path of sample `idx`, relative to the root, to `path`.
+    pub fn path_into(&self, idx: usize, path: &mut Vec<u8>) {
+        self.paths.path_into(idx, path);
+    }
+
+    /// The file of sample `idx`, with the root in front.
+    pub fn file_path(&self, idx: usize) -> PathBuf {
+        let mut path = Vec::new();
+        self.path_into(idx, &mut path);
+        self.root.join(as_path(&path))
+    }
+
+    /// The class id or integer label of sample `idx`; none if the source has no labels or has a
+    /// list of them for each sample.
+    pub fn label(&self, idx: usize) -> Option<i64> {
+        match &self.labels {
+            Labels::None | Labels::Lists(_) => None,
+            Labels::ByDirectory(labels) => Some(labels[self.paths.directory_idx(idx)]),
+            Labels::PerSample(labels) => Some(labels[idx]),
+        }
+    }
+
+    /// True if each sample has one label.
+    pub fn has_labels(&self) -> bool {
+        matches!(self.labels, Labels::ByDirectory(_) | Labels::PerSample(_))
+    }
+
+    /// True if each sample has a list of labels.
+    pub fn has_label_lists(&self) -> bool {
+        matches!(self.labels, Labels::Lists(_))
+    }
+
+    /// The labels of sample `idx`, ascending and without repeats, if the source has lists.
+    pub fn label_list(&self, idx: usize) -> Option<&[i64]> {
+        let Labels::Lists(lists) = &self.labels else {
+            return None;
+        };
+        let start = if idx == 0 { 0 } else { lists.ends[idx - 1] };
+        Some(&lists.ids[start..lists.ends[idx]])
+    }
+
+    /// The class names in raw bytes; a class's id is its place. Empty if there are no labels or if
+    /// the labels are integers without names.
+    pub fn classes(&self) -> &[Vec<u8>] {
+        &self.classes
+    }
+
+    /// The further columns of a manifest, in its order.
+    pub fn columns(&self) -> &[SourceColumn] {
+        &self.columns
+    }
+
+    /// True if each sample has a mask file.
+    pub fn has_masks(&self) -> bool {
+        self.masks.is_some()
+    }
+
+    /// Appends the path of the mask of sample `idx`, relative to the root, to `path` and returns
+    /// the mask file's size; none, and nothing appended, if the source has no masks.
+    pub fn mask_path_into(&self, idx: usize, path: &mut Vec<u8>) -> Option<u64> {
+        let masks = self.masks.as_ref()?;
+        masks.paths.path_into(idx, path);
+        Some(masks.bytes[idx])
+    }
+
+    /// The mask file of sample `idx`, with the root in front.
+    pub fn mask_file_path(&self, idx: usize) -> Option<PathBuf> {
+        let mut path = Vec::new();
+        self.mask_path_into(idx, &mut path)?;
+        Some(self.root.join(as_path(&path)))
+    }
+
+    /// What was odd about the source.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// How many files of the folder are no images; 0 for a manifest.
+    pub fn ignored(&self) -> u64 {
+        self.ignored
+    }
+
+    /// Feeds everything that identifies the data set, except the bytes of the images, to `feed`.
+    ///
+    /// The encoding, in which every number is 8 bytes, little-endian, and a *string* is its length
+    /// and its bytes, so that no two listings give the same bytes:
+    ///
+    /// 1. the string `packds source 1`;
+    /// 2. the number of classes and each name as a string;
+    /// 3. the number of samples; then for each sample, in listing order, its path relative to the
+    ///    root as a string, its file's size, its labels, which are 0 (none), 1 and the label, or 2,
+    ///    the number of labels and each label; and its mask, which is 0 (none), or 1, the path as
+    ///    a string and the file's size;
+    /// 4. the number of columns; then for each its name as a string, its type (0 i64, 1 f64,
+    ///    2 bool, 3 text, 4 json) and a value for each sample: the integer, the float's bits,
+    ///    0 or 1, or the string.
+    ///
+    /// The root and the kind are left out: the same data elsewhere, or by way of a manifest, are
+    /// the same data. `feed` is called about once for each sample.
+    pub fn fingerprint_into(&self, feed: &mut impl FnMut(&[u8])) {
+        let mut piece = Vec::new();
+        push_string(&mut piece, b"packds source 1");
+        push_len(&mut piece, self.classes.len());
+        for class in &self.classes {
+            push_string(&mut piece, class);
+        }
+        push_len(&mut piece, self.len());
+        let mut path = Vec::new();
+        for idx in 0..self.len() {
+            path.clear();
+            self.path_into(idx, &mut path);
+            push_string(&mut piece, &path);
+            push_u64(&mut piece, self.bytes[idx]);
+            self.push_labels(&mut piece, idx);
+            path.clear();
+            if let Some(bytes) = self.mask_path_into(idx, &mut path) {
+                push_u64(&mut piece, 1);
+                push_string(&mut piece, &path);
+                push_u64(&mut piece, bytes);
+            } else {
+                push_u64(&mut piece, 0);
+            }
+            feed(&piece);
+            piece.clear();
+        }
+        push_len(&mut piece, self.columns.len());
+        for column in &self.columns {
+            push_string(&mut piece, column.name.as_bytes());
+            push_values(&mut piece, &column.values);
+            feed(&piece);
+            piece.clear();
+        }
+        feed(&piece);
+    }
+
+    fn push_labels(&self, piece: &mut Vec<u8>, idx: usize) {
+        if let Some(label) = self.label(idx) {
+            push_u64(piece, 1);
+            push_u64(piece, label.cast_unsigned());
+        } else if let Some(labels) = self.label_list(idx) {
+            push_u64(piece, 2);
+            push_len(piece, labels.len());
+            for label in labels {
+                push_u64(piece, label.cast_unsigned());
+            }
+        } else {
+            push_u64(piece, 0);
+        }
+    }
+}
+
+fn push_values(piece: &mut Vec<u8>, values: &ColumnValues) {
+    match values {
+        ColumnValues::I64(values) => {
+            push_u64(piece, 0);
+            values
+                .iter()
+                .for_each(|value| push_u64(piece, value.cast_unsigned()));
+        }
+        ColumnValues::F64(values) => {
+            push_u64(piece, 1);
+            values
+                .iter()
+                .for_each(|value| push_u64(piece, value.to_bits()));
+        }
+        ColumnValues::Bool(values) => {
+            push_u64(piece, 2);
+            values
+                .iter()
+                .for_each(|value| push_u64(piece, u64::from(*value)));
+        }
+        ColumnValues::Text(texts) => {
+            push_u64(piece, 3);
+            texts
+                .iter()
+                .for_each(|text| push_string(piece, text.as_bytes()));
+        }
+        ColumnValues::Json(texts) => {
+            push_u64(piece, 4);
+            texts
+                .iter()
+                .for_each(|text| push_string(piece, text.as_bytes()));
+        }
+    }
+}
+
+fn push_string(piece: &mut Vec<u8>, bytes: &[u8]) {
+    push_len(piece, bytes.len());
+    piece.extend_from_slice(bytes);
+}
+
+fn push_len(piece: &mut Vec<u8>, len: usize) {
+    push_u64(piece, len as u64);
+}
+
+fn push_u64(piece: &mut Vec<u8>, value: u64) {
+    piece.extend_from_slice(&value.to_le_bytes());
+}

@@ -1,0 +1,342 @@
+//! A manifest as a source: which columns mean what, two readings of the rows, and the files.
+//!
+//! Not for the syntax of rows: that is `rows`.
+//!
+//! The manifest is read twice. The first reading finds the type of every column from all of its
+//! cells; the second takes the values. What stays in memory is the paths and the typed values,
+//! never the text of the manifest.
+
+use std::path::Path;
+
+use super::{
+    ListOptions,
+    column::SourceColumn,
+    labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit},
+    listing::{Labels, Listing, Masks, SourceKind},
+    paths::FileTable,
+    root::{FailedFile, Root},
+    rows::{Cell, RowForm, Rows, malformed},
+    values::{ColumnBuilder, ColumnType, KindsSeen},
+};
+use crate::error::ConvertError;
+
+// Earlier names win. Upper and lower case are the same.
+const PATH_NAMES: [&str; 6] = [
+    "path",
+    "image",
+    "image_path",
+    "file",
+    "file_name",
+    "filename",
+];
+const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "category"];
+const LABEL_LIST_NAME: &str = "labels";
+const MASK_NAMES: [&str; 3] = ["mask", "mask_path", "segmentation"];
+
+/// Lists the rows of a manifest.
+pub(super) fn list(
+    source: &Path,
+    form: RowForm,
+    options: &ListOptions,
+) -> Result<Listing, ConvertError> {
+    let root = Root::open(source, options)?;
+    let mut rows = Rows::open(source, form)?;
+    let scans = scan(&mut rows, options)?;
+    let plan = Plan::new(source, rows.columns(), &scans, options)?;
+    let mut rows = rows.reopen()?;
+    let taken = take(&mut rows, &plan, &root)?;
+    finish(source, root, taken, options.jobs)
+}
+
+/// What the first reading found out about a column.
+struct ColumnScan {
+    kinds: KindsSeen,
+    /// Only for a column that may be the label.
+    labels: Option<LabelScan>,
+}
+
+/// The first reading.
+fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<Vec<ColumnScan>, ConvertError> {
+    let mut columns: Vec<ColumnScan> = Vec::new();
+    let mut first_line = None;
+    while rows.advance()? {
+        for name in &rows.columns()[columns.len()..] {
+            let mut column = ColumnScan {
+                kinds: KindsSeen::default(),
+                labels: label_split(name, rows.form(), options).map(LabelScan::new),
+            };
+            // A JSON key that appears late is missing in all rows before.
+            if let Some(line) = first_line {
+                column.observe(Cell::Missing, line);
+            }
+            columns.push(column);
+        }
+        let line = rows.line();
+        first_line.get_or_insert(line);
+        for (idx, column) in columns.iter_mut().enumerate() {
+            column.observe(rows.cell(idx), line);
+        }
+    }
+    if first_line.is_none() {
+        return Err(rows.malformed("the manifest has no rows".to_owned()));
+    }
+    Ok(columns)
+}
+
+impl ColumnScan {
+    fn observe(&mut self, cell: Cell<'_>, line: u64) {
+        self.kinds.observe(cell);
+        if let Some(labels) = &mut self.labels {
+            labels.observe(cell, line);
+        }
+    }
+}
+
+/// How labels are split in a column of this name, if it may be the label column.
+fn label_split(name: &str, form: RowForm, options: &ListOptions) -> Option<LabelSplit> {
+    let is_list = name.eq_ignore_ascii_case(LABEL_LIST_NAME);
+    let is_key = options.label_key.as_deref() == Some(name);
+    let is_known = LABEL_NAMES
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known));
+    match form {
+        // JSON has arrays: no text is split.
+        RowForm::JsonLines => (is_list || is_key || is_known).then_some(LabelSplit::Never),
+        RowForm::Comma | RowForm::Tab if is_list => Some(LabelSplit::Always),
+        RowForm::Comma | RowForm::Tab if is_key => Some(LabelSplit::IfSeparated),
+        RowForm::Comma | RowForm::Tab => is_known.then_some(LabelSplit::Never),
+    }
+}
+
+/// Which columns are paths, masks and labels.
+struct Roles {
+    path: usize,
+    mask: Option<usize>,
+    label: Option<usize>,
+}
+
+impl Roles {
+    fn find(source: &Path, names: &[String], options: &ListOptions) -> Result<Self, ConvertError> {
+        let missing = |wanted: String| ConvertError::ManifestColumnMissing {
+            path: source.to_owned(),
+            wanted,
+            found: names.to_vec(),
+        };
+        let find = |key: &Option<String>, known: &[&str]| match key {
+            Some(key) => match names.iter().position(|name| name == key) {
+                Some(column) => Ok(Some(column)),
+                None => Err(missing(format!("'{key}'"))),
+            },
+            None => Ok(find_known(names, known)),
+        };
+        let path = find(&options.path_key, &PATH_NAMES)?
+            .ok_or_else(|| missing(format!("of image paths ({})", PATH_NAMES.join(", "))))?;
+        let mask = find(&options.mask_key, &MASK_NAMES)?;
+        let single = find(&options.label_key, &LABEL_NAMES)?;
+        let list = find_known(names, &[LABEL_LIST_NAME]);
+        if let (Some(single), Some(list), None) = (single, list, &options.label_key) {
+            let names = format!("'{}' and '{}'", names[single], names[list]);
+            let reason = format!("both {names} may be the labels: choose one by name");
+            return Err(malformed(source, 1, reason));
+        }
+        let label = if options.label_key.is_some() {
+            single
+        } else {
+            single.or(list)
+        };
+        if Some(path) == mask || Some(path) == label || (mask.is_some() && mask == label) {
+            let reason = "one column is asked for as two of path, label and mask".to_owned();
+            return Err(malformed(source, 1, reason));
+        }
+        Ok(Self { path, mask, label })
+    }
+}
+
+/// What each column is taken as.
+struct Plan {
+    path: usize,
+    mask: Option<usize>,
+    label: Option<PlannedLabel>,
+    columns: Vec<(usize, String, ColumnType)>,
+}
+
+struct PlannedLabel {
+    column: usize,
+    names: bool,
+    lists: bool,
+    split: LabelSplit,
+}
+
+impl Plan {
+    fn new(
+        source: &Path,
+        names: &[String],
+        scans: &[ColumnScan],
+        options: &ListOptions,
+    ) -> Result<Self, ConvertError> {
+        let Roles { path, mask, label } = Roles::find(source, names, options)?;
+        let label = match label {
+            None => None,
+            Some(column) => plan_label(source, column, &names[column], &scans[column])?,
+        };
+        let label_column = label.as_ref().map(|label| label.column);
+        let columns = (0..names.len())
+            .filter(|column| ![Some(path), mask, label_column].contains(&Some(*column)))
+            .map(|column| {
+                (
+                    column,
+                    names[column].clone(),
+                    scans[column].kinds.column_type(),
+                )
+            })
+            .collect();
+        Ok(Self {
+            path,
+            mask,
+            label,
+            columns,
+        })
+    }
+}
+
+/// How the label column is taken; none if it holds numbers that are no ids, and so is a column
+/// like any other.
+fn plan_label(
+    source: &Path,
+    column: usize,
+    name: &str,
+    scan: &ColumnScan,
+) -> Result<Option<PlannedLabel>, ConvertError> {
+    let Some(labels) = &scan.labels else {
+        return Ok(None);
+    };
+    match labels.form() {
+        Ok(LabelForm::Classes { names, lists }) => Ok(Some(PlannedLabel {
+            column,
+            names,
+            lists,
+            split: labels.split(),
+        })),
+        Ok(LabelForm::Numbers) => Ok(None),
+        Err((line, reason)) => Err(malformed(
+            source,
+            line,
+            format!("column '{name}': {reason}"),
+        )),
+    }
+}
+
+/// The first column that has one of the known names.
+fn find_known(names: &[String], known: &[&str]) -> Option<usize> {
+    known.iter().find_map(|known| {
+        names
+            .iter()
+            .position(|name| name.eq_ignore_ascii_case(known))
+    })
+}
+
+/// What the second reading took.
+#[derive(Default)]
+struct Taken {
+    images: FileTable,
+    masks: Option<FileTable>,
+    labels: Option<LabelBuilder>,
+    columns: Vec<(String, ColumnBuilder)>,
+    /// The line of each row, for the message if its file is missing.
+    lines: Vec<u64>,
+}
+
+/// The second reading.
+fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertError> {
+    let mut taken = Taken {
+        masks: plan.mask.map(|_| FileTable::default()),
+        labels: plan
+            .label
+            .as_ref()
+            .map(|label| LabelBuilder::new(label.names, label.lists, label.split)),
+        columns: plan
+            .columns
+            .iter()
+            .map(|(_, name, column_type)| (name.clone(), ColumnBuilder::new(*column_type)))
+            .collect(),
+        ..Taken::default()
+    };
+    while rows.advance()? {
+        taken.lines.push(rows.line());
+        taken.images.push(&root.relative(rows, plan.path)?);
+        if let (Some(masks), Some(column)) = (&mut taken.masks, plan.mask) {
+            masks.push(&root.relative(rows, column)?);
+        }
+        let mut fits = true;
+        if let (Some(labels), Some(label)) = (&mut taken.labels, &plan.label) {
+            fits &= labels.push(rows.cell(label.column));
+        }
+        for ((_, builder), (column, ..)) in taken.columns.iter_mut().zip(&plan.columns) {
+            fits &= builder.push(rows.cell(*column));
+        }
+        if !fits {
+            return Err(rows.malformed("the manifest changed while it was read".to_owned()));
+        }
+    }
+    if taken.lines.is_empty() {
+        return Err(rows.malformed("the manifest changed while it was read".to_owned()));
+    }
+    Ok(taken)
+}
+
+fn finish(source: &Path, root: Root, taken: Taken, jobs: usize) -> Result<Listing, ConvertError> {
+    let images = root.file_sizes(&taken.images.paths, jobs);
+    let masks = match &taken.masks {
+        None => Ok(Vec::new()),
+        Some(masks) => root.file_sizes(&masks.paths, jobs),
+    };
+    let (bytes, mask_bytes) = match (images, masks) {
+        (Ok(images), Ok(masks)) => (images, masks),
+        (Err(image), Err(mask)) => {
+            let first = if mask.idx < image.idx { mask } else { image };
+            return Err(file_error(source, first, &taken.lines));
+        }
+        (Err(failed), _) | (_, Err(failed)) => {
+            return Err(file_error(source, failed, &taken.lines));
+        }
+    };
+    let (labels, classes) = taken
+        .labels
+        .map_or((Labels::None, Vec::new()), LabelBuilder::finish);
+    Ok(Listing {
+        kind: SourceKind::Manifest,
+        root: root.path,
+        paths: taken.images.paths,
+        bytes,
+        labels,
+        classes,
+        columns: taken
+            .columns
+            .into_iter()
+            .map(|(name, builder)| SourceColumn {
+                name,
+                values: builder.finish(),
+            })
+            .collect(),
+        masks: taken.masks.map(|masks| Masks {
+            paths: masks.paths,
+            bytes: mask_bytes,
+        }),
+        warnings: Vec::new(),
+        ignored: 0,
+    })
+}
+
+fn file_error(source: &Path, failed: FailedFile, lines: &[u64]) -> ConvertError {
+    match failed.error {
+        Some(source) => ConvertError::Io {
+            path: failed.file,
+            source,
+        },
+        None => ConvertError::ManifestFileMissing {
+            path: source.to_owned(),
+            line: lines[failed.idx],
+            file: failed.file,
+        },
+    }
+}

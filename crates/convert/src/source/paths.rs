@@ -1,0 +1,138 @@
+//! Many paths in little memory: each directory once, each file name once, no allocation per file.
+//!
+//! Not for touching the file system.
+
+use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+
+/// Byte strings laid end to end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ByteArena {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl ByteArena {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn get(&self, idx: usize) -> &[u8] {
+        let start = if idx == 0 { 0 } else { self.ends[idx - 1] };
+        &self.bytes[start..self.ends[idx]]
+    }
+
+    /// Moves the strings of `other` behind these.
+    fn append(&mut self, other: Self) {
+        if self.ends.is_empty() {
+            *self = other;
+            return;
+        }
+        let shift = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.ends.extend(other.ends.iter().map(|end| end + shift));
+    }
+}
+
+/// Paths relative to one root, each a directory of the table and a name in it.
+///
+/// A path costs 16 bytes and its name; a directory is stored once for a run of files in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct PathTable {
+    directories: ByteArena,
+    names: ByteArena,
+    directory_of: Vec<usize>,
+}
+
+impl PathTable {
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Adds a directory and returns its index. `directory` has no trailing slash; the root is
+    /// empty.
+    pub(super) fn push_directory(&mut self, directory: &[u8]) -> usize {
+        self.directories.push(directory);
+        self.directories.len() - 1
+    }
+
+    /// Adds the file `name` of a directory that [`PathTable::push_directory`] returned.
+    pub(super) fn push(&mut self, directory: usize, name: &[u8]) {
+        debug_assert!(directory < self.directories.len());
+        self.names.push(name);
+        self.directory_of.push(directory);
+    }
+
+    /// Moves the paths of `other` behind these.
+    pub(super) fn append(&mut self, other: Self) {
+        let shift = self.directories.len();
+        self.directories.append(other.directories);
+        self.names.append(other.names);
+        if self.directory_of.is_empty() {
+            self.directory_of = other.directory_of;
+        } else {
+            self.directory_of
+                .extend(other.directory_of.iter().map(|idx| idx + shift));
+        }
+    }
+
+    pub(super) fn directory_idx(&self, idx: usize) -> usize {
+        self.directory_of[idx]
+    }
+
+    pub(super) fn directory(&self, idx: usize) -> &[u8] {
+        self.directories.get(self.directory_of[idx])
+    }
+
+    pub(super) fn name(&self, idx: usize) -> &[u8] {
+        self.names.get(idx)
+    }
+
+    /// Appends path `idx` to `path`.
+    pub(super) fn path_into(&self, idx: usize, path: &mut Vec<u8>) {
+        join_into(self.directory(idx), self.name(idx), path);
+    }
+}
+
+/// Paths of files in any order of directories.
+#[derive(Default)]
+pub(super) struct FileTable {
+    pub(super) paths: PathTable,
+    directory_of: HashMap<Vec<u8>, usize>,
+}
+
+impl FileTable {
+    pub(super) fn push(&mut self, path: &[u8]) {
+        let (directory, name) = match path.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => (&path[..slash], &path[slash + 1..]),
+            None => (&path[..0], path),
+        };
+        let idx = match self.directory_of.get(directory) {
+            Some(idx) => *idx,
+            None => {
+                let idx = self.paths.push_directory(directory);
+                self.directory_of.insert(directory.to_vec(), idx);
+                idx
+            }
+        };
+        self.paths.push(idx, name);
+    }
+}
+
+/// Appends `directory/name` to `path`; without the slash if `directory` is empty.
+pub(super) fn join_into(directory: &[u8], name: &[u8], path: &mut Vec<u8>) {
+    path.extend_from_slice(directory);
+    if !directory.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+}
+
+/// Bytes of a file name as the system takes them.
+pub(super) fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}

@@ -1,0 +1,174 @@
+//! The folder to which a manifest's paths are relative.
+//!
+//! Not for image folders, which are walked.
+
+use std::{
+    ffi::OsStr,
+    io::{self, ErrorKind},
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    panic::resume_unwind,
+    path::{Component, Path, PathBuf, absolute},
+    thread,
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, openat},
+    io::Errno,
+};
+
+use super::{
+    ListOptions,
+    directory::file_size,
+    paths::{PathTable, as_path},
+    rows::{Cell, Rows},
+    values::text_of,
+};
+use crate::error::ConvertError;
+
+/// The folder to which paths are relative.
+pub(super) struct Root {
+    pub(super) path: PathBuf,
+    folder: OwnedFd,
+    /// Other names of the folder that absolute paths may start with.
+    absolute: Vec<PathBuf>,
+}
+
+impl Root {
+    pub(super) fn open(source: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
+        let path = match (&options.root, source.parent()) {
+            (Some(root), _) => root.clone(),
+            (None, Some(parent)) if parent != Path::new("") => parent.to_owned(),
+            (None, _) => PathBuf::from("."),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(CWD, &path, flags, Mode::empty()).map_err(|error| {
+            let source = io::Error::from(error);
+            match source.kind() {
+                ErrorKind::NotFound => ConvertError::SourceMissing { path: path.clone() },
+                _ => ConvertError::UnreadableDirectory {
+                    path: path.clone(),
+                    source,
+                },
+            }
+        })?;
+        let absolute = [absolute(&path), path.canonicalize()]
+            .into_iter()
+            .flatten()
+            .collect();
+        Ok(Self {
+            path,
+            folder,
+            absolute,
+        })
+    }
+
+    /// The path in a cell, relative to the root, without `.` and `..` parts. `..` is resolved by
+    /// the text alone, as if no folder were a link.
+    pub(super) fn relative(&self, rows: &Rows<'_>, column: usize) -> Result<Vec<u8>, ConvertError> {
+        let name = &rows.columns()[column];
+        let text = match rows.cell(column) {
+            Cell::Missing => {
+                return Err(rows.malformed(format!("column '{name}': the path is missing")));
+            }
+            cell @ (Cell::Text(_) | Cell::Json(serde_json::Value::String(_))) => text_of(cell),
+            Cell::Json(value) => {
+                let reason = format!("column '{name}': expected a path, found {value}");
+                return Err(rows.malformed(reason));
+            }
+        };
+        if text.contains('\0') {
+            return Err(rows.malformed(format!("column '{name}': the path has a zero byte in it")));
+        }
+        let path = Path::new(OsStr::from_bytes(text.as_bytes()));
+        let below = if path.is_absolute() {
+            self.absolute
+                .iter()
+                .find_map(|root| path.strip_prefix(root).ok())
+        } else {
+            Some(path)
+        };
+        match below.and_then(without_dots) {
+            Some(relative) if relative.is_empty() => {
+                Err(rows.malformed(format!("column '{name}': '{text}' is no path of a file")))
+            }
+            Some(relative) => Ok(relative),
+            None => Err(rows.escapes(&text, &self.path)),
+        }
+    }
+
+    /// The sizes of all files, read by `jobs` threads, or the first file that fails.
+    pub(super) fn file_sizes(
+        &self,
+        table: &PathTable,
+        jobs: usize,
+    ) -> Result<Vec<u64>, FailedFile> {
+        let mut sizes = vec![0; table.len()];
+        let share = table.len().div_ceil(jobs.max(1)).max(1);
+        thread::scope(|scope| {
+            let shares: Vec<_> = (0..)
+                .step_by(share)
+                .zip(sizes.chunks_mut(share))
+                .map(|(first, sizes)| scope.spawn(move || self.fill_sizes(table, first, sizes)))
+                .collect();
+            // Shares are in order, so the first error is that of the first file.
+            shares
+                .into_iter()
+                .try_for_each(|share| share.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })?;
+        Ok(sizes)
+    }
+
+    fn fill_sizes(
+        &self,
+        table: &PathTable,
+        first: usize,
+        sizes: &mut [u64],
+    ) -> Result<(), FailedFile> {
+        let mut path = Vec::new();
+        for (idx, size) in (first..).zip(sizes) {
+            path.clear();
+            table.path_into(idx, &mut path);
+            *size = match file_size(&self.folder, &path) {
+                Ok(Some(size)) => size,
+                Ok(None) => return Err(self.failed(idx, &path, None)),
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {
+                    return Err(self.failed(idx, &path, None));
+                }
+                Err(error) => return Err(self.failed(idx, &path, Some(error.into()))),
+            };
+        }
+        Ok(())
+    }
+
+    fn failed(&self, idx: usize, path: &[u8], error: Option<io::Error>) -> FailedFile {
+        FailedFile {
+            idx,
+            file: self.path.join(as_path(path)),
+            error,
+        }
+    }
+}
+
+/// A file that is not there or is no regular file; or, with an error, one that the system would
+/// not tell about.
+pub(super) struct FailedFile {
+    pub(super) idx: usize,
+    pub(super) file: PathBuf,
+    pub(super) error: Option<io::Error>,
+}
+
+/// The parts of a relative path with `/` between them; none if it leads out.
+fn without_dots(path: &Path) -> Option<Vec<u8>> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.as_bytes()),
+            Component::ParentDir => {
+                parts.pop()?;
+            }
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts.join(&b'/'))
+}

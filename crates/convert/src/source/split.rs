@@ -1,0 +1,107 @@
+//! Splits: subfolders named `train`, `val`, `test` and so on, each a source of its own, with one
+//! list of classes for all of them.
+//!
+//! Not for listing a split's files: that is `image_folder`.
+
+use std::{collections::BTreeSet, path::Path};
+
+use super::{directory::Directory, image_folder::list_folder, listing::Listing, paths::as_path};
+use crate::error::ConvertError;
+
+const SPLIT_NAMES: [&str; 6] = ["train", "val", "valid", "validation", "test", "dev"];
+
+/// True if a folder of this name is taken for a split; upper and lower case are the same.
+pub(super) fn is_split_name(name: &[u8]) -> bool {
+    SPLIT_NAMES
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// An error if every visible subfolder has a split's name and one of them has subfolders, which
+/// are then the classes.
+pub(super) fn reject_only_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
+    let mut visible = top
+        .subdirectories
+        .iter()
+        .filter(|name| !name.starts_with(b"."));
+    if !visible.all(|name| is_split_name(name)) {
+        return Ok(());
+    }
+    let splits = split_names(top);
+    for split in &splits {
+        if !Directory::scan(root, split.as_bytes())?
+            .subdirectories
+            .is_empty()
+        {
+            return Err(ConvertError::OnlySplits {
+                path: root.to_owned(),
+                splits,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Lists one split, which may have any name if at least one other is known to be a split.
+pub(super) fn list_one(source: &Path, wanted: &str, jobs: usize) -> Result<Listing, ConvertError> {
+    let top = Directory::scan(source, b"")?;
+    let mut splits = split_names(&top);
+    if !splits.iter().any(|split| split == wanted) {
+        let known = top
+            .subdirectories
+            .iter()
+            .any(|name| name == wanted.as_bytes());
+        if !known || splits.is_empty() {
+            return Err(ConvertError::SplitMissing {
+                path: source.to_owned(),
+                wanted: wanted.to_owned(),
+                available: splits,
+            });
+        }
+        splits.push(wanted.to_owned());
+    }
+    let classes = class_union(source, &splits)?;
+    list_folder(&source.join(wanted), Some(&classes), jobs)
+}
+
+/// Lists every split that is known by its name.
+pub(super) fn list_all(source: &Path, jobs: usize) -> Result<Vec<(String, Listing)>, ConvertError> {
+    let splits = split_names(&Directory::scan(source, b"")?);
+    if splits.is_empty() {
+        return Err(ConvertError::SplitMissing {
+            path: source.to_owned(),
+            wanted: "all".to_owned(),
+            available: splits,
+        });
+    }
+    let classes = class_union(source, &splits)?;
+    splits
+        .into_iter()
+        .map(|split| {
+            let listing = list_folder(&source.join(&split), Some(&classes), jobs)?;
+            Ok((split, listing))
+        })
+        .collect()
+}
+
+/// The subfolders that are splits, sorted.
+fn split_names(top: &Directory) -> Vec<String> {
+    let mut names: Vec<String> = top
+        .subdirectories
+        .iter()
+        .filter(|name| is_split_name(name))
+        .map(|name| String::from_utf8_lossy(name).into_owned())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// The names of the class folders of all splits, sorted, each once.
+fn class_union(source: &Path, splits: &[String]) -> Result<Vec<Vec<u8>>, ConvertError> {
+    let mut classes = BTreeSet::new();
+    for split in splits {
+        let root = source.join(as_path(split.as_bytes()));
+        classes.extend(Directory::scan(&root, b"")?.subdirectories);
+    }
+    Ok(classes.into_iter().collect())
+}

@@ -1,0 +1,94 @@
+//! Sources listed from small trees made on the spot.
+
+mod folder;
+mod manifest;
+mod speed;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{ListOptions, Listing};
+use crate::error::ConvertError;
+
+/// A folder that goes away with the test.
+struct Tree {
+    folder: tempfile::TempDir,
+}
+
+impl Tree {
+    fn new(files: &[&str]) -> Self {
+        let tree = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        for file in files {
+            tree.write(file, b"x");
+        }
+        tree
+    }
+
+    fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.root().join(relative)
+    }
+
+    fn write(&self, relative: &str, bytes: &[u8]) {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    fn mkdir(&self, relative: &str) {
+        fs::create_dir_all(self.path(relative)).unwrap();
+    }
+
+    fn link(&self, target: &str, relative: &str) {
+        std::os::unix::fs::symlink(target, self.path(relative)).unwrap();
+    }
+
+    fn list(&self) -> Result<Listing, ConvertError> {
+        super::list(self.root(), &ListOptions::default())
+    }
+
+    fn list_split(&self, split: &str) -> Result<Listing, ConvertError> {
+        super::list(
+            self.root(),
+            &ListOptions {
+                split: Some(split.to_owned()),
+                ..ListOptions::default()
+            },
+        )
+    }
+}
+
+fn paths(listing: &Listing) -> Vec<String> {
+    (0..listing.len())
+        .map(|idx| {
+            let mut path = Vec::new();
+            listing.path_into(idx, &mut path);
+            String::from_utf8_lossy(&path).into_owned()
+        })
+        .collect()
+}
+
+fn labels(listing: &Listing) -> Vec<Option<i64>> {
+    (0..listing.len()).map(|idx| listing.label(idx)).collect()
+}
+
+fn classes(listing: &Listing) -> Vec<&str> {
+    listing
+        .classes()
+        .iter()
+        .map(|class| str::from_utf8(class).unwrap())
+        .collect()
+}
+
+fn fingerprint(listing: &Listing) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    listing.fingerprint_into(&mut |piece| bytes.extend_from_slice(piece));
+    bytes
+}

@@ -1,0 +1,473 @@
+//! Image folders, flat folders and splits.
+
+use std::{fs, os::unix::ffi::OsStrExt};
+
+use super::{Tree, classes, fingerprint, labels, paths};
+use crate::{
+    error::ConvertError,
+    source::{ListOptions, SourceKind, Warning, list, list_splits},
+};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+
+#[test]
+fn classes_are_the_sorted_subfolders() {
+    let tree = Tree::new(&["dog/2.jpg", "cat/1.png", "Zebra/1.jpg", "\u{e9}lan/a.jpg"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(listing.kind(), SourceKind::ImageFolder);
+    assert_eq!(classes(&listing), ["Zebra", "cat", "dog", "\u{e9}lan"]);
+    assert_eq!(
+        paths(&listing),
+        ["Zebra/1.jpg", "cat/1.png", "dog/2.jpg", "\u{e9}lan/a.jpg"]
+    );
+    assert_eq!(labels(&listing), [Some(0), Some(1), Some(2), Some(3)]);
+    assert_eq!(listing.file_path(1), tree.path("cat/1.png"));
+    assert_eq!(listing.root(), tree.root());
+    assert!(listing.warnings().is_empty());
+    assert!(listing.has_labels() && !listing.has_label_lists() && !listing.has_masks());
+}
+
+/// What Python gives for `sorted(os.walk(..))` with sorted file names: folders by whole path, so
+/// that `a-b` (0x2d) comes before `a/b` (0x2f), but classes by name alone.
+#[test]
+fn nested_files_come_in_torchvision_order() {
+    let tree = Tree::new(&[
+        "c/z.jpg",
+        "c/a/b/1.jpg",
+        "c/a/2.jpg",
+        "c/a-b/3.jpg",
+        "c/a/b-c/4.jpg",
+        "c/a0/5.jpg",
+        "c/10.jpg",
+        "c/9.jpg",
+        "c-d/1.jpg",
+    ]);
+    let listing = tree.list().unwrap();
+    assert_eq!(classes(&listing), ["c", "c-d"]);
+    assert_eq!(
+        paths(&listing),
+        [
+            "c/10.jpg",
+            "c/9.jpg",
+            "c/z.jpg",
+            "c/a/2.jpg",
+            "c/a-b/3.jpg",
+            "c/a/b/1.jpg",
+            "c/a/b-c/4.jpg",
+            "c/a0/5.jpg",
+            "c-d/1.jpg"
+        ]
+    );
+}
+
+#[test]
+fn files_directly_in_a_folder_are_flat_and_unlabelled() {
+    let tree = Tree::new(&["b.jpg", "a.PNG", "notes.txt", "empty/readme.md"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(listing.kind(), SourceKind::FlatFolder);
+    assert_eq!(paths(&listing), ["a.PNG", "b.jpg"]);
+    assert_eq!(labels(&listing), [None, None]);
+    assert!(listing.classes().is_empty());
+    assert_eq!(listing.ignored(), 2);
+}
+
+#[test]
+fn class_without_images_keeps_its_id() {
+    let tree = Tree::new(&["a/1.jpg", "c/1.jpg", "b/notes.txt"]);
+    tree.mkdir(".hidden");
+    let listing = tree.list().unwrap();
+    assert_eq!(classes(&listing), [".hidden", "a", "b", "c"]);
+    assert_eq!(labels(&listing), [Some(1), Some(3)]);
+    assert_eq!(
+        listing.warnings(),
+        [
+            Warning::EmptyClass {
+                class: b".hidden".to_vec(),
+                id: 0
+            },
+            Warning::EmptyClass {
+                class: b"b".to_vec(),
+                id: 2
+            },
+        ]
+    );
+    assert_eq!(listing.ignored(), 1);
+}
+
+#[test]
+fn images_beside_class_folders_are_ignored_with_a_warning() {
+    let tree = Tree::new(&["a/1.jpg", "y.jpg", "x.jpg", "readme"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(paths(&listing), ["a/1.jpg"]);
+    assert_eq!(listing.ignored(), 3);
+    let expected = Warning::FilesBesideClasses {
+        count: 2,
+        first: b"x.jpg".to_vec(),
+    };
+    assert_eq!(listing.warnings(), std::slice::from_ref(&expected));
+    assert_eq!(
+        expected.to_string(),
+        "2 images beside the class folders ignored, first 'x.jpg'"
+    );
+}
+
+#[test]
+fn candidate_is_known_by_extension_or_first_bytes() {
+    let tree = Tree::new(&[
+        "a/broken.jpg",
+        "a/text",
+        "a/BMW",
+        "a/old.ppm",
+        "a/.DS_Store",
+    ]);
+    tree.write("a/picture", PNG);
+    tree.write("a/picture.dat", PNG);
+    tree.write("a/empty.webp", b"");
+    tree.write("a/empty", b"");
+    tree.write("a/text-BM", b"BM is how a bitmap starts");
+    let listing = tree.list().unwrap();
+    assert_eq!(
+        paths(&listing),
+        ["a/broken.jpg", "a/empty.webp", "a/picture", "a/picture.dat"]
+    );
+    assert_eq!(listing.sample(1).bytes, 0);
+    assert_eq!(listing.sample(2).bytes, 16);
+    assert_eq!(listing.ignored(), 6);
+    let undecoded = Warning::UndecodedFormats {
+        count: 1,
+        first: b"a/old.ppm".to_vec(),
+    };
+    assert_eq!(listing.warnings(), [undecoded]);
+}
+
+#[test]
+fn links_to_files_and_folders_are_followed() {
+    let tree = Tree::new(&["store/real.jpg", "elsewhere/deep/2.jpg"]);
+    let other = Tree::new(&[]);
+    other.mkdir("a");
+    other.link(tree.path("store/real.jpg").to_str().unwrap(), "a/link.jpg");
+    other.link(tree.path("elsewhere").to_str().unwrap(), "b");
+    let listing = other.list().unwrap();
+    assert_eq!(paths(&listing), ["a/link.jpg", "b/deep/2.jpg"]);
+    assert_eq!(listing.sample(0).bytes, 1);
+}
+
+#[test]
+fn broken_link_is_a_candidate_only_by_its_name() {
+    let tree = Tree::new(&["a/1.jpg"]);
+    tree.link("nowhere", "a/2.jpg");
+    tree.link("nowhere", "a/3");
+    tree.link("4", "a/4");
+    let listing = tree.list().unwrap();
+    assert_eq!(paths(&listing), ["a/1.jpg", "a/2.jpg"]);
+    assert_eq!(listing.sample(1).bytes, 0);
+    assert_eq!(
+        listing.warnings(),
+        [Warning::BrokenLinks {
+            count: 2,
+            first: b"a/3".to_vec()
+        }]
+    );
+}
+
+#[test]
+fn pipe_is_ignored_and_not_opened() {
+    let tree = Tree::new(&["a/1.jpg"]);
+    for name in ["a/2.jpg", "a/3"] {
+        let mode = rustix::fs::Mode::RUSR;
+        let file_type = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, tree.path(name), file_type, mode, 0).unwrap();
+    }
+    let listing = tree.list().unwrap();
+    assert_eq!(paths(&listing), ["a/1.jpg"]);
+    assert_eq!(
+        listing.warnings(),
+        [Warning::SpecialFiles {
+            count: 2,
+            first: b"a/2.jpg".to_vec()
+        }]
+    );
+}
+
+#[test]
+fn link_loop_is_an_error_that_names_the_link() {
+    let tree = Tree::new(&["a/b/1.jpg"]);
+    tree.link("../../a", "a/b/again");
+    match tree.list().unwrap_err() {
+        ConvertError::SymlinkLoop { path, target } => {
+            assert_eq!(path, tree.path("a/b/again"));
+            assert_eq!(target, tree.path("a"));
+        }
+        other => panic!("{other}"),
+    }
+    let tree = Tree::new(&["a/1.jpg"]);
+    tree.link(".", "b");
+    match tree.list().unwrap_err() {
+        ConvertError::SymlinkLoop { path, target } => {
+            assert_eq!(path, tree.path("b"));
+            assert_eq!(target, tree.root());
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn same_folder_may_be_reached_twice_without_a_loop() {
+    let tree = Tree::new(&["a/1.jpg"]);
+    tree.link("a", "b");
+    assert_eq!(paths(&tree.list().unwrap()), ["a/1.jpg", "b/1.jpg"]);
+}
+
+#[test]
+fn names_may_have_spaces_and_any_bytes() {
+    let tree = Tree::new(&["a class/an image.jpg"]);
+    let class = tree.root().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&class).unwrap();
+    fs::write(
+        class.join(std::ffi::OsStr::from_bytes(b"\xff\n.jpg")),
+        b"xyz",
+    )
+    .unwrap();
+    let listing = tree.list().unwrap();
+    assert_eq!(
+        listing.classes(),
+        [b"a class".to_vec(), b"caf\xe9".to_vec()]
+    );
+    let sample = listing.sample(1);
+    assert_eq!(
+        (sample.directory, sample.name),
+        (&b"caf\xe9"[..], &b"\xff\n.jpg"[..])
+    );
+    assert_eq!(fs::read(listing.file_path(1)).unwrap(), b"xyz");
+}
+
+#[test]
+fn folder_without_images_is_an_error() {
+    let tree = Tree::new(&["a/notes.txt", "b.txt"]);
+    tree.mkdir("c");
+    match tree.list().unwrap_err() {
+        ConvertError::EmptySource { path, ignored } => {
+            assert_eq!((path.as_path(), ignored), (tree.root(), 2));
+        }
+        other => panic!("{other}"),
+    }
+    assert!(matches!(
+        Tree::new(&[]).list(),
+        Err(ConvertError::EmptySource { ignored: 0, .. })
+    ));
+}
+
+#[test]
+fn missing_source_and_other_files_are_told_apart() {
+    let tree = Tree::new(&["a.txt", "b.json"]);
+    let options = ListOptions::default();
+    let missing = list(&tree.path("none"), &options).unwrap_err();
+    assert!(matches!(&missing, ConvertError::SourceMissing { path } if *path == tree.path("none")));
+    assert!(!missing.is_data());
+    for file in ["a.txt", "b.json"] {
+        let error = list(&tree.path(file), &options).unwrap_err();
+        assert!(
+            matches!(error, ConvertError::NotADirectoryOrManifest { .. }),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn unreadable_folder_is_an_error() {
+    let tree = Tree::new(&["a/1.jpg"]);
+    // The superuser may read every folder: a file in a folder's place fails for anyone.
+    let error = crate::source::directory::Directory::scan(tree.root(), b"a/1.jpg")
+        .err()
+        .unwrap();
+    match &error {
+        ConvertError::UnreadableDirectory { path, source } => {
+            assert_eq!(*path, tree.path("a/1.jpg"));
+            assert_eq!(source.kind(), std::io::ErrorKind::NotADirectory);
+        }
+        other => panic!("{other}"),
+    }
+    assert!(!error.is_data());
+}
+
+#[test]
+fn folder_of_splits_needs_a_choice() {
+    let tree = Tree::new(&["val/a/1.jpg", "Train/b/1.jpg", "readme.md"]);
+    tree.mkdir(".git");
+    let error = tree.list().unwrap_err();
+    match &error {
+        ConvertError::OnlySplits { splits, .. } => assert_eq!(splits, &["Train", "val"]),
+        other => panic!("{other}"),
+    }
+    assert!(error.hint().unwrap().contains("--split all"));
+    assert!(!error.is_data());
+}
+
+#[test]
+fn split_names_with_images_in_them_are_classes_with_a_warning() {
+    let tree = Tree::new(&["train/1.jpg", "test/1.jpg"]);
+    let listing = tree.list().unwrap();
+    assert_eq!(classes(&listing), ["test", "train"]);
+    assert!(matches!(
+        listing.warnings(),
+        [Warning::ClassesLookLikeSplits { .. }]
+    ));
+}
+
+#[test]
+fn splits_share_their_class_ids() {
+    let tree = Tree::new(&[
+        "train/cat/1.jpg",
+        "train/dog/1.jpg",
+        "val/ant/1.jpg",
+        "val/dog/2.jpg",
+        "test/x.jpg",
+        "extra/dog/3.jpg",
+    ]);
+    let splits = list_splits(tree.root(), &ListOptions::default()).unwrap();
+    let names: Vec<&str> = splits.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["test", "train", "val"]);
+    let (test, train, val) = (&splits[0].1, &splits[1].1, &splits[2].1);
+    assert_eq!(classes(train), ["ant", "cat", "dog"]);
+    assert_eq!(classes(val), classes(train));
+    assert_eq!(labels(train), [Some(1), Some(2)]);
+    assert_eq!(labels(val), [Some(0), Some(2)]);
+    assert_eq!(
+        train.warnings(),
+        [Warning::EmptyClass {
+            class: b"ant".to_vec(),
+            id: 0
+        }]
+    );
+    assert_eq!(test.kind(), SourceKind::FlatFolder);
+    assert_eq!(train.root(), tree.path("train"));
+
+    let one = tree.list_split("train").unwrap();
+    assert_eq!(fingerprint(&one), fingerprint(train));
+    assert_eq!(labels(&tree.list_split("extra").unwrap()), [Some(2)]);
+}
+
+#[test]
+fn missing_split_is_an_error_that_lists_the_others() {
+    let tree = Tree::new(&["train/a/1.jpg", "val/a/1.jpg"]);
+    match tree.list_split("test").unwrap_err() {
+        ConvertError::SplitMissing {
+            wanted, available, ..
+        } => {
+            assert_eq!(wanted, "test");
+            assert_eq!(available, ["train", "val"]);
+        }
+        other => panic!("{other}"),
+    }
+    let plain = Tree::new(&["a/1.jpg"]);
+    for error in [
+        plain.list_split("a").unwrap_err(),
+        list_splits(plain.root(), &ListOptions::default()).unwrap_err(),
+    ] {
+        assert!(
+            matches!(&error, ConvertError::SplitMissing { available, .. } if available.is_empty()),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn empty_split_is_an_error_that_names_it() {
+    let tree = Tree::new(&["train/a/1.jpg"]);
+    tree.mkdir("val");
+    let error = list_splits(tree.root(), &ListOptions::default()).unwrap_err();
+    assert!(
+        matches!(&error, ConvertError::EmptySource { path, .. } if *path == tree.path("val")),
+        "{error}"
+    );
+}
+
+#[test]
+fn listing_does_not_depend_on_the_number_of_threads() {
+    let tree = Tree::new(&[]);
+    for class in 0..150 {
+        for file in 0..(class % 4) {
+            tree.write(&format!("c{class}/{file}/{file}.jpg"), b"abc");
+        }
+        tree.write(&format!("c{class}/notes"), b"abc");
+    }
+    let listed = |jobs| {
+        list(
+            tree.root(),
+            &ListOptions {
+                jobs,
+                ..ListOptions::default()
+            },
+        )
+        .unwrap()
+    };
+    let (one, many) = (listed(1), listed(7));
+    assert_eq!(fingerprint(&one), fingerprint(&many));
+    assert_eq!(one.warnings(), many.warnings());
+    assert_eq!((one.ignored(), many.ignored()), (150, 150));
+
+    tree.link(".", "c3/loop");
+    tree.link(".", "c97/loop");
+    for jobs in [1, 2, 7] {
+        let error = list(
+            tree.root(),
+            &ListOptions {
+                jobs,
+                ..ListOptions::default()
+            },
+        )
+        .unwrap_err();
+        assert!(
+            matches!(&error, ConvertError::SymlinkLoop { path, .. } if *path == tree.path("c3/loop")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn fingerprint_changes_with_paths_labels_and_sizes() {
+    let base = Tree::new(&["a/1.jpg", "b/2.jpg"]);
+    let same = Tree::new(&["a/1.jpg", "b/2.jpg"]);
+    assert_eq!(
+        fingerprint(&base.list().unwrap()),
+        fingerprint(&same.list().unwrap())
+    );
+    let renamed = Tree::new(&["a/1.jpg", "b/3.jpg"]);
+    assert_ne!(
+        fingerprint(&base.list().unwrap()),
+        fingerprint(&renamed.list().unwrap())
+    );
+    same.write("b/2.jpg", b"xx");
+    assert_ne!(
+        fingerprint(&base.list().unwrap()),
+        fingerprint(&same.list().unwrap())
+    );
+    same.write("b/2.jpg", b"x");
+    same.mkdir("aa");
+    assert_ne!(
+        fingerprint(&base.list().unwrap()),
+        fingerprint(&same.list().unwrap())
+    );
+}
+
+/// The encoding is part of the identity of packs: these bytes must never change.
+#[test]
+fn fingerprint_has_the_documented_bytes() {
+    let tree = Tree::new(&["c/1.jpg"]);
+    let mut expected = Vec::new();
+    let number = |value: u64| value.to_le_bytes();
+    expected.extend(number(15));
+    expected.extend(b"packds source 1");
+    expected.extend(number(1)); // classes
+    expected.extend(number(1));
+    expected.extend(b"c");
+    expected.extend(number(1)); // samples
+    expected.extend(number(7));
+    expected.extend(b"c/1.jpg");
+    expected.extend(number(1)); // size
+    expected.extend(number(1)); // one label
+    expected.extend(number(0));
+    expected.extend(number(0)); // no mask
+    expected.extend(number(0)); // no columns
+    assert_eq!(fingerprint(&tree.list().unwrap()), expected);
+}

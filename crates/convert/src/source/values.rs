@@ -1,0 +1,209 @@
+//! From cells to typed values: first every cell of a column is looked at, then the column's type
+//! is known and the values are taken.
+//!
+//! Not for labels: that is `labels`.
+
+use std::borrow::Cow;
+
+use serde_json::{Number, Value};
+
+use super::{
+    column::{ColumnValues, TextArena},
+    rows::Cell,
+};
+
+/// What one cell can be read as.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum CellKind {
+    Missing,
+    Integer(i64),
+    Float(f64),
+    Bool(bool),
+    /// Text, or a number that neither an i64 nor an f64 can hold exactly enough.
+    Text,
+    /// A JSON array or object.
+    Nested,
+}
+
+impl CellKind {
+    /// Spaces around a CSV number do not matter.
+    pub(super) fn of(cell: Cell<'_>) -> Self {
+        match cell {
+            Cell::Missing => Self::Missing,
+            Cell::Text(text) => Self::of_text(text.trim()),
+            Cell::Json(Value::Null) => Self::Missing,
+            Cell::Json(Value::Bool(value)) => Self::Bool(*value),
+            Cell::Json(Value::Number(number)) => Self::of_number(number),
+            Cell::Json(Value::String(_)) => Self::Text,
+            Cell::Json(Value::Array(_) | Value::Object(_)) => Self::Nested,
+        }
+    }
+
+    /// A number with leading zeros or a plus sign is text, for such numbers are codes.
+    pub(super) fn of_text(text: &str) -> Self {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let padded =
+            digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
+        let integral = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        if padded {
+            return Self::Text;
+        }
+        // An integer beyond an i64 is text too: an f64 would not hold it. "-0" is a float.
+        if integral && text != "-0" {
+            return text.parse().map_or(Self::Text, Self::Integer);
+        }
+        if text.eq_ignore_ascii_case("true") {
+            return Self::Bool(true);
+        }
+        if text.eq_ignore_ascii_case("false") {
+            return Self::Bool(false);
+        }
+        let numeric = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+        match text.parse::<f64>() {
+            Ok(value) if numeric && value.is_finite() => Self::Float(value),
+            Ok(value)
+                if ["nan", "inf"]
+                    .iter()
+                    .any(|name| digits.eq_ignore_ascii_case(name)) =>
+            {
+                Self::Float(value)
+            }
+            _ => Self::Text,
+        }
+    }
+
+    fn of_number(number: &Number) -> Self {
+        if let Some(value) = number.as_i64() {
+            return Self::Integer(value);
+        }
+        match number.as_f64() {
+            Some(value) if !number.is_u64() => Self::Float(value),
+            _ => Self::Text,
+        }
+    }
+}
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ColumnType {
+    I64,
+    F64,
+    Bool,
+    Text,
+    Json,
+}
+
+/// Which kinds of cells a column has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct KindsSeen {
+    missing: bool,
+    integer: bool,
+    /// An integer that an f64 does not hold.
+    wide: bool,
+    float: bool,
+    boolean: bool,
+    text: bool,
+    nested: bool,
+}
+
+impl KindsSeen {
+    pub(super) fn observe(&mut self, cell: Cell<'_>) {
+        const EXACT_IN_F64: u64 = 1 << 53;
+        match CellKind::of(cell) {
+            CellKind::Missing => self.missing = true,
+            CellKind::Integer(value) => {
+                self.integer = true;
+                self.wide |= value.unsigned_abs() > EXACT_IN_F64;
+            }
+            CellKind::Float(_) => self.float = true,
+            CellKind::Bool(_) => self.boolean = true,
+            CellKind::Text => self.text = true,
+            CellKind::Nested => self.nested = true,
+        }
+    }
+
+    /// The narrowest type that holds every cell without loss.
+    pub(super) fn column_type(self) -> ColumnType {
+        let number = self.integer || self.float;
+        if self.nested {
+            ColumnType::Json
+        } else if self.text || (self.boolean && (number || self.missing)) {
+            ColumnType::Text
+        } else if self.boolean {
+            ColumnType::Bool
+        } else if self.integer && !self.float && !self.missing {
+            ColumnType::I64
+        } else if number && !self.wide {
+            ColumnType::F64
+        } else {
+            ColumnType::Text
+        }
+    }
+}
+
+/// A column being filled.
+pub(super) struct ColumnBuilder {
+    values: ColumnValues,
+}
+
+impl ColumnBuilder {
+    pub(super) fn new(column_type: ColumnType) -> Self {
+        let values = match column_type {
+            ColumnType::I64 => ColumnValues::I64(Vec::new()),
+            ColumnType::F64 => ColumnValues::F64(Vec::new()),
+            ColumnType::Bool => ColumnValues::Bool(Vec::new()),
+            ColumnType::Text => ColumnValues::Text(TextArena::default()),
+            ColumnType::Json => ColumnValues::Json(TextArena::default()),
+        };
+        Self { values }
+    }
+
+    /// Takes the next cell; false if it does not fit the type, which happens only if the manifest
+    /// has changed since the type was found.
+    #[must_use]
+    pub(super) fn push(&mut self, cell: Cell<'_>) -> bool {
+        match (&mut self.values, CellKind::of(cell)) {
+            (ColumnValues::I64(values), CellKind::Integer(value)) => values.push(value),
+            (ColumnValues::F64(values), kind) => match float_of(kind) {
+                Some(value) => values.push(value),
+                None => return false,
+            },
+            (ColumnValues::Bool(values), CellKind::Bool(value)) => values.push(value),
+            (ColumnValues::Text(texts), _) => texts.push(&text_of(cell)),
+            (ColumnValues::Json(texts), _) => texts.push(&json_of(cell)),
+            _ => return false,
+        }
+        true
+    }
+
+    pub(super) fn finish(self) -> ColumnValues {
+        self.values
+    }
+}
+
+fn float_of(kind: CellKind) -> Option<f64> {
+    match kind {
+        CellKind::Missing => Some(f64::NAN),
+        CellKind::Integer(value) => Some(value as f64),
+        CellKind::Float(value) => Some(value),
+        CellKind::Bool(_) | CellKind::Text | CellKind::Nested => None,
+    }
+}
+
+/// The text of a cell: a JSON string's characters, any other JSON value's JSON text.
+pub(super) fn text_of(cell: Cell<'_>) -> Cow<'_, str> {
+    match cell {
+        Cell::Missing => Cow::Borrowed(""),
+        Cell::Text(text) => Cow::Borrowed(text),
+        Cell::Json(Value::String(text)) => Cow::Borrowed(text),
+        Cell::Json(value) => Cow::Owned(value.to_string()),
+    }
+}
+
+fn json_of(cell: Cell<'_>) -> String {
+    match cell {
+        Cell::Missing => "null".to_owned(),
+        Cell::Text(text) => Value::from(text).to_string(),
+        Cell::Json(value) => value.to_string(),
+    }
+}

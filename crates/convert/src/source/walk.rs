@@ -1,0 +1,128 @@
+//! Everything below a class folder, in the order in which torchvision lists it.
+//!
+//! Not for choosing the classes: that is `image_folder`.
+
+use std::{cmp::Reverse, collections::BinaryHeap, path::Path};
+
+use super::{
+    directory::{Directory, Identity},
+    paths::{PathTable, as_path, join_into},
+    warning::Oddities,
+};
+use crate::error::ConvertError;
+
+/// Image candidates in listing order.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) paths: PathTable,
+    pub(super) bytes: Vec<u64>,
+    /// One label for each directory of the path table.
+    pub(super) directory_labels: Vec<i64>,
+    pub(super) ignored: u64,
+    pub(super) oddities: Oddities,
+}
+
+impl Found {
+    /// Moves what was found after this behind it.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.paths.append(other.paths);
+        if self.bytes.is_empty() {
+            self.bytes = other.bytes;
+        } else {
+            self.bytes.append(&mut other.bytes);
+        }
+        self.directory_labels.append(&mut other.directory_labels);
+        self.ignored += other.ignored;
+        self.oddities.append(other.oddities);
+    }
+
+    /// Adds the candidates of one folder and counts its other files. The folder enters the table
+    /// only if it has candidates.
+    pub(super) fn add_directory(&mut self, path: &[u8], label: i64, directory: Directory) {
+        let Self {
+            paths,
+            bytes,
+            directory_labels,
+            oddities,
+            ..
+        } = self;
+        let mut directory_idx = None;
+        self.ignored += directory.for_each_candidate(oddities, |name, size| {
+            let idx = *directory_idx.get_or_insert_with(|| {
+                directory_labels.push(label);
+                paths.push_directory(path)
+            });
+            paths.push(idx, name);
+            bytes.push(size);
+        });
+    }
+
+    /// Adds everything below the folder `class` of `root`.
+    ///
+    /// Python sorts `os.walk`'s folders by their whole path, in which `a-b` comes before `a/b`. A
+    /// folder's path is less than that of every folder below it, so always taking the least path
+    /// that waits visits them in just that order, without first listing all of them.
+    pub(super) fn add_class(
+        &mut self,
+        root: &Path,
+        root_identity: Identity,
+        class: &[u8],
+        label: i64,
+    ) -> Result<(), ConvertError> {
+        let mut visited = vec![Visited {
+            identity: root_identity,
+            parent: None,
+        }];
+        let mut waiting = BinaryHeap::from([Reverse((class.to_vec(), 0))]);
+        while let Some(Reverse((path, parent))) = waiting.pop() {
+            let mut directory = Directory::scan(root, &path)?;
+            check_loop(root, &path, directory.identity, parent, &visited)?;
+            let here = visited.len();
+            visited.push(Visited {
+                identity: directory.identity,
+                parent: Some(parent),
+            });
+            for name in std::mem::take(&mut directory.subdirectories) {
+                let mut below = Vec::with_capacity(path.len() + 1 + name.len());
+                join_into(&path, &name, &mut below);
+                waiting.push(Reverse((below, here)));
+            }
+            self.add_directory(&path, label, directory);
+        }
+        Ok(())
+    }
+}
+
+/// A folder that the walk has been in, and the one it was reached from.
+struct Visited {
+    identity: Identity,
+    parent: Option<usize>,
+}
+
+/// An error if the folder `path` is one of those it was reached through.
+fn check_loop(
+    root: &Path,
+    path: &[u8],
+    identity: Identity,
+    parent: usize,
+    visited: &[Visited],
+) -> Result<(), ConvertError> {
+    let mut above = as_path(path).parent();
+    let mut next = Some(parent);
+    while let Some(idx) = next {
+        if visited[idx].identity == identity {
+            return Err(ConvertError::SymlinkLoop {
+                path: root.join(as_path(path)),
+                target: above.map_or_else(|| root.to_owned(), |above| root.join(above)),
+            });
+        }
+        above = above.and_then(Path::parent);
+        next = visited[idx].parent;
+    }
+    Ok(())
+}
+
+/// A number of files as it is reported.
+pub(super) fn count(n_files: usize) -> u64 {
+    u64::try_from(n_files).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,180 @@
+//! What a listing noticed and went on from.
+
+use std::fmt;
+
+/// Something odd about a source that does not stop the conversion.
+///
+/// Each kind appears once, with a count and its first case, however many files it concerns; only
+/// [`Warning::EmptyClass`] appears once for each class. Paths are relative to the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A class without images. It keeps its id, so that ids agree with the folder names.
+    EmptyClass {
+        /// The class's folder name.
+        class: Vec<u8>,
+        /// Its id.
+        id: i64,
+    },
+    /// Images beside the class folders, which belong to no class and are ignored.
+    FilesBesideClasses {
+        /// How many.
+        count: u64,
+        /// The first in name order.
+        first: Vec<u8>,
+    },
+    /// Every class has the name of a split, and images lie directly in them.
+    ClassesLookLikeSplits {
+        /// The class names.
+        classes: Vec<Vec<u8>>,
+    },
+    /// Symbolic links that lead nowhere or to themselves and are not named like images.
+    BrokenLinks {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// Pipes, sockets and devices; they are ignored whatever their names.
+    SpecialFiles {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// Images in formats that are not decoded, such as PPM; they are ignored.
+    UndecodedFormats {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// Files without an image's extension whose first bytes could not be read.
+    UnreadableFiles {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match self {
+            Self::EmptyClass { class, id } => {
+                write!(
+                    out,
+                    "class '{}' has no images and keeps its id {id}",
+                    text(class)
+                )
+            }
+            Self::FilesBesideClasses { count, first } => {
+                write!(
+                    out,
+                    "{count} images beside the class folders ignored, first '{}'",
+                    text(first)
+                )
+            }
+            Self::ClassesLookLikeSplits { classes } => {
+                let names: Vec<String> = classes
+                    .iter()
+                    .map(|name| format!("'{}'", text(name)))
+                    .collect();
+                write!(
+                    out,
+                    "the classes {} look like splits: pass --split",
+                    names.join(", ")
+                )
+            }
+            Self::BrokenLinks { count, first } => {
+                write!(out, "{count} broken links ignored, first '{}'", text(first))
+            }
+            Self::SpecialFiles { count, first } => {
+                write!(
+                    out,
+                    "{count} files that are not regular ignored, first '{}'",
+                    text(first)
+                )
+            }
+            Self::UndecodedFormats { count, first } => {
+                write!(
+                    out,
+                    "{count} images in formats that are not decoded ignored, first '{}'",
+                    text(first)
+                )
+            }
+            Self::UnreadableFiles { count, first } => {
+                write!(
+                    out,
+                    "{count} unreadable files ignored, first '{}'",
+                    text(first)
+                )
+            }
+        }
+    }
+}
+
+/// A count and the first case of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    pub(super) count: u64,
+    pub(super) first: Vec<u8>,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, path: &[u8]) {
+        if self.count == 0 {
+            self.first = path.to_vec();
+        }
+        self.count += 1;
+    }
+
+    /// Adds what was counted after this.
+    fn append(&mut self, other: Self) {
+        if self.count == 0 {
+            *self = other;
+        } else {
+            self.count += other.count;
+        }
+    }
+}
+
+/// Oddities met on a walk.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Oddities {
+    pub(super) broken_links: Tally,
+    pub(super) special_files: Tally,
+    pub(super) undecoded_formats: Tally,
+    pub(super) unreadable_files: Tally,
+}
+
+impl Oddities {
+    pub(super) fn append(&mut self, other: Self) {
+        self.broken_links.append(other.broken_links);
+        self.special_files.append(other.special_files);
+        self.undecoded_formats.append(other.undecoded_formats);
+        self.unreadable_files.append(other.unreadable_files);
+    }
+
+    pub(super) fn into_warnings(self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let Tally { count, first } = self.broken_links;
+        if count > 0 {
+            warnings.push(Warning::BrokenLinks { count, first });
+        }
+        let Tally { count, first } = self.special_files;
+        if count > 0 {
+            warnings.push(Warning::SpecialFiles { count, first });
+        }
+        let Tally { count, first } = self.undecoded_formats;
+        if count > 0 {
+            warnings.push(Warning::UndecodedFormats { count, first });
+        }
+        let Tally { count, first } = self.unreadable_files;
+        if count > 0 {
+            warnings.push(Warning::UnreadableFiles { count, first });
+        }
+        warnings
+    }
+}
