@@ -40,7 +40,7 @@ impl ByteArena {
 
 /// Paths relative to one root, each a directory of the table and a name in it.
 ///
-/// A path costs 16 bytes and its name; a directory is stored once for a run of files in it.
+/// A path costs 16 bytes and its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PathTable {
     directories: ByteArena,

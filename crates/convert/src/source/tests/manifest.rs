@@ -208,6 +208,12 @@ fn json_columns_keep_their_types() {
 }
 
 #[test]
+fn key_that_a_row_lacks_is_missing() {
+    let listing = jsonl("{\"path\":\"a.jpg\",\"s\":\"x\"}\n{\"path\":\"b.jpg\"}\n").unwrap();
+    assert_eq!(texts(column(&listing, "s")), ["x", ""]);
+}
+
+#[test]
 fn byte_order_mark_and_windows_lines_are_accepted() {
     let listing = csv("\u{feff}path,label\r\n\"a.jpg\",1\r\nb.jpg,2\r\n").unwrap();
     assert_eq!(paths(&listing), ["a.jpg", "b.jpg"]);
