@@ -1,1 +1,75 @@
-//! The packds command
+//! The `packds` command as a library: [`run`] is all of it, and the binary only calls that.
+//!
+//! To add a subcommand `x`, write `x.rs` with its arguments (`pub(crate) struct XArgs`, a `clap::Args`) and
+//! `pub(crate) fn run(args: &XArgs, console: &mut Console) -> Result<Exit, Failure>`, declare `mod x;`, and add two lines:
+//! a variant to `args::Command` and its arm to `dispatch` below. Results go to `console.out`, everything else to
+//! `console.err`; with `console.json` the result is one `console.document(..)`. A library's error becomes a [`Failure`]
+//! by a `From` in `failure.rs`.
+
+mod args;
+mod completions;
+mod console;
+mod escape;
+mod exit;
+mod failure;
+mod info;
+mod man;
+mod numpy;
+
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use clap::FromArgMatches;
+
+use args::{Cli, Command};
+use console::Console;
+pub use exit::Exit;
+use failure::Failure;
+
+/// Runs the command with `args`, the program's name first: prints results on stdout, everything else on stderr.
+pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
+    let mut err = stderr.lock();
+    let parsed = args::command()
+        .try_get_matches_from(args)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, &mut err),
+    };
+    let mut console = Console {
+        out: &mut out,
+        err: &mut err,
+        json: cli.json,
+        out_is_terminal: stdout.is_terminal(),
+        err_is_terminal: stderr.is_terminal(),
+    };
+    let result = dispatch(&cli.command, &mut console).and_then(|exit| {
+        console.out.flush()?;
+        Ok(exit)
+    });
+    result.unwrap_or_else(|failure| failure.report(&mut console))
+}
+
+fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
+    match command {
+        Command::Info(args) => info::run(args, console),
+        Command::Completions(args) => completions::run(args, console),
+        Command::Man(args) => man::run(args, console),
+    }
+}
+
+/// Help and versions go to stdout; what cannot be understood goes to stderr, in the form of every other error.
+fn usage(error: &clap::Error, err: &mut dyn Write) -> Exit {
+    if !error.use_stderr() {
+        // A reader that has seen enough of the help is no error.
+        let _ = error.print();
+        return Exit::Done;
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    // Where stderr is closed there is nobody to tell.
+    let _ = write!(err, "packds: {text}");
+    Exit::NotRun
+}

@@ -1,2 +1,7 @@
-//! The packds command.
-fn main() {}
+//! The `packds` command: everything is in the library, so that other programs can run it too.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    packds::run(std::env::args_os()).into()
+}

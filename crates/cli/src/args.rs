@@ -1,0 +1,63 @@
+//! What can be typed. Each subcommand's own arguments stand in its file.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use crate::{completions, info, man};
+
+const ABOUT: &str = "Pack an image data set into one chunked, checksummed file, and look into it.";
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 the data is not right; 2 could not run.
+Results go to stdout, everything else to stderr.";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(name = "packds", version, about = ABOUT, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Print the result as one JSON document
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands, in the order of the help.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Info(info::InfoArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
+}
+
+/// The pack that a command reads.
+#[derive(Debug, Args)]
+pub(crate) struct PackPath {
+    /// The pack
+    #[arg(value_name = "PACK", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) pack: PathBuf,
+}
+
+/// The parser, with what `--version` says.
+pub(crate) fn command() -> clap::Command {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    let version = VERSION.get_or_init(|| {
+        use packds_format::constants::{MAJOR, MINOR};
+        format!(
+            "{}\nformat version {MAJOR}.{MINOR}",
+            env!("CARGO_PKG_VERSION")
+        )
+    });
+    Cli::command().long_version(version.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn arguments_are_consistent() {
+        super::command().debug_assert();
+    }
+}

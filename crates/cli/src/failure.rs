@@ -1,0 +1,117 @@
+//! Why a command stopped, as it is told to the user: once, on stderr.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use packds_reader::ReadError;
+use serde_json::json;
+
+use crate::console::Console;
+use crate::escape::escape_path;
+use crate::exit::Exit;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    /// The file it is about.
+    path: Option<PathBuf>,
+    message: String,
+    hint: Option<String>,
+    /// The reader of stdout has gone: not an error, nothing to tell.
+    broken_pipe: bool,
+}
+
+impl Failure {
+    /// The data is not right.
+    pub(crate) fn bad_data(message: impl ToString) -> Self {
+        Self {
+            exit: Exit::BadData,
+            path: None,
+            message: message.to_string(),
+            hint: None,
+            broken_pipe: false,
+        }
+    }
+
+    /// The command could not run.
+    pub(crate) fn not_run(message: impl ToString) -> Self {
+        Self {
+            exit: Exit::NotRun,
+            ..Self::bad_data(message)
+        }
+    }
+
+    /// A file could not be written.
+    pub(crate) fn write(path: &Path, error: &io::Error) -> Self {
+        Self::not_run(format!("cannot write: {error}")).at(path)
+    }
+
+    /// The same, about this file.
+    pub(crate) fn at(mut self, path: &Path) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    /// The same, with what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Whether the reader of stdout has gone.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+
+    /// Tells the user, and how the command ends.
+    pub(crate) fn report(&self, console: &mut Console) -> Exit {
+        if self.broken_pipe {
+            return Exit::Done;
+        }
+        if console.json {
+            let error = json!({
+                "path": self.path.as_deref().map(escape_path),
+                "message": self.message,
+                "hint": self.hint,
+            });
+            // What could not be told on stdout is told on stderr just below.
+            let _ = console.document(&json!({ "error": error }));
+            let _ = console.out.flush();
+        }
+        let path = self.path.as_deref().map(escape_path);
+        match path {
+            Some(path) => console.note(&format!("{path}: {}", self.message)),
+            None => console.note(&self.message),
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(console.err, "\nhint: {hint}");
+        }
+        self.exit
+    }
+}
+
+/// Writing to the console failed. Errors of other files carry their path, see [`Failure::write`].
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self {
+            broken_pipe: error.kind() == io::ErrorKind::BrokenPipe,
+            ..Self::not_run(format!("cannot write the result: {error}"))
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        let failure = if error.is_data() {
+            Self::bad_data(error.reason())
+        } else {
+            Self::not_run(error.reason())
+        };
+        let failure = failure.at(error.path());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}

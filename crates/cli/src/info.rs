@@ -1,0 +1,403 @@
+//! `packds info`: what a pack holds, from its header and footer alone.
+
+use std::io::Write;
+
+use clap::Args;
+use packds_format::constants::MAJOR;
+use packds_format::{Classes, Field, FieldKind, Stats, Store};
+use packds_reader::{MappedPack, ReadError};
+use serde_json::{Map, Value, json};
+
+use crate::args::PackPath;
+use crate::console::Console;
+use crate::escape::{escape, escape_path};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::numpy::Numpy;
+
+const EXAMPLES: &str = "\
+Examples:
+  packds info train.pack
+  packds info train.pack --json | jq .n_samples";
+
+/// Classes whose names are shown; `--json` has all.
+const SHOWN_CLASSES: usize = 6;
+/// Skipped files that are shown; `--json` has all.
+const SHOWN_SKIPPED: usize = 3;
+
+/// Show what a pack holds: samples, fields, classes, statistics, how it was made
+///
+/// Reads the header and the footer only: milliseconds, whatever the size of the pack. A pack that is truncated, extended
+/// or damaged there is refused; `packds verify` checks the rest.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    pack: PackPath,
+}
+
+pub(crate) fn run(args: &InfoArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let pack = packds_reader::open(&args.pack.pack)?;
+    let info = Info::read(&pack)?;
+    if console.json {
+        console.document(&info.json())?;
+    } else {
+        info.text(console.out)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// All that is told about a pack.
+struct Info<'a> {
+    pack: &'a MappedPack,
+    stats: Stats,
+    classes: Vec<Classes>,
+    provenance: Map<String, Value>,
+    numpy: Numpy,
+}
+
+impl<'a> Info<'a> {
+    fn read(pack: &'a MappedPack) -> Result<Self, ReadError> {
+        Ok(Self {
+            pack,
+            stats: pack.stats().map_err(|e| pack.error(e))?,
+            classes: pack.classes().map_err(|e| pack.error(e))?,
+            provenance: pack.provenance().map_err(|e| pack.error(e))?,
+            numpy: Numpy::of(pack)?,
+        })
+    }
+
+    fn format_version(&self) -> String {
+        format!("{MAJOR}.{}", self.pack.header().minor)
+    }
+
+    fn json(&self) -> Value {
+        let header = self.pack.header();
+        let fields = self.pack.schema().fields();
+        let columns: Vec<Value> = self
+            .pack
+            .columns()
+            .iter()
+            .map(|column| {
+                let field = fields.get(column.field);
+                json!({
+                    "name": field.map(|f| &f.name),
+                    "dtype": field.map(|f| f.dtype),
+                    "shape": field.map(|f| &f.shape),
+                    "offset": column.offset,
+                    "bytes": column.len,
+                })
+            })
+            .collect();
+        let numpy = match &self.numpy {
+            Numpy::Lines(lines) => lines.clone(),
+            Numpy::None(_) => Vec::new(),
+        };
+        json!({
+            "path": escape_path(self.pack.file_path()),
+            "bytes": self.pack.file_len(),
+            "format_version": self.format_version(),
+            "n_samples": self.pack.n_samples(),
+            "n_chunks": self.pack.n_chunks(),
+            "chunk_samples": header.chunk_samples,
+            "sample_stride": header.sample_stride,
+            "chunk_stride": header.chunk_stride,
+            "data_offset": header.data_off,
+            "fields": fields,
+            "columns": columns,
+            "classes": self.classes,
+            "stats": self.stats,
+            "order": self.provenance.get("order"),
+            "provenance": self.provenance,
+            "pack_uuid": header.pack_uuid.to_string(),
+            "dataset_uuid": header.dataset_uuid.to_string(),
+            "numpy": numpy,
+        })
+    }
+
+    fn text(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        let header = self.pack.header();
+        let bytes = self.pack.file_len();
+        let mut lines = Lines { out, key: "" };
+        lines.put("pack", &escape_path(self.pack.file_path()))?;
+        lines.put("size", &format!("{} ({bytes} bytes)", human_bytes(bytes)))?;
+        lines.put(
+            "samples",
+            &format!(
+                "{} in {} chunks of {}",
+                self.pack.n_samples(),
+                self.pack.n_chunks(),
+                header.chunk_samples
+            ),
+        )?;
+        self.fields(&mut lines)?;
+        self.labels(&mut lines)?;
+        self.pixels(&mut lines)?;
+        self.made_from(&mut lines)?;
+        lines.put(
+            "format",
+            &format!(
+                "{}, data at byte {}",
+                self.format_version(),
+                header.data_off
+            ),
+        )?;
+        lines.put(
+            "uuid",
+            &format!(
+                "pack {}, data set {}",
+                header.pack_uuid, header.dataset_uuid
+            ),
+        )?;
+        match &self.numpy {
+            Numpy::Lines(numpy) => numpy.iter().try_for_each(|line| lines.put("numpy", line)),
+            Numpy::None(why) => lines.put("numpy", why),
+        }
+    }
+
+    fn fields(&self, lines: &mut Lines) -> Result<(), Failure> {
+        let fields = self.pack.schema().fields();
+        let width = fields
+            .iter()
+            .map(|f| f.name.chars().count())
+            .max()
+            .unwrap_or(0)
+            .min(24);
+        for field in fields {
+            let name = escape(&field.name);
+            let mut text = format!("{name:width$}  {}", describe_field(field));
+            if let Some(sizes) = self.stats.sizes.get(&field.name) {
+                text.push_str(&format!(
+                    ", {} to {} each",
+                    human_bytes(sizes.min),
+                    human_bytes(sizes.max)
+                ));
+            }
+            lines.put("fields", &text)?;
+        }
+        Ok(())
+    }
+
+    fn labels(&self, lines: &mut Lines) -> Result<(), Failure> {
+        for classes in &self.classes {
+            let n = classes.names.len();
+            let field = escape(&classes.field);
+            let each = match (classes.counts.iter().min(), classes.counts.iter().max()) {
+                (Some(min), Some(max)) if min == max => format!(": {min} samples each"),
+                (Some(min), Some(max)) => format!(": {min} to {max} samples each"),
+                _ => String::new(),
+            };
+            lines.put("classes", &format!("{n} of `{field}`{each}"))?;
+            let named = classes.names.iter().zip(&classes.counts);
+            let mut shown: Vec<String> = named
+                .take(SHOWN_CLASSES)
+                .map(|(name, count)| format!("{} {count}", escape(name)))
+                .collect();
+            if n > SHOWN_CLASSES {
+                shown.push(format!("{} more", n - SHOWN_CLASSES));
+            }
+            if !shown.is_empty() {
+                lines.put("classes", &shown.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pixels(&self, lines: &mut Lines) -> Result<(), Failure> {
+        for (name, stats) in &self.stats.fields {
+            let numbers = |values: &[f64]| {
+                let all: Vec<String> = values.iter().map(|v| format!("{v:.4}")).collect();
+                all.join(" ")
+            };
+            lines.put(
+                "pixels",
+                &format!(
+                    "{}: mean {}, std {} (of 0..1)",
+                    escape(name),
+                    numbers(&stats.mean),
+                    numbers(&stats.std)
+                ),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn made_from(&self, lines: &mut Lines) -> Result<(), Failure> {
+        let made = &self.provenance;
+        if let Some(order) = made.get("order") {
+            lines.put("order", &describe_order(order))?;
+        }
+        for (name, stats) in &self.stats.labels {
+            if let Some(icc) = stats.icc {
+                let word = describe_icc(icc);
+                lines.put(
+                    "order",
+                    &format!("`{}` has icc {icc:.3} in chunks: {word}", escape(name)),
+                )?;
+            }
+        }
+        if let Some(source) = made.get("source") {
+            lines.put("source", &scalars(source))?;
+        }
+        if let Some(options) = made.get("options").filter(|v| !scalars(v).is_empty()) {
+            lines.put("options", &scalars(options))?;
+        }
+        for key in ["decoder", "resize", "oriented", "batch", "tool"] {
+            if let Some(value) = made.get(key).filter(|v| !v.is_null()) {
+                lines.put(key, &scalars(value))?;
+            }
+        }
+        let skipped = made.get("skipped").and_then(Value::as_array);
+        let skipped = skipped.map_or(&[][..], Vec::as_slice);
+        if !skipped.is_empty() {
+            lines.put("skipped", &format!("{} files", skipped.len()))?;
+        }
+        for one in skipped.iter().take(SHOWN_SKIPPED) {
+            let part = |key| escape(one.get(key).and_then(Value::as_str).unwrap_or("?"));
+            lines.put("skipped", &format!("{}: {}", part("path"), part("reason")))?;
+        }
+        if skipped.len() > SHOWN_SKIPPED {
+            lines.put(
+                "skipped",
+                &format!("{} more", skipped.len() - SHOWN_SKIPPED),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Lines of a key and a value; a key that repeats is left out.
+struct Lines<'a> {
+    out: &'a mut dyn Write,
+    key: &'static str,
+}
+
+impl Lines<'_> {
+    fn put(&mut self, key: &'static str, value: &str) -> Result<(), Failure> {
+        let shown = if self.key == key { "" } else { key };
+        self.key = key;
+        writeln!(self.out, "{shown:<10}{value}")?;
+        Ok(())
+    }
+}
+
+fn describe_field(field: &Field) -> String {
+    let mut text = match field.kind {
+        FieldKind::Tensor if field.shape.is_empty() => field.dtype.to_string(),
+        FieldKind::Tensor => format!("{} {:?}", field.dtype, field.shape),
+        FieldKind::Image => "images of their own sizes".to_owned(),
+        FieldKind::Bytes => "bytes".to_owned(),
+        FieldKind::String => "text".to_owned(),
+        FieldKind::Json => "json".to_owned(),
+    };
+    for word in [&field.layout, &field.color].into_iter().flatten() {
+        text.push(' ');
+        text.push_str(&escape(word));
+    }
+    if field.normalize.as_ref().is_some_and(|n| n.applied) {
+        text.push_str(" normalized");
+    }
+    if !field.codec.is_none() {
+        let codec = serde_json::to_value(field.codec).unwrap_or_default();
+        text.push_str(&format!(" ({})", scalars(&codec)));
+    }
+    if field.store == Store::Column {
+        text.push_str(", column");
+    }
+    text
+}
+
+fn describe_order(order: &Value) -> String {
+    let kind = order.get("kind").and_then(Value::as_str);
+    match (kind, order.get("seed")) {
+        (Some("shuffled"), Some(seed)) => format!("shuffled with seed {}", scalars(seed)),
+        (Some("kept"), _) => "as in the source".to_owned(),
+        _ => scalars(order),
+    }
+}
+
+fn describe_icc(icc: f64) -> &'static str {
+    if icc < 0.05 {
+        "shuffled"
+    } else if icc < 0.5 {
+        "partly sorted by class, shuffle it for training"
+    } else {
+        "sorted by class, shuffle it for training"
+    }
+}
+
+/// A JSON value on one line: the entries of an object as `key=value`, without those that are null.
+fn scalars(value: &Value) -> String {
+    match value {
+        Value::Object(entries) => {
+            let all: Vec<String> = entries
+                .iter()
+                .filter(|(_, v)| !v.is_null())
+                .map(|(k, v)| match v {
+                    Value::Object(_) | Value::Array(_) => {
+                        format!("{}={}", escape(k), escape(&v.to_string()))
+                    }
+                    _ => format!("{}={}", escape(k), scalars(v)),
+                })
+                .collect();
+            all.join(" ")
+        }
+        Value::String(text) => escape(text),
+        _ => escape(&value.to_string()),
+    }
+}
+
+/// A size in the largest binary unit that leaves at least 1.
+fn human_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut tenths = u128::from(bytes) * 10;
+    let mut shown = "B";
+    for unit in UNITS {
+        if tenths < 10 * 1024 {
+            break;
+        }
+        // Rounded at every step: a tenth of a unit is all that is shown.
+        tenths = (tenths + 512) / 1024;
+        shown = unit;
+    }
+    format!("{}.{} {shown}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_the_largest_unit() {
+        let shown = [0, 1023, 1024, 1536, 1 << 20, 150_577_216, u64::MAX].map(human_bytes);
+        assert_eq!(
+            shown,
+            [
+                "0 B",
+                "1023 B",
+                "1.0 KiB",
+                "1.5 KiB",
+                "1.0 MiB",
+                "143.6 MiB",
+                "16.0 EiB"
+            ]
+        );
+    }
+
+    #[test]
+    fn provenance_of_any_shape_is_one_line() {
+        assert_eq!(
+            scalars(&json!({"kind": "image_folder", "n": 3, "x": null, "y": [1]})),
+            "kind=image_folder n=3 y=[1]"
+        );
+        assert_eq!(scalars(&json!("a\nb")), "a\\nb");
+        assert_eq!(
+            describe_order(&json!({"kind": "shuffled", "seed": 7})),
+            "shuffled with seed 7"
+        );
+        assert_eq!(describe_order(&json!({"kind": "other"})), "kind=other");
+    }
+}

@@ -1,0 +1,69 @@
+//! `packds man`: the manual, made from what the parser knows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap_mangen::Man;
+use serde_json::json;
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{args, escape};
+
+const EXAMPLES: &str = "\
+Examples:
+  packds man | man -l -
+  packds man --out ~/.local/share/man/man1";
+
+/// Print the manual page, or write one page for every subcommand
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ManArgs {
+    /// Write packds.1, packds-info.1 and so on into this folder
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &ManArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let mut command = args::command();
+    command.build();
+    let Some(folder) = &args.out else {
+        let page = render(command)?;
+        if console.json {
+            console.document(&json!({ "page": escape::lossy(&page) }))?;
+        } else {
+            console.out.write_all(&page)?;
+        }
+        return Ok(Exit::Done);
+    };
+    fs::create_dir_all(folder).map_err(|e| Failure::write(folder, &e))?;
+    let mut written = vec![write(folder, "packds.1", command.clone())?];
+    for sub in command.get_subcommands().filter(|c| c.get_name() != "help") {
+        let name = format!("packds-{}", sub.get_name());
+        // clap keeps names for as long as the program runs; a handful of pages is made once.
+        let page = sub.clone().name(&*Box::leak(name.clone().into_boxed_str()));
+        written.push(write(folder, &format!("{name}.1"), page)?);
+    }
+    if console.json {
+        console.document(&json!({ "files": written }))?;
+    } else {
+        for path in written {
+            writeln!(console.out, "{path}")?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn render(command: clap::Command) -> Result<Vec<u8>, Failure> {
+    let mut page = Vec::new();
+    Man::new(command).render(&mut page)?;
+    Ok(page)
+}
+
+fn write(folder: &Path, name: &str, command: clap::Command) -> Result<String, Failure> {
+    let path = folder.join(name);
+    fs::write(&path, render(command)?).map_err(|e| Failure::write(&path, &e))?;
+    Ok(escape::escape_path(&path))
+}

@@ -1,0 +1,135 @@
+//! The line of Python that maps a field of a pack without packds.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use packds_format::{Field, Role};
+use packds_reader::{MappedPack, ReadError};
+
+/// A line for each body field, the image first, or why there is none.
+pub(crate) enum Numpy {
+    /// Python expressions.
+    Lines(Vec<String>),
+    /// Why no array of samples lies in the file.
+    None(&'static str),
+}
+
+impl Numpy {
+    pub(crate) fn of(pack: &MappedPack) -> Result<Self, ReadError> {
+        let schema = pack.schema();
+        if !schema.is_strided() {
+            let compressed = schema.body().any(|(_, f)| !f.codec.is_none());
+            return Ok(Self::None(if compressed {
+                "none: chunks are compressed"
+            } else {
+                "none: samples have sizes of their own"
+            }));
+        }
+        if pack.n_samples() == 0 {
+            return Ok(Self::None("none: no samples"));
+        }
+        let path = python_path(pack.file_path());
+        let mut fields: Vec<(usize, &Field)> = schema.body().map(|(_, f)| f).enumerate().collect();
+        if let [(_, field)] = fields.as_slice() {
+            return Ok(Self::Lines(vec![memmap(pack, field, &path)]));
+        }
+        let bytes = pack.chunk_bytes(0).map_err(|e| pack.error(e))?;
+        let view = pack.view_chunk(0, bytes).map_err(|e| pack.error(e))?;
+        fields.sort_by_key(|(position, field)| (field.role != Some(Role::Image), *position));
+        let lines = fields.into_iter().map(|(position, field)| {
+            let part = view.parts().get(position).map_or(0, |part| part.offset);
+            strided(pack, field, part, &path)
+        });
+        Ok(Self::Lines(lines.collect()))
+    }
+}
+
+/// One field fills the body: its samples lie one after the other.
+fn memmap(pack: &MappedPack, field: &Field, path: &str) -> String {
+    let mut shape = vec![pack.n_samples()];
+    shape.extend(&field.shape);
+    format!(
+        "np.memmap({path}, dtype='{}', mode='r', offset={}, shape={})",
+        field.dtype.numpy(),
+        pack.header().data_off,
+        tuple(&shape)
+    )
+}
+
+/// Several fields: each lies at the same place of every chunk. The last chunk is as long as the others.
+fn strided(pack: &MappedPack, field: &Field, part: u64, path: &str) -> String {
+    let header = pack.header();
+    let mut shape = vec![pack.n_chunks(), u64::from(header.chunk_samples)];
+    shape.extend(&field.shape);
+    let mut stride = field.dtype.size();
+    let mut strides: Vec<u64> = field
+        .shape
+        .iter()
+        .rev()
+        .map(|n| {
+            let this = stride;
+            stride = stride.saturating_mul(*n);
+            this
+        })
+        .collect();
+    strides.extend([stride, header.chunk_stride]);
+    strides.reverse();
+    format!(
+        "np.ndarray({}, dtype='{}', buffer=np.memmap({path}, dtype='uint8', mode='r'), offset={}, strides={})",
+        tuple(&shape),
+        field.dtype.numpy(),
+        header.data_off.saturating_add(part),
+        tuple(&strides)
+    )
+}
+
+fn tuple(numbers: &[u64]) -> String {
+    let items: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    match items.as_slice() {
+        [one] => format!("({one},)"),
+        _ => format!("({})", items.join(", ")),
+    }
+}
+
+/// A path as Python writes it: a string, or bytes where it is not UTF-8.
+fn python_path(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes();
+    let hex = |byte: u32| format!("\\x{byte:02x}");
+    let quoted = |c: char| match c {
+        '\'' | '\\' => format!("\\{c}"),
+        _ if c.is_control() => hex(u32::from(c)),
+        _ => c.to_string(),
+    };
+    match std::str::from_utf8(bytes) {
+        Ok(text) => format!("'{}'", text.chars().map(quoted).collect::<String>()),
+        Err(_) => {
+            let each = |&byte: &u8| match byte {
+                0x80.. => hex(byte.into()),
+                _ => quoted(char::from(byte)),
+            };
+            format!("b'{}'", bytes.iter().map(each).collect::<String>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_python_literals() {
+        let of = |bytes: &[u8]| python_path(Path::new(OsStr::from_bytes(bytes)));
+        assert_eq!(of(b"a b/c.pack"), "'a b/c.pack'");
+        assert_eq!(of(b"it's\\\n"), r"'it\'s\\\x0a'");
+        assert_eq!(of(b"\xff'"), r"b'\xff\''");
+        assert_eq!(of("\u{e9}".as_bytes()), "'\u{e9}'");
+    }
+
+    #[test]
+    fn tuples_of_one_have_a_comma() {
+        assert_eq!(tuple(&[3]), "(3,)");
+        assert_eq!(tuple(&[3, 4]), "(3, 4)");
+    }
+}

@@ -1,0 +1,115 @@
+//! Why a pack could not be read, with its path.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use packds_format::FormatError;
+
+/// Why a pack could not be opened or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file cannot be opened or mapped: it is missing, a directory, or not ours to read.
+    #[error("{}: cannot open: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file is not a pack, or a damaged one.
+    #[error("{}: {source}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        source: FormatError,
+    },
+    /// The system could not read bytes of the file.
+    #[error("{}: cannot read {len} bytes at byte {offset}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The first byte asked for.
+        offset: u64,
+        /// How many were asked for.
+        len: u64,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file changed its length after it was opened.
+    #[error("{}: changed while it was read: it had {expected} bytes, now it has {found}", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Its length when it was opened.
+        expected: u64,
+        /// Its length now.
+        found: u64,
+    },
+}
+
+impl ReadError {
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Open { path, .. }
+            | Self::Format { path, .. }
+            | Self::Read { path, .. }
+            | Self::Changed { path, .. } => path,
+        }
+    }
+
+    /// What is wrong, without the path.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let whole = self.to_string();
+        let prefix = format!("{}: ", self.path().display());
+        whole.strip_prefix(&prefix).unwrap_or(&whole).to_owned()
+    }
+
+    /// Whether the file is to blame, not the caller or the system.
+    #[must_use]
+    pub fn is_data(&self) -> bool {
+        match self {
+            Self::Format { source, .. } => !matches!(
+                source,
+                FormatError::NoSuchField { .. }
+                    | FormatError::OutOfRange { .. }
+                    | FormatError::WrongUse(_)
+                    | FormatError::Io(_)
+            ),
+            Self::Changed { .. } => true,
+            Self::Open { .. } | Self::Read { .. } => false,
+        }
+    }
+
+    /// What to do about it, where there is something that the message does not say already.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Open { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+                Some("a pack is one file: name the .pack file, not the folder it lies in")
+            }
+            Self::Format { source, .. } => match source {
+                FormatError::BadMagic { .. } | FormatError::TooShort { .. } => {
+                    Some("`packds convert` makes packs from folders of images and from manifests")
+                }
+                FormatError::WrongLength { .. } => {
+                    Some("copy the pack again: its length is not the one it was written with")
+                }
+                FormatError::ChunkChecksum { .. }
+                | FormatError::ChecksumMismatch { .. }
+                | FormatError::SampleChecksum { .. } => Some(
+                    "`packds verify` lists all damage; copy the pack again or convert it again",
+                ),
+                _ => None,
+            },
+            Self::Changed { .. } => {
+                Some("packs are immutable: write a new file and rename it over the old one")
+            }
+            Self::Open { .. } | Self::Read { .. } => None,
+        }
+    }
+}

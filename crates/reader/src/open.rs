@@ -1,0 +1,125 @@
+//! From a path to a checked, mapped pack.
+
+use std::fs::{self, File};
+use std::io;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use packds_format::{FormatError, Limits, Pack};
+
+use crate::{Mapping, ReadError};
+
+/// An opened pack with the file it lies in.
+///
+/// It dereferences to [`Pack`]. Its bytes come from a memory map: [`Mapping`] says what that cannot promise.
+#[derive(Debug)]
+pub struct MappedPack {
+    pack: Pack<Mapping>,
+    file: File,
+    path: PathBuf,
+}
+
+impl MappedPack {
+    /// The path it was opened by.
+    #[must_use]
+    pub fn file_path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The open file: it stays the same one even where another is renamed over the path.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The file's length.
+    #[must_use]
+    pub fn file_len(&self) -> u64 {
+        self.pack.trailer().file_len
+    }
+
+    /// Checks that the file still has the length it was opened with. Cheap: one system call.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`], or [`ReadError::Open`] where the system does not say.
+    pub fn check_len(&self) -> Result<(), ReadError> {
+        check_len(&self.file, &self.path, self.file_len())
+    }
+
+    /// Puts the path to an error of the format.
+    #[must_use]
+    pub fn error(&self, source: FormatError) -> ReadError {
+        ReadError::Format {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+impl Deref for MappedPack {
+    type Target = Pack<Mapping>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.pack
+    }
+}
+
+/// Opens a pack with the default [`Limits`]: milliseconds, and no chunk is touched.
+///
+/// # Errors
+/// [`ReadError::Open`] where there is no such file, [`ReadError::Format`] where it is not a pack or not a whole one.
+pub fn open(path: impl AsRef<Path>) -> Result<MappedPack, ReadError> {
+    open_with(path, Limits::default())
+}
+
+/// Opens a pack.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<MappedPack, ReadError> {
+    let path = path.as_ref();
+    let failed = |source| ReadError::Open {
+        path: path.to_owned(),
+        source,
+    };
+    // Asked before opening: to open a pipe would wait for its writer.
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if metadata.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    if !metadata.is_file() {
+        return Err(failed(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        )));
+    }
+    let file = File::open(path).map_err(failed)?;
+    let len = file.metadata().map_err(failed)?.len();
+    let mapping = Mapping::new(&file, len).map_err(failed)?;
+    check_len(&file, path, len)?;
+    let pack = Pack::open_with(mapping, limits).map_err(|source| ReadError::Format {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(MappedPack {
+        pack,
+        file,
+        path: path.to_owned(),
+    })
+}
+
+fn check_len(file: &File, path: &Path, expected: u64) -> Result<(), ReadError> {
+    let metadata = file.metadata().map_err(|source| ReadError::Open {
+        path: path.to_owned(),
+        source,
+    })?;
+    let found = metadata.len();
+    if found != expected {
+        return Err(ReadError::Changed {
+            path: path.to_owned(),
+            expected,
+            found,
+        });
+    }
+    Ok(())
+}

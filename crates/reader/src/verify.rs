@@ -1,0 +1,389 @@
+//! Reading a whole pack to find damage, at the speed of memory, on all cores.
+//!
+//! Chunks are read with `pread`, not through the map: a file that is shortened meanwhile, or a disk that fails, is an
+//! error and not the end of the process. The bytes go in small pieces through one buffer a thread, so that they are still
+//! in the cache when they are summed; only a chunk whose sum is wrong is read whole.
+
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use packds_format::{
+    ChunkEntry, Classes, Crc32c, FormatError, Role, SectionTag, check_chunk, check_outside_chunks,
+    crc32c,
+};
+use rustix::fs::{Advice, fadvise};
+
+use crate::{MappedPack, ReadError};
+
+/// Bytes summed at a time: they fit the second-level cache together with what the kernel touches.
+const PIECE_BYTES: usize = 256 << 10;
+/// Bytes of consecutive chunks that one thread takes at a time: long enough for the kernel's readahead.
+const TASK_BYTES: u64 = 16 << 20;
+
+/// How to verify.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct VerifyOptions {
+    /// Threads; 0 stands for one a core.
+    pub jobs: usize,
+}
+
+/// A chunk whose bytes are not those that were written.
+#[derive(Debug)]
+pub struct BadChunk {
+    /// Its number.
+    pub chunk: u64,
+    /// Its first sample.
+    pub first_sample: u64,
+    /// One past its last sample.
+    pub end_sample: u64,
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// Its bytes in the file.
+    pub stored_len: u64,
+    /// The stored checksum.
+    pub expected: u32,
+    /// The checksum of the bytes found.
+    pub found: u32,
+    /// Whether its damaged samples are known: the pack has a checksum for each, and at least one fails.
+    pub samples_known: bool,
+    /// All of this as the format's error.
+    pub error: FormatError,
+}
+
+/// A sample whose own checksum fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSample {
+    /// Its number.
+    pub sample: u64,
+    /// Its chunk.
+    pub chunk: u64,
+    /// Its class id, where the pack has one and the column of labels is whole.
+    pub label: Option<i64>,
+    /// The name of its class.
+    pub class: Option<String>,
+    /// Its path in the source, where the pack has paths and they are whole.
+    pub path: Option<Vec<u8>>,
+}
+
+/// All damage of a pack, in file order.
+#[derive(Debug, Default)]
+pub struct VerifyReport {
+    /// Samples of the pack.
+    pub n_samples: u64,
+    /// Chunks of the pack.
+    pub n_chunks: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The damaged chunks.
+    pub bad_chunks: Vec<BadChunk>,
+    /// The damaged samples, as far as samples have checksums of their own.
+    pub bad_samples: Vec<BadSample>,
+    /// Damage outside the chunks: columns, sections, padding.
+    pub errors: Vec<FormatError>,
+}
+
+impl VerifyReport {
+    /// Whether there is no damage.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.bad_chunks.is_empty() && self.bad_samples.is_empty() && self.errors.is_empty()
+    }
+}
+
+/// Reads the whole pack and checks every byte of it. `progress` is told the bytes of chunks done and their total, from
+/// any thread. The report is the same for any number of threads.
+///
+/// What lies outside the chunks is read through the map, see [`Mapping`](crate::Mapping).
+///
+/// # Errors
+/// [`ReadError::Changed`] where the file changed its length, [`ReadError::Read`] where the system could not read.
+/// Damage is not an error, it is the report.
+pub fn verify(
+    pack: &MappedPack,
+    options: VerifyOptions,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<VerifyReport, ReadError> {
+    pack.check_len()?;
+    // Advice alone: where it is refused, reading is merely slower.
+    let _ = fadvise(pack.file(), 0, None, Advice::Sequential);
+    let mut report = VerifyReport {
+        n_samples: pack.n_samples(),
+        n_chunks: pack.n_chunks(),
+        bytes: pack.file_len(),
+        ..VerifyReport::default()
+    };
+    let tasks = Tasks::new(pack)?;
+    let mut damaged = tasks.run(options.jobs, progress)?;
+    damaged.sort_by_key(|found| found.chunk.chunk);
+    pack.check_len()?;
+    report.errors = check_outside_chunks(pack).err().unwrap_or_default();
+    let mut describe = Describe::new(pack);
+    for found in damaged {
+        let samples = found.samples.iter();
+        report
+            .bad_samples
+            .extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
+        report.bad_chunks.push(found.chunk);
+    }
+    Ok(report)
+}
+
+/// A damaged chunk and its damaged samples.
+struct Damaged {
+    chunk: BadChunk,
+    samples: Vec<u64>,
+}
+
+/// The work, handed out front to back in runs of chunks.
+struct Tasks<'a> {
+    pack: &'a MappedPack,
+    /// Chunks of one task.
+    task_chunks: u64,
+    /// The first chunk that no thread has taken.
+    next: AtomicU64,
+    stop: AtomicBool,
+    total: u64,
+    done: AtomicU64,
+    found: Mutex<Vec<Damaged>>,
+    failed: Mutex<Option<ReadError>>,
+}
+
+impl<'a> Tasks<'a> {
+    fn new(pack: &'a MappedPack) -> Result<Self, ReadError> {
+        let n = pack.n_chunks();
+        let (mut end, mut total) = (0, 0);
+        if let Some(last) = n.checked_sub(1) {
+            let entry = pack.chunk_entry(last).map_err(|e| pack.error(e))?;
+            end = entry.offset + entry.stored_len;
+        }
+        total += end.saturating_sub(pack.header().data_off);
+        let mean = total.checked_div(n).unwrap_or(0).max(1);
+        Ok(Self {
+            pack,
+            task_chunks: (TASK_BYTES / mean).max(1),
+            next: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            total,
+            done: AtomicU64::new(0),
+            found: Mutex::new(Vec::new()),
+            failed: Mutex::new(None),
+        })
+    }
+
+    fn run(
+        self,
+        jobs: usize,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Vec<Damaged>, ReadError> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let jobs = if jobs == 0 { cores } else { jobs };
+        let n_tasks = self.pack.n_chunks().div_ceil(self.task_chunks);
+        let jobs = jobs.min(usize::try_from(n_tasks).unwrap_or(jobs)).max(1);
+        thread::scope(|scope| {
+            for _ in 1..jobs {
+                scope.spawn(|| self.work(progress));
+            }
+            self.work(progress);
+        });
+        let failed = self.failed.into_inner();
+        match failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(self
+                .found
+                .into_inner()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)),
+        }
+    }
+
+    fn work(&self, progress: &(dyn Fn(u64, u64) + Sync)) {
+        let mut buffer = vec![0; PIECE_BYTES];
+        while !self.stop.load(Ordering::Relaxed) {
+            let first = self.next.fetch_add(self.task_chunks, Ordering::Relaxed);
+            let end = first
+                .saturating_add(self.task_chunks)
+                .min(self.pack.n_chunks());
+            if first >= end {
+                return;
+            }
+            let mut bytes = 0;
+            for chunk in first..end {
+                match self.check(chunk, &mut buffer) {
+                    Ok(len) => bytes += len,
+                    Err(error) => return self.fail(error),
+                }
+            }
+            let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            progress(done.min(self.total), self.total);
+        }
+    }
+
+    /// Keeps the first error; the others would only repeat it.
+    fn fail(&self, error: ReadError) {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut failed = self
+            .failed
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        failed.get_or_insert(error);
+    }
+
+    /// Sums one chunk; gives its bytes.
+    fn check(&self, chunk: u64, buffer: &mut [u8]) -> Result<u64, ReadError> {
+        let entry = self
+            .pack
+            .chunk_entry(chunk)
+            .map_err(|e| self.pack.error(e))?;
+        let mut crc = Crc32c::new();
+        let mut at = entry.offset;
+        let end = entry.offset + entry.stored_len;
+        while at < end {
+            let n = usize::try_from(end - at)
+                .unwrap_or(usize::MAX)
+                .min(buffer.len());
+            let piece = buffer.get_mut(..n).unwrap_or_default();
+            self.read(piece, at)?;
+            crc.update(piece);
+            at += u64::try_from(n).unwrap_or(0);
+        }
+        if crc.value() != entry.crc32c {
+            let damaged = self.examine(chunk, &entry, crc.value())?;
+            let mut found = self
+                .found
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            found.push(damaged);
+        }
+        Ok(entry.stored_len)
+    }
+
+    fn read(&self, out: &mut [u8], offset: u64) -> Result<(), ReadError> {
+        self.pack
+            .file()
+            .read_exact_at(out, offset)
+            .map_err(|source| {
+                // The end of the file came too early: say how early, not that.
+                let changed = self.pack.check_len().err();
+                changed.unwrap_or_else(|| ReadError::Read {
+                    path: self.pack.file_path().to_owned(),
+                    offset,
+                    len: u64::try_from(out.len()).unwrap_or(u64::MAX),
+                    source,
+                })
+            })
+    }
+
+    /// Reads a chunk again, whole, to tell its samples apart.
+    fn examine(&self, chunk: u64, entry: &ChunkEntry, found: u32) -> Result<Damaged, ReadError> {
+        let first_sample = self.pack.geometry().first_sample(chunk);
+        let end_sample = first_sample + u64::from(entry.n_samples);
+        // A chunk's length was checked against the file's and the limits when the pack was opened.
+        let mut bytes = vec![0; usize::try_from(entry.stored_len).unwrap_or(0)];
+        self.read(&mut bytes, entry.offset)?;
+        // Samples are looked at through the map: not if the file is shorter by now.
+        self.pack.check_len()?;
+        let (error, samples) = match check_chunk::<crate::Mapping>(self.pack, chunk, &bytes) {
+            Err(damage) => (damage.error, damage.bad_samples),
+            // The second reading is right where the first was wrong: memory or disk cannot be trusted.
+            Ok(()) => {
+                let (offset, expected) = (entry.offset, entry.crc32c);
+                let error = FormatError::ChunkChecksum {
+                    chunk,
+                    first_sample,
+                    end_sample,
+                    offset,
+                    expected,
+                    found,
+                };
+                (error, Vec::new())
+            }
+        };
+        let chunk = BadChunk {
+            chunk,
+            first_sample,
+            end_sample,
+            offset: entry.offset,
+            stored_len: entry.stored_len,
+            expected: entry.crc32c,
+            found,
+            samples_known: !samples.is_empty(),
+            error,
+        };
+        Ok(Damaged { chunk, samples })
+    }
+}
+
+/// Names samples as far as labels and paths are themselves whole.
+struct Describe<'a> {
+    pack: &'a MappedPack,
+    label_field: Option<usize>,
+    classes: Classes,
+    has_paths: bool,
+    ready: bool,
+}
+
+impl<'a> Describe<'a> {
+    fn new(pack: &'a MappedPack) -> Self {
+        Self {
+            pack,
+            label_field: None,
+            classes: Classes::default(),
+            has_paths: false,
+            ready: false,
+        }
+    }
+
+    /// Looks labels, classes and paths up once, and only where there is damage.
+    fn prepare(&mut self) {
+        self.ready = true;
+        let label = self.pack.schema().by_role(Role::Label, None);
+        if let Some((number, field)) = label {
+            self.label_field = self.pack.column(number).ok().map(|_| number);
+            let classes = self.pack.classes().unwrap_or_default();
+            let of_label = classes.into_iter().find(|c| c.field == field.name);
+            self.classes = of_label.unwrap_or_default();
+        }
+        let sections = self.pack.sections().iter();
+        self.has_paths = sections
+            .filter(|s| s.tag == SectionTag::PATHS)
+            .any(|section| {
+                let start = usize::try_from(section.offset).unwrap_or(usize::MAX);
+                let len = usize::try_from(section.len).unwrap_or(usize::MAX);
+                let bytes = self.pack.bytes().get(start..start.saturating_add(len));
+                bytes.is_some_and(|bytes| crc32c(bytes) == section.crc32c)
+            });
+    }
+
+    fn sample(&mut self, sample: u64, chunk: u64) -> BadSample {
+        if !self.ready {
+            self.prepare();
+        }
+        let label = self
+            .label_field
+            .and_then(|field| self.pack.item(field, sample).ok())
+            .and_then(|bytes| integer(&bytes));
+        let class = label
+            .and_then(|label| usize::try_from(label).ok())
+            .and_then(|label| self.classes.names.get(label).cloned());
+        let path = self
+            .has_paths
+            .then(|| self.pack.path(sample).ok().flatten());
+        BadSample {
+            sample,
+            chunk,
+            label,
+            class,
+            path: path.flatten(),
+        }
+    }
+}
+
+/// A label: `i32` or `i64`, as the schema guarantees.
+fn integer(bytes: &[u8]) -> Option<i64> {
+    match bytes.len() {
+        4 => Some(i32::from_le_bytes(bytes.try_into().ok()?).into()),
+        8 => Some(i64::from_le_bytes(bytes.try_into().ok()?)),
+        _ => None,
+    }
+}
