@@ -71,6 +71,28 @@ impl Block {
         self.n_samples
     }
 
+    /// Whether the block has the parts and columns that samples of `schema` make.
+    pub(crate) fn is_of(&self, schema: &Schema) -> bool {
+        let n = u64::from(self.n_samples);
+        let part_fits = |(part, (_, field)): (&BlockPart, (usize, &Field))| match part {
+            BlockPart::Tensor { used, .. } => {
+                field.codec.is_none()
+                    && field.item_bytes().and_then(|b| b.checked_mul(n)) == Some(le::to_u64(*used))
+            }
+            BlockPart::Items { lens, .. } => {
+                field.codec.is_none() && field.item_bytes().is_none() && len_u64(lens) == n
+            }
+            BlockPart::Frame { .. } => !field.codec.is_none(),
+        };
+        let column_fits = |(bytes, (_, field)): (&Vec<u8>, (usize, &Field))| {
+            field.item_bytes().and_then(|b| b.checked_mul(n)) == Some(len_u64(bytes))
+        };
+        self.parts.len() == schema.body().count()
+            && self.columns.len() == schema.columns().count()
+            && self.parts.iter().zip(schema.body()).all(part_fits)
+            && self.columns.iter().zip(schema.columns()).all(column_fits)
+    }
+
     pub(crate) fn part(&self, position: usize) -> Result<&BlockPart, FormatError> {
         let wrong = || FormatError::WrongUse("block was made for another schema".to_owned());
         self.parts.get(position).ok_or_else(wrong)
@@ -263,16 +285,29 @@ impl BlockBuilder {
 
     /// Takes back what was given for a sample that will not be finished.
     pub fn drop_sample(&mut self) {
-        for part in &mut self.block.parts {
-            if let BlockPart::Items { lens, payload } = part {
-                let end: u64 = lens.iter().sum();
-                payload.truncate(usize::try_from(end).unwrap_or(usize::MAX));
+        self.close_sample();
+        self.open_columns();
+    }
+
+    /// Cuts everything back to the finished samples, so that no byte of an unfinished one gets into a chunk.
+    fn close_sample(&mut self) {
+        let n_samples = u64::from(self.block.n_samples);
+        for (part, (_, field)) in self.block.parts.iter_mut().zip(self.schema.body()) {
+            match part {
+                BlockPart::Tensor { used, .. } => {
+                    let end = field.item_bytes().unwrap_or(0).saturating_mul(n_samples);
+                    *used = usize::try_from(end).unwrap_or(*used).min(*used);
+                }
+                BlockPart::Items { lens, payload } => {
+                    let end: u64 = lens.iter().sum();
+                    payload.truncate(usize::try_from(end).unwrap_or(usize::MAX));
+                }
+                BlockPart::Frame { .. } => {}
             }
         }
         for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
             column.truncate(column.len().saturating_sub(*n));
         }
-        self.open_columns();
     }
 
     /// Ends the sample.
@@ -315,14 +350,12 @@ impl BlockBuilder {
         Ok(())
     }
 
-    /// Encodes the block: filters and compresses the fields that ask for it.
+    /// Encodes the block: filters and compresses the fields that ask for it. A sample not finished is dropped.
     ///
     /// # Errors
     /// [`FormatError::Io`] where the compressor fails.
     pub fn finish(mut self) -> Result<Block, FormatError> {
-        for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
-            column.truncate(column.len().saturating_sub(*n));
-        }
+        self.close_sample();
         let fields: Vec<Field> = self.schema.body().map(|(_, f)| f.clone()).collect();
         for (position, field) in fields.iter().enumerate() {
             if let Codec::Zstd { level, .. } = field.codec {

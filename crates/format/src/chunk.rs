@@ -1,11 +1,10 @@
 //! Chunks: the table that says where they lie, and what lies in one. docs/format.md, "Chunks".
 
-use crate::block::{Block, BlockPart};
 use crate::geometry::{Geometry, check_chunk_bytes};
 use crate::header::Header;
 use crate::le::{self, len_u64, to_u64};
 use crate::limits::Limits;
-use crate::{Codec, Field, FieldKind, FormatError, Schema};
+use crate::{Field, FormatError, Schema};
 
 /// Chunk table kind: chunks lie at multiples of the header's chunk stride.
 pub const KIND_STRIDED: u32 = 0;
@@ -20,7 +19,7 @@ pub const PART_ENTRY_BYTES: u64 = 32;
 /// Alignment of each field's part in a strided chunk of several fields.
 pub const PART_ALIGN: u64 = 4096;
 /// Alignment of each field's part in an explicit chunk.
-const EXPLICIT_PART_ALIGN: u64 = 64;
+pub(crate) const EXPLICIT_PART_ALIGN: u64 = 64;
 /// Bytes of the chunk table before its entries.
 const TABLE_HEAD: u64 = 16;
 
@@ -378,7 +377,7 @@ impl<'a> ChunkView<'a> {
         let mut end = n_parts * PART_ENTRY_BYTES;
         let mut parts = Vec::new();
         for ((i, e), (_, field)) in (0_u64..).zip(directory.chunks_exact(32)).zip(schema.body()) {
-            let at = entry.offset + i * PART_ENTRY_BYTES;
+            let at = entry.offset.saturating_add(i * PART_ENTRY_BYTES);
             let part = PartEntry {
                 offset: le::u64_at(e, 0).unwrap_or(0),
                 len: le::u64_at(e, 8).unwrap_or(0),
@@ -395,9 +394,13 @@ impl<'a> ChunkView<'a> {
                 ));
             }
             let padding = le::slice("padding of a chunk", bytes, end, expected - end)?;
-            le::check_zero("padding of a chunk", padding, entry.offset + end)?;
-            le::slice("part", bytes, part.offset, part.len)?;
-            end = expected + part.len;
+            le::check_zero(
+                "padding of a chunk",
+                padding,
+                entry.offset.saturating_add(end),
+            )?;
+            let stored = le::slice("part", bytes, part.offset, part.len)?;
+            end = expected.saturating_add(part.len);
             let codec = e.get(24).copied().unwrap_or(0);
             if codec != field.codec.number() {
                 return Err(FormatError::bad_value(
@@ -422,6 +425,7 @@ impl<'a> ChunkView<'a> {
                 at + 26,
             )?;
             Self::check_blocks(field, entry, &part, at)?;
+            Self::check_ends(field, entry, &part, stored, at)?;
             parts.push(part);
         }
         if end != len_u64(bytes) {
@@ -472,10 +476,94 @@ impl<'a> ChunkView<'a> {
         Ok(())
     }
 
+    /// Checks that the items or blocks of a part (`bytes`) fill it from its first byte to its last.
+    fn check_ends(
+        field: &Field,
+        entry: &ChunkEntry,
+        part: &PartEntry,
+        bytes: &[u8],
+        at: u64,
+    ) -> Result<(), FormatError> {
+        let n_entries = match (field.codec.is_none(), field.item_bytes()) {
+            (true, Some(item)) => {
+                let expected = item.saturating_mul(u64::from(entry.n_samples));
+                if part.len != expected {
+                    let (what, at) = ("part's bytes", at.saturating_add(8));
+                    return Err(FormatError::bad_value(what, at, expected, part.len));
+                }
+                return Ok(());
+            }
+            (true, None) => entry.n_samples,
+            (false, _) => part.n_blocks,
+        };
+        let n = u64::from(n_entries);
+        let table_len = if field.codec.is_none() {
+            (n + 1) * 8
+        } else {
+            (2 * n + 1) * 8
+        };
+        let table = le::slice("part's table", bytes, 0, table_len)?;
+        let payload_len = part.len.saturating_sub(table_len);
+        for (i, expected) in [(0, 0), (n, payload_len)] {
+            let found = le::u64_at(table, usize::try_from(i * 8).unwrap_or(usize::MAX));
+            if found != Some(expected) {
+                let at = entry.offset.saturating_add(part.offset);
+                return Err(FormatError::bad_value(
+                    "end of a part's table",
+                    at.saturating_add(i * 8),
+                    expected,
+                    found.unwrap_or(0),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what a checksum cannot: that no byte of the chunk lies outside every item, and that padding is zero.
+    pub(crate) fn check_structure(&self, chunk_offset: u64) -> Result<(), FormatError> {
+        let mut end = 0_u64;
+        for (part, (_, field)) in self.parts.iter().zip(self.schema.body()) {
+            self.check_gap(end, part.offset, chunk_offset)?;
+            end = part.offset.saturating_add(part.len);
+            let n = match (field.codec.is_none(), field.item_bytes()) {
+                (true, Some(_)) => continue,
+                (true, None) => u64::from(self.n_samples),
+                (false, _) => u64::from(part.n_blocks),
+            };
+            let table = le::slice("part's table", self.bytes, part.offset, (n + 1) * 8)?;
+            let mut last = 0;
+            for (i, bytes) in (0_u64..).zip(table.chunks_exact(8)) {
+                let found = le::u64_at(bytes, 0).unwrap_or(0);
+                if found < last {
+                    let at = chunk_offset.saturating_add(part.offset);
+                    return Err(FormatError::bad_value(
+                        "part's table",
+                        at.saturating_add(i * 8),
+                        format!("at least {last}"),
+                        found,
+                    ));
+                }
+                last = found;
+            }
+        }
+        self.check_gap(end, len_u64(self.bytes), chunk_offset)
+    }
+
+    fn check_gap(&self, start: u64, end: u64, chunk_offset: u64) -> Result<(), FormatError> {
+        let what = "padding of a chunk";
+        let gap = le::slice(what, self.bytes, start, end.saturating_sub(start))?;
+        le::check_zero(what, gap, chunk_offset.saturating_add(start))
+    }
+
     /// Samples of the chunk.
     #[must_use]
     pub fn n_samples(&self) -> u32 {
         self.n_samples
+    }
+
+    /// The chunk's number.
+    pub(crate) fn chunk(&self) -> u64 {
+        self.chunk
     }
 
     /// The place of each body field's part, in schema order.
@@ -640,131 +728,4 @@ pub(crate) fn item_of(bytes: &[u8], n: u32, index: u32) -> Result<&[u8], FormatE
         table_len + start,
         end - start,
     )
-}
-
-/// The bytes of a chunk made of whole `blocks`, handed to `write` piece by piece.
-pub(crate) fn write_chunk(
-    schema: &Schema,
-    chunk_samples: u32,
-    block_samples: u32,
-    blocks: &[Block],
-    mut write: impl FnMut(&[u8]) -> Result<(), FormatError>,
-) -> Result<u64, FormatError> {
-    if !schema.is_strided() {
-        return write_explicit(schema, block_samples, blocks, &mut write);
-    }
-    let (offsets, chunk_bytes) = strided_parts(schema, chunk_samples)?;
-    let several = offsets.len() > 1;
-    let mut end = 0;
-    for (position, offset) in offsets.iter().enumerate() {
-        write_zeros(offset - end, &mut write)?;
-        end = *offset;
-        for block in blocks {
-            let bytes = block.part(position)?.raw()?;
-            write(bytes)?;
-            end += len_u64(bytes);
-        }
-    }
-    if several {
-        write_zeros(chunk_bytes - end, &mut write)?;
-        end = chunk_bytes;
-    }
-    Ok(end)
-}
-
-fn write_explicit(
-    schema: &Schema,
-    block_samples: u32,
-    blocks: &[Block],
-    write: &mut impl FnMut(&[u8]) -> Result<(), FormatError>,
-) -> Result<u64, FormatError> {
-    let fields: Vec<&Field> = schema.body().map(|(_, f)| f).collect();
-    let mut end = to_u64(fields.len()) * PART_ENTRY_BYTES;
-    let mut directory = Vec::new();
-    let mut tables = Vec::new();
-    for (position, field) in fields.iter().enumerate() {
-        let parts = blocks
-            .iter()
-            .map(|b| b.part(position))
-            .collect::<Result<Vec<_>, _>>()?;
-        let table = part_table(field, &parts);
-        let payload: u64 = parts.iter().map(|p| p.payload_len()).sum();
-        let offset = le::align_up(end, EXPLICIT_PART_ALIGN).unwrap_or(u64::MAX);
-        let len = len_u64(&table) + payload;
-        end = offset.saturating_add(len);
-        check_chunk_bytes(end)?;
-        let coded = !field.codec.is_none();
-        let n_blocks = if coded {
-            u32::try_from(blocks.len()).unwrap_or(u32::MAX)
-        } else {
-            0
-        };
-        directory.extend_from_slice(&offset.to_le_bytes());
-        directory.extend_from_slice(&len.to_le_bytes());
-        directory.extend_from_slice(&n_blocks.to_le_bytes());
-        directory.extend_from_slice(&(if coded { block_samples } else { 0 }).to_le_bytes());
-        directory.extend_from_slice(&[
-            field.codec.number(),
-            field.codec.filter().number(),
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-        ]);
-        tables.push((offset, table));
-    }
-    write(&directory)?;
-    let mut at = len_u64(&directory);
-    for (position, (offset, table)) in tables.iter().enumerate() {
-        write_zeros(offset - at, write)?;
-        write(table)?;
-        at = offset + len_u64(table);
-        for block in blocks {
-            let part = block.part(position)?;
-            write(part.payload())?;
-            at += part.payload_len();
-        }
-    }
-    Ok(end)
-}
-
-/// The table in front of a part: item offsets, block offsets and decoded lengths, or nothing.
-fn part_table(field: &Field, parts: &[&BlockPart]) -> Vec<u8> {
-    let mut table = Vec::new();
-    let mut end = 0_u64;
-    if field.codec == Codec::None {
-        if field.kind != FieldKind::Tensor {
-            table.extend_from_slice(&end.to_le_bytes());
-            for len in parts.iter().flat_map(|p| p.item_lens()) {
-                end += len;
-                table.extend_from_slice(&end.to_le_bytes());
-            }
-        }
-        return table;
-    }
-    table.extend_from_slice(&end.to_le_bytes());
-    for part in parts {
-        end += part.payload_len();
-        table.extend_from_slice(&end.to_le_bytes());
-    }
-    for part in parts {
-        table.extend_from_slice(&part.decoded_len().to_le_bytes());
-    }
-    table
-}
-
-fn write_zeros(
-    n: u64,
-    write: &mut impl FnMut(&[u8]) -> Result<(), FormatError>,
-) -> Result<(), FormatError> {
-    const ZEROS: [u8; 4096] = [0; 4096];
-    let mut left = n;
-    while left > 0 {
-        let now = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
-        write(ZEROS.get(..now).unwrap_or(&ZEROS))?;
-        left -= to_u64(now);
-    }
-    Ok(())
 }

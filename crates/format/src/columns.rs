@@ -2,7 +2,7 @@
 
 use crate::checksum::crc32c;
 use crate::le::{self, len_u64, to_u64};
-use crate::{FormatError, Schema};
+use crate::{DType, FormatError, Schema};
 
 /// Columns start at multiples of this.
 pub const COLUMN_ALIGN: u64 = 4096;
@@ -165,6 +165,8 @@ pub struct ColumnView<'a> {
     pub bytes: &'a [u8],
     /// Bytes of one sample's value.
     pub item_bytes: usize,
+    /// The type of its elements.
+    pub dtype: DType,
 }
 
 impl<'a> ColumnView<'a> {
@@ -175,21 +177,32 @@ impl<'a> ColumnView<'a> {
         self.bytes.get(start..start.checked_add(self.item_bytes)?)
     }
 
-    /// One sample's value as an integer; columns of other types than integers of up to 64 bits have none.
+    /// One sample's value as an integer: none for floats, for items of several elements and beyond 2^63 - 1.
     #[must_use]
     pub fn integer(&self, sample: u64) -> Option<i64> {
         let bytes = self.get(sample)?;
-        match bytes.len() {
-            1 => bytes.first().map(|v| i64::from(*v)),
-            4 => le::array_at(bytes, 0).map(|b| i64::from(i32::from_le_bytes(b))),
-            8 => le::array_at(bytes, 0).map(i64::from_le_bytes),
-            _ => None,
+        if len_u64(bytes) != self.dtype.size() {
+            return None;
+        }
+        match self.dtype {
+            DType::Bool | DType::U8 => bytes.first().map(|v| i64::from(*v)),
+            DType::I8 => le::array_at(bytes, 0).map(|b| i64::from(i8::from_le_bytes(b))),
+            DType::U16 => le::u16_at(bytes, 0).map(i64::from),
+            DType::I16 => le::array_at(bytes, 0).map(|b| i64::from(i16::from_le_bytes(b))),
+            DType::U32 => le::u32_at(bytes, 0).map(i64::from),
+            DType::I32 => le::array_at(bytes, 0).map(|b| i64::from(i32::from_le_bytes(b))),
+            DType::U64 => le::u64_at(bytes, 0).and_then(|v| i64::try_from(v).ok()),
+            DType::I64 => le::array_at(bytes, 0).map(i64::from_le_bytes),
+            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => None,
         }
     }
 
-    /// One sample's value as an unsigned 32-bit number.
+    /// One sample's value of a `u32` column.
     #[must_use]
     pub fn u32(&self, sample: u64) -> Option<u32> {
-        self.get(sample).and_then(|bytes| le::u32_at(bytes, 0))
+        let bytes = self.get(sample)?;
+        (self.dtype == DType::U32 && self.item_bytes == 4)
+            .then(|| le::u32_at(bytes, 0))
+            .flatten()
     }
 }

@@ -159,6 +159,14 @@ impl Header {
         if unknown != 0 {
             return Err(FormatError::UnknownFeatures { unknown });
         }
+        header.check_values(bytes)?;
+        Ok(header)
+    }
+
+    /// Checks the numbers that have few values, whatever the schema, and the reserved bytes.
+    fn check_values(&self, bytes: &[u8]) -> Result<(), FormatError> {
+        let u64_at = |offset| le::u64_at(bytes, offset).unwrap_or(0);
+        let u32_at = |offset| le::u32_at(bytes, offset).unwrap_or(0);
         let value = |what, at, expected: &str, ok: bool, found: u64| {
             if ok {
                 Ok(())
@@ -185,10 +193,10 @@ impl Header {
             "alignment",
             32,
             "2^12 to 2^21",
-            (12..=21).contains(&header.align_log2),
-            u64::from(header.align_log2),
+            (12..=21).contains(&self.align_log2),
+            u64::from(self.align_log2),
         )?;
-        let n = header.chunk_samples;
+        let n = self.chunk_samples;
         value(
             "samples per chunk",
             36,
@@ -208,8 +216,7 @@ impl Header {
             "header, reserved",
             bytes.get(RESERVED_FROM..CRC_AT).unwrap_or(&[]),
             116,
-        )?;
-        Ok(header)
+        )
     }
 
     /// Checks the numbers that the schema decides.

@@ -36,6 +36,7 @@ compile_error!(
     "packs are little-endian and columns are handed out as they lie: big-endian targets are not supported"
 );
 
+mod assemble;
 mod block;
 mod checksum;
 mod chunk;
@@ -47,6 +48,7 @@ mod filter;
 mod footer;
 mod geometry;
 mod header;
+mod items;
 mod le;
 mod limits;
 mod pack;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::checksum::{Crc32c, crc32c};
-use crate::chunk::{ChunkTable, ChunkView, item_of};
+use crate::chunk::{ChunkTable, ChunkView};
 use crate::columns::{self, ColumnEntry, ColumnView};
 use crate::filter::ItemShape;
 use crate::footer::{self, SectionEntry, SectionTag};
@@ -13,7 +13,7 @@ use crate::le::{self, len_u64};
 use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
 use crate::{
-    ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, Role, Schema, Stats, paths,
+    ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, Role, Schema, Stats, items, paths,
 };
 
 /// A pack, opened: its header, schema and tables are checked, its chunks are not touched.
@@ -263,24 +263,22 @@ impl<D: AsRef<[u8]>> Pack<D> {
         n: u32,
         within: u32,
     ) -> Result<Vec<u8>, FormatError> {
-        let mut item = match field.item_bytes() {
-            Some(bytes) => le::slice(
-                "item",
-                block,
-                bytes.saturating_mul(u64::from(within)),
-                bytes,
-            )?,
-            None => item_of(block, n, within)?,
-        }
-        .to_vec();
-        if let Some(shape) = self.filtered_shape(field, sample, item.len()) {
-            field.codec.filter().undo(&mut item, shape, &mut Vec::new());
+        let stored = items::slice_of(field, block, n, within)?;
+        let mut item = Vec::new();
+        match self.filtered_shape(field, sample, stored.len()) {
+            None => item.extend_from_slice(stored),
+            Some(shape) => items::undo(field, stored, shape, &mut item, &mut Vec::new()),
         }
         Ok(item)
     }
 
     /// The shape of an item that the field's pixel filter was applied to.
-    fn filtered_shape(&self, field: &Field, sample: u64, len: usize) -> Option<ItemShape> {
+    pub(crate) fn filtered_shape(
+        &self,
+        field: &Field,
+        sample: u64,
+        len: usize,
+    ) -> Option<ItemShape> {
         if field.codec.filter().is_none() {
             return None;
         }
@@ -373,7 +371,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
             .item_bytes()
             .and_then(|n| usize::try_from(n).ok())
             .unwrap_or(0);
-        Ok(ColumnView { bytes, item_bytes })
+        Ok(ColumnView {
+            bytes,
+            item_bytes,
+            dtype: described.dtype,
+        })
     }
 
     /// The statistics.
@@ -433,7 +435,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let mut group = Vec::new();
         let within = paths::read_group(bytes, self.n_samples(), sample, &mut group)?;
         let n = paths::PATH_GROUP.min(self.n_samples() - (sample - within));
-        paths::path_in(&group, n, within).map(|path| Some(path.to_vec()))
+        paths::path_in(&group, sample / paths::PATH_GROUP, n, within)
+            .map(|path| Some(path.to_vec()))
     }
 
     /// Hands every sample's path to `each`, in order, until it says stop with an error; nothing where there are none.
@@ -454,7 +457,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
             paths::read_group(bytes, self.n_samples(), first, &mut group)?;
             let n = paths::PATH_GROUP.min(self.n_samples() - first);
             for i in 0..n {
-                each(first + i, paths::path_in(&group, n, i)?)?;
+                each(
+                    first + i,
+                    paths::path_in(&group, first / paths::PATH_GROUP, n, i)?,
+                )?;
             }
             first += n;
         }

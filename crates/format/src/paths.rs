@@ -128,7 +128,8 @@ pub(crate) fn read_group(
     let start = le::u64_at(table, at).unwrap_or(u64::MAX);
     let decoded = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
     let end = le::u64_at(table, at.saturating_add(16)).unwrap_or(len_u64(payload));
-    if start > end || decoded > MAX_GROUP_BYTES {
+    // The frames stand one behind the other: no hole before the first, no overlap.
+    if start > end || (group == 0 && start != 0) || decoded > MAX_GROUP_BYTES {
         return Err(bad(format!(
             "stored bytes {start}..{end} for {decoded} decoded ones cannot be"
         )));
@@ -138,18 +139,23 @@ pub(crate) fn read_group(
     Ok(sample % PATH_GROUP)
 }
 
-/// Path `i` of the `n` paths of a decompressed group.
-pub(crate) fn path_in(group: &[u8], n: u64, i: u64) -> Result<&[u8], FormatError> {
+/// Path `i` of the `n` paths of decompressed group number `group`.
+pub(crate) fn path_in(bytes: &[u8], group: u64, n: u64, i: u64) -> Result<&[u8], FormatError> {
     let payload_at = (n + 1) * 4;
     let bad = || FormatError::BadPaths {
-        group: 0,
+        group,
         reason: format!("path {i} of {n} lies outside its group"),
     };
+    let payload_len = len_u64(bytes).checked_sub(payload_at).ok_or_else(bad)?;
     let at = usize::try_from(i * 4).map_err(|_| bad())?;
     let (start, end) = (
-        le::u32_at(group, at).ok_or_else(bad)?,
-        le::u32_at(group, at + 4).ok_or_else(bad)?,
+        le::u32_at(bytes, at).ok_or_else(bad)?,
+        le::u32_at(bytes, at + 4).ok_or_else(bad)?,
     );
+    let is_last = i + 1 == n;
+    if (i == 0 && start != 0) || (is_last && u64::from(end) != payload_len) {
+        return Err(bad());
+    }
     let len = end.checked_sub(start).ok_or_else(bad)?;
-    le::slice("path", group, payload_at + u64::from(start), u64::from(len)).map_err(|_| bad())
+    le::slice("path", bytes, payload_at + u64::from(start), u64::from(len)).map_err(|_| bad())
 }

@@ -137,6 +137,14 @@ pub struct Normalize {
     pub applied: bool,
 }
 
+impl Normalize {
+    /// Whether every channel has both numbers, and JSON, which knows no NaN, can hold them.
+    fn is_usable(&self) -> bool {
+        let all = self.mean.iter().chain(&self.std).chain([&self.scale]);
+        self.mean.len() == self.std.len() && all.into_iter().all(|v| v.is_finite())
+    }
+}
+
 /// A named, typed part of a sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Field {
@@ -282,6 +290,18 @@ impl Field {
         let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
         if !matches!(self.layout.as_deref(), None | Some("hwc" | "chw")) {
             return bad(format!("layout is hwc or chw, found {:?}", self.layout));
+        }
+        if let Codec::Zstd { level, .. } = self.codec
+            && !(1..=19).contains(&level)
+        {
+            return bad(format!("a zstd level is 1 to 19, found {level}"));
+        }
+        if let Some(normalize) = &self.normalize
+            && !normalize.is_usable()
+        {
+            return bad(
+                "normalize has finite numbers, and as many means as standard deviations".to_owned(),
+            );
         }
         let filter = self.codec.filter();
         if filter.is_none() {

@@ -6,7 +6,7 @@ use crate::header::HEADER_BYTES;
 use crate::le::{self, len_u64};
 use crate::pack::Pack;
 use crate::trailer::TRAILER_BYTES;
-use crate::{ChunkEntry, FormatError, Role};
+use crate::{ChunkEntry, FormatError};
 
 /// A chunk whose bytes are not those that were written.
 #[derive(Debug)]
@@ -21,10 +21,15 @@ pub struct ChunkDamage {
 /// What [`Pack::open`] checks is not checked again.
 ///
 /// # Errors
-/// All the damage found, in file order.
+/// The damage found, in file order; the first 100 of it, which is more than anyone reads.
 pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<FormatError>> {
+    const MAX_ERRORS: usize = 100;
     let mut errors = Vec::new();
-    let mut note = |result: Result<(), FormatError>| errors.extend(result.err());
+    let mut note = |result: Result<(), FormatError>| {
+        if errors.len() < MAX_ERRORS {
+            errors.extend(result.err());
+        }
+    };
     let header = pack.header();
     note(check_front_schema(pack));
     note(check_padding(
@@ -33,22 +38,8 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
         HEADER_BYTES + header.schema_len,
         header.data_off,
     ));
-    let align = 1_u64 << header.align_log2;
     if !pack.schema().is_strided() {
-        // Each chunk starts at the next multiple of the alignment: what lies between is padding.
-        let mut end = header.data_off;
-        for chunk in 0..pack.n_chunks() {
-            match pack.chunk_entry(chunk) {
-                Ok(ChunkEntry {
-                    offset, stored_len, ..
-                }) => {
-                    note(check_padding(pack, "padding between chunks", end, offset));
-                    end = offset.saturating_add(stored_len);
-                }
-                Err(error) => note(Err(error)),
-            }
-        }
-        debug_assert!(end <= le::align_up(pack.body_end(), align).unwrap_or(u64::MAX));
+        check_between_chunks(pack, &mut note);
     }
     let mut end = pack.body_end();
     for column in pack.columns() {
@@ -64,7 +55,7 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
             .get(column.field)
             .map_or("", |f| f.name.as_str());
         note(column.check(pack.bytes(), name));
-        end = column.offset + column.len;
+        end = column.offset.saturating_add(column.len);
     }
     debug_assert!(
         pack.columns()
@@ -96,6 +87,25 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
     }
 }
 
+/// Each chunk of its own place starts at the next multiple of the alignment: what lies between is padding.
+fn check_between_chunks<D: AsRef<[u8]>>(
+    pack: &Pack<D>,
+    note: &mut impl FnMut(Result<(), FormatError>),
+) {
+    let mut end = pack.header().data_off;
+    for chunk in 0..pack.n_chunks() {
+        match pack.chunk_entry(chunk) {
+            Ok(ChunkEntry {
+                offset, stored_len, ..
+            }) => {
+                note(check_padding(pack, "padding between chunks", end, offset));
+                end = offset.saturating_add(stored_len);
+            }
+            Err(error) => note(Err(error)),
+        }
+    }
+}
+
 fn check_front_schema<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), FormatError> {
     let header = pack.header();
     let schema = le::slice("schema", pack.bytes(), HEADER_BYTES, header.schema_len)?;
@@ -122,7 +132,8 @@ fn check_padding<D: AsRef<[u8]>>(
     le::check_zero(what, bytes, start)
 }
 
-/// Checks a chunk's stored bytes, wherever the caller got these from, against the chunk's checksum.
+/// Checks a chunk's stored bytes, wherever the caller got these from, against the chunk's checksum, then that its parts
+/// leave no byte unused but zeros. Nothing is decompressed unless the checksum fails.
 ///
 /// # Errors
 /// The damage: on a mismatch the samples are checked one by one, so that the bad ones are named.
@@ -138,22 +149,20 @@ pub fn check_chunk<D: AsRef<[u8]>>(
     let entry = pack.chunk_entry(chunk).map_err(plain)?;
     let found = crc32c(bytes);
     if found == entry.crc32c && len_u64(bytes) == entry.stored_len {
-        return Ok(());
+        let view = pack.view_chunk(chunk, bytes).map_err(plain)?;
+        return view.check_structure(entry.offset).map_err(plain);
     }
     let first_sample = pack.geometry().first_sample(chunk);
-    let end_sample = first_sample + u64::from(entry.n_samples);
     let error = FormatError::ChunkChecksum {
         chunk,
         first_sample,
-        end_sample,
+        end_sample: first_sample.saturating_add(u64::from(entry.n_samples)),
         offset: entry.offset,
         expected: entry.crc32c,
         found,
     };
-    let has_own = pack.schema().by_role(Role::SampleCrc32c, None).is_some();
-    let bad = |sample: &u64| has_own && pack.check_sample(*sample).is_err();
     Err(ChunkDamage {
         error,
-        bad_samples: (first_sample..end_sample).filter(bad).collect(),
+        bad_samples: pack.bad_samples(chunk, bytes),
     })
 }

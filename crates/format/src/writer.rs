@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::assemble;
 use crate::block::Block;
 use crate::checksum::Crc32c;
 use crate::chunk::{self, ChunkEntry};
@@ -120,6 +121,14 @@ impl<W: Write> PackWriter<W> {
         }
         let schema_json = options.schema.to_json()?;
         let schema_len = len_u64(&schema_json);
+        let limit = Limits::default().json_bytes;
+        if schema_len > limit {
+            return Err(FormatError::LimitExceeded {
+                what: "schema",
+                limit,
+                found: schema_len,
+            });
+        }
         let (sample_stride, chunk_stride) =
             Header::strides_of(&options.schema, options.chunk_samples)?;
         let data_off = Header::data_off_of(schema_len, options.align_log2);
@@ -200,7 +209,7 @@ impl<W: Write> PackWriter<W> {
             .open
             .last()
             .is_some_and(|b| b.n_samples < self.block_samples);
-        if short || n > self.next_block_samples() || block.columns.len() != self.columns.len() {
+        if short || n > self.next_block_samples() || !block.is_of(&self.options.schema) {
             let room = if short { 0 } else { self.next_block_samples() };
             return Err(FormatError::WrongUse(format!(
                 "expected a block of {room} samples of this schema, found {n}"
@@ -232,7 +241,7 @@ impl<W: Write> PackWriter<W> {
         let mut crc = Crc32c::new();
         let target = &mut self.target;
         let schema = &self.options.schema;
-        let stored_len = chunk::write_chunk(
+        let stored_len = assemble::write_chunk(
             schema,
             self.options.chunk_samples,
             self.block_samples,
@@ -257,7 +266,8 @@ impl<W: Write> PackWriter<W> {
     /// Writes what is left of the body, then columns, footer and trailer. Gives the target back, not flushed to disk.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] where there are paths but not one a sample, [`FormatError::Io`].
+    /// [`FormatError::WrongUse`] where there are paths but not one a sample, [`FormatError::BadJson`] for statistics
+    /// that JSON cannot hold (NaN, infinity), [`FormatError::Io`].
     pub fn finish(mut self, parts: FooterParts) -> Result<(W, WriteSummary), FormatError> {
         if !parts.paths.is_empty() && parts.paths.len() != self.n_samples {
             let (n, found) = (self.n_samples, parts.paths.len());
@@ -331,6 +341,12 @@ impl<W: Write> PackWriter<W> {
             }
         };
         let strided = self.options.schema.is_strided();
+        // JSON turns NaN and infinity into null, which no reader takes for a number: found here, not by the reader.
+        let stats = json("statistics", serde_json::to_vec(&parts.stats))?;
+        serde_json::from_slice::<Stats>(&stats).map_err(|e| FormatError::BadJson {
+            what: "statistics",
+            reason: e.to_string(),
+        })?;
         let mut sections = vec![
             (SectionTag::SCHEMA, std::mem::take(&mut self.schema_json)),
             (
@@ -338,10 +354,7 @@ impl<W: Write> PackWriter<W> {
                 chunk::table_bytes(&self.chunks, strided),
             ),
             (SectionTag::COLUMNS, columns::directory_bytes(columns)),
-            (
-                SectionTag::STATS,
-                json("statistics", serde_json::to_vec(&parts.stats))?,
-            ),
+            (SectionTag::STATS, stats),
             (
                 SectionTag::CLASSES,
                 json("classes", serde_json::to_vec(&parts.classes))?,

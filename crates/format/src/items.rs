@@ -1,0 +1,173 @@
+//! The items of one chunk in their order: every block is decompressed once, however many samples it has.
+//!
+//! Not for single samples at random: [`Pack::item`] decompresses a block for each.
+
+use crate::chunk::{ChunkView, item_of};
+use crate::filter::ItemShape;
+use crate::le::{self, to_u64};
+use crate::pack::Pack;
+use crate::{Field, FormatError};
+
+/// Items of a chunk, asked for in any order but cheap in sample order.
+pub(crate) struct ChunkItems<'a, D> {
+    pack: &'a Pack<D>,
+    view: ChunkView<'a>,
+    first_sample: u64,
+    /// For each body field the block decompressed last.
+    blocks: Vec<DecodedBlock>,
+    pixels: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// A decompressed block, its pixel filter not yet undone.
+#[derive(Default)]
+struct DecodedBlock {
+    /// Its number and its samples: none before the first, no samples where it could not be decompressed.
+    number: Option<(u32, Option<u32>)>,
+    bytes: Vec<u8>,
+}
+
+impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
+    /// The items in `bytes`, which are all stored bytes of chunk `chunk`.
+    pub(crate) fn new(pack: &'a Pack<D>, chunk: u64, bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let view = pack.view_chunk(chunk, bytes)?;
+        let blocks = view.parts().iter().map(|_| DecodedBlock::default());
+        Ok(Self {
+            pack,
+            blocks: blocks.collect(),
+            view,
+            first_sample: pack.geometry().first_sample(chunk),
+            pixels: Vec::new(),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// Item `index` of the chunk of the body field at `position` among the body fields.
+    pub(crate) fn item(&mut self, position: usize, index: u32) -> Result<&[u8], FormatError> {
+        let out = || FormatError::OutOfRange {
+            what: "body field",
+            index: to_u64(position),
+            len: to_u64(usize::MAX),
+        };
+        let (_, field) = self.pack.schema().body().nth(position).ok_or_else(out)?;
+        let Some((number, within)) = self.view.block_of(position, index) else {
+            return self.view.stored_item(position, index);
+        };
+        let block = self.blocks.get_mut(position).ok_or_else(out)?;
+        if block.number.is_none_or(|(last, _)| last != number) {
+            block.number = Some((number, None));
+            let n = self.view.decode_block(position, number, &mut block.bytes)?;
+            block.number = Some((number, Some(n)));
+        }
+        let Some((_, Some(n))) = block.number else {
+            // Said once with its reason; asked for again by every further sample of the block.
+            return Err(self.view.bad_block(field, number, "it failed before"));
+        };
+        let item = slice_of(field, &block.bytes, n, within)?;
+        let sample = self.first_sample.saturating_add(u64::from(index));
+        match self.pack.filtered_shape(field, sample, item.len()) {
+            None => Ok(item),
+            Some(shape) => {
+                undo(field, item, shape, &mut self.pixels, &mut self.scratch);
+                Ok(&self.pixels)
+            }
+        }
+    }
+}
+
+/// Item `within` of a decompressed block of `n` samples, its pixel filter not yet undone.
+pub(crate) fn slice_of<'a>(
+    field: &Field,
+    block: &'a [u8],
+    n: u32,
+    within: u32,
+) -> Result<&'a [u8], FormatError> {
+    match field.item_bytes() {
+        Some(bytes) => le::slice(
+            "item",
+            block,
+            bytes.saturating_mul(u64::from(within)),
+            bytes,
+        ),
+        None => item_of(block, n, within),
+    }
+}
+
+/// Undoes the pixel filter of `item` into `pixels`.
+pub(crate) fn undo(
+    field: &Field,
+    item: &[u8],
+    shape: ItemShape,
+    pixels: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+) {
+    pixels.clear();
+    pixels.extend_from_slice(item);
+    field.codec.filter().undo(pixels, shape, scratch);
+}
+
+impl<D: AsRef<[u8]>> Pack<D> {
+    /// Hands every item of a body field in a chunk to `each`, with its sample, in order, decoded; `bytes` are all the
+    /// chunk's stored bytes, wherever the caller got these from. Each block is decompressed once: to read whole chunks
+    /// this is what to call, not [`item`](Self::item).
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] where the field does not lie in the body, what is wrong with the bytes, or what `each`
+    /// returns.
+    pub fn for_each_item<E: From<FormatError>>(
+        &self,
+        field: usize,
+        chunk: u64,
+        bytes: &[u8],
+        mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let wrong = || FormatError::WrongUse(format!("field {field} does not lie in the body"));
+        let position = self.schema().body().position(|(number, _)| number == field);
+        let position = position.ok_or_else(wrong)?;
+        let mut items = ChunkItems::new(self, chunk, bytes)?;
+        let first = self.geometry().first_sample(chunk);
+        for index in 0..self.geometry().samples_in(chunk) {
+            each(first + u64::from(index), items.item(position, index)?)?;
+        }
+        Ok(())
+    }
+
+    /// The samples of a chunk whose own checksums do not match, or whose items cannot be decoded; none where samples
+    /// have no checksums of their own.
+    pub(crate) fn bad_samples(&self, chunk: u64, bytes: &[u8]) -> Vec<u64> {
+        let Some((column, _)) = self.schema().by_role(crate::Role::SampleCrc32c, None) else {
+            return Vec::new();
+        };
+        let first = self.geometry().first_sample(chunk);
+        let n = self.geometry().samples_in(chunk);
+        let samples = first..first.saturating_add(u64::from(n));
+        let Ok(mut items) = ChunkItems::new(self, chunk, bytes) else {
+            return samples.collect();
+        };
+        let n_fields = self.schema().body().count();
+        let mut matches = |sample: u64, index: u32| {
+            let stored = self.item(column, sample).ok()?;
+            let mut crc = crate::Crc32c::new();
+            for position in 0..n_fields {
+                crc.update(items.item(position, index).ok()?);
+            }
+            (le::u32_at(&stored, 0) == Some(crc.value())).then_some(())
+        };
+        samples
+            .zip(0..n)
+            .filter(|&(sample, index)| matches(sample, index).is_none())
+            .map(|(sample, _)| sample)
+            .collect()
+    }
+}
+
+impl ChunkView<'_> {
+    fn bad_block(&self, field: &Field, block: u32, reason: &str) -> FormatError {
+        FormatError::BadBlock {
+            chunk: self.chunk(),
+            field: field.name.clone(),
+            block,
+            reason: reason.to_owned(),
+        }
+    }
+}
