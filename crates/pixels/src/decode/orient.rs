@@ -1,0 +1,50 @@
+//! Turning stored pixels upright.
+
+/// Writes the pixels of an image of `width` columns turned as its EXIF `orientation` (2 to 8) asks.
+pub(super) fn turn(pixels: &[u8], width: usize, channels: usize, orientation: u8, upright: &mut Vec<u8>) {
+    let height = pixels.len() / (width * channels);
+    let (out_width, out_height) = if orientation >= 5 { (height, width) } else { (width, height) };
+    upright.clear();
+    upright.reserve(pixels.len());
+    for y in 0..out_height {
+        for x in 0..out_width {
+            let (column, row) = match orientation {
+                2 => (width - 1 - x, y),
+                3 => (width - 1 - x, height - 1 - y),
+                4 => (x, height - 1 - y),
+                5 => (y, x),
+                6 => (y, height - 1 - x),
+                7 => (width - 1 - y, height - 1 - x),
+                8 => (width - 1 - y, x),
+                _ => (x, y),
+            };
+            let at = (row * width + column) * channels;
+            upright.extend_from_slice(&pixels[at..at + channels]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_orientation_puts_the_stored_corner_where_exif_says() {
+        let stored = [1, 2, 3, 4, 5, 6];
+        let cases: [(u8, [u8; 6]); 8] = [
+            (1, [1, 2, 3, 4, 5, 6]),
+            (2, [3, 2, 1, 6, 5, 4]),
+            (3, [6, 5, 4, 3, 2, 1]),
+            (4, [4, 5, 6, 1, 2, 3]),
+            (5, [1, 4, 2, 5, 3, 6]),
+            (6, [4, 1, 5, 2, 6, 3]),
+            (7, [6, 3, 5, 2, 4, 1]),
+            (8, [3, 6, 2, 5, 1, 4]),
+        ];
+        for (orientation, expected) in cases {
+            let mut upright = Vec::new();
+            turn(&stored, 3, 1, orientation, &mut upright);
+            assert_eq!(upright, expected, "orientation {orientation}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! PNG, raw: indices stay indices.
+
+use std::io::Cursor;
+
+use ::png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Limits, Transformations};
+
+use super::convert::{Kind, Raster, palette, unpack};
+use super::{resize_zeroed, usize_of};
+use crate::error::PixelError;
+use crate::format::ImageFormat;
+use crate::probe::ImageInfo;
+
+/// Deflate makes at most about 1032 bytes of one.
+const MAX_EXPANSION: u64 = 1040;
+
+fn error(error: DecodingError) -> PixelError {
+    match error {
+        DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            PixelError::truncated(ImageFormat::Png, "the data end inside the image")
+        }
+        other => PixelError::malformed(ImageFormat::Png, other.to_string()),
+    }
+}
+
+pub(super) fn decode(bytes: &[u8], info: &ImageInfo, mut samples: Vec<u8>) -> Result<Raster, PixelError> {
+    let bits = u64::from(info.width) * u64::from(info.bit_depth);
+    let raw = bits.div_ceil(8).saturating_mul(u64::from(info.height));
+    if raw > u64::try_from(bytes.len()).unwrap_or(u64::MAX).saturating_mul(MAX_EXPANSION) {
+        let reason = format!("{} bytes cannot hold {}x{} pixels", bytes.len(), info.width, info.height);
+        return Err(PixelError::truncated(ImageFormat::Png, reason));
+    }
+    let mut options = DecodeOptions::default();
+    options.set_ignore_text_chunk(true);
+    options.set_ignore_iccp_chunk(true);
+    let mut decoder = Decoder::new_with_options(Cursor::new(bytes), options);
+    decoder.set_limits(Limits { bytes: usize::MAX });
+    decoder.set_transformations(Transformations::IDENTITY);
+    let mut reader = decoder.read_info().map_err(error)?;
+    let n_bytes = reader.output_buffer_size().ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?;
+    resize_zeroed(&mut samples, n_bytes)?;
+    let frame = reader.next_frame(&mut samples).map_err(error)?;
+    if (frame.width, frame.height) != (info.width, info.height) {
+        return Err(PixelError::malformed(ImageFormat::Png, "the first frame is smaller than the image"));
+    }
+    let depth = frame.bit_depth as u8;
+    if depth < 8 {
+        samples = unpack(&samples, usize_of(info.width), depth);
+    }
+    let kind = match (frame.color_type, frame.bit_depth) {
+        (ColorType::Grayscale, BitDepth::One) => Kind::Bits,
+        (ColorType::Grayscale, BitDepth::Sixteen) => {
+            samples.chunks_exact_mut(2).for_each(|pair| pair.swap(0, 1));
+            Kind::Gray16
+        }
+        (ColorType::Grayscale, _) => {
+            let factor = 255 / (u8::MAX >> (8 - depth.min(8)));
+            samples.iter_mut().for_each(|gray| *gray *= factor);
+            Kind::Gray
+        }
+        (ColorType::Indexed, _) => {
+            let colors = reader.info().palette.as_deref().unwrap_or_default();
+            palette(colors.as_chunks::<3>().0.iter().copied())
+        }
+        (ColorType::GrayscaleAlpha, _) => Kind::GrayAlpha,
+        (ColorType::Rgb, _) => Kind::Rgb,
+        (ColorType::Rgba, _) => Kind::Rgba,
+    };
+    if depth == 16 && kind != Kind::Gray16 {
+        keep_high_bytes(&mut samples);
+    }
+    Ok(Raster { kind, samples })
+}
+
+/// Big-endian 16-bit samples become their high bytes, as in Pillow.
+fn keep_high_bytes(samples: &mut Vec<u8>) {
+    let n_samples = samples.len() / 2;
+    for index in 0..n_samples {
+        samples[index] = samples[index * 2];
+    }
+    samples.truncate(n_samples);
+}

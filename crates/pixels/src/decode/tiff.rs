@@ -1,0 +1,117 @@
+//! TIFF: the first page, turned upright as Pillow does whatever is asked.
+
+use std::borrow::Cow;
+use std::io::Cursor;
+
+use ::tiff::decoder::{Decoder, DecodingResult, Limits};
+use ::tiff::{ColorType, TiffError};
+
+use super::convert::{Kind, Raster, palette, unpack};
+use super::{byte_count, orient, usize_of};
+use crate::error::PixelError;
+use crate::format::ImageFormat;
+use crate::probe::{ImageInfo, TiffColors, tiff_colors};
+
+const FORMAT: ImageFormat = ImageFormat::Tiff;
+
+fn error(error: TiffError) -> PixelError {
+    match error {
+        TiffError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            PixelError::truncated(FORMAT, "the data end inside the image")
+        }
+        TiffError::UnsupportedError(what) => PixelError::unsupported(FORMAT, what.to_string()),
+        other => PixelError::malformed(FORMAT, other.to_string()),
+    }
+}
+
+pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelError> {
+    let colors = tiff_colors(bytes);
+    let mut decoder = Decoder::new(Cursor::new(as_black_is_zero(bytes, &colors))).map_err(error)?;
+    let mut limits = Limits::default();
+    // Four channels of 16 bits at most, and one strip may be the whole image.
+    let most = byte_count(info.width, info.height, 8)?.saturating_add(1 << 16);
+    limits.decoding_buffer_size = most;
+    limits.intermediate_buffer_size = most;
+    decoder = decoder.with_limits(limits);
+    let (width, height) = decoder.dimensions().map_err(error)?;
+    let turned = if colors.orientation >= 5 { (height, width) } else { (width, height) };
+    if turned != (info.width, info.height) {
+        return Err(PixelError::malformed(FORMAT, "directories that differ in size"));
+    }
+    let color = decoder.colortype().map_err(error)?;
+    let layout = decoder.image_buffer_layout().map_err(error)?;
+    if layout.planes > 1 {
+        return Err(PixelError::unsupported(FORMAT, "channels in separate planes"));
+    }
+    let samples = match decoder.read_image().map_err(error)? {
+        DecodingResult::U8(samples) => samples,
+        DecodingResult::U16(samples) => samples.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        _ => return Err(PixelError::unsupported(FORMAT, format!("{color:?} samples"))),
+    };
+    let mut raster = interpret(samples, color, usize_of(width), &colors)?;
+    if colors.orientation != 1 {
+        let n_pixels = usize_of(width) * usize_of(height);
+        let n_bytes = raster.samples.len() / n_pixels.max(1);
+        let mut upright = Vec::new();
+        orient::turn(&raster.samples, usize_of(width), n_bytes, colors.orientation, &mut upright);
+        raster.samples = upright;
+    }
+    Ok(raster)
+}
+
+/// The decoder knows no palettes and inverts some depths only: it is told that the samples are
+/// gray, 0 black, and what they mean is seen to here.
+fn as_black_is_zero<'a>(bytes: &'a [u8], colors: &TiffColors) -> Cow<'a, [u8]> {
+    let Some(place) = colors.photometric_at.clone() else {
+        return Cow::Borrowed(bytes);
+    };
+    let mut patched = bytes.to_vec();
+    if let Some(field) = patched.get_mut(place) {
+        let one = if colors.little { [1, 0] } else { [0, 1] };
+        field.copy_from_slice(&one);
+    }
+    Cow::Owned(patched)
+}
+
+fn interpret(
+    mut samples: Vec<u8>,
+    color: ColorType,
+    width: usize,
+    colors: &TiffColors,
+) -> Result<Raster, PixelError> {
+    let kind = match color {
+        ColorType::Gray(bits @ (1 | 2 | 4 | 8)) => {
+            samples = unpack(&samples, width, bits);
+            if let Some(table) = &colors.palette {
+                palette(table.iter().copied())
+            } else {
+                gray(&mut samples, bits, colors.white_is_zero)
+            }
+        }
+        ColorType::Gray(16) => {
+            if colors.white_is_zero {
+                samples.iter_mut().for_each(|byte| *byte = !*byte);
+            }
+            Kind::Gray16
+        }
+        ColorType::GrayA(8) => Kind::GrayAlpha,
+        ColorType::RGB(8 | 16) => Kind::Rgb,
+        ColorType::RGBA(8 | 16) => Kind::Rgba,
+        ColorType::CMYK(8 | 16) => Kind::Cmyk,
+        other => return Err(PixelError::unsupported(FORMAT, format!("{other:?} samples"))),
+    };
+    if matches!(color, ColorType::RGB(16) | ColorType::RGBA(16) | ColorType::CMYK(16)) {
+        samples = samples.as_chunks::<2>().0.iter().map(|pair| pair[1]).collect();
+    }
+    Ok(Raster { kind, samples })
+}
+
+fn gray(samples: &mut [u8], bits: u8, white_is_zero: bool) -> Kind {
+    let most = u8::MAX >> (8 - bits);
+    let factor = if bits == 1 { 1 } else { 255 / most };
+    for sample in samples {
+        let value = if white_is_zero { most - *sample } else { *sample };
+        *sample = value * factor;
+    }
+    if bits == 1 { Kind::Bits } else { Kind::Gray }
+}

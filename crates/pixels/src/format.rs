@@ -1,0 +1,117 @@
+//! The image formats, told apart by content first and by extension only as a hint.
+
+use std::fmt;
+
+/// A file format of images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ImageFormat {
+    /// JPEG: baseline, progressive, arithmetic; gray, colour, CMYK.
+    Jpeg,
+    /// PNG of any colour type and depth.
+    Png,
+    /// GIF: the first frame counts.
+    Gif,
+    /// Windows bitmap.
+    Bmp,
+    /// TIFF: the first page counts.
+    Tiff,
+    /// WebP, lossy or lossless: the first frame counts.
+    WebP,
+}
+
+impl ImageFormat {
+    /// The format whose signature stands at the start of `bytes`.
+    ///
+    /// ```
+    /// use packds_pixels::ImageFormat;
+    /// assert_eq!(ImageFormat::sniff(b"\xff\xd8\xff\xe0"), Some(ImageFormat::Jpeg));
+    /// assert_eq!(ImageFormat::sniff(b"hello"), None);
+    /// ```
+    #[must_use]
+    pub fn sniff(bytes: &[u8]) -> Option<Self> {
+        let starts = |signature: &[u8]| bytes.starts_with(signature);
+        if starts(b"\xff\xd8\xff") {
+            Some(Self::Jpeg)
+        } else if starts(b"\x89PNG\r\n\x1a\n") {
+            Some(Self::Png)
+        } else if starts(b"GIF87a") || starts(b"GIF89a") {
+            Some(Self::Gif)
+        } else if starts(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+            Some(Self::WebP)
+        } else if starts(b"II*\0") || starts(b"MM\0*") || starts(b"II+\0") || starts(b"MM\0+") {
+            Some(Self::Tiff)
+        } else if starts(b"BM") {
+            Some(Self::Bmp)
+        } else {
+            None
+        }
+    }
+
+    /// The format that a file name's extension (without the dot, any case) suggests.
+    #[must_use]
+    pub fn from_extension(extension: &[u8]) -> Option<Self> {
+        let lower = extension.to_ascii_lowercase();
+        match lower.as_slice() {
+            b"jpg" | b"jpeg" | b"jpe" | b"jfif" => Some(Self::Jpeg),
+            b"png" => Some(Self::Png),
+            b"gif" => Some(Self::Gif),
+            b"bmp" | b"dib" => Some(Self::Bmp),
+            b"tif" | b"tiff" => Some(Self::Tiff),
+            b"webp" => Some(Self::WebP),
+            _ => None,
+        }
+    }
+
+    /// The usual extension, without the dot.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Jpeg => "jpg",
+            Self::Png => "png",
+            Self::Gif => "gif",
+            Self::Bmp => "bmp",
+            Self::Tiff => "tif",
+            Self::WebP => "webp",
+        }
+    }
+
+    /// The name people use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jpeg => "JPEG",
+            Self::Png => "PNG",
+            Self::Gif => "GIF",
+            Self::Bmp => "BMP",
+            Self::Tiff => "TIFF",
+            Self::WebP => "WebP",
+        }
+    }
+}
+
+impl fmt::Display for ImageFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_read_in_any_case_and_written_back() {
+        for name in ["JPG", "jpeg", "Jpe", "jfif", "PNG", "gif", "bmp", "DIB", "tif", "TIFF", "WebP"] {
+            let format = ImageFormat::from_extension(name.as_bytes()).unwrap();
+            assert_eq!(ImageFormat::from_extension(format.extension().as_bytes()), Some(format));
+        }
+        assert_eq!(ImageFormat::from_extension(b"txt"), None);
+    }
+
+    #[test]
+    fn signatures_shorter_than_needed_are_unknown() {
+        for bytes in [&b""[..], b"\xff\xd8", b"RIFF\0\0\0\0WEB", b"\x89PNG", b"GIF88a", b"II*"] {
+            assert_eq!(ImageFormat::sniff(bytes), None);
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Where the output pixels come from: orientation, resize, crop.
+//!
+//! The arithmetic is that of torchvision's `Resize` and `CenterCrop` on Pillow images, Python's
+//! rounding included.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::PixelError;
+
+/// The resampling filter, with Pillow's names and kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Filter {
+    /// The one source pixel at the centre: for masks.
+    Nearest,
+    /// Mean of the covered area.
+    Box,
+    /// Triangle, widened when shrinking: torchvision's default.
+    #[default]
+    Bilinear,
+    /// Cubic with a = -0.5.
+    Bicubic,
+    /// Windowed sinc of radius 3.
+    Lanczos,
+}
+
+impl Filter {
+    /// Every filter, in order of cost.
+    pub const ALL: [Self; 5] = [Self::Nearest, Self::Box, Self::Bilinear, Self::Bicubic, Self::Lanczos];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nearest => "nearest",
+            Self::Box => "box",
+            Self::Bilinear => "bilinear",
+            Self::Bicubic => "bicubic",
+            Self::Lanczos => "lanczos",
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Filter {
+    type Err = PixelError;
+
+    fn from_str(text: &str) -> Result<Self, PixelError> {
+        Self::ALL
+            .into_iter()
+            .find(|filter| filter.name() == text)
+            .ok_or_else(|| PixelError::argument("filter", "nearest, box, bilinear, bicubic or lanczos", text))
+    }
+}
+
+/// Which size the whole image gets before it is cropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Resize {
+    /// As it is.
+    #[default]
+    None,
+    /// Short side exactly this, the long one in proportion and rounded down (torchvision's `Resize(int)`).
+    Short(u32),
+    /// Long side exactly this, the short one in proportion and rounded down, but at least 1.
+    Long(u32),
+    /// As `Long`, but only for images whose long side is longer: never enlarges.
+    Max(u32),
+    /// Exactly this size, whatever the proportions (torchvision's `Resize((height, width))`).
+    Exact {
+        /// Width of the result.
+        width: u32,
+        /// Height of the result.
+        height: u32,
+    },
+}
+
+/// `numerator * a / b` as Python's `int(numerator * a / b)`: a division of floats, rounded down.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "the quotient is positive and clamped to u32 first; products above 2^53 are far outside image sizes"
+)]
+fn scaled(size: u32, a: u32, b: u32) -> u32 {
+    let product = u64::from(size) * u64::from(a);
+    let quotient = product as f64 / f64::from(b.max(1));
+    (quotient.min(f64::from(u32::MAX)) as u32).max(1)
+}
+
+impl Resize {
+    /// The size that an image of `width` x `height` gets.
+    #[must_use]
+    pub fn output_size(self, width: u32, height: u32) -> (u32, u32) {
+        let wide = width > height;
+        let (short, long) = if wide { (height, width) } else { (width, height) };
+        let sides = |new_short, new_long| if wide { (new_long, new_short) } else { (new_short, new_long) };
+        match self {
+            Self::None => (width, height),
+            Self::Short(size) => sides(size, scaled(size, long, short)),
+            Self::Max(size) if long <= size => (width, height),
+            Self::Long(size) | Self::Max(size) => sides(scaled(size, short, long), size),
+            Self::Exact { width, height } => (width, height),
+        }
+    }
+}
+
+impl fmt::Display for Resize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Short(size) => write!(f, "short:{size}"),
+            Self::Long(size) => write!(f, "long:{size}"),
+            Self::Max(size) => write!(f, "max:{size}"),
+            Self::Exact { width, height } => write!(f, "{width}x{height}"),
+        }
+    }
+}
+
+impl FromStr for Resize {
+    type Err = PixelError;
+
+    fn from_str(text: &str) -> Result<Self, PixelError> {
+        let parsed = match text.split_once(':') {
+            None if text == "none" => Some(Self::None),
+            None => sides(text).map(|(width, height)| Self::Exact { width, height }),
+            Some(("short", size)) => side(size).map(Self::Short),
+            Some(("long", size)) => side(size).map(Self::Long),
+            Some(("max", size)) => side(size).map(Self::Max),
+            Some(_) => None,
+        };
+        parsed.ok_or_else(|| {
+            let expected = "none, short:SIZE, long:SIZE, max:SIZE or WIDTHxHEIGHT (1 to 65535)";
+            PixelError::argument("resize", expected, text)
+        })
+    }
+}
+
+/// Which part of the resized image is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Crop {
+    /// All of it.
+    #[default]
+    None,
+    /// The middle; zeros around it where the image is smaller (torchvision's `CenterCrop`).
+    Center {
+        /// Width of the result.
+        width: u32,
+        /// Height of the result.
+        height: u32,
+    },
+}
+
+impl fmt::Display for Crop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Center { width, height } if width == height => write!(f, "center:{width}"),
+            Self::Center { width, height } => write!(f, "center:{width}x{height}"),
+        }
+    }
+}
+
+impl FromStr for Crop {
+    type Err = PixelError;
+
+    fn from_str(text: &str) -> Result<Self, PixelError> {
+        let center = |(width, height)| Self::Center { width, height };
+        let parsed = match text.split_once(':') {
+            None if text == "none" => Some(Self::None),
+            Some(("center", size)) => side(size).map(|side| (side, side)).or_else(|| sides(size)).map(center),
+            _ => None,
+        };
+        let expected = "none, center:SIZE or center:WIDTHxHEIGHT (1 to 65535)";
+        parsed.ok_or_else(|| PixelError::argument("crop", expected, text))
+    }
+}
+
+/// Digits only, 1 to 65535: no sign, no blank.
+fn side(text: &str) -> Option<u32> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let value = if digits { text.parse::<u16>().ok()? } else { 0 };
+    (value > 0).then_some(u32::from(value))
+}
+
+fn sides(text: &str) -> Option<(u32, u32)> {
+    let (width, height) = text.split_once('x')?;
+    Some((side(width)?, side(height)?))
+}
+
+/// What is done about the EXIF orientation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Orientation {
+    /// Pixels as they are stored (Pillow's and torchvision's default).
+    #[default]
+    Ignore,
+    /// Turned upright first (Pillow's `ImageOps.exif_transpose`).
+    Apply,
+}
+
+/// The whole chain from stored pixels to output pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Geometry {
+    /// Size of the whole image.
+    pub resize: Resize,
+    /// The part that is kept.
+    pub crop: Crop,
+    /// How the resize samples.
+    pub filter: Filter,
+    /// Whether the image is turned upright first.
+    pub orientation: Orientation,
+}
+
+impl Geometry {
+    /// Width and height of the result for a stored image of `width` x `height` with that EXIF
+    /// `orientation` (1 to 8).
+    ///
+    /// ```
+    /// use packds_pixels::{Crop, Geometry, Resize};
+    /// let mut geometry = Geometry { resize: Resize::Short(256), ..Geometry::default() };
+    /// assert_eq!(geometry.output_size(500, 375, 1), (341, 256));
+    /// geometry.crop = Crop::Center { width: 224, height: 224 };
+    /// assert_eq!(geometry.output_size(500, 375, 1), (224, 224));
+    /// ```
+    #[must_use]
+    pub fn output_size(&self, width: u32, height: u32, orientation: u8) -> (u32, u32) {
+        let (width, height) = self.upright_size(width, height, orientation);
+        match self.crop {
+            Crop::None => self.resize.output_size(width, height),
+            Crop::Center { width, height } => (width, height),
+        }
+    }
+
+    /// Whether the result is the stored image, pixel for pixel.
+    #[must_use]
+    pub fn is_identity_for(&self, width: u32, height: u32, orientation: u8) -> bool {
+        let upright = self.turn(orientation) == 1;
+        upright
+            && self.resize.output_size(width, height) == (width, height)
+            && self.output_size(width, height, orientation) == (width, height)
+    }
+
+    /// The orientation to undo: 1 where none.
+    pub(crate) fn turn(&self, orientation: u8) -> u8 {
+        match self.orientation {
+            Orientation::Apply if (2..=8).contains(&orientation) => orientation,
+            _ => 1,
+        }
+    }
+
+    pub(crate) fn upright_size(&self, width: u32, height: u32, orientation: u8) -> (u32, u32) {
+        if self.turn(orientation) >= 5 { (height, width) } else { (width, height) }
+    }
+
+    /// The plan for an upright image of `width` x `height`.
+    pub(crate) fn window(&self, width: u32, height: u32) -> Window {
+        let (full_width, full_height) = self.resize.output_size(width, height);
+        let (out_width, out_height) = match self.crop {
+            Crop::None => (full_width, full_height),
+            Crop::Center { width, height } => (width, height),
+        };
+        Window {
+            x: Span::centered(full_width, out_width),
+            y: Span::centered(full_height, out_height),
+        }
+    }
+}
+
+/// Which part of the resized image the output shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) x: Span,
+    pub(crate) y: Span,
+}
+
+/// One axis of a `Window`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Size of the whole resized image.
+    pub(crate) full: u32,
+    /// First shown position of the resized image.
+    pub(crate) start: u32,
+    /// Number of shown positions.
+    pub(crate) len: u32,
+    /// Zeros before the first shown position.
+    pub(crate) pad: u32,
+    /// Size of the output: `pad + len` and zeros.
+    pub(crate) out: u32,
+}
+
+impl Span {
+    fn centered(full: u32, out: u32) -> Self {
+        if out >= full {
+            return Self { full, start: 0, len: full, pad: (out - full) / 2, out };
+        }
+        // Python's round(): a half goes to the even neighbour.
+        let rest = full - out;
+        let half = rest / 2;
+        let start = if rest % 2 == 1 && half % 2 == 1 { half + 1 } else { half };
+        Self { full, start, len: out, pad: 0, out }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_side_is_exact_and_long_side_rounds_down() {
+        assert_eq!(Resize::Short(256).output_size(500, 375), (341, 256));
+        assert_eq!(Resize::Short(256).output_size(375, 500), (256, 341));
+        assert_eq!(Resize::Short(256).output_size(300, 300), (256, 256));
+        assert_eq!(Resize::Short(256).output_size(1, 300), (256, 76800));
+        assert_eq!(Resize::Long(512).output_size(10_000, 1), (512, 1));
+        assert_eq!(Resize::Long(512).output_size(100, 50), (512, 256));
+        assert_eq!(Resize::Max(512).output_size(100, 50), (100, 50));
+        assert_eq!(Resize::Max(512).output_size(1024, 300), (512, 150));
+    }
+
+    #[test]
+    fn center_crop_rounds_halves_to_even() {
+        assert_eq!(Span::centered(225, 224).start, 0);
+        assert_eq!(Span::centered(227, 224).start, 2);
+        assert_eq!(Span::centered(229, 224).start, 2);
+        assert_eq!(Span::centered(231, 224).start, 4);
+        assert_eq!(Span::centered(256, 224).start, 16);
+        let small = Span::centered(221, 224);
+        assert_eq!((small.start, small.len, small.pad, small.out), (0, 221, 1, 224));
+    }
+
+    #[test]
+    fn text_round_trips_and_nonsense_is_rejected() {
+        for text in ["none", "short:256", "long:512", "max:512", "224x160"] {
+            assert_eq!(text.parse::<Resize>().unwrap().to_string(), text);
+        }
+        for text in ["none", "center:224", "center:320x240"] {
+            assert_eq!(text.parse::<Crop>().unwrap().to_string(), text);
+        }
+        for filter in Filter::ALL {
+            assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
+        }
+        for text in ["", "0x3", "short:0", "short:+3", "short:70000", "tall:3", "3x", "224", "3x4x5"] {
+            assert!(text.parse::<Resize>().is_err(), "{text}");
+        }
+        assert!("center:".parse::<Crop>().is_err());
+        assert!("center:0".parse::<Crop>().is_err());
+        assert!("cubic".parse::<Filter>().is_err());
+    }
+
+    #[test]
+    fn identity_needs_the_same_size_and_no_turn() {
+        let geometry = Geometry { orientation: Orientation::Apply, ..Geometry::default() };
+        assert!(geometry.is_identity_for(10, 20, 1));
+        assert!(!geometry.is_identity_for(10, 20, 3));
+        assert_eq!(geometry.output_size(10, 20, 6), (20, 10));
+        let crop = Geometry { crop: Crop::Center { width: 10, height: 20 }, ..Geometry::default() };
+        assert!(crop.is_identity_for(10, 20, 6));
+        let both = Geometry { resize: Resize::Exact { width: 5, height: 10 }, ..crop };
+        assert!(!both.is_identity_for(10, 20, 1));
+    }
+}

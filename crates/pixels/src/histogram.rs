@@ -1,0 +1,250 @@
+//! Counts of pixel values: mean, deviation and extremes of a data set, exactly.
+
+/// How often each of the 256 values occurs in each channel.
+///
+/// Integer counts do not depend on the order of addition, so any split of the work over threads
+/// gives the same statistics.
+///
+/// ```
+/// use packds_pixels::Histogram;
+/// let mut histogram = Histogram::new(1);
+/// histogram.add(&[0, 0, 100, 100]);
+/// assert_eq!((histogram.mean(0), histogram.std(0)), (50.0, 50.0));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Histogram {
+    counts: Vec<[u64; 256]>,
+}
+
+/// Bytes counted in 32-bit tables before these are added up: far below 2^32.
+const FLUSH: usize = 1 << 30;
+/// Tables that neighbouring pixels take turns in: equal pixels in a row would otherwise wait for
+/// each other's increments.
+const TURNS: usize = 4;
+
+impl Histogram {
+    /// Empty, for pixels of that many channels.
+    #[must_use]
+    pub fn new(channels: usize) -> Self {
+        Self { counts: vec![[0; 256]; channels.max(1)] }
+    }
+
+    /// Channels of the pixels.
+    #[must_use]
+    pub fn channels(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// Counts the pixels of `hwc`, channels together. Bytes behind the last whole pixel are ignored.
+    pub fn add(&mut self, hwc: &[u8]) {
+        let channels = self.channels();
+        for part in hwc.chunks(FLUSH / channels * channels) {
+            match channels {
+                1 => self.add_part::<1>(part),
+                3 => self.add_part::<3>(part),
+                _ => self.add_any(part),
+            }
+        }
+    }
+
+    fn add_part<const CHANNELS: usize>(&mut self, part: &[u8]) {
+        let mut tables = [[[0_u32; 256]; CHANNELS]; TURNS];
+        let (pixels, _) = part.as_chunks::<CHANNELS>();
+        let (groups, rest) = pixels.as_chunks::<TURNS>();
+        for group in groups {
+            for (table, pixel) in tables.iter_mut().zip(group) {
+                for (counts, &value) in table.iter_mut().zip(pixel) {
+                    counts[usize::from(value)] += 1;
+                }
+            }
+        }
+        for pixel in rest {
+            for (counts, &value) in tables[0].iter_mut().zip(pixel) {
+                counts[usize::from(value)] += 1;
+            }
+        }
+        for table in &tables {
+            for (sums, counts) in self.counts.iter_mut().zip(table) {
+                for (sum, &count) in sums.iter_mut().zip(counts) {
+                    *sum += u64::from(count);
+                }
+            }
+        }
+    }
+
+    fn add_any(&mut self, part: &[u8]) {
+        for pixel in part.chunks_exact(self.channels()) {
+            for (counts, &value) in self.counts.iter_mut().zip(pixel) {
+                counts[usize::from(value)] += 1;
+            }
+        }
+    }
+
+    /// Adds the counts of another histogram of as many channels (further channels are ignored).
+    pub fn merge(&mut self, other: &Self) {
+        for (sums, counts) in self.counts.iter_mut().zip(&other.counts) {
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+    }
+
+    /// How often each value occurs in a channel.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such channel.
+    #[must_use]
+    pub fn counts(&self, channel: usize) -> &[u64; 256] {
+        &self.counts[channel]
+    }
+
+    /// Number of pixels.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts[0].iter().sum()
+    }
+
+    /// Mean of a channel, 0 to 255; 0 where nothing was counted.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such channel.
+    #[must_use]
+    pub fn mean(&self, channel: usize) -> f64 {
+        let (count, sum, _) = self.moments(channel);
+        ratio(sum, count)
+    }
+
+    /// Standard deviation of a channel (of the population), 0 to 255.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such channel.
+    #[must_use]
+    pub fn std(&self, channel: usize) -> f64 {
+        let (count, sum, squares) = self.moments(channel);
+        // count * squares - sum^2, in integers: nothing cancels.
+        let numerator = (count * squares).saturating_sub(sum * sum);
+        if count == 0 { 0.0 } else { float(numerator).sqrt() / float(count) }
+    }
+
+    /// Mean of a channel, scaled to 0 to 1.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such channel.
+    #[must_use]
+    pub fn mean_scaled(&self, channel: usize) -> f64 {
+        self.mean(channel) / 255.0
+    }
+
+    /// Standard deviation of a channel, scaled to 0 to 1.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such channel.
+    #[must_use]
+    pub fn std_scaled(&self, channel: usize) -> f64 {
+        self.std(channel) / 255.0
+    }
+
+    /// Smallest value of a channel; 0 where nothing was counted.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such channel.
+    #[must_use]
+    pub fn min(&self, channel: usize) -> f64 {
+        extreme((0..=255).find(|&value| self.occurs(channel, value)))
+    }
+
+    /// Largest value of a channel; 0 where nothing was counted.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such channel.
+    #[must_use]
+    pub fn max(&self, channel: usize) -> f64 {
+        extreme((0..=255).rev().find(|&value| self.occurs(channel, value)))
+    }
+
+    fn occurs(&self, channel: usize, value: u8) -> bool {
+        self.counts[channel][usize::from(value)] > 0
+    }
+
+    /// Number of values, their sum, and the sum of their squares.
+    fn moments(&self, channel: usize) -> (u128, u128, u128) {
+        let values = (0_u128..).zip(self.counts[channel]);
+        values.fold((0, 0, 0), |(count, sum, squares), (value, n)| {
+            let n = u128::from(n);
+            (count + n, sum + n * value, squares + n * value * value)
+        })
+    }
+}
+
+fn extreme(value: Option<u8>) -> f64 {
+    f64::from(value.unwrap_or(0))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the one rounding of an exact integer")]
+fn float(value: u128) -> f64 {
+    value as f64
+}
+
+fn ratio(sum: u128, count: u128) -> f64 {
+    if count == 0 { 0.0 } else { float(sum) / float(count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn empty_has_zero_statistics() {
+        let histogram = Histogram::new(3);
+        assert_eq!((histogram.count(), histogram.mean(2), histogram.std(2)), (0, 0.0, 0.0));
+        assert_eq!((histogram.min(0), histogram.max(0)), (0.0, 0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn counts_equal_counting_one_by_one(data in proptest::collection::vec(any::<u8>(), 0..500), channels in 1_usize..5) {
+            let mut histogram = Histogram::new(channels);
+            histogram.add(&data);
+            let whole = data.len() / channels * channels;
+            for channel in 0..channels {
+                let mut counts = [0; 256];
+                data[..whole].iter().skip(channel).step_by(channels).for_each(|&v| counts[usize::from(v)] += 1);
+                prop_assert_eq!(histogram.counts(channel), &counts);
+            }
+        }
+
+        #[test]
+        fn merging_parts_equals_counting_the_whole(data in proptest::collection::vec(any::<u8>(), 3..300), cut in 0_usize..100) {
+            let cut = (cut * 3).min(data.len() / 3 * 3);
+            let mut whole = Histogram::new(3);
+            whole.add(&data);
+            let (mut first, mut second) = (Histogram::new(3), Histogram::new(3));
+            first.add(&data[..cut]);
+            second.add(&data[cut..]);
+            first.merge(&second);
+            prop_assert_eq!(whole, first);
+        }
+
+        #[test]
+        fn statistics_equal_the_two_pass_formulas(data in proptest::collection::vec(any::<u8>(), 1..300)) {
+            let mut histogram = Histogram::new(1);
+            histogram.add(&data);
+            let n = f64::from(u32::try_from(data.len()).unwrap());
+            let mean = data.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
+            let variance = data.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n;
+            prop_assert!((histogram.mean(0) - mean).abs() < 1e-9);
+            prop_assert!((histogram.std(0) - variance.sqrt()).abs() < 1e-9);
+            prop_assert!((histogram.std_scaled(0) - variance.sqrt() / 255.0).abs() < 1e-9);
+            prop_assert_eq!(histogram.min(0), f64::from(*data.iter().min().unwrap()));
+            prop_assert_eq!(histogram.max(0), f64::from(*data.iter().max().unwrap()));
+        }
+    }
+}

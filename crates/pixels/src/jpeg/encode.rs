@@ -1,0 +1,111 @@
+//! JPEG encoding, for fixtures and exports.
+
+use std::ffi::{c_int, c_ulong};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use mozjpeg_sys::{
+    J_COLOR_SPACE, J_INT_PARAM, JINT_COMPRESS_PROFILE_VALUE, JPEG_LIB_VERSION, jpeg_CreateCompress,
+    jpeg_c_set_int_param, jpeg_compress_struct, jpeg_destroy_compress, jpeg_finish_compress,
+    jpeg_mem_dest, jpeg_set_defaults, jpeg_set_quality, jpeg_start_compress, jpeg_std_error,
+    jpeg_write_scanlines,
+};
+
+use super::{Errors, Failure, Unwound, emit_message, error_exit, output_message};
+use crate::decode::{check_pixels, usize_of};
+use crate::error::PixelError;
+use crate::format::ImageFormat;
+
+/// A compressor and the memory it writes to; freed when dropped.
+struct Compressor {
+    cinfo: jpeg_compress_struct,
+    errors: Errors,
+    bytes: *mut u8,
+    n_bytes: c_ulong,
+}
+
+impl Drop for Compressor {
+    fn drop(&mut self) {
+        // SAFETY: created in `encode_jpeg`, destroyed once.
+        unsafe { jpeg_destroy_compress(&mut self.cinfo) };
+        // SAFETY: null, or allocated with malloc by `jpeg_mem_dest` for its caller to free.
+        unsafe { free(self.bytes.cast()) };
+    }
+}
+
+unsafe extern "C" {
+    fn free(memory: *mut std::ffi::c_void);
+}
+
+/// Encodes gray (1 channel) or RGB (3) pixels as a baseline JPEG, 4:2:0, standard tables: the
+/// settings of libjpeg-turbo and Pillow. The same pixels always give the same bytes.
+///
+/// # Errors
+///
+/// `WrongBuffer` or `InvalidArgument` for sizes that do not fit, `quality` outside 1 to 100.
+pub fn encode_jpeg(width: u32, height: u32, channels: u8, data: &[u8], quality: u8) -> Result<Vec<u8>, PixelError> {
+    check_pixels(width, height, channels, data.len())?;
+    if width > 65500 || height > 65500 {
+        let found = format!("{width}x{height}");
+        return Err(PixelError::argument("size of a JPEG", "at most 65500x65500", &found));
+    }
+    if !(1..=100).contains(&quality) {
+        return Err(PixelError::argument("quality", "1 to 100", &quality.to_string()));
+    }
+    // SAFETY: plain C structures for which all zeros is a value; `failure` is written at once.
+    let mut compressor: Box<Compressor> = unsafe {
+        let mut zeroed = Box::<Compressor>::new_uninit();
+        zeroed.as_mut_ptr().write_bytes(0, 1);
+        (&raw mut (*zeroed.as_mut_ptr()).errors.failure).write(None);
+        zeroed.assume_init()
+    };
+    let run = || compress(&mut compressor, (width, height, channels), data, quality);
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(()) => {}
+        Err(payload) if payload.is::<Unwound>() => {
+            let reason = match compressor.errors.failure.take() {
+                Some(Failure::Fatal(_, message)) => message,
+                _ => "unknown error".to_owned(),
+            };
+            return Err(PixelError::malformed(ImageFormat::Jpeg, reason));
+        }
+        Err(payload) => resume_unwind(payload),
+    }
+    let n_bytes = usize::try_from(compressor.n_bytes).unwrap_or(0);
+    // SAFETY: after `jpeg_finish_compress` `bytes` leads to `n_bytes` written bytes.
+    Ok(unsafe { std::slice::from_raw_parts(compressor.bytes, n_bytes) }.to_vec())
+}
+
+fn compress(this: &mut Compressor, (width, height, channels): (u32, u32, u8), data: &[u8], quality: u8) {
+    // SAFETY: `manager` is writable; the function only fills it in.
+    unsafe { jpeg_std_error(&mut this.errors.manager) };
+    this.errors.manager.error_exit = Some(error_exit);
+    this.errors.manager.emit_message = Some(emit_message);
+    this.errors.manager.output_message = Some(output_message);
+    this.cinfo.common.err = (&raw mut this.errors).cast();
+    let cinfo = &mut this.cinfo;
+    // SAFETY: `cinfo` is zeroed and has an error manager; version and size are the bindings'.
+    unsafe { jpeg_CreateCompress(cinfo, JPEG_LIB_VERSION, size_of::<jpeg_compress_struct>()) };
+    // SAFETY: both places outlive the compressor, which is in the same box.
+    unsafe { jpeg_mem_dest(cinfo, &mut this.bytes, &mut this.n_bytes) };
+    cinfo.image_width = width;
+    cinfo.image_height = height;
+    cinfo.input_components = c_int::from(channels);
+    cinfo.in_color_space =
+        if channels == 1 { J_COLOR_SPACE::JCS_GRAYSCALE } else { J_COLOR_SPACE::JCS_RGB };
+    let fastest = JINT_COMPRESS_PROFILE_VALUE::JCP_FASTEST as c_int;
+    // SAFETY: the compressor is created and idle. The profile precedes the defaults it changes.
+    unsafe { jpeg_c_set_int_param(cinfo, J_INT_PARAM::JINT_COMPRESS_PROFILE, fastest) };
+    // SAFETY: size and colour space are set.
+    unsafe { jpeg_set_defaults(cinfo) };
+    // SAFETY: the defaults are set.
+    unsafe { jpeg_set_quality(cinfo, c_int::from(quality), 1) };
+    // SAFETY: every parameter is set.
+    unsafe { jpeg_start_compress(cinfo, 1) };
+    for row in data.chunks_exact(usize_of(width) * usize::from(channels)) {
+        let line = row.as_ptr();
+        // SAFETY: `line` leads to `width * channels` bytes, which is one row.
+        unsafe { jpeg_write_scanlines(cinfo, &raw const line, 1) };
+    }
+    // SAFETY: all `height` rows were written (`check_pixels`).
+    unsafe { jpeg_finish_compress(cinfo) };
+}

@@ -1,0 +1,324 @@
+//! JPEG decoding with libjpeg-turbo's decoder: the pixels of Pillow.
+//!
+//! libjpeg reports errors by calling back and expects the call not to return. The call back
+//! unwinds (the library is compiled for it) and `Session` turns that into a `Result`. The input is
+//! a slice; where libjpeg asks for more, the file is truncated.
+
+mod encode;
+
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use mozjpeg_sys::{
+    J_COLOR_SPACE, JPEG_LIB_VERSION, boolean, jpeg_CreateDecompress, jpeg_abort_decompress,
+    jpeg_common_struct, jpeg_crop_scanline, jpeg_decompress_struct, jpeg_destroy_decompress,
+    jpeg_error_mgr, jpeg_finish_decompress, jpeg_read_header, jpeg_read_scanlines,
+    jpeg_resync_to_restart, jpeg_skip_scanlines, jpeg_source_mgr, jpeg_start_decompress, jpeg_std_error,
+};
+
+use crate::error::PixelError;
+use crate::format::ImageFormat;
+
+pub use encode::encode_jpeg;
+
+/// More scans than an encoder writes: beyond that a small file could take hours.
+const MAX_SCANS: c_int = 500;
+
+/// What went wrong inside libjpeg.
+#[derive(Debug)]
+enum Failure {
+    OutOfInput,
+    TooManyScans,
+    Fatal(c_int, String),
+}
+
+/// libjpeg's error manager and, behind it, ours. libjpeg only sees the first field.
+#[repr(C)]
+struct Errors {
+    manager: jpeg_error_mgr,
+    failure: Option<Failure>,
+}
+
+/// What unwinds through libjpeg: the cause lies in `Errors::failure`.
+struct Unwound;
+
+/// The decompressor and what it points to: boxed, because it must not move.
+struct State {
+    cinfo: jpeg_decompress_struct,
+    errors: Errors,
+    source: jpeg_source_mgr,
+    progress: mozjpeg_sys::jpeg_progress_mgr,
+}
+
+/// A JPEG decoder, to be used for one file after the other.
+pub(crate) struct JpegDecoder {
+    state: Box<State>,
+}
+
+// SAFETY: the pointers in `State` lead to `State` itself and to memory that libjpeg allocated with
+// malloc and that nothing else refers to; libjpeg has no thread-local state that a decompressor
+// depends on. So another thread may go on with it.
+unsafe impl Send for JpegDecoder {}
+
+/// What libjpeg makes of a pixel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Raw {
+    Gray,
+    Rgb,
+    /// Stored inverted, as Adobe does and as Pillow assumes.
+    Cmyk,
+}
+
+impl Raw {
+    pub(crate) fn channels(self) -> usize {
+        match self {
+            Self::Gray => 1,
+            Self::Rgb => 3,
+            Self::Cmyk => 4,
+        }
+    }
+}
+
+impl JpegDecoder {
+    pub(crate) fn new() -> Self {
+        // SAFETY: all four are plain C structures of integers, pointers, optional functions and
+        // enums that have a value 0; `failure` is overwritten below without being dropped.
+        let mut state: Box<State> = unsafe {
+            let mut state = Box::<State>::new_uninit();
+            state.as_mut_ptr().write_bytes(0, 1);
+            (&raw mut (*state.as_mut_ptr()).errors.failure).write(None);
+            state.assume_init()
+        };
+        // SAFETY: `manager` is writable; the function only fills it in.
+        unsafe { jpeg_std_error(&mut state.errors.manager) };
+        state.errors.manager.error_exit = Some(error_exit);
+        state.errors.manager.emit_message = Some(emit_message);
+        state.errors.manager.output_message = Some(output_message);
+        let errors = &raw mut state.errors;
+        state.cinfo.common.err = errors.cast();
+        let version = JPEG_LIB_VERSION;
+        let size = size_of::<jpeg_decompress_struct>();
+        // SAFETY: `cinfo` is zeroed, its `err` leads to a filled error manager, and version and size
+        // are those of the bindings that were compiled with the library.
+        unsafe { jpeg_CreateDecompress(&mut state.cinfo, version, size) };
+        state.source.init_source = Some(init_source);
+        state.source.fill_input_buffer = Some(fill_input_buffer);
+        state.source.skip_input_data = Some(skip_input_data);
+        state.source.resync_to_restart = Some(jpeg_resync_to_restart);
+        state.source.term_source = Some(init_source);
+        state.progress.progress_monitor = Some(monitor_progress);
+        state.cinfo.src = &raw mut state.source;
+        state.cinfo.common.progress = &raw mut state.progress;
+        Self { state }
+    }
+
+    /// Reads the header of `bytes`.
+    pub(crate) fn open<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Session<'a>, PixelError> {
+        let state = &mut *self.state;
+        state.source.next_input_byte = bytes.as_ptr();
+        state.source.bytes_in_buffer = bytes.len();
+        state.errors.failure = None;
+        let mut session = Session { state, finished: false, bytes: PhantomData };
+        // SAFETY: the decompressor is idle and its source leads to `bytes`, which the session borrows.
+        session.call(|cinfo| unsafe { jpeg_read_header(cinfo, 1) })?;
+        Ok(session)
+    }
+}
+
+impl Drop for JpegDecoder {
+    fn drop(&mut self) {
+        // SAFETY: created in `new` and destroyed once.
+        unsafe { jpeg_destroy_decompress(&mut self.state.cinfo) };
+    }
+}
+
+/// One file being decoded. Dropping it makes the decoder ready for the next.
+pub(crate) struct Session<'a> {
+    state: &'a mut State,
+    finished: bool,
+    bytes: PhantomData<&'a [u8]>,
+}
+
+impl Session<'_> {
+    /// Width and height.
+    pub(crate) fn size(&self) -> (u32, u32) {
+        (self.state.cinfo.image_width, self.state.cinfo.image_height)
+    }
+
+    /// What libjpeg can make of the pixels: colour files give RGB, gray ones either, four channels CMYK.
+    pub(crate) fn raw(&self, want_gray: bool) -> Result<Raw, PixelError> {
+        match self.state.cinfo.num_components {
+            1 if want_gray => Ok(Raw::Gray),
+            1 | 3 => Ok(Raw::Rgb),
+            4 => Ok(Raw::Cmyk),
+            n => Err(PixelError::unsupported(ImageFormat::Jpeg, format!("{n} components"))),
+        }
+    }
+
+    /// Starts decoding at `eighths` / 8 of the size; returns the size then.
+    pub(crate) fn start(&mut self, raw: Raw, eighths: u32) -> Result<(u32, u32), PixelError> {
+        self.state.cinfo.out_color_space = match raw {
+            Raw::Gray => J_COLOR_SPACE::JCS_GRAYSCALE,
+            Raw::Rgb => J_COLOR_SPACE::JCS_RGB,
+            Raw::Cmyk => J_COLOR_SPACE::JCS_CMYK,
+        };
+        self.state.cinfo.scale_num = eighths;
+        self.state.cinfo.scale_denom = 8;
+        // SAFETY: the header was read by `open`.
+        self.call(|cinfo| unsafe { jpeg_start_decompress(cinfo) })?;
+        let found = usize::try_from(self.state.cinfo.output_components).unwrap_or(0);
+        if found != raw.channels() {
+            let reason = format!("{found} channels decoded, {} expected", raw.channels());
+            return Err(PixelError::malformed(ImageFormat::Jpeg, reason));
+        }
+        Ok((self.state.cinfo.output_width, self.state.cinfo.output_height))
+    }
+
+    /// Restricts the rows to some columns, or a few more: returns the columns that come.
+    pub(crate) fn crop(&mut self, first: u32, width: u32) -> Result<std::ops::Range<u32>, PixelError> {
+        let (mut offset, mut width) = (first, width);
+        // SAFETY: decompression has started and no row was read (libjpeg checks both, and the range).
+        self.call(|cinfo| unsafe { jpeg_crop_scanline(cinfo, &mut offset, &mut width) })?;
+        Ok(offset..offset + width)
+    }
+
+    /// Passes over rows.
+    pub(crate) fn skip(&mut self, n_rows: u32) -> Result<(), PixelError> {
+        if n_rows > 0 {
+            // SAFETY: decompression has started; libjpeg stops at the last row.
+            self.call(|cinfo| unsafe { jpeg_skip_scanlines(cinfo, n_rows) })?;
+        }
+        Ok(())
+    }
+
+    /// Decodes the next row into the start of `row`.
+    pub(crate) fn read_row(&mut self, row: &mut [u8]) -> Result<(), PixelError> {
+        let cinfo = &self.state.cinfo;
+        let channels = u64::try_from(cinfo.output_components).unwrap_or(u64::MAX);
+        let needed = u64::from(cinfo.output_width).saturating_mul(channels);
+        let expected = usize::try_from(needed).unwrap_or(usize::MAX);
+        if row.len() < expected {
+            return Err(PixelError::WrongBuffer { expected, found: row.len() });
+        }
+        let mut line = row.as_mut_ptr();
+        // SAFETY: decompression has started, and `line` leads to at least `output_width *
+        // output_components` writable bytes (checked above), which is what one row takes.
+        let n_rows = self.call(|cinfo| unsafe { jpeg_read_scanlines(cinfo, &raw mut line, 1) })?;
+        if n_rows == 1 {
+            return Ok(());
+        }
+        Err(PixelError::malformed(ImageFormat::Jpeg, "fewer rows than declared"))
+    }
+
+    /// Reads to the end-of-image marker, after the last row.
+    pub(crate) fn finish(mut self) -> Result<(), PixelError> {
+        // SAFETY: decompression has started; libjpeg checks that every row was read.
+        self.call(|cinfo| unsafe { jpeg_finish_decompress(cinfo) })?;
+        self.finished = true;
+        Ok(())
+    }
+
+    /// Runs a libjpeg function; an error that unwinds from it becomes a `PixelError`.
+    fn call<T>(&mut self, run: impl FnOnce(&mut jpeg_decompress_struct) -> T) -> Result<T, PixelError> {
+        let cinfo = &mut self.state.cinfo;
+        match catch_unwind(AssertUnwindSafe(|| run(cinfo))) {
+            Ok(value) => Ok(value),
+            Err(payload) if payload.is::<Unwound>() => Err(self.error()),
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+
+    fn error(&mut self) -> PixelError {
+        let format = ImageFormat::Jpeg;
+        match self.state.errors.failure.take() {
+            Some(Failure::OutOfInput) => PixelError::truncated(format, "the data end inside the image"),
+            Some(Failure::TooManyScans) => {
+                PixelError::malformed(format, format!("more than {MAX_SCANS} scans"))
+            }
+            Some(Failure::Fatal(code, message)) if code == mozjpeg_sys::JERR_OUT_OF_MEMORY as c_int => {
+                drop(message);
+                PixelError::OutOfMemory { bytes: 0 }
+            }
+            Some(Failure::Fatal(_, message)) => PixelError::malformed(format, message),
+            None => PixelError::malformed(format, "unknown error"),
+        }
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            // SAFETY: allowed in every state; it frees the image's memory and never fails.
+            unsafe { jpeg_abort_decompress(&mut self.state.cinfo) };
+        }
+        self.state.source.next_input_byte = std::ptr::null();
+        self.state.source.bytes_in_buffer = 0;
+    }
+}
+
+/// Stores the cause and unwinds to `Session::call`, as libjpeg wants `error_exit` not to return.
+fn fail(common: &mut jpeg_common_struct, failure: Failure) -> ! {
+    // SAFETY: `err` was set in `new` to the `Errors` whose first field it is, and lives as long as
+    // the decompressor; nothing else refers to it while libjpeg runs.
+    let errors = unsafe { &mut *common.err.cast::<Errors>() };
+    errors.failure = Some(failure);
+    resume_unwind(Box::new(Unwound));
+}
+
+extern "C-unwind" fn error_exit(common: &mut jpeg_common_struct) {
+    let buffer = [0_u8; 80];
+    let mut code = 0;
+    // SAFETY: `err` leads to the filled error manager of `new`.
+    let manager = unsafe { &*common.err };
+    if let Some(format_message) = manager.format_message {
+        code = manager.msg_code;
+        let mut text = [0_u8; 200];
+        // SAFETY: libjpeg writes at most JMSG_LENGTH_MAX = 200 bytes, a NUL included, to the place
+        // that the pointer leads to; the binding's type says 80 bytes, but it is only a pointer.
+        unsafe { format_message(common, &*(&raw mut text).cast::<[u8; 80]>()) };
+        let n_bytes = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+        let message = String::from_utf8_lossy(&text[..n_bytes]).to_lowercase();
+        fail(common, Failure::Fatal(code, message));
+    }
+    let message = String::from_utf8_lossy(&buffer).into_owned();
+    fail(common, Failure::Fatal(code, message));
+}
+
+/// Warnings and traces. Pillow accepts corrupt data that libjpeg only warns about, so they pass.
+extern "C-unwind" fn emit_message(_: &mut jpeg_common_struct, _: c_int) {}
+
+extern "C-unwind" fn output_message(_: &mut jpeg_common_struct) {}
+
+extern "C-unwind" fn init_source(_: &mut jpeg_decompress_struct) {}
+
+extern "C-unwind" fn fill_input_buffer(cinfo: &mut jpeg_decompress_struct) -> boolean {
+    fail(&mut cinfo.common, Failure::OutOfInput);
+}
+
+extern "C-unwind" fn skip_input_data(cinfo: &mut jpeg_decompress_struct, n_bytes: std::ffi::c_long) {
+    // SAFETY: `src` was set in `new` to a source that lives as long as the decompressor.
+    let source = unsafe { &mut *cinfo.src };
+    let n_bytes = usize::try_from(n_bytes).unwrap_or(0).min(source.bytes_in_buffer);
+    source.bytes_in_buffer -= n_bytes;
+    // SAFETY: `n_bytes` is at most the number of bytes left in the slice.
+    source.next_input_byte = unsafe { source.next_input_byte.add(n_bytes) };
+}
+
+extern "C-unwind" fn monitor_progress(common: &mut jpeg_common_struct) {
+    // SAFETY: only decompressors have this monitor, and `common` is the first field of one.
+    let cinfo = unsafe { &*(&raw const *common).cast::<jpeg_decompress_struct>() };
+    if cinfo.input_scan_number > MAX_SCANS {
+        fail(common, Failure::TooManyScans);
+    }
+}
+
+/// Whether libjpeg was built with its vector code; without nasm it silently is not.
+#[must_use]
+pub fn jpeg_simd() -> bool {
+    unsafe extern "C" {
+        fn jsimd_can_idct_islow() -> c_int;
+    }
+    // SAFETY: a function of libjpeg without arguments: it asks the processor and remembers.
+    unsafe { jsimd_can_idct_islow() != 0 }
+}

@@ -1,0 +1,49 @@
+//! Decoding, resizing, cropping and casting images, pixel for pixel as Pillow does.
+//!
+//! Pure functions over slices: no files, no threads, no clock. A `Decoder` turns the bytes of a
+//! file into output pixels; `probe` and `check_structure` read headers only; `Histogram` counts
+//! pixels for mean and deviation; `cast_into` makes floats of them.
+//!
+//! "As Pillow" means Pillow 13: `Image.open(file).convert("RGB")`, then torchvision's `Resize` and
+//! `CenterCrop` on the Pillow image, the same bytes. docs/pixels.md lists what was measured, and the
+//! few places where the bytes differ.
+//!
+//! ```
+//! use packds_pixels::{Crop, DecodeOptions, Decoder, Geometry, Histogram, Resize, encode_jpeg};
+//!
+//! let photo = encode_jpeg(500, 375, 3, &vec![200; 500 * 375 * 3], 90)?;
+//! let geometry = Geometry {
+//!     resize: Resize::Short(256),
+//!     crop: Crop::Center { width: 224, height: 224 },
+//!     ..Geometry::default()
+//! };
+//! let mut decoder = Decoder::new(DecodeOptions::default());
+//! let mut pixels = vec![0; 224 * 224 * 3];
+//! decoder.render_into(&photo, &geometry, &mut pixels)?;
+//! let mut histogram = Histogram::new(3);
+//! histogram.add(&pixels);
+//! assert!((histogram.mean(0) - 200.0).abs() < 2.0);
+//! # Ok::<(), packds_pixels::PixelError>(())
+//! ```
+
+mod cast;
+mod decode;
+mod encode;
+mod error;
+mod format;
+mod geometry;
+mod histogram;
+mod jpeg;
+mod probe;
+mod resize;
+
+pub use cast::{FloatType, Layout, cast_into, to_layout_into};
+pub use decode::{Color, DecodeOptions, Decoder, Image, Rendered};
+pub use encode::encode_png;
+pub use error::PixelError;
+pub use format::ImageFormat;
+pub use geometry::{Crop, Filter, Geometry, Orientation, Resize};
+pub use histogram::Histogram;
+pub use jpeg::{encode_jpeg, jpeg_simd};
+pub use probe::{ImageInfo, check_structure, probe};
+pub use resize::resize;

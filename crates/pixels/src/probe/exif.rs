@@ -1,0 +1,19 @@
+//! The orientation tag of an EXIF block, which is a small TIFF file.
+
+use super::tiff::{Entries, ORIENTATION};
+
+/// The orientation (1 to 8) that an EXIF block starting with `II` or `MM` holds; 1 where none.
+pub(super) fn orientation(block: &[u8]) -> u8 {
+    // Some writers keep JPEG's prefix in PNG and WebP chunks.
+    let block = block.strip_prefix(b"Exif\0\0").unwrap_or(block);
+    let value = Entries::open(block).and_then(|entries| entries.first_value(ORIENTATION));
+    valid(value)
+}
+
+/// An orientation value, or 1 where it is none.
+pub(super) fn valid(value: Option<u64>) -> u8 {
+    match value {
+        Some(value @ 1..=8) => u8::try_from(value).unwrap_or(1),
+        _ => 1,
+    }
+}

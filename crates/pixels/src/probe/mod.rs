@@ -1,0 +1,89 @@
+//! Headers only: size, channels and orientation, without decoding a pixel.
+//!
+//! No sequence of bytes makes these functions panic or allocate by a declared size.
+
+mod bytes;
+mod exif;
+mod jpeg;
+mod riff;
+mod simple;
+mod tiff;
+
+use crate::error::PixelError;
+use crate::format::ImageFormat;
+
+pub(crate) use jpeg::jpeg_has_end;
+pub(crate) use tiff::{TiffColors, tiff_colors};
+
+/// What the headers of an image say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageInfo {
+    /// The format, told by content.
+    pub format: ImageFormat,
+    /// Stored width, before any orientation (but see `orientation`).
+    pub width: u32,
+    /// Stored height, before any orientation.
+    pub height: u32,
+    /// Channels of the source: 1 gray, 2 gray with alpha, 3 colour (a palette counts as colour),
+    /// 4 colour with alpha, or CMYK.
+    pub channels: u8,
+    /// Bits of one channel, or of one palette index.
+    pub bit_depth: u8,
+    /// EXIF orientation 1 to 8; 1 where there is none. Always 1 for TIFF, whose orientation
+    /// Pillow applies when it decodes: there width and height are those of the turned image.
+    pub orientation: u8,
+    /// Whether a JPEG is progressive (or has several scans), a PNG or GIF interlaced.
+    pub progressive: bool,
+    /// Whether the pixels are indices into a palette.
+    pub palette: bool,
+}
+
+/// Reads the headers of an image.
+///
+/// # Errors
+///
+/// `Empty`, `UnknownFormat`, or `Malformed` / `Truncated` / `Unsupported` where the headers are
+/// broken.
+pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
+    let format = ImageFormat::sniff(bytes).ok_or_else(|| unknown(bytes))?;
+    let info = match format {
+        ImageFormat::Jpeg => jpeg::probe(bytes)?.0,
+        ImageFormat::Png => simple::probe_png(bytes)?,
+        ImageFormat::Gif => simple::probe_gif(bytes)?,
+        ImageFormat::Bmp => simple::probe_bmp(bytes)?,
+        ImageFormat::Tiff => tiff::probe(bytes)?,
+        ImageFormat::WebP => riff::probe(bytes)?,
+    };
+    if info.width == 0 || info.height == 0 {
+        let reason = format!("size is {}x{}", info.width, info.height);
+        return Err(PixelError::malformed(format, reason));
+    }
+    Ok(info)
+}
+
+/// Reads the headers and checks, without decoding, that the file reaches its end: JPEG an EOI
+/// marker after its first scan, PNG the IEND chunk, GIF its trailer, WebP and BMP their declared
+/// size, TIFF the end of its strips or tiles.
+///
+/// # Errors
+///
+/// As `probe`, and `Truncated` where the end is missing.
+pub fn check_structure(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
+    let info = probe(bytes)?;
+    match info.format {
+        ImageFormat::Jpeg => jpeg::check_end(bytes)?,
+        ImageFormat::Png => simple::check_png_end(bytes)?,
+        ImageFormat::Gif => simple::check_gif_end(bytes)?,
+        ImageFormat::Bmp => simple::check_bmp_end(bytes, &info)?,
+        ImageFormat::Tiff => tiff::check_end(bytes)?,
+        ImageFormat::WebP => riff::check_end(bytes)?,
+    }
+    Ok(info)
+}
+
+fn unknown(bytes: &[u8]) -> PixelError {
+    if bytes.is_empty() {
+        return PixelError::Empty;
+    }
+    PixelError::UnknownFormat { first_bytes: bytes.iter().take(8).copied().collect() }
+}

@@ -1,0 +1,178 @@
+//! PNG, GIF and BMP headers.
+
+use super::bytes::{array, be32, le16, le32, offset};
+use super::{ImageInfo, exif};
+use crate::error::PixelError;
+use crate::format::ImageFormat;
+
+fn cut(format: ImageFormat) -> PixelError {
+    PixelError::truncated(format, "ends inside its headers")
+}
+
+pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
+    let format = ImageFormat::Png;
+    if bytes.get(12..16).ok_or_else(|| cut(format))? != b"IHDR" {
+        return Err(PixelError::malformed(format, "the first chunk is not IHDR"));
+    }
+    let header: [u8; 13] = array(bytes, 16).ok_or_else(|| cut(format))?;
+    let (Some(width), Some(height)) = (be32(&header, 0), be32(&header, 4)) else {
+        return Err(cut(format));
+    };
+    let channels = match header[9] {
+        0 => 1,
+        2 | 3 => 3,
+        4 => 2,
+        6 => 4,
+        other => return Err(PixelError::malformed(format, format!("colour type {other}"))),
+    };
+    Ok(ImageInfo {
+        format,
+        width,
+        height,
+        channels,
+        bit_depth: header[8],
+        orientation: png_orientation(bytes),
+        progressive: header[12] == 1,
+        palette: header[9] == 3,
+    })
+}
+
+/// The chunks of a PNG: kind, body, and where the next one starts.
+fn png_chunk(bytes: &[u8], at: usize) -> Option<([u8; 4], &[u8], usize)> {
+    let length = offset(be32(bytes, at)?)?;
+    let kind = array(bytes, at.checked_add(4)?)?;
+    let start = at.checked_add(8)?;
+    let end = start.checked_add(length)?;
+    let body = bytes.get(start..end)?;
+    let next = end.checked_add(4)?;
+    (next <= bytes.len()).then_some((kind, body, next))
+}
+
+fn png_orientation(bytes: &[u8]) -> u8 {
+    let mut at = 8;
+    while let Some((kind, body, next)) = png_chunk(bytes, at) {
+        match &kind {
+            b"eXIf" => return exif::orientation(body),
+            b"IEND" => break,
+            _ => at = next,
+        }
+    }
+    1
+}
+
+pub(super) fn check_png_end(bytes: &[u8]) -> Result<(), PixelError> {
+    let mut at = 8;
+    while let Some((kind, _, next)) = png_chunk(bytes, at) {
+        if &kind == b"IEND" {
+            return Ok(());
+        }
+        at = next;
+    }
+    // Pillow reads a file whose very last checksum is cut, or that lacks IEND's four bytes of it.
+    let reason = format!("no IEND chunk: the chunk at byte {at} runs past the end");
+    Err(PixelError::truncated(ImageFormat::Png, reason))
+}
+
+pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
+    let format = ImageFormat::Gif;
+    let size = le16(bytes, 6).zip(le16(bytes, 8));
+    let (width, height) = size.ok_or_else(|| cut(format))?;
+    let flags = bytes.get(10).copied().ok_or_else(|| cut(format))?;
+    Ok(ImageInfo {
+        format,
+        width: u32::from(width),
+        height: u32::from(height),
+        channels: 3,
+        bit_depth: (flags & 7) + 1,
+        orientation: 1,
+        progressive: false,
+        palette: true,
+    })
+}
+
+/// Walks the blocks of a GIF by their length bytes.
+pub(super) fn check_gif_end(bytes: &[u8]) -> Result<(), PixelError> {
+    let table = |flags: u8| if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
+    let end = |at: usize| {
+        PixelError::truncated(ImageFormat::Gif, format!("no trailer: the block at byte {at} is cut"))
+    };
+    let flags = bytes.get(10).copied().ok_or_else(|| end(10))?;
+    let mut at = 13 + table(flags);
+    let mut n_frames = 0_u32;
+    loop {
+        match bytes.get(at).copied() {
+            Some(0x3B) => return Ok(()),
+            Some(0x21) => at = skip_gif_blocks(bytes, at + 2).ok_or_else(|| end(at))?,
+            Some(0x2C) => {
+                let flags = bytes.get(at + 9).copied().ok_or_else(|| end(at))?;
+                at = skip_gif_blocks(bytes, at + 11 + table(flags)).ok_or_else(|| end(at))?;
+                n_frames += 1;
+            }
+            // Bytes between blocks are skipped by readers; after a frame they do no harm.
+            Some(_) if n_frames > 0 => at += 1,
+            Some(other) => {
+                let reason = format!("block type {other:02x} at byte {at}");
+                return Err(PixelError::malformed(ImageFormat::Gif, reason));
+            }
+            None => return Err(end(at)),
+        }
+    }
+}
+
+fn skip_gif_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let length = usize::from(*bytes.get(at)?);
+        at += 1 + length;
+        if length == 0 {
+            return Some(at);
+        }
+    }
+}
+
+pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
+    let format = ImageFormat::Bmp;
+    let header = le32(bytes, 14).ok_or_else(|| cut(format))?;
+    let (width, height, bits) = if header == 12 {
+        let size = le16(bytes, 18).zip(le16(bytes, 20)).zip(le16(bytes, 24));
+        size.map(|((width, height), bits)| (u32::from(width), u32::from(height), bits))
+    } else if header >= 40 {
+        let height = array(bytes, 22).map(i32::from_le_bytes);
+        let size = le32(bytes, 18).zip(height).zip(le16(bytes, 28));
+        size.map(|((width, height), bits)| (width, height.unsigned_abs(), bits))
+    } else {
+        return Err(PixelError::malformed(format, format!("header of {header} bytes")));
+    }
+    .ok_or_else(|| cut(format))?;
+    Ok(ImageInfo {
+        format,
+        width,
+        height,
+        channels: if bits == 32 { 4 } else { 3 },
+        bit_depth: if bits <= 8 { u8::try_from(bits).unwrap_or(8) } else { 8 },
+        orientation: 1,
+        progressive: false,
+        palette: bits <= 8,
+    })
+}
+
+pub(super) fn check_bmp_end(bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
+    let format = ImageFormat::Bmp;
+    let start = le32(bytes, 10).ok_or_else(|| cut(format))?;
+    let (bits, compression) = match le32(bytes, 14) {
+        Some(12) => (le16(bytes, 24), 0),
+        _ => (le16(bytes, 28), le32(bytes, 30).unwrap_or(0)),
+    };
+    let bits = bits.ok_or_else(|| cut(format))?;
+    // Run-length coded images (1, 2) have no size to compute.
+    let needed = if matches!(compression, 1 | 2) {
+        u64::from(start)
+    } else {
+        let row = (u64::from(info.width) * u64::from(bits)).div_ceil(32) * 4;
+        row.saturating_mul(u64::from(info.height)).saturating_add(u64::from(start))
+    };
+    if usize::try_from(needed).is_ok_and(|needed| needed <= bytes.len()) {
+        return Ok(());
+    }
+    let reason = format!("needs {needed} bytes, has {}", bytes.len());
+    Err(PixelError::truncated(format, reason))
+}

@@ -1,0 +1,225 @@
+//! TIFF directories: the sizes of TIFF files and the tags of EXIF blocks.
+
+use std::ops::Range;
+
+use super::bytes::{array, be16, be32, le16, le32, offset};
+use super::{ImageInfo, exif};
+use crate::error::PixelError;
+use crate::format::ImageFormat;
+
+const WIDTH: u16 = 256;
+const HEIGHT: u16 = 257;
+const BITS_PER_SAMPLE: u16 = 258;
+const PHOTOMETRIC: u16 = 262;
+const STRIP_OFFSETS: u16 = 273;
+pub(super) const ORIENTATION: u16 = 274;
+const SAMPLES_PER_PIXEL: u16 = 277;
+const STRIP_BYTE_COUNTS: u16 = 279;
+const COLOR_MAP: u16 = 320;
+const TILE_OFFSETS: u16 = 324;
+const TILE_BYTE_COUNTS: u16 = 325;
+/// More strips than a sane file has: the check of their ends stops here.
+const MAX_VALUES: u64 = 1 << 20;
+
+/// The first directory of a TIFF or BigTIFF file.
+#[derive(Clone, Copy)]
+pub(super) struct Entries<'a> {
+    bytes: &'a [u8],
+    little: bool,
+    big_tiff: bool,
+    first: usize,
+    n_entries: usize,
+}
+
+/// One tag: type, number of values, and where they stand.
+#[derive(Clone, Copy)]
+struct Entry {
+    kind: u16,
+    count: u64,
+    values: usize,
+}
+
+impl<'a> Entries<'a> {
+    /// Opens the first directory; `None` where there is none.
+    pub(super) fn open(bytes: &'a [u8]) -> Option<Self> {
+        let little = match bytes.get(..2)? {
+            b"II" => true,
+            b"MM" => false,
+            _ => return None,
+        };
+        let mut entries = Self { bytes, little, big_tiff: false, first: 0, n_entries: 0 };
+        let at = match entries.u16(2)? {
+            42 => offset(entries.u32(4)?)?,
+            43 => {
+                entries.big_tiff = true;
+                usize::try_from(entries.u64(8)?).ok()?
+            }
+            _ => return None,
+        };
+        let (n_entries, head) =
+            if entries.big_tiff { (entries.u64(at)?, 8) } else { (u64::from(entries.u16(at)?), 2) };
+        entries.first = at.checked_add(head)?;
+        entries.n_entries = usize::try_from(n_entries.min(4096)).ok()?;
+        Some(entries)
+    }
+
+    fn u16(&self, at: usize) -> Option<u16> {
+        if self.little { le16(self.bytes, at) } else { be16(self.bytes, at) }
+    }
+
+    fn u32(&self, at: usize) -> Option<u32> {
+        if self.little { le32(self.bytes, at) } else { be32(self.bytes, at) }
+    }
+
+    fn u64(&self, at: usize) -> Option<u64> {
+        let bytes = array(self.bytes, at)?;
+        Some(if self.little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+    }
+
+    fn find(&self, tag: u16) -> Option<Entry> {
+        let size = if self.big_tiff { 20 } else { 12 };
+        let at = (0..self.n_entries)
+            .map_while(|index| self.first.checked_add(index * size))
+            .map_while(|at| self.u16(at).map(|found| (at, found)))
+            .find(|&(_, found)| found == tag)?
+            .0;
+        let kind = self.u16(at + 2)?;
+        let (count, field, room) = if self.big_tiff {
+            (self.u64(at + 4)?, at + 12, 8)
+        } else {
+            (u64::from(self.u32(at + 4)?), at + 8, 4)
+        };
+        let inline = count.checked_mul(width_of(kind)?)? <= room;
+        let values = match (inline, self.big_tiff) {
+            (true, _) => field,
+            (false, true) => usize::try_from(self.u64(field)?).ok()?,
+            (false, false) => offset(self.u32(field)?)?,
+        };
+        Some(Entry { kind, count, values })
+    }
+
+    fn value(&self, entry: Entry, index: u64) -> Option<u64> {
+        if index >= entry.count {
+            return None;
+        }
+        let skip = usize::try_from(index.checked_mul(width_of(entry.kind)?)?).ok()?;
+        let at = entry.values.checked_add(skip)?;
+        match entry.kind {
+            1 | 6 | 7 => self.bytes.get(at).map(|&byte| u64::from(byte)),
+            3 | 8 => self.u16(at).map(u64::from),
+            4 | 9 | 13 => self.u32(at).map(u64::from),
+            16 => self.u64(at),
+            _ => None,
+        }
+    }
+
+    /// The first value of a tag.
+    pub(super) fn first_value(&self, tag: u16) -> Option<u64> {
+        self.find(tag).and_then(|entry| self.value(entry, 0))
+    }
+
+    /// The colour map: all reds, all greens, all blues, of which the high bytes count.
+    fn palette(&self) -> Option<Vec<[u8; 3]>> {
+        let entry = self.find(COLOR_MAP)?;
+        let n_colors = (entry.count / 3).min(256);
+        let value = |index: u64| {
+            let value = self.value(entry, index).unwrap_or(0);
+            u8::try_from(value >> 8).unwrap_or(u8::MAX)
+        };
+        let step = entry.count / 3;
+        Some((0..n_colors).map(|i| [value(i), value(step + i), value(2 * step + i)]).collect())
+    }
+
+    fn side(&self, tag: u16) -> Option<u32> {
+        self.first_value(tag).and_then(|value| u32::try_from(value).ok())
+    }
+}
+
+/// Bytes of one value of a TIFF type.
+fn width_of(kind: u16) -> Option<u64> {
+    match kind {
+        1 | 2 | 6 | 7 => Some(1),
+        3 | 8 => Some(2),
+        4 | 9 | 11 | 13 => Some(4),
+        5 | 10 | 12 | 16 | 17 | 18 => Some(8),
+        _ => None,
+    }
+}
+
+fn missing(what: &str) -> PixelError {
+    PixelError::malformed(ImageFormat::Tiff, format!("no {what} in the first directory"))
+}
+
+pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
+    let entries = Entries::open(bytes)
+        .ok_or_else(|| PixelError::truncated(ImageFormat::Tiff, "no image directory"))?;
+    let width = entries.side(WIDTH).ok_or_else(|| missing("width"))?;
+    let height = entries.side(HEIGHT).ok_or_else(|| missing("height"))?;
+    let photometric = entries.first_value(PHOTOMETRIC).unwrap_or(0);
+    let palette = photometric == 3;
+    let samples = entries.first_value(SAMPLES_PER_PIXEL).unwrap_or(1);
+    let channels = if palette { 3 } else { u8::try_from(samples.clamp(1, 255)).unwrap_or(1) };
+    let bits = entries.first_value(BITS_PER_SAMPLE).unwrap_or(1);
+    // Pillow turns a TIFF upright when it decodes it, so the turned size is the one it reports.
+    let turned = exif::valid(entries.first_value(ORIENTATION)) >= 5;
+    let (width, height) = if turned { (height, width) } else { (width, height) };
+    Ok(ImageInfo {
+        format: ImageFormat::Tiff,
+        width,
+        height,
+        channels,
+        bit_depth: u8::try_from(bits.clamp(1, 64)).unwrap_or(1),
+        orientation: 1,
+        progressive: false,
+        palette,
+    })
+}
+
+/// How the samples of a TIFF are to be understood.
+#[derive(Debug)]
+pub(crate) struct TiffColors {
+    pub(crate) little: bool,
+    /// Where the photometric interpretation stands, if it is white-is-zero or a palette.
+    pub(crate) photometric_at: Option<Range<usize>>,
+    pub(crate) white_is_zero: bool,
+    pub(crate) palette: Option<Vec<[u8; 3]>>,
+    pub(crate) orientation: u8,
+}
+
+/// Reads what `TiffColors` holds from the first directory; defaults where there is none.
+pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
+    let Some(entries) = Entries::open(bytes) else {
+        let (photometric_at, palette) = (None, None);
+        return TiffColors { little: true, photometric_at, white_is_zero: false, palette, orientation: 1 };
+    };
+    let photometric = entries.find(PHOTOMETRIC);
+    let value = photometric.and_then(|entry| entries.value(entry, 0));
+    let is_short = photometric.is_some_and(|entry| entry.kind == 3);
+    let at = photometric.map(|entry| entry.values..entry.values.saturating_add(2));
+    TiffColors {
+        little: entries.little,
+        photometric_at: at.filter(|_| is_short && matches!(value, Some(0 | 3))),
+        white_is_zero: value == Some(0),
+        palette: if value == Some(3) { entries.palette() } else { None },
+        orientation: exif::valid(entries.first_value(ORIENTATION)),
+    }
+}
+
+pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
+    let entries = Entries::open(bytes).ok_or_else(|| missing("directory"))?;
+    let tags = [(STRIP_OFFSETS, STRIP_BYTE_COUNTS), (TILE_OFFSETS, TILE_BYTE_COUNTS)];
+    let found = tags.into_iter().find_map(|(at, len)| Some((entries.find(at)?, entries.find(len)?)));
+    let Some((offsets, lengths)) = found else {
+        return Err(missing("strips or tiles"));
+    };
+    for index in 0..offsets.count.min(MAX_VALUES) {
+        let start = entries.value(offsets, index);
+        let length = entries.value(lengths, index);
+        let end = start.zip(length).and_then(|(start, length)| start.checked_add(length));
+        if end.is_none_or(|end| usize::try_from(end).is_ok_and(|end| end > bytes.len())) {
+            let reason = format!("strip {index} ends beyond the file's {} bytes", bytes.len());
+            return Err(PixelError::truncated(ImageFormat::Tiff, reason));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! The two passes with AVX2: the same sums as the plain code, in another order.
+//!
+//! A weight of 23 bits does not fit the 16-bit multiplier, so it is split as `high * 2^11 + low`;
+//! both halves do fit, two taps are multiplied and added at once, and the halves are recombined in
+//! 32 bits. Integer addition has no rounding, so the result equals the plain code's.
+
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm256_add_epi32, _mm256_castsi256_si128,
+    _mm256_cvtepu8_epi16, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_loadu_si256,
+    _mm256_madd_epi16, _mm256_packs_epi32, _mm256_packus_epi16, _mm256_set_m128i, _mm256_set1_epi32,
+    _mm256_setr_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srai_epi32,
+    _mm256_storeu_si256, _mm256_unpackhi_epi8, _mm256_unpacklo_epi8, _mm_cvtsi128_si64,
+    _mm_unpacklo_epi64,
+};
+
+use super::kernel::{Horizontal, Ring};
+use super::scalar;
+use super::taps::{PRECISION, SPLIT, Taps};
+
+const HALF: i32 = 1 << (PRECISION - 1);
+const SHIFT: i32 = PRECISION as i32;
+const SPLIT_SHIFT: i32 = SPLIT as i32;
+/// Rows that the horizontal pass takes together.
+const ROWS: usize = 4;
+/// Bytes that the vertical pass takes together.
+const COLUMNS: usize = 32;
+
+/// Proof that this processor has AVX2.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2(());
+
+impl Avx2 {
+    pub(super) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+
+    /// See `Kernel::horizontal`. Every weight of the job must fit, see `Taps::fits_i16`.
+    pub(super) fn horizontal(self, job: &Horizontal<'_>, dst: &mut [u8], dst_stride: usize) {
+        let width = job.taps.start.len() * job.channels;
+        let mut blocks = dst.chunks_mut(dst_stride);
+        let mut row = job.first;
+        let end = job.first + job.n_rows;
+        while row < end {
+            if end - row < ROWS {
+                if let Some(out) = blocks.next() {
+                    let src = job.ring.row(row);
+                    scalar::horizontal(src, job.offset, job.channels, job.taps, &mut out[..width]);
+                }
+                row += 1;
+                continue;
+            }
+            let rows = [0, 1, 2, 3].map(|index| job.ring.row(row + index));
+            let (Some(a), Some(b), Some(c), Some(d)) =
+                (blocks.next(), blocks.next(), blocks.next(), blocks.next())
+            else {
+                return;
+            };
+            let out = [&mut a[..width], &mut b[..width], &mut c[..width], &mut d[..width]];
+            if job.channels == 3 {
+                // SAFETY: `self` exists only where the processor has AVX2.
+                unsafe { horizontal_rgb(rows, job.offset, job.taps, out) }
+            } else {
+                // SAFETY: as above.
+                unsafe { horizontal_gray(rows, job.offset, job.taps, out) }
+            }
+            row += ROWS;
+        }
+    }
+
+    /// See `Kernel::vertical`. Every weight must fit, see `Taps::fits_i16`.
+    pub(super) fn vertical(self, ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
+        if dst.len() < COLUMNS {
+            scalar::vertical(ring, taps, index, dst);
+            return;
+        }
+        // SAFETY: `self` exists only where the processor has AVX2.
+        unsafe { vertical_row(ring, taps, index, dst) }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn load_16(bytes: &[u8], at: usize) -> __m128i {
+    let chunk = &bytes[at..at + 16];
+    // SAFETY: `chunk` is 16 readable bytes; the load has no alignment to keep.
+    unsafe { _mm_loadu_si128(chunk.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+fn load_8(bytes: &[u8], at: usize) -> __m128i {
+    let chunk = &bytes[at..at + 8];
+    // SAFETY: `chunk` is 8 readable bytes; the load reads no more and has no alignment to keep.
+    unsafe { _mm_loadl_epi64(chunk.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx2")]
+fn load_32(bytes: &[u8], at: usize) -> __m256i {
+    let chunk = &bytes[at..at + 32];
+    // SAFETY: `chunk` is 32 readable bytes; the load has no alignment to keep.
+    unsafe { _mm256_loadu_si256(chunk.as_ptr().cast()) }
+}
+
+/// Four paired weights, in both halves.
+#[target_feature(enable = "avx2")]
+fn load_weights(pairs: &[i32], at: usize) -> __m256i {
+    let chunk = &pairs[at..at + 4];
+    // SAFETY: `chunk` is four `i32`, 16 readable bytes; the load has no alignment to keep.
+    let half = unsafe { _mm_loadu_si128(chunk.as_ptr().cast()) };
+    _mm256_set_m128i(half, half)
+}
+
+#[target_feature(enable = "avx2")]
+fn store_32(bytes: &mut [u8], at: usize, value: __m256i) {
+    let chunk = &mut bytes[at..at + 32];
+    // SAFETY: `chunk` is 32 writable bytes; the store has no alignment to keep.
+    unsafe { _mm256_storeu_si256(chunk.as_mut_ptr().cast(), value) }
+}
+
+/// `(high << 11) + low`, rounded and shifted down to whole values, not clamped yet.
+#[target_feature(enable = "avx2")]
+fn recombine(high: __m256i, low: __m256i) -> __m256i {
+    let sum = _mm256_add_epi32(_mm256_slli_epi32::<SPLIT_SHIFT>(high), low);
+    _mm256_srai_epi32::<SHIFT>(_mm256_add_epi32(sum, _mm256_set1_epi32(HALF)))
+}
+
+/// Adds the products of two taps to the sums of both halves.
+#[derive(Clone, Copy)]
+struct Sums {
+    high: __m256i,
+    low: __m256i,
+}
+
+impl Sums {
+    #[target_feature(enable = "avx2")]
+    fn zero() -> Self {
+        Self { high: _mm256_setzero_si256(), low: _mm256_setzero_si256() }
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn add(&mut self, pixels: __m256i, high: __m256i, low: __m256i) {
+        self.high = _mm256_add_epi32(self.high, _mm256_madd_epi16(pixels, high));
+        self.low = _mm256_add_epi32(self.low, _mm256_madd_epi16(pixels, low));
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn value(self) -> __m256i {
+        recombine(self.high, self.low)
+    }
+}
+
+/// Two rows in the two halves of a register, each lane `r r' g g' b b' 0 0` of two taps.
+#[target_feature(enable = "avx2")]
+fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u8]; ROWS]) {
+    let even = _mm256_setr_epi8(
+        0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 0, -1, 3, -1, 1, -1, 4, -1, 2, -1,
+        5, -1, -1, -1, -1, -1,
+    );
+    let odd = _mm256_setr_epi8(
+        6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7, -1, 10, -1, 8,
+        -1, 11, -1, -1, -1, -1, -1,
+    );
+    let [out_0, out_1, out_2, out_3] = out;
+    let last = taps.start.len() - 1;
+    for (index, (&start, &len)) in taps.start.iter().zip(&taps.len).enumerate() {
+        let mut at = (start - offset) * 3;
+        let mut pair = index * (taps.stride / 2);
+        let (mut first, mut second) = (Sums::zero(), Sums::zero());
+        for _ in 0..len.div_ceil(4) {
+            let rows_01 = _mm256_set_m128i(load_16(rows[1], at), load_16(rows[0], at));
+            let rows_23 = _mm256_set_m128i(load_16(rows[3], at), load_16(rows[2], at));
+            let (high, low) = (_mm256_set1_epi32(taps.high[pair]), _mm256_set1_epi32(taps.low[pair]));
+            first.add(_mm256_shuffle_epi8(rows_01, even), high, low);
+            second.add(_mm256_shuffle_epi8(rows_23, even), high, low);
+            let high = _mm256_set1_epi32(taps.high[pair + 1]);
+            let low = _mm256_set1_epi32(taps.low[pair + 1]);
+            first.add(_mm256_shuffle_epi8(rows_01, odd), high, low);
+            second.add(_mm256_shuffle_epi8(rows_23, odd), high, low);
+            at += 12;
+            pair += 2;
+        }
+        let words = _mm256_packs_epi32(first.value(), second.value());
+        let bytes = _mm256_packus_epi16(words, words);
+        let rows_02 = _mm_cvtsi128_si64(_mm256_castsi256_si128(bytes)).to_le_bytes();
+        let rows_13 = _mm_cvtsi128_si64(_mm256_extracti128_si256::<1>(bytes)).to_le_bytes();
+        // The fourth byte is overwritten by the next pixel; the last pixel has none.
+        let (at, n) = (index * 3, if index == last { 3 } else { 4 });
+        if n == 4 {
+            out_0[at..at + 4].copy_from_slice(&rows_02[..4]);
+            out_1[at..at + 4].copy_from_slice(&rows_13[..4]);
+            out_2[at..at + 4].copy_from_slice(&rows_02[4..]);
+            out_3[at..at + 4].copy_from_slice(&rows_13[4..]);
+        } else {
+            out_0[at..at + 3].copy_from_slice(&rows_02[..3]);
+            out_1[at..at + 3].copy_from_slice(&rows_13[..3]);
+            out_2[at..at + 3].copy_from_slice(&rows_02[4..7]);
+            out_3[at..at + 3].copy_from_slice(&rows_13[4..7]);
+        }
+    }
+}
+
+/// Eight taps of two rows in a register; the lanes of a row are added at the end.
+#[target_feature(enable = "avx2")]
+fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u8]; ROWS]) {
+    let [out_0, out_1, out_2, out_3] = out;
+    for (index, (&start, &len)) in taps.start.iter().zip(&taps.len).enumerate() {
+        let mut at = start - offset;
+        let mut pair = index * (taps.stride / 2);
+        let (mut first, mut second) = (Sums::zero(), Sums::zero());
+        for _ in 0..len.div_ceil(8) {
+            let rows_01 = _mm_unpacklo_epi64(load_8(rows[0], at), load_8(rows[1], at));
+            let rows_23 = _mm_unpacklo_epi64(load_8(rows[2], at), load_8(rows[3], at));
+            let (high, low) = (load_weights(&taps.high, pair), load_weights(&taps.low, pair));
+            first.add(_mm256_cvtepu8_epi16(rows_01), high, low);
+            second.add(_mm256_cvtepu8_epi16(rows_23), high, low);
+            at += 8;
+            pair += 4;
+        }
+        let high = _mm256_hadd_epi32(first.high, second.high);
+        let low = _mm256_hadd_epi32(first.low, second.low);
+        let value = recombine(_mm256_hadd_epi32(high, high), _mm256_hadd_epi32(low, low));
+        let words = _mm256_packs_epi32(value, value);
+        let bytes = _mm256_packus_epi16(words, words);
+        let rows_02 = _mm_cvtsi128_si64(_mm256_castsi256_si128(bytes)).to_le_bytes();
+        let rows_13 = _mm_cvtsi128_si64(_mm256_extracti128_si256::<1>(bytes)).to_le_bytes();
+        out_0[index] = rows_02[0];
+        out_1[index] = rows_13[0];
+        out_2[index] = rows_02[1];
+        out_3[index] = rows_13[1];
+    }
+}
+
+/// Thirty-two columns at a time; the last step goes back to end at the edge.
+#[target_feature(enable = "avx2")]
+fn vertical_row(ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
+    let n_pairs = taps.len[index].div_ceil(2);
+    let first = index * (taps.stride / 2);
+    let high = &taps.high[first..first + n_pairs];
+    let low = &taps.low[first..first + n_pairs];
+    let zero = _mm256_setzero_si256();
+    let last = dst.len() - COLUMNS;
+    let mut column = 0;
+    loop {
+        let mut sums = [Sums::zero(); 4];
+        let mut slot = ring.slot_of(taps.start[index]);
+        for (&high, &low) in high.iter().zip(low) {
+            // The partner of an odd last tap has weight zero: any row will do.
+            let above = load_32(ring.slot(slot), column);
+            slot = ring.next_slot(slot);
+            let below = load_32(ring.slot(slot), column);
+            slot = ring.next_slot(slot);
+            let (high, low) = (_mm256_set1_epi32(high), _mm256_set1_epi32(low));
+            let left = _mm256_unpacklo_epi8(above, below);
+            let right = _mm256_unpackhi_epi8(above, below);
+            sums[0].add(_mm256_unpacklo_epi8(left, zero), high, low);
+            sums[1].add(_mm256_unpackhi_epi8(left, zero), high, low);
+            sums[2].add(_mm256_unpacklo_epi8(right, zero), high, low);
+            sums[3].add(_mm256_unpackhi_epi8(right, zero), high, low);
+        }
+        let left = _mm256_packs_epi32(sums[0].value(), sums[1].value());
+        let right = _mm256_packs_epi32(sums[2].value(), sums[3].value());
+        store_32(dst, column, _mm256_packus_epi16(left, right));
+        if column == last {
+            return;
+        }
+        column = (column + COLUMNS).min(last);
+    }
+}

@@ -1,0 +1,122 @@
+//! The row buffers of the passes, and the choice between plain and vector code.
+
+use super::taps::Taps;
+use super::{SLACK, scalar};
+
+/// The last rows that went by, addressed by their absolute number.
+///
+/// Every row has `SLACK` bytes behind it that kernels may read or write.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    bytes: Vec<u8>,
+    stride: usize,
+    n_rows: usize,
+    base: usize,
+}
+
+impl Ring {
+    /// Makes room for `n_rows` rows of `row_bytes` bytes, the first of which is number `base`.
+    pub(super) fn reset(&mut self, row_bytes: usize, n_rows: usize, base: usize) {
+        self.base = base;
+        self.stride = (row_bytes + SLACK).next_multiple_of(64);
+        self.n_rows = n_rows.max(1);
+        let needed = self.stride * self.n_rows;
+        if self.bytes.len() < needed {
+            self.bytes.resize(needed, 0);
+        }
+    }
+
+    /// The row and the slack behind it.
+    pub(super) fn row(&self, number: usize) -> &[u8] {
+        let slot = self.slot_of(number);
+        &self.bytes[slot * self.stride..][..self.stride]
+    }
+
+    /// Where row `number` stands.
+    pub(super) fn slot_of(&self, number: usize) -> usize {
+        (number - self.base) % self.n_rows
+    }
+
+    /// The place of the row after the one in `slot`.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn next_slot(&self, slot: usize) -> usize {
+        if slot + 1 == self.n_rows { 0 } else { slot + 1 }
+    }
+
+    /// The row in a place.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn slot(&self, slot: usize) -> &[u8] {
+        &self.bytes[slot * self.stride..][..self.stride]
+    }
+
+    pub(super) fn row_mut(&mut self, number: usize) -> &mut [u8] {
+        let slot = self.slot_of(number);
+        &mut self.bytes[slot * self.stride..][..self.stride]
+    }
+}
+
+/// Which instructions the passes use.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kernel {
+    Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(super::avx2::Avx2),
+}
+
+impl Kernel {
+    pub(super) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = super::avx2::Avx2::detect() {
+            return Self::Avx2(avx2);
+        }
+        Self::Scalar
+    }
+
+    /// Resizes rows `first..first + n_rows` of `ring` horizontally into `dst`, one row every
+    /// `dst_stride` bytes. The ring's rows start at source column `offset`.
+    pub(super) fn horizontal(self, job: &Horizontal<'_>, dst: &mut [u8], dst_stride: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Avx2(avx2) = self
+            && job.taps.fits_i16
+        {
+            avx2.horizontal(job, dst, dst_stride);
+            return;
+        }
+        let width = job.taps.start.len() * job.channels;
+        for (row, out) in (job.first..job.first + job.n_rows).zip(dst.chunks_mut(dst_stride)) {
+            scalar::horizontal(job.ring.row(row), job.offset, job.channels, job.taps, &mut out[..width]);
+        }
+    }
+
+    /// As `horizontal`, into the rows of another ring that have the same numbers; they must not
+    /// wrap around its end.
+    pub(super) fn horizontal_to_ring(self, job: &Horizontal<'_>, middle: &mut Ring) {
+        let slot = middle.slot_of(job.first);
+        debug_assert!(slot + job.n_rows <= middle.n_rows, "a block of rows must not wrap");
+        let stride = middle.stride;
+        self.horizontal(job, &mut middle.bytes[slot * stride..], stride);
+    }
+
+    /// Computes output row `index` of `taps` from the rows of `ring`.
+    pub(super) fn vertical(self, ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Avx2(avx2) = self
+            && taps.fits_i16
+        {
+            avx2.vertical(ring, taps, index, dst);
+            return;
+        }
+        scalar::vertical(ring, taps, index, dst);
+    }
+}
+
+/// A run of rows for the horizontal pass.
+#[derive(Clone, Copy)]
+pub(super) struct Horizontal<'a> {
+    pub(super) ring: &'a Ring,
+    pub(super) first: usize,
+    pub(super) n_rows: usize,
+    pub(super) offset: usize,
+    pub(super) channels: usize,
+    pub(super) taps: &'a Taps,
+}

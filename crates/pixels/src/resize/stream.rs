@@ -1,0 +1,295 @@
+//! Resizing while the rows arrive: only the rows and columns that the output shows.
+
+use std::ops::Range;
+
+use super::kernel::{Horizontal, Kernel, Ring};
+use super::taps::Taps;
+use crate::geometry::{Filter, Window};
+
+/// Rows that the horizontal pass takes together.
+const BLOCK: usize = 4;
+
+/// What is done to the rows, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Copy,
+    Nearest,
+    Horizontal,
+    Vertical,
+    HorizontalFirst,
+    VerticalFirst,
+}
+
+/// Turns source rows, given one after the other, into the output image.
+///
+/// Keeps its buffers from one image to the next.
+#[derive(Debug)]
+pub(crate) struct Resampler {
+    kernel: Kernel,
+    order: Order,
+    channels: usize,
+    window: Window,
+    x: Taps,
+    y: Taps,
+    input: Ring,
+    middle: Ring,
+    /// Source rows and columns that are needed.
+    rows: Range<usize>,
+    columns: Range<usize>,
+    /// Next source row to arrive.
+    next_row: usize,
+    /// First source row that waits for the horizontal pass.
+    waiting: usize,
+    /// Next shown output row.
+    next_out: usize,
+}
+
+impl Resampler {
+    pub(crate) fn new() -> Self {
+        let empty = crate::geometry::Span { full: 0, start: 0, len: 0, pad: 0, out: 0 };
+        Self {
+            kernel: Kernel::detect(),
+            order: Order::Copy,
+            channels: 1,
+            window: Window { x: empty, y: empty },
+            x: Taps::default(),
+            y: Taps::default(),
+            input: Ring::default(),
+            middle: Ring::default(),
+            rows: 0..0,
+            columns: 0..0,
+            next_row: 0,
+            waiting: 0,
+            next_out: 0,
+        }
+    }
+
+    /// Without vector code: the oracle of the tests.
+    #[cfg(test)]
+    pub(crate) fn scalar() -> Self {
+        Self { kernel: Kernel::Scalar, ..Self::new() }
+    }
+
+    /// Begins an image of `width` x `height`.
+    pub(crate) fn start(&mut self, width: u32, height: u32, channels: usize, window: Window, filter: Filter) {
+        self.channels = channels;
+        self.window = window;
+        self.order = order_of(width, height, window, filter);
+        self.columns = shown(window.x.start, window.x.len);
+        self.rows = shown(window.y.start, window.y.len);
+        if self.order == Order::Nearest {
+            self.x.nearest(width, window.x);
+            self.y.nearest(height, window.y);
+        } else {
+            if self.order.resizes_width() {
+                self.x.compute(width, window.x, filter);
+            }
+            if self.order.resizes_height() {
+                self.y.compute(height, window.y, filter);
+            }
+        }
+        if self.order.resizes_width() {
+            self.columns = self.x.range();
+        }
+        if self.order.resizes_height() {
+            self.rows = self.y.range();
+        }
+        self.reserve();
+        self.next_row = self.rows.start;
+        self.waiting = self.rows.start;
+        self.next_out = 0;
+    }
+
+    fn reserve(&mut self) {
+        let input_rows = match self.order {
+            Order::Copy | Order::Nearest => 1,
+            Order::Horizontal | Order::HorizontalFirst => BLOCK,
+            Order::Vertical | Order::VerticalFirst => self.y.longest() + 2,
+        };
+        let input_bytes = self.columns.len() * self.channels;
+        self.input.reset(input_bytes, input_rows, self.rows.start);
+        let shown_bytes = crate::decode::usize_of(self.window.x.len) * self.channels;
+        if self.order == Order::HorizontalFirst {
+            // Whole blocks, so that none wraps around the end.
+            let n_rows = (self.y.longest() + BLOCK + 2).next_multiple_of(BLOCK);
+            self.middle.reset(shown_bytes, n_rows, self.rows.start);
+        } else if self.order == Order::VerticalFirst {
+            self.middle.reset(input_bytes, BLOCK, 0);
+        }
+    }
+
+    /// Lets more columns come than are needed, where that costs nothing: says whether it does.
+    pub(crate) fn widen(&mut self, columns: Range<usize>) -> bool {
+        let free = self.order.resizes_width();
+        if free {
+            self.columns = columns;
+            self.reserve();
+        }
+        free
+    }
+
+    /// The source rows that are needed, to be given in this order.
+    pub(crate) fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// The source columns that are needed of every row.
+    pub(crate) fn columns(&self) -> Range<usize> {
+        self.columns.clone()
+    }
+
+    /// Where the next source row goes: the needed columns, and some bytes behind them that may be
+    /// written too.
+    pub(crate) fn input(&mut self) -> &mut [u8] {
+        self.input.row_mut(self.next_row)
+    }
+
+    /// Takes the row that was written to `input`, and writes the output rows that are complete.
+    pub(crate) fn commit(&mut self, out: &mut [u8]) {
+        let row = self.next_row;
+        self.next_row += 1;
+        match self.order {
+            Order::Copy => {
+                let bytes = self.columns.len() * self.channels;
+                let (at, _) = self.place(row - self.rows.start);
+                out[at..at + bytes].copy_from_slice(&self.input.row(row)[..bytes]);
+            }
+            Order::Nearest => self.commit_nearest(row, out),
+            Order::Horizontal | Order::HorizontalFirst => {
+                let full = self.next_row - self.waiting == BLOCK;
+                if full || self.next_row == self.rows.end {
+                    self.flush_horizontal(out);
+                }
+            }
+            Order::Vertical => self.emit_vertical(out),
+            Order::VerticalFirst => self.commit_vertical_first(out),
+        }
+    }
+
+    /// All rows of an image that lies in memory, one every `stride` bytes.
+    pub(crate) fn push_image(&mut self, pixels: &[u8], stride: usize, out: &mut [u8]) {
+        let columns = self.columns.start * self.channels..self.columns.end * self.channels;
+        for row in self.rows.clone() {
+            let source = &pixels[row * stride..][columns.clone()];
+            self.input()[..source.len()].copy_from_slice(source);
+            self.commit(out);
+        }
+    }
+
+    /// Where shown output row `index` goes, and the distance of rows.
+    fn place(&self, index: usize) -> (usize, usize) {
+        let of = crate::decode::usize_of;
+        let stride = of(self.window.x.out) * self.channels;
+        let row = of(self.window.y.pad) + index;
+        (row * stride + of(self.window.x.pad) * self.channels, stride)
+    }
+
+    fn commit_nearest(&mut self, row: usize, out: &mut [u8]) {
+        while self.y.start.get(self.next_out) == Some(&row) {
+            let (at, _) = self.place(self.next_out);
+            let source = self.input.row(row);
+            let line = out[at..].chunks_exact_mut(self.channels);
+            for (&start, pixel) in self.x.start.iter().zip(line) {
+                let at = (start - self.columns.start) * self.channels;
+                pixel.copy_from_slice(&source[at..at + self.channels]);
+            }
+            self.next_out += 1;
+        }
+    }
+
+    /// Resizes the waiting rows horizontally: to the output, or for the vertical pass.
+    fn flush_horizontal(&mut self, out: &mut [u8]) {
+        let first = self.waiting;
+        let job = Horizontal {
+            ring: &self.input,
+            first,
+            n_rows: self.next_row - first,
+            offset: self.columns.start,
+            channels: self.channels,
+            taps: &self.x,
+        };
+        self.waiting = self.next_row;
+        if self.order == Order::Horizontal {
+            let (at, stride) = self.place(first - self.rows.start);
+            self.kernel.horizontal(&job, &mut out[at..], stride);
+            return;
+        }
+        self.kernel.horizontal_to_ring(&job, &mut self.middle);
+        self.emit_vertical(out);
+    }
+
+    /// Writes the output rows whose last source row has arrived.
+    fn emit_vertical(&mut self, out: &mut [u8]) {
+        let bytes = crate::decode::usize_of(self.window.x.len) * self.channels;
+        let ring = if self.order == Order::Vertical { &self.input } else { &self.middle };
+        while self.is_complete(self.next_out) {
+            let (at, _) = self.place(self.next_out);
+            self.kernel.vertical(ring, &self.y, self.next_out, &mut out[at..at + bytes]);
+            self.next_out += 1;
+        }
+    }
+
+    fn is_complete(&self, index: usize) -> bool {
+        let run = self.y.start.get(index).zip(self.y.len.get(index));
+        run.is_some_and(|(start, len)| start + len <= self.next_row)
+    }
+
+    fn commit_vertical_first(&mut self, out: &mut [u8]) {
+        let n_out = self.y.start.len();
+        let bytes = self.columns.len() * self.channels;
+        while self.is_complete(self.next_out) {
+            let index = self.next_out;
+            let line = &mut self.middle.row_mut(index)[..bytes];
+            self.kernel.vertical(&self.input, &self.y, index, line);
+            self.next_out += 1;
+            if self.next_out.is_multiple_of(BLOCK) || self.next_out == n_out {
+                let first = index / BLOCK * BLOCK;
+                let job = Horizontal {
+                    ring: &self.middle,
+                    first,
+                    n_rows: self.next_out - first,
+                    offset: self.columns.start,
+                    channels: self.channels,
+                    taps: &self.x,
+                };
+                let (at, stride) = self.place(first);
+                self.kernel.horizontal(&job, &mut out[at..], stride);
+            }
+        }
+    }
+}
+
+impl Order {
+    fn resizes_width(self) -> bool {
+        matches!(self, Self::Nearest | Self::Horizontal | Self::HorizontalFirst | Self::VerticalFirst)
+    }
+
+    fn resizes_height(self) -> bool {
+        matches!(self, Self::Nearest | Self::Vertical | Self::HorizontalFirst | Self::VerticalFirst)
+    }
+}
+
+fn shown(start: u32, len: u32) -> Range<usize> {
+    let start = crate::decode::usize_of(start);
+    start..start + crate::decode::usize_of(len)
+}
+
+fn order_of(width: u32, height: u32, window: Window, filter: Filter) -> Order {
+    let (to_width, to_height) = (window.x.full, window.y.full);
+    match (to_width != width, to_height != height) {
+        (false, false) => Order::Copy,
+        _ if filter == Filter::Nearest => Order::Nearest,
+        (true, false) => Order::Horizontal,
+        (false, true) => Order::Vertical,
+        (true, true) => {
+            // Pillow 13's rule, with the sizes of the whole image.
+            let fewer_rows = i64::from(height) - i64::from(to_height);
+            let fewer_columns = i64::from(width) - i64::from(to_width);
+            if fewer_rows > 0 && fewer_rows > 2 * fewer_columns {
+                Order::VerticalFirst
+            } else {
+                Order::HorizontalFirst
+            }
+        }
+    }
+}

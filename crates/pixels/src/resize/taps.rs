@@ -1,0 +1,164 @@
+//! The weights of one axis.
+
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positions are clamped to the image, and Pillow truncates exactly so"
+)]
+
+use std::f64::consts::PI;
+use std::ops::Range;
+
+use crate::geometry::{Filter, Span};
+
+/// Fractional bits of a weight.
+pub(super) const PRECISION: u32 = 32 - 8 - 2;
+/// A weight is split as `high * 2^SPLIT + low`, both of which fit 16 bits.
+pub(super) const SPLIT: u32 = 11;
+const LOW_BITS: i32 = (1 << SPLIT) - 1;
+/// Taps are stored in groups of this many, zeros behind the last.
+pub(super) const GROUP: usize = 8;
+
+/// For every shown output position of one axis: where its source run starts, how long it is, and
+/// the weights.
+#[derive(Debug, Default)]
+pub(super) struct Taps {
+    /// First source position of each output.
+    pub(super) start: Vec<usize>,
+    /// Number of source positions of each output.
+    pub(super) len: Vec<usize>,
+    /// Weights with 22 fractional bits, `stride` for each output.
+    pub(super) weights: Vec<i32>,
+    /// `weights >> 11`, two neighbours in one value: the even one in the low half.
+    pub(super) high: Vec<i32>,
+    /// `weights & 2047`, paired likewise.
+    pub(super) low: Vec<i32>,
+    /// Weights stored per output: a multiple of `GROUP`.
+    pub(super) stride: usize,
+    /// Whether every `high` fits 16 bits.
+    pub(super) fits_i16: bool,
+    scratch: Vec<f64>,
+}
+
+impl Taps {
+    /// Computes the taps that `span` shows of an axis of `source` positions.
+    pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter) {
+        self.start.clear();
+        self.len.clear();
+        self.weights.clear();
+        let scale = f64::from(source) / f64::from(span.full);
+        let filter_scale = scale.max(1.0);
+        let support = support_of(filter) * filter_scale;
+        let n_max = support.ceil() as usize * 2 + 1;
+        self.stride = n_max.next_multiple_of(GROUP);
+        for position in span.start..span.start + span.len {
+            let center = (f64::from(position) + 0.5) * scale;
+            let first = ((center - support + 0.5).max(0.0)) as u32;
+            let last = ((center + support + 0.5) as u32).min(source);
+            let n_taps = last.saturating_sub(first);
+            self.push(filter, first, n_taps, center, 1.0 / filter_scale);
+        }
+        self.split();
+    }
+
+    fn push(&mut self, filter: Filter, first: u32, n_taps: u32, center: f64, shrink: f64) {
+        self.scratch.clear();
+        let mut sum = 0.0;
+        for tap in 0..n_taps {
+            let distance = (f64::from(tap) + f64::from(first) - center + 0.5) * shrink;
+            let weight = weight_of(filter, distance);
+            sum += weight;
+            self.scratch.push(weight);
+        }
+        self.start.push(first as usize);
+        self.len.push(n_taps as usize);
+        let end = self.weights.len() + self.stride;
+        for &weight in &self.scratch {
+            let share = if sum == 0.0 { weight } else { weight / sum };
+            let fixed = share * f64::from(1_u32 << PRECISION);
+            let half = if share < 0.0 { -0.5 } else { 0.5 };
+            self.weights.push((half + fixed) as i32);
+        }
+        self.weights.resize(end, 0);
+    }
+
+    fn split(&mut self) {
+        self.high.clear();
+        self.low.clear();
+        self.fits_i16 = true;
+        for pair in self.weights.chunks_exact(2) {
+            let high = [pair[0] >> SPLIT, pair[1] >> SPLIT];
+            let low = [pair[0] & LOW_BITS, pair[1] & LOW_BITS];
+            self.fits_i16 &= high.iter().all(|&half| i16::try_from(half).is_ok());
+            self.high.push((high[1] << 16) | (high[0] & 0xFFFF));
+            self.low.push((low[1] << 16) | low[0]);
+        }
+    }
+
+    /// For `Nearest`: one tap of weight 1 per output, its coordinate accumulated as Pillow does.
+    pub(super) fn nearest(&mut self, source: u32, span: Span) {
+        self.start.clear();
+        self.len.clear();
+        self.stride = 0;
+        let step = f64::from(source) / f64::from(span.full);
+        let mut position = step * 0.5;
+        for index in 0..span.start + span.len {
+            if index >= span.start {
+                self.start.push((position as usize).min(source as usize - 1));
+                self.len.push(1);
+            }
+            position += step;
+        }
+    }
+
+    /// The run of source positions that all outputs together need.
+    pub(super) fn range(&self) -> Range<usize> {
+        let first = self.start.iter().copied().min().unwrap_or(0);
+        let ends = self.start.iter().zip(&self.len).map(|(start, len)| start + len);
+        first..ends.max().unwrap_or(0).max(first)
+    }
+
+    /// The most taps of one output.
+    pub(super) fn longest(&self) -> usize {
+        self.len.iter().copied().max().unwrap_or(0)
+    }
+}
+
+fn support_of(filter: Filter) -> f64 {
+    match filter {
+        Filter::Nearest | Filter::Box => 0.5,
+        Filter::Bilinear => 1.0,
+        Filter::Bicubic => 2.0,
+        Filter::Lanczos => 3.0,
+    }
+}
+
+fn weight_of(filter: Filter, x: f64) -> f64 {
+    match filter {
+        Filter::Nearest | Filter::Box => f64::from(u8::from(x > -0.5 && x <= 0.5)),
+        Filter::Bilinear => (1.0 - x.abs()).max(0.0),
+        Filter::Bicubic => bicubic(x.abs()),
+        Filter::Lanczos if (-3.0..3.0).contains(&x) => sinc(x) * sinc(x / 3.0),
+        Filter::Lanczos => 0.0,
+    }
+}
+
+#[expect(clippy::suboptimal_flops, reason = "a fused multiply-add would round differently")]
+fn bicubic(x: f64) -> f64 {
+    const A: f64 = -0.5;
+    if x < 1.0 {
+        ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0
+    } else if x < 2.0 {
+        (((x - 5.0) * x + 8.0) * x - 4.0) * A
+    } else {
+        0.0
+    }
+}
+
+fn sinc(x: f64) -> f64 {
+    if x == 0.0 {
+        return 1.0;
+    }
+    let angle = x * PI;
+    angle.sin() / angle
+}
