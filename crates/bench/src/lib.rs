@@ -1,1 +1,18 @@
-//! Benchmarks of packds, each beside its physical limit
+//! Benchmarks of packds: each figure beside its physical limit, measured in the same run.
+//!
+//! Our bias: we wrote packds, and we choose what is measured. So every figure is told as a ratio to a loop that does
+//! only what cannot be avoided, on the same files and threads; the two run in turn, and the median of the pairs counts.
+//! Every benchmark checks what it computes.
+
+mod convert;
+mod error;
+mod limits;
+mod machine;
+mod measure;
+mod opening;
+mod workload;
+
+pub use convert::{ConvertBench, ConvertBenchOptions, bench_convert};
+pub use error::BenchError;
+pub use machine::{Machine, PeakRss};
+pub use measure::{Figure, Pairs};

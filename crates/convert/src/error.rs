@@ -4,6 +4,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::sample::SampleError;
+
 /// Why a conversion stopped.
 ///
 /// The message names the place and what was found there; [`ConvertError::hint`] says what to do
@@ -110,6 +112,70 @@ pub enum ConvertError {
         /// The root folder in use.
         root: PathBuf,
     },
+    /// Options that contradict each other or the data.
+    #[error("{reason}")]
+    Options {
+        /// What does not go together.
+        reason: String,
+        /// What to change.
+        hint: String,
+    },
+    /// An image cannot be read, decoded or stored.
+    #[error("{path}: {source}")]
+    BadSample {
+        /// The image's file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: SampleError,
+    },
+    /// Every image was skipped.
+    #[error("{path}: none of the images could be converted ({skipped} skipped)")]
+    NothingLeft {
+        /// The source.
+        path: PathBuf,
+        /// How many were skipped.
+        skipped: usize,
+    },
+    /// There is a file of the output's name.
+    #[error("{path}: this file exists already")]
+    OutputExists {
+        /// The output.
+        path: PathBuf,
+    },
+    /// There is a folder of the output's name.
+    #[error("{path}: this is a folder, expected the name of the pack to write")]
+    OutputIsFolder {
+        /// The output.
+        path: PathBuf,
+    },
+    /// The output's folder is missing.
+    #[error("{path}: there is no folder {folder} to write it to")]
+    OutputFolderMissing {
+        /// The output.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// The output's folder does not let files be made.
+    #[error("{path}: cannot write here: {source}")]
+    OutputNotWritable {
+        /// The output.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another conversion writes the same output.
+    #[error("{path}: another conversion is writing this file")]
+    OutputBusy {
+        /// The output.
+        path: PathBuf,
+    },
+    /// The pack cannot be laid out as asked.
+    #[error("{0}")]
+    Format(#[from] packds_format::FormatError),
+    /// The caller asked to stop.
+    #[error("interrupted; nothing was written")]
+    Interrupted,
     /// Reading or writing failed.
     #[error("{path}: {source}")]
     Io {
@@ -124,7 +190,25 @@ impl ConvertError {
     /// What to do about it, for a line that starts with `hint:`.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::SourceMissing { .. } | Self::UnreadableDirectory { .. } | Self::Io { .. } => None,
+            Self::SourceMissing { .. }
+            | Self::UnreadableDirectory { .. }
+            | Self::Format(_)
+            | Self::Interrupted => None,
+            Self::Options { hint, .. } => Some(hint.clone()),
+            Self::BadSample { .. } => Some(
+                "'--on-error skip' leaves bad images out and lists them, '--on-error substitute' puts zeros in their place"
+                    .to_owned(),
+            ),
+            Self::NothingLeft { .. } => Some("run without '--on-error skip' to see the first reason".to_owned()),
+            Self::OutputExists { .. } => Some("'--force' replaces it".to_owned()),
+            Self::OutputIsFolder { .. } => Some("name a file, such as out.pack".to_owned()),
+            Self::OutputFolderMissing { .. } => Some("make the folder first".to_owned()),
+            Self::OutputNotWritable { .. } => Some("choose a folder that you may write to".to_owned()),
+            Self::OutputBusy { .. } => Some("wait for it to end, or choose another name".to_owned()),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("'--dry-run' tells how much room the pack needs".to_owned())
+            }
+            Self::Io { .. } => None,
             Self::NotADirectoryOrManifest { .. } => Some(
                 "give a folder of class folders, a folder of images, or a manifest with a path column"
                     .to_owned(),
@@ -165,7 +249,9 @@ impl ConvertError {
             Self::EmptySource { .. }
             | Self::SymlinkLoop { .. }
             | Self::ManifestMalformed { .. }
-            | Self::ManifestFileMissing { .. } => true,
+            | Self::ManifestFileMissing { .. }
+            | Self::BadSample { .. }
+            | Self::NothingLeft { .. } => true,
             Self::SourceMissing { .. }
             | Self::NotADirectoryOrManifest { .. }
             | Self::OnlySplits { .. }
@@ -173,6 +259,14 @@ impl ConvertError {
             | Self::UnreadableDirectory { .. }
             | Self::ManifestColumnMissing { .. }
             | Self::ManifestPathEscapes { .. }
+            | Self::Options { .. }
+            | Self::OutputExists { .. }
+            | Self::OutputIsFolder { .. }
+            | Self::OutputFolderMissing { .. }
+            | Self::OutputNotWritable { .. }
+            | Self::OutputBusy { .. }
+            | Self::Format(_)
+            | Self::Interrupted
             | Self::Io { .. } => false,
         }
     }

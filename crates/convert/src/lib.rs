@@ -1,6 +1,37 @@
-//! Image folders and manifests into packs
+//! From image folders and manifests to packs: source -> decode -> transform -> chunk -> encode -> write.
+//!
+//! [`convert`] does it all. The modules follow the data: `source` lists the files, `survey` and `plan` decide what the
+//! pack will look like, `sample` makes one sample, `pipeline` makes blocks of them on all cores, `output` is the file.
+//!
+//! ```no_run
+//! use packds_convert::{ConvertOptions, convert};
+//!
+//! let report = convert("imagefolder".as_ref(), "out.pack".as_ref(), &ConvertOptions::default(), &())?;
+//! println!("{} images in {} chunks", report.n_samples, report.n_chunks);
+//! # Ok::<(), packds_convert::ConvertError>(())
+//! ```
+#![forbid(unsafe_code)]
 
 pub mod error;
 pub mod source;
 
+mod convert;
+mod forecast;
+mod options;
+mod ordered;
+mod output;
+mod pipeline;
+mod plan;
+mod provenance;
+mod report;
+mod sample;
+mod survey;
+
+pub use convert::{convert, convert_listing};
 pub use error::ConvertError;
+pub use forecast::{Forecast, FormForecast, forecast};
+pub use options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
+pub use output::check_output;
+pub use pipeline::{Observer, Phase, Progress};
+pub use report::{Report, Skipped, Stages};
+pub use sample::SampleError;

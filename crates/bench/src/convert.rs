@@ -1,0 +1,292 @@
+//! `packds bench convert`: conversion and verification beside their limits.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use packds_convert::{ConvertOptions, Mode, Report, convert};
+use packds_pixels::{Crop, Resize};
+use packds_reader::VerifyOptions;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::BenchError;
+use crate::limits::{concatenate, read_and_checksum, read_and_decode};
+use crate::machine::{Machine, PeakRss};
+use crate::measure::{Figure, Pairs};
+use crate::opening::{open_and_inform, write_large};
+use crate::workload::Workload;
+
+/// What to measure, and how often.
+#[derive(Debug, Clone)]
+pub struct ConvertBenchOptions {
+    /// Threads, of ours and of the limits; 0 means all cores.
+    pub jobs: usize,
+    /// Pairs of runs, each of ours beside its limit, after one that does not count.
+    pub runs: usize,
+    /// Where to write; the system's folder for temporary files if none.
+    pub scratch: Option<PathBuf>,
+}
+
+/// The result of `packds bench convert`.
+#[derive(Debug, Clone, Serialize)]
+pub struct ConvertBench {
+    /// The machine.
+    pub machine: Machine,
+    /// Threads.
+    pub jobs: usize,
+    /// Pairs of runs.
+    pub runs: usize,
+    /// Images converted in each run.
+    pub n_images: usize,
+    /// How often each of the user's files was used.
+    pub repeats: usize,
+    /// Bytes of the files.
+    pub bytes_in: u64,
+    /// State of the page cache: all files were read before.
+    pub cache: &'static str,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Raw conversion, short side 256, crop 224.
+    pub raw: Figure,
+    /// Keeping the files' bytes.
+    pub encoded: Figure,
+    /// Verifying the raw pack.
+    pub verify: Figure,
+    /// Median milliseconds to open a pack of 1.28 million samples and to read what `info` shows.
+    pub open_ms: f64,
+}
+
+impl ConvertBench {
+    /// For machines: the figures of the raw conversion at the top, all of them below.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut all = match serde_json::to_value(&self.raw) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        };
+        if let Ok(Value::Object(rest)) = serde_json::to_value(self) {
+            all.extend(rest);
+        }
+        Value::Object(all)
+    }
+}
+
+/// Measures conversion and verification of the images in `data`. `progress` is told what is being run.
+///
+/// # Errors
+/// [`BenchError`] where something fails, or does not do what it should.
+pub fn bench_convert(
+    data: &Path,
+    options: &ConvertBenchOptions,
+    progress: &mut dyn FnMut(&str),
+) -> Result<ConvertBench, BenchError> {
+    let jobs = ConvertOptions {
+        jobs: options.jobs,
+        ..ConvertOptions::default()
+    }
+    .n_jobs();
+    let runs = options.runs.max(1);
+    let workload = Workload::new(data, options.scratch.as_deref(), jobs)?;
+    let bench = Bench {
+        workload,
+        jobs,
+        runs,
+    };
+    let raw = bench.raw(progress)?;
+    let verify = bench.verify(progress)?;
+    let encoded = bench.encoded(progress)?;
+    progress("opening a pack of 1.28 million samples");
+    let open_ms = bench.open_ms()?;
+    Ok(ConvertBench {
+        machine: Machine::here(),
+        jobs,
+        runs,
+        n_images: bench.workload.listing.len(),
+        repeats: bench.workload.repeats,
+        bytes_in: bench.workload.bytes,
+        cache: "warm",
+        seed: ConvertOptions::default().seed,
+        raw,
+        encoded,
+        verify,
+        open_ms,
+    })
+}
+
+struct Bench {
+    workload: Workload,
+    jobs: usize,
+    runs: usize,
+}
+
+impl Bench {
+    fn raw(&self, progress: &mut dyn FnMut(&str)) -> Result<Figure, BenchError> {
+        let options = ConvertOptions {
+            resize: Some(Resize::Short(256)),
+            crop: Some(Crop::Center {
+                width: 224,
+                height: 224,
+            }),
+            jobs: self.jobs,
+            force: true,
+            ..ConvertOptions::default()
+        };
+        let limit = || read_and_decode(&self.workload.listing, self.jobs).map(|(time, _)| time);
+        self.conversion("raw", "read_and_decode", &options, limit, progress)
+    }
+
+    fn encoded(&self, progress: &mut dyn FnMut(&str)) -> Result<Figure, BenchError> {
+        let options = ConvertOptions {
+            mode: Mode::Encoded,
+            jobs: self.jobs,
+            force: true,
+            ..ConvertOptions::default()
+        };
+        let output = self.workload.file("cat");
+        let limit = || {
+            let time = concatenate(&self.workload.listing, &output)?;
+            std::fs::remove_file(&output).map_err(BenchError::io(&output))?;
+            Ok(time)
+        };
+        self.conversion("encoded", "cat", &options, limit, progress)
+    }
+
+    /// Converts and runs the limit in turn. The time of a conversion is all of it but the final sync to disk, which the
+    /// limits do not do either.
+    fn conversion(
+        &self,
+        name: &'static str,
+        limit_name: &'static str,
+        options: &ConvertOptions,
+        limit: impl Fn() -> Result<Duration, BenchError>,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Figure, BenchError> {
+        let output = self.workload.file(&format!("{name}.pack"));
+        let mut pairs = Pairs::default();
+        let mut reports = Vec::new();
+        let mut peak = 0;
+        for run in 0..=self.runs {
+            progress(&format!("{name}, run {run} of {}", self.runs));
+            let limit_time = limit()?;
+            let rss = PeakRss::reset();
+            let report = convert(&self.workload.source, &output, options, &())?;
+            self.check(&report)?;
+            if run > 0 {
+                pairs.push(
+                    report.stages.total.saturating_sub(report.stages.sync),
+                    limit_time,
+                );
+                reports.push(report);
+                peak = peak.max(rss.bytes());
+            }
+        }
+        let stages = reports
+            .get(pairs.median_run())
+            .map(stages_of)
+            .unwrap_or_default();
+        Ok(self.figure(name, limit_name, self.workload.bytes, &pairs, peak, stages))
+    }
+
+    fn check(&self, report: &Report) -> Result<(), BenchError> {
+        let (expected, found) = (self.workload.listing.len(), report.n_samples);
+        if u64::try_from(expected) != Ok(found) || report.has_bad_samples() {
+            let (expected, found) = (expected.to_string(), found.to_string());
+            return Err(BenchError::WrongResult {
+                what: "samples converted",
+                expected,
+                found,
+            });
+        }
+        Ok(())
+    }
+
+    /// Verifies the raw pack, and reads it with its checksum alone, in turn.
+    fn verify(&self, progress: &mut dyn FnMut(&str)) -> Result<Figure, BenchError> {
+        let path = self.workload.file("raw.pack");
+        let bytes = std::fs::metadata(&path)
+            .map_err(BenchError::io(&path))?
+            .len();
+        let mut pairs = Pairs::default();
+        let (mut peak, mut before) = (0, None);
+        for run in 0..=self.runs {
+            progress(&format!("verify, run {run} of {}", self.runs));
+            let (limit_time, crc) = read_and_checksum(&path, self.jobs)?;
+            if before.replace(crc).is_some_and(|before| before != crc) {
+                let (expected, found) = (
+                    "the same bytes every time".to_owned(),
+                    "other bytes".to_owned(),
+                );
+                return Err(BenchError::WrongResult {
+                    what: "reading the pack",
+                    expected,
+                    found,
+                });
+            }
+            let rss = PeakRss::reset();
+            let started = Instant::now();
+            let pack = packds_reader::open(&path)?;
+            let report =
+                packds_reader::verify(&pack, VerifyOptions { jobs: self.jobs }, &|_, _| {})?;
+            let time = started.elapsed();
+            if !report.is_ok() {
+                let (expected, found) = ("no damage".to_owned(), "damage".to_owned());
+                return Err(BenchError::WrongResult {
+                    what: "verify",
+                    expected,
+                    found,
+                });
+            }
+            if run > 0 {
+                pairs.push(time, limit_time);
+                peak = peak.max(rss.bytes());
+            }
+        }
+        Ok(self.figure("verify", "read_and_crc32c", bytes, &pairs, peak, Map::new()))
+    }
+
+    fn figure(
+        &self,
+        name: &'static str,
+        limit: &'static str,
+        bytes: u64,
+        pairs: &Pairs,
+        peak_rss_bytes: u64,
+        stages: Map<String, Value>,
+    ) -> Figure {
+        #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+        let (images, megabytes) = (self.workload.listing.len() as f64, bytes as f64 / 1e6);
+        Figure {
+            name,
+            images_per_s: images / pairs.ours(),
+            mb_per_s: megabytes / pairs.ours(),
+            limit,
+            limit_images_per_s: images / pairs.limit(),
+            ratio: pairs.ratio(),
+            ratio_range: pairs.range(),
+            peak_rss_bytes,
+            stages,
+        }
+    }
+
+    fn open_ms(&self) -> Result<f64, BenchError> {
+        let path = self.workload.file("large.pack");
+        write_large(&path)?;
+        let mut pairs = Pairs::default();
+        for run in 0..=self.runs {
+            let time = open_and_inform(&path)?;
+            if run > 0 {
+                pairs.push(time, time);
+            }
+        }
+        Ok(pairs.ours() * 1e3)
+    }
+}
+
+fn stages_of(report: &Report) -> Map<String, Value> {
+    report
+        .stages
+        .seconds()
+        .into_iter()
+        .map(|(name, s)| (name.to_owned(), json!(s)))
+        .collect()
+}

@@ -1,0 +1,51 @@
+//! What can stop a benchmark.
+
+use std::path::PathBuf;
+
+/// Why a benchmark could not be run, or what it found wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BenchError {
+    /// The conversion failed.
+    #[error(transparent)]
+    Convert(#[from] packds_convert::ConvertError),
+    /// A pack could not be read.
+    #[error(transparent)]
+    Read(#[from] packds_reader::ReadError),
+    /// A pack could not be written.
+    #[error(transparent)]
+    Format(#[from] packds_format::FormatError),
+    /// An image of the data does not decode: the limit cannot be measured with it.
+    #[error("{path}: {source}")]
+    Pixels {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: packds_pixels::PixelError,
+    },
+    /// Reading or writing failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// What was measured did not do what it should.
+    #[error("{what}: expected {expected}, found {found}")]
+    WrongResult {
+        /// Which result.
+        what: &'static str,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+}
+
+impl BenchError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}

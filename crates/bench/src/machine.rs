@@ -1,0 +1,69 @@
+//! The machine a benchmark ran on, and how much memory it took.
+
+use serde::Serialize;
+
+/// What the system says about the machine.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub cpu: String,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// The kernel's version.
+    pub kernel: String,
+    /// Whether the JPEG decoder was built with SIMD.
+    pub jpeg_simd: bool,
+}
+
+impl Machine {
+    /// Asks the system.
+    #[must_use]
+    pub fn here() -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let value = |text: &str, key: &str| {
+            let line = text.lines().find(|line| line.starts_with(key));
+            line.and_then(|line| line.split_once(':'))
+                .map(|(_, value)| value.trim().to_owned())
+        };
+        let memory = value(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
+        let kib: u64 = memory
+            .split_whitespace()
+            .next()
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(0);
+        Self {
+            cpu: value(&read("/proc/cpuinfo"), "model name")
+                .unwrap_or_else(|| "unknown".to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: kib * 1024,
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            jpeg_simd: packds_pixels::jpeg_simd(),
+        }
+    }
+}
+
+/// The most memory this process had resident since the last reset.
+#[derive(Debug)]
+pub struct PeakRss(());
+
+impl PeakRss {
+    /// Starts anew. Where the kernel does not let the peak be reset, it stays that of the whole process.
+    #[must_use]
+    pub fn reset() -> Self {
+        // Not being able to is the case described above.
+        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        Self(())
+    }
+
+    /// The peak in bytes; 0 where the system does not tell.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
+            .unwrap_or(0)
+            * 1024
+    }
+}

@@ -1,0 +1,119 @@
+//! Timing two things in turn, so that a machine that changes its speed changes both.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// What was measured, beside its limit.
+#[derive(Debug, Clone, Serialize)]
+pub struct Figure {
+    /// What was measured.
+    pub name: &'static str,
+    /// Images a second; samples of the pack for what reads packs.
+    pub images_per_s: f64,
+    /// Megabytes (10^6) a second: of the files read, or of the pack where a pack is read.
+    pub mb_per_s: f64,
+    /// What bounds it.
+    pub limit: &'static str,
+    /// The limit in images a second.
+    pub limit_images_per_s: f64,
+    /// Median over the pairs of (limit's time / our time).
+    pub ratio: f64,
+    /// The smallest and the largest of these.
+    pub ratio_range: (f64, f64),
+    /// The most memory resident while it ran, in bytes.
+    pub peak_rss_bytes: u64,
+    /// Seconds by stage of the median run; empty where there are no stages.
+    pub stages: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The times of two things that ran in turn.
+#[derive(Debug, Default)]
+pub struct Pairs {
+    times: Vec<(f64, f64)>,
+}
+
+impl Pairs {
+    /// Adds one pair: ours and the limit's.
+    pub fn push(&mut self, ours: Duration, limit: Duration) {
+        self.times
+            .push((ours.as_secs_f64().max(1e-9), limit.as_secs_f64().max(1e-9)));
+    }
+
+    /// Median of our times, in seconds.
+    #[must_use]
+    pub fn ours(&self) -> f64 {
+        median(self.times.iter().map(|(ours, _)| *ours).collect())
+    }
+
+    /// Median of the limit's times, in seconds.
+    #[must_use]
+    pub fn limit(&self) -> f64 {
+        median(self.times.iter().map(|(_, limit)| *limit).collect())
+    }
+
+    /// Median of the pairs' ratios.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        median(self.ratios())
+    }
+
+    /// The smallest and the largest ratio.
+    #[must_use]
+    pub fn range(&self) -> (f64, f64) {
+        let ratios = self.ratios();
+        (
+            ratios.iter().copied().fold(f64::MAX, f64::min),
+            ratios.iter().copied().fold(0.0, f64::max),
+        )
+    }
+
+    /// The number of the pair whose time of ours is nearest the median.
+    #[must_use]
+    pub fn median_run(&self) -> usize {
+        let median = self.ours();
+        let distance = |i: &usize| {
+            (self
+                .times
+                .get(*i)
+                .map_or(f64::MAX, |(ours, _)| (ours - median).abs()))
+            .to_bits()
+        };
+        (0..self.times.len()).min_by_key(distance).unwrap_or(0)
+    }
+
+    fn ratios(&self) -> Vec<f64> {
+        self.times
+            .iter()
+            .map(|(ours, limit)| limit / ours)
+            .collect()
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    match (n % 2, values.get(n / 2)) {
+        (1, Some(middle)) => *middle,
+        (_, Some(upper)) => f64::midpoint(*upper, values.get(n / 2 - 1).copied().unwrap_or(*upper)),
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratio_is_the_median_of_the_pairs() {
+        let mut pairs = Pairs::default();
+        let ms = Duration::from_millis;
+        for (ours, limit) in [(100, 90), (200, 200), (100, 50), (100, 95)] {
+            pairs.push(ms(ours), ms(limit));
+        }
+        assert!((pairs.ratio() - 0.925).abs() < 1e-9);
+        assert!((pairs.ours() - 0.1).abs() < 1e-9);
+        assert_eq!(pairs.range(), (0.5, 1.0));
+        assert_eq!(pairs.median_run(), 0);
+    }
+}

@@ -1,0 +1,108 @@
+//! `packds bench`: how fast this machine does it, beside what it could do at best.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use packds_bench::{ConvertBench, ConvertBenchOptions, Figure, bench_convert};
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::human::human_bytes;
+
+/// Measure packds on this machine, each figure beside its physical limit in the same run
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Convert(ConvertBenchArgs),
+}
+
+/// Converting and verifying, beside reading and decoding, copying, and checksumming the same files
+///
+/// Raw conversion (short side 256, crop 224) beside a loop that only reads and fully decodes the same files; encoded
+/// conversion beside `cat`; verify beside reading the pack with CRC32C alone; opening a pack of 1.28 million samples.
+/// Ours and the limit run in turn; ratios are medians of the pairs. Fewer than 1000 images are repeated.
+#[derive(Debug, Args)]
+struct ConvertBenchArgs {
+    /// The image folder
+    #[arg(value_name = "DATA", value_hint = ValueHint::DirPath)]
+    data: PathBuf,
+    /// Threads; 0 means all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+    /// Pairs of runs
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: usize,
+    /// Write the packs into this folder [default: the system's for temporary files]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    scratch: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let What::Convert(args) = &args.what;
+    let options = ConvertBenchOptions {
+        jobs: args.jobs,
+        runs: args.runs,
+        scratch: args.scratch.clone(),
+    };
+    let bench = bench_convert(&args.data, &options, &mut |what| console.note(what))?;
+    if console.json {
+        console.document(&bench.to_json())?;
+    } else {
+        show(&bench, console.out)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
+    let machine = &bench.machine;
+    let simd = if machine.jpeg_simd { "with" } else { "without" };
+    let memory = human_bytes(machine.memory_bytes);
+    writeln!(
+        out,
+        "machine  {}, {} cores, {memory}, Linux {}, JPEG {simd} SIMD",
+        machine.cpu, machine.cores, machine.kernel
+    )?;
+    let (n, repeats, bytes) = (bench.n_images, bench.repeats, human_bytes(bench.bytes_in));
+    writeln!(
+        out,
+        "data     {n} images ({repeats} times each), {bytes}, cache {}, {} threads, {} runs, seed {}",
+        bench.cache, bench.jobs, bench.runs, bench.seed
+    )?;
+    writeln!(
+        out,
+        "{:8} {:>10} {:>8} {:>16} {:>10} {:>6} {:>13} {:>10}",
+        "what", "images/s", "MB/s", "limit", "images/s", "ratio", "range", "peak RSS"
+    )?;
+    for Figure {
+        name,
+        images_per_s,
+        mb_per_s,
+        limit,
+        limit_images_per_s,
+        ratio,
+        ratio_range,
+        peak_rss_bytes,
+        ..
+    } in [&bench.raw, &bench.encoded, &bench.verify]
+    {
+        let range = format!("{:.2} to {:.2}", ratio_range.0, ratio_range.1);
+        let peak = human_bytes(*peak_rss_bytes);
+        writeln!(
+            out,
+            "{name:8} {images_per_s:>10.0} {mb_per_s:>8.0} {limit:>16} {limit_images_per_s:>10.0} {ratio:>6.2} {range:>13} {peak:>10}"
+        )?;
+    }
+    writeln!(
+        out,
+        "open     {:.1} ms for 1.28 million samples, with all that info shows",
+        bench.open_ms
+    )?;
+    Ok(())
+}

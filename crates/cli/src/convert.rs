@@ -1,0 +1,547 @@
+//! `packds convert`: a source into a pack.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum, ValueHint};
+use packds_convert::source::{ListOptions, Listing, list, list_splits};
+use packds_convert::{
+    Compression, ConvertOptions, Forecast, Mode, NormalizeBy, OnError, Report, check_output,
+    convert_listing, forecast,
+};
+use packds_format::DType;
+use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
+use serde_json::{Value, json};
+
+use crate::console::Console;
+use crate::escape::{escape, escape_path};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::human::{human_bytes, numbers};
+use crate::progress::Shown;
+
+const EXAMPLES: &str = "\
+Examples:
+  packds convert imagenet/train train.pack
+  packds convert photos/ photos.pack --resize short:256 --batch 256
+  packds convert photos/ photos.pack --mode encoded
+  packds convert dataset/ out.pack --split all
+  packds convert captions.jsonl captions.pack --label-column species
+  packds convert photos/ photos.pack --dtype f32 --normalize dataset
+  packds convert photos/ photos.pack --dry-run";
+
+/// Skipped files that are listed on the terminal; `--json` has all.
+const SHOWN_SKIPPED: usize = 10;
+
+/// Pack an image folder or a manifest into one file
+///
+/// SRC is a folder of class folders (read as torchvision's ImageFolder reads it), a flat folder of images, or a .csv,
+/// .tsv, .jsonl manifest. Without options, images of one size are kept as they are; images of several sizes get short
+/// side 256 and a centre crop of 224. Samples are shuffled, so that reading chunk by chunk is a random order.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ConvertArgs {
+    /// The image folder or manifest
+    #[arg(value_name = "SRC", value_hint = ValueHint::AnyPath)]
+    source: PathBuf,
+    /// The pack to write
+    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+    /// Print what the conversion would give, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Replace OUT if it exists
+    #[arg(long)]
+    force: bool,
+    /// Threads that decode; 0 means all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+
+    #[command(flatten)]
+    source_options: SourceArgs,
+    #[command(flatten)]
+    pixels: PixelArgs,
+    #[command(flatten)]
+    layout: LayoutArgs,
+
+    /// What to do with a file that cannot be read or decoded: stop at the first in listing order; skip it and list it;
+    /// or substitute a zero image, with 0 in the column `valid`
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value = "stop",
+        help_heading = "Errors"
+    )]
+    on_error: ErrorPolicy,
+    /// The most pixels an image may have: more is an error
+    #[arg(long, value_name = "N", default_value_t = ConvertOptions::default().max_pixels, help_heading = "Errors")]
+    max_pixels: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Source")]
+struct SourceArgs {
+    /// Convert this split (train, val, ...) of a folder of splits; `all` writes one pack for each, OUT.train.pack and so on
+    #[arg(long, value_name = "NAME")]
+    split: Option<String>,
+    /// The folder that a manifest's paths are relative to [default: the manifest's own]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    root: Option<PathBuf>,
+    /// The manifest's column of image paths [default: found by name]
+    #[arg(long, value_name = "NAME")]
+    path_column: Option<String>,
+    /// The manifest's column of labels [default: found by name]
+    #[arg(long, value_name = "NAME")]
+    label_column: Option<String>,
+    /// The manifest's column of mask paths [default: found by name]
+    #[arg(long, value_name = "NAME")]
+    mask_column: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Images")]
+struct PixelArgs {
+    /// Store pixels (raw), image files (encoded), or some of each (mixed)
+    #[arg(long, default_value = "raw")]
+    mode: ModeName,
+    /// With --mode mixed: the share of raw samples, 0 to 1 [default: 0.5]
+    #[arg(long, value_name = "P")]
+    raw_fraction: Option<f64>,
+    /// Encode images anew as JPEG of this quality (1 to 100), instead of keeping the files' bytes
+    #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
+    quality: Option<u8>,
+    /// short:N, long:N, max:N, WIDTHxHEIGHT or none [default: by the images' sizes]
+    #[arg(long, value_name = "SIZE", value_parser = parsed::<Resize>)]
+    resize: Option<Resize>,
+    /// center:N, center:WIDTHxHEIGHT or none [default: by the images' sizes]
+    #[arg(long, value_name = "CROP", value_parser = parsed::<Crop>)]
+    crop: Option<Crop>,
+    /// nearest, box, bilinear, bicubic or lanczos, as Pillow does them
+    #[arg(long, default_value_t, value_parser = parsed::<Filter>)]
+    filter: Filter,
+    /// Turn images as their EXIF orientation says (apply), or leave them as torchvision does (ignore)
+    #[arg(long, default_value = "ignore")]
+    orientation: OrientationName,
+    /// One channel instead of three
+    #[arg(long)]
+    gray: bool,
+    /// u8, f16, bf16 or f32; floats are scaled to 0..1 and normalized
+    #[arg(long, default_value = "u8", value_parser = parse_dtype)]
+    dtype: DType,
+    /// none, imagenet, dataset (measured in a pass of its own) or MEAN/STD such as 0.5,0.5,0.5/0.25,0.25,0.25;
+    /// baked into float pixels, noted for the reader with u8
+    #[arg(long, value_name = "HOW", default_value = "none", value_parser = NormalizeBy::from_str)]
+    normalize: NormalizeBy,
+    /// Decode JPEGs at 1/2, 1/4 or 1/8 where that is still large enough: faster, other pixels (see docs/pixels.md)
+    #[arg(long)]
+    jpeg_scaling: bool,
+    /// Decode files that are kept untouched all the same: finds every damaged one, and measures mean and std
+    #[arg(long)]
+    check_decode: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Layout")]
+struct LayoutArgs {
+    /// hwc or chw
+    #[arg(long, default_value = "hwc", value_parser = parsed::<Layout>)]
+    layout: Layout,
+    /// none, or zstd[:LEVEL] after a pixel filter
+    #[arg(long, default_value = "none", value_parser = Compression::from_str)]
+    codec: Compression,
+    /// Samples per chunk [default: a power of two, at most 16 MiB and 1024 samples]
+    #[arg(long, value_name = "N")]
+    chunk: Option<u32>,
+    /// The batch size to align chunks with: the largest divisor that fits becomes the chunk
+    #[arg(long, value_name = "B")]
+    batch: Option<u32>,
+    /// Keep the listing's order: a class-sorted file, which must not be read chunk by chunk in training
+    #[arg(long)]
+    keep_order: bool,
+    /// Seed of the order, and of the choice of raw samples
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeName {
+    Raw,
+    Encoded,
+    Mixed,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OrientationName {
+    Ignore,
+    Apply,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ErrorPolicy {
+    Stop,
+    Skip,
+    Substitute,
+}
+
+fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: T::Err| e.to_string())
+}
+
+fn parse_dtype(text: &str) -> Result<DType, String> {
+    let known = [DType::U8, DType::F16, DType::Bf16, DType::F32];
+    let found = known.into_iter().find(|dtype| dtype.name() == text);
+    found.ok_or_else(|| format!("expected u8, f16, bf16 or f32, found {text:?}"))
+}
+
+impl ConvertArgs {
+    /// What the arguments mean.
+    fn options(&self) -> Result<ConvertOptions, Failure> {
+        let (source, pixels, layout) = (&self.source_options, &self.pixels, &self.layout);
+        let mode = match (pixels.mode, pixels.raw_fraction) {
+            (ModeName::Mixed, fraction) => Mode::Mixed {
+                raw_fraction: fraction.unwrap_or(0.5),
+            },
+            (_, Some(_)) => {
+                return Err(
+                    Failure::not_run("--raw-fraction is for --mode mixed").hint("add --mode mixed")
+                );
+            }
+            (ModeName::Raw, None) => Mode::Raw,
+            (ModeName::Encoded, None) => Mode::Encoded,
+        };
+        Ok(ConvertOptions {
+            list: ListOptions {
+                split: source.split.clone(),
+                root: source.root.clone(),
+                path_key: source.path_column.clone(),
+                label_key: source.label_column.clone(),
+                mask_key: source.mask_column.clone(),
+                jobs: ConvertOptions {
+                    jobs: self.jobs,
+                    ..ConvertOptions::default()
+                }
+                .n_jobs(),
+            },
+            mode,
+            resize: pixels.resize,
+            crop: pixels.crop,
+            filter: pixels.filter,
+            orientation: match pixels.orientation {
+                OrientationName::Ignore => Orientation::Ignore,
+                OrientationName::Apply => Orientation::Apply,
+            },
+            color: if pixels.gray { Color::Gray } else { Color::Rgb },
+            dtype: pixels.dtype,
+            layout: layout.layout,
+            normalize: pixels.normalize.clone(),
+            quality: pixels.quality,
+            jpeg_scaling: pixels.jpeg_scaling,
+            check_decode: pixels.check_decode,
+            compression: layout.codec,
+            chunk_samples: layout.chunk,
+            batch: layout.batch,
+            keep_order: layout.keep_order,
+            seed: layout.seed,
+            on_error: match self.on_error {
+                ErrorPolicy::Stop => OnError::Stop,
+                ErrorPolicy::Skip => OnError::Skip,
+                ErrorPolicy::Substitute => OnError::Substitute,
+            },
+            max_pixels: self.max_pixels,
+            jobs: self.jobs,
+            force: self.force,
+        })
+    }
+}
+
+pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let options = args.options()?;
+    options.check()?;
+    if options.list.split.as_deref() == Some("all") {
+        return run_splits(args, &options, console);
+    }
+    if !args.dry_run {
+        check_output(&args.output, options.force)?;
+    }
+    let started = Instant::now();
+    let listing = list(&args.source, &options.list)?;
+    if args.dry_run {
+        let forecast = forecast(&listing, &options)?;
+        if console.json {
+            console.document(&forecast.to_json())?;
+        } else {
+            show_forecast(&forecast, None, console)?;
+        }
+        return Ok(Exit::Done);
+    }
+    let shown = Shown::new(console.err_is_terminal);
+    let report = convert_listing(&listing, started.elapsed(), &args.output, &options, &shown);
+    shown.finish();
+    let report = report?;
+    if console.json {
+        console.document(&report.to_json())?;
+    } else {
+        show_report(&report, console)?;
+    }
+    Ok(exit_of(&[&report]))
+}
+
+/// Every split to a pack of its own, all with the same class ids.
+fn run_splits(
+    args: &ConvertArgs,
+    options: &ConvertOptions,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
+    if options.normalize == NormalizeBy::Dataset && options.dtype != DType::U8 {
+        return Err(Failure::not_run(
+            "--normalize dataset with --split all would give each split values of its own",
+        )
+        .hint("convert --split train first, then give its mean and std as --normalize MEAN/STD"));
+    }
+    let started = Instant::now();
+    let splits = list_splits(
+        &args.source,
+        &ListOptions {
+            split: None,
+            ..options.list.clone()
+        },
+    )?;
+    let list_time = started.elapsed();
+    let outputs: Vec<(String, Listing, PathBuf)> = splits
+        .into_iter()
+        .map(|(name, listing)| {
+            let output = split_output(&args.output, &name);
+            (name, listing, output)
+        })
+        .collect();
+    if args.dry_run {
+        let mut documents = serde_json::Map::new();
+        for (name, listing, _) in &outputs {
+            let forecast = forecast(listing, options)?;
+            if console.json {
+                documents.insert(name.clone(), forecast.to_json());
+            } else {
+                show_forecast(&forecast, Some(name), console)?;
+            }
+        }
+        if console.json {
+            console.document(&json!({"dry_run": true, "splits": documents}))?;
+        }
+        return Ok(Exit::Done);
+    }
+    // All outputs first: better no split than half of them.
+    outputs
+        .iter()
+        .try_for_each(|(_, _, output)| check_output(output, options.force))?;
+    let shown = Shown::new(console.err_is_terminal);
+    let mut reports = Vec::new();
+    for (name, listing, output) in &outputs {
+        let report = convert_listing(listing, list_time, output, options, &shown);
+        shown.finish();
+        let report = report?;
+        if !console.json {
+            show_report(&report, console)?;
+        }
+        reports.push((name.clone(), report));
+    }
+    if console.json {
+        console.document(&splits_json(&reports))?;
+    }
+    let all: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
+    Ok(exit_of(&all))
+}
+
+/// `out.pack` becomes `out.train.pack`.
+fn split_output(output: &Path, split: &str) -> PathBuf {
+    let stem = if output.extension().is_some_and(|e| e == "pack") {
+        output.with_extension("")
+    } else {
+        output.to_owned()
+    };
+    let mut name = stem.into_os_string();
+    name.push(format!(".{split}.pack"));
+    PathBuf::from(name)
+}
+
+fn splits_json(reports: &[(String, Report)]) -> Value {
+    let sum = |value: fn(&Report) -> u64| reports.iter().map(|(_, r)| value(r)).sum::<u64>();
+    let skipped: Vec<_> = reports.iter().flat_map(|(_, r)| &r.skipped).collect();
+    let mut seconds = serde_json::Map::new();
+    for (name, value) in reports.iter().flat_map(|(_, r)| r.stages.seconds()) {
+        let before = seconds.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+        seconds.insert(name.to_owned(), json!(before + value));
+    }
+    let splits: serde_json::Map<String, Value> = reports
+        .iter()
+        .map(|(n, r)| (n.clone(), r.to_json()))
+        .collect();
+    json!({
+        "n_samples": sum(|r| r.n_samples),
+        "skipped": skipped,
+        "bytes_in": sum(|r| r.bytes_in),
+        "bytes_out": sum(|r| r.bytes_out),
+        "seconds": seconds,
+        "splits": splits,
+    })
+}
+
+/// Skipped or substituted samples are no success, though the pack is there.
+fn exit_of(reports: &[&Report]) -> Exit {
+    if reports.iter().any(|r| r.has_bad_samples()) {
+        Exit::BadData
+    } else {
+        Exit::Done
+    }
+}
+
+fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
+    for warning in &report.warnings {
+        console.note(&format!("warning: {}", escape(warning)));
+    }
+    let Report {
+        n_samples,
+        n_chunks,
+        chunk_samples,
+        n_classes,
+        ..
+    } = report;
+    let path = escape_path(&report.output);
+    writeln!(
+        console.out,
+        "{path}: {n_samples} samples of {n_classes} classes in {n_chunks} chunks of {chunk_samples}"
+    )?;
+    writeln!(console.out, "images   {}", report.images)?;
+    for note in &report.notes {
+        writeln!(console.out, "note     {note}")?;
+    }
+    if !report.mean.is_empty() {
+        writeln!(
+            console.out,
+            "pixels   mean {}, std {} (of 0..1)",
+            numbers(&report.mean),
+            numbers(&report.std)
+        )?;
+    }
+    let (bytes_in, bytes_out) = (human_bytes(report.bytes_in), human_bytes(report.bytes_out));
+    writeln!(console.out, "bytes    {bytes_in} read, {bytes_out} written")?;
+    let seconds = report.stages.total.as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+    let rate = *n_samples as f64 / seconds.max(1e-9);
+    writeln!(console.out, "time     {seconds:.2} s, {rate:.0} images/s")?;
+    let stages = report.stages.seconds();
+    let stages = stages
+        .iter()
+        .filter(|(name, s)| *name != "total" && *s >= 0.0005);
+    let stages: Vec<String> = stages.map(|(name, s)| format!("{name} {s:.3}")).collect();
+    writeln!(
+        console.out,
+        "stages   {} (s; read, decode, stats, encode over all threads)",
+        stages.join(", ")
+    )?;
+    if report.ignored > 0 {
+        writeln!(console.out, "ignored  {} other files", report.ignored)?;
+    }
+    if report.oriented > 0 {
+        let n = report.oriented;
+        writeln!(
+            console.out,
+            "exif     {n} images carry an orientation (see --orientation)"
+        )?;
+    }
+    for (what, list) in [("skipped", &report.skipped), ("zeros", &report.substituted)] {
+        if list.is_empty() {
+            continue;
+        }
+        writeln!(console.out, "{what:8} {} files", list.len())?;
+        for one in list.iter().take(SHOWN_SKIPPED) {
+            writeln!(
+                console.out,
+                "{what:8} {}: {}",
+                escape(&one.path),
+                escape(&one.reason)
+            )?;
+        }
+        if list.len() > SHOWN_SKIPPED {
+            writeln!(
+                console.out,
+                "{what:8} {} more: packds info --json lists them",
+                list.len() - SHOWN_SKIPPED
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn show_forecast(
+    forecast: &Forecast,
+    split: Option<&str>,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    for warning in &forecast.warnings {
+        console.note(&format!("warning: {}", escape(warning)));
+    }
+    if let Some(split) = split {
+        writeln!(console.out, "split    {}", escape(split))?;
+    }
+    let Forecast {
+        n_samples,
+        n_classes,
+        ..
+    } = forecast;
+    writeln!(
+        console.out,
+        "source   {n_samples} images of {n_classes} classes, {}",
+        human_bytes(forecast.bytes_in)
+    )?;
+    writeln!(console.out, "images   {}", forecast.images)?;
+    for note in &forecast.notes {
+        writeln!(console.out, "note     {note}")?;
+    }
+    writeln!(
+        console.out,
+        "{:8} {:>12} {:>8} {:>8} {:>22}",
+        "mode", "size", "chunk", "chunks", "images/s, one thread"
+    )?;
+    for form in &forecast.forms {
+        let chosen = if form.mode == forecast.chosen.mode {
+            "  <- chosen"
+        } else {
+            ""
+        };
+        let size = human_bytes(form.bytes);
+        let (mode, chunk, n_chunks, rate) = (
+            form.mode,
+            form.chunk_samples,
+            form.n_chunks,
+            form.images_per_s,
+        );
+        writeln!(
+            console.out,
+            "{mode:8} {size:>12} {chunk:>8} {n_chunks:>8} {rate:>22.0}{chosen}"
+        )?;
+    }
+    writeln!(
+        console.out,
+        "rates    from memory, measured on this machine: raw is copied, encoded is decoded and resized"
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_get_names_of_their_own() {
+        assert_eq!(
+            split_output("a/out.pack".as_ref(), "train"),
+            PathBuf::from("a/out.train.pack")
+        );
+        assert_eq!(
+            split_output("imagenet".as_ref(), "val"),
+            PathBuf::from("imagenet.val.pack")
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! How far a long command is: a bar on a terminal, a line now and then elsewhere; and how it is stopped.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use packds_convert::{Observer, Phase, Progress};
+
+/// Between two plain lines.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Shows a conversion's progress on stderr, and ends it when the user asks to.
+pub(crate) struct Shown {
+    bar: Option<ProgressBar>,
+    lines: Mutex<Lines>,
+    cancelled: Arc<AtomicBool>,
+}
+
+struct Lines {
+    started: Instant,
+    last: Instant,
+    phase: Phase,
+}
+
+impl Shown {
+    /// Starts to watch for Ctrl-C; a second one ends the process at once.
+    pub(crate) fn new(terminal: bool) -> Self {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        for signal in [
+            signal_hook::consts::SIGINT,
+            signal_hook::consts::SIGTERM,
+            signal_hook::consts::SIGHUP,
+        ] {
+            // Where a signal cannot be watched, it keeps its default: the process ends.
+            let _ =
+                signal_hook::flag::register_conditional_shutdown(signal, 2, Arc::clone(&cancelled));
+            let _ = signal_hook::flag::register(signal, Arc::clone(&cancelled));
+        }
+        let now = Instant::now();
+        let lines = Mutex::new(Lines {
+            started: now,
+            last: now,
+            phase: Phase::Convert,
+        });
+        let bar = terminal.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+            let template = "{msg} [{bar:30}] {pos}/{len} images, {per_sec}, {eta} left";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar
+        });
+        Self {
+            bar,
+            lines,
+            cancelled,
+        }
+    }
+
+    /// Removes the bar.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Shown {
+    fn progress(&self, progress: Progress) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.phase != progress.phase {
+            let now = Instant::now();
+            *lines = Lines {
+                started: now,
+                last: now,
+                phase: progress.phase,
+            };
+            if let Some(bar) = &self.bar {
+                bar.reset();
+            }
+        }
+        let seconds = lines.started.elapsed().as_secs_f64().max(1e-9);
+        let what = match progress.phase {
+            Phase::Convert => "converting",
+            Phase::Measure => "measuring mean and std",
+            Phase::FindFirst => "found a bad image, looking for the first in listing order",
+        };
+        #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+        let (images_per_s, mb_per_s, left) = (
+            progress.samples as f64 / seconds,
+            progress.bytes_in as f64 / seconds / 1e6,
+            progress.total.saturating_sub(progress.samples) as f64 * seconds
+                / progress.samples.max(1) as f64,
+        );
+        if let Some(bar) = &self.bar {
+            bar.set_length(progress.total);
+            bar.set_position(progress.samples);
+            bar.set_message(format!("{what}, {mb_per_s:.0} MB/s"));
+        } else if lines.last.elapsed() >= LINE_EVERY {
+            lines.last = Instant::now();
+            let (done, total) = (progress.samples, progress.total);
+            // Where stderr is closed there is nobody to tell.
+            let _ = writeln!(
+                std::io::stderr(),
+                "packds: {what}: {done} of {total} images, {images_per_s:.0} images/s, {mb_per_s:.0} MB/s, {left:.0} s left"
+            );
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,385 @@
+//! The conversion: list, plan, make blocks, write chunks, finish, give the file its name.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use packds_format::{
+    Classes, FieldStats, FooterParts, LabelStats, PackWriter, Paths, SizeStats, Stats,
+    WriteSummary, label_icc,
+};
+
+use packds_pixels::Histogram;
+
+use crate::ConvertError;
+use crate::options::{ConvertOptions, NormalizeBy, OnError};
+use crate::output::{Output, check_output};
+use crate::pipeline::{Findings, Observer, Pass, Phase};
+use crate::plan::{ImageForm, Order, Plan, plan};
+use crate::provenance::{self, options_json, uuids};
+use crate::report::{Report, Skipped, Stages};
+use crate::source::{Listing, list};
+
+/// Converts a source into a pack at `output`.
+///
+/// The output appears under its name only when it is whole and on disk. The same source and options give the same
+/// bytes, at any number of threads and under any name.
+///
+/// # Errors
+/// [`ConvertError`]: what stopped it, where, and whether the data is to blame. Nothing is left at `output`.
+pub fn convert(
+    source: &Path,
+    output: &Path,
+    options: &ConvertOptions,
+    observer: &dyn Observer,
+) -> Result<Report, ConvertError> {
+    options.check()?;
+    check_output(output, options.force)?;
+    let started = Instant::now();
+    let listing = list(source, &options.list)?;
+    convert_listing(&listing, started.elapsed(), output, options, observer)
+}
+
+/// Converts what was listed in `list_time` already: see [`convert`].
+///
+/// # Errors
+/// As [`convert`].
+pub fn convert_listing(
+    listing: &Listing,
+    list_time: Duration,
+    output: &Path,
+    options: &ConvertOptions,
+    observer: &dyn Observer,
+) -> Result<Report, ConvertError> {
+    let started = Instant::now();
+    options.check()?;
+    let output = Output::create(output, options.force)?;
+    let mut stages = Stages {
+        list: list_time,
+        ..Stages::default()
+    };
+    let mut plan = plan(listing, options)?;
+    stages.plan = started.elapsed();
+    if options.normalize == NormalizeBy::Dataset && options.dtype != packds_format::DType::U8 {
+        let started = Instant::now();
+        measure(listing, options, &mut plan, observer)?;
+        stages.measure = started.elapsed();
+    }
+    let written = write_pack(listing, options, &plan, &output, observer, &mut stages)?;
+    let started_sync = Instant::now();
+    output.sync()?;
+    let target = output.target().to_owned();
+    output.commit()?;
+    stages.sync = started_sync.elapsed();
+    stages.total = list_time + started.elapsed();
+    Ok(report(listing, &plan, written, target, stages, options))
+}
+
+/// Measures mean and standard deviation in a pass that writes nothing, and puts them into the plan.
+fn measure(
+    listing: &Listing,
+    options: &ConvertOptions,
+    plan: &mut Plan,
+    observer: &dyn Observer,
+) -> Result<(), ConvertError> {
+    let pass = Pass {
+        listing,
+        options,
+        plan,
+        observer,
+        phase: Phase::Measure,
+    };
+    // In listing order: the sums are exact, so the order changes nothing but the error that comes first.
+    let findings = pass.run(Order::Kept(listing.len()), |block, _| Ok(Some(block)))?;
+    let (mean, mut std) = mean_and_std(&findings.histogram, options);
+    // A channel of one value would be divided by 0.
+    std.iter_mut().filter(|s| **s <= 0.0).for_each(|s| *s = 1.0);
+    plan.set_affine(mean, std, listing, options)
+}
+
+/// Mean and standard deviation of each channel, scaled to 0..1.
+fn mean_and_std(histogram: &Histogram, options: &ConvertOptions) -> (Vec<f64>, Vec<f64>) {
+    (0..options.color.channels())
+        .map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c)))
+        .unzip()
+}
+
+/// What was written, and what was found out on the way.
+struct Written {
+    findings: Findings,
+    summary: WriteSummary,
+    skipped: Vec<Skipped>,
+    substituted: Vec<Skipped>,
+}
+
+fn write_pack(
+    listing: &Listing,
+    options: &ConvertOptions,
+    plan: &Plan,
+    output: &Output,
+    observer: &dyn Observer,
+    stages: &mut Stages,
+) -> Result<Written, ConvertError> {
+    let started = Instant::now();
+    let options_json = options_json(options, plan);
+    let mut pack = plan.pack.clone();
+    (pack.dataset_uuid, pack.pack_uuid) = uuids(listing, &options_json);
+    let failed = |e| write_error(output, e);
+    let target = Timed {
+        file: output.file(),
+        time: Duration::ZERO,
+    };
+    let mut writer = PackWriter::new(target, pack).map_err(failed)?;
+    let mut written_ids: Vec<usize> = Vec::with_capacity(listing.len());
+    let mut paths = Paths::default();
+    let mut path = Vec::new();
+    let pass = Pass {
+        listing,
+        options,
+        plan,
+        observer,
+        phase: Phase::Convert,
+    };
+    let findings = pass.run(Order::new(listing, options), |block, ids| {
+        for &id in ids {
+            path.clear();
+            listing.path_into(id, &mut path);
+            paths.push(&path).map_err(failed)?;
+        }
+        written_ids.extend_from_slice(ids);
+        writer.append(block).map_err(failed)?;
+        Ok(writer.reclaim())
+    })?;
+    if written_ids.is_empty() {
+        return Err(ConvertError::NothingLeft {
+            path: listing.root().to_owned(),
+            skipped: findings.bad.len(),
+        });
+    }
+    let named = |bad: &[(usize, String)]| {
+        bad.iter()
+            .map(|(id, reason)| skipped(listing, *id, reason))
+            .collect()
+    };
+    let (skipped, substituted): (Vec<Skipped>, Vec<Skipped>) = match options.on_error {
+        OnError::Substitute => (Vec::new(), named(&findings.bad)),
+        _ => (named(&findings.bad), Vec::new()),
+    };
+    let facts = provenance::Findings {
+        skipped: &skipped,
+        substituted: &substituted,
+        oriented: findings.oriented,
+    };
+    let order = if options.keep_order {
+        "kept"
+    } else {
+        "shuffled"
+    };
+    let parts = FooterParts {
+        stats: stats(listing, plan, &findings, &written_ids, options),
+        classes: classes(listing, &written_ids),
+        provenance: provenance::provenance(listing, options_json, order, &facts),
+        paths,
+    };
+    let (target, summary) = writer.finish(parts).map_err(failed)?;
+    stages.convert = started.elapsed();
+    stages.write = target.time;
+    stages.read = findings.times.read;
+    stages.decode = findings.times.decode;
+    stages.stats = findings.times.stats;
+    stages.encode = findings.times.encode;
+    Ok(Written {
+        findings,
+        summary,
+        skipped,
+        substituted,
+    })
+}
+
+fn skipped(listing: &Listing, id: usize, reason: &str) -> Skipped {
+    let mut path = Vec::new();
+    listing.path_into(id, &mut path);
+    Skipped {
+        path: String::from_utf8_lossy(&path).into_owned(),
+        reason: reason.to_owned(),
+    }
+}
+
+/// An error of writing names the output, whoever noticed it.
+fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertError {
+    match error {
+        packds_format::FormatError::Io(source) => ConvertError::Io {
+            path: output.target().to_owned(),
+            source,
+        },
+        other => ConvertError::Format(other),
+    }
+}
+
+fn stats(
+    listing: &Listing,
+    plan: &Plan,
+    findings: &Findings,
+    ids: &[usize],
+    options: &ConvertOptions,
+) -> Stats {
+    let mut stats = Stats::default();
+    let valid = u64::try_from(ids.len() - substituted_count(findings, options)).unwrap_or(0);
+    // Statistics of some of the images would pass for those of all.
+    if findings.counted == valid && valid > 0 {
+        let h = &findings.histogram;
+        let channels = 0..options.color.channels();
+        let (mean, std) = mean_and_std(h, options);
+        let field = FieldStats {
+            n_pixels: h.count(),
+            mean,
+            std,
+            min: channels
+                .clone()
+                .map(|c| bin_value(h.counts(c).iter().position(|n| *n > 0)))
+                .collect(),
+            max: channels
+                .clone()
+                .map(|c| bin_value(h.counts(c).iter().rposition(|n| *n > 0)))
+                .collect(),
+            histogram: channels.map(|c| h.counts(c).to_vec()).collect(),
+        };
+        stats.fields.insert("image".to_owned(), field);
+    }
+    if !matches!(plan.form, ImageForm::Fixed { .. }) && valid > 0 {
+        let sizes = findings.sizes;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a mean needs no more than 53 bits"
+        )]
+        let mean = sizes.total as f64 / valid as f64;
+        let sizes = SizeStats {
+            min: sizes.min,
+            mean,
+            max: sizes.max,
+            total: sizes.total,
+        };
+        stats.sizes.insert("image".to_owned(), sizes);
+    }
+    if listing.has_labels() {
+        let labels = ids.iter().filter_map(|id| listing.label(*id));
+        let icc = label_icc(labels, plan.pack.chunk_samples);
+        stats.labels.insert("label".to_owned(), LabelStats { icc });
+    }
+    stats
+}
+
+/// A bin of a histogram of bytes as the byte it counts.
+fn bin_value(bin: Option<usize>) -> u8 {
+    bin.and_then(|bin| u8::try_from(bin).ok()).unwrap_or(0)
+}
+
+fn substituted_count(findings: &Findings, options: &ConvertOptions) -> usize {
+    if options.on_error == OnError::Substitute {
+        findings.bad.len()
+    } else {
+        0
+    }
+}
+
+/// Names and counts of the classes; names that are not UTF-8 get replacement characters.
+fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
+    let names: Vec<String> = listing
+        .classes()
+        .iter()
+        .map(|n| String::from_utf8_lossy(n).into_owned())
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let mut counts = vec![0_u64; names.len()];
+    let mut count = |label: i64| {
+        if let Some(n) = usize::try_from(label)
+            .ok()
+            .and_then(|label| counts.get_mut(label))
+        {
+            *n += 1;
+        }
+    };
+    for &id in ids {
+        listing.label(id).into_iter().for_each(&mut count);
+        listing
+            .label_list(id)
+            .unwrap_or(&[])
+            .iter()
+            .copied()
+            .for_each(&mut count);
+    }
+    let field = if listing.has_label_lists() {
+        "labels"
+    } else {
+        "label"
+    };
+    vec![Classes {
+        field: field.to_owned(),
+        names,
+        counts,
+    }]
+}
+
+fn report(
+    listing: &Listing,
+    plan: &Plan,
+    written: Written,
+    output: std::path::PathBuf,
+    stages: Stages,
+    options: &ConvertOptions,
+) -> Report {
+    let Written {
+        findings,
+        summary,
+        skipped,
+        substituted,
+    } = written;
+    let seen = findings.counted > 0
+        && findings.counted + u64::try_from(substituted.len()).unwrap_or(0) == summary.n_samples;
+    let (mean, std) = if seen {
+        mean_and_std(&findings.histogram, options)
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    Report {
+        output,
+        n_samples: summary.n_samples,
+        n_chunks: summary.n_chunks,
+        chunk_samples: plan.pack.chunk_samples,
+        n_classes: listing.classes().len(),
+        images: plan.describe_images(options),
+        skipped,
+        substituted,
+        oriented: findings.oriented,
+        ignored: listing.ignored(),
+        bytes_in: findings.bytes_in,
+        bytes_out: summary.file_len,
+        mean,
+        std,
+        warnings: listing.warnings().iter().map(ToString::to_string).collect(),
+        notes: plan.notes.clone(),
+        stages,
+    }
+}
+
+/// A file whose writing is timed.
+struct Timed<'a> {
+    file: &'a File,
+    time: Duration,
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let started = Instant::now();
+        let result = self.file.write(bytes);
+        self.time += started.elapsed();
+        result
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,214 @@
+//! What a conversion would give, without converting: sizes of each form, chunk layout, how fast it would be read.
+
+use std::time::Instant;
+
+use packds_format::chunk_samples_for;
+use packds_pixels::Histogram;
+use serde_json::{Value, json};
+
+use crate::ConvertError;
+use crate::options::{ConvertOptions, Mode};
+use crate::plan::{ImageForm, Plan, plan};
+use crate::sample::{SampleReader, read_file};
+use crate::source::Listing;
+
+/// Images decoded to learn how fast that is.
+const TRIED: usize = 32;
+/// Bytes copied to learn how fast that is.
+const COPY_BYTES: usize = 64 << 20;
+
+/// One way of storing the images.
+#[derive(Debug, Clone)]
+pub struct FormForecast {
+    /// Its name: `raw`, `encoded` or `mixed`.
+    pub mode: &'static str,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// Samples per chunk.
+    pub chunk_samples: u32,
+    /// Chunks.
+    pub n_chunks: u64,
+    /// Images a second that one thread can be expected to read from memory: copied, or decoded.
+    pub images_per_s: f64,
+}
+
+/// What a conversion would give.
+#[derive(Debug, Clone)]
+pub struct Forecast {
+    /// Samples.
+    pub n_samples: u64,
+    /// Classes.
+    pub n_classes: usize,
+    /// Bytes of the source's files.
+    pub bytes_in: u64,
+    /// How images would be stored, in words.
+    pub images: String,
+    /// What was asked for.
+    pub chosen: FormForecast,
+    /// The ways there are, the chosen one as well.
+    pub forms: Vec<FormForecast>,
+    /// Decisions made for the caller.
+    pub notes: Vec<String>,
+    /// Oddities of the source.
+    pub warnings: Vec<String>,
+}
+
+impl Forecast {
+    /// The forecast for machines.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let form = |f: &FormForecast| {
+            json!({
+                "mode": f.mode,
+                "bytes": f.bytes,
+                "chunk_samples": f.chunk_samples,
+                "n_chunks": f.n_chunks,
+                "images_per_s": f.images_per_s,
+            })
+        };
+        json!({
+            "dry_run": true,
+            "n_samples": self.n_samples,
+            "n_classes": self.n_classes,
+            "bytes_in": self.bytes_in,
+            "images": self.images,
+            "chosen": form(&self.chosen),
+            "forms": self.forms.iter().map(form).collect::<Vec<_>>(),
+            "notes": self.notes,
+            "warnings": self.warnings,
+        })
+    }
+}
+
+/// What converting `listing` would give. Decodes a few images; writes nothing.
+///
+/// # Errors
+/// As the conversion, for what is wrong before the first image is converted.
+pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast, ConvertError> {
+    options.check()?;
+    let chosen = plan(listing, options)?;
+    let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);
+    let bytes_in = (0..listing.len())
+        .map(|i| listing.sample(i).bytes)
+        .fold(0, u64::saturating_add);
+    let raw_options = ConvertOptions {
+        mode: Mode::Raw,
+        quality: None,
+        check_decode: false,
+        ..options.clone()
+    };
+    let raw_plan = if options.mode == Mode::Raw {
+        chosen.clone()
+    } else {
+        plan(listing, &raw_options)?
+    };
+    let raw_bytes = raw_item_bytes(listing, &raw_options, &raw_plan)?;
+    let copied = copy_rate(raw_bytes);
+    let decoded = decode_rate(listing, &raw_options, &raw_plan);
+    let form = |mode, item: u64, images_per_s| {
+        let chunk_samples = options
+            .chunk_samples
+            .unwrap_or_else(|| chunk_samples_for(item, options.batch));
+        let n_chunks = n.div_ceil(u64::from(chunk_samples));
+        FormForecast {
+            mode,
+            bytes: item.saturating_mul(n),
+            chunk_samples,
+            n_chunks,
+            images_per_s,
+        }
+    };
+    let encoded_item = match chosen.form {
+        ImageForm::Encoded { quality: Some(_) } => {
+            crate::survey::mean_item_bytes(listing, options, &chosen)?
+        }
+        _ => bytes_in / n.max(1),
+    };
+    let share = if let Mode::Mixed { raw_fraction } = options.mode {
+        raw_fraction
+    } else {
+        0.5
+    };
+    let mixed_item = match chosen.form {
+        ImageForm::Mixed { .. } => crate::survey::mean_item_bytes(listing, options, &chosen)?,
+        _ => u64::midpoint(raw_bytes, encoded_item),
+    };
+    let mixed_rate = 1.0 / (share / copied + (1.0 - share) / decoded);
+    let forms = vec![
+        form("raw", raw_bytes, copied),
+        form("encoded", encoded_item, decoded),
+        form("mixed", mixed_item, mixed_rate),
+    ];
+    let of_mode = forms
+        .iter()
+        .find(|f| f.mode == options.mode.name())
+        .or(forms.first());
+    Ok(Forecast {
+        n_samples: n,
+        n_classes: listing.classes().len(),
+        bytes_in,
+        images: chosen.describe_images(options),
+        chosen: of_mode
+            .cloned()
+            .unwrap_or_else(|| form("raw", raw_bytes, copied)),
+        forms,
+        notes: chosen.notes.clone(),
+        warnings: listing.warnings().iter().map(ToString::to_string).collect(),
+    })
+}
+
+/// Mean bytes of a raw sample.
+fn raw_item_bytes(
+    listing: &Listing,
+    options: &ConvertOptions,
+    plan: &Plan,
+) -> Result<u64, ConvertError> {
+    let fixed: u64 = plan
+        .pack
+        .schema
+        .body()
+        .filter_map(|(_, f)| f.item_bytes())
+        .sum();
+    match plan.form {
+        ImageForm::Fixed { .. } => Ok(fixed),
+        _ => Ok(fixed + crate::survey::mean_item_bytes(listing, options, plan)?),
+    }
+}
+
+/// Samples of so many bytes that one thread copies in a second.
+fn copy_rate(item_bytes: u64) -> f64 {
+    let source = vec![1_u8; COPY_BYTES];
+    let mut target = vec![0_u8; COPY_BYTES];
+    let mut best = f64::MAX;
+    for _ in 0..5 {
+        let started = Instant::now();
+        target.copy_from_slice(std::hint::black_box(&source));
+        std::hint::black_box(&target);
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a forecast needs few digits")]
+    let rate = COPY_BYTES as f64 / best / item_bytes.max(1) as f64;
+    rate
+}
+
+/// Images that one thread decodes, resizes and crops in a second.
+fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 {
+    let mut reader = SampleReader::new(listing, options, plan);
+    let mut histogram = Histogram::new(options.color.channels());
+    let (mut file, mut n, mut seconds) = (Vec::new(), 0.0, 0.0);
+    let wanted = listing.len().min(TRIED);
+    for k in 0..wanted {
+        let id = k * listing.len() / wanted;
+        // Once to have it in memory: reading from disk is another limit.
+        if read_file(&listing.file_path(id), &mut file).is_err() {
+            continue;
+        }
+        let mut block = packds_format::BlockBuilder::new(&plan.pack.schema);
+        let started = Instant::now();
+        if reader.add(id, &mut block, &mut histogram).is_ok() {
+            seconds += started.elapsed().as_secs_f64();
+            n += 1.0;
+        }
+    }
+    if seconds > 0.0 { n / seconds } else { 0.0 }
+}

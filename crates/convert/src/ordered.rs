@@ -1,0 +1,222 @@
+//! Work done by several threads, its results taken in order: bounded, deterministic, and never left hanging.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Mutex, PoisonError};
+
+/// What to do after a result was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Go on with the next result.
+    Continue,
+    /// Throw away what is under way, then ask for tasks again: those to come depend on this result.
+    Restart,
+    /// Hand out no more tasks and throw away what is under way.
+    Stop,
+}
+
+/// Runs `work` on `jobs` threads over the tasks that `task` gives, and hands each result to `take`, in task order,
+/// on the calling thread. At most `window` tasks are under way or waiting to be taken.
+///
+/// `state` makes each thread's own state. An error from `task` or `take` ends everything and is returned; a panic in
+/// `work` is carried over to the caller, after all threads have ended.
+pub(crate) fn ordered<S, T: Send, R: Send, E>(
+    jobs: usize,
+    window: usize,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, T) -> R + Sync,
+    mut task: impl FnMut() -> Result<Option<T>, E>,
+    mut take: impl FnMut(R) -> Result<Next, E>,
+) -> Result<(), E> {
+    let (task_tx, task_rx) = mpsc::channel::<(u64, T)>();
+    let (result_tx, result_rx) = mpsc::channel::<(u64, std::thread::Result<R>)>();
+    let task_rx = Mutex::new(task_rx);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            let (task_rx, result_tx) = (&task_rx, result_tx.clone());
+            let (state, work) = (&state, &work);
+            scope.spawn(move || worker(task_rx, &result_tx, state(), work));
+        }
+        drop(result_tx);
+        let outcome = drive(window.max(1), &task_tx, &result_rx, &mut task, &mut take);
+        // Without this the threads would wait for tasks, and the scope for the threads.
+        drop(task_tx);
+        outcome
+    })
+}
+
+fn worker<S, T, R>(
+    tasks: &Mutex<Receiver<(u64, T)>>,
+    results: &Sender<(u64, std::thread::Result<R>)>,
+    mut state: S,
+    work: &impl Fn(&mut S, T) -> R,
+) {
+    loop {
+        // The lock is held only while waiting for a task; a poisoned one still guards a sound receiver.
+        let next = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((number, task)) = next else { return };
+        // A thread that died silently would leave the caller waiting for its result.
+        let result = catch_unwind(AssertUnwindSafe(|| work(&mut state, task)));
+        let panicked = result.is_err();
+        if results.send((number, result)).is_err() || panicked {
+            return;
+        }
+    }
+}
+
+fn drive<T, R, E>(
+    window: usize,
+    tasks: &Sender<(u64, T)>,
+    results: &Receiver<(u64, std::thread::Result<R>)>,
+    task: &mut impl FnMut() -> Result<Option<T>, E>,
+    take: &mut impl FnMut(R) -> Result<Next, E>,
+) -> Result<(), E> {
+    let (mut given, mut taken, mut finished) = (0_u64, 0_u64, false);
+    // Results below this number are of a round that was thrown away.
+    let mut valid_from = 0_u64;
+    let mut waiting: BTreeMap<u64, R> = BTreeMap::new();
+    let mut under_way = 0_usize;
+    loop {
+        while !finished && under_way + waiting.len() < window {
+            let Some(next) = task()? else {
+                finished = true;
+                break;
+            };
+            // Threads only end when the sender does, or when one has panicked, which its result tells.
+            if tasks.send((given, next)).is_ok() {
+                given += 1;
+                under_way += 1;
+            }
+        }
+        while let Some(result) = waiting.remove(&taken) {
+            taken += 1;
+            match take(result)? {
+                Next::Continue => {}
+                Next::Stop => return Ok(()),
+                Next::Restart => {
+                    waiting.clear();
+                    (taken, valid_from, finished) = (given, given, false);
+                    break;
+                }
+            }
+        }
+        if under_way == 0 {
+            if finished && waiting.is_empty() {
+                return Ok(());
+            }
+            continue;
+        }
+        if finished || under_way + waiting.len() >= window {
+            let Ok((number, result)) = results.recv() else {
+                return Ok(());
+            };
+            under_way -= 1;
+            match result {
+                Ok(result) if number >= valid_from => {
+                    waiting.insert(number, result);
+                }
+                Ok(_) => {}
+                Err(panic) => resume_unwind(panic),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(jobs: usize, window: usize, n: u32, restart_at: Option<u32>) -> Vec<u32> {
+        let (mut next, mut out, mut restarted) = (0, Vec::new(), false);
+        let next = std::cell::RefCell::new(&mut next);
+        ordered(
+            jobs,
+            window,
+            || (),
+            |(), task: u32| {
+                std::thread::sleep(std::time::Duration::from_micros(u64::from(
+                    task * 7919 % 50,
+                )));
+                task
+            },
+            || {
+                let mut next = next.borrow_mut();
+                **next += 1;
+                Ok::<_, ()>((**next <= n).then_some(**next))
+            },
+            |result| {
+                if Some(result) == restart_at && !restarted {
+                    restarted = true;
+                    **next.borrow_mut() = result - 1;
+                    return Ok(Next::Restart);
+                }
+                out.push(result);
+                Ok(Next::Continue)
+            },
+        )
+        .unwrap();
+        out
+    }
+
+    #[test]
+    fn results_come_in_task_order_at_any_number_of_threads() {
+        for (jobs, window) in [(1, 1), (1, 4), (3, 2), (4, 16)] {
+            assert!(
+                run(jobs, window, 200, None).into_iter().eq(1..=200),
+                "{jobs} jobs, window {window}"
+            );
+        }
+    }
+
+    #[test]
+    fn restart_throws_away_what_is_under_way_and_asks_again() {
+        for at in [1, 17, 200] {
+            assert!(
+                run(3, 8, 200, Some(at)).into_iter().eq(1..=200),
+                "restart at {at}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_instead_of_leaving_it_waiting() {
+        let run = || {
+            let mut n = 0;
+            ordered(
+                2,
+                4,
+                || (),
+                |(), n: u32| assert!(n != 5, "five"),
+                || {
+                    n += 1;
+                    Ok::<_, ()>(Some(n))
+                },
+                |()| Ok(Next::Continue),
+            )
+        };
+        assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+    }
+
+    #[test]
+    fn an_error_ends_everything() {
+        let result = ordered(
+            2,
+            4,
+            || (),
+            |(), n: u32| n,
+            || Ok(Some(1)),
+            |_| Err::<Next, _>("no"),
+        );
+        assert_eq!(result, Err("no"));
+        let result = ordered(
+            2,
+            4,
+            || (),
+            |(), n: u32| n,
+            || Err::<Option<u32>, _>("no task"),
+            |_| Ok(Next::Continue),
+        );
+        assert_eq!(result, Err("no task"));
+    }
+}

@@ -1,0 +1,407 @@
+//! From listed files to blocks of encoded samples, in the pack's order: the part that uses all cores.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use packds_format::{Block, BlockBuilder};
+use packds_pixels::Histogram;
+
+use crate::ConvertError;
+use crate::options::{ConvertOptions, OnError};
+use crate::ordered::{Next, ordered};
+use crate::plan::{Order, Plan};
+use crate::sample::{SampleError, SampleReader, Times};
+use crate::source::Listing;
+
+/// What a pass over the source found out.
+pub(crate) struct Findings {
+    pub(crate) histogram: Histogram,
+    /// Samples whose pixels are in the histogram.
+    pub(crate) counted: u64,
+    pub(crate) n_samples: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) oriented: u64,
+    pub(crate) sizes: ItemSizes,
+    /// Bad samples by their number in the listing, with the reason; skipped or substituted.
+    pub(crate) bad: Vec<(usize, String)>,
+    pub(crate) times: Times,
+}
+
+/// Sizes of the image items.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ItemSizes {
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    pub(crate) total: u64,
+}
+
+/// A block's worth of samples to be made.
+struct Task {
+    ids: Vec<usize>,
+    /// Memory of a block that has been written.
+    old: Option<Block>,
+}
+
+/// A block, or what was wrong with some of its samples.
+struct Made {
+    ids: Vec<usize>,
+    block: Result<Block, ConvertError>,
+    bad: Vec<(usize, SampleError)>,
+    findings: Findings,
+}
+
+/// How far a pass is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    /// Samples done.
+    pub samples: u64,
+    /// Samples to do.
+    pub total: u64,
+    /// Bytes of the source's files read.
+    pub bytes_in: u64,
+    /// What is being done.
+    pub phase: Phase,
+}
+
+/// What a conversion is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Converting.
+    #[default]
+    Convert,
+    /// Measuring the data set's mean and standard deviation.
+    Measure,
+    /// Looking for the first bad file in listing order.
+    FindFirst,
+}
+
+/// Who is told how far the conversion is, and may end it.
+pub trait Observer: Sync {
+    /// Called now and then from the converting thread.
+    fn progress(&self, _progress: Progress) {}
+
+    /// Whether to stop: the output is removed and [`ConvertError::Interrupted`] returned.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Observer for () {}
+
+/// A cancelled flag is an observer: set it to end the conversion.
+impl Observer for AtomicBool {
+    fn cancelled(&self) -> bool {
+        self.load(Ordering::Relaxed)
+    }
+}
+
+/// One pass over a listing.
+pub(crate) struct Pass<'a> {
+    pub(crate) listing: &'a Listing,
+    pub(crate) options: &'a ConvertOptions,
+    pub(crate) plan: &'a Plan,
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) phase: Phase,
+}
+
+impl Pass<'_> {
+    /// Makes every sample of the listing in `order` and hands the blocks to `write`, in order. `write` may give back
+    /// memory to use again. Bad samples are dealt with as the options say; with [`OnError::Stop`] the error is that of
+    /// the first bad sample in listing order, whatever was found first.
+    pub(crate) fn run(
+        &self,
+        order: Order,
+        mut write: impl FnMut(Block, &[usize]) -> Result<Option<Block>, ConvertError>,
+    ) -> Result<Findings, ConvertError> {
+        let jobs = self.options.n_jobs();
+        let channels = self.options.color.channels();
+        let state = std::cell::RefCell::new(Dispatch::new(order, self.plan));
+        let mut all = Findings::new(channels);
+        let mut failed: Option<(usize, SampleError)> = None;
+        ordered(
+            jobs,
+            // Enough to keep every thread busy while the oldest block is slow; each block has about a MiB.
+            jobs * 2 + 2,
+            || SampleReader::new(self.listing, self.options, self.plan),
+            |reader, task| self.make(reader, task),
+            || {
+                if self.observer.cancelled() {
+                    return Err(ConvertError::Interrupted);
+                }
+                Ok(state.borrow_mut().next_task())
+            },
+            |made: Made| {
+                let mut dispatch = state.borrow_mut();
+                dispatch.taken();
+                if !made.bad.is_empty() && self.options.on_error == OnError::Stop {
+                    failed = made.bad.into_iter().min_by_key(|(id, _)| *id);
+                    return Ok(Next::Stop);
+                }
+                let skip = self.options.on_error == OnError::Skip && !made.bad.is_empty();
+                all.bad
+                    .extend(made.bad.iter().map(|(id, e)| (*id, e.to_string())));
+                if skip {
+                    // What follows moves up: the rest of this block and all that was handed out is made again.
+                    let bad: Vec<usize> = made.bad.iter().map(|(id, _)| *id).collect();
+                    dispatch.redo(
+                        made.ids
+                            .into_iter()
+                            .filter(|id| !bad.contains(id))
+                            .collect(),
+                    );
+                    return Ok(Next::Restart);
+                }
+                let block = made.block?;
+                all.merge(&made.findings, block.n_samples());
+                if let Some(old) = write(block, &made.ids)? {
+                    dispatch.spare.push(old);
+                }
+                self.observer.progress(Progress {
+                    samples: all.n_samples,
+                    total: u64::try_from(self.listing.len()).unwrap_or(u64::MAX),
+                    bytes_in: all.bytes_in,
+                    phase: self.phase,
+                });
+                Ok(Next::Continue)
+            },
+        )?;
+        if let Some((id, error)) = failed {
+            let (id, error) = self.first_bad(id, error)?;
+            return Err(ConvertError::BadSample {
+                path: self.listing.file_path(id),
+                source: error,
+            });
+        }
+        all.bad.sort_unstable_by_key(|(id, _)| *id);
+        Ok(all)
+    }
+
+    /// Makes one block.
+    fn make(&self, reader: &mut SampleReader<'_>, task: Task) -> Made {
+        let schema = &self.plan.pack.schema;
+        let mut builder = match task.old {
+            Some(old) => BlockBuilder::recycle(schema, old),
+            None => BlockBuilder::new(schema),
+        };
+        let mut findings = Findings::new(self.options.color.channels());
+        let mut bad = Vec::new();
+        let mut broken = None;
+        for &id in &task.ids {
+            match reader.add(id, &mut builder, &mut findings.histogram) {
+                Ok(facts) => {
+                    findings.bytes_in += facts.bytes_in;
+                    findings.oriented += u64::from(facts.oriented);
+                    findings.counted += u64::from(facts.counted);
+                    findings.sizes.add(facts.item_bytes);
+                }
+                Err(error) => {
+                    bad.push((id, error));
+                    match self.options.on_error {
+                        OnError::Stop => break,
+                        OnError::Skip => {}
+                        OnError::Substitute => broken = reader.substitute(id, &mut builder).err(),
+                    }
+                }
+            }
+        }
+        let started = std::time::Instant::now();
+        let block = match broken {
+            Some(source) => Err(ConvertError::BadSample {
+                path: bad
+                    .last()
+                    .map(|(id, _)| self.listing.file_path(*id))
+                    .unwrap_or_default(),
+                source,
+            }),
+            None => builder.finish().map_err(ConvertError::Format),
+        };
+        reader.times.encode += started.elapsed();
+        findings.times = std::mem::take(&mut reader.times);
+        Made {
+            ids: task.ids,
+            block,
+            bad,
+            findings,
+        }
+    }
+
+    /// The first bad sample in listing order, given one that is bad: looks at all before it, in order, and keeps nothing.
+    fn first_bad(
+        &self,
+        known: usize,
+        error: SampleError,
+    ) -> Result<(usize, SampleError), ConvertError> {
+        const BATCH: usize = 16;
+        let jobs = self.options.n_jobs();
+        let (mut next, mut done, mut found) = (0, 0_u64, None);
+        ordered(
+            jobs,
+            jobs * 2,
+            || SampleReader::new(self.listing, self.options, self.plan),
+            |reader, ids: std::ops::Range<usize>| {
+                let mut unused = Histogram::new(self.options.color.channels());
+                let n = ids.len();
+                let first = ids.into_iter().find_map(|id| {
+                    let mut builder = BlockBuilder::new(&self.plan.pack.schema);
+                    reader
+                        .add(id, &mut builder, &mut unused)
+                        .err()
+                        .map(|e| (id, e))
+                });
+                (n, first)
+            },
+            || {
+                if self.observer.cancelled() {
+                    return Err(ConvertError::Interrupted);
+                }
+                let range = next..known.min(next + BATCH);
+                next = range.end;
+                Ok((!range.is_empty()).then_some(range))
+            },
+            |(n, first)| {
+                done += u64::try_from(n).unwrap_or(0);
+                let total = u64::try_from(known).unwrap_or(u64::MAX);
+                self.observer.progress(Progress {
+                    samples: done,
+                    total,
+                    bytes_in: 0,
+                    phase: Phase::FindFirst,
+                });
+                found = first;
+                Ok(if found.is_some() {
+                    Next::Stop
+                } else {
+                    Next::Continue
+                })
+            },
+        )?;
+        Ok(found.unwrap_or((known, error)))
+    }
+}
+
+/// Hands out the samples of an order, block by block.
+struct Dispatch {
+    order: Order,
+    position: usize,
+    /// Samples to be handed out before the order goes on.
+    again: VecDeque<usize>,
+    /// Each task that was handed out and not yet taken: its first place in its chunk, and its samples.
+    out: VecDeque<(usize, Vec<usize>)>,
+    chunk_samples: usize,
+    block_samples: usize,
+    /// Samples of the open chunk that were handed out.
+    in_chunk: usize,
+    /// The first place of the task taken last.
+    last_start: usize,
+    spare: Vec<Block>,
+}
+
+impl Dispatch {
+    fn new(order: Order, plan: &Plan) -> Self {
+        let usize_of = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        Self {
+            order,
+            position: 0,
+            again: VecDeque::new(),
+            out: VecDeque::new(),
+            chunk_samples: usize_of(plan.pack.chunk_samples),
+            block_samples: usize_of(plan.pack.block_samples()),
+            in_chunk: 0,
+            last_start: 0,
+            spare: Vec::new(),
+        }
+    }
+
+    fn next_task(&mut self) -> Option<Task> {
+        let n = self.block_samples.min(self.chunk_samples - self.in_chunk);
+        let mut ids = Vec::with_capacity(n);
+        while ids.len() < n {
+            let id = self.again.pop_front().or_else(|| {
+                let id = self.order.at(self.position)?;
+                self.position += 1;
+                Some(id)
+            });
+            match id {
+                Some(id) => ids.push(id),
+                None => break,
+            }
+        }
+        if ids.is_empty() {
+            return None;
+        }
+        self.out.push_back((self.in_chunk, ids.clone()));
+        self.in_chunk = (self.in_chunk + n) % self.chunk_samples;
+        Some(Task {
+            ids,
+            old: self.spare.pop(),
+        })
+    }
+
+    /// The oldest task has been taken.
+    fn taken(&mut self) {
+        if let Some((start, _)) = self.out.pop_front() {
+            self.last_start = start;
+        }
+    }
+
+    /// The task just taken is to be made again with `ids` only, and all that was handed out after it too.
+    fn redo(&mut self, ids: Vec<usize>) {
+        let again: Vec<usize> = ids
+            .into_iter()
+            .chain(self.out.drain(..).flat_map(|(_, ids)| ids))
+            .collect();
+        again
+            .into_iter()
+            .rev()
+            .for_each(|id| self.again.push_front(id));
+        self.in_chunk = self.last_start;
+    }
+}
+
+impl Findings {
+    fn new(channels: usize) -> Self {
+        Self {
+            histogram: Histogram::new(channels),
+            counted: 0,
+            n_samples: 0,
+            bytes_in: 0,
+            oriented: 0,
+            sizes: ItemSizes::default(),
+            bad: Vec::new(),
+            times: Times::default(),
+        }
+    }
+
+    fn merge(&mut self, other: &Self, n_samples: u32) {
+        self.histogram.merge(&other.histogram);
+        self.counted += other.counted;
+        self.n_samples += u64::from(n_samples);
+        self.bytes_in += other.bytes_in;
+        self.oriented += other.oriented;
+        self.sizes.merge(&other.sizes);
+        self.times.add(&other.times);
+    }
+}
+
+impl ItemSizes {
+    fn add(&mut self, bytes: u64) {
+        self.merge(&Self {
+            min: bytes,
+            max: bytes,
+            total: bytes,
+        });
+    }
+
+    fn merge(&mut self, other: &Self) {
+        if other.total == 0 {
+            return;
+        }
+        self.min = if self.total == 0 {
+            other.min
+        } else {
+            self.min.min(other.min)
+        };
+        self.max = self.max.max(other.max);
+        self.total += other.total;
+    }
+}

@@ -1,0 +1,515 @@
+//! Decides, before any image is converted, what the pack will look like: geometry, schema, chunks, order.
+
+use packds_format::{
+    Codec, Coding, DType, Field, FieldKind, Filter, Normalize, PackOptions, Permutation, Role,
+    Schema, chunk_samples_for,
+};
+use packds_pixels::{Crop, Geometry, Layout, Resize};
+
+use crate::ConvertError;
+use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy};
+use crate::source::{ColumnValues, Listing};
+use crate::survey::{Sizes, mean_item_bytes, survey};
+
+/// Short side and centre crop of images of several sizes: the customary evaluation at 224 pixels.
+const DEFAULT_SHORT: u32 = 256;
+const DEFAULT_CROP: u32 = 224;
+/// JPEG quality of the encoded part of a mixed pack.
+const MIXED_QUALITY: u8 = 90;
+
+/// How the image of a sample is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ImageForm {
+    /// Pixels of one size.
+    Fixed { width: u32, height: u32 },
+    /// Pixels of each image's own size.
+    Variable,
+    /// The file as it is, or encoded anew.
+    Encoded { quality: Option<u8> },
+    /// Raw pixels where the path's hash is below the fraction, else as `Encoded`.
+    Mixed {
+        raw_fraction: f64,
+        quality: Option<u8>,
+    },
+}
+
+/// The numbers of the fields in the schema that the converter fills in itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FieldNumbers {
+    pub(crate) image: usize,
+    pub(crate) mask: Option<usize>,
+    pub(crate) label: Option<usize>,
+    pub(crate) labels: Option<usize>,
+    pub(crate) valid: Option<usize>,
+    pub(crate) source_id: usize,
+    pub(crate) source_width: usize,
+    pub(crate) source_height: usize,
+    /// The size and coding columns of the image and of the mask, where these are of variable size.
+    pub(crate) image_columns: Option<ItemColumns>,
+    pub(crate) mask_columns: Option<ItemColumns>,
+    /// The field of each further column of the source.
+    pub(crate) extra: Vec<usize>,
+}
+
+/// The columns that describe an image field of variable size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ItemColumns {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) channels: usize,
+    pub(crate) coding: usize,
+}
+
+/// What the pack will look like.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) geometry: Geometry,
+    pub(crate) form: ImageForm,
+    pub(crate) pack: PackOptions,
+    pub(crate) fields: FieldNumbers,
+    /// What a caller should know about what was decided for him.
+    pub(crate) notes: Vec<String>,
+    /// The label column is wide enough for every label.
+    pub(crate) label_dtype: DType,
+    /// Mean and std for float pixels, and for the note in the schema.
+    pub(crate) affine: Option<(Vec<f64>, Vec<f64>)>,
+}
+
+/// Decides everything but the data set's own mean and std, which need a pass of their own.
+pub(crate) fn plan(listing: &Listing, options: &ConvertOptions) -> Result<Plan, ConvertError> {
+    let mut notes = Vec::new();
+    let (geometry, form) = decide_image(listing, options, &mut notes)?;
+    let affine = match &options.normalize {
+        NormalizeBy::None | NormalizeBy::Dataset => None,
+        NormalizeBy::ImageNet => Some((
+            NormalizeBy::IMAGENET_MEAN.to_vec(),
+            NormalizeBy::IMAGENET_STD.to_vec(),
+        )),
+        NormalizeBy::Values { mean, std } => Some((mean.clone(), std.clone())),
+    };
+    let label_dtype = label_dtype(listing);
+    let mut plan = Plan {
+        geometry,
+        form,
+        pack: PackOptions::new(
+            Schema::new(vec![Field::tensor("image", DType::U8, &[1])])?,
+            1,
+        ),
+        fields: FieldNumbers::default(),
+        notes,
+        label_dtype,
+        affine,
+    };
+    plan.build_schema(listing, options)?;
+    plan.pack.chunk_samples = plan.chunk_samples(listing, options)?;
+    Ok(plan)
+}
+
+/// The geometry and the form of the images.
+fn decide_image(
+    listing: &Listing,
+    options: &ConvertOptions,
+    notes: &mut Vec<String>,
+) -> Result<(Geometry, ImageForm), ConvertError> {
+    let mut geometry = Geometry {
+        resize: options.resize.unwrap_or_default(),
+        crop: options.crop.unwrap_or_default(),
+        filter: options.filter,
+        orientation: options.orientation,
+    };
+    if options.mode == Mode::Encoded {
+        return Ok((
+            geometry,
+            ImageForm::Encoded {
+                quality: options.quality,
+            },
+        ));
+    }
+    let sizes = survey(listing, options, &geometry)?;
+    if options.resize.is_none() && options.crop.is_none() && sizes == Sizes::Several {
+        geometry.resize = Resize::Short(DEFAULT_SHORT);
+        geometry.crop = Crop::Center {
+            width: DEFAULT_CROP,
+            height: DEFAULT_CROP,
+        };
+        notes.push(format!(
+            "images have several sizes: short side {DEFAULT_SHORT}, centre crop {DEFAULT_CROP} (the evaluation \
+             standard); --resize short:256 without --crop keeps room for random crops, --mode encoded keeps the files' bytes"
+        ));
+    }
+    if let Mode::Mixed { raw_fraction } = options.mode {
+        let identity = !options.has_geometry()
+            && geometry.resize == Resize::None
+            && geometry.crop == Crop::None;
+        let quality = if identity {
+            options.quality
+        } else {
+            Some(options.quality.unwrap_or(MIXED_QUALITY))
+        };
+        return Ok((
+            geometry,
+            ImageForm::Mixed {
+                raw_fraction,
+                quality,
+            },
+        ));
+    }
+    let fixed = match (geometry.crop, geometry.resize, sizes) {
+        (Crop::Center { width, height }, _, _)
+        | (Crop::None, Resize::Exact { width, height }, _) => Some((width, height)),
+        (Crop::None, _, Sizes::One { width, height }) => Some((width, height)),
+        (Crop::None, _, Sizes::Several) => None,
+        (Crop::None, _, Sizes::Unknown) => {
+            // No file could be read: one size will do, and the conversion says which file is bad.
+            Some((DEFAULT_CROP, DEFAULT_CROP))
+        }
+    };
+    Ok(match fixed {
+        Some((width, height)) => (geometry, ImageForm::Fixed { width, height }),
+        None if options.dtype != DType::U8 || options.layout == Layout::Chw => {
+            return Err(ConvertError::Options {
+                reason: format!(
+                    "--dtype {} and --layout {} need images of one size, and these have several",
+                    options.dtype, options.layout
+                ),
+                hint: "add --crop center:224, or --resize WIDTHxHEIGHT".to_owned(),
+            });
+        }
+        None => (geometry, ImageForm::Variable),
+    })
+}
+
+/// `i32` unless a label needs more.
+fn label_dtype(listing: &Listing) -> DType {
+    let fits = |i| {
+        listing
+            .label(i)
+            .is_none_or(|label| i32::try_from(label).is_ok())
+    };
+    if (0..listing.len()).all(fits) {
+        DType::I32
+    } else {
+        DType::I64
+    }
+}
+
+impl Plan {
+    /// Whether raw pixels of the image are stored for sample `path`.
+    pub(crate) fn is_raw(&self, seed: u64, path: &[u8]) -> bool {
+        match self.form {
+            ImageForm::Fixed { .. } | ImageForm::Variable => true,
+            ImageForm::Encoded { .. } => false,
+            ImageForm::Mixed { raw_fraction, .. } => {
+                // The upper 53 bits as a fraction of 1: exact in an f64.
+                #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64")]
+                let share =
+                    (packds_format::hash_bytes(seed, path) >> 11) as f64 / 9_007_199_254_740_992.0;
+                share < raw_fraction
+            }
+        }
+    }
+
+    fn build_schema(
+        &mut self,
+        listing: &Listing,
+        options: &ConvertOptions,
+    ) -> Result<(), ConvertError> {
+        let mut fields = vec![self.image_field(options)];
+        let mut numbers = FieldNumbers::default();
+        let add = |fields: &mut Vec<Field>, field: Field| {
+            fields.push(field);
+            fields.len() - 1
+        };
+        if listing.has_masks() {
+            numbers.mask = Some(add(&mut fields, self.mask_field(options)));
+        }
+        for column in listing.columns() {
+            let field = extra_field(column.name.as_str(), &column.values, options);
+            if fields.iter().any(|f| f.name == field.name)
+                || RESERVED.contains(&field.name.as_str())
+            {
+                return Err(ConvertError::Options {
+                    reason: format!(
+                        "the manifest's column `{}` has the name of a field that packs have anyway",
+                        field.name
+                    ),
+                    hint: "rename the column".to_owned(),
+                });
+            }
+            numbers.extra.push(add(&mut fields, field));
+        }
+        if listing.has_labels() {
+            let field = Field::column("label", self.label_dtype, &[]).with_role(Role::Label);
+            numbers.label = Some(add(&mut fields, field));
+        }
+        if listing.has_label_lists() {
+            let bytes = u64::try_from(listing.classes().len().div_ceil(8))
+                .unwrap_or(u64::MAX)
+                .max(1);
+            let field = Field::column("labels", DType::U8, &[bytes]).with_role(Role::Labels);
+            numbers.labels = Some(add(&mut fields, field));
+        }
+        if options.on_error == crate::OnError::Substitute {
+            numbers.valid = Some(add(
+                &mut fields,
+                Field::column("valid", DType::U8, &[]).with_role(Role::Valid),
+            ));
+        }
+        let column = |name: &str, dtype, role| Field::column(name, dtype, &[]).with_role(role);
+        numbers.source_id = add(&mut fields, column("source_id", DType::U64, Role::SourceId));
+        numbers.source_width = add(
+            &mut fields,
+            column("source_width", DType::U32, Role::SourceWidth),
+        );
+        numbers.source_height = add(
+            &mut fields,
+            column("source_height", DType::U32, Role::SourceHeight),
+        );
+        let mut describe = |of: &str| {
+            let mut described = |suffix: &str, dtype, role| {
+                let field = Field {
+                    of: Some(of.to_owned()),
+                    ..column(&format!("{of}.{suffix}"), dtype, role)
+                };
+                add(&mut fields, field)
+            };
+            ItemColumns {
+                width: described("width", DType::U32, Role::Width),
+                height: described("height", DType::U32, Role::Height),
+                channels: described("channels", DType::U8, Role::Channels),
+                coding: described("coding", DType::U8, Role::Coding),
+            }
+        };
+        let variable = !matches!(self.form, ImageForm::Fixed { .. });
+        numbers.image_columns = variable.then(|| describe("image"));
+        numbers.mask_columns = (variable && listing.has_masks()).then(|| describe("mask"));
+        add(
+            &mut fields,
+            column("sample_crc32c", DType::U32, Role::SampleCrc32c),
+        );
+        self.fields = numbers;
+        self.pack.schema = Schema::new(fields)?;
+        Ok(())
+    }
+
+    fn image_field(&self, options: &ConvertOptions) -> Field {
+        let channels = if options.color.channels() == 1 { 1 } else { 3 };
+        let interleaved = options.layout == Layout::Hwc;
+        let mut field = match self.form {
+            ImageForm::Fixed { width, height } => {
+                let (w, h) = (u64::from(width), u64::from(height));
+                let shape = if interleaved {
+                    [h, w, channels]
+                } else {
+                    [channels, h, w]
+                };
+                Field {
+                    layout: Some(options.layout.to_string()),
+                    ..Field::tensor("image", options.dtype, &shape)
+                }
+            }
+            _ => Field::variable("image", FieldKind::Image),
+        };
+        let pixels = match (options.dtype, &self.form) {
+            (DType::U8, ImageForm::Fixed { .. }) => Filter::for_pixels(channels, interleaved),
+            (DType::U8, ImageForm::Variable) => Filter::for_pixels(channels, true),
+            _ => Filter::NONE,
+        };
+        field.codec = codec(options, pixels);
+        field.color = Some(if channels == 1 { "gray" } else { "rgb" }.to_owned());
+        field.normalize = self.normalize(options);
+        field.with_role(Role::Image)
+    }
+
+    /// What the schema says about normalization: what was baked in, or what a reader is asked to do.
+    pub(crate) fn normalize(&self, options: &ConvertOptions) -> Option<Normalize> {
+        let applied = options.dtype != DType::U8;
+        let channels = options.color.channels();
+        let (mean, std) = match &self.affine {
+            Some((mean, std)) => (mean.clone(), std.clone()),
+            None if applied => (vec![0.0; channels], vec![1.0; channels]),
+            None => return None,
+        };
+        Some(Normalize {
+            scale: 1.0 / 255.0,
+            mean,
+            std,
+            applied,
+        })
+    }
+
+    /// Bakes the data set's own mean and std in, once they are known.
+    pub(crate) fn set_affine(
+        &mut self,
+        mean: Vec<f64>,
+        std: Vec<f64>,
+        listing: &Listing,
+        options: &ConvertOptions,
+    ) -> Result<(), ConvertError> {
+        self.affine = Some((mean, std));
+        self.build_schema(listing, options)
+    }
+
+    fn mask_field(&self, options: &ConvertOptions) -> Field {
+        let mut field = match self.form {
+            ImageForm::Fixed { width, height } => {
+                Field::tensor("mask", DType::U8, &[u64::from(height), u64::from(width)])
+            }
+            _ => Field::variable("mask", FieldKind::Image),
+        };
+        // The difference of class numbers means nothing, and zstd finds runs by itself.
+        field.codec = codec(options, Filter::NONE);
+        field.color = Some("index".to_owned());
+        field.with_role(Role::Mask)
+    }
+
+    fn chunk_samples(
+        &self,
+        listing: &Listing,
+        options: &ConvertOptions,
+    ) -> Result<u32, ConvertError> {
+        if let Some(n) = options.chunk_samples {
+            return Ok(n);
+        }
+        let fixed: u64 = self
+            .pack
+            .schema
+            .body()
+            .filter_map(|(_, f)| f.item_bytes())
+            .fold(0, u64::saturating_add);
+        let variable = match self.form {
+            ImageForm::Fixed { .. } => 0,
+            ImageForm::Encoded { quality: None } => listing_mean_bytes(listing),
+            _ => mean_item_bytes(listing, options, self)?,
+        };
+        Ok(chunk_samples_for(
+            fixed.saturating_add(variable),
+            options.batch,
+        ))
+    }
+}
+
+/// Names that the converter gives to fields itself.
+const RESERVED: [&str; 15] = [
+    "image",
+    "mask",
+    "label",
+    "labels",
+    "valid",
+    "source_id",
+    "source_width",
+    "source_height",
+    "sample_crc32c",
+    "image.width",
+    "image.height",
+    "image.channels",
+    "image.coding",
+    "mask.width",
+    "mask.coding",
+];
+
+fn codec(options: &ConvertOptions, filter: Filter) -> Codec {
+    match options.compression {
+        Compression::None => Codec::None,
+        Compression::Zstd(level) => Codec::Zstd { level, filter },
+    }
+}
+
+fn extra_field(name: &str, values: &ColumnValues, options: &ConvertOptions) -> Field {
+    let text = |kind| Field {
+        codec: codec(options, Filter::NONE),
+        ..Field::variable(name, kind)
+    };
+    match values {
+        ColumnValues::I64(_) => Field::column(name, DType::I64, &[]),
+        ColumnValues::F64(_) => Field::column(name, DType::F64, &[]),
+        ColumnValues::Bool(_) => Field::column(name, DType::Bool, &[]),
+        ColumnValues::Text(_) => text(FieldKind::String),
+        ColumnValues::Json(_) => text(FieldKind::Json),
+    }
+}
+
+/// Mean size of the source's files.
+fn listing_mean_bytes(listing: &Listing) -> u64 {
+    let total: u64 = (0..listing.len())
+        .map(|i| listing.sample(i).bytes)
+        .fold(0, u64::saturating_add);
+    total / u64::try_from(listing.len()).unwrap_or(1).max(1)
+}
+
+/// The coding of an image file kept as it is.
+pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
+    use packds_pixels::ImageFormat as F;
+    match format {
+        F::Jpeg => Coding::Jpeg,
+        F::Png => Coding::Png,
+        F::Gif => Coding::Gif,
+        F::Bmp => Coding::Bmp,
+        F::Tiff => Coding::Tiff,
+        F::WebP => Coding::WebP,
+    }
+}
+
+/// The order in which the samples of a listing are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Order {
+    /// The listing's.
+    Kept(usize),
+    /// Shuffled.
+    Shuffled(Permutation),
+}
+
+impl Order {
+    pub(crate) fn new(listing: &Listing, options: &ConvertOptions) -> Self {
+        if options.keep_order {
+            return Self::Kept(listing.len());
+        }
+        Self::Shuffled(Permutation::new(
+            u64::try_from(listing.len()).unwrap_or(u64::MAX),
+            options.seed,
+        ))
+    }
+
+    /// The number in the listing of the sample at `position`.
+    pub(crate) fn at(&self, position: usize) -> Option<usize> {
+        match self {
+            Self::Kept(n) => (position < *n).then_some(position),
+            Self::Shuffled(permutation) => {
+                let position = u64::try_from(position)
+                    .ok()
+                    .filter(|p| *p < permutation.len())?;
+                usize::try_from(permutation.at(position)).ok()
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// How images are stored, in words.
+    pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
+        let channels = options.color.channels();
+        match &self.form {
+            ImageForm::Fixed { width, height } if options.layout == Layout::Hwc => {
+                format!("{} {height}x{width}x{channels}", options.dtype)
+            }
+            ImageForm::Fixed { width, height } => {
+                format!("{} {channels}x{height}x{width}", options.dtype)
+            }
+            ImageForm::Variable => format!("u8 pixels, sizes of their own, {channels} channels"),
+            ImageForm::Encoded { quality: None } => "the files' own bytes".to_owned(),
+            ImageForm::Encoded { quality: Some(q) } => format!("JPEG files of quality {q}"),
+            ImageForm::Mixed {
+                raw_fraction,
+                quality,
+            } => {
+                let files = quality.map_or("the files' own bytes".to_owned(), |q| {
+                    format!("JPEG files of quality {q}")
+                });
+                format!(
+                    "mixed: {:.0} % u8 pixels, the others {files}",
+                    raw_fraction * 100.0
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What the footer says about the pack's origin: everything that decided its bytes, nothing that did not.
+
+use packds_format::Uuid;
+use packds_pixels::Geometry;
+use serde_json::{Map, Value, json};
+
+use crate::options::{ConvertOptions, Mode};
+use crate::plan::{ImageForm, Plan};
+use crate::report::Skipped;
+use crate::source::{Listing, SourceKind};
+
+/// Whose pixels these are: the libraries that decode.
+const DECODERS: &str = "libjpeg-turbo (mozjpeg-sys 2.2), image 0.25";
+/// Whose resize this is.
+const RESIZE: &str = "Pillow 13, 8-bit fixed point, antialiased";
+
+/// The options that decide the bytes, with what was decided where the caller left it open.
+pub(crate) fn options_json(options: &ConvertOptions, plan: &Plan) -> Value {
+    let Geometry {
+        resize,
+        crop,
+        filter,
+        orientation,
+    } = plan.geometry;
+    let quality = match plan.form {
+        ImageForm::Encoded { quality } | ImageForm::Mixed { quality, .. } => quality,
+        _ => None,
+    };
+    let raw_fraction = match options.mode {
+        Mode::Mixed { raw_fraction } => Some(raw_fraction),
+        _ => None,
+    };
+    let orientation = match orientation {
+        packds_pixels::Orientation::Ignore => "ignore",
+        packds_pixels::Orientation::Apply => "apply",
+    };
+    json!({
+        "mode": options.mode.name(),
+        "raw_fraction": raw_fraction,
+        "resize": resize.to_string(),
+        "crop": crop.to_string(),
+        "filter": filter.to_string(),
+        "orientation": orientation,
+        "color": if options.color.channels() == 1 { "gray" } else { "rgb" },
+        "dtype": options.dtype.name(),
+        "layout": options.layout.to_string(),
+        "normalize": options.normalize.to_string(),
+        "quality": quality,
+        "jpeg_scaling": options.jpeg_scaling,
+        "codec": options.compression.to_string(),
+        "chunk": plan.pack.chunk_samples,
+        "batch": options.batch,
+        "order": if options.keep_order { "kept" } else { "shuffled" },
+        "seed": options.seed,
+        "on_error": options.on_error.name(),
+        "max_pixels": options.max_pixels,
+    })
+}
+
+/// Identifies the data set, and this pack of it: a hash of the listing and of the options that decide the bytes.
+pub(crate) fn uuids(listing: &Listing, options: &Value) -> (Uuid, Uuid) {
+    let mut hasher = blake3::Hasher::new();
+    listing.fingerprint_into(&mut |bytes| {
+        hasher.update(bytes);
+    });
+    let dataset = first_16(&hasher.finalize());
+    hasher.update(options.to_string().as_bytes());
+    hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
+    (dataset, first_16(&hasher.finalize()))
+}
+
+fn first_16(hash: &blake3::Hash) -> Uuid {
+    let mut bytes = [0; 16];
+    bytes
+        .iter_mut()
+        .zip(hash.as_bytes())
+        .for_each(|(to, from)| *to = *from);
+    Uuid(bytes)
+}
+
+/// What the conversion found out about the source.
+pub(crate) struct Findings<'a> {
+    pub(crate) skipped: &'a [Skipped],
+    pub(crate) substituted: &'a [Skipped],
+    pub(crate) oriented: u64,
+}
+
+/// The JSON of the PROVENANCE section.
+pub(crate) fn provenance(
+    listing: &Listing,
+    options: Value,
+    plan_order: &str,
+    found: &Findings<'_>,
+) -> Map<String, Value> {
+    let kind = match listing.kind() {
+        SourceKind::ImageFolder => "image_folder",
+        SourceKind::FlatFolder => "flat_folder",
+        SourceKind::Manifest => "manifest",
+    };
+    let seed = options.get("seed").cloned().unwrap_or_default();
+    let value = json!({
+        "tool": concat!("packds ", env!("CARGO_PKG_VERSION")),
+        "source": {"kind": kind, "n_files": listing.len(), "ignored": listing.ignored()},
+        "options": options,
+        "decoder": DECODERS,
+        "resize": RESIZE,
+        "order": {"kind": plan_order, "seed": seed, "permutation": "feistel-8"},
+        "oriented": found.oriented,
+        "skipped": found.skipped,
+        "substituted": found.substituted,
+    });
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
