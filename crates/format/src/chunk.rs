@@ -521,7 +521,12 @@ impl<'a> ChunkView<'a> {
 
     /// Checks what a checksum cannot: that no byte of the chunk lies outside every item, and that padding is zero.
     pub(crate) fn check_structure(&self, chunk_offset: u64) -> Result<(), FormatError> {
-        let mut end = 0_u64;
+        let directory = if self.schema.is_strided() {
+            0
+        } else {
+            PART_ENTRY_BYTES.saturating_mul(len_u64(&self.parts))
+        };
+        let mut end = directory;
         for (part, (_, field)) in self.parts.iter().zip(self.schema.body()) {
             self.check_gap(end, part.offset, chunk_offset)?;
             end = part.offset.saturating_add(part.len);
