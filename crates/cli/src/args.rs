@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use packds_format::constants::{MAJOR, MINOR};
 
-use crate::{completions, info, man};
+use crate::{bench, completions, convert, extract, info, labels, man, show, verify};
 
 const ABOUT: &str = "Pack an image data set into one chunked, checksummed file, and look into it.";
 
@@ -28,7 +29,13 @@ pub(crate) struct Cli {
 /// The subcommands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Convert(Box<convert::ConvertArgs>),
     Info(info::InfoArgs),
+    Verify(verify::VerifyArgs),
+    Show(show::ShowArgs),
+    Extract(extract::ExtractArgs),
+    Labels(labels::LabelsArgs),
+    Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -45,9 +52,13 @@ pub(crate) struct PackPath {
 pub(crate) fn command() -> clap::Command {
     static VERSION: OnceLock<String> = OnceLock::new();
     let version = VERSION.get_or_init(|| {
-        use packds_format::constants::{MAJOR, MINOR};
+        let simd = if packds_pixels::jpeg_simd() {
+            "with SIMD"
+        } else {
+            "without SIMD (slow: build it where nasm is)"
+        };
         format!(
-            "{}\nformat version {MAJOR}.{MINOR}",
+            "{}\nJPEG decoder {simd}\nformat version {MAJOR}.{MINOR}",
             env!("CARGO_PKG_VERSION")
         )
     });

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use packds_bench::BenchError;
+use packds_convert::ConvertError;
 use packds_reader::ReadError;
 use serde_json::json;
 
@@ -20,6 +22,8 @@ pub(crate) struct Failure {
     hint: Option<String>,
     /// The reader of stdout has gone: not an error, nothing to tell.
     broken_pipe: bool,
+    /// The document of `--json` is written already.
+    told: bool,
 }
 
 impl Failure {
@@ -31,6 +35,7 @@ impl Failure {
             message: message.to_string(),
             hint: None,
             broken_pipe: false,
+            told: false,
         }
     }
 
@@ -59,6 +64,12 @@ impl Failure {
         self
     }
 
+    /// The same, whose document of `--json` is written already.
+    pub(crate) fn told(mut self) -> Self {
+        self.told = true;
+        self
+    }
+
     /// Whether the reader of stdout has gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
@@ -69,7 +80,7 @@ impl Failure {
         if self.broken_pipe {
             return Exit::Done;
         }
-        if console.json {
+        if console.json && !self.told {
             let error = json!({
                 "path": self.path.as_deref().map(escape_path),
                 "message": self.message,
@@ -77,8 +88,8 @@ impl Failure {
             });
             // What could not be told on stdout is told on stderr just below.
             let _ = console.document(&json!({ "error": error }));
-            let _ = console.out.flush();
         }
+        let _ = console.out.flush();
         let path = self.path.as_deref().map(escape_path);
         match path {
             Some(path) => console.note(&format!("{path}: {}", self.message)),
@@ -112,6 +123,30 @@ impl From<ReadError> for Failure {
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
+        }
+    }
+}
+
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
+        let failure = if error.is_data() {
+            Self::bad_data(&error)
+        } else {
+            Self::not_run(&error)
+        };
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Convert(error) => error.into(),
+            BenchError::Read(error) => error.into(),
+            other => Self::not_run(other),
         }
     }
 }

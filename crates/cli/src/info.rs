@@ -13,6 +13,7 @@ use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::human::{human_bytes, numbers};
 use crate::numpy::Numpy;
 
 const EXAMPLES: &str = "\
@@ -205,10 +206,6 @@ impl<'a> Info<'a> {
 
     fn pixels(&self, lines: &mut Lines) -> Result<(), Failure> {
         for (name, stats) in &self.stats.fields {
-            let numbers = |values: &[f64]| {
-                let all: Vec<String> = values.iter().map(|v| format!("{v:.4}")).collect();
-                all.join(" ")
-            };
             lines.put(
                 "pixels",
                 &format!(
@@ -347,45 +344,9 @@ fn scalars(value: &Value) -> String {
     }
 }
 
-/// A size in the largest binary unit that leaves at least 1.
-fn human_bytes(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut tenths = u128::from(bytes) * 10;
-    let mut shown = "B";
-    for unit in UNITS {
-        if tenths < 10 * 1024 {
-            break;
-        }
-        // Rounded at every step: a tenth of a unit is all that is shown.
-        tenths = (tenths + 512) / 1024;
-        shown = unit;
-    }
-    format!("{}.{} {shown}", tenths / 10, tenths % 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_shown_in_the_largest_unit() {
-        let shown = [0, 1023, 1024, 1536, 1 << 20, 150_577_216, u64::MAX].map(human_bytes);
-        assert_eq!(
-            shown,
-            [
-                "0 B",
-                "1023 B",
-                "1.0 KiB",
-                "1.5 KiB",
-                "1.0 MiB",
-                "143.6 MiB",
-                "16.0 EiB"
-            ]
-        );
-    }
 
     #[test]
     fn provenance_of_any_shape_is_one_line() {

@@ -7,14 +7,27 @@
 //! by a `From` in `failure.rs`.
 
 mod args;
+mod bench;
+mod checked;
 mod completions;
 mod console;
+mod convert;
 mod escape;
 mod exit;
+mod extract;
 mod failure;
+mod human;
 mod info;
+mod item_file;
+mod label;
+mod labels;
 mod man;
 mod numpy;
+mod progress;
+mod safe_name;
+mod samples;
+mod show;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -54,7 +67,13 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
 
 fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
     match command {
+        Command::Convert(args) => convert::run(args, console),
         Command::Info(args) => info::run(args, console),
+        Command::Verify(args) => verify::run(args, console),
+        Command::Show(args) => show::run(args, console),
+        Command::Extract(args) => extract::run(args, console),
+        Command::Labels(args) => labels::run(args, console),
+        Command::Bench(args) => bench::run(args, console),
         Command::Completions(args) => completions::run(args, console),
         Command::Man(args) => man::run(args, console),
     }
@@ -68,8 +87,10 @@ fn usage(error: &clap::Error, err: &mut dyn Write) -> Exit {
         return Exit::Done;
     }
     let text = error.render().to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
     // Where stderr is closed there is nobody to tell.
-    let _ = write!(err, "packds: {text}");
+    let _ = match text.strip_prefix("error: ") {
+        Some(text) => write!(err, "packds: {text}"),
+        None => write!(err, "{text}"),
+    };
     Exit::NotRun
 }

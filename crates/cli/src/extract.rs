@@ -1,0 +1,282 @@
+//! `packds extract`: samples back to files.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use clap::Args;
+use packds_format::{Field, Role, SectionTag};
+use packds_reader::{MappedPack, ReadError};
+use serde_json::json;
+
+use crate::args::PackPath;
+use crate::checked::Checked;
+use crate::console::Console;
+use crate::escape::escape_path;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::item_file::{ItemFile, item_file};
+use crate::label::{Label, Labels};
+use crate::safe_name::{safe_name, safe_names, stem};
+use crate::samples::SampleList;
+
+const EXAMPLES: &str = "\
+Examples:
+  packds extract train.pack images
+  packds extract train.pack look --samples 3,5-8";
+
+/// Samples that one thread takes at a time.
+const RUN: usize = 32;
+
+/// Write samples back to files: u8 pixels as PNG, other arrays as .npy, encoded images as stored
+///
+/// Files are named CLASS/NUMBER-NAME.EXT, with the name of the file that the sample was made from. A pack with several
+/// fields gives several files a sample: the image as above, the others with their field's name before the extension.
+/// Each sample's checksum is checked; damaged ones are named and left out.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExtractArgs {
+    #[command(flatten)]
+    pack: PackPath,
+    /// The folder to write into: new, or empty
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    dir: PathBuf,
+    /// The samples, as in 3,5-8; all where it is not given
+    #[arg(long, value_name = "LIST")]
+    samples: Option<SampleList>,
+    /// Write into a folder that is not empty; files of the same names are replaced
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(args: &ExtractArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let pack = packds_reader::open(&args.pack.pack)?;
+    let samples = match &args.samples {
+        Some(list) => {
+            let mut samples = list.within(pack.n_samples())?;
+            samples.sort_unstable();
+            samples.dedup();
+            samples
+        }
+        None => (0..pack.n_samples()).collect(),
+    };
+    let extraction = Extraction::new(&pack, args)?;
+    make_folder(&args.dir, args.force)?;
+    let done = extraction.run(&samples)?;
+    for (_, message) in &done.bad {
+        console.note(&format!("{}: {message}", escape_path(&args.pack.pack)));
+    }
+    let n_written = samples.len() - done.bad.len();
+    if console.json {
+        let bad = done
+            .bad
+            .iter()
+            .map(|(sample, message)| json!({ "sample": sample, "error": message }));
+        console.document(&json!({
+            "dir": escape_path(&args.dir),
+            "n_samples": n_written,
+            "n_files": done.n_files,
+            "bad_samples": bad.collect::<Vec<_>>(),
+        }))?;
+    } else {
+        let dir = escape_path(&args.dir);
+        writeln!(
+            console.out,
+            "{n_written} samples in {} files in {dir}",
+            done.n_files
+        )?;
+    }
+    Ok(if done.bad.is_empty() {
+        Exit::Done
+    } else {
+        Exit::BadData
+    })
+}
+
+fn make_folder(dir: &Path, force: bool) -> Result<(), Failure> {
+    let empty = match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == ErrorKind::NotFound => true,
+        Err(error) => return Err(Failure::write(dir, &error)),
+    };
+    if !empty && !force {
+        let hint = "name a new folder, or give --force to write into this one";
+        return Err(Failure::not_run("is not empty").at(dir).hint(hint));
+    }
+    fs::create_dir_all(dir).map_err(|e| Failure::write(dir, &e))
+}
+
+/// What came out.
+#[derive(Default)]
+struct Done {
+    n_files: usize,
+    /// Samples left out, and why.
+    bad: Vec<(u64, String)>,
+}
+
+struct Extraction<'a> {
+    pack: &'a MappedPack,
+    checked: Checked<'a>,
+    dir: &'a Path,
+    force: bool,
+    labels: Labels<'a>,
+    /// The folder of each class.
+    folders: Vec<String>,
+    /// What stands before the extension of each body field's files: nothing for the first that is an image.
+    infixes: Vec<String>,
+    has_paths: bool,
+    /// Digits of the last sample's number.
+    digits: usize,
+    stop: AtomicBool,
+}
+
+impl<'a> Extraction<'a> {
+    fn new(pack: &'a MappedPack, args: &'a ExtractArgs) -> Result<Self, Failure> {
+        let labels = Labels::open(pack)?;
+        let folders = safe_names(labels.names().iter().map(|name| name.as_bytes()));
+        let fields: Vec<&Field> = pack.schema().body().map(|(_, field)| field).collect();
+        let first = fields
+            .iter()
+            .position(|f| f.role == Some(Role::Image))
+            .unwrap_or(0);
+        let names = safe_names(fields.iter().map(|f| f.name.as_bytes()));
+        let infix = |(i, name): (usize, String)| {
+            if i == first {
+                String::new()
+            } else {
+                format!(".{name}")
+            }
+        };
+        Ok(Self {
+            pack,
+            checked: Checked::new(pack),
+            dir: &args.dir,
+            force: args.force,
+            labels,
+            folders,
+            infixes: names.into_iter().enumerate().map(infix).collect(),
+            has_paths: pack.sections().iter().any(|s| s.tag == SectionTag::PATHS),
+            digits: pack.n_samples().saturating_sub(1).to_string().len(),
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    /// Extracts on all cores; what went wrong is in the order of the samples.
+    fn run(&self, samples: &[u64]) -> Result<Done, Failure> {
+        let next = AtomicUsize::new(0);
+        let shared = Mutex::new((Done::default(), None));
+        let work = || {
+            let mut mine = Done::default();
+            let mut failed = None;
+            while failed.is_none() && !self.stop.load(Ordering::Relaxed) {
+                let start = next.fetch_add(RUN, Ordering::Relaxed);
+                let Some(run) = samples.get(start..samples.len().min(start.saturating_add(RUN)))
+                else {
+                    break;
+                };
+                if run.is_empty() {
+                    break;
+                }
+                failed = run
+                    .iter()
+                    .try_for_each(|&sample| self.one(sample, &mut mine))
+                    .err();
+            }
+            if failed.is_some() {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            let mut all = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            all.0.n_files += mine.n_files;
+            all.0.bad.append(&mut mine.bad);
+            all.1 = all.1.take().or(failed);
+        };
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let jobs = cores.min(samples.len().div_ceil(RUN)).max(1);
+        thread::scope(|scope| {
+            (1..jobs).for_each(|_| {
+                scope.spawn(work);
+            });
+            work();
+        });
+        let (mut done, failed) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
+        done.bad.sort();
+        Ok(done)
+    }
+
+    /// Writes one sample's files, all or none of them.
+    fn one(&self, sample: u64, done: &mut Done) -> Result<(), Failure> {
+        let files = match self.files(sample) {
+            Ok(files) => files,
+            Err(message) => {
+                done.bad.push((sample, message));
+                return Ok(());
+            }
+        };
+        let name = self.name(sample)?;
+        for ((extension, bytes), infix) in files.iter().zip(&self.infixes) {
+            let path = self.dir.join(format!("{name}{infix}.{extension}"));
+            self.write(&path, bytes)
+                .map_err(|e| Failure::write(&path, &e))?;
+            done.n_files += 1;
+        }
+        Ok(())
+    }
+
+    fn files(&self, sample: u64) -> Result<Vec<ItemFile<'a>>, String> {
+        let items = self.checked.items(sample).map_err(|e| e.to_string())?;
+        let fields = self.pack.schema().body().map(|(_, field)| field);
+        let file = |(item, field): (_, &Field)| {
+            item_file(self.pack, field, sample, item)
+                .map_err(|reason| format!("sample {sample}, field `{}`: {reason}", field.name))
+        };
+        items.into_iter().zip(fields).map(file).collect()
+    }
+
+    /// The path of a sample's files in the folder, without field and extension.
+    fn name(&self, sample: u64) -> Result<String, ReadError> {
+        let mut name = format!("{sample:0digits$}", digits = self.digits);
+        if self.has_paths {
+            let path = self.pack.path(sample).map_err(|e| self.pack.error(e))?;
+            let stem = path.as_deref().map(stem).unwrap_or_default();
+            if !stem.is_empty() {
+                name = format!("{name}-{}", safe_name(stem));
+            }
+        }
+        if !self.labels.is_one_class() {
+            return Ok(name);
+        }
+        let Label::Class(id) = self.labels.of(sample) else {
+            return Ok(name);
+        };
+        let folder = usize::try_from(id).ok().and_then(|id| self.folders.get(id));
+        Ok(match folder {
+            Some(folder) => format!("{folder}/{name}"),
+            None => format!("{id}/{name}"),
+        })
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true);
+        if self.force {
+            options.create(true).truncate(true);
+        } else {
+            options.create_new(true);
+        }
+        let opened = match options.open(path) {
+            // The folder of a class is made for its first sample.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                path.parent().map_or(Ok(()), fs::create_dir_all)?;
+                options.open(path)
+            }
+            opened => opened,
+        };
+        opened?.write_all(bytes)
+    }
+}

@@ -1,0 +1,136 @@
+//! One item of a sample as a file of its own: its extension and its bytes.
+
+use std::borrow::Cow;
+
+use packds_format::{Coding, DType, Field, FieldKind, Role};
+use packds_pixels::{ImageFormat, encode_png};
+use packds_reader::MappedPack;
+
+/// An item as a file: the extension and the bytes.
+pub(crate) type ItemFile<'a> = (&'static str, Cow<'a, [u8]>);
+
+/// The file of sample `sample`'s item of `field`: `u8` pixels as PNG, other arrays as `.npy`, everything else as stored.
+pub(crate) fn item_file<'a>(
+    pack: &MappedPack,
+    field: &Field,
+    sample: u64,
+    item: Cow<'a, [u8]>,
+) -> Result<ItemFile<'a>, String> {
+    let sniffed = |item: &[u8]| ImageFormat::sniff(item).map_or("bin", ImageFormat::extension);
+    match field.kind {
+        FieldKind::Tensor => match pixel_shape(field) {
+            Some((height, width, channels)) => {
+                let chw = field.layout.as_deref() == Some("chw");
+                png(&item, (height, width, channels), chw)
+            }
+            None => Ok(("npy", Cow::Owned(npy(field, &item)))),
+        },
+        FieldKind::Image => match pack.coding(&field.name, sample) {
+            Some(Coding::Raw) => {
+                let shape = pack.item_shape(&field.name, sample);
+                png(&item, shape.ok_or("its size is not known")?, false)
+            }
+            Some(coding) => Ok((coding.extension().unwrap_or("bin"), item)),
+            None => Ok((sniffed(&item), item)),
+        },
+        FieldKind::Bytes => Ok((sniffed(&item), item)),
+        FieldKind::String => Ok(("txt", item)),
+        FieldKind::Json => Ok(("json", item)),
+    }
+}
+
+/// `(height, width, channels)` of a tensor of `u8` pixels that a PNG can hold.
+fn pixel_shape(field: &Field) -> Option<(u64, u64, u64)> {
+    if field.dtype != DType::U8 {
+        return None;
+    }
+    let plane = match (field.role, field.shape.as_slice()) {
+        (Some(Role::Image | Role::Mask), &[height, width]) => Some((height, width, 1)),
+        _ => None,
+    };
+    let shape = field.image_shape().or(plane);
+    shape.filter(|(_, _, channels)| matches!(channels, 1 | 3))
+}
+
+fn png<'a>(item: &[u8], shape: (u64, u64, u64), chw: bool) -> Result<ItemFile<'a>, String> {
+    let (height, width, channels) = shape;
+    let narrow = |n: u64| {
+        u32::try_from(n).map_err(|_| format!("{width}x{height} pixels are too many for PNG"))
+    };
+    let channels =
+        u8::try_from(channels).map_err(|_| format!("{channels} channels are too many for PNG"))?;
+    let pixels = if chw && channels == 3 {
+        interleave(item)
+    } else {
+        Cow::Borrowed(item)
+    };
+    let file = encode_png(narrow(width)?, narrow(height)?, channels, &pixels);
+    file.map(|file| ("png", Cow::Owned(file)))
+        .map_err(|e| e.to_string())
+}
+
+/// Three planes as interleaved pixels.
+pub(crate) fn interleave(planes: &[u8]) -> Cow<'_, [u8]> {
+    let (red, rest) = planes.split_at(planes.len() / 3);
+    let (green, blue) = rest.split_at(rest.len() / 2);
+    let pixels = red.iter().zip(green).zip(blue);
+    Cow::Owned(pixels.flat_map(|((r, g), b)| [*r, *g, *b]).collect())
+}
+
+/// An array as NumPy's own file, version 1.0 (NEP 1). bf16, which NumPy lacks, is written as the integers that hold it.
+fn npy(field: &Field, item: &[u8]) -> Vec<u8> {
+    let kind = match field.dtype {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::U16 | DType::Bf16 => "<u2",
+        DType::I16 => "<i2",
+        DType::U32 => "<u4",
+        DType::I32 => "<i4",
+        DType::U64 => "<u8",
+        DType::I64 => "<i8",
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+    };
+    let shape: String = field.shape.iter().map(|n| format!("{n}, ")).collect();
+    let mut head = format!(
+        "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
+        shape.trim_end()
+    );
+    // Ten bytes stand before the text; the data start at a multiple of 64.
+    while (10 + head.len() + 1) % 64 != 0 {
+        head.push(' ');
+    }
+    head.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    // A shape has at most 8 dimensions: a few hundred bytes.
+    file.extend_from_slice(&u16::try_from(head.len()).unwrap_or(u16::MAX).to_le_bytes());
+    file.extend_from_slice(head.as_bytes());
+    file.extend_from_slice(item);
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn npy_starts_its_data_at_a_multiple_of_64() {
+        let field = Field::tensor("x", DType::F32, &[2, 3]);
+        let file = npy(&field, &[7; 24]);
+        assert_eq!(file.len(), 64 * 2 + 24);
+        let head = String::from_utf8_lossy(&file[10..128]);
+        assert_eq!(
+            head.trim_end(),
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3,), }"
+        );
+        let scalar = npy(&Field::tensor("x", DType::I64, &[]), &[0; 8]);
+        assert!(String::from_utf8_lossy(&scalar[10..]).contains("'shape': (), }"));
+    }
+
+    #[test]
+    fn planes_become_pixels() {
+        assert_eq!(interleave(&[1, 2, 3, 4, 5, 6]).as_ref(), [1, 3, 5, 2, 4, 6]);
+    }
+}

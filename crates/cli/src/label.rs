@@ -1,0 +1,260 @@
+//! What a sample is labelled with, whatever way its pack keeps that.
+
+use packds_format::{Classes, ColumnView, DType, Field, Role};
+use packds_reader::{MappedPack, ReadError};
+
+use crate::escape::escape;
+
+/// The labels of a pack.
+pub(crate) struct Labels<'a> {
+    kind: Kind<'a>,
+    /// Name of each class id; empty where classes have none.
+    names: Vec<String>,
+}
+
+enum Kind<'a> {
+    None,
+    /// One class id a sample.
+    Class(ColumnView<'a>),
+    /// A set of class ids a sample.
+    Set(ColumnView<'a>),
+    /// Numbers that are no classes.
+    Numbers(ColumnView<'a>, DType),
+}
+
+/// One sample's label.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Label {
+    None,
+    Class(i64),
+    Set(Vec<u64>),
+    Numbers(Vec<Number>),
+}
+
+/// A number of a label.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Number {
+    Integer(i128),
+    Single(f32),
+    Double(f64),
+}
+
+impl<'a> Labels<'a> {
+    /// Checks the column of labels, if there is one: a pass over it.
+    pub(crate) fn open(pack: &'a MappedPack) -> Result<Self, ReadError> {
+        let Some((number, field, kind)) = label_field(pack) else {
+            return Ok(Self {
+                kind: Kind::None,
+                names: Vec::new(),
+            });
+        };
+        let view = pack.column(number).map_err(|e| pack.error(e))?;
+        let classes = pack.classes().map_err(|e| pack.error(e))?;
+        let of_field = classes
+            .into_iter()
+            .find(|c: &Classes| c.field == field.name);
+        Ok(Self {
+            kind: kind(view, field.dtype),
+            names: of_field.map(|c| c.names).unwrap_or_default(),
+        })
+    }
+
+    /// Whether each sample belongs to one class.
+    pub(crate) fn is_one_class(&self) -> bool {
+        matches!(self.kind, Kind::Class(_))
+    }
+
+    /// Whether the pack has labels at all.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.kind, Kind::None)
+    }
+
+    /// The names of the classes.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// One sample's label.
+    pub(crate) fn of(&self, sample: u64) -> Label {
+        match &self.kind {
+            Kind::None => Label::None,
+            Kind::Class(view) => view.integer(sample).map_or(Label::None, Label::Class),
+            Kind::Set(view) => {
+                let bytes = view.get(sample).unwrap_or(&[]);
+                let bits = (0_u64..).zip(bytes).flat_map(|(i, byte)| {
+                    (0..8_u64)
+                        .filter(move |bit| byte >> bit & 1 == 1)
+                        .map(move |bit| i * 8 + bit)
+                });
+                Label::Set(bits.collect())
+            }
+            Kind::Numbers(view, dtype) => {
+                Label::Numbers(numbers(view.get(sample).unwrap_or(&[]), *dtype))
+            }
+        }
+    }
+
+    /// The name of a class, safe to show; empty where it has none.
+    pub(crate) fn class(&self, id: i64) -> String {
+        let name = usize::try_from(id).ok().and_then(|id| self.names.get(id));
+        name.map(|name| escape(name)).unwrap_or_default()
+    }
+
+    /// The names of all classes of a label, or its number where they have none.
+    pub(crate) fn show(&self, label: &Label) -> String {
+        let named = |id: i64| match self.class(id) {
+            name if name.is_empty() => id.to_string(),
+            name => name,
+        };
+        match label {
+            Label::None => String::new(),
+            Label::Class(id) => named(*id),
+            Label::Set(ids) => {
+                let all: Vec<String> = ids
+                    .iter()
+                    .filter_map(|id| i64::try_from(*id).ok())
+                    .map(named)
+                    .collect();
+                all.join(",")
+            }
+            Label::Numbers(_) => label.text(),
+        }
+    }
+}
+
+/// How a field's values are to be read.
+type Make<'a> = fn(ColumnView<'a>, DType) -> Kind<'a>;
+
+/// The field that holds the labels: by its role, or by a usual name.
+fn label_field(pack: &MappedPack) -> Option<(usize, &Field, Make<'_>)> {
+    let schema = pack.schema();
+    if let Some((number, field)) = schema.by_role(Role::Label, None) {
+        return Some((number, field, |view, _| Kind::Class(view)));
+    }
+    if let Some((number, field)) = schema.by_role(Role::Labels, None) {
+        return Some((number, field, |view, _| Kind::Set(view)));
+    }
+    let named = |name: &str| ["label", "labels", "target", "targets"].contains(&name);
+    let mut columns = schema
+        .columns()
+        .filter(|(_, f)| f.role.is_none() && named(&f.name));
+    let (number, field) = columns.next()?;
+    Some((number, field, Kind::Numbers))
+}
+
+impl Label {
+    /// As text: ids or numbers, with commas between several.
+    pub(crate) fn text(&self) -> String {
+        let join = |all: Vec<String>| all.join(",");
+        match self {
+            Self::None => String::new(),
+            Self::Class(id) => id.to_string(),
+            Self::Set(ids) => join(ids.iter().map(u64::to_string).collect()),
+            Self::Numbers(numbers) => join(numbers.iter().map(Number::text).collect()),
+        }
+    }
+
+    /// As JSON: a number, a list, or null.
+    pub(crate) fn json(&self) -> String {
+        let list = |all: Vec<String>| format!("[{}]", all.join(","));
+        match self {
+            Self::None => "null".to_owned(),
+            Self::Class(id) => id.to_string(),
+            Self::Set(ids) => list(ids.iter().map(u64::to_string).collect()),
+            Self::Numbers(numbers) => match numbers.as_slice() {
+                [one] => one.json(),
+                _ => list(numbers.iter().map(Number::json).collect()),
+            },
+        }
+    }
+}
+
+impl Number {
+    fn text(&self) -> String {
+        match self {
+            Self::Integer(n) => n.to_string(),
+            Self::Single(x) => x.to_string(),
+            Self::Double(x) => x.to_string(),
+        }
+    }
+
+    /// JSON has no infinities and no NaN: they become null.
+    fn json(&self) -> String {
+        match self {
+            Self::Single(x) if !x.is_finite() => "null".to_owned(),
+            Self::Double(x) if !x.is_finite() => "null".to_owned(),
+            _ => self.text(),
+        }
+    }
+
+    /// For pictures: the nearest double.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a colour needs no more than 53 bits"
+    )]
+    pub(crate) fn value(&self) -> f64 {
+        match self {
+            Self::Integer(n) => *n as f64,
+            Self::Single(x) => f64::from(*x),
+            Self::Double(x) => *x,
+        }
+    }
+}
+
+/// The numbers of an item, little-endian as in the file.
+pub(crate) fn numbers(bytes: &[u8], dtype: DType) -> Vec<Number> {
+    fn each<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> Number) -> Vec<Number> {
+        bytes
+            .as_chunks::<N>()
+            .0
+            .iter()
+            .map(|b| number(*b))
+            .collect()
+    }
+    let int = |n: i128| Number::Integer(n);
+    match dtype {
+        DType::Bool | DType::U8 => each(bytes, |[b]| int(b.into())),
+        DType::I8 => each(bytes, |b| int(i8::from_le_bytes(b).into())),
+        DType::U16 => each(bytes, |b| int(u16::from_le_bytes(b).into())),
+        DType::I16 => each(bytes, |b| int(i16::from_le_bytes(b).into())),
+        DType::U32 => each(bytes, |b| int(u32::from_le_bytes(b).into())),
+        DType::I32 => each(bytes, |b| int(i32::from_le_bytes(b).into())),
+        DType::U64 => each(bytes, |b| int(u64::from_le_bytes(b).into())),
+        DType::I64 => each(bytes, |b| int(i64::from_le_bytes(b).into())),
+        DType::F16 => each(bytes, |b| {
+            Number::Single(half::f16::from_le_bytes(b).into())
+        }),
+        DType::Bf16 => each(bytes, |b| {
+            Number::Single(half::bf16::from_le_bytes(b).into())
+        }),
+        DType::F32 => each(bytes, |b| Number::Single(f32::from_le_bytes(b))),
+        DType::F64 => each(bytes, |b| Number::Double(f64::from_le_bytes(b))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_written_as_text_and_json() {
+        let numbers = numbers(
+            &[0.1_f32.to_le_bytes(), f32::NAN.to_le_bytes()].concat(),
+            DType::F32,
+        );
+        let all = [
+            Label::None,
+            Label::Class(-1),
+            Label::Set(vec![0, 9]),
+            Label::Numbers(numbers),
+        ];
+        assert_eq!(
+            all.each_ref().map(Label::text),
+            ["", "-1", "0,9", "0.1,NaN"]
+        );
+        assert_eq!(
+            all.each_ref().map(Label::json),
+            ["null", "-1", "[0,9]", "[0.1,null]"]
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! `packds labels`: the labels in file order.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use packds_format::{FormatError, SectionTag};
+use packds_reader::MappedPack;
+
+use crate::args::PackPath;
+use crate::console::Console;
+use crate::escape::{escape_bytes, lossy};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::label::Labels;
+
+const EXAMPLES: &str = "\
+Examples:
+  packds labels train.pack | cut -f 3 | sort | uniq -c
+  packds labels train.pack --json > labels.json";
+
+/// List each sample's label, class and path, in file order
+///
+/// One line a sample: number, label, class name and path in the source, separated by tabs; what a pack does not have is
+/// empty. With --json one document of `labels`, `classes` and `paths`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LabelsArgs {
+    #[command(flatten)]
+    pack: PackPath,
+}
+
+pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let pack = packds_reader::open(&args.pack.pack)?;
+    let labels = Labels::open(&pack)?;
+    if console.json {
+        json(&pack, &labels, console.out)?;
+    } else {
+        text(&pack, &labels, console.out)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn has_paths(pack: &MappedPack) -> bool {
+    pack.sections().iter().any(|s| s.tag == SectionTag::PATHS)
+}
+
+fn text(pack: &MappedPack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut line = String::new();
+    let mut write = |sample: u64, path: &str| {
+        let label = labels.of(sample);
+        let class = if labels.names().is_empty() {
+            String::new()
+        } else {
+            labels.show(&label)
+        };
+        line.clear();
+        line.push_str(&sample.to_string());
+        for part in [&label.text(), &class, path] {
+            line.push('\t');
+            line.push_str(part);
+        }
+        line.push('\n');
+        out.write_all(line.as_bytes())
+    };
+    if !has_paths(pack) {
+        return Ok((0..pack.n_samples()).try_for_each(|sample| write(sample, ""))?);
+    }
+    for_each_path(pack, |sample, path| write(sample, &escape_bytes(path)))
+}
+
+fn json(pack: &MappedPack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut comma = "";
+    out.write_all(b"{\"labels\":")?;
+    if labels.is_none() {
+        out.write_all(b"null")?;
+    } else {
+        out.write_all(b"[")?;
+        for sample in 0..pack.n_samples() {
+            write!(out, "{comma}{}", labels.of(sample).json())?;
+            comma = ",";
+        }
+        out.write_all(b"]")?;
+    }
+    out.write_all(b",\"classes\":")?;
+    let classes = (!labels.names().is_empty()).then(|| labels.names());
+    serde_json::to_writer(&mut *out, &classes).map_err(io::Error::from)?;
+    out.write_all(b",\"paths\":")?;
+    if has_paths(pack) {
+        comma = "[";
+        for_each_path(pack, |_, path| {
+            out.write_all(comma.as_bytes())?;
+            comma = ",";
+            Ok(serde_json::to_writer(&mut *out, &lossy(path))?)
+        })?;
+        out.write_all(if comma == "[" { b"[]" } else { b"]" })?;
+    } else {
+        out.write_all(b"null")?;
+    }
+    Ok(out.write_all(b"}\n")?)
+}
+
+fn for_each_path(
+    pack: &MappedPack,
+    mut each: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> Result<(), Failure> {
+    /// What stops the walk: the pack, or the console.
+    enum Stop {
+        Read(FormatError),
+        Write(io::Error),
+    }
+    impl From<FormatError> for Stop {
+        fn from(error: FormatError) -> Self {
+            Self::Read(error)
+        }
+    }
+    let walked = pack.for_each_path(|sample, path| each(sample, path).map_err(Stop::Write));
+    walked.map_err(|stop| match stop {
+        Stop::Read(error) => pack.error(error).into(),
+        Stop::Write(error) => error.into(),
+    })
+}

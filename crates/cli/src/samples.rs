@@ -1,0 +1,118 @@
+//! Which samples a command is about.
+
+use std::str::FromStr;
+
+use packds_format::mix64;
+
+use crate::failure::Failure;
+
+/// Samples as typed: numbers and ranges, `3,5-8`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SampleList {
+    /// First and last of each run.
+    runs: Vec<(u64, u64)>,
+}
+
+impl FromStr for SampleList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |part: &str| part.trim().parse::<u64>().ok();
+        let run = |part: &str| {
+            let found = match part.split_once('-') {
+                None => number(part).map(|n| (n, n)),
+                Some((first, last)) => number(first).zip(number(last)),
+            };
+            match found {
+                Some((first, last)) if first <= last => Ok((first, last)),
+                Some(_) => Err(format!("`{part}` runs backwards")),
+                None => Err(format!(
+                    "expected numbers and ranges as in 3,5-8, found `{part}`"
+                )),
+            }
+        };
+        let runs = text.split(',').map(run).collect::<Result<_, _>>()?;
+        Ok(Self { runs })
+    }
+}
+
+impl SampleList {
+    /// The samples, in the order typed.
+    pub(crate) fn within(&self, n_samples: u64) -> Result<Vec<u64>, Failure> {
+        let beyond = self
+            .runs
+            .iter()
+            .map(|(_, last)| *last)
+            .find(|last| *last >= n_samples);
+        if let Some(sample) = beyond {
+            let range = match n_samples.checked_sub(1) {
+                None => "the pack has none".to_owned(),
+                Some(last) => format!("the pack has {n_samples}, 0 to {last}"),
+            };
+            return Err(Failure::not_run(format!(
+                "there is no sample {sample}: {range}"
+            )));
+        }
+        Ok(self
+            .runs
+            .iter()
+            .flat_map(|(first, last)| *first..=*last)
+            .collect())
+    }
+}
+
+/// `n` samples, one at random out of each of `n` equal stretches of the pack: spread evenly, the same for the same seed.
+pub(crate) fn spread(n: u64, n_samples: u64, seed: u64) -> Vec<u64> {
+    let n = n.min(n_samples);
+    let at = |i: u64| {
+        let edge = |i: u64| u128::from(i) * u128::from(n_samples) / u128::from(n.max(1));
+        let (start, end) = (edge(i), edge(i + 1));
+        let within = u128::from(mix64(mix64(seed) ^ i)) % (end - start).max(1);
+        // Below `n_samples`, which is a u64.
+        u64::try_from(start + within).unwrap_or(0)
+    };
+    (0..n).map(at).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_ranges_are_read() {
+        let list: SampleList = "3,5-8, 0".parse().unwrap();
+        assert_eq!(list.within(9).unwrap(), [3, 5, 6, 7, 8, 0]);
+        assert!(list.within(8).is_err());
+        for wrong in [
+            "",
+            "a",
+            "1,,2",
+            "5-3",
+            "-3",
+            "1-",
+            "1-2-3",
+            "99999999999999999999",
+        ] {
+            assert!(wrong.parse::<SampleList>().is_err(), "{wrong}");
+        }
+        // Not expanded before it is known to fit.
+        assert!(
+            "0-18446744073709551615"
+                .parse::<SampleList>()
+                .unwrap()
+                .within(10)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn spread_samples_lie_one_in_each_stretch() {
+        let samples = spread(36, 1000, 7);
+        assert_eq!(samples.len(), 36);
+        assert!(samples.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(samples, spread(36, 1000, 7));
+        assert_ne!(samples, spread(36, 1000, 8));
+        assert_eq!(spread(36, 5, 1), [0, 1, 2, 3, 4]);
+        assert_eq!(spread(36, 0, 1), []);
+    }
+}

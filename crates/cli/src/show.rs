@@ -1,0 +1,255 @@
+//! `packds show`: a contact sheet, so that people see what they packed.
+
+mod canvas;
+mod picture;
+mod sheet;
+mod terminal;
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use packds_format::Field;
+use packds_pixels::encode_png;
+use packds_reader::MappedPack;
+use serde_json::json;
+
+use crate::args::PackPath;
+use crate::checked::Checked;
+use crate::console::Console;
+use crate::escape::{escape, escape_bytes, escape_path};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::label::Labels;
+use crate::safe_name::stem;
+use crate::samples::{SampleList, spread};
+use picture::{is_viewable, thumbnail};
+use sheet::{Cell, Layout};
+use terminal::Protocol;
+
+const EXAMPLES: &str = "\
+Examples:
+  packds show train.pack -o sheet.png
+  packds show train.pack --random 100 --seed 3 --size 64 -o sheet.png
+  packds show train.pack --samples 0-11,500 --columns 4";
+
+/// Pictures of one sample at most.
+const MAX_PICTURES: usize = 4;
+
+/// Draw a contact sheet of random or chosen samples with their labels
+///
+/// Writes a PNG file, or shows the sheet in a terminal that can (kitty, ghostty, iTerm2, WezTerm). An image that cannot be
+/// decoded is a crossed box with the reason.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pack: PackPath,
+    /// The PNG file to write; - is stdout
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// The samples, as in 3,5-8
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["random", "seed"])]
+    samples: Option<SampleList>,
+    /// Show N samples, spread over the pack
+    #[arg(long, value_name = "N", default_value_t = 36, value_parser = clap::value_parser!(u64).range(1..))]
+    random: u64,
+    /// Choose other random samples
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    seed: u64,
+    /// Samples in a row; by default as many as rows
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    columns: Option<u32>,
+    /// Side of a thumbnail in pixels
+    #[arg(long, value_name = "PIXELS", default_value_t = 128, value_parser = clap::value_parser!(u32).range(16..=2048))]
+    size: u32,
+    /// The field to show, once for each; by default the image and its mask
+    #[arg(long, value_name = "NAME")]
+    field: Vec<String>,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
+}
+
+pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let target = Target::of(args, console)?;
+    let pack = packds_reader::open(&args.pack.pack)?;
+    let samples = match &args.samples {
+        Some(list) => list.within(pack.n_samples())?,
+        None => spread(args.random, pack.n_samples(), args.seed),
+    };
+    let fields = chosen_fields(&pack, &args.field)?;
+    let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
+    if n_cells == 0 {
+        return Err(Failure::not_run("has no samples to show").at(&args.pack.pack));
+    }
+    let layout = Layout {
+        side: args.size,
+        columns: args.columns.unwrap_or_else(|| square(n_cells)).min(n_cells),
+        pictures: u32::try_from(fields.len()).unwrap_or(1),
+        n_cells,
+    };
+    // Asked before anything is decoded.
+    let (width, height) = layout.size()?;
+    let (cells, bad) = cells(&pack, &fields, &samples, args.size)?;
+    let name = args.pack.pack.file_name().unwrap_or_default();
+    let title = format!(
+        "{}: {} samples, {n_cells} shown",
+        escape_path(Path::new(name)),
+        pack.n_samples()
+    );
+    let canvas = layout.draw(&title, &cells)?;
+    let png =
+        encode_png(canvas.width, canvas.height, 3, &canvas.pixels).map_err(Failure::not_run)?;
+    target.write(&png, args.force, console)?;
+    for (_, reason) in &bad {
+        console.note(&format!(
+            "{}: {}",
+            escape_path(&args.pack.pack),
+            escape(reason)
+        ));
+    }
+    if console.json {
+        let bad = bad
+            .iter()
+            .map(|(sample, reason)| json!({ "sample": sample, "error": reason }));
+        console.document(&json!({
+            "output": args.output.as_deref().map(escape_path),
+            "width": width,
+            "height": height,
+            "samples": samples,
+            "bad_samples": bad.collect::<Vec<_>>(),
+        }))?;
+    }
+    Ok(if bad.is_empty() {
+        Exit::Done
+    } else {
+        Exit::BadData
+    })
+}
+
+/// Where the sheet goes.
+enum Target<'a> {
+    File(&'a Path),
+    Stdout,
+    Terminal(Protocol),
+}
+
+impl<'a> Target<'a> {
+    fn of(args: &'a ShowArgs, console: &Console) -> Result<Self, Failure> {
+        let hint = "name a file: packds show PACK -o sheet.png";
+        match args.output.as_deref() {
+            Some(path) if path.as_os_str() == "-" && console.json => Err(Failure::not_run(
+                "stdout cannot take both the sheet and the JSON document",
+            )
+            .hint(hint)),
+            Some(path) if path.as_os_str() == "-" => Ok(Self::Stdout),
+            Some(path) if path.exists() && !args.force => {
+                let hint = "name another file, or give --force to replace this one";
+                Err(Failure::not_run("exists already").at(path).hint(hint))
+            }
+            Some(path) => Ok(Self::File(path)),
+            None if console.json || !console.out_is_terminal => {
+                Err(Failure::not_run("stdout is no terminal to show the sheet in").hint(hint))
+            }
+            None => Protocol::detect(|name| std::env::var_os(name))
+                .map(Self::Terminal)
+                .ok_or_else(|| Failure::not_run("this terminal cannot show pictures").hint(hint)),
+        }
+    }
+
+    fn write(&self, png: &[u8], force: bool, console: &mut Console) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => Ok(console.out.write_all(png)?),
+            Self::Terminal(protocol) => Ok(protocol.send(png, console.out)?),
+            Self::File(path) => {
+                let mut options = OpenOptions::new();
+                options
+                    .write(true)
+                    .truncate(force)
+                    .create(force)
+                    .create_new(!force);
+                let mut file = options.open(path).map_err(|error| match error.kind() {
+                    ErrorKind::AlreadyExists => Failure::not_run("exists already").at(path),
+                    _ => Failure::write(path, &error),
+                })?;
+                file.write_all(png).map_err(|e| Failure::write(path, &e))
+            }
+        }
+    }
+}
+
+/// The fields to show, with their positions in the body.
+fn chosen_fields<'a>(
+    pack: &'a MappedPack,
+    names: &[String],
+) -> Result<Vec<(usize, &'a Field)>, Failure> {
+    let body: Vec<(usize, &Field)> = pack.schema().body().map(|(_, f)| f).enumerate().collect();
+    if names.is_empty() {
+        let found = body.into_iter().filter(|(_, f)| is_viewable(f));
+        let found: Vec<_> = found.take(MAX_PICTURES).collect();
+        if found.is_empty() {
+            let path = pack.file_path();
+            return Err(Failure::not_run("no field of this pack holds pictures").at(path));
+        }
+        return Ok(found);
+    }
+    let one = |name: &String| {
+        let known: Vec<String> = body.iter().map(|(_, f)| escape(&f.name)).collect();
+        let found = body.iter().find(|(_, f)| f.name == *name).copied();
+        found.ok_or_else(|| {
+            let message = format!(
+                "there is no field `{}` in the chunks: there are {}",
+                escape(name),
+                known.join(", ")
+            );
+            Failure::not_run(message).at(pack.file_path())
+        })
+    };
+    names.iter().map(one).collect()
+}
+
+/// The smallest square's side that holds `n`.
+fn square(n: u32) -> u32 {
+    let root = n.isqrt();
+    if root * root < n { root + 1 } else { root }
+}
+
+/// A sample that cannot be shown, and why.
+type BadPicture = (u64, String);
+
+/// The cells, and the samples that are not right.
+fn cells(
+    pack: &MappedPack,
+    fields: &[(usize, &Field)],
+    samples: &[u64],
+    side: u32,
+) -> Result<(Vec<Cell>, Vec<BadPicture>), Failure> {
+    let labels = Labels::open(pack)?;
+    let checked = Checked::new(pack);
+    let mut bad = Vec::new();
+    let mut cells = Vec::new();
+    for &sample in samples {
+        let items = checked.items(sample).map_err(|error| error.to_string());
+        let picture = |(position, field): &(usize, &Field)| {
+            let item = items.as_ref().map_err(Clone::clone)?.get(*position);
+            thumbnail(pack, field, sample, item.map_or(&[][..], |item| item), side)
+        };
+        let pictures: Vec<_> = fields.iter().map(picture).collect();
+        if let Some(reason) = pictures.iter().find_map(|picture| picture.as_ref().err()) {
+            bad.push((sample, format!("sample {sample}: {reason}")));
+        }
+        let mut caption = labels.show(&labels.of(sample));
+        if caption.is_empty() {
+            let path = pack.path(sample).ok().flatten().unwrap_or_default();
+            caption = escape_bytes(stem(&path));
+        }
+        cells.push(Cell {
+            pictures,
+            caption,
+            number: format!("#{sample}"),
+        });
+    }
+    Ok((cells, bad))
+}

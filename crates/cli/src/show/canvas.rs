@@ -1,0 +1,130 @@
+//! A picture to draw on: rectangles, images, 8x8 text.
+
+use font8x8::{BASIC_FONTS, GREEK_FONTS, HIRAGANA_FONTS, LATIN_FONTS, UnicodeFonts};
+use packds_pixels::Image;
+
+/// Red, green, blue.
+pub(super) type Rgb = [u8; 3];
+
+/// Side of a character at scale 1.
+pub(super) const GLYPH: u32 = 8;
+
+/// RGB pixels. Whatever lies outside is not drawn.
+pub(super) struct Canvas {
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) pixels: Vec<u8>,
+}
+
+impl Canvas {
+    pub(super) fn new(width: u32, height: u32, color: Rgb) -> Self {
+        let n = usize::try_from(u64::from(width) * u64::from(height)).unwrap_or(0);
+        Self {
+            width,
+            height,
+            pixels: color.repeat(n),
+        }
+    }
+
+    /// The bytes of up to `len` pixels of a line, from `x` on.
+    fn line(&mut self, x: u32, y: u32, len: u32) -> &mut [u8] {
+        if x >= self.width || y >= self.height {
+            return &mut [];
+        }
+        let start = (u64::from(y) * u64::from(self.width) + u64::from(x)) * 3;
+        let len = u64::from(len.min(self.width - x)) * 3;
+        let index = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        self.pixels
+            .get_mut(index(start)..index(start + len))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn fill(&mut self, x: u32, y: u32, width: u32, height: u32, color: Rgb) {
+        for line in y..y.saturating_add(height) {
+            let pixels = self.line(x, line, width).as_chunks_mut::<3>().0;
+            pixels.fill(color);
+        }
+    }
+
+    /// Draws an image of 3 channels.
+    pub(super) fn image(&mut self, x: u32, y: u32, image: &Image) {
+        let stride = usize::try_from(image.width).unwrap_or(0) * 3;
+        let lines = image.data.chunks_exact(stride.max(1));
+        for (line, source) in (y..).zip(lines) {
+            let target = self.line(x, line, image.width);
+            let n = target.len();
+            target.copy_from_slice(source.get(..n).unwrap_or_default());
+        }
+    }
+
+    /// The two diagonals of a rectangle.
+    pub(super) fn cross(&mut self, x: u32, y: u32, width: u32, height: u32, color: Rgb) {
+        for i in 0..height {
+            let across = i * width.saturating_sub(1) / height.saturating_sub(1).max(1);
+            self.fill(x + across, y + i, 1, 1, color);
+            self.fill(x + width.saturating_sub(1 + across), y + i, 1, 1, color);
+        }
+    }
+
+    /// One line of text; characters that the font lacks are drawn as a box.
+    pub(super) fn text(&mut self, x: u32, y: u32, scale: u32, color: Rgb, text: &str) {
+        let mut left = x;
+        for c in text.chars() {
+            for (line, bits) in (0_u32..).zip(glyph(c)) {
+                for column in (0..GLYPH).filter(|column| bits >> column & 1 == 1) {
+                    let (at, down) = (left + column * scale, y + line * scale);
+                    self.fill(at, down, scale, scale, color);
+                }
+            }
+            left = left.saturating_add(GLYPH * scale);
+        }
+    }
+}
+
+fn glyph(c: char) -> [u8; 8] {
+    const BOX: [u8; 8] = [0x00, 0x3e, 0x22, 0x22, 0x22, 0x22, 0x3e, 0x00];
+    let found = BASIC_FONTS.get(c).or_else(|| LATIN_FONTS.get(c));
+    let found = found.or_else(|| GREEK_FONTS.get(c));
+    found.or_else(|| HIRAGANA_FONTS.get(c)).unwrap_or(BOX)
+}
+
+/// Text cut to `width` pixels, with two dots where something is missing.
+pub(super) fn fit(text: &str, width: u32, scale: u32) -> String {
+    let room = usize::try_from(width / (GLYPH * scale)).unwrap_or(0);
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(room.saturating_sub(2)).collect();
+    cut.push_str("..");
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_drawn_outside() {
+        let mut canvas = Canvas::new(10, 6, [0; 3]);
+        canvas.fill(8, 4, 100, 100, [1; 3]);
+        canvas.fill(100, 100, 5, 5, [1; 3]);
+        canvas.text(6, 0, 2, [2; 3], "W");
+        let image = Image {
+            width: 4,
+            height: 4,
+            channels: 3,
+            data: vec![3; 48],
+        };
+        canvas.image(8, 3, &image);
+        canvas.cross(0, 0, 50, 50, [4; 3]);
+        assert_eq!(canvas.pixels.len(), 180);
+        assert_eq!(canvas.pixels.iter().filter(|v| **v == 3).count(), 18);
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(fit("great white shark", 80, 1), "great wh..");
+        assert_eq!(fit("shark", 40, 1), "shark");
+        assert_eq!(fit("shark", 32, 1), "sh..");
+    }
+}

@@ -1,0 +1,270 @@
+//! An item as a picture: whatever a field holds, brought to RGB bytes for the eye.
+
+use std::borrow::Cow;
+
+use packds_format::{Coding, DType, Field, FieldKind, Normalize, Role};
+use packds_pixels::{Color, DecodeOptions, Decoder, Filter, Geometry, Image, ImageFormat, resize};
+use packds_reader::MappedPack;
+
+use super::canvas::Rgb;
+use crate::item_file::interleave;
+use crate::label::numbers;
+
+/// Whether a field looks like one that holds pictures.
+pub(super) fn is_viewable(field: &Field) -> bool {
+    matches!(field.role, Some(Role::Image | Role::Mask))
+        || field.kind == FieldKind::Image
+        || field.image_shape().is_some()
+}
+
+/// Whether the values of a field are class numbers.
+fn is_index(field: &Field) -> bool {
+    field.role == Some(Role::Mask) || field.color.as_deref() == Some("index")
+}
+
+/// The item as an RGB image that fits a square of `side` pixels, or why there is none.
+pub(super) fn thumbnail(
+    pack: &MappedPack,
+    field: &Field,
+    sample: u64,
+    item: &[u8],
+    side: u32,
+) -> Result<Image, String> {
+    let image = pixels(pack, field, sample, item)?;
+    let long = image.width.max(image.height).max(1);
+    let (width, height, filter) = if long <= side {
+        // Small images are enlarged by whole numbers, so that their pixels stay visible.
+        let factor = side / long;
+        (image.width * factor, image.height * factor, Filter::Nearest)
+    } else {
+        let scaled = |n: u32| u64::from(n) * u64::from(side) / u64::from(long);
+        let shrunk = |n: u32| u32::try_from(scaled(n)).unwrap_or(side).max(1);
+        let filter = if is_index(field) {
+            Filter::Nearest
+        } else {
+            Filter::Bilinear
+        };
+        (shrunk(image.width), shrunk(image.height), filter)
+    };
+    let small = resize(&image, width, height, filter).map_err(|e| e.to_string())?;
+    let data = match small.channels {
+        1 if is_index(field) => small.data.iter().flat_map(|v| class_color(*v)).collect(),
+        1 => small.data.iter().flat_map(|v| [*v; 3]).collect(),
+        _ => small.data,
+    };
+    Ok(Image {
+        channels: 3,
+        data,
+        ..small
+    })
+}
+
+/// The item at its own size, with 1 or 3 channels.
+fn pixels(pack: &MappedPack, field: &Field, sample: u64, item: &[u8]) -> Result<Image, String> {
+    match field.kind {
+        FieldKind::Image if pack.coding(&field.name, sample) == Some(Coding::Raw) => {
+            let shape = pack.item_shape(&field.name, sample);
+            raw(Cow::Borrowed(item), shape.ok_or("its size is not known")?)
+        }
+        FieldKind::Image | FieldKind::Bytes => {
+            if field.kind == FieldKind::Bytes && ImageFormat::sniff(item).is_none() {
+                return Err(format!("{} bytes", item.len()));
+            }
+            let color = if is_index(field) {
+                Color::Index
+            } else {
+                Color::Rgb
+            };
+            let options = DecodeOptions {
+                color,
+                ..DecodeOptions::default()
+            };
+            let image = Decoder::new(options).render(item, &Geometry::default());
+            image.map_err(|e| e.to_string())
+        }
+        FieldKind::Tensor => tensor(field, item),
+        FieldKind::String | FieldKind::Json => Err("text".to_owned()),
+    }
+}
+
+fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
+    let plane = match field.shape.as_slice() {
+        &[height, width] => Some((height, width, 1)),
+        _ => None,
+    };
+    let shape = field.image_shape().or(plane);
+    let shape = shape.ok_or_else(|| format!("{} {:?}", field.dtype, field.shape))?;
+    let (height, width, channels) = shape;
+    let is_chw = field.layout.as_deref() == Some("chw");
+    let bytes = if field.dtype == DType::U8 && field.normalize.as_ref().is_none_or(|n| !n.applied) {
+        Cow::Borrowed(item)
+    } else if is_index(field) {
+        let wrap = |n: &crate::label::Number| to_byte(n.value().rem_euclid(256.0));
+        numbers(item, field.dtype).iter().map(wrap).collect()
+    } else {
+        Cow::Owned(visible(
+            field,
+            item,
+            if is_chw { height * width } else { 1 },
+            channels,
+        ))
+    };
+    match (channels, is_chw) {
+        (3, true) => raw(interleave(&bytes), shape),
+        (1 | 3, _) => raw(bytes, shape),
+        // Of other numbers of channels the first is shown.
+        (_, true) => {
+            let n = usize::try_from(height * width).unwrap_or(0);
+            raw(
+                Cow::Owned(bytes.iter().take(n).copied().collect()),
+                (height, width, 1),
+            )
+        }
+        (_, false) => {
+            let step = usize::try_from(channels).unwrap_or(1).max(1);
+            raw(
+                Cow::Owned(bytes.iter().step_by(step).copied().collect()),
+                (height, width, 1),
+            )
+        }
+    }
+}
+
+fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Result<Image, String> {
+    let size = u32::try_from(width).ok().zip(u32::try_from(height).ok());
+    let len = width
+        .checked_mul(height)
+        .and_then(|n| n.checked_mul(channels));
+    match (size, u8::try_from(channels)) {
+        (Some((width, height)), Ok(channels)) if len == u64::try_from(data.len()).ok() => {
+            Ok(Image {
+                width,
+                height,
+                channels,
+                data: data.into_owned(),
+            })
+        }
+        _ => Err(format!(
+            "{} bytes are not {width}x{height}x{channels} pixels",
+            data.len()
+        )),
+    }
+}
+
+/// Numbers as bytes for the eye: a normalization that was applied is undone; otherwise 0..1 is kept where all values lie
+/// in it, and stretched over all values where they do not. Channels change every `run` values.
+fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
+    let values: Vec<f64> = numbers(item, field.dtype)
+        .iter()
+        .map(|n| n.value())
+        .collect();
+    if let Some(normalize) = field.normalize.as_ref().filter(|n| n.applied) {
+        let channel = |i: u64| usize::try_from(i / run.max(1) % channels.max(1)).unwrap_or(0);
+        let undone = (0_u64..)
+            .zip(&values)
+            .map(|(i, v)| to_byte(255.0 * undo(normalize, channel(i), *v)));
+        return undone.collect();
+    }
+    let finite = || values.iter().copied().filter(|v| v.is_finite());
+    let (min, max) = (
+        finite().fold(f64::INFINITY, f64::min),
+        finite().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let (low, high) = if min >= 0.0 && max <= 1.0 {
+        (0.0, 1.0)
+    } else {
+        (min, max)
+    };
+    let span = if high > low { high - low } else { 1.0 };
+    values
+        .iter()
+        .map(|v| to_byte(255.0 * (v - low) / span))
+        .collect()
+}
+
+/// Back to 0..1. One mean may stand for all channels.
+fn undo(normalize: &Normalize, channel: usize, value: f64) -> f64 {
+    let of = |list: &[f64], default| *list.get(channel).or(list.first()).unwrap_or(&default);
+    value * of(&normalize.std, 1.0) + of(&normalize.mean, 0.0)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to the bytes; NaN becomes 0"
+)]
+fn to_byte(value: f64) -> u8 {
+    (value + 0.5).clamp(0.0, 255.0) as u8
+}
+
+/// The colour of a class of a mask: 0 is dark, 255 (usually "ignore") is white, the others go round the colour wheel by
+/// the golden angle, so that neighbours differ.
+fn class_color(class: u8) -> Rgb {
+    match class {
+        0 => return [32; 3],
+        255 => return [255; 3],
+        _ => {}
+    }
+    // Sixths of the wheel in 1/256: 0.618034 * 1536 = 949.
+    let hue = u32::from(class) * 949 % 1536;
+    let (sector, rising) = (hue / 256, hue % 256);
+    let (high, low) = if class % 2 == 1 { (240, 50) } else { (190, 20) };
+    let between = |share: u32| u8::try_from(low + (high - low) * share / 255).unwrap_or(255);
+    let (full, up, down, none) = (
+        between(255),
+        between(rising),
+        between(255 - rising),
+        between(0),
+    );
+    match sector {
+        0 => [full, up, none],
+        1 => [down, full, none],
+        2 => [none, full, up],
+        3 => [none, down, full],
+        4 => [up, none, full],
+        _ => [full, none, down],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normalization_is_undone_for_the_eye() {
+        let mut field = Field::tensor("image", DType::F32, &[3, 1, 2]);
+        field.layout = Some("chw".to_owned());
+        let (mean, std) = (vec![0.485, 0.456, 0.406], vec![0.229, 0.224, 0.225]);
+        let stored = [0_u8, 255, 10, 20, 128, 7];
+        let item: Vec<u8> = (0..6)
+            .flat_map(|i| ((f64::from(stored[i]) / 255.0 - mean[i / 2]) / std[i / 2]).to_le_bytes())
+            .collect();
+        field.dtype = DType::F64;
+        field.normalize = Some(Normalize {
+            scale: 1.0 / 255.0,
+            mean,
+            std,
+            applied: true,
+        });
+        let image = tensor(&field, &item).unwrap();
+        assert_eq!(image.data, [0, 10, 128, 255, 20, 7]);
+    }
+
+    #[test]
+    fn floats_are_stretched_unless_they_lie_in_0_to_1() {
+        let field = Field::tensor("x", DType::F32, &[1, 3]);
+        let of = |values: [f32; 3]| {
+            let item: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            tensor(&field, &item).unwrap().data
+        };
+        assert_eq!(of([0.0, 0.5, 1.0]), [0, 128, 255]);
+        assert_eq!(of([-2.0, 0.0, 2.0]), [0, 128, 255]);
+        assert_eq!(of([f32::NAN, 7.0, 7.0]), [0, 0, 0]);
+    }
+
+    #[test]
+    fn neighbouring_classes_have_different_colors() {
+        let colors: std::collections::BTreeSet<Rgb> = (0..64).map(class_color).collect();
+        assert_eq!(colors.len(), 64);
+    }
+}

@@ -1,0 +1,135 @@
+//! The contact sheet: where each thumbnail and each word goes.
+
+use packds_pixels::Image;
+
+use super::canvas::{Canvas, GLYPH, Rgb, fit};
+use crate::failure::Failure;
+
+const PAPER: Rgb = [250, 250, 248];
+const CELL: Rgb = [232, 232, 229];
+const INK: Rgb = [28, 28, 30];
+const DIM: Rgb = [128, 128, 132];
+const BAD: Rgb = [196, 52, 46];
+
+/// Pixels around everything.
+const MARGIN: u32 = 16;
+/// Pixels between cells.
+const GAP: u32 = 12;
+/// Pixels between the pictures of one sample.
+const SEAM: u32 = 2;
+/// The most pixels of a sheet: 300 MB of memory.
+const MAX_PIXELS: u64 = 100_000_000;
+
+/// One sample: its pictures, or why there is none, and two lines of text.
+pub(super) struct Cell {
+    pub(super) pictures: Vec<Result<Image, String>>,
+    pub(super) caption: String,
+    pub(super) number: String,
+}
+
+/// How the sheet is divided.
+pub(super) struct Layout {
+    pub(super) side: u32,
+    pub(super) columns: u32,
+    /// Pictures of one sample.
+    pub(super) pictures: u32,
+    pub(super) n_cells: u32,
+}
+
+impl Layout {
+    /// Size of a character.
+    fn scale(&self) -> u32 {
+        if self.side >= 256 { 2 } else { 1 }
+    }
+
+    fn line(&self) -> u32 {
+        GLYPH * self.scale() + 4
+    }
+
+    fn cell_width(&self) -> u32 {
+        self.pictures * (self.side + SEAM) - SEAM
+    }
+
+    fn cell_height(&self) -> u32 {
+        self.side + 2 + 2 * self.line()
+    }
+
+    fn head(&self) -> u32 {
+        MARGIN + self.line() + 6
+    }
+
+    /// Width and height of the sheet.
+    pub(super) fn size(&self) -> Result<(u32, u32), Failure> {
+        let rows = self.n_cells.div_ceil(self.columns.max(1));
+        let width = u64::from(self.columns) * u64::from(self.cell_width() + GAP) - u64::from(GAP);
+        let height = u64::from(rows) * u64::from(self.cell_height() + GAP) - u64::from(GAP);
+        let (width, height) = (
+            width + u64::from(2 * MARGIN),
+            height + u64::from(self.head() + MARGIN),
+        );
+        let size = u32::try_from(width).ok().zip(u32::try_from(height).ok());
+        size.filter(|_| width.saturating_mul(height) <= MAX_PIXELS)
+            .ok_or_else(|| {
+                Failure::not_run(format!("a sheet of {width}x{height} pixels is too large"))
+                    .hint("show fewer samples, or smaller ones with --size")
+            })
+    }
+
+    /// Draws the sheet.
+    pub(super) fn draw(&self, title: &str, cells: &[Cell]) -> Result<Canvas, Failure> {
+        let (width, height) = self.size()?;
+        let mut canvas = Canvas::new(width, height, PAPER);
+        let scale = self.scale();
+        let title = fit(title, width.saturating_sub(2 * MARGIN), scale);
+        canvas.text(MARGIN, MARGIN, scale, INK, &title);
+        for (i, cell) in (0_u32..).zip(cells) {
+            let (column, row) = (i % self.columns.max(1), i / self.columns.max(1));
+            let x = MARGIN + column * (self.cell_width() + GAP);
+            let y = self.head() + row * (self.cell_height() + GAP);
+            for (j, picture) in (0_u32..).zip(&cell.pictures) {
+                self.picture(&mut canvas, x + j * (self.side + SEAM), y, picture);
+            }
+            let below = y + self.side + 4;
+            let caption = fit(&cell.caption, self.cell_width(), scale);
+            canvas.text(x, below, scale, INK, &caption);
+            let number = fit(&cell.number, self.cell_width(), scale);
+            canvas.text(x, below + self.line() - 2, scale, DIM, &number);
+        }
+        Ok(canvas)
+    }
+
+    fn picture(&self, canvas: &mut Canvas, x: u32, y: u32, picture: &Result<Image, String>) {
+        let side = self.side;
+        canvas.fill(x, y, side, side, CELL);
+        match picture {
+            Ok(image) => {
+                let left = x + side.saturating_sub(image.width) / 2;
+                let top = y + side.saturating_sub(image.height) / 2;
+                canvas.image(left, top, image);
+            }
+            Err(reason) => {
+                canvas.cross(x, y, side, side, BAD);
+                self.reason(canvas, x, y, reason);
+            }
+        }
+    }
+
+    /// Words over the cross, as many lines as fit.
+    fn reason(&self, canvas: &mut Canvas, x: u32, y: u32, reason: &str) {
+        let room = usize::try_from((self.side.saturating_sub(8)) / GLYPH)
+            .unwrap_or(1)
+            .max(1);
+        let letters: Vec<char> = reason.chars().collect();
+        let lines: Vec<String> = letters
+            .chunks(room)
+            .map(|line| line.iter().collect())
+            .collect();
+        let fits = usize::try_from(self.side.saturating_sub(8) / (GLYPH + 2)).unwrap_or(1);
+        for (i, line) in (0_u32..).zip(lines.iter().take(fits)) {
+            let (left, top) = (x + 4, y + 4 + i * (GLYPH + 2));
+            let width = u32::try_from(line.chars().count()).unwrap_or(0) * GLYPH;
+            canvas.fill(left - 1, top - 1, width + 2, GLYPH + 2, CELL);
+            canvas.text(left, top, 1, BAD, line);
+        }
+    }
+}

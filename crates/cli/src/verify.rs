@@ -1,0 +1,171 @@
+//! `packds verify`: reads the whole pack and names the damage.
+
+use std::io::Write;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use packds_reader::{BadSample, ReadError, VerifyOptions, VerifyReport};
+use serde_json::{Value, json};
+
+use crate::args::PackPath;
+use crate::console::Console;
+use crate::escape::{escape, escape_bytes, escape_path, lossy};
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  packds verify train.pack && echo whole
+  packds verify train.pack --json | jq '.bad_samples[].path'";
+
+/// Check every byte of a pack; name the bad chunks and samples
+///
+/// Exits with 0 where the pack is whole and with 1 where it is not.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pack: PackPath,
+    /// Threads; 0 is one a core
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+}
+
+pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let path = &args.pack.pack;
+    let pack = packds_reader::open(path).or_else(|error| refused(error, console))?;
+    let bar = progress_bar(console);
+    let options = VerifyOptions { jobs: args.jobs };
+    let report = packds_reader::verify(&pack, options, &|done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = report.or_else(|error| refused(error, console))?;
+    let exit = if report.is_ok() {
+        Exit::Done
+    } else {
+        Exit::BadData
+    };
+    let told = if console.json {
+        console.document(&document(&report))
+    } else {
+        text(&report, &escape_path(path), console.out)
+    };
+    match told.and_then(|()| Ok(console.out.flush()?)) {
+        // Whoever stopped listening still learns from the exit code whether the pack is whole.
+        Err(failure) if !failure.is_broken_pipe() => Err(failure),
+        _ => Ok(exit),
+    }
+}
+
+/// A pack that cannot even be opened is one that is not whole: with `--json` the document says so.
+fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
+    let is_data = error.is_data();
+    let reason = error.reason();
+    let failure = Failure::from(error);
+    if !(console.json && is_data) {
+        return Err(failure);
+    }
+    console.document(&json!({
+        "ok": false,
+        "bad_chunks": [],
+        "bad_samples": [],
+        "errors": [reason],
+    }))?;
+    Err(failure.told())
+}
+
+fn progress_bar(console: &Console) -> ProgressBar {
+    if !console.err_is_terminal {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    let style = "verifying {bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
+    match ProgressStyle::with_template(style) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+fn document(report: &VerifyReport) -> Value {
+    let chunks = report.bad_chunks.iter().map(|bad| {
+        json!({
+            "chunk": bad.chunk,
+            "first_sample": bad.first_sample,
+            "end_sample": bad.end_sample,
+            "offset": bad.offset,
+            "bytes": bad.stored_len,
+            "expected": format!("{:08x}", bad.expected),
+            "found": format!("{:08x}", bad.found),
+            "samples_known": bad.samples_known,
+        })
+    });
+    let samples = report.bad_samples.iter().map(|bad| {
+        json!({
+            "sample": bad.sample,
+            "chunk": bad.chunk,
+            "label": bad.label,
+            "class": bad.class,
+            "path": bad.path.as_deref().map(lossy),
+        })
+    });
+    json!({
+        "ok": report.is_ok(),
+        "n_samples": report.n_samples,
+        "n_chunks": report.n_chunks,
+        "bytes": report.bytes,
+        "bad_chunks": chunks.collect::<Vec<_>>(),
+        "bad_samples": samples.collect::<Vec<_>>(),
+        "errors": report.errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
+}
+
+fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut samples = report.bad_samples.iter().peekable();
+    for bad in &report.bad_chunks {
+        writeln!(out, "{path}: {}", bad.error)?;
+        if !bad.samples_known {
+            writeln!(out, "{path}:   any of its samples may be damaged")?;
+        }
+        while let Some(sample) = samples.next_if(|s| s.chunk == bad.chunk) {
+            writeln!(out, "{path}:   {}", describe(sample))?;
+        }
+    }
+    for error in &report.errors {
+        writeln!(out, "{path}: {}", escape(&error.to_string()))?;
+    }
+    let VerifyReport {
+        n_samples,
+        n_chunks,
+        bytes,
+        ..
+    } = report;
+    if report.is_ok() {
+        writeln!(
+            out,
+            "{path}: ok: {n_samples} samples in {n_chunks} chunks, {bytes} bytes"
+        )?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{path}: damaged: {} of {n_chunks} chunks, {} samples named, {} places outside the chunks",
+        report.bad_chunks.len(),
+        report.bad_samples.len(),
+        report.errors.len()
+    )?;
+    Ok(())
+}
+
+fn describe(bad: &BadSample) -> String {
+    let mut text = format!("sample {}", bad.sample);
+    let class = bad.class.as_deref().map(escape);
+    if let Some(class) = class.or_else(|| bad.label.map(|label| label.to_string())) {
+        text.push_str(&format!(", class {class}"));
+    }
+    if let Some(path) = &bad.path {
+        text.push_str(&format!(", {}", escape_bytes(path)));
+    }
+    text
+}
