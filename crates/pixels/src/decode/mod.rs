@@ -239,18 +239,29 @@ impl Decoder {
             resize_zeroed(&mut self.pixels, n_bytes)?;
             return self.decode_jpeg(bytes, info);
         }
-        let mut raster = match info.format {
-            ImageFormat::Png => png::decode(bytes, info, std::mem::take(&mut self.samples))?,
-            ImageFormat::Gif => gif::decode(bytes, info)?,
-            ImageFormat::Bmp => bmp::decode(bytes, info)?,
-            ImageFormat::Tiff => tiff::decode(bytes, info)?,
-            ImageFormat::WebP | ImageFormat::Jpeg => webp::decode(bytes, info)?,
-        };
+        let samples = std::mem::take(&mut self.samples);
+        let mut raster = guarded(info.format, || match info.format {
+            ImageFormat::Png => png::decode(bytes, info, samples),
+            ImageFormat::Gif => gif::decode(bytes, info),
+            ImageFormat::Bmp => bmp::decode(bytes, info),
+            ImageFormat::Tiff => tiff::decode(bytes, info),
+            ImageFormat::WebP | ImageFormat::Jpeg => webp::decode(bytes, info),
+        })?;
         resize_zeroed(&mut self.pixels, n_bytes)?;
         let converted = convert::convert(&mut raster, info, self.options.color, &mut self.pixels);
         self.samples = raster.samples;
         converted
     }
+}
+
+/// Runs a decoder of another project. Should hostile bytes make it panic, that is an error of the
+/// file for the caller, who has many more to read.
+fn guarded<T>(
+    format: ImageFormat,
+    decode: impl FnOnce() -> Result<T, PixelError>,
+) -> Result<T, PixelError> {
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode));
+    caught.unwrap_or_else(|_| Err(PixelError::malformed(format, "the decoder gave up")))
 }
 
 /// A `u32` as a length in memory: on every supported machine `usize` has at least 32 bits.

@@ -37,6 +37,8 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo, mut samples: Vec<u8>) -> Re
     decoder.set_transformations(Transformations::IDENTITY);
     let mut reader = decoder.read_info().map_err(error)?;
     let n_bytes = reader.output_buffer_size().ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?;
+    // Interlaced passes are merged into what is there, bit by bit: it must be zeros.
+    samples.clear();
     resize_zeroed(&mut samples, n_bytes)?;
     let frame = reader.next_frame(&mut samples).map_err(error)?;
     if (frame.width, frame.height) != (info.width, info.height) {

@@ -12,6 +12,7 @@ mod tiff;
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 
+pub(crate) use bytes::{le16, le32};
 pub(crate) use jpeg::jpeg_has_end;
 pub(crate) use tiff::{TiffColors, tiff_colors};
 

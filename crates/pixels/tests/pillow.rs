@@ -1,0 +1,154 @@
+//! Pixels against Pillow's: `tests/pillow/reference.py` writes them, this compares every byte.
+//!
+//! Needs Python with Pillow 13 and NumPy: `scripts/setup` makes `.venv` with both, or
+//! `PACKDS_PYTHON` names another Python. `PACKDS_TEST_IMAGES` names a folder of images to compare as
+//! well. `cargo test -p packds-pixels --test pillow -- --nocapture` prints the largest differences.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test is told by the environment which Python and which images to use"
+)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use packds_pixels::{Color, DecodeOptions, Decoder, Geometry, ImageFormat, Orientation, PixelError};
+use serde_json::Value;
+
+/// Lossy WebP is decoded by another library than Pillow's, and may differ by so much.
+const WEBP_TOLERANCE: u8 = 0;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn python() -> PathBuf {
+    std::env::var_os("PACKDS_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from)
+}
+
+fn reference(output: &Path, folder: Option<&Path>) -> Value {
+    let python = python();
+    let hint = "run scripts/setup, which makes .venv with Pillow 13 and NumPy, or set PACKDS_PYTHON";
+    let mut command = Command::new(&python);
+    command.arg(root().join("tests/pillow/reference.py")).arg(output).args(folder);
+    let result = command.output().unwrap_or_else(|error| panic!("{}: {error}; {hint}", python.display()));
+    let stderr = String::from_utf8_lossy(&result.stderr);
+    assert!(result.status.success(), "reference.py failed; {hint}\n{stderr}");
+    let text = std::fs::read_to_string(output.join("cases.json")).unwrap();
+    let cases: Value = serde_json::from_str(&text).unwrap();
+    let version = cases["pillow"].as_str().unwrap();
+    assert!(version.starts_with("13."), "Pillow {version} found, 13 needed; {hint}");
+    cases
+}
+
+fn text<'a>(case: &'a Value, key: &str) -> &'a str {
+    case[key].as_str().unwrap()
+}
+
+fn number(case: &Value, key: &str) -> usize {
+    usize::try_from(case[key].as_u64().unwrap()).unwrap()
+}
+
+fn geometry(case: &Value) -> Geometry {
+    Geometry {
+        resize: text(case, "resize").parse().unwrap(),
+        crop: text(case, "crop").parse().unwrap(),
+        filter: text(case, "filter").parse().unwrap(),
+        orientation: match text(case, "orientation") {
+            "apply" => Orientation::Apply,
+            _ => Orientation::Ignore,
+        },
+    }
+}
+
+/// The largest difference, or what went wrong.
+fn compare(decoder: &mut Decoder, bytes: &[u8], case: &Value, raw: &[u8]) -> Result<u8, String> {
+    let geometry = geometry(case);
+    let rendered = decoder.render(bytes, &geometry);
+    if case["raw"].is_null() {
+        return match rendered {
+            Ok(_) => Err(format!("Pillow fails: {}", text(case, "error"))),
+            Err(_) => Ok(0),
+        };
+    }
+    let image = rendered.map_err(|error| error.to_string())?;
+    let size = (number(case, "width"), number(case, "height"));
+    if (image.width as usize, image.height as usize) != size {
+        return Err(format!("size {}x{}, expected {size:?}", image.width, image.height));
+    }
+    let mut out = vec![0xAA; image.data.len()];
+    decoder.render_into(bytes, &geometry, &mut out).map_err(|error| error.to_string())?;
+    if out != image.data {
+        return Err("render_into differs from render".to_owned());
+    }
+    let offset = number(case, "offset");
+    let expected = &raw[offset..offset + number(case, "bytes")];
+    if expected.len() != image.data.len() {
+        return Err(format!("{} bytes, expected {}", image.data.len(), expected.len()));
+    }
+    Ok(expected.iter().zip(&image.data).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0))
+}
+
+fn check(cases: &Value, output: &Path) {
+    let mut decoders = [Color::Rgb, Color::Gray, Color::Index]
+        .map(|color| Decoder::new(DecodeOptions { color, ..DecodeOptions::default() }));
+    let mut worst: BTreeMap<String, (usize, u8)> = BTreeMap::new();
+    let mut failures = Vec::new();
+    let mut loaded: (String, Vec<u8>, Vec<u8>) = Default::default();
+    for case in cases["cases"].as_array().unwrap() {
+        let path = text(case, "image");
+        if loaded.0 != path {
+            loaded = (path.to_owned(), std::fs::read(path).unwrap(), Vec::new());
+        }
+        if let Some(raw) = case["raw"].as_str()
+            && loaded.2.is_empty()
+        {
+            loaded.2 = std::fs::read(output.join(raw)).unwrap();
+        }
+        let color = ["rgb", "gray", "index"].iter().position(|name| *name == text(case, "color")).unwrap();
+        let format = ImageFormat::sniff(&loaded.1).map_or("none", ImageFormat::name);
+        match compare(&mut decoders[color], &loaded.1, case, &loaded.2) {
+            Ok(difference) => {
+                let filter = if text(case, "resize") == "none" { "none" } else { text(case, "filter") };
+                let entry = worst.entry(format!("{format} {filter}")).or_default();
+                *entry = (entry.0 + 1, entry.1.max(difference));
+                let tolerance = if path.contains("webp-lossy") { WEBP_TOLERANCE } else { 0 };
+                if difference > tolerance {
+                    failures.push(format!("{path}: differs by {difference}: {case}"));
+                }
+            }
+            Err(what) => failures.push(format!("{path}: {what}: {case}")),
+        }
+    }
+    for (name, (n_cases, difference)) in &worst {
+        println!("{name:<16} {n_cases:>6} cases, largest difference {difference}");
+    }
+    assert!(!worst.is_empty(), "no cases");
+    let n_failures = failures.len();
+    failures.truncate(20);
+    assert!(failures.is_empty(), "{n_failures} failures\n{}", failures.join("\n"));
+}
+
+#[test]
+fn odd_images_are_rendered_as_pillow_does() {
+    let output = tempfile::tempdir().unwrap();
+    let cases = reference(output.path(), None);
+    check(&cases, output.path());
+}
+
+#[test]
+fn images_of_the_given_folder_are_rendered_as_pillow_does() {
+    let Some(folder) = std::env::var_os("PACKDS_TEST_IMAGES") else {
+        println!("PACKDS_TEST_IMAGES is not set: no folder of images to compare");
+        return;
+    };
+    let output = tempfile::tempdir().unwrap();
+    let cases = reference(output.path(), Some(Path::new(&folder)));
+    check(&cases, output.path());
+}
+
+#[test]
+fn pillow_and_this_crate_reject_the_same_truncated_files() {
+    let error = Decoder::new(DecodeOptions::default()).decode(b"\xff\xd8\xff\xe0").unwrap_err();
+    assert!(matches!(error, PixelError::Truncated { format: ImageFormat::Jpeg, .. }), "{error}");
+}

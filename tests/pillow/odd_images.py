@@ -1,0 +1,255 @@
+"""Writes images of every odd kind, so that the decoders can be compared with Pillow's.
+
+Everything is computed: no photograph, no random state beyond a fixed seed.
+"""
+
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+
+def picture(width: int, height: int, seed: int = 1) -> np.ndarray:
+    """Smooth colour with edges and some noise: what codecs find neither trivial nor hopeless."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[0:height, 0:width].astype(np.float64)
+    red = 127 + 120 * np.sin(x / 9.0) * np.cos(y / 13.0)
+    green = 255 * ((x // 16 + y // 11) % 2)
+    blue = 255 * (x + y) / max(1, width + height - 2)
+    image = np.stack([red, green, blue], axis=-1) + rng.normal(0, 12, (height, width, 3))
+    return np.clip(image, 0, 255).astype(np.uint8)
+
+
+def png_chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def pack_rows(rows: np.ndarray, depth: int) -> bytes:
+    """Filter byte 0 and the samples of each row, packed to `depth` bits."""
+    out = bytearray()
+    for row in rows:
+        out.append(0)
+        flat = row.reshape(-1)
+        if depth == 16:
+            out += flat.astype(">u2").tobytes()
+        elif depth == 8:
+            out += flat.astype(np.uint8).tobytes()
+        else:
+            bits = ((flat[:, None] >> np.arange(depth - 1, -1, -1)) & 1).astype(np.uint8)
+            out += np.packbits(bits.reshape(-1)).tobytes()
+    return bytes(out)
+
+
+ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+
+
+def write_png(samples: np.ndarray, depth: int, color_type: int, interlaced: bool, extra: bytes = b"") -> bytes:
+    """A PNG of any colour type and depth, which Pillow itself cannot write."""
+    height, width = samples.shape[:2]
+    if interlaced:
+        parts = [samples[y::dy, x::dx] for x, y, dx, dy in ADAM7]
+        data = b"".join(pack_rows(part, depth) for part in parts if part.size)
+    else:
+        data = pack_rows(samples, depth)
+    header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, int(interlaced))
+    return (
+        b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", header) + extra
+        + png_chunk(b"IDAT", zlib.compress(data)) + png_chunk(b"IEND", b"")
+    )
+
+
+def png_images(folder: Path) -> None:
+    rng = np.random.default_rng(2)
+    channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+    depths = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
+    for color_type, n_channels in channels.items():
+        for depth in depths[color_type]:
+            for interlaced in (False, True):
+                samples = rng.integers(0, 1 << depth, (37, 53, n_channels), dtype=np.int64)
+                if depth == 16 and not interlaced:
+                    samples //= 100
+                extra = b""
+                if color_type == 3:
+                    colors = rng.integers(0, 256, (1 << depth) * 3, dtype=np.uint8).tobytes()
+                    extra = png_chunk(b"PLTE", colors)
+                    if interlaced:
+                        extra += png_chunk(b"tRNS", bytes([0, 128]))
+                elif color_type in (0, 2) and interlaced:
+                    extra = png_chunk(b"tRNS", struct.pack(">H", 1) * n_channels)
+                name = f"png-type{color_type}-depth{depth}{'-interlaced' if interlaced else ''}.png"
+                (folder / name).write_bytes(write_png(samples, depth, color_type, interlaced, extra))
+
+
+def jpeg_images(folder: Path) -> None:
+    for width, height in ((203, 131), (64, 48), (17, 190)):
+        image = Image.fromarray(picture(width, height))
+        size = f"{width}x{height}"
+        for name in ("4:4:4", "4:2:2", "4:2:0", "4:1:1"):
+            plain = name.replace(":", "")
+            image.save(folder / f"jpeg-{plain}-{size}.jpg", quality=85, subsampling=name)
+            image.save(folder / f"jpeg-{plain}-{size}-progressive.jpg", quality=85, subsampling=name, progressive=True)
+            image.save(folder / f"jpeg-{plain}-{size}-restart.jpg", quality=85, subsampling=name, restart_marker_blocks=3)
+        # 4:4:0 is a 4:2:2 turned on its side: Pillow cannot write it, so the header is patched.
+        for factors in (0x12, 0x24, 0x42, 0x14, 0x22):
+            (folder / f"jpeg-factors{factors:02x}-{size}.jpg").write_bytes(with_factors(width, height, factors))
+        image.convert("L").save(folder / f"jpeg-gray-{size}.jpg", quality=90)
+        image.convert("L").save(folder / f"jpeg-gray-{size}-progressive.jpg", quality=90, progressive=True)
+        image.convert("CMYK").save(folder / f"jpeg-cmyk-{size}.jpg", quality=90)
+        image.convert("CMYK").save(folder / f"jpeg-cmyk-{size}-progressive.jpg", quality=90, progressive=True)
+        (folder / f"jpeg-ycck-{size}.jpg").write_bytes(as_ycck(image))
+        image.save(folder / f"jpeg-rgb-{size}.jpg", quality=90, keep_rgb=True)
+        image.save(folder / f"jpeg-quality20-{size}.jpg", quality=20)
+    whole = (folder / "jpeg-420-203x131.jpg").read_bytes()
+    (folder / "jpeg-trailing-garbage.jpg").write_bytes(whole + b"trailing garbage")
+    (folder / "jpeg-early-end.jpg").write_bytes(whole[: len(whole) // 2] + b"\xff\xd9")
+    damaged = bytearray(whole)
+    damaged[len(whole) * 2 // 3] ^= 0x5A
+    (folder / "jpeg-damaged.jpg").write_bytes(bytes(damaged))
+
+
+def as_ycck(image: Image.Image) -> bytes:
+    """A CMYK JPEG whose Adobe marker says YCCK: the same data, read as luma and chroma."""
+    out = io.BytesIO()
+    image.convert("CMYK").save(out, "JPEG", quality=90)
+    data = bytearray(out.getvalue())
+    at = data.index(b"Adobe")
+    data[at + 11] = 2
+    return bytes(data)
+
+
+def with_factors(width: int, height: int, factors: int) -> bytes:
+    """A JPEG whose first component has any sampling factors: the coefficients of one with as many
+    blocks in a unit, under another header. What it shows is nonsense, but the same for every
+    decoder."""
+    h, v = factors >> 4, factors & 15
+    units_x, units_y = -(-width // (8 * h)), -(-height // (8 * v))
+    if h * v == 2:
+        subsampling, unit = "4:2:2", (16, 8)
+    else:
+        subsampling, unit = "4:2:0", (16, 16)
+    out = io.BytesIO()
+    image = Image.fromarray(picture(unit[0] * units_x, unit[1] * units_y, seed=factors))
+    image.save(out, "JPEG", quality=80, subsampling=subsampling)
+    data = bytearray(out.getvalue())
+    at = data.index(b"\xff\xc0")
+    data[at + 5 : at + 9] = struct.pack(">HH", height, width)
+    if h * v in (2, 4):
+        data[at + 11] = factors
+    else:  # eight blocks of luma cannot be had from Pillow: chroma is subsampled instead
+        data[at + 11] = 0x22
+        data[at + 14] = 0x12
+        data[at + 17] = 0x21
+    return bytes(data)
+
+
+def orientation_images(folder: Path) -> None:
+    for orientation in range(1, 9):
+        image = Image.fromarray(picture(97, 61, seed=orientation))
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        image.save(folder / f"orient-{orientation}.jpg", quality=90, exif=exif.tobytes())
+        image.save(folder / f"orient-{orientation}.png", exif=exif.tobytes())
+        image.save(folder / f"orient-{orientation}.webp", lossless=True, exif=exif.tobytes())
+        image.save(folder / f"orient-{orientation}.tif", tiffinfo={0x0112: orientation})
+
+
+def webp_images(folder: Path) -> None:
+    for width, height in ((203, 131), (64, 48), (1, 9)):
+        image = Image.fromarray(picture(width, height))
+        alpha = Image.fromarray(picture(width, height, seed=5)[..., 2])
+        rgba = image.copy()
+        rgba.putalpha(alpha)
+        size = f"{width}x{height}"
+        for quality in (20, 80, 100):
+            image.save(folder / f"webp-lossy{quality}-{size}.webp", quality=quality)
+        image.save(folder / f"webp-lossless-{size}.webp", lossless=True)
+        rgba.save(folder / f"webp-lossy-alpha-{size}.webp", quality=75)
+        rgba.save(folder / f"webp-lossless-alpha-{size}.webp", lossless=True, exact=True)
+    frames = [Image.fromarray(picture(50, 40, seed=s)) for s in (1, 2)]
+    frames[0].save(folder / "webp-animated.webp", save_all=True, append_images=frames[1:], lossless=True)
+
+
+def gif_images(folder: Path) -> None:
+    frames = [Image.fromarray(picture(75, 52, seed=s)).quantize(64) for s in (1, 2, 3)]
+    frames[0].save(folder / "gif-still.gif")
+    frames[0].save(folder / "gif-interlaced.gif", interlace=1)
+    frames[0].save(folder / "gif-flat.gif", interlace=0)
+    frames[0].save(folder / "gif-transparent.gif", transparency=5)
+    frames[0].save(folder / "gif-animated.gif", save_all=True, append_images=frames[1:], duration=50)
+    frames[0].convert("L").save(folder / "gif-gray.gif")
+    # A first frame smaller than the screen, with and without a transparent index.
+    small = (folder / "gif-flat.gif").read_bytes()
+    at = small.index(b"\x2c", 13 + 3 * 64)
+    for name, transparent in (("offset", None), ("offset-transparent", 9)):
+        data = bytearray(small)
+        data[6:10] = struct.pack("<HH", 90, 70)
+        data[at + 1 : at + 5] = struct.pack("<HH", 7, 11)
+        if transparent is not None:
+            data[at:at] = bytes([0x21, 0xF9, 4, 1, 0, 0, transparent, 0])
+        data[:6] = b"GIF89a"
+        (folder / f"gif-{name}.gif").write_bytes(bytes(data))
+
+
+def bmp_images(folder: Path) -> None:
+    image = Image.fromarray(picture(61, 45))
+    image.save(folder / "bmp-rgb.bmp")
+    image.convert("L").save(folder / "bmp-gray.bmp")
+    image.convert("1").save(folder / "bmp-bits.bmp")
+    image.quantize(200).save(folder / "bmp-palette.bmp")
+    image.quantize(12).save(folder / "bmp-palette12.bmp")
+    rgba = image.copy()
+    rgba.putalpha(128)
+    rgba.save(folder / "bmp-rgba.bmp")
+    data = bytearray((folder / "bmp-rgb.bmp").read_bytes())
+    data[22:26] = struct.pack("<i", -45)
+    (folder / "bmp-top-down.bmp").write_bytes(bytes(data))
+
+
+def tiff_images(folder: Path) -> None:
+    image = Image.fromarray(picture(83, 57))
+    gray16 = Image.fromarray((np.arange(83 * 57, dtype=np.uint16) * 13 % 700).reshape(57, 83))
+    kinds = {
+        "rgb": image, "gray": image.convert("L"), "palette": image.quantize(100), "bits": image.convert("1"),
+        "cmyk": image.convert("CMYK"), "gray16": gray16, "palette4": image.quantize(16),
+    }
+    rgba = image.copy()
+    rgba.putalpha(Image.fromarray(picture(83, 57, seed=3)[..., 0]))
+    kinds["rgba"] = rgba
+    for kind, picture_of in kinds.items():
+        for compression in (None, "tiff_lzw", "tiff_adobe_deflate", "packbits"):
+            suffix = (compression or "none").replace("tiff_", "")
+            picture_of.save(folder / f"tiff-{kind}-{suffix}.tif", compression=compression)
+    ImageOps.invert(image.convert("L")).save(folder / "tiff-white-is-zero.tif", tiffinfo={262: 0})
+    (folder / "tiff-rgb16.tif").write_bytes(rgb16_tiff(picture(40, 30).astype(np.uint16) * 257 + 77))
+
+
+def rgb16_tiff(samples: np.ndarray) -> bytes:
+    height, width = samples.shape[:2]
+    data = samples.astype("<u2").tobytes()
+    start = 8 + 2 + 9 * 12 + 4
+    bits_at = start
+    tags = [
+        (256, 3, 1, width), (257, 3, 1, height), (258, 3, 3, bits_at), (259, 3, 1, 1), (262, 3, 1, 2),
+        (273, 4, 1, bits_at + 6), (277, 3, 1, 3), (278, 3, 1, height), (279, 4, 1, len(data)),
+    ]
+    directory = struct.pack("<H", len(tags))
+    for tag, kind, count, value in tags:
+        directory += struct.pack("<HHII", tag, kind, count, value)
+    return b"II*\0" + struct.pack("<I", 8) + directory + struct.pack("<I", 0) + struct.pack("<HHH", 16, 16, 16) + data
+
+
+def large_images(folder: Path) -> None:
+    """Shapes in which the order of the two passes matters."""
+    for width, height in ((300, 1100), (1100, 300), (640, 480), (479, 641)):
+        Image.fromarray(picture(width, height)).save(folder / f"size-{width}x{height}.jpg", quality=80)
+
+
+def write_all(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for write in (
+        png_images, jpeg_images, orientation_images, webp_images, gif_images, bmp_images, tiff_images, large_images,
+    ):
+        write(folder)

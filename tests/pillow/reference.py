@@ -1,0 +1,153 @@
+"""Writes what Pillow and torchvision make of images, for `crates/pixels/tests/pillow.rs`.
+
+    python reference.py OUTPUT [FOLDER]
+
+Without FOLDER the images are those of odd_images.py, and every case is written. With FOLDER they
+are all the files below it, and the cases are fewer. OUTPUT gets `cases.json` and one raw file per
+image (all cases behind one another). torchvision is not needed: its Resize and CenterCrop on Pillow
+images are a few lines, repeated here from their documented behaviour.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+from PIL import __version__ as pillow_version
+
+import odd_images
+
+FILTERS = {
+    "nearest": Image.Resampling.NEAREST,
+    "box": Image.Resampling.BOX,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+
+
+def resize(image: Image.Image, spec: str, filter_name: str) -> Image.Image:
+    if spec == "none":
+        return image
+    width, height = image.size
+    short, long = (width, height) if width <= height else (height, width)
+    kind, _, value = spec.partition(":")
+    if kind == "short":
+        new_short, new_long = int(value), int(int(value) * long / short)
+    elif kind == "long" or kind == "max" and long > int(value):
+        new_short, new_long = max(1, int(int(value) * short / long)), int(value)
+    elif kind == "max":
+        new_short, new_long = short, long
+    else:
+        size = tuple(int(side) for side in spec.split("x"))
+        return image.resize(size, FILTERS[filter_name])
+    size = (new_short, new_long) if width <= height else (new_long, new_short)
+    return image if size == image.size else image.resize(size, FILTERS[filter_name])
+
+
+def center_crop(image: Image.Image, spec: str) -> Image.Image:
+    if spec == "none":
+        return image
+    sides = [int(side) for side in spec.partition(":")[2].split("x")]
+    crop_width, crop_height = sides[0], sides[-1]
+    width, height = image.size
+    if crop_width > width or crop_height > height:
+        left = (crop_width - width) // 2 if crop_width > width else 0
+        top = (crop_height - height) // 2 if crop_height > height else 0
+        right = (crop_width - width + 1) // 2 if crop_width > width else 0
+        bottom = (crop_height - height + 1) // 2 if crop_height > height else 0
+        image = ImageOps.expand(image, (left, top, right, bottom), fill=0)
+        width, height = image.size
+    top = int(round((height - crop_height) / 2.0))
+    left = int(round((width - crop_width) / 2.0))
+    return image.crop((left, top, left + crop_width, top + crop_height))
+
+
+def case(color: str, resize_spec: str, crop: str, filter_name: str, orientation: str) -> dict[str, str]:
+    return {"color": color, "resize": resize_spec, "crop": crop, "filter": filter_name, "orientation": orientation}
+
+
+def odd_cases() -> list[dict[str, str]]:
+    cases = [case(color, "none", "none", "bilinear", turn) for color in ("rgb", "gray", "index") for turn in ("ignore", "apply")]
+    for filter_name in FILTERS:
+        for spec in ("short:40", "64x64", "30x150", "170x20", "short:256"):
+            cases.append(case("rgb", spec, "none", filter_name, "ignore"))
+        cases.append(case("rgb", "short:40", "center:32", filter_name, "ignore"))
+        cases.append(case("rgb", "short:40", "center:41x35", filter_name, "apply"))
+        cases.append(case("rgb", "90x20", "center:33x30", filter_name, "ignore"))
+        cases.append(case("gray", "short:37", "center:31x36", filter_name, "ignore"))
+        cases.append(case("gray", "90x100", "none", filter_name, "apply"))
+        cases.append(case("rgb", "short:256", "center:224", filter_name, "ignore"))
+    for crop in ("center:1", "center:33x25", "center:40x300", "center:15x16", "center:224"):
+        cases.append(case("rgb", "none", crop, "bilinear", "ignore"))
+        cases.append(case("gray", "none", crop, "bilinear", "apply"))
+    cases += [case("rgb", spec, "none", "bicubic", "apply") for spec in ("long:70", "max:60", "max:3000")]
+    cases += [case("index", "short:32", "center:32", "nearest", "ignore")]
+    return cases
+
+
+def folder_cases() -> list[dict[str, str]]:
+    cases = [case(color, "none", "none", "bilinear", "ignore") for color in ("rgb", "gray")]
+    for filter_name in FILTERS:
+        cases.append(case("rgb", "short:256", "center:224", filter_name, "ignore"))
+        cases.append(case("rgb", "224x224", "none", filter_name, "ignore"))
+        cases.append(case("gray", "short:256", "center:224", filter_name, "apply"))
+    cases.append(case("rgb", "short:700", "center:600", "bilinear", "ignore"))
+    cases.append(case("rgb", "none", "center:333x201", "bilinear", "ignore"))
+    return cases
+
+
+def convert(image: Image.Image, color: str) -> Image.Image | None:
+    if color == "index":
+        if image.mode in ("P", "L"):
+            return image
+        if image.mode == "1":
+            return Image.fromarray(np.array(image).astype(np.uint8))
+        return None
+    return image.convert("RGB" if color == "rgb" else "L")
+
+
+def render(path: Path, wanted: dict[str, str]) -> np.ndarray | None:
+    with Image.open(path) as image:
+        image.load()
+        if wanted["orientation"] == "apply":
+            image = ImageOps.exif_transpose(image)
+        image = convert(image, wanted["color"])
+        if image is None:
+            return None
+        if image.mode == "P":
+            image = Image.fromarray(np.array(image))
+        image = resize(image, wanted["resize"], wanted["filter"])
+        return np.array(center_crop(image, wanted["crop"]))
+
+
+def main() -> None:
+    output = Path(sys.argv[1])
+    output.mkdir(parents=True, exist_ok=True)
+    if len(sys.argv) > 2:
+        images, cases = Path(sys.argv[2]), folder_cases()
+    else:
+        images, cases = output / "images", odd_cases()
+        odd_images.write_all(images)
+    listed = []
+    paths = sorted(path for path in images.rglob("*") if path.is_file())
+    for number, path in enumerate(paths):
+        raw = f"{number}.raw"
+        with open(output / raw, "wb") as out:
+            for wanted in cases:
+                try:
+                    pixels = render(path, wanted)
+                except Exception as error:  # the file is bad: so it must be for the Rust side
+                    listed.append({"image": str(path), "raw": None, "error": repr(error), **wanted})
+                    continue
+                if pixels is None:
+                    continue
+                size = {"width": pixels.shape[1], "height": pixels.shape[0], "offset": out.tell(), "bytes": pixels.size}
+                out.write(pixels.tobytes())
+                listed.append({"image": str(path), "raw": raw, **size, **wanted})
+    (output / "cases.json").write_text(json.dumps({"pillow": pillow_version, "cases": listed}))
+
+
+if __name__ == "__main__":
+    main()
