@@ -237,8 +237,12 @@ fn cells(
             thumbnail(pack, field, sample, item.map_or(&[][..], |item| item), side)
         };
         let pictures: Vec<_> = fields.iter().map(picture).collect();
-        if let Some(reason) = pictures.iter().find_map(|picture| picture.as_ref().err()) {
-            bad.push((sample, format!("sample {sample}: {reason}")));
+        let reason = pictures.iter().find_map(|picture| picture.as_ref().err());
+        match (&items, reason) {
+            // The error names the sample already.
+            (Err(error), _) => bad.push((sample, error.clone())),
+            (Ok(_), Some(reason)) => bad.push((sample, format!("sample {sample}: {reason}"))),
+            (Ok(_), None) => {}
         }
         let mut caption = labels.show(&labels.of(sample));
         if caption.is_empty() {
