@@ -1,6 +1,5 @@
 //! `packds convert`: a source into a pack.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
