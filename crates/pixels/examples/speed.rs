@@ -16,7 +16,11 @@ const ROUNDS: usize = 9;
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.is_dir() { collect(&path, files)? } else { files.push(path) }
+        if path.is_dir() {
+            collect(&path, files)?
+        } else {
+            files.push(path)
+        }
     }
     Ok(())
 }
@@ -26,7 +30,11 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-#[expect(clippy::print_stdout, clippy::cast_precision_loss, reason = "an example that reports rates")]
+#[expect(
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "an example that reports rates"
+)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args_os().nth(1).ok_or("usage: speed FOLDER")?;
     let mut paths = Vec::new();
@@ -38,7 +46,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut decoder = Decoder::new(DecodeOptions::default());
     let geometry = Geometry {
         resize: Resize::Short(256),
-        crop: Crop::Center { width: 224, height: 224 },
+        crop: Crop::Center {
+            width: 224,
+            height: 224,
+        },
         filter: Filter::Bilinear,
         ..Geometry::default()
     };
@@ -73,10 +84,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let probes = start.elapsed().as_secs_f64() / 100.0;
     let n_images = images.len() as f64;
     let (full, render, both) = (median(full), median(render), median(with_histogram));
-    for (name, seconds) in
-        [("full decode", full), ("render 224", render), ("render 224 + histogram", both), ("probe", probes)]
-    {
-        println!("{name:<24}{:>12.0} images/s   {:.2} x full decode", n_images / seconds, full / seconds);
+    for (name, seconds) in [
+        ("full decode", full),
+        ("render 224", render),
+        ("render 224 + histogram", both),
+        ("probe", probes),
+    ] {
+        println!(
+            "{name:<24}{:>12.0} images/s   {:.2} x full decode",
+            n_images / seconds,
+            full / seconds
+        );
     }
     Ok(())
 }

@@ -81,16 +81,30 @@ pub fn cast_into(
     check(hwc, channels, ty.n_bytes(), out)?;
     if mean.len() != channels || std.len() != channels {
         let found = format!("{} means and {} deviations", mean.len(), std.len());
-        return Err(PixelError::argument("normalisation", "one mean and deviation per channel", &found));
+        return Err(PixelError::argument(
+            "normalisation",
+            "one mean and deviation per channel",
+            &found,
+        ));
     }
     let norms = mean.iter().copied().zip(std.iter().copied());
     match ty {
         FloatType::F32 => write(hwc, &tables(norms, f32::to_le_bytes), layout, out),
         FloatType::F16 => {
-            write(hwc, &tables(norms, |value| f16::from_f32(value).to_le_bytes()), layout, out);
+            write(
+                hwc,
+                &tables(norms, |value| f16::from_f32(value).to_le_bytes()),
+                layout,
+                out,
+            );
         }
         FloatType::Bf16 => {
-            write(hwc, &tables(norms, |value| bf16::from_f32(value).to_le_bytes()), layout, out);
+            write(
+                hwc,
+                &tables(norms, |value| bf16::from_f32(value).to_le_bytes()),
+                layout,
+                out,
+            );
         }
     }
     Ok(())
@@ -101,7 +115,12 @@ pub fn cast_into(
 /// # Errors
 ///
 /// `WrongBuffer` where `out` does not fit, `InvalidArgument` where `hwc` is not whole pixels.
-pub fn to_layout_into(hwc: &[u8], channels: usize, layout: Layout, out: &mut [u8]) -> Result<(), PixelError> {
+pub fn to_layout_into(
+    hwc: &[u8],
+    channels: usize,
+    layout: Layout,
+    out: &mut [u8],
+) -> Result<(), PixelError> {
     check(hwc, channels, 1, out)?;
     if layout == Layout::Hwc || channels == 1 {
         out.copy_from_slice(hwc);
@@ -119,10 +138,21 @@ pub fn to_layout_into(hwc: &[u8], channels: usize, layout: Layout, out: &mut [u8
 fn check(hwc: &[u8], channels: usize, value_bytes: usize, out: &[u8]) -> Result<(), PixelError> {
     if channels == 0 || !hwc.len().is_multiple_of(channels) {
         let found = format!("{} bytes for {channels} channels", hwc.len());
-        return Err(PixelError::argument("pixels", "whole pixels of at least 1 channel", &found));
+        return Err(PixelError::argument(
+            "pixels",
+            "whole pixels of at least 1 channel",
+            &found,
+        ));
     }
     let expected = hwc.len().saturating_mul(value_bytes);
-    if out.len() == expected { Ok(()) } else { Err(PixelError::WrongBuffer { expected, found: out.len() }) }
+    if out.len() == expected {
+        Ok(())
+    } else {
+        Err(PixelError::WrongBuffer {
+            expected,
+            found: out.len(),
+        })
+    }
 }
 
 /// The result of each byte in each channel.
@@ -146,7 +176,10 @@ fn write<const N: usize>(hwc: &[u8], tables: &[[[u8; N]; 256]], layout: Layout, 
     let channels = tables.len();
     match layout {
         Layout::Hwc => {
-            for (pixel, source) in values.chunks_exact_mut(channels).zip(hwc.chunks_exact(channels)) {
+            for (pixel, source) in values
+                .chunks_exact_mut(channels)
+                .zip(hwc.chunks_exact(channels))
+            {
                 for ((value, byte), table) in pixel.iter_mut().zip(source).zip(tables) {
                     *value = table[usize::from(*byte)];
                 }
@@ -154,7 +187,9 @@ fn write<const N: usize>(hwc: &[u8], tables: &[[[u8; N]; 256]], layout: Layout, 
         }
         Layout::Chw => {
             let n_pixels = (hwc.len() / channels).max(1);
-            for ((channel, plane), table) in values.chunks_exact_mut(n_pixels).enumerate().zip(tables) {
+            for ((channel, plane), table) in
+                values.chunks_exact_mut(n_pixels).enumerate().zip(tables)
+            {
                 for (value, pixel) in plane.iter_mut().zip(hwc.chunks_exact(channels)) {
                     *value = table[usize::from(pixel[channel])];
                 }
@@ -173,15 +208,45 @@ mod tests {
         let (mean, std) = ([0.5, 0.25, 0.0], [0.5, 0.25, 2.0]);
         let mut out = [0; 24];
         cast_into(&hwc, 3, &mean, &std, FloatType::F32, Layout::Chw, &mut out).unwrap();
-        let values: Vec<f32> = out.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        let values: Vec<f32> = out
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|b| f32::from_le_bytes(*b))
+            .collect();
         let expected = |byte: u8, c: usize| (f32::from(byte) / 255.0 - mean[c]) / std[c];
-        let wanted = [(0, 0), (102, 0), (51, 1), (153, 1), (255, 2), (204, 2)].map(|(b, c)| expected(b, c));
+        let wanted =
+            [(0, 0), (102, 0), (51, 1), (153, 1), (255, 2), (204, 2)].map(|(b, c)| expected(b, c));
         assert_eq!(values, wanted);
         let mut halves = [0; 12];
-        cast_into(&hwc, 3, &mean, &std, FloatType::F16, Layout::Hwc, &mut halves).unwrap();
-        assert_eq!(f16::from_le_bytes([halves[6], halves[7]]), f16::from_f32(expected(102, 0)));
-        cast_into(&hwc, 3, &mean, &std, FloatType::Bf16, Layout::Hwc, &mut halves).unwrap();
-        assert_eq!(bf16::from_le_bytes([halves[10], halves[11]]), bf16::from_f32(expected(204, 2)));
+        cast_into(
+            &hwc,
+            3,
+            &mean,
+            &std,
+            FloatType::F16,
+            Layout::Hwc,
+            &mut halves,
+        )
+        .unwrap();
+        assert_eq!(
+            f16::from_le_bytes([halves[6], halves[7]]),
+            f16::from_f32(expected(102, 0))
+        );
+        cast_into(
+            &hwc,
+            3,
+            &mean,
+            &std,
+            FloatType::Bf16,
+            Layout::Hwc,
+            &mut halves,
+        )
+        .unwrap();
+        assert_eq!(
+            bf16::from_le_bytes([halves[10], halves[11]]),
+            bf16::from_f32(expected(204, 2))
+        );
     }
 
     #[test]
@@ -199,9 +264,26 @@ mod tests {
     fn buffers_that_do_not_fit_are_errors() {
         let mut out = [0; 5];
         let error = to_layout_into(&[0; 6], 3, Layout::Hwc, &mut out).unwrap_err();
-        assert_eq!(error, PixelError::WrongBuffer { expected: 6, found: 5 });
+        assert_eq!(
+            error,
+            PixelError::WrongBuffer {
+                expected: 6,
+                found: 5
+            }
+        );
         assert!(to_layout_into(&[0; 5], 3, Layout::Hwc, &mut out).is_err());
         assert!(to_layout_into(&[], 0, Layout::Hwc, &mut []).is_err());
-        assert!(cast_into(&[0], 1, &[], &[1.0], FloatType::F16, Layout::Hwc, &mut [0; 2]).is_err());
+        assert!(
+            cast_into(
+                &[0],
+                1,
+                &[],
+                &[1.0],
+                FloatType::F16,
+                Layout::Hwc,
+                &mut [0; 2]
+            )
+            .is_err()
+        );
     }
 }

@@ -12,12 +12,21 @@ use crate::format::ImageFormat;
 /// # Errors
 ///
 /// `WrongBuffer` or `InvalidArgument` for sizes that do not fit.
-pub fn encode_png(width: u32, height: u32, channels: u8, data: &[u8]) -> Result<Vec<u8>, PixelError> {
+pub fn encode_png(
+    width: u32,
+    height: u32,
+    channels: u8,
+    data: &[u8],
+) -> Result<Vec<u8>, PixelError> {
     check_pixels(width, height, channels, data.len())?;
     let failed = |error: EncodingError| PixelError::malformed(ImageFormat::Png, error.to_string());
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, width, height);
-    encoder.set_color(if channels == 1 { ColorType::Grayscale } else { ColorType::Rgb });
+    encoder.set_color(if channels == 1 {
+        ColorType::Grayscale
+    } else {
+        ColorType::Rgb
+    });
     encoder.set_depth(BitDepth::Eight);
     encoder.set_compression(Compression::Fast);
     let mut writer = encoder.write_header().map_err(failed)?;

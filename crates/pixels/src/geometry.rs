@@ -26,7 +26,13 @@ pub enum Filter {
 
 impl Filter {
     /// Every filter, in order of cost.
-    pub const ALL: [Self; 5] = [Self::Nearest, Self::Box, Self::Bilinear, Self::Bicubic, Self::Lanczos];
+    pub const ALL: [Self; 5] = [
+        Self::Nearest,
+        Self::Box,
+        Self::Bilinear,
+        Self::Bicubic,
+        Self::Lanczos,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -52,7 +58,9 @@ impl FromStr for Filter {
         Self::ALL
             .into_iter()
             .find(|filter| filter.name() == text)
-            .ok_or_else(|| PixelError::argument("filter", "nearest, box, bilinear, bicubic or lanczos", text))
+            .ok_or_else(|| {
+                PixelError::argument("filter", "nearest, box, bilinear, bicubic or lanczos", text)
+            })
     }
 }
 
@@ -95,8 +103,18 @@ impl Resize {
     #[must_use]
     pub fn output_size(self, width: u32, height: u32) -> (u32, u32) {
         let wide = width > height;
-        let (short, long) = if wide { (height, width) } else { (width, height) };
-        let sides = |new_short, new_long| if wide { (new_long, new_short) } else { (new_short, new_long) };
+        let (short, long) = if wide {
+            (height, width)
+        } else {
+            (width, height)
+        };
+        let sides = |new_short, new_long| {
+            if wide {
+                (new_long, new_short)
+            } else {
+                (new_short, new_long)
+            }
+        };
         match self {
             Self::None => (width, height),
             Self::Short(size) => sides(size, scaled(size, long, short)),
@@ -170,7 +188,10 @@ impl FromStr for Crop {
         let center = |(width, height)| Self::Center { width, height };
         let parsed = match text.split_once(':') {
             None if text == "none" => Some(Self::None),
-            Some(("center", size)) => side(size).map(|side| (side, side)).or_else(|| sides(size)).map(center),
+            Some(("center", size)) => side(size)
+                .map(|side| (side, side))
+                .or_else(|| sides(size))
+                .map(center),
             _ => None,
         };
         let expected = "none, center:SIZE or center:WIDTHxHEIGHT (1 to 65535)";
@@ -251,7 +272,11 @@ impl Geometry {
     }
 
     pub(crate) fn upright_size(&self, width: u32, height: u32, orientation: u8) -> (u32, u32) {
-        if self.turn(orientation) >= 5 { (height, width) } else { (width, height) }
+        if self.turn(orientation) >= 5 {
+            (height, width)
+        } else {
+            (width, height)
+        }
     }
 
     /// The plan for an upright image of `width` x `height`.
@@ -293,13 +318,29 @@ pub(crate) struct Span {
 impl Span {
     fn centered(full: u32, out: u32) -> Self {
         if out >= full {
-            return Self { full, start: 0, len: full, pad: (out - full) / 2, out };
+            return Self {
+                full,
+                start: 0,
+                len: full,
+                pad: (out - full) / 2,
+                out,
+            };
         }
         // Python's round(): a half goes to the even neighbour.
         let rest = full - out;
         let half = rest / 2;
-        let start = if rest % 2 == 1 && half % 2 == 1 { half + 1 } else { half };
-        Self { full, start, len: out, pad: 0, out }
+        let start = if rest % 2 == 1 && half % 2 == 1 {
+            half + 1
+        } else {
+            half
+        };
+        Self {
+            full,
+            start,
+            len: out,
+            pad: 0,
+            out,
+        }
     }
 }
 
@@ -327,7 +368,10 @@ mod tests {
         assert_eq!(Span::centered(231, 224).start, 4);
         assert_eq!(Span::centered(256, 224).start, 16);
         let small = Span::centered(221, 224);
-        assert_eq!((small.start, small.len, small.pad, small.out), (0, 221, 1, 224));
+        assert_eq!(
+            (small.start, small.len, small.pad, small.out),
+            (0, 221, 1, 224)
+        );
     }
 
     #[test]
@@ -341,7 +385,17 @@ mod tests {
         for filter in Filter::ALL {
             assert_eq!(filter.to_string().parse::<Filter>().unwrap(), filter);
         }
-        for text in ["", "0x3", "short:0", "short:+3", "short:70000", "tall:3", "3x", "224", "3x4x5"] {
+        for text in [
+            "",
+            "0x3",
+            "short:0",
+            "short:+3",
+            "short:70000",
+            "tall:3",
+            "3x",
+            "224",
+            "3x4x5",
+        ] {
             assert!(text.parse::<Resize>().is_err(), "{text}");
         }
         assert!("center:".parse::<Crop>().is_err());
@@ -351,13 +405,28 @@ mod tests {
 
     #[test]
     fn identity_needs_the_same_size_and_no_turn() {
-        let geometry = Geometry { orientation: Orientation::Apply, ..Geometry::default() };
+        let geometry = Geometry {
+            orientation: Orientation::Apply,
+            ..Geometry::default()
+        };
         assert!(geometry.is_identity_for(10, 20, 1));
         assert!(!geometry.is_identity_for(10, 20, 3));
         assert_eq!(geometry.output_size(10, 20, 6), (20, 10));
-        let crop = Geometry { crop: Crop::Center { width: 10, height: 20 }, ..Geometry::default() };
+        let crop = Geometry {
+            crop: Crop::Center {
+                width: 10,
+                height: 20,
+            },
+            ..Geometry::default()
+        };
         assert!(crop.is_identity_for(10, 20, 6));
-        let both = Geometry { resize: Resize::Exact { width: 5, height: 10 }, ..crop };
+        let both = Geometry {
+            resize: Resize::Exact {
+                width: 5,
+                height: 10,
+            },
+            ..crop
+        };
         assert!(!both.is_identity_for(10, 20, 1));
     }
 }

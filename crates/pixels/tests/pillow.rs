@@ -5,14 +5,19 @@
 //! well. `cargo test -p packds-pixels --test pillow -- --nocapture` prints the largest differences.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a test is told by the environment which Python and which images to use"
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test: told by the environment which Python and images to use, it fails by panicking"
 )]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use packds_pixels::{Color, DecodeOptions, Decoder, Geometry, ImageFormat, Orientation, PixelError};
+use packds_pixels::{
+    Color, DecodeOptions, Decoder, Geometry, ImageFormat, Orientation, PixelError,
+};
 use serde_json::Value;
 
 /// Lossy WebP is decoded by another library than Pillow's, and may differ by so much.
@@ -28,16 +33,28 @@ fn python() -> PathBuf {
 
 fn reference(output: &Path, folder: Option<&Path>) -> Value {
     let python = python();
-    let hint = "run scripts/setup, which makes .venv with Pillow 13 and NumPy, or set PACKDS_PYTHON";
+    let hint =
+        "run scripts/setup, which makes .venv with Pillow 13 and NumPy, or set PACKDS_PYTHON";
     let mut command = Command::new(&python);
-    command.arg(root().join("tests/pillow/reference.py")).arg(output).args(folder);
-    let result = command.output().unwrap_or_else(|error| panic!("{}: {error}; {hint}", python.display()));
+    command
+        .arg(root().join("tests/pillow/reference.py"))
+        .arg(output)
+        .args(folder);
+    let result = command
+        .output()
+        .unwrap_or_else(|error| panic!("{}: {error}; {hint}", python.display()));
     let stderr = String::from_utf8_lossy(&result.stderr);
-    assert!(result.status.success(), "reference.py failed; {hint}\n{stderr}");
+    assert!(
+        result.status.success(),
+        "reference.py failed; {hint}\n{stderr}"
+    );
     let text = std::fs::read_to_string(output.join("cases.json")).unwrap();
     let cases: Value = serde_json::from_str(&text).unwrap();
     let version = cases["pillow"].as_str().unwrap();
-    assert!(version.starts_with("13."), "Pillow {version} found, 13 needed; {hint}");
+    assert!(
+        version.starts_with("13."),
+        "Pillow {version} found, 13 needed; {hint}"
+    );
     cases
 }
 
@@ -74,24 +91,42 @@ fn compare(decoder: &mut Decoder, bytes: &[u8], case: &Value, raw: &[u8]) -> Res
     let image = rendered.map_err(|error| error.to_string())?;
     let size = (number(case, "width"), number(case, "height"));
     if (image.width as usize, image.height as usize) != size {
-        return Err(format!("size {}x{}, expected {size:?}", image.width, image.height));
+        return Err(format!(
+            "size {}x{}, expected {size:?}",
+            image.width, image.height
+        ));
     }
     let mut out = vec![0xAA; image.data.len()];
-    decoder.render_into(bytes, &geometry, &mut out).map_err(|error| error.to_string())?;
+    decoder
+        .render_into(bytes, &geometry, &mut out)
+        .map_err(|error| error.to_string())?;
     if out != image.data {
         return Err("render_into differs from render".to_owned());
     }
     let offset = number(case, "offset");
     let expected = &raw[offset..offset + number(case, "bytes")];
     if expected.len() != image.data.len() {
-        return Err(format!("{} bytes, expected {}", image.data.len(), expected.len()));
+        return Err(format!(
+            "{} bytes, expected {}",
+            image.data.len(),
+            expected.len()
+        ));
     }
-    Ok(expected.iter().zip(&image.data).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0))
+    Ok(expected
+        .iter()
+        .zip(&image.data)
+        .map(|(a, b)| a.abs_diff(*b))
+        .max()
+        .unwrap_or(0))
 }
 
 fn check(cases: &Value, output: &Path) {
-    let mut decoders = [Color::Rgb, Color::Gray, Color::Index]
-        .map(|color| Decoder::new(DecodeOptions { color, ..DecodeOptions::default() }));
+    let mut decoders = [Color::Rgb, Color::Gray, Color::Index].map(|color| {
+        Decoder::new(DecodeOptions {
+            color,
+            ..DecodeOptions::default()
+        })
+    });
     let mut worst: BTreeMap<String, (usize, u8)> = BTreeMap::new();
     let mut failures = Vec::new();
     let mut loaded: (String, Vec<u8>, Vec<u8>) = Default::default();
@@ -105,14 +140,25 @@ fn check(cases: &Value, output: &Path) {
         {
             loaded.2 = std::fs::read(output.join(raw)).unwrap();
         }
-        let color = ["rgb", "gray", "index"].iter().position(|name| *name == text(case, "color")).unwrap();
+        let color = ["rgb", "gray", "index"]
+            .iter()
+            .position(|name| *name == text(case, "color"))
+            .unwrap();
         let format = ImageFormat::sniff(&loaded.1).map_or("none", ImageFormat::name);
         match compare(&mut decoders[color], &loaded.1, case, &loaded.2) {
             Ok(difference) => {
-                let filter = if text(case, "resize") == "none" { "none" } else { text(case, "filter") };
+                let filter = if text(case, "resize") == "none" {
+                    "none"
+                } else {
+                    text(case, "filter")
+                };
                 let entry = worst.entry(format!("{format} {filter}")).or_default();
                 *entry = (entry.0 + 1, entry.1.max(difference));
-                let tolerance = if path.contains("webp-lossy") { WEBP_TOLERANCE } else { 0 };
+                let tolerance = if path.contains("webp-lossy") {
+                    WEBP_TOLERANCE
+                } else {
+                    0
+                };
                 if difference > tolerance {
                     failures.push(format!("{path}: differs by {difference}: {case}"));
                 }
@@ -126,7 +172,11 @@ fn check(cases: &Value, output: &Path) {
     assert!(!worst.is_empty(), "no cases");
     let n_failures = failures.len();
     failures.truncate(20);
-    assert!(failures.is_empty(), "{n_failures} failures\n{}", failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{n_failures} failures\n{}",
+        failures.join("\n")
+    );
 }
 
 #[test]
@@ -149,6 +199,17 @@ fn images_of_the_given_folder_are_rendered_as_pillow_does() {
 
 #[test]
 fn pillow_and_this_crate_reject_the_same_truncated_files() {
-    let error = Decoder::new(DecodeOptions::default()).decode(b"\xff\xd8\xff\xe0").unwrap_err();
-    assert!(matches!(error, PixelError::Truncated { format: ImageFormat::Jpeg, .. }), "{error}");
+    let error = Decoder::new(DecodeOptions::default())
+        .decode(b"\xff\xd8\xff\xe0")
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            PixelError::Truncated {
+                format: ImageFormat::Jpeg,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }

@@ -85,17 +85,29 @@ fn to_rgb(kind: &Kind, samples: &[u8], out: &mut [u8]) {
     match kind {
         Kind::Rgb => out.copy_from_slice(samples),
         Kind::Gray => pixels.zip(samples).for_each(|(rgb, &gray)| rgb.fill(gray)),
-        Kind::Bits => pixels.zip(samples).for_each(|(rgb, &bit)| rgb.fill(white_if(bit))),
+        Kind::Bits => pixels
+            .zip(samples)
+            .for_each(|(rgb, &bit)| rgb.fill(white_if(bit))),
         Kind::Gray16 => {
-            pixels.zip(samples.chunks_exact(2)).for_each(|(rgb, gray)| rgb.fill(clip_16(gray)));
+            pixels
+                .zip(samples.chunks_exact(2))
+                .for_each(|(rgb, gray)| rgb.fill(clip_16(gray)));
         }
-        Kind::GrayAlpha => pixels.zip(samples.chunks_exact(2)).for_each(|(rgb, la)| rgb.fill(la[0])),
-        Kind::Rgba => pixels.zip(samples.chunks_exact(4)).for_each(|(rgb, rgba)| rgb.copy_from_slice(&rgba[..3])),
+        Kind::GrayAlpha => pixels
+            .zip(samples.chunks_exact(2))
+            .for_each(|(rgb, la)| rgb.fill(la[0])),
+        Kind::Rgba => pixels
+            .zip(samples.chunks_exact(4))
+            .for_each(|(rgb, rgba)| rgb.copy_from_slice(&rgba[..3])),
         Kind::Cmyk => {
-            pixels.zip(samples.chunks_exact(4)).for_each(|(rgb, cmyk)| rgb.copy_from_slice(&cmyk_pixel(cmyk)));
+            pixels
+                .zip(samples.chunks_exact(4))
+                .for_each(|(rgb, cmyk)| rgb.copy_from_slice(&cmyk_pixel(cmyk)));
         }
         Kind::Palette(table) => {
-            pixels.zip(samples).for_each(|(rgb, &index)| rgb.copy_from_slice(&table[usize::from(index)]));
+            pixels
+                .zip(samples)
+                .for_each(|(rgb, &index)| rgb.copy_from_slice(&table[usize::from(index)]));
         }
     }
 }
@@ -104,17 +116,29 @@ fn to_gray(kind: &Kind, samples: &[u8], out: &mut [u8]) {
     let pixels = out.iter_mut();
     match kind {
         Kind::Gray => out.copy_from_slice(samples),
-        Kind::Bits => pixels.zip(samples).for_each(|(gray, &bit)| *gray = white_if(bit)),
-        Kind::Gray16 => pixels.zip(samples.chunks_exact(2)).for_each(|(gray, sample)| *gray = clip_16(sample)),
-        Kind::GrayAlpha => pixels.zip(samples.chunks_exact(2)).for_each(|(gray, la)| *gray = la[0]),
+        Kind::Bits => pixels
+            .zip(samples)
+            .for_each(|(gray, &bit)| *gray = white_if(bit)),
+        Kind::Gray16 => pixels
+            .zip(samples.chunks_exact(2))
+            .for_each(|(gray, sample)| *gray = clip_16(sample)),
+        Kind::GrayAlpha => pixels
+            .zip(samples.chunks_exact(2))
+            .for_each(|(gray, la)| *gray = la[0]),
         Kind::Rgb => rgb_to_gray(samples, out),
-        Kind::Rgba => pixels.zip(samples.chunks_exact(4)).for_each(|(gray, rgba)| *gray = luma(rgba)),
+        Kind::Rgba => pixels
+            .zip(samples.chunks_exact(4))
+            .for_each(|(gray, rgba)| *gray = luma(rgba)),
         Kind::Cmyk => {
-            pixels.zip(samples.chunks_exact(4)).for_each(|(gray, cmyk)| *gray = luma(&cmyk_pixel(cmyk)));
+            pixels
+                .zip(samples.chunks_exact(4))
+                .for_each(|(gray, cmyk)| *gray = luma(&cmyk_pixel(cmyk)));
         }
         Kind::Palette(table) => {
             let lumas = table.map(|color| luma(&color));
-            pixels.zip(samples).for_each(|(gray, &index)| *gray = lumas[usize::from(index)]);
+            pixels
+                .zip(samples)
+                .for_each(|(gray, &index)| *gray = lumas[usize::from(index)]);
         }
     }
 }
@@ -126,7 +150,9 @@ fn to_index(raster: &Raster, format: ImageFormat, out: &mut [u8]) -> Result<(), 
             Ok(())
         }
         Kind::Gray16 => Err(PixelError::unsupported(format, "a mask of 16 bits")),
-        ref other => Err(PixelError::NotSingleChannel { channels: other.channels() }),
+        ref other => Err(PixelError::NotSingleChannel {
+            channels: other.channels(),
+        }),
     }
 }
 
@@ -140,7 +166,10 @@ fn clip_16(sample: &[u8]) -> u8 {
 }
 
 /// Pillow's luma: ITU-R 601 in 16-bit fixed point.
-#[expect(clippy::cast_possible_truncation, reason = "the weights sum to 65536, so the result is a byte")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the weights sum to 65536, so the result is a byte"
+)]
 fn luma(rgb: &[u8]) -> u8 {
     let sum = u32::from(rgb[0]) * 19595 + u32::from(rgb[1]) * 38470 + u32::from(rgb[2]) * 7471;
     ((sum + 0x8000) >> 16) as u8
@@ -158,7 +187,10 @@ fn multiply(a: u8, b: u8) -> u32 {
     ((product >> 8) + product) >> 8
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a share of `light` is at most `light`")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a share of `light` is at most `light`"
+)]
 fn cmyk_pixel(cmyk: &[u8]) -> [u8; 3] {
     let light = 255 - cmyk[3];
     let channel = |ink: u8| u32::from(light).saturating_sub(multiply(ink, light)) as u8;
@@ -188,7 +220,9 @@ pub(super) fn unpack(packed: &[u8], width: usize, bits: u8) -> Vec<u8> {
     let mut samples = Vec::with_capacity(packed.len() * per_byte);
     for row in packed.chunks_exact(width.div_ceil(per_byte).max(1)) {
         let values = row.iter().flat_map(|byte| {
-            (0..per_byte).rev().map(move |place| (byte >> (place * usize::from(bits))) & mask)
+            (0..per_byte)
+                .rev()
+                .map(move |place| (byte >> (place * usize::from(bits))) & mask)
         });
         samples.extend(values.take(width));
     }
@@ -218,7 +252,10 @@ mod tests {
 
     #[test]
     fn packed_rows_are_padded_to_bytes() {
-        assert_eq!(unpack(&[0b1010_0000, 0b0100_0000], 3, 1), [1, 0, 1, 0, 1, 0]);
+        assert_eq!(
+            unpack(&[0b1010_0000, 0b0100_0000], 3, 1),
+            [1, 0, 1, 0, 1, 0]
+        );
         assert_eq!(unpack(&[0x12, 0x30], 3, 4), [1, 2, 3]);
         assert_eq!(unpack(&[0b00_01_10_11], 4, 2), [0, 1, 2, 3]);
     }

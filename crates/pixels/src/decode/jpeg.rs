@@ -56,11 +56,16 @@ fn open<'a>(
         return Err(PixelError::truncated(format, "no end-of-image marker"));
     }
     if color == Color::Index && info.channels != 1 {
-        return Err(PixelError::NotSingleChannel { channels: info.channels });
+        return Err(PixelError::NotSingleChannel {
+            channels: info.channels,
+        });
     }
     let session = decoder.get_or_insert_with(JpegDecoder::new).open(bytes)?;
     if session.size() != (info.width, info.height) {
-        return Err(PixelError::malformed(format, "several frame headers that differ"));
+        return Err(PixelError::malformed(
+            format,
+            "several frame headers that differ",
+        ));
     }
     let raw = session.raw(color != Color::Rgb)?;
     Ok((session, raw))
@@ -75,7 +80,14 @@ impl Decoder {
         let n_columns = usize_of(info.width);
         resize_zeroed(&mut self.samples, n_columns * raw.channels())?;
         let scratch = &mut self.samples;
-        let mut reader = RowReader { session, raw, color, scratch, lead: 0, n_columns };
+        let mut reader = RowReader {
+            session,
+            raw,
+            color,
+            scratch,
+            lead: 0,
+            n_columns,
+        };
         for row in self.pixels.chunks_exact_mut(n_columns * color.channels()) {
             reader.read(row)?;
         }
@@ -101,18 +113,36 @@ impl Decoder {
         let (width, height) = session.start(raw, eighths)?;
         let resampler = &mut self.resampler;
         resampler.start(width, height, color.channels(), window, geometry.filter);
-        let lead = restrict(&mut session, resampler, width, raw.channels() == color.channels())?;
+        let lead = restrict(
+            &mut session,
+            resampler,
+            width,
+            raw.channels() == color.channels(),
+        )?;
         let n_columns = resampler.columns().len();
         resize_zeroed(&mut self.samples, usize_of(width) * raw.channels())?;
         let scratch = &mut self.samples;
-        let mut reader = RowReader { session, raw, color, scratch, lead, n_columns };
+        let mut reader = RowReader {
+            session,
+            raw,
+            color,
+            scratch,
+            lead,
+            n_columns,
+        };
         let rows = resampler.rows();
-        reader.session.skip(u32::try_from(rows.start).unwrap_or(u32::MAX))?;
+        reader
+            .session
+            .skip(u32::try_from(rows.start).unwrap_or(u32::MAX))?;
         for _ in rows.clone() {
             reader.read(resampler.input())?;
             resampler.commit(out);
         }
-        if rows.end == usize_of(height) { reader.session.finish() } else { Ok(()) }
+        if rows.end == usize_of(height) {
+            reader.session.finish()
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -137,7 +167,11 @@ fn restrict(
     }
     let lead = wanted.start - columns.start;
     // A direct row must end where the wanted columns do: else it goes through the scratch row.
-    if lead == 0 && columns.end == wanted.end { Ok(0) } else { Ok(lead) }
+    if lead == 0 && columns.end == wanted.end {
+        Ok(0)
+    } else {
+        Ok(lead)
+    }
 }
 
 /// The smallest scale, in eighths, that still leaves at least the wanted size.

@@ -57,7 +57,11 @@ pub struct DecodeOptions {
 
 impl Default for DecodeOptions {
     fn default() -> Self {
-        Self { color: Color::default(), max_pixels: MAX_PIXELS, jpeg_scaling: false }
+        Self {
+            color: Color::default(),
+            max_pixels: MAX_PIXELS,
+            jpeg_scaling: false,
+        }
     }
 }
 
@@ -110,7 +114,9 @@ pub struct Decoder {
 
 impl std::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decoder").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Decoder")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -156,12 +162,21 @@ impl Decoder {
         let (width, height) = geometry.output_size(info.width, info.height, info.orientation);
         let n_pixels = u64::from(width) * u64::from(height);
         if n_pixels > self.options.max_pixels {
-            return Err(PixelError::TooManyPixels { width, height, limit: self.options.max_pixels });
+            return Err(PixelError::TooManyPixels {
+                width,
+                height,
+                limit: self.options.max_pixels,
+            });
         }
         let channels = self.options.color.channels();
         let mut data = zeroed(width, height, channels)?;
         self.render_probed(bytes, &info, geometry, &mut data)?;
-        Ok(Image { width, height, channels: if channels == 1 { 1 } else { 3 }, data })
+        Ok(Image {
+            width,
+            height,
+            channels: if channels == 1 { 1 } else { 3 },
+            data,
+        })
     }
 
     /// The whole image at full size, as stored.
@@ -170,7 +185,10 @@ impl Decoder {
     ///
     /// As `render`.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Image, PixelError> {
-        let as_stored = Geometry { orientation: Orientation::Ignore, ..Geometry::default() };
+        let as_stored = Geometry {
+            orientation: Orientation::Ignore,
+            ..Geometry::default()
+        };
         self.render(bytes, &as_stored)
     }
 
@@ -190,7 +208,11 @@ impl Decoder {
         let info = probe(bytes)?;
         let limit = self.options.max_pixels;
         if u64::from(info.width) * u64::from(info.height) > limit {
-            return Err(PixelError::TooManyPixels { width: info.width, height: info.height, limit });
+            return Err(PixelError::TooManyPixels {
+                width: info.width,
+                height: info.height,
+                limit,
+            });
         }
         Ok(info)
     }
@@ -206,7 +228,10 @@ impl Decoder {
         let channels = self.options.color.channels();
         let expected = byte_count(width, height, channels)?;
         if out.len() != expected {
-            return Err(PixelError::WrongBuffer { expected, found: out.len() });
+            return Err(PixelError::WrongBuffer {
+                expected,
+                found: out.len(),
+            });
         }
         let turn = geometry.turn(info.orientation);
         let (upright_width, upright_height) =
@@ -222,14 +247,30 @@ impl Decoder {
             let pixels = if turn == 1 {
                 &self.pixels
             } else {
-                orient::turn(&self.pixels, usize_of(info.width), channels, turn, &mut self.upright);
+                orient::turn(
+                    &self.pixels,
+                    usize_of(info.width),
+                    channels,
+                    turn,
+                    &mut self.upright,
+                );
                 &self.upright
             };
             let stride = usize_of(upright_width) * channels;
-            self.resampler.start(upright_width, upright_height, channels, window, geometry.filter);
+            self.resampler.start(
+                upright_width,
+                upright_height,
+                channels,
+                window,
+                geometry.filter,
+            );
             self.resampler.push_image(pixels, stride, out);
         }
-        Ok(Rendered { info: *info, width, height })
+        Ok(Rendered {
+            info: *info,
+            width,
+            height,
+        })
     }
 
     /// Fills `pixels` with the whole image.
@@ -288,17 +329,32 @@ pub(crate) fn zeroed(width: u32, height: u32, channels: usize) -> Result<Vec<u8>
 pub(crate) fn resize_zeroed(buffer: &mut Vec<u8>, n_bytes: usize) -> Result<(), PixelError> {
     let more = n_bytes.saturating_sub(buffer.len());
     let bytes = u64::try_from(n_bytes).unwrap_or(u64::MAX);
-    buffer.try_reserve_exact(more).map_err(|_| PixelError::OutOfMemory { bytes })?;
+    buffer
+        .try_reserve_exact(more)
+        .map_err(|_| PixelError::OutOfMemory { bytes })?;
     buffer.resize(n_bytes, 0);
     Ok(())
 }
 
 /// Checks the pixels that a caller hands in for encoding.
-pub(crate) fn check_pixels(width: u32, height: u32, channels: u8, found: usize) -> Result<(), PixelError> {
+pub(crate) fn check_pixels(
+    width: u32,
+    height: u32,
+    channels: u8,
+    found: usize,
+) -> Result<(), PixelError> {
     if width == 0 || height == 0 || !matches!(channels, 1 | 3) {
         let found = format!("{width}x{height}x{channels}");
-        return Err(PixelError::argument("image", "at least 1x1 pixels of 1 or 3 channels", &found));
+        return Err(PixelError::argument(
+            "image",
+            "at least 1x1 pixels of 1 or 3 channels",
+            &found,
+        ));
     }
     let expected = byte_count(width, height, usize::from(channels))?;
-    if found == expected { Ok(()) } else { Err(PixelError::WrongBuffer { expected, found }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(PixelError::WrongBuffer { expected, found })
+    }
 }

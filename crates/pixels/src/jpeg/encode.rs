@@ -6,11 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use mozjpeg_sys::{
     J_COLOR_SPACE, J_INT_PARAM, JINT_COMPRESS_PROFILE_VALUE, JPEG_LIB_VERSION, jpeg_CreateCompress,
     jpeg_c_set_int_param, jpeg_compress_struct, jpeg_destroy_compress, jpeg_finish_compress,
-    jpeg_mem_dest, jpeg_set_defaults, jpeg_set_quality, jpeg_start_compress, jpeg_std_error,
-    jpeg_write_scanlines,
+    jpeg_mem_dest, jpeg_set_defaults, jpeg_set_quality, jpeg_start_compress, jpeg_write_scanlines,
 };
 
-use super::{Errors, Failure, Unwound, emit_message, error_exit, output_message};
+use super::{Errors, Failure, Unwound};
 use crate::decode::{check_pixels, usize_of};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
@@ -42,22 +41,36 @@ unsafe extern "C" {
 /// # Errors
 ///
 /// `WrongBuffer` or `InvalidArgument` for sizes that do not fit, `quality` outside 1 to 100.
-pub fn encode_jpeg(width: u32, height: u32, channels: u8, data: &[u8], quality: u8) -> Result<Vec<u8>, PixelError> {
+pub fn encode_jpeg(
+    width: u32,
+    height: u32,
+    channels: u8,
+    data: &[u8],
+    quality: u8,
+) -> Result<Vec<u8>, PixelError> {
     check_pixels(width, height, channels, data.len())?;
     if width > 65500 || height > 65500 {
         let found = format!("{width}x{height}");
-        return Err(PixelError::argument("size of a JPEG", "at most 65500x65500", &found));
+        return Err(PixelError::argument(
+            "size of a JPEG",
+            "at most 65500x65500",
+            &found,
+        ));
     }
     if !(1..=100).contains(&quality) {
-        return Err(PixelError::argument("quality", "1 to 100", &quality.to_string()));
+        return Err(PixelError::argument(
+            "quality",
+            "1 to 100",
+            &quality.to_string(),
+        ));
     }
-    // SAFETY: plain C structures for which all zeros is a value; `failure` is written at once.
-    let mut compressor: Box<Compressor> = unsafe {
-        let mut zeroed = Box::<Compressor>::new_uninit();
-        zeroed.as_mut_ptr().write_bytes(0, 1);
-        (&raw mut (*zeroed.as_mut_ptr()).errors.failure).write(None);
-        zeroed.assume_init()
-    };
+    let mut compressor = Box::new(Compressor {
+        // SAFETY: a C structure of integers, pointers and enums that have a value 0.
+        cinfo: unsafe { std::mem::zeroed() },
+        errors: Errors::new(),
+        bytes: std::ptr::null_mut(),
+        n_bytes: 0,
+    });
     let run = || compress(&mut compressor, (width, height, channels), data, quality);
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(()) => {}
@@ -75,12 +88,12 @@ pub fn encode_jpeg(width: u32, height: u32, channels: u8, data: &[u8], quality: 
     Ok(unsafe { std::slice::from_raw_parts(compressor.bytes, n_bytes) }.to_vec())
 }
 
-fn compress(this: &mut Compressor, (width, height, channels): (u32, u32, u8), data: &[u8], quality: u8) {
-    // SAFETY: `manager` is writable; the function only fills it in.
-    unsafe { jpeg_std_error(&mut this.errors.manager) };
-    this.errors.manager.error_exit = Some(error_exit);
-    this.errors.manager.emit_message = Some(emit_message);
-    this.errors.manager.output_message = Some(output_message);
+fn compress(
+    this: &mut Compressor,
+    (width, height, channels): (u32, u32, u8),
+    data: &[u8],
+    quality: u8,
+) {
     this.cinfo.common.err = (&raw mut this.errors).cast();
     let cinfo = &mut this.cinfo;
     // SAFETY: `cinfo` is zeroed and has an error manager; version and size are the bindings'.
@@ -90,8 +103,11 @@ fn compress(this: &mut Compressor, (width, height, channels): (u32, u32, u8), da
     cinfo.image_width = width;
     cinfo.image_height = height;
     cinfo.input_components = c_int::from(channels);
-    cinfo.in_color_space =
-        if channels == 1 { J_COLOR_SPACE::JCS_GRAYSCALE } else { J_COLOR_SPACE::JCS_RGB };
+    cinfo.in_color_space = if channels == 1 {
+        J_COLOR_SPACE::JCS_GRAYSCALE
+    } else {
+        J_COLOR_SPACE::JCS_RGB
+    };
     let fastest = JINT_COMPRESS_PROFILE_VALUE::JCP_FASTEST as c_int;
     // SAFETY: the compressor is created and idle. The profile precedes the defaults it changes.
     unsafe { jpeg_c_set_int_param(cinfo, J_INT_PARAM::JINT_COMPRESS_PROFILE, fastest) };

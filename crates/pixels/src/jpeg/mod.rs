@@ -14,7 +14,8 @@ use mozjpeg_sys::{
     J_COLOR_SPACE, JPEG_LIB_VERSION, boolean, jpeg_CreateDecompress, jpeg_abort_decompress,
     jpeg_common_struct, jpeg_crop_scanline, jpeg_decompress_struct, jpeg_destroy_decompress,
     jpeg_error_mgr, jpeg_finish_decompress, jpeg_read_header, jpeg_read_scanlines,
-    jpeg_resync_to_restart, jpeg_skip_scanlines, jpeg_source_mgr, jpeg_start_decompress, jpeg_std_error,
+    jpeg_resync_to_restart, jpeg_skip_scanlines, jpeg_source_mgr, jpeg_start_decompress,
+    jpeg_std_error,
 };
 
 use crate::error::PixelError;
@@ -24,6 +25,8 @@ pub use encode::encode_jpeg;
 
 /// More scans than an encoder writes: beyond that a small file could take hours.
 const MAX_SCANS: c_int = 500;
+/// libjpeg's `JMSG_LENGTH_MAX`.
+const MESSAGE_BYTES: usize = 200;
 
 /// What went wrong inside libjpeg.
 #[derive(Debug)]
@@ -38,6 +41,22 @@ enum Failure {
 struct Errors {
     manager: jpeg_error_mgr,
     failure: Option<Failure>,
+}
+
+impl Errors {
+    fn new() -> Self {
+        // SAFETY: a C structure of integers, pointers and optional functions: all zeros is a value.
+        let mut manager: jpeg_error_mgr = unsafe { std::mem::zeroed() };
+        // SAFETY: `manager` is writable; the function only fills it in.
+        unsafe { jpeg_std_error(&mut manager) };
+        manager.error_exit = Some(error_exit);
+        manager.emit_message = Some(emit_message);
+        manager.output_message = Some(output_message);
+        Self {
+            manager,
+            failure: None,
+        }
+    }
 }
 
 /// What unwinds through libjpeg: the cause lies in `Errors::failure`.
@@ -82,19 +101,16 @@ impl Raw {
 
 impl JpegDecoder {
     pub(crate) fn new() -> Self {
-        // SAFETY: all four are plain C structures of integers, pointers, optional functions and
-        // enums that have a value 0; `failure` is overwritten below without being dropped.
-        let mut state: Box<State> = unsafe {
-            let mut state = Box::<State>::new_uninit();
-            state.as_mut_ptr().write_bytes(0, 1);
-            (&raw mut (*state.as_mut_ptr()).errors.failure).write(None);
-            state.assume_init()
-        };
-        // SAFETY: `manager` is writable; the function only fills it in.
-        unsafe { jpeg_std_error(&mut state.errors.manager) };
-        state.errors.manager.error_exit = Some(error_exit);
-        state.errors.manager.emit_message = Some(emit_message);
-        state.errors.manager.output_message = Some(output_message);
+        let mut state = Box::new(State {
+            // SAFETY: a C structure of integers, pointers, optional functions and enums that have
+            // a value 0: all zeros is a value.
+            cinfo: unsafe { std::mem::zeroed() },
+            errors: Errors::new(),
+            // SAFETY: as above.
+            source: unsafe { std::mem::zeroed() },
+            // SAFETY: as above.
+            progress: unsafe { std::mem::zeroed() },
+        });
         let errors = &raw mut state.errors;
         state.cinfo.common.err = errors.cast();
         let version = JPEG_LIB_VERSION;
@@ -119,7 +135,11 @@ impl JpegDecoder {
         state.source.next_input_byte = bytes.as_ptr();
         state.source.bytes_in_buffer = bytes.len();
         state.errors.failure = None;
-        let mut session = Session { state, finished: false, bytes: PhantomData };
+        let mut session = Session {
+            state,
+            finished: false,
+            bytes: PhantomData,
+        };
         // SAFETY: the decompressor is idle and its source leads to `bytes`, which the session borrows.
         session.call(|cinfo| unsafe { jpeg_read_header(cinfo, 1) })?;
         Ok(session)
@@ -152,7 +172,10 @@ impl Session<'_> {
             1 if want_gray => Ok(Raw::Gray),
             1 | 3 => Ok(Raw::Rgb),
             4 => Ok(Raw::Cmyk),
-            n => Err(PixelError::unsupported(ImageFormat::Jpeg, format!("{n} components"))),
+            n => Err(PixelError::unsupported(
+                ImageFormat::Jpeg,
+                format!("{n} components"),
+            )),
         }
     }
 
@@ -172,11 +195,18 @@ impl Session<'_> {
             let reason = format!("{found} channels decoded, {} expected", raw.channels());
             return Err(PixelError::malformed(ImageFormat::Jpeg, reason));
         }
-        Ok((self.state.cinfo.output_width, self.state.cinfo.output_height))
+        Ok((
+            self.state.cinfo.output_width,
+            self.state.cinfo.output_height,
+        ))
     }
 
     /// Restricts the rows to some columns, or a few more: returns the columns that come.
-    pub(crate) fn crop(&mut self, first: u32, width: u32) -> Result<std::ops::Range<u32>, PixelError> {
+    pub(crate) fn crop(
+        &mut self,
+        first: u32,
+        width: u32,
+    ) -> Result<std::ops::Range<u32>, PixelError> {
         let (mut offset, mut width) = (first, width);
         // SAFETY: decompression has started and no row was read (libjpeg checks both, and the range).
         self.call(|cinfo| unsafe { jpeg_crop_scanline(cinfo, &mut offset, &mut width) })?;
@@ -199,7 +229,10 @@ impl Session<'_> {
         let needed = u64::from(cinfo.output_width).saturating_mul(channels);
         let expected = usize::try_from(needed).unwrap_or(usize::MAX);
         if row.len() < expected {
-            return Err(PixelError::WrongBuffer { expected, found: row.len() });
+            return Err(PixelError::WrongBuffer {
+                expected,
+                found: row.len(),
+            });
         }
         let mut line = row.as_mut_ptr();
         // SAFETY: decompression has started, and `line` leads to at least `output_width *
@@ -208,7 +241,10 @@ impl Session<'_> {
         if n_rows == 1 {
             return Ok(());
         }
-        Err(PixelError::malformed(ImageFormat::Jpeg, "fewer rows than declared"))
+        Err(PixelError::malformed(
+            ImageFormat::Jpeg,
+            "fewer rows than declared",
+        ))
     }
 
     /// Reads to the end-of-image marker, after the last row.
@@ -220,7 +256,10 @@ impl Session<'_> {
     }
 
     /// Runs a libjpeg function; an error that unwinds from it becomes a `PixelError`.
-    fn call<T>(&mut self, run: impl FnOnce(&mut jpeg_decompress_struct) -> T) -> Result<T, PixelError> {
+    fn call<T>(
+        &mut self,
+        run: impl FnOnce(&mut jpeg_decompress_struct) -> T,
+    ) -> Result<T, PixelError> {
         let cinfo = &mut self.state.cinfo;
         match catch_unwind(AssertUnwindSafe(|| run(cinfo))) {
             Ok(value) => Ok(value),
@@ -232,11 +271,15 @@ impl Session<'_> {
     fn error(&mut self) -> PixelError {
         let format = ImageFormat::Jpeg;
         match self.state.errors.failure.take() {
-            Some(Failure::OutOfInput) => PixelError::truncated(format, "the data end inside the image"),
+            Some(Failure::OutOfInput) => {
+                PixelError::truncated(format, "the data end inside the image")
+            }
             Some(Failure::TooManyScans) => {
                 PixelError::malformed(format, format!("more than {MAX_SCANS} scans"))
             }
-            Some(Failure::Fatal(code, message)) if code == mozjpeg_sys::JERR_OUT_OF_MEMORY as c_int => {
+            Some(Failure::Fatal(code, message))
+                if code == mozjpeg_sys::JERR_OUT_OF_MEMORY as c_int =>
+            {
                 drop(message);
                 PixelError::OutOfMemory { bytes: 0 }
             }
@@ -267,21 +310,21 @@ fn fail(common: &mut jpeg_common_struct, failure: Failure) -> ! {
 }
 
 extern "C-unwind" fn error_exit(common: &mut jpeg_common_struct) {
-    let buffer = [0_u8; 80];
-    let mut code = 0;
-    // SAFETY: `err` leads to the filled error manager of `new`.
+    // SAFETY: `err` leads to the filled error manager of `Errors::new`.
     let manager = unsafe { &*common.err };
-    if let Some(format_message) = manager.format_message {
-        code = manager.msg_code;
-        let mut text = [0_u8; 200];
-        // SAFETY: libjpeg writes at most JMSG_LENGTH_MAX = 200 bytes, a NUL included, to the place
-        // that the pointer leads to; the binding's type says 80 bytes, but it is only a pointer.
-        unsafe { format_message(common, &*(&raw mut text).cast::<[u8; 80]>()) };
-        let n_bytes = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-        let message = String::from_utf8_lossy(&text[..n_bytes]).to_lowercase();
-        fail(common, Failure::Fatal(code, message));
+    let (code, format_message) = (manager.msg_code, manager.format_message);
+    let mut text = [0_u8; MESSAGE_BYTES];
+    if let Some(format_message) = format_message {
+        // SAFETY: the binding says 80 bytes, but it is only a pointer, and `text` has more.
+        let buffer = unsafe { &*(&raw mut text).cast::<[u8; 80]>() };
+        // SAFETY: libjpeg writes at most JMSG_LENGTH_MAX = 200 bytes there, a NUL included.
+        unsafe { format_message(common, buffer) };
     }
-    let message = String::from_utf8_lossy(&buffer).into_owned();
+    let n_bytes = text
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(text.len());
+    let message = String::from_utf8_lossy(&text[..n_bytes]).to_lowercase();
     fail(common, Failure::Fatal(code, message));
 }
 
@@ -296,10 +339,15 @@ extern "C-unwind" fn fill_input_buffer(cinfo: &mut jpeg_decompress_struct) -> bo
     fail(&mut cinfo.common, Failure::OutOfInput);
 }
 
-extern "C-unwind" fn skip_input_data(cinfo: &mut jpeg_decompress_struct, n_bytes: std::ffi::c_long) {
+extern "C-unwind" fn skip_input_data(
+    cinfo: &mut jpeg_decompress_struct,
+    n_bytes: std::ffi::c_long,
+) {
     // SAFETY: `src` was set in `new` to a source that lives as long as the decompressor.
     let source = unsafe { &mut *cinfo.src };
-    let n_bytes = usize::try_from(n_bytes).unwrap_or(0).min(source.bytes_in_buffer);
+    let n_bytes = usize::try_from(n_bytes)
+        .unwrap_or(0)
+        .min(source.bytes_in_buffer);
     source.bytes_in_buffer -= n_bytes;
     // SAFETY: `n_bytes` is at most the number of bytes left in the slice.
     source.next_input_byte = unsafe { source.next_input_byte.add(n_bytes) };

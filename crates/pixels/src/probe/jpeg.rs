@@ -30,7 +30,10 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
     loop {
         let (marker, segment) = next_marker(bytes, at)?;
         if marker == EOI {
-            return Err(PixelError::malformed(ImageFormat::Jpeg, "ends before its first scan"));
+            return Err(PixelError::malformed(
+                ImageFormat::Jpeg,
+                "ends before its first scan",
+            ));
         }
         // Markers without a length: TEM, RSTn, a repeated SOI.
         if marker == 0x01 || (0xD0..=0xD8).contains(&marker) {
@@ -66,7 +69,9 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
 
 /// The next marker at or after `at`, and where its segment starts.
 fn next_marker(bytes: &[u8], at: usize) -> Result<(u8, usize), PixelError> {
-    let rest = bytes.get(at..).ok_or_else(|| truncated("ends inside its headers"))?;
+    let rest = bytes
+        .get(at..)
+        .ok_or_else(|| truncated("ends inside its headers"))?;
     let mut previous_is_ff = false;
     for (index, &byte) in rest.iter().enumerate() {
         if previous_is_ff && byte != 0 && byte != 0xFF {
@@ -109,5 +114,9 @@ pub(crate) fn jpeg_has_end(bytes: &[u8]) -> Result<bool, PixelError> {
 
 /// Fails where the end-of-image marker is missing.
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
-    if jpeg_has_end(bytes)? { Ok(()) } else { Err(truncated("no end-of-image marker")) }
+    if jpeg_has_end(bytes)? {
+        Ok(())
+    } else {
+        Err(truncated("no end-of-image marker"))
+    }
 }

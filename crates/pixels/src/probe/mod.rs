@@ -86,5 +86,7 @@ fn unknown(bytes: &[u8]) -> PixelError {
     if bytes.is_empty() {
         return PixelError::Empty;
     }
-    PixelError::UnknownFormat { first_bytes: bytes.iter().take(8).copied().collect() }
+    PixelError::UnknownFormat {
+        first_bytes: bytes.iter().take(8).copied().collect(),
+    }
 }

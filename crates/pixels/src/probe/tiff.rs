@@ -47,7 +47,13 @@ impl<'a> Entries<'a> {
             b"MM" => false,
             _ => return None,
         };
-        let mut entries = Self { bytes, little, big_tiff: false, first: 0, n_entries: 0 };
+        let mut entries = Self {
+            bytes,
+            little,
+            big_tiff: false,
+            first: 0,
+            n_entries: 0,
+        };
         let at = match entries.u16(2)? {
             42 => offset(entries.u32(4)?)?,
             43 => {
@@ -56,24 +62,39 @@ impl<'a> Entries<'a> {
             }
             _ => return None,
         };
-        let (n_entries, head) =
-            if entries.big_tiff { (entries.u64(at)?, 8) } else { (u64::from(entries.u16(at)?), 2) };
+        let (n_entries, head) = if entries.big_tiff {
+            (entries.u64(at)?, 8)
+        } else {
+            (u64::from(entries.u16(at)?), 2)
+        };
         entries.first = at.checked_add(head)?;
         entries.n_entries = usize::try_from(n_entries.min(4096)).ok()?;
         Some(entries)
     }
 
     fn u16(&self, at: usize) -> Option<u16> {
-        if self.little { le16(self.bytes, at) } else { be16(self.bytes, at) }
+        if self.little {
+            le16(self.bytes, at)
+        } else {
+            be16(self.bytes, at)
+        }
     }
 
     fn u32(&self, at: usize) -> Option<u32> {
-        if self.little { le32(self.bytes, at) } else { be32(self.bytes, at) }
+        if self.little {
+            le32(self.bytes, at)
+        } else {
+            be32(self.bytes, at)
+        }
     }
 
     fn u64(&self, at: usize) -> Option<u64> {
-        let bytes = array(self.bytes, at)?;
-        Some(if self.little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+        let value = u64::from_le_bytes(array(self.bytes, at)?);
+        Some(if self.little {
+            value
+        } else {
+            value.swap_bytes()
+        })
     }
 
     fn find(&self, tag: u16) -> Option<Entry> {
@@ -95,7 +116,11 @@ impl<'a> Entries<'a> {
             (false, true) => usize::try_from(self.u64(field)?).ok()?,
             (false, false) => offset(self.u32(field)?)?,
         };
-        Some(Entry { kind, count, values })
+        Some(Entry {
+            kind,
+            count,
+            values,
+        })
     }
 
     fn value(&self, entry: Entry, index: u64) -> Option<u64> {
@@ -127,11 +152,16 @@ impl<'a> Entries<'a> {
             u8::try_from(value >> 8).unwrap_or(u8::MAX)
         };
         let step = entry.count / 3;
-        Some((0..n_colors).map(|i| [value(i), value(step + i), value(2 * step + i)]).collect())
+        Some(
+            (0..n_colors)
+                .map(|i| [value(i), value(step + i), value(2 * step + i)])
+                .collect(),
+        )
     }
 
     fn side(&self, tag: u16) -> Option<u32> {
-        self.first_value(tag).and_then(|value| u32::try_from(value).ok())
+        self.first_value(tag)
+            .and_then(|value| u32::try_from(value).ok())
     }
 }
 
@@ -147,7 +177,10 @@ fn width_of(kind: u16) -> Option<u64> {
 }
 
 fn missing(what: &str) -> PixelError {
-    PixelError::malformed(ImageFormat::Tiff, format!("no {what} in the first directory"))
+    PixelError::malformed(
+        ImageFormat::Tiff,
+        format!("no {what} in the first directory"),
+    )
 }
 
 pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
@@ -158,11 +191,19 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let photometric = entries.first_value(PHOTOMETRIC).unwrap_or(0);
     let palette = photometric == 3;
     let samples = entries.first_value(SAMPLES_PER_PIXEL).unwrap_or(1);
-    let channels = if palette { 3 } else { u8::try_from(samples.clamp(1, 255)).unwrap_or(1) };
+    let channels = if palette {
+        3
+    } else {
+        u8::try_from(samples.clamp(1, 255)).unwrap_or(1)
+    };
     let bits = entries.first_value(BITS_PER_SAMPLE).unwrap_or(1);
     // Pillow turns a TIFF upright when it decodes it, so the turned size is the one it reports.
     let turned = exif::valid(entries.first_value(ORIENTATION)) >= 5;
-    let (width, height) = if turned { (height, width) } else { (width, height) };
+    let (width, height) = if turned {
+        (height, width)
+    } else {
+        (width, height)
+    };
     Ok(ImageInfo {
         format: ImageFormat::Tiff,
         width,
@@ -190,7 +231,13 @@ pub(crate) struct TiffColors {
 pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
     let Some(entries) = Entries::open(bytes) else {
         let (photometric_at, palette) = (None, None);
-        return TiffColors { little: true, photometric_at, white_is_zero: false, palette, orientation: 1 };
+        return TiffColors {
+            little: true,
+            photometric_at,
+            white_is_zero: false,
+            palette,
+            orientation: 1,
+        };
     };
     let photometric = entries.find(PHOTOMETRIC);
     let value = photometric.and_then(|entry| entries.value(entry, 0));
@@ -200,22 +247,33 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
         little: entries.little,
         photometric_at: at.filter(|_| is_short && matches!(value, Some(0 | 3))),
         white_is_zero: value == Some(0),
-        palette: if value == Some(3) { entries.palette() } else { None },
+        palette: if value == Some(3) {
+            entries.palette()
+        } else {
+            None
+        },
         orientation: exif::valid(entries.first_value(ORIENTATION)),
     }
 }
 
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     let entries = Entries::open(bytes).ok_or_else(|| missing("directory"))?;
-    let tags = [(STRIP_OFFSETS, STRIP_BYTE_COUNTS), (TILE_OFFSETS, TILE_BYTE_COUNTS)];
-    let found = tags.into_iter().find_map(|(at, len)| Some((entries.find(at)?, entries.find(len)?)));
+    let tags = [
+        (STRIP_OFFSETS, STRIP_BYTE_COUNTS),
+        (TILE_OFFSETS, TILE_BYTE_COUNTS),
+    ];
+    let found = tags
+        .into_iter()
+        .find_map(|(at, len)| Some((entries.find(at)?, entries.find(len)?)));
     let Some((offsets, lengths)) = found else {
         return Err(missing("strips or tiles"));
     };
     for index in 0..offsets.count.min(MAX_VALUES) {
         let start = entries.value(offsets, index);
         let length = entries.value(lengths, index);
-        let end = start.zip(length).and_then(|(start, length)| start.checked_add(length));
+        let end = start
+            .zip(length)
+            .and_then(|(start, length)| start.checked_add(length));
         if end.is_none_or(|end| usize::try_from(end).is_ok_and(|end| end > bytes.len())) {
             let reason = format!("strip {index} ends beyond the file's {} bytes", bytes.len());
             return Err(PixelError::truncated(ImageFormat::Tiff, reason));

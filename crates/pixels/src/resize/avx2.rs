@@ -1,24 +1,31 @@
-//! The two passes with AVX2: the same sums as the plain code, in another order.
+//! The two passes with vector instructions: the same sums as the plain code, in another order.
 //!
-//! A weight of 23 bits does not fit the 16-bit multiplier, so it is split as `high * 2^11 + low`;
-//! both halves do fit, two taps are multiplied and added at once, and the halves are recombined in
-//! 32 bits. Integer addition has no rounding, so the result equals the plain code's.
+//! A weight of 23 bits does not fit the 16-bit multiplier of AVX2, so it is split as
+//! `high * 2^11 + low`; both halves do fit, two taps are multiplied and added at once, and the halves
+//! are recombined in 32 bits. Where the processor has AVX-512 VNNI, colour rows are resized
+//! horizontally with weights split in three signed bytes instead, four taps at once. Integer addition
+//! has no rounding, so all of it equals the plain code's result.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm256_add_epi32, _mm256_castsi256_si128,
+    __m128i, __m256i, _mm_cvtsi128_si64, _mm_loadl_epi64, _mm_loadu_si128, _mm_setr_epi8,
+    _mm_unpackhi_epi64, _mm_unpacklo_epi64, _mm256_add_epi32, _mm256_castsi256_si128,
     _mm256_cvtepu8_epi16, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_loadu_si256,
-    _mm256_madd_epi16, _mm256_packs_epi32, _mm256_packus_epi16, _mm256_set_m128i, _mm256_set1_epi32,
-    _mm256_setr_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srai_epi32,
-    _mm256_storeu_si256, _mm256_unpackhi_epi8, _mm256_unpacklo_epi8, _mm_cvtsi128_si64,
-    _mm_unpacklo_epi64,
+    _mm256_madd_epi16, _mm256_packs_epi32, _mm256_packus_epi16, _mm256_set_m128i,
+    _mm256_set1_epi32, _mm256_setr_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    _mm256_slli_epi32, _mm256_srai_epi32, _mm256_storeu_si256, _mm256_unpackhi_epi8,
+    _mm256_unpacklo_epi8, _mm512_add_epi32, _mm512_broadcast_i32x4, _mm512_castsi128_si512,
+    _mm512_cvtusepi32_epi8, _mm512_dpbusd_epi32, _mm512_inserti32x4, _mm512_max_epi32,
+    _mm512_set1_epi32, _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_slli_epi32,
+    _mm512_srai_epi32,
 };
 
 use super::kernel::{Horizontal, Ring};
-use super::scalar;
 use super::taps::{PRECISION, SPLIT, Taps};
+use super::{SLACK, scalar};
 
 const HALF: i32 = 1 << (PRECISION - 1);
 const SHIFT: i32 = PRECISION as i32;
+const SHIFT_512: u32 = PRECISION;
 const SPLIT_SHIFT: i32 = SPLIT as i32;
 /// Rows that the horizontal pass takes together.
 const ROWS: usize = 4;
@@ -27,11 +34,23 @@ const COLUMNS: usize = 32;
 
 /// Proof that this processor has AVX2.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Avx2(());
+pub(super) struct Avx2 {
+    /// Whether it has AVX-512 F, BW and VNNI too.
+    vnni: bool,
+}
 
 impl Avx2 {
     pub(super) fn detect() -> Option<Self> {
-        is_x86_feature_detected!("avx2").then_some(Self(()))
+        let vnni = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vnni");
+        is_x86_feature_detected!("avx2").then_some(Self { vnni })
+    }
+
+    /// Without AVX-512: for the tests.
+    #[cfg(test)]
+    pub(super) fn without_vnni(self) -> Self {
+        Self { vnni: false }
     }
 
     /// See `Kernel::horizontal`. Every weight of the job must fit, see `Taps::fits_i16`.
@@ -55,13 +74,21 @@ impl Avx2 {
             else {
                 return;
             };
-            let out = [&mut a[..width], &mut b[..width], &mut c[..width], &mut d[..width]];
-            if job.channels == 3 {
-                // SAFETY: `self` exists only where the processor has AVX2.
-                unsafe { horizontal_rgb(rows, job.offset, job.taps, out) }
-            } else {
-                // SAFETY: as above.
-                unsafe { horizontal_gray(rows, job.offset, job.taps, out) }
+            let out = [
+                &mut a[..width],
+                &mut b[..width],
+                &mut c[..width],
+                &mut d[..width],
+            ];
+            check_reach(&rows, job);
+            match (job.channels, self.vnni && job.taps.fits_i8) {
+                // SAFETY: `vnni` says that the processor has these instructions, and `check_reach`
+                // that the taps stay within the rows.
+                (3, true) => unsafe { horizontal_rgb_vnni(rows, job.offset, job.taps, out) },
+                // SAFETY: `self` exists only where the processor has AVX2; `check_reach` as above.
+                (3, false) => unsafe { horizontal_rgb(rows, job.offset, job.taps, out) },
+                // SAFETY: as above; this one checks its loads itself.
+                _ => unsafe { horizontal_gray(rows, job.offset, job.taps, out) },
             }
             row += ROWS;
         }
@@ -78,11 +105,58 @@ impl Avx2 {
     }
 }
 
+/// Checks once for all loads of a block of rows what `load_16` and `load_pair` rely on: that no tap
+/// lies before the row's first column, that what is loaded behind the last tap is within the row's
+/// slack, and that there are weights for every group of taps.
+fn check_reach(rows: &[&[u8]; ROWS], job: &Horizontal<'_>) {
+    let (taps, n_outputs) = (job.taps, job.taps.start.len());
+    let source = taps.source();
+    assert!(source.start >= job.offset, "taps before the first column");
+    let reach = (source.end - job.offset) * job.channels + SLACK;
+    assert!(
+        rows.iter().all(|row| row.len() >= reach),
+        "rows without slack"
+    );
+    assert!(
+        taps.len.len() == n_outputs && taps.longest() <= taps.stride,
+        "taps without weights"
+    );
+    let n_pairs = n_outputs * taps.stride / 2;
+    assert!(
+        taps.high.len() == n_pairs && taps.low.len() == n_pairs,
+        "weights missing"
+    );
+    assert!(
+        taps.digits.len() == n_outputs * taps.stride / 4,
+        "digits missing"
+    );
+}
+
+/// Sixteen bytes of a row.
+///
+/// # Safety
+///
+/// - `at + 16 <= row.len()`
+#[inline]
 #[target_feature(enable = "avx2")]
-fn load_16(bytes: &[u8], at: usize) -> __m128i {
-    let chunk = &bytes[at..at + 16];
-    // SAFETY: `chunk` is 16 readable bytes; the load has no alignment to keep.
-    unsafe { _mm_loadu_si128(chunk.as_ptr().cast()) }
+unsafe fn load_16(row: &[u8], at: usize) -> __m128i {
+    debug_assert!(at + 16 <= row.len());
+    // SAFETY: within the row, as the caller guarantees.
+    let start = unsafe { row.as_ptr().add(at) };
+    // SAFETY: 16 readable bytes start there; the load has no alignment to keep.
+    unsafe { _mm_loadu_si128(start.cast()) }
+}
+
+/// One of a table's values.
+///
+/// # Safety
+///
+/// - `at < table.len()`
+#[inline]
+unsafe fn entry<T: Copy>(table: &[T], at: usize) -> T {
+    debug_assert!(at < table.len());
+    // SAFETY: the caller guarantees it.
+    unsafe { *table.get_unchecked(at) }
 }
 
 #[target_feature(enable = "avx2")]
@@ -132,7 +206,10 @@ struct Sums {
 impl Sums {
     #[target_feature(enable = "avx2")]
     fn zero() -> Self {
-        Self { high: _mm256_setzero_si256(), low: _mm256_setzero_si256() }
+        Self {
+            high: _mm256_setzero_si256(),
+            low: _mm256_setzero_si256(),
+        }
     }
 
     #[target_feature(enable = "avx2")]
@@ -148,32 +225,38 @@ impl Sums {
 }
 
 /// Two rows in the two halves of a register, each lane `r r' g g' b b' 0 0` of two taps.
+///
+/// # Safety
+///
+/// - `check_reach` passed for these rows, offset and taps.
 #[target_feature(enable = "avx2")]
-fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u8]; ROWS]) {
+unsafe fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u8]; ROWS]) {
     let even = _mm256_setr_epi8(
-        0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 0, -1, 3, -1, 1, -1, 4, -1, 2, -1,
-        5, -1, -1, -1, -1, -1,
+        0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, 0, -1, 3, -1, 1, -1, 4, -1, 2,
+        -1, 5, -1, -1, -1, -1, -1,
     );
     let odd = _mm256_setr_epi8(
         6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1, 6, -1, 9, -1, 7, -1, 10, -1, 8,
         -1, 11, -1, -1, -1, -1, -1,
     );
-    let [out_0, out_1, out_2, out_3] = out;
-    let last = taps.start.len() - 1;
+    let mut pixels = PixelWriter::new(out);
     for (index, (&start, &len)) in taps.start.iter().zip(&taps.len).enumerate() {
         let mut at = (start - offset) * 3;
         let mut pair = index * (taps.stride / 2);
         let (mut first, mut second) = (Sums::zero(), Sums::zero());
         for _ in 0..len.div_ceil(4) {
-            let rows_01 = _mm256_set_m128i(load_16(rows[1], at), load_16(rows[0], at));
-            let rows_23 = _mm256_set_m128i(load_16(rows[3], at), load_16(rows[2], at));
-            let (high, low) = (_mm256_set1_epi32(taps.high[pair]), _mm256_set1_epi32(taps.low[pair]));
-            first.add(_mm256_shuffle_epi8(rows_01, even), high, low);
-            second.add(_mm256_shuffle_epi8(rows_23, even), high, low);
-            let high = _mm256_set1_epi32(taps.high[pair + 1]);
-            let low = _mm256_set1_epi32(taps.low[pair + 1]);
-            first.add(_mm256_shuffle_epi8(rows_01, odd), high, low);
-            second.add(_mm256_shuffle_epi8(rows_23, odd), high, low);
+            // SAFETY: 16 bytes from a tap are within its row and slack (`check_reach`); likewise below.
+            let load = |row: &[u8]| unsafe { load_16(row, at) };
+            let rows_01 = _mm256_set_m128i(load(rows[1]), load(rows[0]));
+            let rows_23 = _mm256_set_m128i(load(rows[3]), load(rows[2]));
+            for (taps_of, pair) in [(even, pair), (odd, pair + 1)] {
+                // SAFETY: every group of four taps has two pairs of weights (`check_reach`).
+                let high = _mm256_set1_epi32(unsafe { entry(&taps.high, pair) });
+                // SAFETY: as above.
+                let low = _mm256_set1_epi32(unsafe { entry(&taps.low, pair) });
+                first.add(_mm256_shuffle_epi8(rows_01, taps_of), high, low);
+                second.add(_mm256_shuffle_epi8(rows_23, taps_of), high, low);
+            }
             at += 12;
             pair += 2;
         }
@@ -181,18 +264,90 @@ fn horizontal_rgb(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [u
         let bytes = _mm256_packus_epi16(words, words);
         let rows_02 = _mm_cvtsi128_si64(_mm256_castsi256_si128(bytes)).to_le_bytes();
         let rows_13 = _mm_cvtsi128_si64(_mm256_extracti128_si256::<1>(bytes)).to_le_bytes();
-        // The fourth byte is overwritten by the next pixel; the last pixel has none.
-        let (at, n) = (index * 3, if index == last { 3 } else { 4 });
-        if n == 4 {
-            out_0[at..at + 4].copy_from_slice(&rows_02[..4]);
-            out_1[at..at + 4].copy_from_slice(&rows_13[..4]);
-            out_2[at..at + 4].copy_from_slice(&rows_02[4..]);
-            out_3[at..at + 4].copy_from_slice(&rows_13[4..]);
+        let [a, b, c, d, e, f, g, h] = rows_02;
+        let [i, j, k, l, m, n, o, p] = rows_13;
+        pixels.write([[a, b, c, d], [i, j, k, l], [e, f, g, h], [m, n, o, p]]);
+    }
+}
+
+/// The four rows in the four quarters of a register, each lane the four taps of a channel.
+///
+/// # Safety
+///
+/// - `check_reach` passed for these rows, offset and taps.
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512vnni")]
+unsafe fn horizontal_rgb_vnni(
+    rows: [&[u8]; ROWS],
+    offset: usize,
+    taps: &Taps,
+    out: [&mut [u8]; ROWS],
+) {
+    let by_channel = _mm512_broadcast_i32x4(_mm_setr_epi8(
+        0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, -1, -1, -1, -1,
+    ));
+    let half = _mm512_set1_epi32(HALF);
+    let zero = _mm512_setzero_si512();
+    let mut pixels = PixelWriter::new(out);
+    for (index, (&start, &len)) in taps.start.iter().zip(&taps.len).enumerate() {
+        let mut at = (start - offset) * 3;
+        let first = index * (taps.stride / 4);
+        let mut sums = [half, zero, zero];
+        for group in first..first + len.div_ceil(4) {
+            // SAFETY: 16 bytes from a tap are within its row and slack (`check_reach`).
+            let load = |row: &[u8]| unsafe { load_16(row, at) };
+            let quarters = _mm512_castsi128_si512(load(rows[0]));
+            let quarters = _mm512_inserti32x4::<1>(quarters, load(rows[1]));
+            let quarters = _mm512_inserti32x4::<2>(quarters, load(rows[2]));
+            let quarters = _mm512_inserti32x4::<3>(quarters, load(rows[3]));
+            let bytes = _mm512_shuffle_epi8(quarters, by_channel);
+            // SAFETY: every group of four taps has its digits (`check_reach`).
+            let digits = unsafe { entry(&taps.digits, group) };
+            for (sum, digit) in sums.iter_mut().zip(digits) {
+                *sum = _mm512_dpbusd_epi32(*sum, bytes, _mm512_set1_epi32(digit));
+            }
+            at += 12;
+        }
+        let upper = _mm512_add_epi32(_mm512_slli_epi32::<8>(sums[2]), sums[1]);
+        let sum = _mm512_add_epi32(_mm512_slli_epi32::<8>(upper), sums[0]);
+        let value = _mm512_max_epi32(_mm512_srai_epi32::<SHIFT_512>(sum), zero);
+        let bytes = _mm512_cvtusepi32_epi8(value);
+        let rows_01 = _mm_cvtsi128_si64(bytes).to_le_bytes();
+        let rows_23 = _mm_cvtsi128_si64(_mm_unpackhi_epi64(bytes, bytes)).to_le_bytes();
+        let [a, b, c, d, e, f, g, h] = rows_01;
+        let [i, j, k, l, m, n, o, p] = rows_23;
+        pixels.write([[a, b, c, d], [e, f, g, h], [i, j, k, l], [m, n, o, p]]);
+    }
+}
+
+/// Writes pixels of three bytes to four rows, as four bytes of which the next pixel overwrites one.
+struct PixelWriter<'a> {
+    rows: [&'a mut [u8]; ROWS],
+    at: usize,
+    len: usize,
+}
+
+impl<'a> PixelWriter<'a> {
+    fn new(rows: [&'a mut [u8]; ROWS]) -> Self {
+        let len = rows.iter().map(|row| row.len()).min().unwrap_or(0);
+        Self { rows, at: 0, len }
+    }
+
+    /// Writes the next pixel of each row.
+    #[inline]
+    fn write(&mut self, pixels: [[u8; 4]; ROWS]) {
+        let at = self.at;
+        self.at += 3;
+        if at + 4 <= self.len {
+            for (row, pixel) in self.rows.iter_mut().zip(pixels) {
+                // SAFETY: four bytes from `at` are within the shortest row.
+                let place = unsafe { row.as_mut_ptr().add(at) };
+                // SAFETY: as above; an array of bytes has no alignment to keep.
+                unsafe { place.cast::<[u8; 4]>().write(pixel) };
+            }
         } else {
-            out_0[at..at + 3].copy_from_slice(&rows_02[..3]);
-            out_1[at..at + 3].copy_from_slice(&rows_13[..3]);
-            out_2[at..at + 3].copy_from_slice(&rows_02[4..7]);
-            out_3[at..at + 3].copy_from_slice(&rows_13[4..7]);
+            for (row, pixel) in self.rows.iter_mut().zip(pixels) {
+                row[at..at + 3].copy_from_slice(&pixel[..3]);
+            }
         }
     }
 }
@@ -208,7 +363,10 @@ fn horizontal_gray(rows: [&[u8]; ROWS], offset: usize, taps: &Taps, out: [&mut [
         for _ in 0..len.div_ceil(8) {
             let rows_01 = _mm_unpacklo_epi64(load_8(rows[0], at), load_8(rows[1], at));
             let rows_23 = _mm_unpacklo_epi64(load_8(rows[2], at), load_8(rows[3], at));
-            let (high, low) = (load_weights(&taps.high, pair), load_weights(&taps.low, pair));
+            let (high, low) = (
+                load_weights(&taps.high, pair),
+                load_weights(&taps.low, pair),
+            );
             first.add(_mm256_cvtepu8_epi16(rows_01), high, low);
             second.add(_mm256_cvtepu8_epi16(rows_23), high, low);
             at += 8;

@@ -64,6 +64,17 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
+    /// Every way this processor offers, the plain one first: they must agree.
+    #[cfg(test)]
+    pub(super) fn all() -> Vec<Self> {
+        let mut kernels = vec![Self::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = super::avx2::Avx2::detect() {
+            kernels.extend([Self::Avx2(avx2.without_vnni()), Self::Avx2(avx2)]);
+        }
+        kernels
+    }
+
     pub(super) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = super::avx2::Avx2::detect() {
@@ -84,7 +95,13 @@ impl Kernel {
         }
         let width = job.taps.start.len() * job.channels;
         for (row, out) in (job.first..job.first + job.n_rows).zip(dst.chunks_mut(dst_stride)) {
-            scalar::horizontal(job.ring.row(row), job.offset, job.channels, job.taps, &mut out[..width]);
+            scalar::horizontal(
+                job.ring.row(row),
+                job.offset,
+                job.channels,
+                job.taps,
+                &mut out[..width],
+            );
         }
     }
 
@@ -92,7 +109,10 @@ impl Kernel {
     /// wrap around its end.
     pub(super) fn horizontal_to_ring(self, job: &Horizontal<'_>, middle: &mut Ring) {
         let slot = middle.slot_of(job.first);
-        debug_assert!(slot + job.n_rows <= middle.n_rows, "a block of rows must not wrap");
+        debug_assert!(
+            slot + job.n_rows <= middle.n_rows,
+            "a block of rows must not wrap"
+        );
         let stride = middle.stride;
         self.horizontal(job, &mut middle.bytes[slot * stride..], stride);
     }

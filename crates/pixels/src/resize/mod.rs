@@ -11,6 +11,8 @@ mod kernel;
 mod scalar;
 mod stream;
 mod taps;
+#[cfg(test)]
+mod tests;
 
 use crate::decode::Image;
 use crate::error::PixelError;
@@ -30,19 +32,41 @@ const SLACK: usize = 32;
 pub fn resize(src: &Image, width: u32, height: u32, filter: Filter) -> Result<Image, PixelError> {
     let expected = "at least 1x1 pixels of 1 or 3 channels";
     let channels = usize::from(src.channels);
-    if width == 0 || height == 0 || src.width == 0 || src.height == 0 || !matches!(channels, 1 | 3) {
-        let found = format!("{}x{}x{channels} to {width}x{height}", src.width, src.height);
+    if width == 0 || height == 0 || src.width == 0 || src.height == 0 || !matches!(channels, 1 | 3)
+    {
+        let found = format!(
+            "{}x{}x{channels} to {width}x{height}",
+            src.width, src.height
+        );
         return Err(PixelError::argument("resize", expected, &found));
     }
     let stride = crate::decode::usize_of(src.width) * channels;
     let needed = stride * crate::decode::usize_of(src.height);
     if src.data.len() != needed {
-        return Err(PixelError::WrongBuffer { expected: needed, found: src.data.len() });
+        return Err(PixelError::WrongBuffer {
+            expected: needed,
+            found: src.data.len(),
+        });
     }
-    let geometry = Geometry { resize: Resize::Exact { width, height }, filter, ..Geometry::default() };
+    let geometry = Geometry {
+        resize: Resize::Exact { width, height },
+        filter,
+        ..Geometry::default()
+    };
     let mut data = crate::decode::zeroed(width, height, channels)?;
     let mut resampler = Resampler::new();
-    resampler.start(src.width, src.height, channels, geometry.window(src.width, src.height), filter);
+    resampler.start(
+        src.width,
+        src.height,
+        channels,
+        geometry.window(src.width, src.height),
+        filter,
+    );
     resampler.push_image(&src.data, stride, &mut data);
-    Ok(Image { width, height, channels: src.channels, data })
+    Ok(Image {
+        width,
+        height,
+        channels: src.channels,
+        data,
+    })
 }

@@ -5,18 +5,18 @@ use super::taps::{PRECISION, Taps};
 
 const HALF: i32 = 1 << (PRECISION - 1);
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to a byte first"
-)]
+#[expect(clippy::cast_sign_loss, reason = "clamped to a byte first")]
 fn clip(sum: i32) -> u8 {
     (sum >> PRECISION).clamp(0, 255) as u8
 }
 
 /// One row, horizontally: `src` starts at source column `offset`.
 pub(super) fn horizontal(src: &[u8], offset: usize, channels: usize, taps: &Taps, dst: &mut [u8]) {
-    let runs = taps.start.iter().zip(&taps.len).zip(taps.weights.chunks_exact(taps.stride));
+    let runs = taps
+        .start
+        .iter()
+        .zip(&taps.len)
+        .zip(taps.weights.chunks_exact(taps.stride));
     for (((start, len), weights), out) in runs.zip(dst.chunks_exact_mut(channels)) {
         let run = &src[(start - offset) * channels..][..len * channels];
         for (channel, value) in out.iter_mut().enumerate() {

@@ -46,7 +46,13 @@ pub(crate) struct Resampler {
 
 impl Resampler {
     pub(crate) fn new() -> Self {
-        let empty = crate::geometry::Span { full: 0, start: 0, len: 0, pad: 0, out: 0 };
+        let empty = crate::geometry::Span {
+            full: 0,
+            start: 0,
+            len: 0,
+            pad: 0,
+            out: 0,
+        };
         Self {
             kernel: Kernel::detect(),
             order: Order::Copy,
@@ -64,14 +70,24 @@ impl Resampler {
         }
     }
 
-    /// Without vector code: the oracle of the tests.
+    /// With these kernels rather than the best ones.
     #[cfg(test)]
-    pub(crate) fn scalar() -> Self {
-        Self { kernel: Kernel::Scalar, ..Self::new() }
+    pub(super) fn with_kernel(kernel: Kernel) -> Self {
+        Self {
+            kernel,
+            ..Self::new()
+        }
     }
 
     /// Begins an image of `width` x `height`.
-    pub(crate) fn start(&mut self, width: u32, height: u32, channels: usize, window: Window, filter: Filter) {
+    pub(crate) fn start(
+        &mut self,
+        width: u32,
+        height: u32,
+        channels: usize,
+        window: Window,
+        filter: Filter,
+    ) {
         self.channels = channels;
         self.window = window;
         self.order = order_of(width, height, window, filter);
@@ -89,10 +105,10 @@ impl Resampler {
             }
         }
         if self.order.resizes_width() {
-            self.columns = self.x.range();
+            self.columns = self.x.source();
         }
         if self.order.resizes_height() {
-            self.rows = self.y.range();
+            self.rows = self.y.source();
         }
         self.reserve();
         self.next_row = self.rows.start;
@@ -221,10 +237,15 @@ impl Resampler {
     /// Writes the output rows whose last source row has arrived.
     fn emit_vertical(&mut self, out: &mut [u8]) {
         let bytes = crate::decode::usize_of(self.window.x.len) * self.channels;
-        let ring = if self.order == Order::Vertical { &self.input } else { &self.middle };
+        let ring = if self.order == Order::Vertical {
+            &self.input
+        } else {
+            &self.middle
+        };
         while self.is_complete(self.next_out) {
             let (at, _) = self.place(self.next_out);
-            self.kernel.vertical(ring, &self.y, self.next_out, &mut out[at..at + bytes]);
+            self.kernel
+                .vertical(ring, &self.y, self.next_out, &mut out[at..at + bytes]);
             self.next_out += 1;
         }
     }
@@ -261,11 +282,17 @@ impl Resampler {
 
 impl Order {
     fn resizes_width(self) -> bool {
-        matches!(self, Self::Nearest | Self::Horizontal | Self::HorizontalFirst | Self::VerticalFirst)
+        matches!(
+            self,
+            Self::Nearest | Self::Horizontal | Self::HorizontalFirst | Self::VerticalFirst
+        )
     }
 
     fn resizes_height(self) -> bool {
-        matches!(self, Self::Nearest | Self::Vertical | Self::HorizontalFirst | Self::VerticalFirst)
+        matches!(
+            self,
+            Self::Nearest | Self::Vertical | Self::HorizontalFirst | Self::VerticalFirst
+        )
     }
 }
 

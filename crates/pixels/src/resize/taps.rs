@@ -33,16 +33,30 @@ pub(super) struct Taps {
     pub(super) high: Vec<i32>,
     /// `weights & 2047`, paired likewise.
     pub(super) low: Vec<i32>,
+    /// Each four weights as `digits[2] * 2^16 + digits[1] * 2^8 + digits[0]`, four signed bytes in
+    /// each.
+    pub(super) digits: Vec<[i32; 3]>,
+    /// Whether every digit fits a signed byte.
+    pub(super) fits_i8: bool,
     /// Weights stored per output: a multiple of `GROUP`.
     pub(super) stride: usize,
     /// Whether every `high` fits 16 bits.
     pub(super) fits_i16: bool,
     scratch: Vec<f64>,
+    source: Range<usize>,
+    longest: usize,
+    /// What the taps were computed for.
+    key: Option<(u32, Span, Filter)>,
 }
 
 impl Taps {
     /// Computes the taps that `span` shows of an axis of `source` positions.
     pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter) {
+        // Data sets have many images of one size.
+        if self.key == Some((source, span, filter)) {
+            return;
+        }
+        self.key = Some((source, span, filter));
         self.start.clear();
         self.len.clear();
         self.weights.clear();
@@ -59,6 +73,8 @@ impl Taps {
             self.push(filter, first, n_taps, center, 1.0 / filter_scale);
         }
         self.split();
+        self.split_digits();
+        self.measure();
     }
 
     fn push(&mut self, filter: Filter, first: u32, n_taps: u32, center: f64, shrink: f64) {
@@ -95,8 +111,29 @@ impl Taps {
         }
     }
 
+    fn split_digits(&mut self) {
+        self.digits.clear();
+        self.fits_i8 = true;
+        for group in self.weights.chunks_exact(4) {
+            let mut digits = [[0_u8; 4]; 3];
+            for (tap, &weight) in group.iter().enumerate() {
+                // Signed digits: what a negative one takes away, the next one gives.
+                let lowest = weight as i8;
+                let rest = (weight - i32::from(lowest)) >> 8;
+                let middle = rest as i8;
+                let highest = (rest - i32::from(middle)) >> 8;
+                self.fits_i8 &= i8::try_from(highest).is_ok();
+                for (digit, value) in digits.iter_mut().zip([lowest, middle, highest as i8]) {
+                    digit[tap] = value as u8;
+                }
+            }
+            self.digits.push(digits.map(i32::from_le_bytes));
+        }
+    }
+
     /// For `Nearest`: one tap of weight 1 per output, its coordinate accumulated as Pillow does.
     pub(super) fn nearest(&mut self, source: u32, span: Span) {
+        self.key = None;
         self.start.clear();
         self.len.clear();
         self.stride = 0;
@@ -104,23 +141,34 @@ impl Taps {
         let mut position = step * 0.5;
         for index in 0..span.start + span.len {
             if index >= span.start {
-                self.start.push((position as usize).min(source as usize - 1));
+                self.start
+                    .push((position as usize).min(source as usize - 1));
                 self.len.push(1);
             }
             position += step;
         }
+        self.measure();
+    }
+
+    fn measure(&mut self) {
+        let first = self.start.iter().copied().min().unwrap_or(0);
+        let ends = self
+            .start
+            .iter()
+            .zip(&self.len)
+            .map(|(start, len)| start + len);
+        self.source = first..ends.max().unwrap_or(0).max(first);
+        self.longest = self.len.iter().copied().max().unwrap_or(0);
     }
 
     /// The run of source positions that all outputs together need.
-    pub(super) fn range(&self) -> Range<usize> {
-        let first = self.start.iter().copied().min().unwrap_or(0);
-        let ends = self.start.iter().zip(&self.len).map(|(start, len)| start + len);
-        first..ends.max().unwrap_or(0).max(first)
+    pub(super) fn source(&self) -> Range<usize> {
+        self.source.clone()
     }
 
     /// The most taps of one output.
     pub(super) fn longest(&self) -> usize {
-        self.len.iter().copied().max().unwrap_or(0)
+        self.longest
     }
 }
 
@@ -143,7 +191,10 @@ fn weight_of(filter: Filter, x: f64) -> f64 {
     }
 }
 
-#[expect(clippy::suboptimal_flops, reason = "a fused multiply-add would round differently")]
+#[expect(
+    clippy::suboptimal_flops,
+    reason = "a fused multiply-add would round differently"
+)]
 fn bicubic(x: f64) -> f64 {
     const A: f64 = -0.5;
     if x < 1.0 {
