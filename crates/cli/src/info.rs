@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use packds_format::constants::MAJOR;
-use packds_format::{Classes, Field, FieldKind, Stats, Store};
+use packds_format::{Classes, Codec, Field, FieldKind, Stats, Store};
 use packds_reader::{MappedPack, ReadError};
 use serde_json::{Map, Value, json};
 
@@ -294,9 +294,12 @@ fn describe_field(field: &Field) -> String {
     if field.normalize.as_ref().is_some_and(|n| n.applied) {
         text.push_str(" normalized");
     }
-    if !field.codec.is_none() {
-        let codec = serde_json::to_value(field.codec).unwrap_or_default();
-        text.push_str(&format!(" ({})", scalars(&codec)));
+    if let Codec::Zstd { level, .. } = field.codec {
+        text.push_str(&format!(", zstd level {level}"));
+        let filter = serde_json::to_value(field.codec.filter()).unwrap_or_default();
+        if !field.codec.filter().is_none() {
+            text.push_str(&format!(" after {}", scalars(&filter)));
+        }
     }
     if field.store == Store::Column {
         text.push_str(", column");

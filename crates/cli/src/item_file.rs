@@ -23,12 +23,18 @@ pub(crate) fn item_file<'a>(
                 let chw = field.layout.as_deref() == Some("chw");
                 png(&item, (height, width, channels), chw)
             }
-            None => Ok(("npy", Cow::Owned(npy(field, &item)))),
+            None => Ok(("npy", Cow::Owned(npy(field.dtype, &field.shape, &item)))),
         },
         FieldKind::Image => match pack.coding(&field.name, sample) {
             Some(Coding::Raw) => {
                 let shape = pack.item_shape(&field.name, sample);
-                png(&item, shape.ok_or("its size is not known")?, false)
+                match shape.ok_or("its size is not known")? {
+                    shape @ (_, _, 1 | 3) => png(&item, shape, false),
+                    (height, width, channels) => {
+                        let file = npy(DType::U8, &[height, width, channels], &item);
+                        Ok(("npy", Cow::Owned(file)))
+                    }
+                }
             }
             Some(coding) => Ok((coding.extension().unwrap_or("bin"), item)),
             None => Ok((sniffed(&item), item)),
@@ -78,8 +84,8 @@ pub(crate) fn interleave(planes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// An array as NumPy's own file, version 1.0 (NEP 1). bf16, which NumPy lacks, is written as the integers that hold it.
-fn npy(field: &Field, item: &[u8]) -> Vec<u8> {
-    let kind = match field.dtype {
+fn npy(dtype: DType, shape: &[u64], item: &[u8]) -> Vec<u8> {
+    let kind = match dtype {
         DType::Bool => "|b1",
         DType::U8 => "|u1",
         DType::I8 => "|i1",
@@ -93,7 +99,7 @@ fn npy(field: &Field, item: &[u8]) -> Vec<u8> {
         DType::F32 => "<f4",
         DType::F64 => "<f8",
     };
-    let shape: String = field.shape.iter().map(|n| format!("{n}, ")).collect();
+    let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
     let mut head = format!(
         "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
         shape.trim_end()
@@ -117,15 +123,14 @@ mod tests {
 
     #[test]
     fn npy_starts_its_data_at_a_multiple_of_64() {
-        let field = Field::tensor("x", DType::F32, &[2, 3]);
-        let file = npy(&field, &[7; 24]);
+        let file = npy(DType::F32, &[2, 3], &[7; 24]);
         assert_eq!(file.len(), 64 * 2 + 24);
         let head = String::from_utf8_lossy(&file[10..128]);
         assert_eq!(
             head.trim_end(),
             "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3,), }"
         );
-        let scalar = npy(&Field::tensor("x", DType::I64, &[]), &[0; 8]);
+        let scalar = npy(DType::I64, &[], &[0; 8]);
         assert!(String::from_utf8_lossy(&scalar[10..]).contains("'shape': (), }"));
     }
 

@@ -387,3 +387,6 @@ fn integer(bytes: &[u8]) -> Option<i64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,7 +64,11 @@ fn pixels(pack: &MappedPack, field: &Field, sample: u64, item: &[u8]) -> Result<
     match field.kind {
         FieldKind::Image if pack.coding(&field.name, sample) == Some(Coding::Raw) => {
             let shape = pack.item_shape(&field.name, sample);
-            raw(Cow::Borrowed(item), shape.ok_or("its size is not known")?)
+            viewable(
+                Cow::Borrowed(item),
+                shape.ok_or("its size is not known")?,
+                false,
+            )
         }
         FieldKind::Image | FieldKind::Bytes => {
             if field.kind == FieldKind::Bytes && ImageFormat::sniff(item).is_none() {
@@ -109,24 +113,31 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
             channels,
         ))
     };
-    match (channels, is_chw) {
-        (3, true) => raw(interleave(&bytes), shape),
-        (1 | 3, _) => raw(bytes, shape),
-        // Of other numbers of channels the first is shown.
-        (_, true) => {
-            let n = usize::try_from(height * width).unwrap_or(0);
-            raw(
-                Cow::Owned(bytes.iter().take(n).copied().collect()),
-                (height, width, 1),
-            )
-        }
-        (_, false) => {
-            let step = usize::try_from(channels).unwrap_or(1).max(1);
-            raw(
-                Cow::Owned(bytes.iter().step_by(step).copied().collect()),
-                (height, width, 1),
-            )
-        }
+    viewable(bytes, shape, is_chw)
+}
+
+/// Pixels with 1 or 3 channels; of 4 the first three are shown, of other numbers the first.
+fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result<Image, String> {
+    let (height, width, channels) = shape;
+    let shown = if matches!(channels, 3 | 4) { 3 } else { 1 };
+    let index = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let kept: Cow<[u8]> = if shown == channels {
+        data
+    } else if is_chw {
+        data.iter()
+            .take(index(height * width * shown))
+            .copied()
+            .collect()
+    } else {
+        let pixels = data.chunks_exact(index(channels).max(1));
+        pixels
+            .flat_map(|pixel| pixel.iter().take(index(shown)).copied())
+            .collect()
+    };
+    if shown == 3 && is_chw {
+        raw(interleave(&kept), (height, width, shown))
+    } else {
+        raw(kept, (height, width, shown))
     }
 }
 

@@ -1,0 +1,243 @@
+//! Tests of verify and open that need a file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use packds_format::{
+    BlockBuilder, Crc32c, DType, Field, FooterParts, FormatError, PackOptions, PackWriter, Role,
+    Schema,
+};
+use tempfile::TempDir;
+
+use crate::{MappedPack, ReadError, VerifyOptions, VerifyReport, open, verify};
+
+const SAMPLE_BYTES: u64 = 100;
+
+/// A pack of `n` samples of [`SAMPLE_BYTES`] in chunks of 8, and its folder.
+fn pack(n: u8) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.pack");
+    let crc = Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c);
+    let fields = vec![Field::tensor("x", DType::U8, &[SAMPLE_BYTES]), crc];
+    let mut writer = PackWriter::new(
+        Vec::new(),
+        PackOptions::new(Schema::new(fields).unwrap(), 8),
+    )
+    .unwrap();
+    for first in (0..n).step_by(8) {
+        let mut block = BlockBuilder::new(writer.schema());
+        for sample in first..n.min(first + 8) {
+            block.tensor_mut(0).unwrap().fill(sample);
+            block.finish_sample().unwrap();
+        }
+        writer.append(block.finish().unwrap()).unwrap();
+    }
+    fs::write(&path, writer.finish(FooterParts::default()).unwrap().0).unwrap();
+    (folder, path)
+}
+
+fn flip(path: &Path, offset: u64) {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], offset).unwrap();
+}
+
+fn report(pack: &MappedPack, jobs: usize) -> VerifyReport {
+    verify(pack, VerifyOptions { jobs }, &|_, _| {}).unwrap()
+}
+
+#[test]
+fn damage_is_reported_in_file_order_by_any_number_of_threads() {
+    let (_folder, path) = pack(200);
+    let data_off = open(&path).unwrap().header().data_off;
+    for sample in [199, 3, 100, 4] {
+        flip(&path, data_off + sample * SAMPLE_BYTES + 50);
+    }
+    let pack = open(&path).unwrap();
+    for jobs in [1, 2, 3, 64, 0] {
+        let report = report(&pack, jobs);
+        let chunks: Vec<u64> = report.bad_chunks.iter().map(|bad| bad.chunk).collect();
+        let samples: Vec<u64> = report.bad_samples.iter().map(|bad| bad.sample).collect();
+        assert_eq!((chunks, samples), (vec![0, 12, 24], vec![3, 4, 100, 199]));
+        assert!(
+            report
+                .bad_chunks
+                .iter()
+                .all(|bad| bad.samples_known && bad.expected != bad.found)
+        );
+        assert_eq!(report.bad_chunks[1].offset, data_off + 96 * SAMPLE_BYTES);
+        assert!(report.errors.is_empty() && !report.is_ok());
+    }
+}
+
+#[test]
+fn progress_reaches_the_total() {
+    let (_folder, path) = pack(200);
+    let last = std::sync::Mutex::new((0, 0));
+    let pack = open(&path).unwrap();
+    verify(&pack, VerifyOptions { jobs: 3 }, &|done, total| {
+        let mut last = last.lock().unwrap();
+        *last = (done.max(last.0), total);
+    })
+    .unwrap();
+    assert_eq!(
+        last.into_inner().unwrap(),
+        (200 * SAMPLE_BYTES, 200 * SAMPLE_BYTES)
+    );
+}
+
+#[test]
+fn an_empty_pack_is_whole() {
+    let (_folder, path) = pack(0);
+    let report = report(&open(&path).unwrap(), 4);
+    assert!(report.is_ok());
+    assert_eq!((report.n_chunks, report.n_samples), (0, 0));
+}
+
+#[test]
+fn a_file_shortened_after_it_was_opened_is_an_error() {
+    let (_folder, path) = pack(200);
+    let pack = open(&path).unwrap();
+    pack.check_len().unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(9000).unwrap();
+    assert!(matches!(
+        pack.check_len(),
+        Err(ReadError::Changed { found: 9000, .. })
+    ));
+    let error = verify(&pack, VerifyOptions::default(), &|_, _| {}).unwrap_err();
+    assert!(matches!(error, ReadError::Changed { found: 9000, .. }) && error.is_data());
+}
+
+#[test]
+fn a_pack_renamed_over_an_open_one_leaves_it_whole() {
+    let (folder, path) = pack(200);
+    let pack = open(&path).unwrap();
+    let other = folder.path().join("b");
+    fs::write(&other, b"short").unwrap();
+    fs::rename(&other, &path).unwrap();
+    assert!(report(&pack, 2).is_ok());
+}
+
+#[test]
+fn errors_say_whose_fault_they_are() {
+    let (folder, path) = pack(8);
+    let missing = open(folder.path().join("none")).unwrap_err();
+    assert!(matches!(missing, ReadError::Open { .. }) && !missing.is_data());
+    let directory = open(folder.path()).unwrap_err();
+    assert!(!directory.is_data() && directory.hint().is_some());
+    let empty = folder.path().join("empty");
+    File::create(&empty).unwrap();
+    let error = open(&empty).unwrap_err();
+    assert!(matches!(
+        &error,
+        ReadError::Format {
+            source: FormatError::TooShort { found: 0, .. },
+            ..
+        }
+    ));
+    assert!(error.is_data());
+    assert_eq!(
+        error.reason(),
+        "file is too short to be a pack: expected at least 4160 bytes, found 0"
+    );
+    assert_eq!(
+        error.to_string(),
+        format!("{}: {}", empty.display(), error.reason())
+    );
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(&[0; 64]).unwrap();
+    assert!(open(&path).unwrap_err().is_data());
+}
+
+/// `cargo test --release -p packds-reader -- --ignored --nocapture`: warm page cache, medians of 5.
+#[test]
+#[ignore = "writes 2 GB and takes half a minute"]
+fn verify_keeps_up_with_reading_and_summing() {
+    const CHUNK: usize = 64 * 150_528;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("large.pack");
+    let crc = Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c);
+    let fields = vec![Field::tensor("x", DType::U8, &[150_528]), crc];
+    let options = PackOptions::new(Schema::new(fields).unwrap(), 64);
+    let mut writer = PackWriter::new(
+        std::io::BufWriter::new(File::create(&path).unwrap()),
+        options,
+    )
+    .unwrap();
+    let mut block = BlockBuilder::new(writer.schema());
+    for sample in 0..14_000_u32 {
+        let byte = u8::try_from(sample % 251).unwrap();
+        block.tensor_mut(0).unwrap().fill(byte);
+        block.finish_sample().unwrap();
+        if writer.block_room(block.n_samples()) == 0 {
+            writer.append(block.finish().unwrap()).unwrap();
+            block = BlockBuilder::new(writer.schema());
+        }
+    }
+    writer.append(block.finish().unwrap()).unwrap();
+    writer.finish(FooterParts::default()).unwrap();
+    let median = |mut run: Box<dyn FnMut()>| {
+        let mut times: Vec<f64> = (0..5)
+            .map(|_| {
+                let start = Instant::now();
+                run();
+                start.elapsed().as_secs_f64()
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times[2]
+    };
+    let mut file = File::open(&path).unwrap();
+    let len = file.seek(SeekFrom::End(0)).unwrap();
+    for jobs in [1_u64, 2] {
+        for piece in [256 << 10, CHUNK] {
+            let file = &file;
+            let plain = || {
+                std::thread::scope(|scope| {
+                    for job in 0..jobs {
+                        scope.spawn(move || {
+                            let (mut at, end) = (len / jobs * job, len / jobs * (job + 1));
+                            let (mut buffer, mut crc) = (vec![0; piece], Crc32c::new());
+                            while at < end {
+                                let n = file.read_at(&mut buffer, at).unwrap();
+                                crc.update(&buffer[..n]);
+                                at += u64::try_from(n).unwrap();
+                            }
+                            std::hint::black_box(crc.value());
+                        });
+                    }
+                });
+            };
+            let mut times = Vec::new();
+            for _ in 0..5 {
+                let start = Instant::now();
+                plain();
+                times.push(start.elapsed().as_secs_f64());
+            }
+            times.sort_by(f64::total_cmp);
+            let pack = open(&path).unwrap();
+            let whole = median(Box::new(move || {
+                let jobs = usize::try_from(jobs).unwrap();
+                assert!(report(&pack, jobs).is_ok());
+            }));
+            let rate = |seconds: f64| {
+                1e-9 * f64::from(u32::try_from(len >> 10).unwrap()) * 1024.0 / seconds
+            };
+            println!(
+                "{jobs} threads, plain pread of {piece} bytes + crc32c: {:.2} GB/s; verify: {:.2} GB/s; ratio {:.2}",
+                rate(times[2]),
+                rate(whole),
+                times[2] / whole
+            );
+        }
+    }
+}
