@@ -15,7 +15,7 @@ use crate::survey::{Sizes, mean_item_bytes, survey};
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// JPEG quality of the encoded part of a mixed pack.
-const MIXED_QUALITY: u8 = 90;
+pub(crate) const MIXED_QUALITY: u8 = 90;
 
 /// How the image of a sample is stored.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,88 @@
+//! The columns of a sample: labels, numbers, what the source gives besides images.
+
+use packds_format::{BlockBuilder, Coding, DType};
+use packds_pixels::ImageInfo;
+
+use super::{SampleError, SampleReader};
+use crate::plan::ItemColumns;
+use crate::source::ColumnValues;
+
+/// What is stored for an image field.
+pub(super) struct Item {
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) channels: u8,
+    pub(super) coding: Coding,
+}
+
+impl SampleReader<'_> {
+    /// Fills in labels, numbers, and the source's further columns.
+    pub(super) fn columns(
+        &self,
+        id: usize,
+        info: Option<&ImageInfo>,
+        block: &mut BlockBuilder,
+    ) -> Result<(), SampleError> {
+        let fields = &self.plan.fields;
+        if let (Some(field), Some(label)) = (fields.label, self.listing.label(id)) {
+            match i32::try_from(label) {
+                Ok(narrow) if self.plan.label_dtype == DType::I32 => {
+                    block.set_column(field, &narrow.to_le_bytes())?
+                }
+                _ => block.set_column(field, &label.to_le_bytes())?,
+            }
+        }
+        if let (Some(field), Some(labels)) = (fields.labels, self.listing.label_list(id)) {
+            let mut bits = vec![0_u8; self.listing.classes().len().div_ceil(8).max(1)];
+            for label in labels
+                .iter()
+                .filter_map(|label| usize::try_from(*label).ok())
+            {
+                if let Some(byte) = bits.get_mut(label / 8) {
+                    *byte |= 1 << (label % 8);
+                }
+            }
+            block.set_column(field, &bits)?;
+        }
+        if let Some(field) = fields.valid {
+            block.set_column(field, &[u8::from(info.is_some())])?;
+        }
+        block.set_column(
+            fields.source_id,
+            &u64::try_from(id).unwrap_or(u64::MAX).to_le_bytes(),
+        )?;
+        block.set_column(
+            fields.source_width,
+            &info.map_or(0, |i| i.width).to_le_bytes(),
+        )?;
+        block.set_column(
+            fields.source_height,
+            &info.map_or(0, |i| i.height).to_le_bytes(),
+        )?;
+        for (column, &field) in self.listing.columns().iter().zip(&fields.extra) {
+            match &column.values {
+                ColumnValues::I64(values) => block.set_column(field, &values[id].to_le_bytes())?,
+                ColumnValues::F64(values) => block.set_column(field, &values[id].to_le_bytes())?,
+                ColumnValues::Bool(values) => block.set_column(field, &[u8::from(values[id])])?,
+                ColumnValues::Text(texts) | ColumnValues::Json(texts) => {
+                    block
+                        .item_mut(field)?
+                        .extend_from_slice(texts.get(id).as_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fills in the columns that describe an item of variable size.
+pub(super) fn describe(
+    columns: &ItemColumns,
+    item: &Item,
+    block: &mut BlockBuilder,
+) -> Result<(), SampleError> {
+    block.set_column(columns.width, &item.width.to_le_bytes())?;
+    block.set_column(columns.height, &item.height.to_le_bytes())?;
+    block.set_column(columns.channels, &[item.channels])?;
+    Ok(block.set_column(columns.coding, &[item.coding.number()])?)
+}

@@ -1,0 +1,237 @@
+//! One sample from its files to its fields: read, decode, resize, crop, encode.
+
+mod columns;
+mod file;
+mod image;
+
+use std::time::{Duration, Instant};
+
+use packds_format::{BlockBuilder, Coding};
+use packds_pixels::{Color, DecodeOptions, Decoder, Histogram, PixelError};
+
+use crate::options::ConvertOptions;
+use crate::plan::{ImageForm, Plan};
+use crate::source::Listing;
+
+use columns::{Item, describe};
+pub(crate) use file::{MAX_FILE_BYTES, read_file};
+use image::{Made, Pixels};
+
+/// Why a sample could not be made. The converter decides what that means for the whole.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// The file cannot be opened or read.
+    #[error("cannot read this file: {0}")]
+    Read(#[from] std::io::Error),
+    /// The file is longer than any image should be.
+    #[error("file has {found} bytes, more than the limit of {limit}")]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+        /// The file's length.
+        found: u64,
+    },
+    /// The file is no image, or a damaged one.
+    #[error("{0}")]
+    Pixels(#[from] PixelError),
+    /// The image does not have the size of all the others.
+    #[error(
+        "expected an image of {expected:?} pixels (width, height) after resize and crop, found {found:?}"
+    )]
+    OtherSize {
+        /// Width and height of the others.
+        expected: (u32, u32),
+        /// This image's.
+        found: (u32, u32),
+    },
+    /// The mask does not have the size of its image.
+    #[error(
+        "mask `{mask}`: expected the image's {expected:?} pixels (width, height), found {found:?}"
+    )]
+    MaskSize {
+        /// The mask's path.
+        mask: String,
+        /// The image's width and height.
+        expected: (u32, u32),
+        /// The mask's.
+        found: (u32, u32),
+    },
+    /// The mask cannot be read or decoded.
+    #[error("mask `{mask}`: {source}")]
+    Mask {
+        /// The mask's path.
+        mask: String,
+        /// What is wrong with it.
+        source: Box<SampleError>,
+    },
+    /// The block refused the sample.
+    #[error("{0}")]
+    Format(#[from] packds_format::FormatError),
+}
+
+/// Time spent in each step, added up over threads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Times {
+    pub(crate) read: Duration,
+    pub(crate) decode: Duration,
+    pub(crate) stats: Duration,
+    pub(crate) encode: Duration,
+}
+
+impl Times {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.read += other.read;
+        self.decode += other.decode;
+        self.stats += other.stats;
+        self.encode += other.encode;
+    }
+}
+
+/// What was learned about a sample on the way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    pub(crate) bytes_in: u64,
+    pub(crate) item_bytes: u64,
+    /// The file has an EXIF orientation other than upright.
+    pub(crate) oriented: bool,
+    /// Its pixels are in the histogram.
+    pub(crate) counted: bool,
+}
+
+/// A thread's buffers and decoders.
+pub(crate) struct SampleReader<'a> {
+    listing: &'a Listing,
+    options: &'a ConvertOptions,
+    plan: &'a Plan,
+    decoder: Decoder,
+    mask_decoder: Decoder,
+    file: Vec<u8>,
+    pixels: Vec<u8>,
+    path: Vec<u8>,
+    pub(crate) times: Times,
+}
+
+impl<'a> SampleReader<'a> {
+    pub(crate) fn new(listing: &'a Listing, options: &'a ConvertOptions, plan: &'a Plan) -> Self {
+        let decode = |color| DecodeOptions {
+            color,
+            max_pixels: options.max_pixels,
+            jpeg_scaling: options.jpeg_scaling,
+        };
+        Self {
+            listing,
+            options,
+            plan,
+            decoder: Decoder::new(decode(options.color)),
+            mask_decoder: Decoder::new(DecodeOptions {
+                jpeg_scaling: false,
+                ..decode(Color::Index)
+            }),
+            file: Vec::new(),
+            pixels: Vec::new(),
+            path: Vec::new(),
+            times: Times::default(),
+        }
+    }
+
+    /// Adds the listing's sample `id` to the block, or leaves the block as it was.
+    pub(crate) fn add(
+        &mut self,
+        id: usize,
+        block: &mut BlockBuilder,
+        histogram: &mut Histogram,
+    ) -> Result<Facts, SampleError> {
+        let result = self.try_add(id, block, histogram);
+        if result.is_err() {
+            block.drop_sample();
+        }
+        result
+    }
+
+    fn try_add(
+        &mut self,
+        id: usize,
+        block: &mut BlockBuilder,
+        histogram: &mut Histogram,
+    ) -> Result<Facts, SampleError> {
+        let made = match self.plan.form {
+            ImageForm::Fixed { width, height } => self.fixed_image(id, width, height, block)?,
+            _ => self.variable_image(id, block)?,
+        };
+        let Made {
+            info,
+            item_bytes,
+            bytes_in,
+            pixels,
+        } = made;
+        let mask_bytes = if self.listing.has_masks() {
+            self.mask(id, &info, block)?
+        } else {
+            0
+        };
+        self.columns(id, Some(&info), block)?;
+        // Near the end, since it cannot be taken back: the histogram counts only samples that are in.
+        let started = Instant::now();
+        let counted = pixels != Pixels::None;
+        match pixels {
+            Pixels::InBlock => histogram.add(block.tensor_mut(self.plan.fields.image)?),
+            Pixels::InScratch => histogram.add(&self.pixels),
+            Pixels::None => {}
+        }
+        self.times.stats += started.elapsed();
+        let started = Instant::now();
+        block.finish_sample()?;
+        self.times.encode += started.elapsed();
+        Ok(Facts {
+            bytes_in: bytes_in + mask_bytes,
+            item_bytes,
+            oriented: info.orientation != 1,
+            counted,
+        })
+    }
+
+    /// Adds a sample of zeros in the place of one that could not be made: label and columns kept, `valid` 0.
+    pub(crate) fn substitute(
+        &mut self,
+        id: usize,
+        block: &mut BlockBuilder,
+    ) -> Result<(), SampleError> {
+        let fields = &self.plan.fields;
+        if matches!(self.plan.form, ImageForm::Fixed { .. }) {
+            block.tensor_mut(fields.image)?.fill(0);
+            if let Some(mask) = fields.mask {
+                block.tensor_mut(mask)?.fill(0);
+            }
+        } else {
+            // The smallest image there is, through the same geometry.
+            let (width, height) = self.plan.geometry.output_size(1, 1, 1);
+            let one = |channels| Item {
+                width,
+                height,
+                channels: u8::try_from(channels).unwrap_or(0),
+                coding: Coding::Raw,
+            };
+            let n = usize::try_from(u64::from(width) * u64::from(height)).unwrap_or(usize::MAX);
+            let image = [(
+                Some(fields.image),
+                fields.image_columns,
+                self.options.color.channels(),
+            )];
+            for (field, columns, channels) in
+                image
+                    .into_iter()
+                    .chain([(fields.mask, fields.mask_columns, 1)])
+            {
+                let Some((field, columns)) = field.zip(columns) else {
+                    continue;
+                };
+                let out = block.item_mut(field)?;
+                out.resize(out.len().saturating_add(n.saturating_mul(channels)), 0);
+                describe(&columns, &one(channels), block)?;
+            }
+        }
+        self.columns(id, None, block)?;
+        Ok(block.finish_sample()?)
+    }
+}
