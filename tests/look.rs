@@ -705,3 +705,34 @@ fn the_command_explains_itself() {
         assert!(help.contains("Examples:\n  packds "), "{command}");
     }
 }
+
+/// `cargo test --release -p packds --test packds -- --ignored --nocapture large`
+#[test]
+#[ignore = "a measurement: makes a pack of 1.28 million samples"]
+fn a_large_pack_is_opened_in_milliseconds() {
+    let folder = Folder::new();
+    let pack = SamplePack {
+        n_samples: 1_281_167,
+        chunk_samples: 64,
+        classes: (0..1000).map(|i| format!("n{i:08}")).collect(),
+        ..SamplePack::default()
+    };
+    pack.write(&folder, "large.pack");
+    for args in [
+        &["--version"][..],
+        &["info", "large.pack"],
+        &["verify", "large.pack"],
+        &["labels", "large.pack"],
+    ] {
+        let mut times: Vec<_> = (0..11)
+            .map(|_| {
+                let start = std::time::Instant::now();
+                folder.packds(args).ok();
+                start.elapsed()
+            })
+            .collect();
+        times.sort();
+        println!("{args:?}: median {:?}, worst {:?}", times[5], times[10]);
+        assert!(args[0] != "info" || times[5].as_millis() < 20);
+    }
+}

@@ -119,11 +119,7 @@ impl Layout {
         let room = usize::try_from((self.side.saturating_sub(8)) / GLYPH)
             .unwrap_or(1)
             .max(1);
-        let letters: Vec<char> = reason.chars().collect();
-        let lines: Vec<String> = letters
-            .chunks(room)
-            .map(|line| line.iter().collect())
-            .collect();
+        let lines = wrap(reason, room);
         let fits = usize::try_from(self.side.saturating_sub(8) / (GLYPH + 2)).unwrap_or(1);
         for (i, line) in (0_u32..).zip(lines.iter().take(fits)) {
             let (left, top) = (x + 4, y + 4 + i * (GLYPH + 2));
@@ -131,5 +127,47 @@ impl Layout {
             canvas.fill(left - 1, top - 1, width + 2, GLYPH + 2, CELL);
             canvas.text(left, top, 1, BAD, line);
         }
+    }
+}
+
+/// Words in lines of at most `room` characters; longer words are cut.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let letters: Vec<char> = word.chars().collect();
+        for piece in letters.chunks(room.max(1)) {
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + piece.len() <= room => {
+                    line.push(' ');
+                    line.extend(piece);
+                }
+                _ => lines.push(piece.iter().collect()),
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_wrapped_at_words() {
+        let lines = wrap("chunk 0: checksum mismatch", 9);
+        assert_eq!(lines, ["chunk 0:", "checksum", "mismatch"]);
+        assert_eq!(wrap("abcdefgh i", 3), ["abc", "def", "gh", "i"]);
+        assert_eq!(wrap("ab", 0), ["a", "b"]);
+    }
+
+    #[test]
+    fn sheets_that_would_fill_memory_are_refused() {
+        let layout = Layout {
+            side: 2048,
+            columns: 100,
+            pictures: 1,
+            n_cells: 10_000,
+        };
+        assert!(layout.size().is_err());
     }
 }
