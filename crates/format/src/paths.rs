@@ -109,10 +109,11 @@ pub(crate) fn read_group(
     let group = sample / PATH_GROUP;
     let bad = |reason: String| FormatError::BadPaths { group, reason };
     let n_groups = n_samples.div_ceil(PATH_GROUP);
-    let found = (le::u64_at(section, 0), le::u64_at(section, 8));
-    if found != (Some(n_samples), Some(n_groups)) {
+    let counts = le::u64_at(section, 0).zip(le::u64_at(section, 8));
+    let (found, found_groups) = counts.unwrap_or((0, 0));
+    if counts != Some((n_samples, n_groups)) {
         return Err(bad(format!(
-            "expected {n_samples} paths in {n_groups} groups, found {found:?}"
+            "expected {n_samples} paths in {n_groups} groups, found {found} in {found_groups}"
         )));
     }
     let payload_at = n_groups.checked_mul(16).and_then(|n| n.checked_add(HEAD));

@@ -65,6 +65,28 @@ pub enum Role {
     Coding,
 }
 
+impl Role {
+    /// The name in the schema.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Mask => "mask",
+            Self::Label => "label",
+            Self::Labels => "labels",
+            Self::SourceId => "source_id",
+            Self::SourceWidth => "source_width",
+            Self::SourceHeight => "source_height",
+            Self::SampleCrc32c => "sample_crc32c",
+            Self::Valid => "valid",
+            Self::Width => "width",
+            Self::Height => "height",
+            Self::Channels => "channels",
+            Self::Coding => "coding",
+        }
+    }
+}
+
 /// How the item of an image field is coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -289,7 +311,8 @@ impl Field {
     fn validate_image(&self) -> Result<(), FormatError> {
         let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
         if !matches!(self.layout.as_deref(), None | Some("hwc" | "chw")) {
-            return bad(format!("layout is hwc or chw, found {:?}", self.layout));
+            let found = self.layout.as_deref().unwrap_or_default();
+            return bad(format!("layout is hwc or chw, found {found:?}"));
         }
         if let Codec::Zstd { level, .. } = self.codec
             && !(1..=19).contains(&level)
@@ -392,12 +415,11 @@ impl Schema {
                 || !expected.contains(&field.dtype)
                 || (field.shape.len() != usize::from(is_set))
             {
+                let types: Vec<&str> = expected.iter().map(|d| d.name()).collect();
+                let (role, types) = (field.role.map_or("", Role::name), types.join(" or "));
                 return Err(FormatError::schema(
                     &field.name,
-                    format!(
-                        "a field with role {:?} is a column of {expected:?}",
-                        field.role
-                    ),
+                    format!("a field with role {role} is a column of {types}"),
                 ));
             }
             let describes = matches!(

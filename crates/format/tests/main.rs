@@ -3,6 +3,18 @@
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod malformed;
+#[cfg(test)]
+mod malformed_cases;
+#[cfg(test)]
+mod reference_reader;
+#[cfg(test)]
+mod round_trip;
+#[cfg(test)]
+mod spec;
 #[cfg(test)]
 mod support;

@@ -200,3 +200,52 @@ fn reseal_columns(file: &mut [u8]) {
         }
     }
 }
+
+/// A section as [`rebuild`] lays it out.
+pub(crate) struct Part {
+    pub(crate) tag: [u8; 4],
+    pub(crate) flags: u32,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The same pack with its footer laid out anew from `edit`ed sections, and the front schema with it; checksums of
+/// sections, header, footer and trailer are right.
+pub(crate) fn rebuild(file: &[u8], edit: impl FnOnce(&mut Vec<Part>)) -> Vec<u8> {
+    let part = |s: &Section| Part {
+        tag: s.tag,
+        flags: u32::try_from(get(file, s.entry_at + 4, 4)).unwrap_or(0),
+        bytes: slice(file, s.offset, s.len).to_vec(),
+    };
+    let mut parts: Vec<Part> = sections(file).iter().map(part).collect();
+    edit(&mut parts);
+    let trailer = file[trailer_at(file)..].to_vec();
+    let footer_off = place(get(file, trailer_at(file) + 8, 8));
+    let mut out = file[..footer_off].to_vec();
+    let le = |n: usize| u64::try_from(n).unwrap_or(0).to_le_bytes();
+    out.extend_from_slice(&le(parts.len()));
+    let mut end = footer_off + 8 + 32 * parts.len();
+    for part in &parts {
+        let offset = end.next_multiple_of(64);
+        end = offset + part.bytes.len();
+        out.extend_from_slice(&part.tag);
+        out.extend_from_slice(&part.flags.to_le_bytes());
+        out.extend_from_slice(&le(offset));
+        out.extend_from_slice(&le(part.bytes.len()));
+        out.extend_from_slice(&[0; 8]);
+    }
+    for part in &parts {
+        out.resize(out.len().next_multiple_of(64), 0);
+        out.extend_from_slice(&part.bytes);
+        if &part.tag == b"SCHM" {
+            let data_off = place(get(file, 88, 8)).min(footer_off);
+            out[4096..data_off].fill(0);
+            put(&mut out[..data_off], 4096, &part.bytes);
+        }
+    }
+    let footer_len = out.len() - footer_off;
+    out.extend_from_slice(&trailer);
+    let at = trailer_at(&out);
+    put(&mut out, at + 16, &le(footer_len));
+    reseal_outside(&mut out);
+    out
+}

@@ -1,0 +1,158 @@
+//! Every flipped bit, every truncation and every extension of a pack is found. docs/format.md, "Abuse list", 2 to 4.
+
+use packds_format::{
+    BlockBuilder, Codec, DType, Field, FieldKind, FooterParts, FormatError, Pack, PackOptions,
+    PackWriter, Role, Schema, check_chunk, check_outside_chunks,
+};
+
+use crate::cases::cases;
+
+/// Everything a reader can find wrong with a file, by opening and verifying it.
+fn is_damaged(file: &[u8]) -> bool {
+    let Ok(pack) = Pack::open(file) else {
+        return true;
+    };
+    let chunk_is_bad = |chunk| {
+        let bytes = pack.chunk_bytes(chunk).unwrap();
+        check_chunk(&pack, chunk, bytes).is_err()
+    };
+    check_outside_chunks(&pack).is_err() || (0..pack.n_chunks()).any(chunk_is_bad)
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    // One strided, one with parts, columns and paths, one explicit with frames.
+    let names = [
+        "short_last_chunk",
+        "scalars",
+        "full_footer",
+        "zstd_text",
+        "encoded_images",
+        "empty",
+    ];
+    for case in cases()
+        .unwrap()
+        .iter()
+        .filter(|case| names.contains(&case.name))
+    {
+        let mut file = case.to_bytes().unwrap();
+        assert!(!is_damaged(&file), "{}", case.name);
+        for at in 0..file.len() {
+            for bit in 0..8 {
+                file[at] ^= 1 << bit;
+                assert!(is_damaged(&file), "{}: bit {bit} of byte {at}", case.name);
+                file[at] ^= 1 << bit;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    for case in cases()
+        .unwrap()
+        .iter()
+        .filter(|case| case.name != "zstd_several_blocks")
+    {
+        let file = case.to_bytes().unwrap();
+        for len in 0..file.len() {
+            let error = Pack::open(&file[..len]).unwrap_err();
+            let expected = match len {
+                0..4096 => {
+                    matches!(error, FormatError::TooShort { found, .. } if found == u64::try_from(len).unwrap())
+                }
+                4096..4160 => matches!(error, FormatError::TooShort { .. }),
+                _ => matches!(error, FormatError::NoTrailer { .. }),
+            };
+            assert!(expected, "{}: {len} bytes: {error}", case.name);
+        }
+    }
+}
+
+#[test]
+fn every_extension_is_refused() {
+    let file = cases().unwrap()[0].to_bytes().unwrap();
+    for n in 1..200 {
+        for junk in [0, b'x', 0x0a] {
+            let mut long = file.clone();
+            long.extend(std::iter::repeat_n(junk, n));
+            assert!(
+                matches!(Pack::open(long), Err(FormatError::NoTrailer { .. })),
+                "{n} bytes"
+            );
+        }
+    }
+    // Two packs one behind the other end with a trailer, but not one of the whole.
+    let twice = [file.as_slice(), &file].concat();
+    assert!(matches!(
+        Pack::open(twice),
+        Err(FormatError::WrongLength { .. })
+    ));
+}
+
+/// A pack of `n` samples with its own checksums, `bytes` bytes each, in one chunk, as the codec says.
+fn with_sample_checksums(n: u64, bytes: u64, codec: Codec) -> Vec<u8> {
+    let mut image = Field::tensor("x", DType::U8, &[bytes]);
+    image.codec = codec;
+    let text = Field::variable("text", FieldKind::Bytes);
+    let crc = Field::column("crc", DType::U32, &[]).with_role(Role::SampleCrc32c);
+    let schema = Schema::new(vec![image, text, crc]).unwrap();
+    let mut writer = PackWriter::new(Vec::new(), PackOptions::new(schema, 1 << 20)).unwrap();
+    let mut block = BlockBuilder::new(writer.schema());
+    for sample in 0..n {
+        block.tensor_mut(0).unwrap().fill(sample.to_le_bytes()[0]);
+        block
+            .item_mut(1)
+            .unwrap()
+            .extend_from_slice(&sample.to_le_bytes());
+        block.finish_sample().unwrap();
+        if writer.block_room(block.n_samples()) == 0 {
+            writer.append(block.finish().unwrap()).unwrap();
+            block = BlockBuilder::new(writer.schema());
+        }
+    }
+    writer.append(block.finish().unwrap()).unwrap();
+    writer.finish(FooterParts::default()).unwrap().0
+}
+
+#[test]
+fn bad_samples_of_a_chunk_are_named() {
+    let file = with_sample_checksums(10, 100, Codec::None);
+    let pack = Pack::open(file.as_slice()).unwrap();
+    let mut bytes = pack.chunk_bytes(0).unwrap().to_vec();
+    // The first part stands behind the directory of two entries.
+    bytes[64 + 3 * 100 + 50] ^= 1;
+    bytes[64 + 7 * 100] ^= 128;
+    let damage = check_chunk(&pack, 0, &bytes).unwrap_err();
+    assert_eq!(damage.bad_samples, [3, 7]);
+    let found = damage.error;
+    assert!(
+        matches!(
+            found,
+            FormatError::ChunkChecksum {
+                chunk: 0,
+                first_sample: 0,
+                end_sample: 10,
+                offset: 8192,
+                ..
+            }
+        ),
+        "{found}"
+    );
+}
+
+/// 100,000 samples in blocks of 16: naming them one by one must not decompress a block for each.
+#[test]
+fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
+    let codec = Codec::Zstd {
+        level: 1,
+        filter: packds_format::Filter::NONE,
+    };
+    let file = with_sample_checksums(100_000, 4, codec);
+    let pack = Pack::open(file.as_slice()).unwrap();
+    let mut bytes = pack.chunk_bytes(0).unwrap().to_vec();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let damage = check_chunk(&pack, 0, &bytes).unwrap_err();
+    assert_eq!(damage.bad_samples, [99_999]);
+}
