@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use std::fs;
+use std::path::Path;
 
 use packds_format::{DType, Field, FieldKind, Role, SectionTag};
 use packds_pixels::{DecodeOptions, Decoder, Image};
@@ -704,6 +705,48 @@ fn the_command_explains_itself() {
         let help = folder.packds(&[command, "--help"]).ok();
         assert!(help.contains("Examples:\n  packds "), "{command}");
     }
+}
+
+#[test]
+fn every_kind_of_pack_can_be_looked_into() {
+    let folder = Folder::new();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/v1");
+    let mut n_packs = 0;
+    for entry in fs::read_dir(golden).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "pack") {
+            continue;
+        }
+        n_packs += 1;
+        fs::copy(&path, folder.path("out.pack")).unwrap();
+        for command in ["info", "verify", "labels"] {
+            folder.packds(&[command, "out.pack"]).ok();
+            assert!(
+                folder
+                    .packds(&[command, "out.pack", "--json"])
+                    .json()
+                    .is_object()
+            );
+        }
+        let extract = ["extract", "out.pack", "files", "--force", "--json"];
+        assert_eq!(
+            folder.packds(&extract).json()["bad_samples"],
+            json!([]),
+            "{path:?}"
+        );
+        // Not all of them hold pictures.
+        let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png", "--force"]);
+        let refused = [
+            "no field of this pack holds pictures",
+            "has no samples to show",
+        ];
+        let said = |text: &&str| ran.stderr.contains(*text);
+        assert!(
+            ran.code == 0 || refused.iter().any(said),
+            "{path:?} {ran:?}"
+        );
+    }
+    assert!(n_packs > 20);
 }
 
 /// `cargo test --release -p packds --test packds -- --ignored --nocapture large`

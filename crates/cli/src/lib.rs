@@ -3,7 +3,7 @@
 //! To add a subcommand `x`, write `x.rs` with its arguments (`pub(crate) struct XArgs`, a `clap::Args`) and
 //! `pub(crate) fn run(args: &XArgs, console: &mut Console) -> Result<Exit, Failure>`, declare `mod x;`, and add two lines:
 //! a variant to `args::Command` and its arm to `dispatch` below. Results go to `console.out`, everything else to
-//! `console.err`; with `console.json` the result is one `console.document(..)`. A library's error becomes a [`Failure`]
+//! `console.err`; with `console.json` the result is one `console.document(..)`. A library's error becomes a `Failure`
 //! by a `From` in `failure.rs`.
 
 mod args;

@@ -1,7 +1,7 @@
 //! Tests of verify and open that need a file.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -158,21 +158,34 @@ fn errors_say_whose_fault_they_are() {
     assert!(open(&path).unwrap_err().is_data());
 }
 
-/// `cargo test --release -p packds-reader -- --ignored --nocapture`: warm page cache, medians of 5.
-#[test]
-#[ignore = "writes 2 GB and takes half a minute"]
-fn verify_keeps_up_with_reading_and_summing() {
-    const CHUNK: usize = 64 * 150_528;
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("large.pack");
+/// What verify is compared with: each of `jobs` threads reads its share of the file in pieces and sums it.
+fn read_and_sum(path: &Path, jobs: u64, piece: usize) {
+    let file = File::open(path).unwrap();
+    let len = file.metadata().unwrap().len();
+    let share = |job: u64| {
+        let (mut at, end) = (len / jobs * job, len / jobs * (job + 1));
+        let (mut buffer, mut crc) = (vec![0; piece], Crc32c::new());
+        while at < end {
+            let n = file.read_at(&mut buffer, at).unwrap();
+            crc.update(&buffer[..n]);
+            at += u64::try_from(n).unwrap();
+        }
+        std::hint::black_box(crc.value());
+    };
+    std::thread::scope(|scope| {
+        for job in 0..jobs {
+            let share = &share;
+            scope.spawn(move || share(job));
+        }
+    });
+}
+
+/// A pack of 2.1 GB of samples as large as 224 x 224 pixels.
+fn large_pack(path: &Path) {
     let crc = Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c);
     let fields = vec![Field::tensor("x", DType::U8, &[150_528]), crc];
     let options = PackOptions::new(Schema::new(fields).unwrap(), 64);
-    let mut writer = PackWriter::new(
-        std::io::BufWriter::new(File::create(&path).unwrap()),
-        options,
-    )
-    .unwrap();
+    let mut writer = PackWriter::new(File::create(path).unwrap(), options).unwrap();
     let mut block = BlockBuilder::new(writer.schema());
     for sample in 0..14_000_u32 {
         let byte = u8::try_from(sample % 251).unwrap();
@@ -185,7 +198,18 @@ fn verify_keeps_up_with_reading_and_summing() {
     }
     writer.append(block.finish().unwrap()).unwrap();
     writer.finish(FooterParts::default()).unwrap();
-    let median = |mut run: Box<dyn FnMut()>| {
+}
+
+/// `cargo test --release -p packds-reader -- --ignored --nocapture`: warm page cache, medians of 5.
+#[test]
+#[ignore = "a measurement: writes 2 GB and takes half a minute"]
+fn verify_keeps_up_with_reading_and_summing() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("large.pack");
+    large_pack(&path);
+    let pack = open(&path).unwrap();
+    let gigabytes = f64::from(u32::try_from(pack.file_len() >> 10).unwrap()) * 1024e-9;
+    let median = |run: &dyn Fn()| {
         let mut times: Vec<f64> = (0..5)
             .map(|_| {
                 let start = Instant::now();
@@ -196,47 +220,15 @@ fn verify_keeps_up_with_reading_and_summing() {
         times.sort_by(f64::total_cmp);
         times[2]
     };
-    let mut file = File::open(&path).unwrap();
-    let len = file.seek(SeekFrom::End(0)).unwrap();
-    for jobs in [1_u64, 2] {
-        for piece in [256 << 10, CHUNK] {
-            let file = &file;
-            let plain = || {
-                std::thread::scope(|scope| {
-                    for job in 0..jobs {
-                        scope.spawn(move || {
-                            let (mut at, end) = (len / jobs * job, len / jobs * (job + 1));
-                            let (mut buffer, mut crc) = (vec![0; piece], Crc32c::new());
-                            while at < end {
-                                let n = file.read_at(&mut buffer, at).unwrap();
-                                crc.update(&buffer[..n]);
-                                at += u64::try_from(n).unwrap();
-                            }
-                            std::hint::black_box(crc.value());
-                        });
-                    }
-                });
-            };
-            let mut times = Vec::new();
-            for _ in 0..5 {
-                let start = Instant::now();
-                plain();
-                times.push(start.elapsed().as_secs_f64());
-            }
-            times.sort_by(f64::total_cmp);
-            let pack = open(&path).unwrap();
-            let whole = median(Box::new(move || {
-                let jobs = usize::try_from(jobs).unwrap();
-                assert!(report(&pack, jobs).is_ok());
-            }));
-            let rate = |seconds: f64| {
-                1e-9 * f64::from(u32::try_from(len >> 10).unwrap()) * 1024.0 / seconds
-            };
+    for jobs in [1, 2] {
+        for piece in [256 << 10, 64 * 150_528] {
+            let plain = median(&|| read_and_sum(&path, u64::try_from(jobs).unwrap(), piece));
+            let whole = median(&|| assert!(report(&pack, jobs).is_ok()));
             println!(
                 "{jobs} threads, plain pread of {piece} bytes + crc32c: {:.2} GB/s; verify: {:.2} GB/s; ratio {:.2}",
-                rate(times[2]),
-                rate(whole),
-                times[2] / whole
+                gigabytes / plain,
+                gigabytes / whole,
+                plain / whole
             );
         }
     }
