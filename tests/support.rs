@@ -241,7 +241,11 @@ pub(crate) fn binary() -> PathBuf {
 
 /// Runs `packds` with these arguments, wherever the tests run.
 pub(crate) fn packds(args: &[&str]) -> Output {
-    Command::new(binary()).args(args).stdin(Stdio::null()).output().unwrap()
+    Command::new(binary())
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 pub(crate) fn stdout(output: &Output) -> String {
