@@ -97,13 +97,41 @@ impl<'a> Entries<'a> {
         })
     }
 
+    fn entry_bytes(&self) -> usize {
+        if self.big_tiff { 20 } else { 12 }
+    }
+
     fn find(&self, tag: u16) -> Option<Entry> {
-        let size = if self.big_tiff { 20 } else { 12 };
         let at = (0..self.n_entries)
-            .map_while(|index| self.first.checked_add(index * size))
+            .map_while(|index| self.first.checked_add(index * self.entry_bytes()))
             .map_while(|at| self.u16(at).map(|found| (at, found)))
             .find(|&(_, found)| found == tag)?
             .0;
+        self.entry(at)
+    }
+
+    /// Where the directory and everything that it refers to by an offset end; `None` where that
+    /// is beyond the end of the file.
+    fn end(&self) -> Option<usize> {
+        let link = if self.big_tiff { 8 } else { 4 };
+        let end = self
+            .first
+            .checked_add(self.n_entries * self.entry_bytes() + link)?;
+        let mut end = Some(end).filter(|&end| end <= self.bytes.len())?;
+        for index in 0..self.n_entries {
+            let at = self.first + index * self.entry_bytes();
+            // Types that nobody knows have no width to check.
+            let Some(entry) = self.entry(at) else {
+                continue;
+            };
+            let n_bytes = entry.count.checked_mul(width_of(entry.kind)?)?;
+            end = end.max(entry.values.checked_add(usize::try_from(n_bytes).ok()?)?);
+        }
+        Some(end).filter(|&end| end <= self.bytes.len())
+    }
+
+    /// The entry that stands at `at`.
+    fn entry(&self, at: usize) -> Option<Entry> {
         let kind = self.u16(at + 2)?;
         let (count, field, room) = if self.big_tiff {
             (self.u64(at + 4)?, at + 12, 8)
@@ -258,6 +286,12 @@ pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
 
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     let entries = Entries::open(bytes).ok_or_else(|| missing("directory"))?;
+    if entries.end().is_none() {
+        return Err(PixelError::truncated(
+            ImageFormat::Tiff,
+            "the directory refers beyond the end",
+        ));
+    }
     let tags = [
         (STRIP_OFFSETS, STRIP_BYTE_COUNTS),
         (TILE_OFFSETS, TILE_BYTE_COUNTS),
