@@ -1,108 +1,17 @@
-//! `packds convert`, end to end: what it makes, what it refuses, what it leaves behind.
+//! `packds convert`, end to end: what it makes.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use packds_format::{Coding, Pack, Permutation, Role, Store};
-use packds_pixels::{Color, Crop, DecodeOptions, Decoder, Filter, Geometry, Resize};
+use packds_format::{Coding, Permutation, Role, Store};
+use packds_pixels::{Color, Crop, Filter, Resize};
 use serde_json::Value;
 
-use crate::support::{fixture, packds, stderr, stdout, temp_dir};
-
-/// Runs convert and expects success.
-fn convert(args: &[&str], source: &Path, output: &Path) {
-    let result = run(args, source, output);
-    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
-}
-
-fn run(args: &[&str], source: &Path, output: &Path) -> std::process::Output {
-    let mut all = vec![
-        "convert",
-        source.to_str().unwrap(),
-        output.to_str().unwrap(),
-    ];
-    all.extend(args);
-    packds(&all)
-}
-
-fn open(path: &Path) -> Pack<Vec<u8>> {
-    Pack::open(fs::read(path).unwrap()).unwrap()
-}
-
-fn folder() -> PathBuf {
-    fixture("images/folder")
-}
-
-fn same_size() -> PathBuf {
-    fixture("images/same_size")
-}
-
-/// A copy of the image folder, with `file` of the bad images in it under `name`.
-fn folder_with_bad(dir: &Path, bad: &[(&str, &str)]) -> PathBuf {
-    let source = dir.join("source");
-    copy_tree(&folder(), &source);
-    for (file, name) in bad {
-        fs::copy(fixture("images/bad").join(file), source.join(name)).unwrap();
-    }
-    source
-}
-
-fn copy_tree(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_tree(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-/// Everything in a folder, hidden files too.
-fn names_in(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(dir)
-        .unwrap()
-        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    names
-}
-
-fn path_of(pack: &Pack<Vec<u8>>, sample: u64) -> String {
-    String::from_utf8(pack.path(sample).unwrap().unwrap()).unwrap()
-}
-
-fn column(pack: &Pack<Vec<u8>>, name: &str) -> Vec<i64> {
-    let view = pack.column(pack.schema().index_of(name).unwrap()).unwrap();
-    (0..pack.n_samples())
-        .map(|i| view.integer(i).unwrap())
-        .collect()
-}
-
-/// The pixels that the documented chain gives for a file.
-fn pixels(file: &Path, resize: Resize, crop: Crop, filter: Filter, color: Color) -> Vec<u8> {
-    let mut decoder = Decoder::new(DecodeOptions {
-        color,
-        ..DecodeOptions::default()
-    });
-    let geometry = Geometry {
-        resize,
-        crop,
-        filter,
-        ..Geometry::default()
-    };
-    decoder
-        .render(&fs::read(file).unwrap(), &geometry)
-        .unwrap()
-        .data
-}
-
-const CROP_224: Crop = Crop::Center {
-    width: 224,
-    height: 224,
+use crate::converting::{
+    CROP_224, column, convert, copy_tree, folder, folder_bytes, names_in, open, path_of, pixels,
+    refused, run, same_size,
 };
+use crate::support::{fixture, stderr, stdout, temp_dir};
 
 #[test]
 fn images_of_several_sizes_get_short_side_256_and_crop_224() {
@@ -253,14 +162,6 @@ fn encoded_mode_keeps_the_files_bytes() {
         pack.stats().unwrap().fields.is_empty(),
         "pixels that were not looked at have no statistics"
     );
-}
-
-fn folder_bytes() -> u64 {
-    let classes = fs::read_dir(folder()).unwrap().map(|c| c.unwrap().path());
-    classes
-        .flat_map(|c| fs::read_dir(c).unwrap())
-        .map(|f| f.unwrap().metadata().unwrap().len())
-        .sum()
 }
 
 #[test]
@@ -546,354 +447,6 @@ fn masks_are_resized_to_the_nearest_class_number() {
 }
 
 #[test]
-fn a_manifest_column_named_like_a_field_of_every_pack_is_refused() {
-    let dir = temp_dir();
-    fs::copy(folder().join("cat/a.jpg"), dir.path().join("a.jpg")).unwrap();
-    let manifest = dir.path().join("m.csv");
-    fs::write(&manifest, "path,source_id\na.jpg,3\n").unwrap();
-    refused(
-        &run(&[], &manifest, &dir.path().join("out.pack")),
-        2,
-        "the manifest's column `source_id` has the name of a field that packs have anyway",
-    );
-}
-
-/// Checks the exit code, the one line of the error, and that a hint or nothing follows.
-fn refused(result: &std::process::Output, code: i32, message: &str) {
-    let text = stderr(result);
-    assert_eq!(result.status.code(), Some(code), "{text}");
-    let first = text
-        .lines()
-        .find(|l| !l.starts_with("packds: warning"))
-        .unwrap_or_default();
-    assert_eq!(first, format!("packds: {message}"), "{text}");
-    assert_eq!(stdout(result), "");
-}
-
-#[test]
-fn every_bad_file_stops_the_conversion_with_its_path_and_reason() {
-    let cases = [
-        ("truncated.jpg", "dog/bad.jpg"),
-        ("zero_bytes.jpg", "dog/bad.jpg"),
-        ("text_named.jpg", "dog/bad.jpg"),
-        ("png_bomb_65535.png", "dog/bad.png"),
-        ("tiff_16gb_header.tif", "dog/bad.tif"),
-        ("truncated.png", "dog/bad.png"),
-    ];
-    for mode in ["raw", "encoded"] {
-        for (file, name) in cases {
-            let dir = temp_dir();
-            let source = folder_with_bad(dir.path(), &[(file, name)]);
-            let out = dir.path().join("out.pack");
-            let result = run(&["--mode", mode], &source, &out);
-            let text = stderr(&result);
-            assert_eq!(result.status.code(), Some(1), "{mode} {file}: {text}");
-            let expected = format!("packds: {}: ", source.join(name).display());
-            assert!(text.starts_with(&expected), "{mode} {file}: {text}");
-            assert!(
-                text.contains("\nhint: '--on-error skip' leaves bad images out"),
-                "{mode} {file}: {text}"
-            );
-            assert_eq!(
-                names_in(dir.path()),
-                ["source"],
-                "{mode} {file} left something behind"
-            );
-        }
-    }
-}
-
-#[test]
-fn reasons_say_what_was_expected_and_found() {
-    let cases = [
-        ("truncated.jpg", "dog/bad.jpg", "truncated"),
-        ("zero_bytes.jpg", "dog/bad.jpg", "empty"),
-        ("text_named.jpg", "dog/bad.jpg", "not an image"),
-        ("png_bomb_65535.png", "dog/bad.png", "178956970"),
-        ("tiff_16gb_header.tif", "dog/bad.tif", "178956970"),
-        ("truncated.png", "dog/bad.png", "truncated"),
-    ];
-    for (file, name, wanted) in cases {
-        let dir = temp_dir();
-        let source = folder_with_bad(dir.path(), &[(file, name)]);
-        let text = stderr(&run(&[], &source, &dir.path().join("out.pack")));
-        assert!(
-            text.lines().next().unwrap().contains(wanted),
-            "{file}: expected {wanted:?} in {text}"
-        );
-    }
-}
-
-#[test]
-fn the_first_bad_file_in_listing_order_is_named_at_any_number_of_jobs() {
-    let dir = temp_dir();
-    let bad = [
-        ("zero_bytes.jpg", "cat/b0.jpg"),
-        ("text_named.jpg", "dog/z.jpg"),
-        ("truncated.jpg", "fish/a0.jpg"),
-    ];
-    let source = folder_with_bad(dir.path(), &bad);
-    for seed in ["0", "1", "2", "3"] {
-        for jobs in ["1", "3"] {
-            let result = run(
-                &["--seed", seed, "--jobs", jobs, "--chunk", "2"],
-                &source,
-                &dir.path().join("out.pack"),
-            );
-            let text = stderr(&result);
-            assert!(
-                text.contains(&format!("packds: {}", source.join("cat/b0.jpg").display())),
-                "{seed} {jobs}: {text}"
-            );
-        }
-    }
-}
-
-#[test]
-fn skip_leaves_bad_files_out_and_lists_them() {
-    let dir = temp_dir();
-    let bad = [
-        ("zero_bytes.jpg", "cat/b0.jpg"),
-        ("text_named.jpg", "dog/z.jpg"),
-        ("truncated.jpg", "fish/a0.jpg"),
-    ];
-    let source = folder_with_bad(dir.path(), &bad);
-    let mut bodies = Vec::new();
-    for jobs in ["1", "2", "4"] {
-        let out = dir.path().join(format!("{jobs}.pack"));
-        let result = run(
-            &[
-                "--on-error",
-                "skip",
-                "--json",
-                "--chunk",
-                "4",
-                "--jobs",
-                jobs,
-            ],
-            &source,
-            &out,
-        );
-        assert_eq!(result.status.code(), Some(1), "{}", stderr(&result));
-        let report: Value = serde_json::from_str(&stdout(&result)).unwrap();
-        let skipped: Vec<&str> = report["skipped"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|s| s["path"].as_str().unwrap())
-            .collect();
-        assert_eq!(skipped, ["cat/b0.jpg", "dog/z.jpg", "fish/a0.jpg"]);
-        assert!(
-            report["skipped"][0]["reason"]
-                .as_str()
-                .unwrap()
-                .contains("empty")
-        );
-        assert_eq!(report["n_samples"], 12);
-        let pack = open(&out);
-        assert_eq!(pack.provenance().unwrap()["skipped"], report["skipped"]);
-        assert_eq!((pack.n_samples(), pack.n_chunks()), (12, 3));
-        let mut paths: Vec<String> = (0..12).map(|i| path_of(&pack, i)).collect();
-        for sample in 0..12 {
-            let file = source.join(path_of(&pack, sample));
-            let expected = pixels(
-                &file,
-                Resize::Short(256),
-                CROP_224,
-                Filter::Bilinear,
-                Color::Rgb,
-            );
-            assert_eq!(pack.item(0, sample).unwrap().as_ref(), expected);
-        }
-        paths.sort();
-        paths.dedup();
-        assert_eq!(paths.len(), 12);
-        assert_eq!(
-            pack.stats().unwrap().fields["image"].n_pixels,
-            12 * 224 * 224
-        );
-        bodies.push(fs::read(&out).unwrap());
-    }
-    assert!(bodies.iter().all(|b| *b == bodies[0]));
-}
-
-#[test]
-fn substitute_writes_zeros_and_says_so_in_the_column_valid() {
-    for mode in ["raw", "encoded"] {
-        let dir = temp_dir();
-        let source = folder_with_bad(dir.path(), &[("truncated.jpg", "dog/bad.jpg")]);
-        let out = dir.path().join("out.pack");
-        let args = [
-            "--on-error",
-            "substitute",
-            "--keep-order",
-            "--json",
-            "--mode",
-            mode,
-        ];
-        let result = run(&args, &source, &out);
-        assert_eq!(result.status.code(), Some(1), "{}", stderr(&result));
-        let pack = open(&out);
-        let bad = (0..13)
-            .find(|i| path_of(&pack, *i) == "dog/bad.jpg")
-            .unwrap();
-        let valid = column(&pack, "valid");
-        assert_eq!(valid.iter().sum::<i64>(), 12);
-        assert_eq!(valid[usize::try_from(bad).unwrap()], 0);
-        assert_eq!(column(&pack, "label")[usize::try_from(bad).unwrap()], 1);
-        assert!(pack.item(0, bad).unwrap().iter().all(|v| *v == 0), "{mode}");
-        pack.check_sample(bad).unwrap();
-        let report: Value = serde_json::from_str(&stdout(&result)).unwrap();
-        assert_eq!(report["substituted"][0]["path"], "dog/bad.jpg");
-        assert_eq!(report["skipped"].as_array().unwrap().len(), 0);
-    }
-}
-
-#[test]
-fn nothing_left_after_skipping_is_an_error() {
-    let dir = temp_dir();
-    let source = dir.path().join("source");
-    fs::create_dir(&source).unwrap();
-    fs::copy(fixture("images/bad/text_named.jpg"), source.join("a.jpg")).unwrap();
-    let result = run(
-        &["--on-error", "skip"],
-        &source,
-        &dir.path().join("out.pack"),
-    );
-    let message = format!(
-        "{}: none of the images could be converted (1 skipped)",
-        source.display()
-    );
-    refused(&result, 1, &message);
-    assert_eq!(names_in(dir.path()), ["source"]);
-}
-
-#[test]
-fn max_pixels_is_kept() {
-    let dir = temp_dir();
-    let result = run(
-        &["--max-pixels", "100"],
-        &same_size(),
-        &dir.path().join("out.pack"),
-    );
-    assert_eq!(result.status.code(), Some(1));
-    assert!(stderr(&result).contains("100"), "{}", stderr(&result));
-}
-
-#[test]
-fn an_existing_output_is_replaced_only_with_force() {
-    let dir = temp_dir();
-    let out = dir.path().join("out.pack");
-    fs::write(&out, "precious").unwrap();
-    let message = format!("{}: this file exists already", out.display());
-    refused(&run(&[], &same_size(), &out), 2, &message);
-    assert_eq!(fs::read(&out).unwrap(), b"precious");
-    convert(&["--force"], &same_size(), &out);
-    assert_eq!(open(&out).n_samples(), 20);
-    assert_eq!(names_in(dir.path()), ["out.pack"]);
-}
-
-#[test]
-fn outputs_that_cannot_be_are_refused_before_any_work() {
-    let dir = temp_dir();
-    let missing = dir.path().join("no/out.pack");
-    let message = format!(
-        "{}: there is no folder {} to write it to",
-        missing.display(),
-        dir.path().join("no").display()
-    );
-    refused(&run(&[], &same_size(), &missing), 2, &message);
-    let message = format!(
-        "{}: this is a folder, expected the name of the pack to write",
-        dir.path().display()
-    );
-    refused(&run(&["--force"], &same_size(), dir.path()), 2, &message);
-    let result = run(&[], &same_size(), Path::new("/proc/out.pack"));
-    assert_eq!(result.status.code(), Some(2));
-    assert!(
-        stderr(&result).starts_with("packds: /proc/out.pack: cannot write here: "),
-        "{}",
-        stderr(&result)
-    );
-}
-
-#[test]
-fn missing_sources_and_empty_folders_are_named() {
-    let dir = temp_dir();
-    let out = dir.path().join("out.pack");
-    let missing = dir.path().join("nothing");
-    refused(
-        &run(&[], &missing, &out),
-        2,
-        &format!("{}: no such file or folder", missing.display()),
-    );
-    let empty = dir.path().join("empty");
-    fs::create_dir_all(empty.join("class")).unwrap();
-    let result = run(&[], &empty, &out);
-    assert_eq!(result.status.code(), Some(1), "{}", stderr(&result));
-    assert!(stderr(&result).contains(&format!("{}: no images in this folder", empty.display())));
-}
-
-#[test]
-fn options_that_contradict_each_other_are_refused() {
-    let cases: [(&[&str], &str); 11] = [
-        (
-            &["--chunk", "48", "--batch", "256"],
-            "--chunk 48 and --batch 256: neither divides the other",
-        ),
-        (
-            &["--mode", "encoded", "--resize", "short:64"],
-            "--mode encoded keeps the files' bytes, so it cannot resize, crop, turn or gray them",
-        ),
-        (
-            &["--quality", "90"],
-            "--quality is for images that are encoded anew",
-        ),
-        (
-            &["--mode", "encoded", "--dtype", "f32"],
-            "--dtype f32 and --layout hwc need --mode raw, found --mode encoded",
-        ),
-        (
-            &["--check-decode"],
-            "--check-decode is for files that are kept untouched",
-        ),
-        (
-            &["--mode", "encoded", "--normalize", "dataset"],
-            "--normalize dataset needs pixels, and --mode encoded does not look at them",
-        ),
-        (
-            &["--normalize", "0.5/0.5"],
-            "--normalize has 1 values, the images have 3 channels",
-        ),
-        (
-            &["--gray", "--normalize", "imagenet"],
-            "--normalize imagenet is for 3 channels, --gray has 1",
-        ),
-        (
-            &["--mode", "mixed", "--raw-fraction", "1.5"],
-            "--raw-fraction is a share, found 1.5",
-        ),
-        (
-            &["--raw-fraction", "0.5"],
-            "--raw-fraction is for --mode mixed",
-        ),
-        (
-            &["--resize", "none", "--dtype", "f32"],
-            "--dtype f32 and --layout hwc need images of one size, and these have several",
-        ),
-    ];
-    for (args, message) in cases {
-        let dir = temp_dir();
-        refused(
-            &run(args, &folder(), &dir.path().join("out.pack")),
-            2,
-            message,
-        );
-        assert!(names_in(dir.path()).is_empty(), "{args:?}");
-    }
-}
-
-#[test]
 fn chunks_follow_the_rule_the_batch_and_the_wish() {
     let cases: [(&[&str], u32); 5] = [
         (&[], 64),
@@ -1025,4 +578,39 @@ fn names_that_are_not_utf_8_spaces_and_links_are_taken() {
             b"caf\xe9 noir/\xff\xfe.jpg".to_vec()
         ]
     );
+}
+
+#[test]
+fn labels_that_are_no_integers_become_a_column_of_floats() {
+    let dir = temp_dir();
+    for name in ["a.jpg", "b.jpg"] {
+        fs::copy(folder().join("cat/a.jpg"), dir.path().join(name)).unwrap();
+    }
+    let manifest = dir.path().join("m.csv");
+    fs::write(&manifest, "path,label\na.jpg,0.5\nb.jpg,2\n").unwrap();
+    let out = dir.path().join("out.pack");
+    convert(&["--keep-order"], &manifest, &out);
+    let pack = open(&out);
+    let label = pack.schema().index_of("label").unwrap();
+    assert_eq!(pack.schema().fields()[label].dtype.name(), "f64");
+    let values: Vec<f64> = (0..2)
+        .map(|i| f64::from_le_bytes(pack.item(label, i).unwrap().as_ref().try_into().unwrap()))
+        .collect();
+    assert_eq!(values, [0.5, 2.0]);
+}
+
+#[test]
+fn label_lists_become_a_set_of_bits() {
+    let dir = temp_dir();
+    for name in ["a.jpg", "b.jpg"] {
+        fs::copy(folder().join("cat/a.jpg"), dir.path().join(name)).unwrap();
+    }
+    let manifest = dir.path().join("m.csv");
+    fs::write(&manifest, "path,labels\na.jpg,sky;tree\nb.jpg,boat\n").unwrap();
+    let out = dir.path().join("out.pack");
+    convert(&["--keep-order"], &manifest, &out);
+    let pack = open(&out);
+    assert_eq!(pack.classes().unwrap()[0].names, ["boat", "sky", "tree"]);
+    assert_eq!(pack.classes().unwrap()[0].counts, [1, 1, 1]);
+    assert_eq!(column(&pack, "labels"), [0b110, 0b001]);
 }

@@ -1,5 +1,7 @@
 //! What a conversion leaves behind when it is cut short: nothing under the final name, and nothing in the way.
 
+#![cfg(test)]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;

@@ -1,7 +1,10 @@
 //! End-to-end tests of the packds command.
 
 mod architecture;
+mod bench;
 mod convert;
+mod convert_refusals;
+mod converting;
 mod interrupted;
 mod look;
 mod support;

@@ -439,6 +439,11 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
         "stages   {} (s; read, decode, stats, encode over all threads)",
         stages.join(", ")
     )?;
+    show_oddities(report, console)
+}
+
+/// What is worth a look: files ignored, turned, left out or replaced.
+fn show_oddities(report: &Report, console: &mut Console) -> Result<(), Failure> {
     if report.ignored > 0 {
         writeln!(console.out, "ignored  {} other files", report.ignored)?;
     }

@@ -157,29 +157,23 @@ fn write_pack(
             skipped: findings.bad.len(),
         });
     }
-    let named = |bad: &[(usize, String)]| {
-        bad.iter()
-            .map(|(id, reason)| skipped(listing, *id, reason))
-            .collect()
-    };
-    let (skipped, substituted): (Vec<Skipped>, Vec<Skipped>) = match options.on_error {
-        OnError::Substitute => (Vec::new(), named(&findings.bad)),
-        _ => (named(&findings.bad), Vec::new()),
+    let bad = findings
+        .bad
+        .iter()
+        .map(|(id, reason)| skipped(listing, *id, reason));
+    let (skipped, substituted) = match options.on_error {
+        OnError::Substitute => (Vec::new(), bad.collect()),
+        _ => (bad.collect(), Vec::new()),
     };
     let facts = provenance::Findings {
         skipped: &skipped,
         substituted: &substituted,
         oriented: findings.oriented,
     };
-    let order = if options.keep_order {
-        "kept"
-    } else {
-        "shuffled"
-    };
     let parts = FooterParts {
         stats: stats(listing, plan, &findings, &written_ids, options),
         classes: classes(listing, &written_ids),
-        provenance: provenance::provenance(listing, options_json, order, &facts),
+        provenance: provenance::provenance(listing, options_json, &facts),
         paths,
     };
     let (target, summary) = writer.finish(parts).map_err(failed)?;

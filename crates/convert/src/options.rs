@@ -263,44 +263,30 @@ impl ConvertOptions {
     /// # Errors
     /// [`ConvertError::Options`] with what to change.
     pub fn check(&self) -> Result<(), ConvertError> {
-        let refuse = |reason: &str, hint: &str| {
-            Err(ConvertError::Options {
-                reason: reason.to_owned(),
-                hint: hint.to_owned(),
-            })
-        };
-        if !matches!(
-            self.dtype,
-            DType::U8 | DType::F16 | DType::Bf16 | DType::F32
-        ) {
+        self.check_mode()?;
+        self.check_values()?;
+        self.check_chunks()
+    }
+
+    fn check_mode(&self) -> Result<(), ConvertError> {
+        let what = self.mode.name();
+        let Self { dtype, layout, .. } = self;
+        if self.mode != Mode::Raw && (*dtype != DType::U8 || *layout == Layout::Chw) {
             return refuse(
-                "images are stored as u8, f16, bf16 or f32",
-                "choose one of these with --dtype",
+                format!(
+                    "--dtype {dtype} and --layout {layout} need --mode raw, found --mode {what}"
+                ),
+                "image files are u8, height x width x channels: leave --dtype and --layout out, or use --mode raw",
             );
         }
-        let floats = self.dtype != DType::U8;
-        if self.mode != Mode::Raw {
-            let what = self.mode.name();
-            if floats || self.layout == Layout::Chw {
-                return refuse(
-                    &format!(
-                        "--dtype {} and --layout {} need --mode raw, found --mode {what}",
-                        self.dtype, self.layout
-                    ),
-                    "image files are u8, height x width x channels: leave --dtype and --layout out, or use --mode raw",
-                );
-            }
-        }
-        if self.mode == Mode::Encoded && self.quality.is_none() {
-            let wants = self.has_geometry()
-                || self.color == Color::Gray
-                || self.orientation == Orientation::Apply;
-            if wants {
-                return refuse(
-                    "--mode encoded keeps the files' bytes, so it cannot resize, crop, turn or gray them",
-                    "add --quality 90 to encode the images anew, or leave the other options out",
-                );
-            }
+        let changes_pixels = self.has_geometry()
+            || self.color == Color::Gray
+            || self.orientation == Orientation::Apply;
+        if self.mode == Mode::Encoded && self.quality.is_none() && changes_pixels {
+            return refuse(
+                "--mode encoded keeps the files' bytes, so it cannot resize, crop, turn or gray them",
+                "add --quality 90 to encode the images anew, or leave the other options out",
+            );
         }
         if self.mode == Mode::Raw && self.quality.is_some() {
             return refuse(
@@ -308,59 +294,86 @@ impl ConvertOptions {
                 "add --mode encoded or --mode mixed",
             );
         }
-        if self.check_decode && self.mode == Mode::Raw {
+        if self.mode == Mode::Raw && self.check_decode {
             return refuse(
                 "--check-decode is for files that are kept untouched",
                 "leave it out: raw images are decoded",
-            );
-        }
-        if self.mode == Mode::Encoded && self.normalize == NormalizeBy::Dataset {
-            return refuse(
-                "--normalize dataset needs pixels, and --mode encoded does not look at them",
-                "give the values as --normalize MEAN/STD",
-            );
-        }
-        if let NormalizeBy::Values { mean, .. } = &self.normalize {
-            let channels = self.color.channels();
-            if mean.len() != channels {
-                return refuse(
-                    &format!(
-                        "--normalize has {} values, the images have {channels} channels",
-                        mean.len()
-                    ),
-                    "give one mean and one std for each channel",
-                );
-            }
-        }
-        if self.normalize == NormalizeBy::ImageNet && self.color == Color::Gray {
-            return refuse(
-                "--normalize imagenet is for 3 channels, --gray has 1",
-                "use --normalize dataset or MEAN/STD",
             );
         }
         if let Mode::Mixed { raw_fraction } = self.mode
             && !(0.0..=1.0).contains(&raw_fraction)
         {
             return refuse(
-                &format!("--raw-fraction is a share, found {raw_fraction}"),
+                format!("--raw-fraction is a share, found {raw_fraction}"),
                 "give a number from 0 to 1",
             );
         }
-        if let (Some(chunk), Some(batch)) = (self.chunk_samples, self.batch)
-            && !chunk.is_multiple_of(batch)
-            && !batch.is_multiple_of(chunk)
-        {
+        Ok(())
+    }
+
+    fn check_values(&self) -> Result<(), ConvertError> {
+        if !matches!(
+            self.dtype,
+            DType::U8 | DType::F16 | DType::Bf16 | DType::F32
+        ) {
             return refuse(
-                &format!("--chunk {chunk} and --batch {batch}: neither divides the other"),
-                "a batch is whole chunks or a chunk is whole batches: change one, or leave --chunk out",
+                format!(
+                    "images are stored as u8, f16, bf16 or f32, not as {}",
+                    self.dtype
+                ),
+                "choose one of these with --dtype",
             );
         }
+        if self.mode != Mode::Raw && self.normalize == NormalizeBy::Dataset {
+            return refuse(
+                format!(
+                    "--normalize dataset needs the pixels of all images, and --mode {} does not look at them",
+                    self.mode.name()
+                ),
+                "give the values as --normalize MEAN/STD",
+            );
+        }
+        let channels = self.color.channels();
+        match &self.normalize {
+            NormalizeBy::Values { mean, .. } if mean.len() != channels => refuse(
+                format!(
+                    "--normalize has {} values, the images have {channels} channels",
+                    mean.len()
+                ),
+                "give one mean and one std for each channel",
+            ),
+            NormalizeBy::ImageNet if channels != 3 => refuse(
+                format!("--normalize imagenet is for 3 channels, --gray has {channels}"),
+                "use --normalize dataset or MEAN/STD",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_chunks(&self) -> Result<(), ConvertError> {
         if self.chunk_samples.is_some_and(|n| n == 0 || n > 1 << 20) || self.batch == Some(0) {
             return refuse(
                 "--chunk is 1 to 1048576 samples and --batch at least 1",
                 "leave --chunk out for the rule",
             );
         }
-        Ok(())
+        match (self.chunk_samples, self.batch) {
+            (Some(chunk), Some(batch))
+                if !chunk.is_multiple_of(batch) && !batch.is_multiple_of(chunk) =>
+            {
+                refuse(
+                    format!("--chunk {chunk} and --batch {batch}: neither divides the other"),
+                    "a batch is whole chunks or a chunk is whole batches: change one, or leave --chunk out",
+                )
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+fn refuse(reason: impl Into<String>, hint: &str) -> Result<(), ConvertError> {
+    Err(ConvertError::Options {
+        reason: reason.into(),
+        hint: hint.to_owned(),
+    })
 }

@@ -7,7 +7,7 @@ use packds_format::{
 use packds_pixels::{Crop, Geometry, Layout, Resize};
 
 use crate::ConvertError;
-use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy};
+use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
 use crate::source::{ColumnValues, Listing};
 use crate::survey::{Sizes, mean_item_bytes, survey};
 
@@ -209,86 +209,46 @@ impl Plan {
         }
     }
 
+    /// Decides the fields, anew whenever what they say about the pixels changes.
     fn build_schema(
         &mut self,
         listing: &Listing,
         options: &ConvertOptions,
     ) -> Result<(), ConvertError> {
-        let mut fields = vec![self.image_field(options)];
-        let mut numbers = FieldNumbers::default();
-        let add = |fields: &mut Vec<Field>, field: Field| {
-            fields.push(field);
-            fields.len() - 1
+        let mut fields = Fields::default();
+        fields.add(self.image_field(options));
+        let mut numbers = FieldNumbers {
+            mask: listing
+                .has_masks()
+                .then(|| fields.add(self.mask_field(options))),
+            ..FieldNumbers::default()
         };
-        if listing.has_masks() {
-            numbers.mask = Some(add(&mut fields, self.mask_field(options)));
-        }
         for column in listing.columns() {
             let field = extra_field(column.name.as_str(), &column.values, options);
-            if fields.iter().any(|f| f.name == field.name)
-                || RESERVED.contains(&field.name.as_str())
-            {
-                return Err(ConvertError::Options {
-                    reason: format!(
-                        "the manifest's column `{}` has the name of a field that packs have anyway",
-                        field.name
-                    ),
-                    hint: "rename the column".to_owned(),
-                });
-            }
-            numbers.extra.push(add(&mut fields, field));
+            numbers.extra.push(fields.add(field));
         }
         if listing.has_labels() {
-            let field = Field::column("label", self.label_dtype, &[]).with_role(Role::Label);
-            numbers.label = Some(add(&mut fields, field));
+            numbers.label = Some(fields.column("label", self.label_dtype, Role::Label));
         }
         if listing.has_label_lists() {
-            let bytes = u64::try_from(listing.classes().len().div_ceil(8))
-                .unwrap_or(u64::MAX)
-                .max(1);
-            let field = Field::column("labels", DType::U8, &[bytes]).with_role(Role::Labels);
-            numbers.labels = Some(add(&mut fields, field));
+            let bytes = u64::try_from(listing.classes().len().div_ceil(8)).unwrap_or(u64::MAX);
+            let field = Field::column("labels", DType::U8, &[bytes.max(1)]);
+            numbers.labels = Some(fields.add(field.with_role(Role::Labels)));
         }
-        if options.on_error == crate::OnError::Substitute {
-            numbers.valid = Some(add(
-                &mut fields,
-                Field::column("valid", DType::U8, &[]).with_role(Role::Valid),
-            ));
+        if options.on_error == OnError::Substitute {
+            numbers.valid = Some(fields.column("valid", DType::U8, Role::Valid));
         }
-        let column = |name: &str, dtype, role| Field::column(name, dtype, &[]).with_role(role);
-        numbers.source_id = add(&mut fields, column("source_id", DType::U64, Role::SourceId));
-        numbers.source_width = add(
-            &mut fields,
-            column("source_width", DType::U32, Role::SourceWidth),
-        );
-        numbers.source_height = add(
-            &mut fields,
-            column("source_height", DType::U32, Role::SourceHeight),
-        );
-        let mut describe = |of: &str| {
-            let mut described = |suffix: &str, dtype, role| {
-                let field = Field {
-                    of: Some(of.to_owned()),
-                    ..column(&format!("{of}.{suffix}"), dtype, role)
-                };
-                add(&mut fields, field)
-            };
-            ItemColumns {
-                width: described("width", DType::U32, Role::Width),
-                height: described("height", DType::U32, Role::Height),
-                channels: described("channels", DType::U8, Role::Channels),
-                coding: described("coding", DType::U8, Role::Coding),
-            }
-        };
-        let variable = !matches!(self.form, ImageForm::Fixed { .. });
-        numbers.image_columns = variable.then(|| describe("image"));
-        numbers.mask_columns = (variable && listing.has_masks()).then(|| describe("mask"));
-        add(
-            &mut fields,
-            column("sample_crc32c", DType::U32, Role::SampleCrc32c),
-        );
+        numbers.source_id = fields.column("source_id", DType::U64, Role::SourceId);
+        numbers.source_width = fields.column("source_width", DType::U32, Role::SourceWidth);
+        numbers.source_height = fields.column("source_height", DType::U32, Role::SourceHeight);
+        if !matches!(self.form, ImageForm::Fixed { .. }) {
+            numbers.image_columns = Some(fields.describe("image"));
+            numbers.mask_columns = listing.has_masks().then(|| fields.describe("mask"));
+        }
+        fields.column("sample_crc32c", DType::U32, Role::SampleCrc32c);
+        fields.check_names(&numbers.extra)?;
         self.fields = numbers;
-        self.pack.schema = Schema::new(fields)?;
+        self.pack.schema = Schema::new(fields.list)?;
         Ok(())
     }
 
@@ -389,24 +349,57 @@ impl Plan {
     }
 }
 
-/// Names that the converter gives to fields itself.
-const RESERVED: [&str; 15] = [
-    "image",
-    "mask",
-    "label",
-    "labels",
-    "valid",
-    "source_id",
-    "source_width",
-    "source_height",
-    "sample_crc32c",
-    "image.width",
-    "image.height",
-    "image.channels",
-    "image.coding",
-    "mask.width",
-    "mask.coding",
-];
+/// The fields of a schema as they are decided.
+#[derive(Default)]
+struct Fields {
+    list: Vec<Field>,
+}
+
+impl Fields {
+    /// Adds a field and gives its number.
+    fn add(&mut self, field: Field) -> usize {
+        self.list.push(field);
+        self.list.len() - 1
+    }
+
+    /// Adds a column of one value a sample.
+    fn column(&mut self, name: &str, dtype: DType, role: Role) -> usize {
+        self.add(Field::column(name, dtype, &[]).with_role(role))
+    }
+
+    /// Adds the columns that describe the items of an image field of variable size.
+    fn describe(&mut self, of: &str) -> ItemColumns {
+        let mut described = |suffix: &str, dtype, role| {
+            let field = Field::column(&format!("{of}.{suffix}"), dtype, &[]).with_role(role);
+            self.add(Field {
+                of: Some(of.to_owned()),
+                ..field
+            })
+        };
+        ItemColumns {
+            width: described("width", DType::U32, Role::Width),
+            height: described("height", DType::U32, Role::Height),
+            channels: described("channels", DType::U8, Role::Channels),
+            coding: described("coding", DType::U8, Role::Coding),
+        }
+    }
+
+    /// Refuses columns of the source (by their numbers) that have the name of another field.
+    fn check_names(&self, extra: &[usize]) -> Result<(), ConvertError> {
+        for field in extra.iter().filter_map(|number| self.list.get(*number)) {
+            if self.list.iter().filter(|f| f.name == field.name).count() > 1 {
+                let name = &field.name;
+                return Err(ConvertError::Options {
+                    reason: format!(
+                        "the manifest's column `{name}` has the name of a field that packs have anyway"
+                    ),
+                    hint: "rename the column".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
 
 fn codec(options: &ConvertOptions, filter: Filter) -> Codec {
     match options.compression {

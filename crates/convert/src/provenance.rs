@@ -89,7 +89,6 @@ pub(crate) struct Findings<'a> {
 pub(crate) fn provenance(
     listing: &Listing,
     options: Value,
-    plan_order: &str,
     found: &Findings<'_>,
 ) -> Map<String, Value> {
     let kind = match listing.kind() {
@@ -97,14 +96,15 @@ pub(crate) fn provenance(
         SourceKind::FlatFolder => "flat_folder",
         SourceKind::Manifest => "manifest",
     };
-    let seed = options.get("seed").cloned().unwrap_or_default();
+    let option = |key| options.get(key).cloned().unwrap_or_default();
+    let (order, seed) = (option("order"), option("seed"));
     let value = json!({
         "tool": concat!("packds ", env!("CARGO_PKG_VERSION")),
         "source": {"kind": kind, "n_files": listing.len(), "ignored": listing.ignored()},
         "options": options,
         "decoder": DECODERS,
         "resize": RESIZE,
-        "order": {"kind": plan_order, "seed": seed, "permutation": "feistel-8"},
+        "order": {"kind": order, "seed": seed, "permutation": "feistel-8"},
         "oriented": found.oriented,
         "skipped": found.skipped,
         "substituted": found.substituted,
