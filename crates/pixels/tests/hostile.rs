@@ -16,7 +16,12 @@ const HEIGHT: u32 = 29;
 
 fn pixels(channels: usize) -> Vec<u8> {
     let n_bytes = (WIDTH * HEIGHT) as usize * channels;
-    (0..n_bytes).map(|index| (index * 7 % 251) as u8).collect()
+    (0..=250)
+        .step_by(7)
+        .chain([3, 1])
+        .cycle()
+        .take(n_bytes)
+        .collect()
 }
 
 fn gif() -> Vec<u8> {
@@ -24,7 +29,10 @@ fn gif() -> Vec<u8> {
     let palette: Vec<u8> = (0..=255)
         .flat_map(|value| [value, 255 - value, 7])
         .collect();
-    let (width, height) = (WIDTH as u16, HEIGHT as u16);
+    let (width, height) = (
+        u16::try_from(WIDTH).unwrap(),
+        u16::try_from(HEIGHT).unwrap(),
+    );
     let mut encoder = gif::Encoder::new(&mut bytes, width, height, &palette).unwrap();
     let frame = gif::Frame::from_indexed_pixels(width, height, pixels(1), Some(3));
     encoder.write_frame(&frame).unwrap();

@@ -6,6 +6,8 @@ mod gif;
 mod jpeg;
 mod orient;
 mod png;
+#[cfg(test)]
+mod tests;
 mod tiff;
 mod webp;
 
