@@ -347,3 +347,18 @@ fn options_that_contradict_each_other_are_refused() {
         assert!(names_in(dir.path()).is_empty(), "{args:?}");
     }
 }
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let dir = temp_dir();
+    let source = dir.path().join("source");
+    fs::create_dir(&source).unwrap();
+    std::os::unix::fs::symlink("nowhere", source.join("gone.jpg")).unwrap();
+    let message = format!(
+        "{}: cannot read this file: No such file or directory (os error 2)",
+        source.join("gone.jpg").display()
+    );
+    let out = dir.path().join("out.pack");
+    refused(&run(&[], &source, &out), 1, &message);
+    assert_eq!(names_in(dir.path()), ["source"]);
+}
