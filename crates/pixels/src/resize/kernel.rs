@@ -78,7 +78,7 @@ impl Kernel {
         let mut kernels = vec![Self::Scalar];
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = super::avx2::Avx2::detect() {
-            kernels.extend([Self::Avx2(avx2.without_vnni()), Self::Avx2(avx2)]);
+            kernels.push(Self::Avx2(avx2));
         }
         kernels
     }

@@ -33,11 +33,6 @@ pub(super) struct Taps {
     pub(super) high: Vec<i32>,
     /// `weights & 2047`, paired likewise.
     pub(super) low: Vec<i32>,
-    /// Each four weights as `digits[2] * 2^16 + digits[1] * 2^8 + digits[0]`, four signed bytes in
-    /// each.
-    pub(super) digits: Vec<[i32; 3]>,
-    /// Whether every digit fits a signed byte.
-    pub(super) fits_i8: bool,
     /// Weights stored per output: a multiple of `GROUP`.
     pub(super) stride: usize,
     /// Whether every `high` fits 16 bits.
@@ -73,7 +68,6 @@ impl Taps {
             self.push(filter, first, n_taps, center, 1.0 / filter_scale);
         }
         self.split();
-        self.split_digits();
         self.measure();
     }
 
@@ -108,26 +102,6 @@ impl Taps {
             self.fits_i16 &= high.iter().all(|&half| i16::try_from(half).is_ok());
             self.high.push((high[1] << 16) | (high[0] & 0xFFFF));
             self.low.push((low[1] << 16) | low[0]);
-        }
-    }
-
-    fn split_digits(&mut self) {
-        self.digits.clear();
-        self.fits_i8 = true;
-        for group in self.weights.chunks_exact(4) {
-            let mut digits = [[0_u8; 4]; 3];
-            for (tap, &weight) in group.iter().enumerate() {
-                // Signed digits: what a negative one takes away, the next one gives.
-                let lowest = weight as i8;
-                let rest = (weight - i32::from(lowest)) >> 8;
-                let middle = rest as i8;
-                let highest = (rest - i32::from(middle)) >> 8;
-                self.fits_i8 &= i8::try_from(highest).is_ok();
-                for (digit, value) in digits.iter_mut().zip([lowest, middle, highest as i8]) {
-                    digit[tap] = value as u8;
-                }
-            }
-            self.digits.push(digits.map(i32::from_le_bytes));
         }
     }
 
