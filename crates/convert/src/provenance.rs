@@ -10,7 +10,8 @@ use crate::report::Skipped;
 use crate::source::{Listing, SourceKind};
 
 /// Whose pixels these are: the libraries that decode.
-const DECODERS: &str = "libjpeg-turbo (mozjpeg-sys 2.2), image 0.25";
+const DECODERS: &str =
+    "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tiff 0.11, image-webp (image 0.25)";
 /// Whose resize this is.
 const RESIZE: &str = "Pillow 13, 8-bit fixed point, antialiased";
 

@@ -2,7 +2,8 @@
 //!
 //! Reads every image below FOLDER into memory, then times, image by image and in turns, a full
 //! decode, the render to 224x224 (short side 256, centre crop, bilinear), and the same with the
-//! histogram of the result; then what else is done to an image. Of each image the fastest of the rounds counts, so that a busy machine
+//! histogram of the result; then what else is done to an image; last a render to 112x112 (short
+//! side 128) with and without `jpeg_scaling`, and how far apart the two are. Of each image the fastest of the rounds counts, so that a busy machine
 //! disturbs little. Files that are no images are passed over.
 
 use std::hint::black_box;
@@ -15,7 +16,7 @@ use packds_pixels::{
 };
 
 const ROUNDS: usize = 15;
-const JOBS: [&str; 8] = [
+const JOBS: [&str; 10] = [
     "full decode",
     "render 224",
     "render 224 + histogram",
@@ -24,6 +25,8 @@ const JOBS: [&str; 8] = [
     "histogram of 224x224",
     "cast to f16 planes",
     "encode_jpeg of 224x224",
+    "render 112",
+    "render 112, jpeg_scaling",
 ];
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
@@ -60,7 +63,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         filter: Filter::Bilinear,
         ..Geometry::default()
     };
+    let small = Geometry {
+        resize: Resize::Short(128),
+        crop: Crop::Center {
+            width: 112,
+            height: 112,
+        },
+        ..geometry
+    };
+    let mut scaling = Decoder::new(DecodeOptions {
+        jpeg_scaling: true,
+        ..DecodeOptions::default()
+    });
     let mut out = vec![0; 224 * 224 * 3];
+    let (mut exact, mut scaled) = (vec![0; 112 * 112 * 3], vec![0; 112 * 112 * 3]);
     let mut halves = vec![0; out.len() * 2];
     let mut histogram = Histogram::new(3);
     let mut best = vec![[f64::INFINITY; JOBS.len()]; images.len()];
@@ -87,7 +103,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                         Layout::Chw,
                         &mut halves,
                     )?,
-                    _ => drop(black_box(encode_jpeg(224, 224, 3, &out, 90)?)),
+                    7 => drop(black_box(encode_jpeg(224, 224, 3, &out, 90)?)),
+                    8 => drop(black_box(decoder.render_into(bytes, &small, &mut exact)?)),
+                    _ => drop(black_box(scaling.render_into(
+                        bytes,
+                        &small,
+                        &mut scaled,
+                    )?)),
                 }
                 *best = best.min(start.elapsed().as_secs_f64());
             }
@@ -100,5 +122,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (rate, ratio) = (images.len() as f64 / total(job), total(0) / total(job));
         println!("{name:<24}{rate:>12.0} images/s   {ratio:.2} x full decode");
     }
+    let (mut largest, mut sum) = (0, 0.0);
+    for bytes in &images {
+        decoder.render_into(bytes, &small, &mut exact)?;
+        scaling.render_into(bytes, &small, &mut scaled)?;
+        for (a, b) in exact.iter().zip(&scaled) {
+            largest = largest.max(a.abs_diff(*b));
+            sum += f64::from(a.abs_diff(*b));
+        }
+    }
+    let mean = sum / (images.len() * exact.len()) as f64;
+    println!("jpeg_scaling to 112x112: largest difference {largest} levels, mean {mean:.2}");
     Ok(())
 }
