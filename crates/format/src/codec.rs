@@ -53,6 +53,9 @@ impl Codec {
 /// The largest window a frame may ask for: 8 MiB, so that decoding needs little memory.
 const WINDOW_LOG: u32 = 23;
 
+/// Room for the first bytes of a frame.
+const FIRST_STEP: u64 = 64 << 10;
+
 /// Compresses one block into one frame. The same bytes come out for the same bytes and level.
 pub(crate) fn compress(raw: &[u8], level: i32) -> Result<Vec<u8>, FormatError> {
     let mut encoder = zstd::bulk::Compressor::new(level)?;
@@ -71,10 +74,20 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
         .map_err(|e| e.to_string())?;
     // One frame is a whole block: bytes behind it would be a place to hide things in.
     let mut decoder = decoder.single_frame();
-    (&mut decoder)
-        .take(expected.saturating_add(1))
-        .read_to_end(out)
-        .map_err(|e| e.to_string())?;
+    // One byte more than expected, to see that there is more; at most twice what there is, to follow the frame.
+    let most = expected.saturating_add(1);
+    loop {
+        let len = len_u64(out);
+        let step = len.max(FIRST_STEP).min(most.saturating_sub(len));
+        out.reserve_exact(usize::try_from(step).unwrap_or(0));
+        let found = (&mut decoder)
+            .take(step)
+            .read_to_end(out)
+            .map_err(|e| e.to_string())?;
+        if crate::le::to_u64(found) < step || step == 0 {
+            break;
+        }
+    }
     let found = len_u64(out);
     if found > expected {
         return Err(format!("expected {expected} bytes, found more"));

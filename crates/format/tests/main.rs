@@ -5,11 +5,19 @@ mod cases;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod fuzz_bodies;
+#[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod large;
 #[cfg(test)]
 mod malformed;
 #[cfg(test)]
 mod malformed_cases;
+#[cfg(test)]
+mod mutation;
 #[cfg(test)]
 mod reference_reader;
 #[cfg(test)]

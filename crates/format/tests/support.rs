@@ -166,7 +166,11 @@ fn reseal_chunks(file: &mut [u8]) {
     let Some(table) = section(file, b"CHNK") else {
         return;
     };
-    let n = get(file, place(table.offset), 8).min(table.len / 4);
+    // A mutated table may claim any length: no file has more entries than a quarter of its bytes.
+    let most = u64::try_from(file.len() / 4).unwrap_or(0);
+    let n = get(file, place(table.offset), 8)
+        .min(table.len / 4)
+        .min(most);
     for k in 0..n {
         let (offset, len, crc_at) = chunk_place(file, &table, k);
         let crc = crc32c(slice(file, offset, len));
@@ -180,7 +184,9 @@ fn reseal_columns(file: &mut [u8]) {
         return;
     };
     let at = place(directory.offset);
-    let n = get(file, at, 4).min(directory.len / 24);
+    let n = get(file, at, 4)
+        .min(directory.len / 24)
+        .min(u64::try_from(file.len() / 24).unwrap_or(0));
     let mut crc_at = at.saturating_add(8 + 24 * place(n));
     for i in 0..place(n) {
         let entry = at.saturating_add(8 + 24 * i);
