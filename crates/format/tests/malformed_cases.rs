@@ -179,6 +179,7 @@ fn headers() -> Vec<(&'static str, File)> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn footers() -> Vec<(&'static str, File)> {
     let file = strided;
     let section = |tag: &[u8; 4], flags| Part {
@@ -266,6 +267,7 @@ fn with_schema(file: &[u8], json: &str) -> File {
     rebuild(file, |parts| parts[0].bytes = json.as_bytes().to_vec())
 }
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn schemas() -> Vec<(&'static str, File)> {
     let one = |field: &str| with_schema(&strided(), &format!("{{\"fields\":[{field}]}}"));
     let tensor = |dtype: &str, rest: &str| {
@@ -400,6 +402,7 @@ fn schemas() -> Vec<(&'static str, File)> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a list")]
 fn tables() -> Vec<(&'static str, File)> {
     let (file, explicit, columns) = (
         strided,

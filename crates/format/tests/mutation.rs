@@ -36,11 +36,11 @@ const INTERESTING: [u64; 24] = [
     65_535,
     1 << 20,
     (1 << 20) + 1,
-    u32::MAX as u64,
+    0xffff_ffff,
     1 << 32,
     (1 << 48) - 1,
     1 << 62,
-    i64::MAX as u64,
+    0x7fff_ffff_ffff_ffff,
     u64::MAX - 7,
     u64::MAX,
 ];

@@ -88,7 +88,7 @@ fn block(schema: &Schema, first: u64, n: u32, seed: u64, reuse: Option<Block>) -
     };
     for sample in first..first + u64::from(n) {
         // A sample that is given up half-way leaves no trace, wherever it stands.
-        if mix64(sample ^ seed) % 3 == 0 {
+        if mix64(sample ^ seed).is_multiple_of(3) {
             give(&mut block, schema, u64::MAX - sample, seed, 2);
             block.drop_sample();
         }

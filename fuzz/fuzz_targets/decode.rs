@@ -1,0 +1,10 @@
+//! Reading everything in any bytes.
+#![no_main]
+#![expect(dead_code, reason = "each target uses one of the bodies")]
+
+#[path = "../../crates/format/tests/fuzz_bodies.rs"]
+mod fuzz_bodies;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    fuzz_bodies::decode(bytes);
+});
