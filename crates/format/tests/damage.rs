@@ -156,3 +156,24 @@ fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     let damage = check_chunk(&pack, 0, &bytes).unwrap_err();
     assert_eq!(damage.bad_samples, [99_999]);
 }
+
+/// Verifying decodes nothing, and still sees that a table does not lead through its part from end to end.
+#[test]
+fn tables_that_go_backwards_are_found_without_decoding() {
+    // Behind the directory: an item table in the one, a block table of two blocks in the other.
+    for (name, table) in [("bytes_string_json", 128), ("zstd_several_blocks", 64)] {
+        let cases = cases().unwrap();
+        let case = cases.iter().find(|case| case.name == name).unwrap();
+        let mut file = case.to_bytes().unwrap();
+        crate::support::put(&mut file, 8192 + table + 8, &[0xff; 8]);
+        crate::support::reseal(&mut file);
+        let pack = Pack::open(file.as_slice()).unwrap();
+        let damage = check_chunk(&pack, 0, pack.chunk_bytes(0).unwrap()).unwrap_err();
+        let at = 8192 + u64::try_from(table).unwrap() + 16;
+        assert!(
+            matches!(damage.error, FormatError::BadValue { what: "part's table", offset, .. } if offset == at),
+            "{name}: {}",
+            damage.error
+        );
+    }
+}
