@@ -511,6 +511,11 @@ fn chunks() -> Vec<(&'static str, File)> {
             "part_of_tensors_too_long",
             with(items(), part(3) + 8, &[33]),
         ),
+        ("part_of_tensors_hides_a_byte", {
+            // The chunk takes a byte of the padding behind it, and its last part has that byte.
+            let longer = with_section(items(), b"CHNK", 24, &481_u64.to_le_bytes());
+            with(longer, part(3) + 8, &[33])
+        }),
         ("part_codec", with(items(), part(0) + 24, &[1])),
         ("part_filter", with(items(), part(0) + 25, &[1])),
         ("part_reserved", with(items(), part(0) + 31, &[1])),
