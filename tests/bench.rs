@@ -41,8 +41,8 @@ fn bench_convert_tells_each_figure_beside_its_limit() {
     assert!(bench["stages"]["decode"].as_f64().unwrap() > 0.0);
     assert!(bench["open_ms"].as_f64().unwrap() > 0.0);
     assert_eq!(
-        (bench["jobs"].as_u64(), bench["repeats"].as_u64()),
-        (Some(2), Some(50))
+        (bench["jobs"].as_u64(), bench["n_files"].as_u64()),
+        (Some(2), Some(20))
     );
     assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
     assert_eq!(

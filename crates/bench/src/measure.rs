@@ -9,6 +9,8 @@ use serde::Serialize;
 pub struct Figure {
     /// What was measured.
     pub name: &'static str,
+    /// Images of each run.
+    pub n_images: usize,
     /// Images a second; samples of the pack for what reads packs.
     pub images_per_s: f64,
     /// Megabytes (10^6) a second: of the files read, or of the pack where a pack is read.

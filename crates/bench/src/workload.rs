@@ -7,9 +7,6 @@ use packds_convert::source::{ListOptions, Listing, list};
 
 use crate::BenchError;
 
-/// Fewer images than this are repeated: a run must take long enough to be timed.
-const ENOUGH: usize = 1000;
-
 /// A source to convert, and a folder for what is written.
 pub(crate) struct Workload {
     /// What is converted.
@@ -24,11 +21,13 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// Lists `data`; where it has few images, makes a folder of links to them, class by class.
+    /// Lists `data`; where it has fewer images than are `enough` for a run to be timed, makes a folder of links to them, class
+    /// by class.
     pub(crate) fn new(
         data: &Path,
         scratch: Option<&Path>,
         jobs: usize,
+        enough: usize,
     ) -> Result<Self, BenchError> {
         let options = ListOptions {
             jobs,
@@ -43,7 +42,7 @@ impl Workload {
         let scratch = scratch.map_err(BenchError::io(data))?;
         let mut listing = list(data, &options)?;
         let mut source = data.to_owned();
-        let repeats = ENOUGH.div_ceil(listing.len().max(1)).max(1);
+        let repeats = enough.div_ceil(listing.len().max(1)).max(1);
         if repeats > 1 {
             source = scratch.path().join("source");
             link_all(&listing, &source, repeats)?;

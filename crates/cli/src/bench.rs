@@ -27,7 +27,7 @@ enum What {
 ///
 /// Raw conversion (short side 256, crop 224) beside a loop that only reads and fully decodes the same files; encoded
 /// conversion beside `cat`; verify beside reading the pack with CRC32C alone; opening a pack of 1.28 million samples.
-/// Ours and the limit run in turn; ratios are medians of the pairs. Fewer than 1000 images are repeated.
+/// Ours and the limit run in turn; ratios are medians of the pairs. Files are repeated, by links, until a run takes long enough.
 #[derive(Debug, Args)]
 struct ConvertBenchArgs {
     /// The image folder
@@ -69,19 +69,19 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
         "machine  {}, {} cores, {memory}, Linux {}, JPEG {simd} SIMD",
         machine.cpu, machine.cores, machine.kernel
     )?;
-    let (n, repeats, bytes) = (bench.n_images, bench.repeats, human_bytes(bench.bytes_in));
     writeln!(
         out,
-        "data     {n} images ({repeats} times each), {bytes}, cache {}, {} threads, {} runs, seed {}",
-        bench.cache, bench.jobs, bench.runs, bench.seed
+        "data     {} files, repeated to the number of images shown; cache {}, {} threads, {} runs, seed {}",
+        bench.n_files, bench.cache, bench.jobs, bench.runs, bench.seed
     )?;
     writeln!(
         out,
-        "{:8} {:>10} {:>8} {:>16} {:>10} {:>6} {:>13} {:>10}",
-        "what", "images/s", "MB/s", "limit", "images/s", "ratio", "range", "peak RSS"
+        "{:8} {:>7} {:>9} {:>7} {:>16} {:>9} {:>6} {:>13} {:>9}",
+        "what", "images", "images/s", "MB/s", "limit", "images/s", "ratio", "range", "peak RSS"
     )?;
     for Figure {
         name,
+        n_images,
         images_per_s,
         mb_per_s,
         limit,
@@ -96,7 +96,7 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
         let peak = human_bytes(*peak_rss_bytes);
         writeln!(
             out,
-            "{name:8} {images_per_s:>10.0} {mb_per_s:>8.0} {limit:>16} {limit_images_per_s:>10.0} {ratio:>6.2} {range:>13} {peak:>10}"
+            "{name:8} {n_images:>7} {images_per_s:>9.0} {mb_per_s:>7.0} {limit:>16} {limit_images_per_s:>9.0} {ratio:>6.2} {range:>13} {peak:>9}"
         )?;
     }
     writeln!(

@@ -120,8 +120,8 @@ impl Pass<'_> {
         let mut failed: Option<(usize, SampleError)> = None;
         ordered(
             jobs,
-            // Enough to keep every thread busy while the oldest block is slow; each block has about a MiB.
-            jobs * 2 + 2,
+            // Enough to keep every thread busy while the oldest block is slow or a chunk is being written.
+            jobs * 2 + self.blocks_per_chunk(),
             || SampleReader::new(self.listing, self.options, self.plan),
             |reader, task| self.make(reader, task),
             || {
@@ -174,6 +174,12 @@ impl Pass<'_> {
         }
         all.bad.sort_unstable_by_key(|(id, _)| *id);
         Ok(all)
+    }
+
+    fn blocks_per_chunk(&self) -> usize {
+        let pack = &self.plan.pack;
+        let n = pack.chunk_samples.div_ceil(pack.block_samples());
+        usize::try_from(n).unwrap_or(1)
     }
 
     /// Makes one block.

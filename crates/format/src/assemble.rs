@@ -1,18 +1,19 @@
 //! Chunks from encoded blocks: what the writer puts between two chunk boundaries. docs/format.md, "Chunks".
 
 use crate::block::{Block, BlockPart};
+use crate::checksum::crc32c;
 use crate::chunk::{EXPLICIT_PART_ALIGN, PART_ENTRY_BYTES, strided_parts};
 use crate::geometry::check_chunk_bytes;
 use crate::le::{self, len_u64, to_u64};
 use crate::{Codec, Field, FieldKind, FormatError, Schema};
 
-/// The bytes of a chunk made of whole `blocks`, handed to `write` piece by piece.
+/// The bytes of a chunk made of whole `blocks`, handed to `write` piece by piece, each with its CRC32C.
 pub(crate) fn write_chunk(
     schema: &Schema,
     chunk_samples: u32,
     block_samples: u32,
     blocks: &[Block],
-    mut write: impl FnMut(&[u8]) -> Result<(), FormatError>,
+    mut write: impl FnMut(&[u8], u32) -> Result<(), FormatError>,
 ) -> Result<u64, FormatError> {
     if !schema.is_strided() {
         return write_explicit(schema, block_samples, blocks, &mut write);
@@ -24,8 +25,8 @@ pub(crate) fn write_chunk(
         write_zeros(offset - end, &mut write)?;
         end = *offset;
         for block in blocks {
-            let bytes = block.part(position)?.raw()?;
-            write(bytes)?;
+            let (bytes, crc) = block.payload(position)?;
+            write(bytes, crc)?;
             end += len_u64(bytes);
         }
     }
@@ -40,7 +41,7 @@ fn write_explicit(
     schema: &Schema,
     block_samples: u32,
     blocks: &[Block],
-    write: &mut impl FnMut(&[u8]) -> Result<(), FormatError>,
+    write: &mut impl FnMut(&[u8], u32) -> Result<(), FormatError>,
 ) -> Result<u64, FormatError> {
     let fields: Vec<&Field> = schema.body().map(|(_, f)| f).collect();
     let mut end = to_u64(fields.len()) * PART_ENTRY_BYTES;
@@ -79,16 +80,16 @@ fn write_explicit(
         ]);
         tables.push((offset, table));
     }
-    write(&directory)?;
+    write(&directory, crc32c(&directory))?;
     let mut at = len_u64(&directory);
     for (position, (offset, table)) in tables.iter().enumerate() {
         write_zeros(offset - at, write)?;
-        write(table)?;
+        write(table, crc32c(table))?;
         at = offset + len_u64(table);
         for block in blocks {
-            let part = block.part(position)?;
-            write(part.payload())?;
-            at += part.payload_len();
+            let (bytes, crc) = block.payload(position)?;
+            write(bytes, crc)?;
+            at += len_u64(bytes);
         }
     }
     Ok(end)
@@ -121,13 +122,14 @@ fn part_table(field: &Field, parts: &[&BlockPart]) -> Vec<u8> {
 
 fn write_zeros(
     n: u64,
-    write: &mut impl FnMut(&[u8]) -> Result<(), FormatError>,
+    write: &mut impl FnMut(&[u8], u32) -> Result<(), FormatError>,
 ) -> Result<(), FormatError> {
     const ZEROS: [u8; 4096] = [0; 4096];
     let mut left = n;
     while left > 0 {
         let now = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
-        write(ZEROS.get(..now).unwrap_or(&ZEROS))?;
+        let zeros = ZEROS.get(..now).unwrap_or(&ZEROS);
+        write(zeros, crc32c(zeros))?;
         left -= to_u64(now);
     }
     Ok(())

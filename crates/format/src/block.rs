@@ -1,6 +1,6 @@
 //! Blocks: runs of whole samples, the unit in which samples are encoded, in parallel, before they become chunks.
 
-use crate::checksum::Crc32c;
+use crate::checksum::{self, Crc32c, crc32c};
 use crate::filter::ItemShape;
 use crate::le::{self, len_u64};
 use crate::{Codec, Coding, Field, FieldKind, FormatError, Role, Schema, Store};
@@ -43,16 +43,6 @@ impl BlockPart {
             other => other.payload_len(),
         }
     }
-
-    /// The bytes of a tensor that is not compressed.
-    pub(crate) fn raw(&self) -> Result<&[u8], FormatError> {
-        match self {
-            Self::Tensor { .. } => Ok(self.payload()),
-            _ => Err(FormatError::WrongUse(
-                "block was made for another schema".to_owned(),
-            )),
-        }
-    }
 }
 
 /// A run of whole samples, encoded.
@@ -60,6 +50,8 @@ impl BlockPart {
 pub struct Block {
     pub(crate) n_samples: u32,
     parts: Vec<BlockPart>,
+    /// CRC32C of each part's payload: taken where blocks are made, in parallel, not where they are written.
+    payload_crcs: Vec<u32>,
     /// The bytes of each column field, in schema order.
     pub(crate) columns: Vec<Vec<u8>>,
 }
@@ -93,6 +85,13 @@ impl Block {
             && self.columns.iter().zip(schema.columns()).all(column_fits)
     }
 
+    /// A part's payload and its CRC32C.
+    pub(crate) fn payload(&self, position: usize) -> Result<(&[u8], u32), FormatError> {
+        let payload = self.part(position)?.payload();
+        let crc = self.payload_crcs.get(position).copied();
+        Ok((payload, crc.unwrap_or_else(|| crc32c(payload))))
+    }
+
     pub(crate) fn part(&self, position: usize) -> Result<&BlockPart, FormatError> {
         let wrong = || FormatError::WrongUse("block was made for another schema".to_owned());
         self.parts.get(position).ok_or_else(wrong)
@@ -116,6 +115,8 @@ pub struct BlockBuilder {
     schema: Schema,
     places: Vec<Place>,
     crc_column: Option<usize>,
+    /// CRC32C of all items so far, one behind the other.
+    items_crc: u32,
     block: Block,
     /// Bytes of one item of each column.
     column_bytes: Vec<usize>,
@@ -150,12 +151,14 @@ impl BlockBuilder {
         let block = Block {
             n_samples: 0,
             parts,
+            payload_crcs: Vec::new(),
             columns,
         };
         let mut builder = Self {
             schema: schema.clone(),
             places,
             crc_column,
+            items_crc: crc32c(&[]),
             block,
             column_bytes,
         };
@@ -315,7 +318,7 @@ impl BlockBuilder {
     /// # Errors
     /// [`FormatError::WrongUse`] where a tensor was not given.
     pub fn finish_sample(&mut self) -> Result<(), FormatError> {
-        let mut crc = Crc32c::new();
+        let (mut crc, mut sample_bytes) = (Crc32c::new(), 0);
         let count = u64::from(self.block.n_samples) + 1;
         for (part, (_, field)) in self.block.parts.iter_mut().zip(self.schema.body()) {
             match part {
@@ -329,6 +332,7 @@ impl BlockBuilder {
                     }
                     let start = used.saturating_sub(usize::try_from(item).unwrap_or(0));
                     crc.update(bytes.get(start..*used).unwrap_or(&[]));
+                    sample_bytes += item;
                 }
                 BlockPart::Items { lens, payload } => {
                     let start: u64 = lens.iter().sum();
@@ -336,11 +340,13 @@ impl BlockBuilder {
                         .get(usize::try_from(start).unwrap_or(usize::MAX)..)
                         .unwrap_or(&[]);
                     crc.update(item);
+                    sample_bytes += len_u64(item);
                     lens.push(len_u64(item));
                 }
                 BlockPart::Frame { .. } => {}
             }
         }
+        self.items_crc = checksum::combine(self.items_crc, crc.value(), sample_bytes);
         if let Some(column) = self.crc_column.and_then(|c| self.block.columns.get_mut(c)) {
             let start = column.len().saturating_sub(4);
             le::put(column, start, &crc.value().to_le_bytes());
@@ -372,6 +378,11 @@ impl BlockBuilder {
                 }
             }
         }
+        self.block.payload_crcs = match self.block.parts.as_slice() {
+            // The samples' checksums are those of the items of the only part: nothing is read again.
+            [BlockPart::Tensor { .. } | BlockPart::Items { .. }] => vec![self.items_crc],
+            parts => parts.iter().map(|part| crc32c(part.payload())).collect(),
+        };
         Ok(self.block)
     }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::assemble;
 use crate::block::Block;
-use crate::checksum::Crc32c;
+use crate::checksum::{self, crc32c};
 use crate::chunk::{self, ChunkEntry};
 use crate::columns::{self, COLUMN_ALIGN};
 use crate::footer::{self, SECTION_ALIGN, SectionTag};
@@ -144,7 +144,7 @@ impl<W: Write> PackWriter<W> {
             data_off: data_off.unwrap_or(u64::MAX),
             sample_stride,
             chunk_stride,
-            schema_crc32c: crate::crc32c(&schema_json),
+            schema_crc32c: crc32c(&schema_json),
         };
         let columns = options.schema.columns().map(|_| Vec::new()).collect();
         let mut writer = Self {
@@ -238,7 +238,7 @@ impl<W: Write> PackWriter<W> {
             self.pad_to(1 << self.header.align_log2)?;
         }
         let blocks = std::mem::take(&mut self.open);
-        let mut crc = Crc32c::new();
+        let mut crc = crc32c(&[]);
         let target = &mut self.target;
         let schema = &self.options.schema;
         let stored_len = assemble::write_chunk(
@@ -246,15 +246,15 @@ impl<W: Write> PackWriter<W> {
             self.options.chunk_samples,
             self.block_samples,
             &blocks,
-            |bytes| {
-                crc.update(bytes);
+            |bytes, piece| {
+                crc = checksum::combine(crc, piece, len_u64(bytes));
                 target.write_all(bytes).map_err(FormatError::from)
             },
         )?;
         self.chunks.push(ChunkEntry {
             offset: self.position,
             stored_len,
-            crc32c: crc.value(),
+            crc32c: crc,
             n_samples: self.open_samples,
         });
         self.position += stored_len;
