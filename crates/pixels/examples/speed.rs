@@ -41,6 +41,19 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Short side and centre crop, bilinear.
+fn cropped(short: u32, side: u32) -> Geometry {
+    Geometry {
+        resize: Resize::Short(short),
+        crop: Crop::Center {
+            width: side,
+            height: side,
+        },
+        filter: Filter::Bilinear,
+        ..Geometry::default()
+    }
+}
+
 #[expect(
     clippy::print_stdout,
     clippy::cast_precision_loss,
@@ -54,23 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files: Vec<Vec<u8>> = paths.iter().map(std::fs::read).collect::<Result<_, _>>()?;
     let images: Vec<&Vec<u8>> = files.iter().filter(|bytes| probe(bytes).is_ok()).collect();
     let mut decoder = Decoder::new(DecodeOptions::default());
-    let geometry = Geometry {
-        resize: Resize::Short(256),
-        crop: Crop::Center {
-            width: 224,
-            height: 224,
-        },
-        filter: Filter::Bilinear,
-        ..Geometry::default()
-    };
-    let small = Geometry {
-        resize: Resize::Short(128),
-        crop: Crop::Center {
-            width: 112,
-            height: 112,
-        },
-        ..geometry
-    };
+    let (geometry, small) = (cropped(256, 224), cropped(128, 112));
     let mut scaling = Decoder::new(DecodeOptions {
         jpeg_scaling: true,
         ..DecodeOptions::default()
@@ -122,16 +119,30 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (rate, ratio) = (images.len() as f64 / total(job), total(0) / total(job));
         println!("{name:<24}{rate:>12.0} images/s   {ratio:.2} x full decode");
     }
-    let (mut largest, mut sum) = (0, 0.0);
-    for bytes in &images {
-        decoder.render_into(bytes, &small, &mut exact)?;
-        scaling.render_into(bytes, &small, &mut scaled)?;
-        for (a, b) in exact.iter().zip(&scaled) {
-            largest = largest.max(a.abs_diff(*b));
-            sum += f64::from(a.abs_diff(*b));
-        }
-    }
-    let mean = sum / (images.len() * exact.len()) as f64;
+    let (largest, mean) = scaling_error(&images, &small)?;
     println!("jpeg_scaling to 112x112: largest difference {largest} levels, mean {mean:.2}");
     Ok(())
+}
+
+/// The largest and the mean difference, in levels, that `jpeg_scaling` makes.
+fn scaling_error(
+    images: &[&Vec<u8>],
+    geometry: &Geometry,
+) -> Result<(u8, f64), Box<dyn std::error::Error>> {
+    let mut decoder = Decoder::new(DecodeOptions::default());
+    let mut scaling = Decoder::new(DecodeOptions {
+        jpeg_scaling: true,
+        ..DecodeOptions::default()
+    });
+    let (mut largest, mut sum, mut n) = (0, 0.0, 0);
+    for bytes in images {
+        let exact = decoder.render(bytes, geometry)?;
+        let scaled = scaling.render(bytes, geometry)?;
+        for (a, b) in exact.data.iter().zip(&scaled.data) {
+            largest = largest.max(a.abs_diff(*b));
+            sum += f64::from(a.abs_diff(*b));
+            n += 1;
+        }
+    }
+    Ok((largest, sum / f64::from(n)))
 }
