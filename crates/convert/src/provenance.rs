@@ -107,11 +107,48 @@ pub(crate) fn provenance(
         "resize": RESIZE,
         "order": {"kind": order, "seed": seed, "permutation": "feistel-8"},
         "oriented": found.oriented,
-        "skipped": found.skipped,
-        "substituted": found.substituted,
+        "n_skipped": found.skipped.len(),
+        "skipped": listed(found.skipped),
+        "n_substituted": found.substituted.len(),
+        "substituted": listed(found.substituted),
     });
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
+    }
+}
+
+/// The most bytes of bad files that are listed: the section has a limit, and a conversion must not fail at its end for it.
+const LISTED_BYTES: usize = 4 << 20;
+
+/// As many bad files as there is room for, in listing order.
+fn listed(files: &[Skipped]) -> &[Skipped] {
+    // Escaped in JSON a byte takes six at most; a name and a comma take some more.
+    let mut room = LISTED_BYTES;
+    let fits = |file: &&Skipped| {
+        let bytes = 40 + 6 * (file.path.len() + file.reason.len());
+        let fits = bytes <= room;
+        room = room.saturating_sub(bytes);
+        fits
+    };
+    let n = files.iter().take_while(fits).count();
+    files.get(..n).unwrap_or(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_bad_files_stays_within_its_room() {
+        let one = Skipped {
+            path: "\u{1}".repeat(1000),
+            reason: "no image".to_owned(),
+        };
+        let few = vec![one.clone(); 10];
+        assert_eq!(listed(&few).len(), 10);
+        let many = vec![one; 10_000];
+        let json = serde_json::to_vec(&listed(&many)).unwrap();
+        assert!(listed(&many).len() > 100 && json.len() < LISTED_BYTES);
     }
 }

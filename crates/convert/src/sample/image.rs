@@ -42,9 +42,7 @@ impl SampleReader<'_> {
         let bytes_in = read_file(&self.listing.file_path(id), &mut self.file)?;
         self.times.read += started.elapsed();
         let channels = self.options.color.channels();
-        let n = usize::try_from(u64::from(width) * u64::from(height))
-            .unwrap_or(usize::MAX)
-            .saturating_mul(channels);
+        let n = pixel_bytes(width, height, channels);
         let out = block.tensor_mut(self.plan.fields.image)?;
         let item_bytes = u64::try_from(out.len()).unwrap_or(u64::MAX);
         let direct = self.options.dtype == DType::U8 && self.options.layout == Layout::Hwc;
@@ -190,9 +188,7 @@ impl SampleReader<'_> {
         let geometry = &self.plan.geometry;
         let (width, height) = geometry.output_size(info.width, info.height, info.orientation);
         let channels = self.options.color.channels();
-        let n = usize::try_from(u64::from(width) * u64::from(height))
-            .unwrap_or(usize::MAX)
-            .saturating_mul(channels);
+        let n = pixel_bytes(width, height, channels);
         self.pixels.resize(n, 0);
         self.decoder
             .render_into(&self.file, geometry, &mut self.pixels)?;
@@ -356,4 +352,11 @@ fn check_file(file: &[u8], limit: u64) -> Result<(Item, ImageInfo), SampleError>
         coding: coding_of(info.format),
     };
     Ok((item, info))
+}
+
+/// Bytes of the pixels of an image.
+pub(super) fn pixel_bytes(width: u32, height: u32, channels: usize) -> usize {
+    usize::try_from(u64::from(width) * u64::from(height))
+        .unwrap_or(usize::MAX)
+        .saturating_mul(channels)
 }

@@ -15,7 +15,7 @@ use crate::source::Listing;
 
 use columns::{Item, describe};
 pub(crate) use file::{MAX_FILE_BYTES, read_file};
-use image::{Made, Pixels};
+use image::{Made, Pixels, pixel_bytes};
 
 /// Why a sample could not be made. The converter decides what that means for the whole.
 #[derive(Debug, thiserror::Error)]
@@ -212,22 +212,16 @@ impl<'a> SampleReader<'a> {
                 channels: u8::try_from(channels).unwrap_or(0),
                 coding: Coding::Raw,
             };
-            let n = usize::try_from(u64::from(width) * u64::from(height)).unwrap_or(usize::MAX);
-            let image = [(
-                Some(fields.image),
-                fields.image_columns,
-                self.options.color.channels(),
-            )];
-            for (field, columns, channels) in
-                image
-                    .into_iter()
-                    .chain([(fields.mask, fields.mask_columns, 1)])
-            {
+            let channels = self.options.color.channels();
+            let image = (Some(fields.image), fields.image_columns, channels);
+            let mask = (fields.mask, fields.mask_columns, 1);
+            for (field, columns, channels) in [image, mask] {
                 let Some((field, columns)) = field.zip(columns) else {
                     continue;
                 };
                 let out = block.item_mut(field)?;
-                out.resize(out.len().saturating_add(n.saturating_mul(channels)), 0);
+                let zeros = pixel_bytes(width, height, channels);
+                out.resize(out.len().saturating_add(zeros), 0);
                 describe(&columns, &one(channels), block)?;
             }
         }
