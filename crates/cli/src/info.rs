@@ -244,20 +244,22 @@ impl<'a> Info<'a> {
                 lines.put(key, &scalars(value))?;
             }
         }
-        let skipped = made.get("skipped").and_then(Value::as_array);
-        let skipped = skipped.map_or(&[][..], Vec::as_slice);
-        if !skipped.is_empty() {
-            lines.put("skipped", &format!("{} files", skipped.len()))?;
-        }
-        for one in skipped.iter().take(SHOWN_SKIPPED) {
-            let part = |key| escape(one.get(key).and_then(Value::as_str).unwrap_or("?"));
-            lines.put("skipped", &format!("{}: {}", part("path"), part("reason")))?;
-        }
-        if skipped.len() > SHOWN_SKIPPED {
-            lines.put(
-                "skipped",
-                &format!("{} more", skipped.len() - SHOWN_SKIPPED),
-            )?;
+        for (key, shown) in [("skipped", "skipped"), ("substituted", "zeros")] {
+            let listed = made.get(key).and_then(Value::as_array);
+            let listed = listed.map_or(&[][..], Vec::as_slice);
+            // The pack lists as many as it has room for, and counts all.
+            let counted = made.get(&format!("n_{key}")).and_then(Value::as_u64);
+            let n = counted.unwrap_or(u64::try_from(listed.len()).unwrap_or(u64::MAX));
+            if n > 0 {
+                lines.put(shown, &format!("{n} files"))?;
+            }
+            for one in listed.iter().take(SHOWN_SKIPPED) {
+                let part = |key| escape(one.get(key).and_then(Value::as_str).unwrap_or("?"));
+                lines.put(shown, &format!("{}: {}", part("path"), part("reason")))?;
+            }
+            if listed.len() > SHOWN_SKIPPED {
+                lines.put(shown, "and more: see --json")?;
+            }
         }
         Ok(())
     }
