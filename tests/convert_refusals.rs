@@ -122,7 +122,7 @@ fn skip_leaves_bad_files_out_and_lists_them() {
                 "skip",
                 "--json",
                 "--chunk",
-                "4",
+                "8",
                 "--jobs",
                 jobs,
             ],
@@ -147,7 +147,7 @@ fn skip_leaves_bad_files_out_and_lists_them() {
         assert_eq!(report["n_samples"], 12);
         let pack = open(&out);
         assert_eq!(pack.provenance().unwrap()["skipped"], report["skipped"]);
-        assert_eq!((pack.n_samples(), pack.n_chunks()), (12, 3));
+        assert_eq!((pack.n_samples(), pack.n_chunks()), (12, 2));
         let mut paths: Vec<String> = (0..12).map(|i| path_of(&pack, i)).collect();
         for sample in 0..12 {
             let file = source.join(path_of(&pack, sample));
