@@ -122,7 +122,7 @@ fn skip_leaves_bad_files_out_and_lists_them() {
                 "skip",
                 "--json",
                 "--chunk",
-                "8",
+                "10",
                 "--jobs",
                 jobs,
             ],
