@@ -14,6 +14,7 @@
 mod error;
 mod mmap;
 mod open;
+pub mod plan;
 mod verify;
 
 pub use error::ReadError;

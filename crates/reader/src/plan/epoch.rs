@@ -1,0 +1,364 @@
+//! The plan of one epoch: which sample comes at which position, which positions are whose. docs/sampling.md.
+
+use std::collections::BTreeMap;
+
+use packds_format::Permutation;
+
+use super::error::PlanError;
+use super::lanes::{LaneGroups, Lanes};
+use super::line::{ChunkOrder, Line};
+use super::rng::{Domain, key};
+use super::sampler::{Last, OrderKind, Schedule};
+use super::state::State;
+
+/// A place in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// The sample, in file order from 0.
+    pub sample: u64,
+    /// Whether it only fills up the last batch and has been in the epoch before.
+    pub padding: bool,
+}
+
+/// A chunk that a step needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkUse {
+    /// The chunk.
+    pub chunk: u64,
+    /// No step after this one takes samples from it, unless it is named again.
+    pub until: u64,
+}
+
+/// The visiting order of one epoch, computed and not stored.
+#[derive(Debug, Clone)]
+pub struct EpochPlan {
+    schedule: Schedule,
+    epoch: u32,
+    line: Line,
+    lanes: Lanes,
+    mix: Mix,
+    /// Positions that came before step 0, where a resumed run changed its batch: less than a batch.
+    origin: u64,
+    steps: u64,
+}
+
+/// What is done to the line's order.
+#[derive(Debug, Clone)]
+enum Mix {
+    /// Nothing.
+    Keep,
+    /// All samples anywhere.
+    All(Permutation),
+    /// The samples of a lane's group anywhere within it.
+    Groups(Vec<LaneGroups>),
+}
+
+impl EpochPlan {
+    pub(crate) fn new(schedule: &Schedule, epoch: u32, origin: u64) -> Result<Self, PlanError> {
+        let Schedule {
+            dataset,
+            seed,
+            recipe,
+            ..
+        } = *schedule;
+        let order = match recipe.order {
+            OrderKind::Sequential | OrderKind::Random => ChunkOrder::File,
+            OrderKind::Chunks => ChunkOrder::Aligned,
+            OrderKind::Window => ChunkOrder::Anywhere,
+        };
+        let choice = schedule.choice.as_ref();
+        let line = Line::new(dataset.geometry(), order, choice, seed, epoch);
+        let len = line.len();
+        if len == 0 {
+            return Err(PlanError::NoSamples);
+        }
+        let lanes = Lanes::new(len, recipe.batch, recipe.lanes);
+        let mix = match recipe.order {
+            OrderKind::Sequential | OrderKind::Chunks => Mix::Keep,
+            OrderKind::Random => {
+                Mix::All(Permutation::new(len, key(seed, epoch, Domain::Samples, 0)))
+            }
+            OrderKind::Window => {
+                let most = recipe.window_per_lane(dataset.geometry().n_chunks());
+                let groups = |lane| LaneGroups::new(&line, &lanes, lane, most);
+                Mix::Groups((0..lanes.count()).map(groups).collect())
+            }
+        };
+        let batch = u64::from(schedule.batch);
+        let left = len.saturating_sub(origin);
+        let steps = match schedule.last {
+            Last::Drop => left / batch,
+            Last::Pad => left.div_ceil(batch),
+        };
+        if steps == 0 && origin == 0 {
+            return Err(PlanError::NoBatch {
+                samples: len,
+                batch: schedule.batch,
+            });
+        }
+        Ok(Self {
+            schedule: schedule.clone(),
+            epoch,
+            line,
+            lanes,
+            mix,
+            origin,
+            steps,
+        })
+    }
+
+    /// The epoch.
+    #[must_use]
+    pub const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Positions of the epoch: its samples, each as often as it occurs.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.line.len()
+    }
+
+    /// Never: an epoch without samples is an error.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Batches of the epoch, the same on every rank.
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Samples that no batch of this epoch has.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        let delivered = self.origin + self.steps * u64::from(self.schedule.batch);
+        self.len().saturating_sub(delivered)
+    }
+
+    /// Bytes of tables that this plan keeps: some for each lane, and with a choice of samples some for each chunk.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let lanes = match &self.mix {
+            Mix::Groups(lanes) => size_of_val(lanes.as_slice()),
+            Mix::Keep | Mix::All(_) => 0,
+        };
+        self.line.memory_bytes() + u64::try_from(lanes).unwrap_or(u64::MAX)
+    }
+
+    /// The sample at position `position` of the epoch, whoever gets it; none beyond the last. Under a microsecond for
+    /// any number of samples, without a choice of them; no allocation.
+    #[must_use]
+    pub fn position(&self, position: u64) -> Option<u64> {
+        if position >= self.len() {
+            return None;
+        }
+        let place = match &self.mix {
+            Mix::All(permutation) => permutation.at(position),
+            Mix::Keep => {
+                let (lane, place) = self.lanes.locate(position);
+                self.lanes.start(lane) + place
+            }
+            Mix::Groups(lanes) => {
+                let (lane, place) = self.lanes.locate(position);
+                let groups = usize::try_from(lane)
+                    .ok()
+                    .and_then(|lane| lanes.get(lane))?;
+                let place = groups.start + place;
+                let group = groups.group_of(&self.line, place);
+                let key = key(self.schedule.seed, self.epoch, Domain::Group, group.start);
+                let within = Permutation::new(group.end - group.start, key);
+                group.start + within.at(place - group.start)
+            }
+        };
+        Some(self.line.sample(place))
+    }
+
+    /// The samples of this rank at a step; none beyond the last step.
+    #[must_use]
+    pub fn batch(&self, step: u64) -> Batch<'_> {
+        let per_rank = u64::from(self.schedule.rank_batch());
+        let first = u64::from(self.schedule.ranks.rank()) * per_rank;
+        let len = if step < self.steps { per_rank } else { 0 };
+        Batch {
+            plan: self,
+            start: self
+                .origin
+                .saturating_add(step.saturating_mul(u64::from(self.schedule.batch))),
+            next: first,
+            end: first + len,
+        }
+    }
+
+    /// The chunks that a step of this rank takes samples from, in order of first use.
+    #[must_use]
+    pub fn chunk_uses(&self, step: u64) -> Vec<ChunkUse> {
+        let mut uses: Vec<ChunkUse> = Vec::new();
+        let mut known: BTreeMap<u64, usize> = BTreeMap::new();
+        let mut batch = self.batch(step);
+        while let Some((position, slot)) = batch.advance() {
+            let (chunk, _) = self.schedule.dataset.geometry().locate(slot.sample);
+            let place = *known.entry(chunk).or_insert_with(|| {
+                uses.push(ChunkUse { chunk, until: step });
+                uses.len() - 1
+            });
+            if let Some(seen) = uses.get_mut(place) {
+                seen.until = seen.until.max(self.last_step(position).min(self.steps - 1));
+            }
+        }
+        uses
+    }
+
+    /// The next `n` chunks that this rank needs from `step` on, in order of first use, each once: exact prefetch. Looks
+    /// at as many steps as it takes, so ask for few.
+    #[must_use]
+    pub fn chunks_ahead(&self, step: u64, n: usize) -> Vec<u64> {
+        let mut ahead: Vec<u64> = Vec::new();
+        let mut known: BTreeMap<u64, ()> = BTreeMap::new();
+        for step in step..self.steps {
+            for slot in self.batch(step) {
+                if ahead.len() >= n {
+                    return ahead;
+                }
+                let (chunk, _) = self.schedule.dataset.geometry().locate(slot.sample);
+                if known.insert(chunk, ()).is_none() {
+                    ahead.push(chunk);
+                }
+            }
+        }
+        ahead
+    }
+
+    /// The state before `step`: what to save to go on with it. After the last step it is the start of the next epoch.
+    #[must_use]
+    pub fn state(&self, step: u64) -> State {
+        let (epoch, position) = if step >= self.steps {
+            (self.epoch.saturating_add(1), 0)
+        } else {
+            (
+                self.epoch,
+                self.origin + step * u64::from(self.schedule.batch),
+            )
+        };
+        State {
+            dataset: self.schedule.dataset.fingerprint(),
+            choice: self.schedule.choice_fingerprint(),
+            seed: self.schedule.seed,
+            recipe: self.schedule.recipe,
+            epoch,
+            position,
+        }
+    }
+
+    /// The last step that takes samples from the group or chunk of a position.
+    fn last_step(&self, position: u64) -> u64 {
+        let position = position % self.len();
+        let (lane, place) = self.lanes.locate(position);
+        let start = self.lanes.start(lane);
+        let end = match &self.mix {
+            Mix::All(_) => return self.steps.saturating_sub(1),
+            Mix::Keep => {
+                let (slot, _) = self.line.slot_of(start + place);
+                self.line.start(slot + 1).min(self.lanes.start(lane + 1))
+            }
+            Mix::Groups(lanes) => usize::try_from(lane)
+                .ok()
+                .and_then(|lane| lanes.get(lane))
+                .map_or(start + place + 1, |groups| {
+                    groups.group_of(&self.line, start + place).end
+                }),
+        };
+        let last = self.lanes.last_position(lane, end - 1 - start);
+        last.saturating_sub(self.origin) / u64::from(self.schedule.batch)
+    }
+
+    /// The `nth` position of the batch that starts at `start`, in the order in which ranks take their shares: by the
+    /// place that the position has in a planned batch, so that each rank keeps to its lanes.
+    fn share(&self, start: u64, nth: u64) -> u64 {
+        let planned = u64::from(self.schedule.recipe.batch);
+        let (rounds, more) = (
+            u64::from(self.schedule.batch) / planned,
+            u64::from(self.schedule.batch) % planned,
+        );
+        let first = start % planned;
+        // Places in first..first + more, around the end, come once more than the others.
+        let parts = if first + more <= planned {
+            [
+                (first, rounds),
+                (first + more, rounds + 1),
+                (planned, rounds),
+            ]
+        } else {
+            [
+                (first + more - planned, rounds + 1),
+                (first, rounds),
+                (planned, rounds + 1),
+            ]
+        };
+        let (mut from, mut nth) = (0, nth);
+        for (to, times) in parts {
+            let here = (to - from) * times;
+            if nth < here {
+                let place = from + nth / times;
+                return start + (place + planned - first) % planned + nth % times * planned;
+            }
+            nth -= here;
+            from = to;
+        }
+        start
+    }
+}
+
+/// The samples of one rank at one step.
+#[derive(Debug, Clone)]
+pub struct Batch<'a> {
+    plan: &'a EpochPlan,
+    start: u64,
+    next: u64,
+    end: u64,
+}
+
+impl Batch<'_> {
+    /// The batch as runs of samples that lie one after the other in the file: first sample and length.
+    #[must_use]
+    pub fn runs(self) -> Vec<(u64, u64)> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for slot in self {
+            match runs.last_mut() {
+                Some((first, len)) if *first + *len == slot.sample => *len += 1,
+                _ => runs.push((slot.sample, 1)),
+            }
+        }
+        runs
+    }
+
+    /// The next position and its slot.
+    fn advance(&mut self) -> Option<(u64, Slot)> {
+        if self.next >= self.end {
+            return None;
+        }
+        let position = self.plan.share(self.start, self.next);
+        self.next += 1;
+        let len = self.plan.len();
+        let sample = self.plan.position(position % len)?;
+        let padding = position >= len;
+        Some((position, Slot { sample, padding }))
+    }
+}
+
+impl Iterator for Batch<'_> {
+    type Item = Slot;
+
+    fn next(&mut self) -> Option<Slot> {
+        self.advance().map(|(_, slot)| slot)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = usize::try_from(self.end - self.next).unwrap_or(usize::MAX);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Batch<'_> {}

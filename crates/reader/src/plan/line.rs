@@ -1,0 +1,270 @@
+//! The line: all samples of an epoch, chunk after chunk, in the order in which an epoch visits chunks.
+//! docs/sampling.md, "The line".
+//!
+//! Lanes and windows are cut from it elsewhere; here is only which sample lies at which place.
+
+use std::sync::Arc;
+
+use packds_format::{Geometry, Permutation};
+
+use super::choice::Choice;
+use super::rng::{Domain, below, key, random};
+
+/// A slot of the table below covers at least this many samples, so that the table takes at most 1/8 byte a sample.
+const SAMPLES_PER_ENTRY: u64 = 64;
+
+/// In which order chunks lie on the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChunkOrder {
+    /// As in the file.
+    File,
+    /// Permuted, the short chunk last: chunks stay aligned with batches.
+    Aligned,
+    /// Permuted, the short chunk anywhere.
+    Anywhere,
+}
+
+/// All samples of one epoch in the order of its chunks. "Slots" are the chunks' places on it, empty ones included.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    geometry: Geometry,
+    permutation: Option<Permutation>,
+    /// The slot of the short chunk; the number of full chunks where it is last or there is none.
+    short_slot: u64,
+    counts: Option<Counts>,
+}
+
+/// Where chunks start whose samples do not occur once each.
+#[derive(Debug, Clone)]
+struct Counts {
+    choice: Arc<Choice>,
+    occurrence_key: u64,
+    slots_per_entry: u64,
+    /// Samples before slot `entry * slots_per_entry`; the last is the number of all.
+    before: Vec<u64>,
+}
+
+impl Line {
+    pub(crate) fn new(
+        geometry: Geometry,
+        order: ChunkOrder,
+        choice: Option<&Arc<Choice>>,
+        seed: u64,
+        epoch: u32,
+    ) -> Self {
+        let per_chunk = u64::from(geometry.chunk_samples());
+        let full = geometry.n_samples() / per_chunk;
+        let short_slot = match order {
+            ChunkOrder::Anywhere if geometry.n_chunks() > full => {
+                let word = random(key(seed, epoch, Domain::ShortChunk, 0), 0);
+                below(word, full + 1)
+            }
+            _ => full,
+        };
+        let permutation = (order != ChunkOrder::File)
+            .then(|| Permutation::new(full, key(seed, epoch, Domain::Chunks, 0)));
+        let mut line = Self {
+            geometry,
+            permutation,
+            short_slot,
+            counts: None,
+        };
+        line.counts = choice.map(|choice| line.count(choice, seed, epoch));
+        line
+    }
+
+    /// Samples on the line.
+    pub(crate) fn len(&self) -> u64 {
+        match &self.counts {
+            None => self.geometry.n_samples(),
+            Some(counts) => counts.before.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// Bytes of tables made for this epoch.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let entries = self.counts.as_ref().map_or(0, |counts| counts.before.len());
+        u64::try_from(entries * 8).unwrap_or(u64::MAX)
+    }
+
+    /// The chunk in a slot.
+    pub(crate) fn chunk(&self, slot: u64) -> u64 {
+        let Some(permutation) = &self.permutation else {
+            return slot;
+        };
+        match slot.cmp(&self.short_slot) {
+            std::cmp::Ordering::Less => permutation.at(slot),
+            std::cmp::Ordering::Equal => permutation.len(),
+            std::cmp::Ordering::Greater => permutation.at(slot - 1),
+        }
+    }
+
+    /// Samples before a slot.
+    pub(crate) fn start(&self, slot: u64) -> u64 {
+        let Some(counts) = &self.counts else {
+            return self.whole_start(slot);
+        };
+        let slot = slot.min(self.geometry.n_chunks());
+        let entry = slot / counts.slots_per_entry;
+        (entry * counts.slots_per_entry..slot)
+            .map(|slot| self.chunk_count(counts, slot))
+            .fold(counts.entry(entry), |sum, count| sum + count)
+    }
+
+    /// The slot in which place `x` of the line lies, and the slot's first place.
+    pub(crate) fn slot_of(&self, x: u64) -> (u64, u64) {
+        let Some(counts) = &self.counts else {
+            let slot = self.whole_slot(x);
+            return (slot, self.whole_start(slot));
+        };
+        let entries = counts.before.partition_point(|&before| before <= x);
+        let entry = u64::try_from(entries.saturating_sub(1)).unwrap_or(0);
+        let mut slot = entry * counts.slots_per_entry;
+        let mut start = counts.entry(entry);
+        // Where an entry is one slot, it is this slot: no chunk needs to be counted.
+        if counts.slots_per_entry > 1 {
+            while slot + 1 < self.geometry.n_chunks() {
+                let next = start + self.chunk_count(counts, slot);
+                if next > x {
+                    break;
+                }
+                (slot, start) = (slot + 1, next);
+            }
+        }
+        (slot, start)
+    }
+
+    /// The sample at place `x`.
+    pub(crate) fn sample(&self, x: u64) -> u64 {
+        let (slot, start) = self.slot_of(x);
+        let first = self.geometry.first_sample(self.chunk(slot));
+        let Some(counts) = &self.counts else {
+            return first + (x - start);
+        };
+        let mut rest = x - start;
+        let mut sample = first;
+        loop {
+            let times = counts.choice.times(sample, counts.occurrence_key);
+            if rest < times || sample + 1 >= self.geometry.n_samples() {
+                return sample;
+            }
+            rest -= times;
+            sample += 1;
+        }
+    }
+
+    fn whole_start(&self, slot: u64) -> u64 {
+        let per_chunk = u64::from(self.geometry.chunk_samples());
+        if slot <= self.short_slot {
+            return slot * per_chunk;
+        }
+        (slot - 1) * per_chunk + self.geometry.n_samples() % per_chunk
+    }
+
+    fn whole_slot(&self, x: u64) -> u64 {
+        let per_chunk = u64::from(self.geometry.chunk_samples());
+        let short_start = self.short_slot * per_chunk;
+        let short_end = short_start + self.geometry.n_samples() % per_chunk;
+        if x < short_start {
+            x / per_chunk
+        } else if x < short_end {
+            self.short_slot
+        } else {
+            // Without a short chunk both ends are at or beyond the line's end, and x never comes here.
+            self.short_slot + 1 + (x - short_end) / per_chunk
+        }
+    }
+
+    fn count(&self, choice: &Arc<Choice>, seed: u64, epoch: u32) -> Counts {
+        let per_chunk = u64::from(self.geometry.chunk_samples());
+        let mut counts = Counts {
+            choice: Arc::clone(choice),
+            occurrence_key: key(seed, epoch, Domain::Occurrence, 0),
+            slots_per_entry: SAMPLES_PER_ENTRY.div_ceil(per_chunk),
+            before: Vec::new(),
+        };
+        let mut sum = 0;
+        for slot in 0..self.geometry.n_chunks() {
+            if slot.is_multiple_of(counts.slots_per_entry) {
+                counts.before.push(sum);
+            }
+            sum += self.chunk_count(&counts, slot);
+        }
+        counts.before.push(sum);
+        counts.before.shrink_to_fit();
+        counts
+    }
+
+    fn chunk_count(&self, counts: &Counts, slot: u64) -> u64 {
+        let chunk = self.chunk(slot);
+        let first = self.geometry.first_sample(chunk);
+        (first..first + u64::from(self.geometry.samples_in(chunk)))
+            .map(|sample| counts.choice.times(sample, counts.occurrence_key))
+            .sum()
+    }
+}
+
+impl Counts {
+    fn entry(&self, entry: u64) -> u64 {
+        let found = usize::try_from(entry).ok().and_then(|i| self.before.get(i));
+        found.or(self.before.last()).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(n: u64, per_chunk: u32, order: ChunkOrder, choice: Option<Choice>) -> Line {
+        let geometry = Geometry::new(n, per_chunk).unwrap();
+        Line::new(geometry, order, choice.map(Arc::new).as_ref(), 5, 3)
+    }
+
+    #[test]
+    fn every_sample_lies_on_the_line_as_often_as_chosen() {
+        for n in [1, 2, 7, 64, 100, 129, 640] {
+            for per_chunk in [1, 3, 10, 64, 65, 700] {
+                for order in [ChunkOrder::File, ChunkOrder::Aligned, ChunkOrder::Anywhere] {
+                    let whole = line(n, per_chunk, order, None);
+                    let mut seen: Vec<u64> = (0..whole.len()).map(|x| whole.sample(x)).collect();
+                    seen.sort_unstable();
+                    assert!(seen.into_iter().eq(0..n));
+
+                    let times = |i: u64| [0, 2, 1, 0, 0, 5][usize::try_from(i % 6).unwrap()];
+                    let choice = Choice::weighted(n, |i| times(i) as f64).unwrap();
+                    let some = line(n, per_chunk, order, Some(choice));
+                    let mut seen: Vec<u64> = (0..some.len()).map(|x| some.sample(x)).collect();
+                    seen.sort_unstable();
+                    let all = (0..n).flat_map(|i| (0..times(i)).map(move |_| i));
+                    assert!(seen.into_iter().eq(all), "{n} {per_chunk} {order:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slots_and_starts_agree() {
+        let weights = |i: u64| (i % 4) as f64 * 0.75;
+        for choice in [None, Some(Choice::weighted(1000, weights).unwrap())] {
+            let line = line(1000, 7, ChunkOrder::Anywhere, choice);
+            for x in 0..line.len() {
+                let (slot, start) = line.slot_of(x);
+                assert_eq!(line.start(slot), start);
+                assert!(start <= x && x < line.start(slot + 1), "{x}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_takes_an_eighth_of_a_byte_a_sample() {
+        for per_chunk in [1, 5, 64, 1000] {
+            let line = line(
+                100_000,
+                per_chunk,
+                ChunkOrder::Anywhere,
+                Some(Choice::filter(100_000, |_| true)),
+            );
+            assert!(line.memory_bytes() <= 100_000 / 8 + 16, "{per_chunk}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Several packs in fixed proportions: every batch has the same number of samples of each. docs/sampling.md, "Mixtures".
+
+use packds_format::hash_bytes;
+
+use super::epoch::EpochPlan;
+use super::error::PlanError;
+use super::sampler::{Batching, Dataset, Ranks, Sampler, Schedule};
+use super::state::{Fields, VERSION, WRONG_VALUE};
+
+/// A pack of a mixture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// The pack.
+    pub dataset: Dataset,
+    /// Its order and seed; all of its samples.
+    pub sampler: Sampler,
+    /// Its share of each batch, relative to the others.
+    pub proportion: f64,
+}
+
+/// A place in a batch of a mixture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MixedSlot {
+    /// The pack, by its place in the mixture.
+    pub source: usize,
+    /// The sample, in the file order of its pack.
+    pub sample: u64,
+}
+
+/// Where a run over a mixture is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MixtureState {
+    /// Fingerprint of all that decides the order.
+    pub mixture: u64,
+    /// Steps that all ranks together have done.
+    pub step: u64,
+}
+
+impl MixtureState {
+    /// One line of JSON, under 100 bytes.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        format!(
+            "{{\"v\":{VERSION},\"mixture\":\"{:016x}\",\"step\":{}}}",
+            self.mixture, self.step
+        )
+    }
+
+    /// The state that [`to_json`](Self::to_json) wrote.
+    ///
+    /// # Errors
+    /// [`PlanError::State`] for anything else.
+    pub fn from_json(text: &str) -> Result<Self, PlanError> {
+        let fields = Fields::parse(text, 3)?;
+        let state = fields.hex("mixture").zip(fields.number("step"));
+        let (mixture, step) = state.ok_or(WRONG_VALUE)?;
+        Ok(Self { mixture, step })
+    }
+}
+
+/// An endless sequence of batches from several packs. Each pack goes through epochs of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mixture {
+    parts: Vec<Part>,
+    /// The source of each place of the global batch and which of its samples of that batch it is.
+    places: Vec<(usize, u32)>,
+    ranks: Ranks,
+    steps_per_epoch: u64,
+    fingerprint: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Part {
+    schedule: Schedule,
+    quota: u32,
+    steps: u64,
+}
+
+impl Mixture {
+    /// A mixture with batches of this size. The number of samples that each pack gives to a batch is its proportion of
+    /// the global batch, rounded by largest remainders; [`quotas`](Self::quotas) tells them. Takes time and memory
+    /// in the batch, not in the packs.
+    ///
+    /// # Errors
+    /// [`PlanError::Mixture`] where a pack's proportion rounds to no sample, it has fewer samples than its part of a
+    /// batch, or only some of its samples are chosen; [`PlanError`] where packs, batches and ranks do not fit together.
+    pub fn new(sources: &[Source], ranks: Ranks, batching: Batching) -> Result<Self, PlanError> {
+        let batch = batching.resolve(ranks)?;
+        let quotas = apportion(sources, batch)?;
+        let mut parts = Vec::with_capacity(sources.len());
+        let mut hash = u64::from(batch);
+        for ((source_index, source), quota) in sources.iter().enumerate().zip(quotas) {
+            let wrong = |why| PlanError::Mixture { source_index, why };
+            let samples = source.dataset.geometry().n_samples();
+            if samples < u64::from(quota) {
+                return Err(wrong("it has fewer samples than its part of a batch"));
+            }
+            let all = Batching::global(quota);
+            let schedule = source
+                .sampler
+                .schedule(source.dataset, Ranks::single(), all)?;
+            if schedule.choice.is_some() {
+                return Err(wrong(
+                    "a mixture takes whole packs, not a choice of samples",
+                ));
+            }
+            let state = schedule.epoch(0)?.state(0);
+            hash = hash_bytes(hash, state.to_json().as_bytes());
+            parts.push(Part {
+                schedule,
+                quota,
+                steps: samples / u64::from(quota),
+            });
+        }
+        let total: u64 = sources
+            .iter()
+            .map(|s| s.dataset.geometry().n_samples())
+            .sum();
+        Ok(Self {
+            places: places(&parts),
+            parts,
+            ranks,
+            steps_per_epoch: (total / u64::from(batch)).max(1),
+            fingerprint: hash,
+        })
+    }
+
+    /// Samples of each pack in every global batch.
+    #[must_use]
+    pub fn quotas(&self) -> Vec<u32> {
+        self.parts.iter().map(|part| part.quota).collect()
+    }
+
+    /// Steps after which as many samples were seen as all packs have together: what to call an epoch.
+    #[must_use]
+    pub const fn steps_per_epoch(&self) -> u64 {
+        self.steps_per_epoch
+    }
+
+    /// The samples of this rank at a step, counted from the start of the run; there is no last one.
+    ///
+    /// # Errors
+    /// None for a mixture that was made: its packs all have plans.
+    pub fn batch(&self, step: u64) -> Result<Vec<MixedSlot>, PlanError> {
+        let per_rank = self.places.len() / usize::try_from(self.ranks.world()).unwrap_or(1).max(1);
+        let first = usize::try_from(self.ranks.rank()).unwrap_or(0) * per_rank;
+        let mut plans = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let epoch = u32::try_from(step / part.steps).unwrap_or(u32::MAX);
+            let start = step % part.steps * u64::from(part.quota);
+            plans.push((part.schedule.epoch(epoch)?, start));
+        }
+        let slot = |&(source, nth): &(usize, u32)| {
+            let (plan, start): &(EpochPlan, u64) = plans.get(source)?;
+            let sample = plan.position(start + u64::from(nth))?;
+            Some(MixedSlot { source, sample })
+        };
+        Ok(self
+            .places
+            .iter()
+            .skip(first)
+            .take(per_rank)
+            .filter_map(slot)
+            .collect())
+    }
+
+    /// The next `n` chunks that this rank needs from `step` on, in order of first use, each once: pack and chunk. Ends
+    /// early where a whole epoch of steps needs no more.
+    ///
+    /// # Errors
+    /// As for [`batch`](Self::batch).
+    pub fn chunks_ahead(&self, step: u64, n: usize) -> Result<Vec<(usize, u64)>, PlanError> {
+        let mut ahead: Vec<(usize, u64)> = Vec::new();
+        let mut known = std::collections::BTreeSet::new();
+        for step in step..step.saturating_add(self.steps_per_epoch) {
+            for MixedSlot { source, sample } in self.batch(step)? {
+                if ahead.len() >= n {
+                    return Ok(ahead);
+                }
+                let Some(part) = self.parts.get(source) else {
+                    continue;
+                };
+                let (chunk, _) = part.schedule.dataset.geometry().locate(sample);
+                if known.insert((source, chunk)) {
+                    ahead.push((source, chunk));
+                }
+            }
+        }
+        Ok(ahead)
+    }
+
+    /// The state before `step`: what to save to go on with it.
+    #[must_use]
+    pub const fn state(&self, step: u64) -> MixtureState {
+        MixtureState {
+            mixture: self.fingerprint,
+            step,
+        }
+    }
+
+    /// The step to go on with. The world may have changed; packs, samplers, proportions and the global batch may not.
+    ///
+    /// # Errors
+    /// [`PlanError::OtherRun`].
+    pub fn at(&self, state: &MixtureState) -> Result<u64, PlanError> {
+        if state.mixture == self.fingerprint {
+            return Ok(state.step);
+        }
+        Err(PlanError::OtherRun {
+            what: "mixture",
+            expected: format!("{:016x}", state.mixture),
+            found: format!("{:016x}", self.fingerprint),
+        })
+    }
+}
+
+/// The samples of each source in a batch: proportions of `batch`, rounded down, and one more for those that lose most.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a u32 that is not negative is a u32"
+)]
+fn apportion(sources: &[Source], batch: u32) -> Result<Vec<u32>, PlanError> {
+    let total: f64 = sources.iter().map(|source| source.proportion).sum();
+    let mut quotas = Vec::with_capacity(sources.len());
+    let mut losses = Vec::with_capacity(sources.len());
+    for (source_index, source) in sources.iter().enumerate() {
+        if !(source.proportion > 0.0 && total.is_finite()) {
+            return Err(PlanError::Mixture {
+                source_index,
+                why: "its proportion is not a positive number",
+            });
+        }
+        let exact = f64::from(batch) * (source.proportion / total);
+        quotas.push(exact.floor() as u32);
+        losses.push((exact.fract(), source_index));
+    }
+    let given: u32 = quotas.iter().sum();
+    losses.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let missing = usize::try_from(batch.saturating_sub(given)).unwrap_or(0);
+    for (_, source_index) in losses.into_iter().take(missing) {
+        if let Some(quota) = quotas.get_mut(source_index) {
+            *quota += 1;
+        }
+    }
+    match quotas.iter().position(|&quota| quota == 0) {
+        Some(source_index) => Err(PlanError::Mixture {
+            source_index,
+            why: "its proportion rounds to no sample of the global batch; make the batch larger",
+        }),
+        None if quotas.is_empty() => Err(PlanError::NoSamples),
+        None => Ok(quotas),
+    }
+}
+
+/// The sources' samples of a batch spread evenly over its places, so that a rank has its share of each.
+fn places(parts: &[Part]) -> Vec<(usize, u32)> {
+    let mut places: Vec<(u64, u64, usize, u32)> = Vec::new();
+    for (source, part) in parts.iter().enumerate() {
+        let of = u64::from(part.quota);
+        places.extend((0..part.quota).map(|nth| (2 * u64::from(nth) + 1, of, source, nth)));
+    }
+    // By (nth + 1/2) / quota; products of two u32, one doubled, fit.
+    places.sort_by(|a, b| {
+        let (left, right) = (
+            u128::from(a.0) * u128::from(b.1),
+            u128::from(b.0) * u128::from(a.1),
+        );
+        left.cmp(&right).then(a.2.cmp(&b.2))
+    });
+    places.into_iter().map(|place| (place.2, place.3)).collect()
+}

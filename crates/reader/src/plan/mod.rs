@@ -1,0 +1,47 @@
+//! Which sample comes when, computed and never stored: orders, windows, subsets, weights, ranks, resuming.
+//! docs/sampling.md says what is guaranteed, with the formulas and test vectors.
+//!
+//! A [`Sampler`] (options) fitted to a [`Dataset`], [`Ranks`] and a [`Batching`] is a [`Schedule`]; each of its epochs
+//! is an [`EpochPlan`]. All of it is arithmetic on a few numbers: no file is read, no order is stored, and without a
+//! [`Choice`] of samples nothing takes time or memory that grows with the data set.
+//!
+//! ```
+//! use packds_format::Geometry;
+//! use packds_reader::plan::{Batching, Dataset, Order, Ranks, Sampler, State};
+//!
+//! let dataset = Dataset::new(Geometry::new(1_281_167, 64)?, 9_633_792, &[7; 16]);
+//! let sampler = Sampler::new(Order::Window { chunks: None }).seed(42);
+//! let schedule = sampler.schedule(dataset, Ranks::new(3, 8)?, Batching::per_rank(32))?;
+//! let plan = schedule.epoch(0)?;
+//! assert_eq!(plan.batch(0).count(), 32);
+//! let saved = plan.state(100).to_json();
+//!
+//! // Later, on two ranks: the same global batches from step 100 on.
+//! let state = State::from_json(&saved)?;
+//! let schedule = sampler.resume(dataset, Ranks::new(0, 2)?, Batching::per_rank(128), &state)?;
+//! let (plan, step) = schedule.at(&state)?;
+//! assert_eq!((plan.epoch(), step), (0, 100));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod choice;
+mod epoch;
+mod error;
+mod lanes;
+mod line;
+mod mixture;
+mod quality;
+mod report;
+mod rng;
+mod sampler;
+mod state;
+
+pub use choice::Choice;
+pub use epoch::{Batch, ChunkUse, EpochPlan, Slot};
+pub use error::PlanError;
+pub use mixture::{MixedSlot, Mixture, MixtureState, Source};
+pub use quality::Verdict;
+pub use report::{LabelReport, Notice, ShuffleReport};
+pub use rng::{Domain, below, key, random};
+pub use sampler::{Batching, Dataset, Last, Order, OrderKind, Ranks, Recipe, Sampler, Schedule};
+pub use state::State;

@@ -1,0 +1,217 @@
+//! How well an order mixes, as formulas of a few numbers. docs/sampling.md, "Quality".
+
+use super::sampler::{OrderKind, Recipe, default_lanes};
+use packds_format::Geometry;
+
+/// How far a batch is from a uniform sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Design effect at most 1.05: as good as a full shuffle.
+    UniformLike,
+    /// At most 1.5.
+    Ok,
+    /// At most 3: training loses some accuracy.
+    Weak,
+    /// Over 3: training loses much, or learns nothing.
+    Harmful,
+}
+
+impl Verdict {
+    /// The verdict on a design effect.
+    #[must_use]
+    pub fn of(deff: f64) -> Self {
+        [Self::UniformLike, Self::Ok, Self::Weak]
+            .into_iter()
+            .find(|verdict| deff <= verdict.limit())
+            .unwrap_or(Self::Harmful)
+    }
+
+    /// The largest design effect that still has it.
+    #[must_use]
+    pub const fn limit(self) -> f64 {
+        match self {
+            Self::UniformLike => 1.05,
+            Self::Ok => 1.5,
+            Self::Weak => 3.0,
+            Self::Harmful => f64::INFINITY,
+        }
+    }
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UniformLike => "uniform-like",
+            Self::Ok => "ok",
+            Self::Weak => "weak",
+            Self::Harmful => "harmful",
+        }
+    }
+}
+
+/// The numbers that the quality of an order depends on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Mixing {
+    order: OrderKind,
+    /// Samples of the epoch.
+    samples: f64,
+    /// Samples of a chunk that are in the epoch, on average.
+    per_chunk: f64,
+    /// The batch that is delivered.
+    batch: f64,
+    /// Samples that follow each other in one lane within a batch.
+    pub(crate) run: f64,
+    /// Samples that are mixed with each other in one lane.
+    pub(crate) group: f64,
+    /// The share of the epoch in which runs begin where groups do.
+    aligned: f64,
+}
+
+impl Mixing {
+    /// `samples` are those of the epoch, `batch` is the one delivered.
+    pub(crate) fn new(geometry: &Geometry, samples: u64, recipe: &Recipe, batch: u32) -> Self {
+        let samples = samples as f64;
+        let n_chunks = geometry.n_chunks();
+        let share = samples / geometry.n_samples() as f64;
+        let per_chunk = (f64::from(geometry.chunk_samples()) * share).min(samples);
+        let lanes = f64::from(recipe.lanes);
+        let planned = f64::from(recipe.batch);
+        let run = (planned / lanes).min(f64::from(batch));
+        let lane = samples / lanes;
+        let group = match recipe.order {
+            OrderKind::Sequential | OrderKind::Chunks => per_chunk,
+            OrderKind::Random => samples,
+            OrderKind::Window => {
+                // A lane that is not the only one begins and ends within chunks.
+                let cut = if recipe.lanes > 1 { 1.0 } else { 0.0 };
+                let slots = n_chunks as f64 / lanes + cut;
+                let groups = (slots / recipe.window_per_lane(n_chunks) as f64).ceil();
+                (lane / groups.max(1.0)).max(per_chunk.min(lane))
+            }
+        };
+        let run = run * (f64::from(batch) / planned).max(1.0);
+        let fits = (group / run).fract() < 1e-9 || (run / group).fract() < 1e-9;
+        let aligned = if fits {
+            starts_aligned(geometry, samples, recipe)
+        } else {
+            0.0
+        };
+        Self {
+            order: recipe.order,
+            samples,
+            per_chunk,
+            batch: f64::from(batch),
+            run,
+            group,
+            aligned,
+        }
+    }
+
+    /// Mates of a sample in a uniform batch that are of its chunk.
+    fn uniform_mates(&self) -> f64 {
+        (self.batch - 1.0) * self.chunk_pairs()
+    }
+
+    /// The share of all pairs that are of one chunk.
+    fn chunk_pairs(&self) -> f64 {
+        ratio(self.per_chunk - 1.0, self.samples - 1.0)
+    }
+
+    /// Mates of a sample in a batch that are of its chunk, on average.
+    fn chunk_mates(&self) -> f64 {
+        match self.order {
+            OrderKind::Random => self.uniform_mates(),
+            // Chunks that follow each other in a sorted file are as alike as the samples of one: the worst case.
+            OrderKind::Sequential => self.batch - 1.0,
+            OrderKind::Chunks | OrderKind::Window => {
+                let others = ratio(self.per_chunk - 1.0, self.group - 1.0);
+                (self.group_mates() * others).max(0.0)
+            }
+        }
+    }
+
+    /// Mates of a sample in its run that are of its group, on average.
+    fn group_mates(&self) -> f64 {
+        let (run, group) = (self.run, self.group);
+        let most = run.min(group) - 1.0;
+        // Two places of a run that are d apart are of one group with the probability 1 - d / group, where groups begin
+        // anywhere: the sum of (run - d) (group - d) over all d, twice, over run and group.
+        let first = most * (most + 1.0) / 2.0;
+        let second = first * (2.0 * most + 1.0) / 3.0;
+        let anywhere = 2.0 * (most * run * group - (run + group) * first + second) / (run * group);
+        (self.aligned * most + (1.0 - self.aligned) * anywhere).max(0.0)
+    }
+
+    /// The design effect for something with intra-chunk correlation `icc`.
+    pub(crate) fn deff(&self, icc: f64) -> f64 {
+        let excess = self.chunk_mates() - self.uniform_mates();
+        1.0 + icc * ratio(excess, 1.0 - self.chunk_pairs())
+    }
+
+    /// How often two samples of one batch meet again in the next epoch, as a multiple of what uniform batches give.
+    pub(crate) fn repetition(&self) -> f64 {
+        let uniform = ratio(self.batch - 1.0, self.samples - 1.0);
+        if uniform <= 0.0 {
+            return 1.0;
+        }
+        let again = match self.order {
+            OrderKind::Random => return 1.0,
+            OrderKind::Sequential => return 1.0 / uniform,
+            OrderKind::Chunks => 1.0,
+            OrderKind::Window => ratio(self.group_mates(), self.group - 1.0),
+        };
+        let of_chunk = ratio(self.chunk_mates(), self.batch - 1.0);
+        let pairs = self.chunk_pairs();
+        // Over all pairs the mean is the uniform one, so what pairs of one chunk have more, the others have less.
+        let others = ratio(uniform - pairs * again, 1.0 - pairs).max(0.0);
+        (of_chunk * again + (1.0 - of_chunk) * others) / uniform
+    }
+}
+
+/// The share of the epoch in which chunks of the line begin at multiples of a chunk's samples from a lane's start.
+fn starts_aligned(geometry: &Geometry, samples: f64, recipe: &Recipe) -> f64 {
+    let n = geometry.n_samples();
+    let per_chunk = u64::from(geometry.chunk_samples());
+    let whole = (samples - n as f64).abs() < 0.5;
+    let lanes = u64::from(recipe.lanes);
+    let even = n.is_multiple_of(lanes * per_chunk) && n.is_multiple_of(u64::from(recipe.batch));
+    match recipe.order {
+        _ if !whole => 0.0,
+        OrderKind::Chunks if lanes == 1 => 1.0,
+        // The short chunk lies anywhere: half of the line is behind it.
+        OrderKind::Window if lanes == 1 && !n.is_multiple_of(per_chunk) => 0.5,
+        _ if lanes == 1 || even => 1.0,
+        _ => 0.0,
+    }
+}
+
+/// 0 where there is nothing to divide by.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// The smallest window, within half a per cent, whose design effect is at most `target`.
+pub(crate) fn smallest_window(
+    geometry: &Geometry,
+    samples: u64,
+    batch: u32,
+    icc: f64,
+    target: f64,
+) -> u64 {
+    let n_chunks = geometry.n_chunks().max(1);
+    let most = u32::try_from(n_chunks).unwrap_or(u32::MAX);
+    let mut window = 1;
+    while window < most {
+        let recipe = Recipe {
+            order: OrderKind::Window,
+            window,
+            lanes: default_lanes(geometry, window, batch),
+            batch,
+        };
+        if Mixing::new(geometry, samples, &recipe, batch).deff(icc) <= target {
+            return u64::from(window);
+        }
+        window = window.saturating_add((window / 256).max(1));
+    }
+    n_chunks
+}

@@ -1,0 +1,399 @@
+//! What a run's order is worth, in words and numbers: [`ShuffleReport`].
+
+use std::fmt;
+
+use super::epoch::EpochPlan;
+use super::error::PlanError;
+use super::quality::{Mixing, Verdict, smallest_window};
+use super::sampler::{Last, OrderKind, Schedule};
+
+/// Correlations below this are those of a shuffled file.
+const SORTED_ICC: f64 = 0.05;
+/// Reading chunks more than this many times is worth a notice.
+const MUCH_REREADING: f64 = 1.25;
+
+/// Something about a run's order that its user may want to know or to change.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The order `Auto` chose `Random`.
+    AutoRandom {
+        /// Bytes of the data set.
+        total_bytes: u64,
+        /// Memory that it may take.
+        memory_bytes: u64,
+    },
+    /// The default window does not fit the memory.
+    WindowReduced {
+        /// The window chosen.
+        chunks: u32,
+        /// The default.
+        from: u32,
+        /// Memory that two windows may take.
+        memory_bytes: u64,
+    },
+    /// The file is sorted by this label and the order mixes too little.
+    Sorted {
+        /// The label.
+        label: String,
+        /// Its intra-chunk correlation.
+        icc: f64,
+        /// The design effect of a batch.
+        deff: f64,
+        /// The smallest window that is `ok`.
+        window_ok: u64,
+    },
+    /// Several ranks read the same chunks.
+    Rereading {
+        /// How often a chunk is read in an epoch, on average.
+        times: f64,
+    },
+    /// The same samples are left out in every epoch.
+    NeverSeen {
+        /// How many.
+        samples: u64,
+    },
+    /// There are too many different weights to keep each.
+    WeightsRounded {
+        /// By what factor, less 1, a weight may be off.
+        by: f64,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AutoRandom {
+                total_bytes,
+                memory_bytes,
+            } => write!(
+                f,
+                "order auto is random here: all {total_bytes} bytes fit in the {memory_bytes} bytes allowed"
+            ),
+            Self::WindowReduced {
+                chunks,
+                from,
+                memory_bytes,
+            } => write!(
+                f,
+                "the window has {chunks} chunks instead of {from}: two must fit in the {memory_bytes} bytes allowed"
+            ),
+            Self::Sorted {
+                label,
+                icc,
+                deff,
+                window_ok,
+            } => write!(
+                f,
+                "the file is sorted by `{label}` (icc {icc:.2}) and this order mixes too little (design effect \
+                 {deff:.1}): use a window of {window_ok} chunks or convert again with shuffling"
+            ),
+            Self::Rereading { times } => write!(
+                f,
+                "each chunk is read {times:.2} times an epoch, because ranks share chunks: a window of at least as \
+                 many chunks as there are ranks, or lanes that the world divides, would spare this"
+            ),
+            Self::NeverSeen { samples } => write!(
+                f,
+                "the same {samples} samples are left out of every epoch: pad the last batch to see them"
+            ),
+            Self::WeightsRounded { by } => write!(
+                f,
+                "over 128 different weights: each is rounded by up to {:.1} %, their averages are kept",
+                by * 100.0
+            ),
+        }
+    }
+}
+
+/// What the order does to one label.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelReport {
+    /// The label's name.
+    pub name: String,
+    /// Its intra-chunk correlation, where defined.
+    pub icc: Option<f64>,
+    /// By what factor the variance of a batch's statistics exceeds that of uniform batches.
+    pub deff: f64,
+    /// The verdict on it.
+    pub verdict: Verdict,
+    /// The smallest window with a verdict of `ok`.
+    pub window_ok: u64,
+    /// The smallest window with a verdict of `uniform-like`.
+    pub window_uniform: u64,
+}
+
+/// What an order is worth and what it costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShuffleReport {
+    /// The order.
+    pub order: OrderKind,
+    /// Chunks mixed at one time, all ranks together.
+    pub window: u64,
+    /// Parts of the epoch that are read side by side.
+    pub lanes: u32,
+    /// The share of the epoch that is mixed at one time.
+    pub coverage: f64,
+    /// For each label.
+    pub labels: Vec<LabelReport>,
+    /// The worst of the labels; none where no label was given and the order is not random.
+    pub verdict: Option<Verdict>,
+    /// How often mates of one batch meet again in the next epoch, as a multiple of what uniform batches give.
+    pub repetition: f64,
+    /// Memory for two windows, all ranks together; of the whole set for the random order.
+    pub window_bytes: u64,
+    /// The same on one rank.
+    pub rank_window_bytes: u64,
+    /// Memory for the choice of samples and the tables of a plan, on each rank.
+    pub table_bytes: u64,
+    /// How often a chunk is read in an epoch, all ranks together; none for the random order.
+    pub chunk_reads: Option<f64>,
+    /// Samples left out of an epoch.
+    pub dropped: u64,
+    /// What one may want to know.
+    pub notices: Vec<Notice>,
+}
+
+impl Schedule {
+    /// What this order is worth for labels with these names and intra-chunk correlations. Makes the plan of epoch 0.
+    ///
+    /// # Errors
+    /// As for [`epoch`](Self::epoch).
+    pub fn shuffle_report(
+        &self,
+        labels: &[(&str, Option<f64>)],
+    ) -> Result<ShuffleReport, PlanError> {
+        let plan = self.epoch(0)?;
+        let geometry = self.dataset.geometry();
+        let mixing = Mixing::new(&geometry, plan.len(), &self.recipe, self.batch);
+        let labels: Vec<LabelReport> = labels
+            .iter()
+            .map(|&(name, icc)| {
+                let rho = icc.unwrap_or(0.0);
+                let smallest = |verdict: Verdict| {
+                    smallest_window(&geometry, plan.len(), self.batch, rho, verdict.limit())
+                };
+                let deff = mixing.deff(rho);
+                LabelReport {
+                    name: name.to_owned(),
+                    icc,
+                    deff,
+                    verdict: Verdict::of(deff),
+                    window_ok: smallest(Verdict::Ok),
+                    window_uniform: smallest(Verdict::UniformLike),
+                }
+            })
+            .collect();
+        let random = self.recipe.order == OrderKind::Random;
+        let verdict = labels.iter().map(|label| label.verdict).max();
+        let window = self.chunks_mixed();
+        let window_bytes = self.window_bytes(window);
+        let choice_bytes = self
+            .choice
+            .as_ref()
+            .map_or(0, |choice| choice.memory_bytes());
+        let mut report = ShuffleReport {
+            order: self.recipe.order,
+            window,
+            lanes: self.recipe.lanes,
+            coverage: window as f64 / geometry.n_chunks() as f64,
+            labels,
+            verdict: verdict.or(random.then_some(Verdict::UniformLike)),
+            repetition: mixing.repetition(),
+            window_bytes,
+            rank_window_bytes: self.rank_share(window_bytes),
+            table_bytes: choice_bytes + plan.memory_bytes(),
+            chunk_reads: self.chunk_reads(&mixing),
+            dropped: plan.dropped(),
+            notices: self.notices.clone(),
+        };
+        self.add_notices(&mut report, &plan);
+        Ok(report)
+    }
+
+    fn add_notices(&self, report: &mut ShuffleReport, plan: &EpochPlan) {
+        let sorted = report.labels.iter().filter_map(|label| {
+            let icc = label.icc.filter(|&icc| icc > SORTED_ICC)?;
+            (label.deff > Verdict::Ok.limit()).then(|| Notice::Sorted {
+                label: label.name.clone(),
+                icc,
+                deff: label.deff,
+                window_ok: label.window_ok,
+            })
+        });
+        report.notices.extend(sorted);
+        if let Some(times) = report.chunk_reads.filter(|&times| times > MUCH_REREADING) {
+            report.notices.push(Notice::Rereading { times });
+        }
+        let samples = self.never_seen(plan);
+        if samples > 0 {
+            report.notices.push(Notice::NeverSeen { samples });
+        }
+        if let Some(choice) = &self.choice
+            && choice.rounding() > 0.0
+        {
+            let by = choice.rounding();
+            report.notices.push(Notice::WeightsRounded { by });
+        }
+    }
+
+    /// Chunks mixed at one time.
+    fn chunks_mixed(&self) -> u64 {
+        let n_chunks = self.dataset.geometry().n_chunks();
+        let lanes = u64::from(self.recipe.lanes);
+        match self.recipe.order {
+            OrderKind::Sequential | OrderKind::Chunks => lanes.min(n_chunks),
+            OrderKind::Random => n_chunks,
+            OrderKind::Window => {
+                let per_lane = self.recipe.window_per_lane(n_chunks);
+                lanes.saturating_mul(per_lane).min(n_chunks)
+            }
+        }
+    }
+
+    /// Two windows, because the next is read while one is used; the whole set where that is less or all is random.
+    fn window_bytes(&self, window: u64) -> u64 {
+        let twice = window
+            .saturating_mul(2)
+            .min(self.dataset.geometry().n_chunks());
+        twice.saturating_mul(self.dataset.chunk_bytes())
+    }
+
+    /// What a rank holds of the windows: its lanes. Every rank may touch all of a random order.
+    fn rank_share(&self, window_bytes: u64) -> u64 {
+        let lanes = u64::from(self.recipe.lanes);
+        let world = u64::from(self.ranks.world());
+        match self.recipe.order {
+            OrderKind::Random => window_bytes,
+            _ => (window_bytes / lanes).saturating_mul(lanes.div_ceil(world)),
+        }
+    }
+
+    /// How often a chunk is read in an epoch by all ranks together.
+    fn chunk_reads(&self, mixing: &Mixing) -> Option<f64> {
+        let (planned, lanes) = (u64::from(self.recipe.batch), u64::from(self.recipe.lanes));
+        let (batch, world) = (u64::from(self.batch), u64::from(self.ranks.world()));
+        // The places of a planned batch that one rank has in a row.
+        let piece = if batch.is_multiple_of(planned) && planned.is_multiple_of(world) {
+            planned / world
+        } else if planned.is_multiple_of(batch) {
+            batch / world
+        } else {
+            0
+        };
+        let run = planned / lanes;
+        let group = mixing.group;
+        if self.recipe.order == OrderKind::Random {
+            return None;
+        }
+        // Each border between two ranks that lies within a lane adds a reader to the lane.
+        let (borders, piece) = match piece {
+            0 => ((world - 1) as f64, batch as f64),
+            _ => {
+                let inner = planned / piece - planned / (piece / gcd(piece, run) * run);
+                (inner as f64 / lanes as f64, piece as f64)
+            }
+        };
+        let readers = (1.0 + borders).min(world as f64);
+        // A group has the readers of its places: one, and one more for each border that it crosses.
+        let crossed = 1.0 + (group - 1.0) * (borders + 1.0) / run as f64;
+        let unmixed = self.recipe.order != OrderKind::Window && lanes == 1;
+        let reads = if unmixed && (piece / group).fract() < 1e-9 {
+            1.0
+        } else if unmixed && (group / piece).fract() < 1e-9 {
+            group / piece
+        } else {
+            readers.min(crossed)
+        };
+        let cut = (lanes - 1) as f64 / self.dataset.geometry().n_chunks() as f64;
+        Some(reads + cut)
+    }
+
+    /// Samples that no epoch has, where these are the same each time.
+    fn never_seen(&self, plan: &EpochPlan) -> u64 {
+        let geometry = self.dataset.geometry();
+        let dropped = plan.dropped();
+        if self.last == Last::Pad {
+            return 0;
+        }
+        match self.recipe.order {
+            OrderKind::Sequential => dropped,
+            OrderKind::Chunks => {
+                // The short chunk is always last, so the last lane always leaves out its end.
+                let short = geometry.n_samples() % u64::from(geometry.chunk_samples());
+                short.min(dropped.div_ceil(u64::from(self.recipe.lanes)))
+            }
+            OrderKind::Random | OrderKind::Window => 0,
+        }
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a.max(1)
+}
+
+impl ShuffleReport {
+    /// The report as one JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let labels: Vec<String> = self.labels.iter().map(LabelReport::to_json).collect();
+        let notices: Vec<String> = self
+            .notices
+            .iter()
+            .map(|notice| quote(&notice.to_string()))
+            .collect();
+        let null = || "null".to_owned();
+        format!(
+            "{{\"order\":{},\"window\":{},\"lanes\":{},\"coverage\":{},\"labels\":[{}],\"verdict\":{},\
+             \"repetition\":{},\"window_bytes\":{},\"rank_window_bytes\":{},\"table_bytes\":{},\"chunk_reads\":{},\
+             \"dropped\":{},\"notices\":[{}]}}",
+            quote(self.order.name()),
+            self.window,
+            self.lanes,
+            self.coverage,
+            labels.join(","),
+            self.verdict
+                .map_or_else(null, |verdict| quote(verdict.name())),
+            self.repetition,
+            self.window_bytes,
+            self.rank_window_bytes,
+            self.table_bytes,
+            self.chunk_reads
+                .map_or_else(null, |reads| reads.to_string()),
+            self.dropped,
+            notices.join(",")
+        )
+    }
+}
+
+impl LabelReport {
+    fn to_json(&self) -> String {
+        format!(
+            "{{\"name\":{},\"icc\":{},\"deff\":{},\"verdict\":{},\"window_ok\":{},\"window_uniform\":{}}}",
+            quote(&self.name),
+            self.icc
+                .map_or_else(|| "null".to_owned(), |icc| icc.to_string()),
+            self.deff,
+            quote(self.verdict.name()),
+            self.window_ok,
+            self.window_uniform
+        )
+    }
+}
+
+/// A JSON string.
+fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c < ' ' => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
