@@ -154,3 +154,18 @@ fn a_billion_samples_are_answered_in_under_a_microsecond() {
         }
     }
 }
+
+#[test]
+fn a_trillion_chunks_do_not_overflow() {
+    let sampler = Sampler::new(order("window", "3")).seed(1);
+    let plan = plan(1 << 40, 1, 127, &sampler, 0);
+    let at = |q: u64| plan.position(q).unwrap();
+    let found = [0, 1, 1 << 39, (1 << 40) - 1].map(at);
+    let expected = [
+        290_221_537_143,
+        366_482_328_890,
+        492_424_144_304,
+        864_415_051_059,
+    ];
+    assert_eq!(found, expected);
+}

@@ -83,10 +83,9 @@ pub(crate) struct LaneGroups {
     groups: u64,
 }
 
-/// A group: its number in the lane and its part of the line.
+/// A group's part of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Group {
-    pub(crate) number: u64,
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -119,13 +118,19 @@ impl LaneGroups {
     /// The group in which place `x` of the line lies.
     pub(crate) fn group_of(&self, line: &Line, x: u64) -> Group {
         let (slot, _) = line.slot_of(x);
-        let number = ((slot - self.first_slot + 1) * self.groups - 1) / self.slots;
-        let first = self.first_slot + number * self.slots / self.groups;
-        let next = self.first_slot + (number + 1) * self.slots / self.groups;
+        // The first `longer` groups have one slot more than the others.
+        let (slots, longer) = (self.slots / self.groups, self.slots % self.groups);
+        let first_of = |number: u64| self.first_slot + number * slots + number.min(longer);
+        let place = slot - self.first_slot;
+        let in_longer = longer * (slots + 1);
+        let number = if place < in_longer {
+            place / (slots + 1)
+        } else {
+            longer + (place - in_longer) / slots
+        };
         Group {
-            number,
-            start: line.start(first).max(self.start),
-            end: line.start(next).min(self.end),
+            start: line.start(first_of(number)).max(self.start),
+            end: line.start(first_of(number + 1)).min(self.end),
         }
     }
 }
