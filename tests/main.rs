@@ -7,4 +7,5 @@ mod convert_refusals;
 mod converting;
 mod interrupted;
 mod look;
+mod shuffle;
 mod support;

@@ -15,11 +15,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{human_bytes, numbers};
 use crate::numpy::Numpy;
+use crate::shuffle::{Shuffle, ShuffleArgs};
 
 const EXAMPLES: &str = "\
 Examples:
   packds info train.pack
-  packds info train.pack --json | jq .n_samples";
+  packds info train.pack --json | jq .n_samples
+  packds info train.pack --shuffle --batch 256 --window 64";
 
 /// Classes whose names are shown; `--json` has all.
 const SHOWN_CLASSES: usize = 6;
@@ -35,15 +37,26 @@ const SHOWN_SKIPPED: usize = 3;
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pack: PackPath,
+    #[command(flatten)]
+    shuffle: ShuffleArgs,
 }
 
 pub(crate) fn run(args: &InfoArgs, console: &mut Console) -> Result<Exit, Failure> {
     let pack = packds_reader::open(&args.pack.pack)?;
     let info = Info::read(&pack)?;
+    let shuffle = Shuffle::read(&args.shuffle, &pack, &info.stats)?;
     if console.json {
-        console.document(&info.json())?;
+        let mut document = info.json();
+        if let Some(shuffle) = &shuffle {
+            document["shuffle"] = shuffle.json()?;
+        }
+        console.document(&document)?;
     } else {
         info.text(console.out)?;
+        let mut lines = Lines::new(console.out);
+        for (key, value) in shuffle.iter().flat_map(Shuffle::lines) {
+            lines.put(key, &value)?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -119,7 +132,7 @@ impl<'a> Info<'a> {
     fn text(&self, out: &mut dyn Write) -> Result<(), Failure> {
         let header = self.pack.header();
         let bytes = self.pack.file_len();
-        let mut lines = Lines { out, key: "" };
+        let mut lines = Lines::new(out);
         lines.put("pack", &escape_path(self.pack.file_path()))?;
         lines.put("size", &format!("{} ({bytes} bytes)", human_bytes(bytes)))?;
         lines.put(
@@ -271,7 +284,11 @@ struct Lines<'a> {
     key: &'static str,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    fn new(out: &'a mut dyn Write) -> Self {
+        Self { out, key: "" }
+    }
+
     fn put(&mut self, key: &'static str, value: &str) -> Result<(), Failure> {
         let shown = if self.key == key { "" } else { key };
         self.key = key;

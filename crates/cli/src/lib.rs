@@ -27,6 +27,7 @@ mod progress;
 mod safe_name;
 mod samples;
 mod show;
+mod shuffle;
 mod verify;
 
 use std::ffi::OsString;

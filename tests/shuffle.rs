@@ -1,0 +1,204 @@
+//! `packds info --shuffle`, end to end: how random a pack is read.
+
+#![cfg(test)]
+
+use serde_json::Value;
+
+use crate::support::{Folder, Ran, SamplePack, fixture};
+
+/// 20 images of 3 classes, one class after the other, in 5 chunks of 4.
+fn sorted(folder: &Folder) {
+    convert(folder, &["--keep-order"]);
+}
+
+/// The same images, shuffled.
+fn shuffled(folder: &Folder) {
+    convert(folder, &["--seed", "0"]);
+}
+
+fn convert(folder: &Folder, options: &[&str]) {
+    let source = fixture("images/same_size");
+    let mut args = vec!["convert", source.to_str().unwrap(), "out.pack"];
+    args.extend(["--chunk", "4"]);
+    args.extend(options);
+    folder.packds(&args).ok();
+}
+
+fn info(folder: &Folder, options: &[&str]) -> Ran {
+    let mut args = vec!["info", "out.pack", "--shuffle"];
+    args.extend(options);
+    folder.packds(&args)
+}
+
+fn report(folder: &Folder, options: &[&str]) -> Value {
+    let mut args = options.to_vec();
+    args.push("--json");
+    let ran = info(folder, &args);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{ran:?}");
+    ran.json()["shuffle"].clone()
+}
+
+#[test]
+fn a_sorted_pack_read_chunk_by_chunk_is_harmful_and_the_window_named_fixes_it() {
+    let folder = Folder::new();
+    sorted(&folder);
+    for order in [
+        &["--batch", "4", "--window", "1"][..],
+        &["--batch", "4", "--order", "chunks"],
+        &["--batch", "4", "--order", "sequential"],
+    ] {
+        let found = report(&folder, order);
+        assert_eq!(found["verdict"], "harmful", "{order:?}");
+        let label = &found["labels"][0];
+        assert_eq!(label["name"], "label");
+        assert!(label["deff"].as_f64().unwrap() > 2.9, "{label}");
+        let notice = found["notices"][0].as_str().unwrap();
+        let fix = format!("use a window of {} chunks", label["window_ok"]);
+        assert!(notice.contains(&fix), "{notice}");
+        let least = [("window_ok", 1.5), ("window_uniform", 1.05)];
+        for (key, limit) in least {
+            let window = label[key].to_string();
+            let fixed = report(&folder, &["--batch", "4", "--window", &window]);
+            let deff = fixed["labels"][0]["deff"].as_f64().unwrap();
+            assert!(deff <= limit, "{key} {window}: {deff}");
+        }
+    }
+}
+
+#[test]
+fn a_shuffled_pack_is_uniform_like_in_every_order() {
+    let folder = Folder::new();
+    shuffled(&folder);
+    for order in ["auto", "sequential", "random", "chunks"] {
+        let found = report(&folder, &["--batch", "4", "--order", order]);
+        assert_eq!(found["verdict"], "uniform-like", "{order}");
+    }
+    let found = report(&folder, &["--batch", "4", "--window", "1"]);
+    assert_eq!(found["verdict"], "uniform-like");
+    assert_eq!(found["notices"], serde_json::json!([]));
+}
+
+#[test]
+fn the_text_follows_what_info_says_anyway() {
+    let folder = Folder::new();
+    sorted(&folder);
+    let plain = folder.packds(&["info", "out.pack"]).ok();
+    let text = info(&folder, &["--batch", "4", "--window", "1"]).ok();
+    let expected = "\
+shuffle   batches of 4, order window: harmful
+window    1 chunk at a time, 20.0 % of the data set, in 1 lane
+memory    24.0 KiB for two windows, 40 B for tables
+reads     1.000 of each chunk in an epoch, on one rank
+repeats   mates of a batch meet again in the next epoch 6.33 times as often as in uniform batches
+label     `label` has design effect 3.00: harmful
+          the smallest window that is ok has 2 chunks, uniform-like 4 chunks
+note      the file is sorted by `label` (icc 0.67) and this order mixes too little (design effect 3.0): use a \
+window of 2 chunks or convert again with shuffling
+";
+    assert_eq!(text.strip_prefix(&plain), Some(expected));
+}
+
+#[test]
+fn the_document_gains_one_key() {
+    let folder = Folder::new();
+    sorted(&folder);
+    let plain = folder.packds(&["info", "out.pack", "--json"]).json();
+    let mut with = info(&folder, &["--batch", "4", "--json"]).json();
+    let shuffle = with.as_object_mut().unwrap().remove("shuffle").unwrap();
+    assert_eq!(with, plain);
+    let keys: Vec<&String> = shuffle.as_object().unwrap().keys().collect();
+    let expected = [
+        "order",
+        "window",
+        "lanes",
+        "coverage",
+        "labels",
+        "verdict",
+        "repetition",
+        "window_bytes",
+        "rank_window_bytes",
+        "table_bytes",
+        "chunk_reads",
+        "dropped",
+        "notices",
+    ];
+    assert_eq!(keys, expected);
+    // All of it fits in memory.
+    assert_eq!(shuffle["order"], "random");
+    assert_eq!(shuffle["window_bytes"], 20 * 32 * 32 * 3);
+    let labels = shuffle["labels"].as_array().unwrap();
+    let keys: Vec<&String> = labels[0].as_object().unwrap().keys().collect();
+    let expected = [
+        "name",
+        "icc",
+        "deff",
+        "verdict",
+        "window_ok",
+        "window_uniform",
+    ];
+    assert_eq!(keys, expected);
+    assert_eq!(labels.len(), 1);
+}
+
+#[test]
+fn the_memory_decides_what_is_left_open() {
+    let folder = Folder::new();
+    sorted(&folder);
+    // Two chunks of 12 KiB fit twice in 50,000 bytes, all five do not.
+    let found = report(&folder, &["--batch", "4", "--memory", "50000"]);
+    assert_eq!(
+        (&found["order"], &found["window"]),
+        (&"window".into(), &2.into())
+    );
+    assert_eq!(found["verdict"], "ok");
+}
+
+#[test]
+fn labels_without_a_correlation_give_no_verdict() {
+    let folder = Folder::new();
+    let pack = SamplePack {
+        n_samples: 1,
+        ..SamplePack::default()
+    };
+    pack.write(&folder, "out.pack");
+    let options = ["--batch", "1", "--window", "1"];
+    let found = report(&folder, &options);
+    assert_eq!(found["verdict"], Value::Null);
+    let text = info(&folder, &options).ok();
+    assert!(text.contains("order window: unknown, because"), "{text}");
+}
+
+#[test]
+fn options_of_an_order_need_shuffle() {
+    let folder = Folder::new();
+    sorted(&folder);
+    for option in [
+        ["--batch", "4"],
+        ["--window", "4"],
+        ["--order", "auto"],
+        ["--memory", "1000"],
+    ] {
+        let ran = folder.packds(&["info", "out.pack", option[0], option[1]]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{option:?}");
+        assert!(ran.stderr.contains("--shuffle"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn orders_that_cannot_be_are_refused() {
+    let folder = Folder::new();
+    sorted(&folder);
+    for (options, told) in [
+        (&["--batch", "0"][..], "0 is not in 1.."),
+        (&["--window", "0"], "0 is not in 1.."),
+        (&["--batch", "21"], "out.pack: no whole batch: 20 samples"),
+        (
+            &["--batch", "4", "--window", "2", "--order", "chunks"],
+            "--window is for --order window",
+        ),
+    ] {
+        let ran = info(&folder, options);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{options:?}");
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+}
