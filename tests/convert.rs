@@ -614,3 +614,33 @@ fn label_lists_become_a_set_of_bits() {
     assert_eq!(pack.classes().unwrap()[0].counts, [1, 1, 1]);
     assert_eq!(column(&pack, "labels"), [0b110, 0b001]);
 }
+
+#[test]
+fn label_lists_of_ids_hold_the_largest_id() {
+    let dir = temp_dir();
+    for name in ["a.jpg", "b.jpg"] {
+        fs::copy(folder().join("cat/a.jpg"), dir.path().join(name)).unwrap();
+    }
+    let manifest = dir.path().join("m.csv");
+    fs::write(&manifest, "path,labels\na.jpg,3;9\nb.jpg,0\n").unwrap();
+    let out = dir.path().join("out.pack");
+    convert(&["--keep-order"], &manifest, &out);
+    let pack = open(&out);
+    let labels = pack.schema().index_of("labels").unwrap();
+    assert_eq!(pack.item(labels, 0).unwrap().as_ref(), [0b1000, 0b10]);
+    assert_eq!(pack.item(labels, 1).unwrap().as_ref(), [0b1, 0]);
+}
+
+#[test]
+fn dry_run_counts_compressed_bytes() {
+    let dir = temp_dir();
+    let out = dir.path().join("out.pack");
+    let result = run(&["--dry-run", "--codec", "zstd", "--json"], &folder(), &out);
+    let plan: Value = serde_json::from_str(&stdout(&result)).unwrap();
+    convert(&["--codec", "zstd"], &folder(), &out);
+    let (expected, found) = (open(&out), plan["chosen"]["bytes"].as_u64().unwrap());
+    let stored: u64 = (0..expected.n_chunks())
+        .map(|k| expected.chunk_entry(k).unwrap().stored_len)
+        .sum();
+    assert!(found.abs_diff(stored) * 20 < stored, "{found} {stored}");
+}

@@ -362,3 +362,50 @@ fn a_file_that_cannot_be_read_is_named() {
     refused(&run(&[], &source, &out), 1, &message);
     assert_eq!(names_in(dir.path()), ["source"]);
 }
+
+#[test]
+fn label_ids_beyond_a_set_are_refused() {
+    let dir = temp_dir();
+    fs::copy(folder().join("cat/a.jpg"), dir.path().join("a.jpg")).unwrap();
+    let manifest = dir.path().join("m.csv");
+    fs::write(&manifest, "path,labels\na.jpg,3;8192\n").unwrap();
+    let message = "a set of labels holds ids from 0 to 8191, found 8192";
+    refused(
+        &run(&[], &manifest, &dir.path().join("out.pack")),
+        2,
+        message,
+    );
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_refused() {
+    let dir = temp_dir();
+    for name in ["a.jpg", "b.jpg"] {
+        fs::copy(folder().join("cat/a.jpg"), dir.path().join(name)).unwrap();
+    }
+    let manifest = dir.path().join("m.csv");
+    fs::write(&manifest, "path,label\na.jpg,\"x\nb.jpg,y\n").unwrap();
+    let message = format!(
+        "{}: line 2: a quote is opened and not closed before the end",
+        manifest.display()
+    );
+    refused(
+        &run(&[], &manifest, &dir.path().join("out.pack")),
+        1,
+        &message,
+    );
+    fs::write(&manifest, "path,label\na.jpg,x\nb.jpg,\"y\nz\"\n").unwrap();
+    let result = run(&[], &manifest, &dir.path().join("out.pack"));
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+}
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    let dir = temp_dir();
+    let out = dir.path().join("out.pack");
+    let message = "--root and the column names are for manifests, and the source is a folder";
+    refused(&run(&["--label-column", "x"], &folder(), &out), 2, message);
+    let message = "--filter and --jpeg-scaling are for images that are decoded, and --mode encoded keeps the files' bytes";
+    let args = ["--mode", "encoded", "--jpeg-scaling"];
+    refused(&run(&args, &folder(), &out), 2, message);
+}

@@ -136,7 +136,9 @@ fn info_says_why_variable_samples_have_no_numpy_view() {
     pack.write(&folder, "out.pack");
     let info = folder.packds(&["info", "out.pack"]).ok();
     assert!(
-        info.ends_with("numpy     none: samples have sizes of their own\n"),
+        info.ends_with(
+            "numpy     none: a field has items of sizes of their own, so chunks have tables\n"
+        ),
         "{info}"
     );
 }

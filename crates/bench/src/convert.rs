@@ -166,7 +166,7 @@ impl Bench {
         let mut reports = Vec::new();
         let mut peak = 0;
         for run in 0..=self.runs {
-            progress(&format!("{name}, run {run} of {}", self.runs));
+            progress(&self.run_name(name, run));
             // What earlier runs wrote is brought to disk and dropped first, or the next one would pay for it.
             rustix::fs::sync();
             let limit_time = limit()?;
@@ -193,6 +193,14 @@ impl Bench {
         Ok(self.figure(name, limit_name, self.workload.bytes, &pairs, peak, stages))
     }
 
+    /// What is being run, for people.
+    fn run_name(&self, name: &str, run: usize) -> String {
+        match run {
+            0 => format!("{name}, warm-up"),
+            _ => format!("{name}, run {run} of {}", self.runs),
+        }
+    }
+
     fn check(&self, report: &Report) -> Result<(), BenchError> {
         let (expected, found) = (self.workload.listing.len(), report.n_samples);
         if u64::try_from(expected) != Ok(found) || report.has_bad_samples() {
@@ -215,7 +223,7 @@ impl Bench {
         let mut pairs = Pairs::default();
         let (mut peak, mut before) = (0, None);
         for run in 0..=self.runs {
-            progress(&format!("verify, run {run} of {}", self.runs));
+            progress(&self.run_name("verify", run));
             let (limit_time, crc) = read_and_checksum(&path, self.jobs)?;
             if before.replace(crc).is_some_and(|before| before != crc) {
                 let (expected, found) = (

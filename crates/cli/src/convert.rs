@@ -7,8 +7,8 @@ use std::time::Instant;
 use clap::{Args, ValueEnum, ValueHint};
 use packds_convert::source::{ListOptions, Listing, list, list_splits};
 use packds_convert::{
-    Compression, ConvertOptions, Forecast, Mode, NormalizeBy, OnError, Report, check_output,
-    convert_listing, forecast,
+    Compression, ConvertOptions, Forecast, Mode, NormalizeBy, OnError, Report, Skipped,
+    check_output, convert_listing, forecast,
 };
 use packds_format::DType;
 use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
@@ -75,7 +75,7 @@ pub(crate) struct ConvertArgs {
     )]
     on_error: ErrorPolicy,
     /// The most pixels an image may have: more is an error
-    #[arg(long, value_name = "N", default_value_t = ConvertOptions::default().max_pixels, help_heading = "Errors")]
+    #[arg(long, value_name = "N", default_value_t = ConvertOptions::default().max_pixels, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Errors")]
     max_pixels: u64,
 }
 
@@ -151,10 +151,10 @@ struct LayoutArgs {
     #[arg(long, default_value = "none", value_parser = Compression::from_str)]
     codec: Compression,
     /// Samples per chunk [default: a power of two, at most 16 MiB and 1024 samples]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     chunk: Option<u32>,
     /// The batch size to align chunks with: the largest divisor that fits becomes the chunk
-    #[arg(long, value_name = "B")]
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
     /// Keep the listing's order: a class-sorted file, which must not be read chunk by chunk in training
     #[arg(long)]
@@ -366,7 +366,11 @@ fn split_output(output: &Path, split: &str) -> PathBuf {
 
 fn splits_json(reports: &[(String, Report)]) -> Value {
     let sum = |value: fn(&Report) -> u64| reports.iter().map(|(_, r)| value(r)).sum::<u64>();
-    let skipped: Vec<_> = reports.iter().flat_map(|(_, r)| &r.skipped).collect();
+    let skipped = reports.iter().flat_map(|(split, report)| {
+        let one = move |s: &Skipped| json!({"split": split, "path": s.path, "reason": s.reason});
+        report.skipped.iter().map(one)
+    });
+    let skipped: Vec<Value> = skipped.collect();
     let mut seconds = serde_json::Map::new();
     for (name, value) in reports.iter().flat_map(|(_, r)| r.stages.seconds()) {
         let before = seconds.get(name).and_then(Value::as_f64).unwrap_or(0.0);
@@ -407,9 +411,13 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
         ..
     } = report;
     let path = escape_path(&report.output);
+    let classes = match n_classes {
+        0 => String::new(),
+        n => format!(" of {n} classes"),
+    };
     writeln!(
         console.out,
-        "{path}: {n_samples} samples of {n_classes} classes in {n_chunks} chunks of {chunk_samples}"
+        "{path}: {n_samples} samples{classes} in {n_chunks} chunks of {chunk_samples}"
     )?;
     writeln!(console.out, "images   {}", report.images)?;
     for note in &report.notes {
@@ -528,7 +536,7 @@ fn show_forecast(
     }
     writeln!(
         console.out,
-        "rates    from memory, measured on this machine: raw is copied, encoded is decoded and resized"
+        "rates    from memory, measured on this machine: raw is copied or decompressed, encoded is decoded and resized"
     )?;
     Ok(())
 }

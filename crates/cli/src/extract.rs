@@ -221,8 +221,11 @@ impl<'a> Extraction<'a> {
         let name = self.name(sample)?;
         for ((extension, bytes), infix) in files.iter().zip(&self.infixes) {
             let path = self.dir.join(format!("{name}{infix}.{extension}"));
-            self.write(&path, bytes)
-                .map_err(|e| Failure::write(&path, &e))?;
+            self.write(&path, bytes).map_err(|e| {
+                // Half a file is none. Where it cannot be removed either there is nothing left to do.
+                let _ = fs::remove_file(&path);
+                Failure::write(&path, &e)
+            })?;
             done.n_files += 1;
         }
         Ok(())

@@ -22,7 +22,7 @@ impl Numpy {
             return Ok(Self::None(if compressed {
                 "none: chunks are compressed"
             } else {
-                "none: samples have sizes of their own"
+                "none: a field has items of sizes of their own, so chunks have tables"
             }));
         }
         if pack.n_samples() == 0 {

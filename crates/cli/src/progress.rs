@@ -46,7 +46,7 @@ impl Shown {
         });
         let bar = terminal.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-            let template = "{msg} [{bar:30}] {pos}/{len} images, {per_sec}, {eta} left";
+            let template = "{msg} [{bar:30}] {pos}/{len} images, {eta} left";
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("=> "));
             }
@@ -97,7 +97,9 @@ impl Observer for Shown {
         if let Some(bar) = &self.bar {
             bar.set_length(progress.total);
             bar.set_position(progress.samples);
-            bar.set_message(format!("{what}, {mb_per_s:.0} MB/s"));
+            bar.set_message(format!(
+                "{what}, {images_per_s:.0} images/s, {mb_per_s:.0} MB/s"
+            ));
         } else if lines.last.elapsed() >= LINE_EVERY {
             lines.last = Instant::now();
             let (done, total) = (progress.samples, progress.total);

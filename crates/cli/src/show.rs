@@ -174,7 +174,11 @@ impl<'a> Target<'a> {
                     ErrorKind::AlreadyExists => Failure::not_run("exists already").at(path),
                     _ => Failure::write(path, &error),
                 })?;
-                file.write_all(png).map_err(|e| Failure::write(path, &e))
+                file.write_all(png).map_err(|e| {
+                    // Half a picture is none. Where it cannot be removed either there is nothing left to do.
+                    let _ = std::fs::remove_file(path);
+                    Failure::write(path, &e)
+                })
             }
         }
     }

@@ -2,15 +2,16 @@
 
 use std::time::Instant;
 
-use packds_format::chunk_samples_for;
+use packds_format::{BlockBuilder, FooterParts, Pack, PackWriter, chunk_samples_for};
 use packds_pixels::Histogram;
 use serde_json::{Value, json};
 
 use crate::ConvertError;
-use crate::options::{ConvertOptions, Mode};
+use crate::options::{Compression, ConvertOptions, Mode};
 use crate::plan::{ImageForm, Plan, plan};
 use crate::sample::{SampleReader, read_file};
 use crate::source::Listing;
+use crate::survey::mean_item_bytes;
 
 /// Images decoded to learn how fast that is.
 const TRIED: usize = 32;
@@ -28,7 +29,7 @@ pub struct FormForecast {
     pub chunk_samples: u32,
     /// Chunks.
     pub n_chunks: u64,
-    /// Images a second that one thread can be expected to read from memory: copied, or decoded.
+    /// Images a second that one thread can be expected to read from memory: copied, decompressed or decoded.
     pub images_per_s: f64,
 }
 
@@ -105,39 +106,38 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let raw_bytes = raw_item_bytes(listing, &raw_options, &raw_plan)?;
     let copied = copy_rate(raw_bytes);
     let decoded = decode_rate(listing, &raw_options, &raw_plan);
-    let form = |mode, item: u64, images_per_s| {
+    let (raw_stored, raw_rate) = match options.compression {
+        Compression::None => (raw_bytes, copied),
+        Compression::Zstd(_) => compressed(listing, &raw_options, &raw_plan)?,
+    };
+    // The rule for chunks goes by the items before compression, the size by what is stored.
+    let form = |mode, item: u64, stored: u64, images_per_s| {
         let chunk_samples = options
             .chunk_samples
             .unwrap_or_else(|| chunk_samples_for(item, options.batch));
         let n_chunks = n.div_ceil(u64::from(chunk_samples));
         FormForecast {
             mode,
-            bytes: item.saturating_mul(n),
+            bytes: stored.saturating_mul(n),
             chunk_samples,
             n_chunks,
             images_per_s,
         }
     };
+    let measured = || mean_item_bytes(listing, options, &chosen);
     let encoded_item = match chosen.form {
-        ImageForm::Encoded { quality: Some(_) } => {
-            crate::survey::mean_item_bytes(listing, options, &chosen)?
-        }
+        ImageForm::Encoded { quality: Some(_) } => measured()?,
         _ => bytes_in / n.max(1),
     };
-    let share = if let Mode::Mixed { raw_fraction } = options.mode {
-        raw_fraction
-    } else {
-        0.5
-    };
-    let mixed_item = match chosen.form {
-        ImageForm::Mixed { .. } => crate::survey::mean_item_bytes(listing, options, &chosen)?,
-        _ => u64::midpoint(raw_bytes, encoded_item),
+    let (share, mixed_item) = match chosen.form {
+        ImageForm::Mixed { raw_fraction, .. } => (raw_fraction, measured()?),
+        _ => (0.5, u64::midpoint(raw_bytes, encoded_item)),
     };
     let mixed_rate = 1.0 / (share / copied + (1.0 - share) / decoded);
     let forms = vec![
-        form("raw", raw_bytes, copied),
-        form("encoded", encoded_item, decoded),
-        form("mixed", mixed_item, mixed_rate),
+        form("raw", raw_bytes, raw_stored, raw_rate),
+        form("encoded", encoded_item, encoded_item, decoded),
+        form("mixed", mixed_item, mixed_item, mixed_rate),
     ];
     let of_mode = forms
         .iter()
@@ -150,7 +150,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         images: chosen.describe_images(options),
         chosen: of_mode
             .cloned()
-            .unwrap_or_else(|| form("raw", raw_bytes, copied)),
+            .unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
         forms,
         notes: chosen.notes.clone(),
         warnings: listing.warnings().iter().map(ToString::to_string).collect(),
@@ -171,8 +171,44 @@ fn raw_item_bytes(
         .sum();
     match plan.form {
         ImageForm::Fixed { .. } => Ok(fixed),
-        _ => Ok(fixed + crate::survey::mean_item_bytes(listing, options, plan)?),
+        _ => Ok(fixed + mean_item_bytes(listing, options, plan)?),
     }
+}
+
+/// Mean stored bytes of a compressed sample, and how many one thread decompresses in a second: of a small pack in memory.
+fn compressed(
+    listing: &Listing,
+    options: &ConvertOptions,
+    plan: &Plan,
+) -> Result<(u64, f64), ConvertError> {
+    let mut reader = SampleReader::new(listing, options, plan);
+    let mut histogram = Histogram::new(options.color.channels());
+    let mut writer = PackWriter::new(Vec::new(), plan.pack.clone())?;
+    let mut block = BlockBuilder::new(&plan.pack.schema);
+    let wanted = listing.len().min(TRIED);
+    for k in 0..wanted {
+        if writer.block_room(block.n_samples()) == 0 {
+            writer.append(block.finish()?)?;
+            block = BlockBuilder::new(&plan.pack.schema);
+        }
+        // A bad file is the conversion's to report.
+        let _ = reader.add(k * listing.len() / wanted, &mut block, &mut histogram);
+    }
+    writer.append(block.finish()?)?;
+    let pack = Pack::open(writer.finish(FooterParts::default())?.0)?;
+    let (mut stored, started) = (0, Instant::now());
+    for chunk in 0..pack.n_chunks() {
+        let bytes = pack.chunk_bytes(chunk)?;
+        stored += u64::try_from(bytes.len()).unwrap_or(0);
+        pack.for_each_item(plan.fields.image, chunk, bytes, |_, item| {
+            std::hint::black_box(item);
+            Ok::<_, ConvertError>(())
+        })?;
+    }
+    let n = pack.n_samples().max(1);
+    #[expect(clippy::cast_precision_loss, reason = "a forecast needs few digits")]
+    let rate = n as f64 / started.elapsed().as_secs_f64().max(1e-9);
+    Ok((stored / n, rate))
 }
 
 /// Samples of so many bytes that one thread copies in a second.
@@ -203,7 +239,7 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 
         if read_file(&listing.file_path(id), &mut file).is_err() {
             continue;
         }
-        let mut block = packds_format::BlockBuilder::new(&plan.pack.schema);
+        let mut block = BlockBuilder::new(&plan.pack.schema);
         let started = Instant::now();
         if reader.add(id, &mut block, &mut histogram).is_ok() {
             seconds += started.elapsed().as_secs_f64();

@@ -164,6 +164,9 @@ impl OnError {
     }
 }
 
+/// The most threads that decode: more help nobody, and the system may refuse them.
+const MAX_JOBS: usize = 256;
+
 /// Everything that can be chosen about a conversion.
 #[derive(Debug, Clone)]
 pub struct ConvertOptions {
@@ -248,7 +251,7 @@ impl ConvertOptions {
     pub fn n_jobs(&self) -> usize {
         match self.jobs {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
-            n => n,
+            n => n.min(MAX_JOBS),
         }
     }
 
@@ -285,6 +288,13 @@ impl ConvertOptions {
         if self.mode == Mode::Encoded && self.quality.is_none() && changes_pixels {
             return refuse(
                 "--mode encoded keeps the files' bytes, so it cannot resize, crop, turn or gray them",
+                "add --quality 90 to encode the images anew, or leave the other options out",
+            );
+        }
+        let samples = self.filter != Filter::default() || self.jpeg_scaling;
+        if self.mode == Mode::Encoded && self.quality.is_none() && samples {
+            return refuse(
+                "--filter and --jpeg-scaling are for images that are decoded, and --mode encoded keeps the files' bytes",
                 "add --quality 90 to encode the images anew, or leave the other options out",
             );
         }

@@ -193,6 +193,28 @@ fn label_dtype(listing: &Listing) -> DType {
     }
 }
 
+/// The most labels a set has: a column's item has at most 1024 bytes.
+const MAX_LABELS: i64 = 8192;
+
+/// Bytes of a set of labels: as many bits as there are classes, or as the largest id asks for.
+fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
+    let lists = (0..listing.len()).filter_map(|i| listing.label_list(i));
+    let largest = lists.flatten().copied().max().unwrap_or(0);
+    let named = i64::try_from(listing.classes().len()).unwrap_or(i64::MAX);
+    let n = named.max(largest.saturating_add(1));
+    match u64::try_from(n) {
+        Ok(bits) if n <= MAX_LABELS => Ok(bits.div_ceil(8).max(1)),
+        _ => Err(ConvertError::Options {
+            reason: format!(
+                "a set of labels holds ids from 0 to {}, found {}",
+                MAX_LABELS - 1,
+                n - 1
+            ),
+            hint: "number the labels from 0, or give their names".to_owned(),
+        }),
+    }
+}
+
 impl Plan {
     /// Whether raw pixels of the image are stored for sample `path`.
     pub(crate) fn is_raw(&self, seed: u64, path: &[u8]) -> bool {
@@ -231,8 +253,8 @@ impl Plan {
             numbers.label = Some(fields.column("label", self.label_dtype, Role::Label));
         }
         if listing.has_label_lists() {
-            let bytes = u64::try_from(listing.classes().len().div_ceil(8)).unwrap_or(u64::MAX);
-            let field = Field::column("labels", DType::U8, &[bytes.max(1)]);
+            let bytes = label_set_bytes(listing)?;
+            let field = Field::column("labels", DType::U8, &[bytes]);
             numbers.labels = Some(fields.add(field.with_role(Role::Labels)));
         }
         if options.on_error == OnError::Substitute {

@@ -33,7 +33,9 @@ impl SampleReader<'_> {
             }
         }
         if let (Some(field), Some(labels)) = (fields.labels, self.listing.label_list(id)) {
-            let mut bits = vec![0_u8; self.listing.classes().len().div_ceil(8).max(1)];
+            let bytes = self.plan.pack.schema.fields().get(field);
+            let bytes = bytes.and_then(packds_format::Field::item_bytes);
+            let mut bits = vec![0_u8; bytes.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)];
             for label in labels
                 .iter()
                 .filter_map(|label| usize::try_from(*label).ok())

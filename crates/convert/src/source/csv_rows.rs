@@ -93,8 +93,46 @@ impl CsvRows {
                 let reason = format!("the text is not UTF-8 in field {}", column + 1);
                 Err(malformed(path, self.line(), reason))
             }
-            None => Ok(read),
+            None => match self.open_quote(path)? {
+                Some(line) if read => {
+                    let reason = "a quote is opened and not closed before the end".to_owned();
+                    Err(malformed(path, line, reason))
+                }
+                _ => Ok(read),
+            },
         }
+    }
+
+    /// The line of the row just read, if it is the last one and stops inside quotes: the parser takes all that follows an
+    /// open quote as one field, and says nothing.
+    fn open_quote(&self, path: &Path) -> Result<Option<u64>, ConvertError> {
+        let io_error = |source| ConvertError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let start = self.record.position().map(Position::byte);
+        let (Some(start), true) = (start, self.record.as_slice().contains(&b'\n')) else {
+            return Ok(None);
+        };
+        let mut file = File::open(path).map_err(io_error)?;
+        let len = file.metadata().map_err(io_error)?.len();
+        if self.reader.position().byte() < len {
+            return Ok(None);
+        }
+        let (mut before, mut row) = (Vec::new(), Vec::new());
+        file.seek(SeekFrom::Start(start)).map_err(io_error)?;
+        file.read_to_end(&mut row).map_err(io_error)?;
+        // A quote inside quotes is doubled, so closed quotes come in even numbers.
+        if row.iter().filter(|byte| **byte == b'"').count() % 2 == 0 {
+            return Ok(None);
+        }
+        file.rewind().map_err(io_error)?;
+        file.take(start)
+            .read_to_end(&mut before)
+            .map_err(io_error)?;
+        let skipped = row.iter().take_while(|byte| byte.is_ascii_whitespace());
+        let feeds = before.iter().chain(skipped).filter(|b| **b == b'\n');
+        Ok(Some(u64::try_from(feeds.count()).unwrap_or(u64::MAX) + 1))
     }
 
     /// The line, counted from 1, on which the current row starts; at the end, the line behind the

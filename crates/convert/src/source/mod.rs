@@ -68,7 +68,9 @@ pub struct ListOptions {
 /// If the source is missing, empty, unreadable, has only splits and `options` chooses none, or, for
 /// a manifest, if any row is malformed or names a file that is not there.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    match (source_form(source)?, &options.split) {
+    let form = source_form(source)?;
+    check_manifest_options(&form, options)?;
+    match (form, &options.split) {
         (SourceForm::Folder, None) => image_folder::list_source(source, options.jobs),
         (SourceForm::Folder, Some(split)) => split::list_one(source, split, options.jobs),
         (SourceForm::Manifest(form), None) => manifest::list(source, form, options),
@@ -87,10 +89,26 @@ pub fn list_splits(
     source: &Path,
     options: &ListOptions,
 ) -> Result<Vec<(String, Listing)>, ConvertError> {
-    match source_form(source)? {
+    let form = source_form(source)?;
+    check_manifest_options(&form, options)?;
+    match form {
         SourceForm::Folder => split::list_all(source, options.jobs),
         SourceForm::Manifest(_) => Err(no_splits(source, "all")),
     }
+}
+
+/// Refuses options that only a manifest has a use for.
+fn check_manifest_options(form: &SourceForm, options: &ListOptions) -> Result<(), ConvertError> {
+    let keys = [&options.path_key, &options.label_key, &options.mask_key];
+    let given = options.root.is_some() || keys.iter().any(|key| key.is_some());
+    if given && matches!(form, SourceForm::Folder) {
+        return Err(ConvertError::Options {
+            reason: "--root and the column names are for manifests, and the source is a folder"
+                .to_owned(),
+            hint: "leave them out, or name a .csv, .tsv or .jsonl manifest".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 enum SourceForm {
