@@ -90,7 +90,7 @@ impl fmt::Display for Notice {
             ),
             Self::Rereading { times } => write!(
                 f,
-                "each chunk is read {times:.2} times an epoch, because ranks share chunks: a window of at least as \
+                "each chunk is read {times:.2} times an epoch, because ranks or lanes share chunks: a window of at least as \
                  many chunks as there are ranks, or lanes that the world divides, would spare this"
             ),
             Self::NeverSeen { samples } => write!(
