@@ -8,8 +8,8 @@ use packds_pixels::{Color, Crop, Filter, Resize};
 use serde_json::Value;
 
 use crate::converting::{
-    CROP_224, column, convert, copy_tree, folder, folder_bytes, names_in, open, path_of, pixels,
-    refused, run, same_size,
+    CROP_224, column, convert, copy_tree, folder, folder_bytes, manifest_in, names_in, open,
+    path_of, pixels, refused, run, same_size,
 };
 use crate::support::{fixture, stderr, stdout, temp_dir};
 
@@ -583,11 +583,7 @@ fn names_that_are_not_utf_8_spaces_and_links_are_taken() {
 #[test]
 fn labels_that_are_no_integers_become_a_column_of_floats() {
     let dir = temp_dir();
-    for name in ["a.jpg", "b.jpg"] {
-        fs::copy(folder().join("cat/a.jpg"), dir.path().join(name)).unwrap();
-    }
-    let manifest = dir.path().join("m.csv");
-    fs::write(&manifest, "path,label\na.jpg,0.5\nb.jpg,2\n").unwrap();
+    let manifest = manifest_in(dir.path(), "path,label\na.jpg,0.5\nb.jpg,2\n");
     let out = dir.path().join("out.pack");
     convert(&["--keep-order"], &manifest, &out);
     let pack = open(&out);
@@ -602,11 +598,7 @@ fn labels_that_are_no_integers_become_a_column_of_floats() {
 #[test]
 fn label_lists_become_a_set_of_bits() {
     let dir = temp_dir();
-    for name in ["a.jpg", "b.jpg"] {
-        fs::copy(folder().join("cat/a.jpg"), dir.path().join(name)).unwrap();
-    }
-    let manifest = dir.path().join("m.csv");
-    fs::write(&manifest, "path,labels\na.jpg,sky;tree\nb.jpg,boat\n").unwrap();
+    let manifest = manifest_in(dir.path(), "path,labels\na.jpg,sky;tree\nb.jpg,boat\n");
     let out = dir.path().join("out.pack");
     convert(&["--keep-order"], &manifest, &out);
     let pack = open(&out);
@@ -618,11 +610,7 @@ fn label_lists_become_a_set_of_bits() {
 #[test]
 fn label_lists_of_ids_hold_the_largest_id() {
     let dir = temp_dir();
-    for name in ["a.jpg", "b.jpg"] {
-        fs::copy(folder().join("cat/a.jpg"), dir.path().join(name)).unwrap();
-    }
-    let manifest = dir.path().join("m.csv");
-    fs::write(&manifest, "path,labels\na.jpg,3;9\nb.jpg,0\n").unwrap();
+    let manifest = manifest_in(dir.path(), "path,labels\na.jpg,3;9\nb.jpg,0\n");
     let out = dir.path().join("out.pack");
     convert(&["--keep-order"], &manifest, &out);
     let pack = open(&out);

@@ -7,17 +7,15 @@ use packds_pixels::{Color, Filter, Resize};
 use serde_json::Value;
 
 use crate::converting::{
-    CROP_224, column, convert, folder, folder_with_bad, names_in, open, path_of, pixels, refused,
-    run, same_size,
+    CROP_224, column, convert, folder, folder_with_bad, manifest_in, names_in, open, path_of,
+    pixels, refused, run, same_size,
 };
 use crate::support::{fixture, stderr, stdout, temp_dir};
 
 #[test]
 fn a_manifest_column_named_like_a_field_of_every_pack_is_refused() {
     let dir = temp_dir();
-    fs::copy(folder().join("cat/a.jpg"), dir.path().join("a.jpg")).unwrap();
-    let manifest = dir.path().join("m.csv");
-    fs::write(&manifest, "path,source_id\na.jpg,3\n").unwrap();
+    let manifest = manifest_in(dir.path(), "path,source_id\na.jpg,3\n");
     refused(
         &run(&[], &manifest, &dir.path().join("out.pack")),
         2,
@@ -366,9 +364,7 @@ fn a_file_that_cannot_be_read_is_named() {
 #[test]
 fn label_ids_beyond_a_set_are_refused() {
     let dir = temp_dir();
-    fs::copy(folder().join("cat/a.jpg"), dir.path().join("a.jpg")).unwrap();
-    let manifest = dir.path().join("m.csv");
-    fs::write(&manifest, "path,labels\na.jpg,3;8192\n").unwrap();
+    let manifest = manifest_in(dir.path(), "path,labels\na.jpg,3;8192\n");
     let message = "a set of labels holds ids from 0 to 8191, found 8192";
     refused(
         &run(&[], &manifest, &dir.path().join("out.pack")),
@@ -380,11 +376,7 @@ fn label_ids_beyond_a_set_are_refused() {
 #[test]
 fn a_quote_that_is_not_closed_is_refused() {
     let dir = temp_dir();
-    for name in ["a.jpg", "b.jpg"] {
-        fs::copy(folder().join("cat/a.jpg"), dir.path().join(name)).unwrap();
-    }
-    let manifest = dir.path().join("m.csv");
-    fs::write(&manifest, "path,label\na.jpg,\"x\nb.jpg,y\n").unwrap();
+    let manifest = manifest_in(dir.path(), "path,label\na.jpg,\"x\nb.jpg,y\n");
     let message = format!(
         "{}: line 2: a quote is opened and not closed before the end",
         manifest.display()

@@ -130,3 +130,13 @@ pub(crate) fn refused(result: &std::process::Output, code: i32, message: &str) {
     assert_eq!(first, format!("packds: {message}"), "{text}");
     assert_eq!(stdout(result), "");
 }
+
+/// A manifest `m.csv` with this text, beside copies of one image called `a.jpg` and `b.jpg`.
+pub(crate) fn manifest_in(dir: &Path, text: &str) -> PathBuf {
+    for name in ["a.jpg", "b.jpg"] {
+        fs::copy(folder().join("cat/a.jpg"), dir.join(name)).unwrap();
+    }
+    let manifest = dir.join("m.csv");
+    fs::write(&manifest, text).unwrap();
+    manifest
+}

@@ -359,8 +359,8 @@ fn report(
     }
 }
 
-/// Bytes handed to the file system at a time. With more, Linux takes larger and colder pages for its cache, and writing a file
-/// took up to twice as long where this was measured.
+/// Bytes handed to the file system at a time. Whole blocks took up to twice as long to write, with one thread decoding, where
+/// this was measured; why is not known.
 const WRITE_BYTES: usize = 128 << 10;
 
 /// A file whose writing is timed.

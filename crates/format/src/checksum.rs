@@ -44,8 +44,8 @@ const POLYNOMIAL: u32 = 0x82f6_3b78;
 
 /// CRC32C of two runs of bytes, one behind the other, from their own: `behind_len` is the length of the second.
 ///
-/// The first is multiplied by x to the power of the second's bits: source: zlib's `crc32_combine`. Under a microsecond, where
-/// the general one of `crc-fast` takes fifty.
+/// The first is multiplied by x to the power of the second's bits. Source of the algorithm: zlib's `crc32_combine`.
+/// The general one of `crc-fast` takes longer than reading a sample again.
 pub(crate) fn combine(front: u32, behind: u32, behind_len: u64) -> u32 {
     let mut shifted = front;
     let mut left = behind_len;
