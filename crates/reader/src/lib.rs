@@ -11,6 +11,7 @@
 //! # Ok::<(), packds_reader::ReadError>(())
 //! ```
 
+pub mod arena;
 mod error;
 mod mmap;
 mod open;
