@@ -1,5 +1,7 @@
 //! Chunks: the table that says where they lie, and what lies in one. docs/format.md, "Chunks".
 
+use std::ops::Range;
+
 use crate::geometry::{Geometry, check_chunk_bytes};
 use crate::header::Header;
 use crate::le::{self, len_u64, to_u64};
@@ -637,31 +639,8 @@ impl<'a> ChunkView<'a> {
             block,
             reason,
         };
-        if block >= part.n_blocks {
-            return Err(FormatError::OutOfRange {
-                what: "block",
-                index: block.into(),
-                len: part.n_blocks.into(),
-            });
-        }
-        let n = u64::from(part.n_blocks);
-        let table_len = (2 * n + 1) * 8;
-        let table = le::slice("block table", bytes, 0, table_len)?;
-        let at = usize::try_from(block)
-            .unwrap_or(usize::MAX)
-            .saturating_mul(8);
-        let start = le::u64_at(table, at).unwrap_or(u64::MAX);
-        let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
-        let lens_at = usize::try_from((n + 1) * 8).unwrap_or(usize::MAX);
-        let decoded = le::u64_at(table, lens_at.saturating_add(at)).unwrap_or(u64::MAX);
-        let payload_len = part.len - table_len;
-        let is_last = u64::from(block) + 1 == n;
-        if start > end || (block == 0 && start != 0) || (is_last && end != payload_len) {
-            return Err(bad(format!(
-                "stored bytes {start}..{end} of {payload_len} are out of order"
-            )));
-        }
-        let frame = le::slice("block", bytes, table_len.saturating_add(start), end - start)?;
+        let (range, decoded) = self.block_frame(position, block)?;
+        let frame = le::slice("block", bytes, range.start, range.end - range.start)?;
         let samples = part.block_samples.min(
             self.n_samples
                 .saturating_sub(block.saturating_mul(part.block_samples)),
@@ -692,6 +671,62 @@ impl<'a> ChunkView<'a> {
         Ok(samples)
     }
 
+    /// Where sample `index` of a body field lies, from the chunk's first byte: its stored item, or the compressed block
+    /// that holds it.
+    ///
+    /// # Errors
+    /// As [`stored_item`](Self::stored_item), or what is wrong with the table of blocks.
+    pub fn item_place(&self, position: usize, index: u32) -> Result<Range<u64>, FormatError> {
+        let (field, part, bytes) = self.part(position)?;
+        self.check_index(index)?;
+        let within = match self.block_of(position, index) {
+            Some((block, _)) => self.block_frame(position, block)?.0,
+            None => match field.item_bytes() {
+                Some(n) => {
+                    let start = n.saturating_mul(u64::from(index));
+                    start..start.saturating_add(n)
+                }
+                None => item_range(bytes, self.n_samples, index)?,
+            },
+        };
+        Ok(part.offset.saturating_add(within.start)..part.offset.saturating_add(within.end))
+    }
+
+    /// Where a compressed block lies in its part, and the bytes that it decompresses to by the part's table.
+    fn block_frame(&self, position: usize, block: u32) -> Result<(Range<u64>, u64), FormatError> {
+        let (field, part, bytes) = self.part(position)?;
+        if block >= part.n_blocks {
+            return Err(FormatError::OutOfRange {
+                what: "block",
+                index: block.into(),
+                len: part.n_blocks.into(),
+            });
+        }
+        let n = u64::from(part.n_blocks);
+        let table_len = (2 * n + 1) * 8;
+        let table = le::slice("block table", bytes, 0, table_len)?;
+        let at = usize::try_from(block)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(8);
+        let start = le::u64_at(table, at).unwrap_or(u64::MAX);
+        let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
+        let lens_at = usize::try_from((n + 1) * 8).unwrap_or(usize::MAX);
+        let decoded = le::u64_at(table, lens_at.saturating_add(at)).unwrap_or(u64::MAX);
+        let payload_len = part.len - table_len;
+        let is_last = u64::from(block) + 1 == n;
+        if start > end || (block == 0 && start != 0) || (is_last && end != payload_len) {
+            let reason = format!("stored bytes {start}..{end} of {payload_len} are out of order");
+            return Err(FormatError::BadBlock {
+                chunk: self.chunk,
+                field: field.name.clone(),
+                block,
+                reason,
+            });
+        }
+        let place = table_len.saturating_add(start)..table_len.saturating_add(end);
+        Ok((place, decoded))
+    }
+
     fn check_index(&self, index: u32) -> Result<(), FormatError> {
         if index >= self.n_samples {
             let (index, len) = (u64::from(index), u64::from(self.n_samples));
@@ -707,6 +742,13 @@ impl<'a> ChunkView<'a> {
 
 /// Item `index` of `n` items of variable size behind their table of `n + 1` offsets.
 pub(crate) fn item_of(bytes: &[u8], n: u32, index: u32) -> Result<&[u8], FormatError> {
+    let range = item_range(bytes, n, index)?;
+    let len = range.end - range.start;
+    le::slice("item of variable size", bytes, range.start, len)
+}
+
+/// Where that item lies in `bytes`.
+fn item_range(bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatError> {
     let table_len = (u64::from(n) + 1) * 8;
     let table = le::slice("item table", bytes, 0, table_len)?;
     let payload_len = len_u64(bytes) - table_len;
@@ -727,10 +769,5 @@ pub(crate) fn item_of(bytes: &[u8], n: u32, index: u32) -> Result<&[u8], FormatE
             len: payload_len,
         });
     }
-    le::slice(
-        "item of variable size",
-        bytes,
-        table_len + start,
-        end - start,
-    )
+    Ok(table_len + start..table_len + end)
 }

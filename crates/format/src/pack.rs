@@ -1,6 +1,7 @@
 //! Reading a pack: untrusted bytes become a [`Pack`] here and nowhere else.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::checksum::{Crc32c, crc32c};
 use crate::chunk::{ChunkTable, ChunkView};
@@ -252,6 +253,22 @@ impl<D: AsRef<[u8]>> Pack<D> {
                     .map(Cow::Owned)
             }
         }
+    }
+
+    /// Where a sample lies in the file: for each body field its stored item, or the compressed block that holds it.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], or what is wrong with the chunk's tables.
+    pub fn sample_places(&self, sample: u64) -> Result<Vec<Range<u64>>, FormatError> {
+        self.check_sample_id(sample)?;
+        let (chunk, index) = self.geometry.locate(sample);
+        let start = self.chunk_entry(chunk)?.offset;
+        let view = self.view_chunk(chunk, self.chunk_bytes(chunk)?)?;
+        let place = |position| {
+            let place = view.item_place(position, index)?;
+            Ok(start.saturating_add(place.start)..start.saturating_add(place.end))
+        };
+        (0..view.parts().len()).map(place).collect()
     }
 
     /// Item `within` of a decompressed block of `n`, its pixel filter undone.

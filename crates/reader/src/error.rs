@@ -1,9 +1,13 @@
 //! Why a pack could not be read, with its path.
 
+use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use packds_format::FormatError;
+
+const DAMAGED: &str = "`packds verify` lists all damage; copy the pack again or convert it again";
 
 /// Why a pack could not be opened or read.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +51,51 @@ pub enum ReadError {
         /// Its length now.
         found: u64,
     },
+    /// The file was written to after it was opened, or only its time of modification was changed: these look alike.
+    #[error("{}: changed after it was opened: it was modified meanwhile", path.display())]
+    Modified {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A sample's bytes do not match its own checksum.
+    #[error(
+        "{}: sample {sample} (chunk {chunk}): checksum mismatch in bytes {}: expected {expected:#010x}, found {found:#010x}",
+        path.display(),
+        Places(places)
+    )]
+    Sample {
+        /// The file.
+        path: PathBuf,
+        /// The sample.
+        sample: u64,
+        /// The chunk it lies in.
+        chunk: u64,
+        /// Where its items lie in the file, one for each body field; for a compressed one the block that holds it.
+        places: Vec<Range<u64>>,
+        /// The stored checksum.
+        expected: u32,
+        /// The checksum of the bytes found.
+        found: u32,
+    },
+    /// The reading was stopped while this waited for it.
+    #[error("{}: reading was stopped", path.display())]
+    Stopped {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Ranges of bytes as a sentence has them.
+struct Places<'a>(&'a [Range<u64>]);
+
+impl fmt::Display for Places<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, Range { start, end }) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}{start}..{end}")?;
+        }
+        Ok(())
+    }
 }
 
 impl ReadError {
@@ -57,7 +106,10 @@ impl ReadError {
             Self::Open { path, .. }
             | Self::Format { path, .. }
             | Self::Read { path, .. }
-            | Self::Changed { path, .. } => path,
+            | Self::Changed { path, .. }
+            | Self::Modified { path }
+            | Self::Sample { path, .. }
+            | Self::Stopped { path } => path,
         }
     }
 
@@ -80,8 +132,8 @@ impl ReadError {
                     | FormatError::WrongUse(_)
                     | FormatError::Io(_)
             ),
-            Self::Changed { .. } => true,
-            Self::Open { .. } | Self::Read { .. } => false,
+            Self::Changed { .. } | Self::Modified { .. } | Self::Sample { .. } => true,
+            Self::Open { .. } | Self::Read { .. } | Self::Stopped { .. } => false,
         }
     }
 
@@ -101,15 +153,14 @@ impl ReadError {
                 }
                 FormatError::ChunkChecksum { .. }
                 | FormatError::ChecksumMismatch { .. }
-                | FormatError::SampleChecksum { .. } => Some(
-                    "`packds verify` lists all damage; copy the pack again or convert it again",
-                ),
+                | FormatError::SampleChecksum { .. } => Some(DAMAGED),
                 _ => None,
             },
-            Self::Changed { .. } => {
+            Self::Sample { .. } => Some(DAMAGED),
+            Self::Changed { .. } | Self::Modified { .. } => {
                 Some("packs are immutable: write a new file and rename it over the old one")
             }
-            Self::Open { .. } | Self::Read { .. } => None,
+            Self::Open { .. } | Self::Read { .. } | Self::Stopped { .. } => None,
         }
     }
 }

@@ -13,12 +13,15 @@
 
 pub mod arena;
 mod error;
+#[expect(dead_code, reason = "the loader is its user")]
+mod fetch;
 mod mmap;
 mod open;
 pub mod plan;
 mod verify;
 
 pub use error::ReadError;
+pub use fetch::{Access, AccessReport, Checksums, FetchStats};
 pub use mmap::Mapping;
 pub use open::{MappedPack, open, open_with};
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};

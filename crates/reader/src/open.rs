@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use packds_format::{FormatError, Limits, Pack};
 
@@ -17,6 +18,8 @@ pub struct MappedPack {
     pack: Pack<Mapping>,
     file: File,
     path: PathBuf,
+    /// When the file was last written to before it was opened.
+    modified: Option<SystemTime>,
 }
 
 impl MappedPack {
@@ -44,6 +47,29 @@ impl MappedPack {
     /// [`ReadError::Changed`], or [`ReadError::Open`] where the system does not say.
     pub fn check_len(&self) -> Result<(), ReadError> {
         check_len(&self.file, &self.path, self.file_len())
+    }
+
+    /// Checks that the file has the length that it was opened with and was not written to since. One system call.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`], [`ReadError::Modified`], or [`ReadError::Open`] where the system does not say.
+    pub fn check_unchanged(&self) -> Result<(), ReadError> {
+        self.check_len()?;
+        let modified = self.file.metadata().and_then(|meta| meta.modified()).ok();
+        if modified != self.modified {
+            return Err(ReadError::Modified {
+                path: self.path.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether all that was read through the map until now were the file's bytes.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`] where the file was cut short meanwhile.
+    pub fn still_good(&self) -> Result<(), ReadError> {
+        self.check_len()
     }
 
     /// Puts the path to an error of the format.
@@ -94,7 +120,8 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<MappedPack, R
         )));
     }
     let file = File::open(path).map_err(failed)?;
-    let len = file.metadata().map_err(failed)?.len();
+    let metadata = file.metadata().map_err(failed)?;
+    let len = metadata.len();
     let mapping = Mapping::new(&file, len).map_err(failed)?;
     check_len(&file, path, len)?;
     let pack = Pack::open_with(mapping, limits).map_err(|source| ReadError::Format {
@@ -105,6 +132,7 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<MappedPack, R
         pack,
         file,
         path: path.to_owned(),
+        modified: metadata.modified().ok(),
     })
 }
 

@@ -1,0 +1,316 @@
+//! Items out of the memory map: addresses computed once, no copy, no system call.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::checks::{Checks, Checksums};
+use super::{FetchStats, ItemRun, Run};
+use crate::plan::EpochPlan;
+use crate::{MappedPack, ReadError};
+
+/// One loader's mapped pack.
+#[derive(Debug)]
+pub(super) struct MappedFetch {
+    pack: Arc<MappedPack>,
+    checks: Checks,
+    /// Of each body field where its items lie, where that follows from the sample's number alone.
+    strides: Vec<Option<Stride>>,
+    /// Whether samples are checked one by one, not by chunks.
+    by_sample: bool,
+}
+
+/// Where the items of one field lie: in memory, so all numbers are `usize`.
+#[derive(Debug, Clone, Copy)]
+struct Stride {
+    /// The first item's first byte.
+    start: usize,
+    item_bytes: usize,
+    chunk_bytes: usize,
+    /// Whether chunks follow each other without a gap, so that items of all chunks are one array.
+    plain: bool,
+}
+
+impl Stride {
+    /// The bytes of an item; none where the file would have to be larger than memory can be.
+    #[inline]
+    fn range(&self, chunk: u64, index: u32, n: u32) -> Option<Range<usize>> {
+        let chunk = usize::try_from(chunk).ok()?.checked_mul(self.chunk_bytes)?;
+        let within = usize::try_from(index).ok()?.checked_mul(self.item_bytes)?;
+        let start = self.start.checked_add(chunk)?.checked_add(within)?;
+        let len = usize::try_from(n).ok()?.checked_mul(self.item_bytes)?;
+        Some(start..start.checked_add(len)?)
+    }
+}
+
+impl MappedFetch {
+    pub(super) fn new(
+        pack: Arc<MappedPack>,
+        checks: Checks,
+        positions: &[usize],
+    ) -> Result<Self, ReadError> {
+        let n_fields = pack.schema().body().count();
+        if let Some(position) = positions.iter().find(|position| **position >= n_fields) {
+            return Err(pack.error(packds_format::FormatError::OutOfRange {
+                what: "body field",
+                index: u64::try_from(*position).unwrap_or(u64::MAX),
+                len: u64::try_from(n_fields).unwrap_or(u64::MAX),
+            }));
+        }
+        let strides = strides(&pack)?;
+        let compressed = pack
+            .schema()
+            .body()
+            .any(|(_, field)| !field.codec.is_none());
+        // To check a compressed sample by its own checksum is to decompress it twice.
+        let by_sample =
+            checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
+        Ok(Self {
+            pack,
+            checks,
+            strides,
+            by_sample,
+        })
+    }
+
+    fn place_of(&self, position: usize) -> Option<&Stride> {
+        self.strides.get(position)?.as_ref()
+    }
+
+    fn bytes(&self, range: Range<usize>) -> Result<&[u8], ReadError> {
+        let out = || {
+            self.pack.error(packds_format::FormatError::OutOfBounds {
+                what: "item",
+                offset: u64::try_from(range.start).unwrap_or(u64::MAX),
+                size: u64::try_from(range.len()).unwrap_or(u64::MAX),
+                len: self.pack.file_len(),
+            })
+        };
+        self.pack.bytes().get(range.clone()).ok_or_else(out)
+    }
+
+    /// A mismatch may only be the zeros that stand for a page that is gone: then that is what is told.
+    fn or_lost(&self, result: Result<(), ReadError>) -> Result<(), ReadError> {
+        result.or_else(|error| self.pack.still_good().and(Err(error)))
+    }
+
+    fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {
+        let bytes = self
+            .pack
+            .chunk_bytes(chunk)
+            .map_err(|e| self.pack.error(e))?;
+        self.or_lost(self.checks.check_chunk(&self.pack, chunk, bytes))
+    }
+
+    #[cold]
+    fn check_sample(&self, sample: u64) -> Result<(), ReadError> {
+        let mut items = Vec::new();
+        for (number, _) in self.pack.schema().body() {
+            let item = self.pack.item(number, sample);
+            items.push(item.map_err(|error| self.pack.error(error))?);
+        }
+        let places = || self.pack.sample_places(sample).unwrap_or_default();
+        let items = items.iter().map(AsRef::as_ref);
+        self.or_lost(self.checks.check_sample(&self.pack, sample, items, places))
+    }
+}
+
+/// Where each body field's items lie, for those of one size that are not compressed and whose chunks are strided.
+fn strides(pack: &MappedPack) -> Result<Vec<Option<Stride>>, ReadError> {
+    let n_fields = pack.schema().body().count();
+    if !pack.schema().is_strided() || pack.n_chunks() == 0 {
+        return Ok(vec![None; n_fields]);
+    }
+    let chunk = pack.chunk_bytes(0).map_err(|error| pack.error(error))?;
+    let view = pack
+        .view_chunk(0, chunk)
+        .map_err(|error| pack.error(error))?;
+    let header = pack.header();
+    let stride = |(part, bytes): (&packds_format::PartEntry, Option<u64>)| {
+        Some(Stride {
+            start: usize::try_from(header.data_off.checked_add(part.offset)?).ok()?,
+            item_bytes: usize::try_from(bytes?).ok()?,
+            chunk_bytes: usize::try_from(header.chunk_stride).ok()?,
+            plain: n_fields == 1,
+        })
+    };
+    let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
+    Ok(view.parts().iter().zip(sizes).map(stride).collect())
+}
+
+/// One epoch of a mapped pack.
+#[derive(Debug)]
+pub(super) struct MappedEpoch {
+    fetch: Arc<MappedFetch>,
+    stopped: AtomicBool,
+}
+
+impl MappedEpoch {
+    pub(super) fn start(
+        fetch: &Arc<MappedFetch>,
+        _plan: Arc<EpochPlan>,
+        _first_step: u64,
+    ) -> Result<Self, ReadError> {
+        fetch.pack.check_unchanged()?;
+        Ok(Self {
+            fetch: Arc::clone(fetch),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn step(&self, _step: u64) -> Result<MappedStep, ReadError> {
+        if self.stopped.load(Ordering::Acquire) {
+            return Err(ReadError::Stopped {
+                path: self.fetch.pack.file_path().to_owned(),
+            });
+        }
+        Ok(MappedStep {
+            fetch: Arc::clone(&self.fetch),
+            checked: Mutex::default(),
+        })
+    }
+
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(super) fn stats(&self) -> FetchStats {
+        let checked = self.fetch.checks.counts();
+        FetchStats {
+            bytes_checked: checked.bytes,
+            chunks_checked: checked.chunks,
+            samples_checked: checked.samples,
+            ..FetchStats::default()
+        }
+    }
+}
+
+/// One step of a mapped pack.
+#[derive(Debug)]
+pub(super) struct MappedStep {
+    fetch: Arc<MappedFetch>,
+    /// Chunks that were checked for this step, where each step checks again: once is enough for all of their samples.
+    checked: Mutex<BTreeSet<u64>>,
+}
+
+impl MappedStep {
+    #[inline]
+    pub(super) fn item<'a>(
+        &'a self,
+        position: usize,
+        sample: u64,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], ReadError> {
+        let fetch = &*self.fetch;
+        let (chunk, index) = fetch.pack.geometry().locate(sample);
+        if sample < fetch.pack.n_samples() && !fetch.checks.is_sample_done(sample, chunk) {
+            self.check_item(sample, chunk)?;
+        }
+        if let Some(stride) = fetch.place_of(position)
+            && sample < fetch.pack.n_samples()
+            && let Some(range) = stride.range(chunk, index, 1)
+        {
+            return fetch.bytes(range);
+        }
+        self.other_item(position, sample, scratch)
+    }
+
+    #[cold]
+    fn check_item(&self, sample: u64, chunk: u64) -> Result<(), ReadError> {
+        if self.fetch.by_sample {
+            return self.fetch.check_sample(sample);
+        }
+        self.check_chunk(chunk)
+    }
+
+    fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {
+        // Held while it is summed: of several threads at one chunk one does the work.
+        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.fetch.checks.is_chunk_done(chunk) || checked.contains(&chunk) {
+            return Ok(());
+        }
+        self.fetch.check_chunk(chunk)?;
+        if self.fetch.checks.policy() == Checksums::Always {
+            checked.insert(chunk);
+        }
+        Ok(())
+    }
+
+    /// An item whose place must be looked up in its chunk, or that must be decompressed.
+    fn other_item<'a>(
+        &'a self,
+        position: usize,
+        sample: u64,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], ReadError> {
+        let pack = &self.fetch.pack;
+        let field = pack.schema().body().nth(position).map(|(number, _)| number);
+        let field = field.unwrap_or(usize::MAX);
+        match pack
+            .item(field, sample)
+            .map_err(|error| pack.error(error))?
+        {
+            std::borrow::Cow::Borrowed(item) => Ok(item),
+            std::borrow::Cow::Owned(item) => {
+                *scratch = item;
+                Ok(scratch)
+            }
+        }
+    }
+
+    pub(super) fn run(
+        &self,
+        position: usize,
+        first_sample: u64,
+        n: u32,
+    ) -> Result<Option<ItemRun>, ReadError> {
+        let fetch = &*self.fetch;
+        let Some(stride) = fetch.place_of(position) else {
+            return Ok(None);
+        };
+        let geometry = fetch.pack.geometry();
+        let end = first_sample.saturating_add(u64::from(n));
+        let (chunk, index) = geometry.locate(first_sample);
+        let one_chunk = end <= geometry.first_sample(chunk.saturating_add(1));
+        if n == 0 || end > fetch.pack.n_samples() || !(one_chunk || stride.plain) {
+            return Ok(None);
+        }
+        let Some(range) = stride.range(chunk, index, n) else {
+            return Ok(None);
+        };
+        self.check_run(first_sample..end)?;
+        fetch.bytes(range.clone())?;
+        Ok(Some(ItemRun(Run::Mapped(Arc::clone(&fetch.pack), range))))
+    }
+
+    /// Whole chunks by their checksums, parts of chunks sample by sample where samples have checksums: so nothing is
+    /// summed that is not handed out.
+    fn check_run(&self, samples: Range<u64>) -> Result<(), ReadError> {
+        let geometry = self.fetch.pack.geometry();
+        let mut next = samples.start;
+        while next < samples.end {
+            let (chunk, _) = geometry.locate(next);
+            let first = geometry.first_sample(chunk);
+            let last = geometry.first_sample(chunk.saturating_add(1));
+            let end = last.min(samples.end);
+            if !self.fetch.checks.is_chunk_done(chunk) {
+                if self.fetch.by_sample && (next > first || end < last) {
+                    for sample in next..end {
+                        if !self.fetch.checks.is_sample_done(sample, chunk) {
+                            self.fetch.check_sample(sample)?;
+                        }
+                    }
+                } else {
+                    self.check_chunk(chunk)?;
+                }
+            }
+            next = end;
+        }
+        Ok(())
+    }
+
+    pub(super) fn still_good(&self) -> Result<(), ReadError> {
+        self.fetch.pack.still_good()
+    }
+}

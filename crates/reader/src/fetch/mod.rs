@@ -1,0 +1,223 @@
+//! From a plan to bytes in memory: what a step needs is there before it is asked for, checked, and handed out without a
+//! copy where it lies as it should.
+//!
+//! A [`Fetch`] belongs to one loader: it holds the pack, the way it is read ([`Access`]) and what was already checked. Of
+//! each epoch there is one [`EpochFetch`], of each step of it one [`StepItems`]. Not for the order of samples, which is
+//! `plan`, and not for what becomes of the bytes.
+
+mod access;
+mod checks;
+mod mapped;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use self::access::{Access, AccessReport};
+pub use self::checks::Checksums;
+
+use self::checks::Checks;
+use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
+use crate::plan::EpochPlan;
+use crate::{MappedPack, ReadError};
+
+/// What a loader asks of its fetching.
+#[derive(Debug, Clone)]
+pub(crate) struct FetchOptions {
+    /// How to read.
+    pub(crate) access: Access,
+    /// When to check.
+    pub(crate) checksums: Checksums,
+    /// Bytes for buffers of chunks, where chunks are read into buffers.
+    pub(crate) memory_bytes: u64,
+    /// What the user allows in all, where that was said: a pack larger than this is not mapped by [`Access::Auto`].
+    pub(crate) budget: Option<u64>,
+    /// The body fields wanted, by their positions among the schema's body fields.
+    pub(crate) positions: Vec<usize>,
+}
+
+/// What was read, checked and waited for, since the epoch's fetching started; checks since the loader was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FetchStats {
+    /// Bytes asked from the disk. Of a mapped pack those that were not in memory and asked for ahead.
+    pub bytes_read: u64,
+    /// Requests to the disk.
+    pub reads: u64,
+    /// Nanoseconds that steps waited for bytes, of all threads together.
+    pub wait_ns: u64,
+    /// Bytes summed for their checksum.
+    pub bytes_checked: u64,
+    /// Chunks whose checksum was computed.
+    pub chunks_checked: u64,
+    /// Samples whose checksum was computed.
+    pub samples_checked: u64,
+    /// Chunk buffers in use now.
+    pub buffers_in_use: u64,
+}
+
+/// How one loader reads one pack, shared by its epochs.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    report: AccessReport,
+    engine: Engine,
+}
+
+#[derive(Debug)]
+enum Engine {
+    Mapped(Arc<MappedFetch>),
+}
+
+impl Fetch {
+    /// Decides how to read, and checks the column of sample checksums.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] where a position is no body field or the column of checksums is damaged.
+    pub(crate) fn new(
+        pack: Arc<MappedPack>,
+        options: FetchOptions,
+    ) -> Result<Arc<Self>, ReadError> {
+        let report = access::choose(&pack, &options);
+        let checks = Checks::new(&pack, options.checksums)?;
+        let engine = Engine::Mapped(Arc::new(MappedFetch::new(
+            pack,
+            checks,
+            &options.positions,
+        )?));
+        Ok(Arc::new(Self { report, engine }))
+    }
+
+    /// How the pack is read, and why.
+    pub(crate) fn report(&self) -> &AccessReport {
+        &self.report
+    }
+
+    /// Starts to read what `plan` needs from `first_step` on.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`] and [`ReadError::Modified`] where the file is no longer the one that was opened.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        plan: Arc<EpochPlan>,
+        first_step: u64,
+    ) -> Result<EpochFetch, ReadError> {
+        match &self.engine {
+            Engine::Mapped(fetch) => {
+                let epoch = MappedEpoch::start(fetch, plan, first_step)?;
+                Ok(EpochFetch(Epoch::Mapped(epoch)))
+            }
+        }
+    }
+}
+
+/// The reading of one epoch. Dropping it ends its threads at once.
+#[derive(Debug)]
+pub(crate) struct EpochFetch(Epoch);
+
+#[derive(Debug)]
+enum Epoch {
+    Mapped(MappedEpoch),
+}
+
+impl EpochFetch {
+    /// What this rank needs at `step`, once it is in memory. Steps are asked for in ascending order, each once, from any
+    /// thread, several at a time; dropping the result frees what only it used.
+    ///
+    /// # Errors
+    /// [`ReadError::Stopped`] after [`stop`](Self::stop), and what reading found.
+    pub(crate) fn step(&self, step: u64) -> Result<StepItems, ReadError> {
+        match &self.0 {
+            Epoch::Mapped(epoch) => epoch.step(step).map(|items| StepItems(Step::Mapped(items))),
+        }
+    }
+
+    /// Wakes all who wait for a step: they get [`ReadError::Stopped`].
+    pub(crate) fn stop(&self) {
+        match &self.0 {
+            Epoch::Mapped(epoch) => epoch.stop(),
+        }
+    }
+
+    /// What was read and checked so far.
+    pub(crate) fn stats(&self) -> FetchStats {
+        match &self.0 {
+            Epoch::Mapped(epoch) => epoch.stats(),
+        }
+    }
+}
+
+/// The bytes of one step of one rank.
+#[derive(Debug)]
+pub(crate) struct StepItems(Step);
+
+#[derive(Debug)]
+enum Step {
+    Mapped(MappedStep),
+}
+
+impl StepItems {
+    /// The decoded item of the body field at `position` of `sample`, checked. `scratch` is used where it must be
+    /// decompressed.
+    ///
+    /// # Errors
+    /// [`ReadError::Sample`] and [`ReadError::Format`] where the bytes are damaged, [`ReadError::Changed`] where they are
+    /// no longer there.
+    pub(crate) fn item<'a>(
+        &'a self,
+        position: usize,
+        sample: u64,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], ReadError> {
+        match &self.0 {
+            Step::Mapped(step) => step.item(position, sample, scratch),
+        }
+    }
+
+    /// The items of `n` samples from `first_sample` on, where they lie one after the other in memory: no copy. None where
+    /// they do not, or are compressed or of variable size. Checked: whole chunks by their checksum.
+    ///
+    /// # Errors
+    /// As [`item`](Self::item).
+    pub(crate) fn run(
+        &self,
+        position: usize,
+        first_sample: u64,
+        n: u32,
+    ) -> Result<Option<ItemRun>, ReadError> {
+        match &self.0 {
+            Step::Mapped(step) => step.run(position, first_sample, n),
+        }
+    }
+
+    /// Whether what was handed out until now were the file's bytes: asked after they were copied, because a file that is
+    /// cut short while it is mapped shows zeros instead of failing.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`], or [`ReadError::Read`] where the disk failed.
+    pub(crate) fn still_good(&self) -> Result<(), ReadError> {
+        match &self.0 {
+            Step::Mapped(step) => step.still_good(),
+        }
+    }
+}
+
+/// Items that lie one after the other, without a copy. It keeps alive what it shows.
+#[derive(Debug, Clone)]
+pub(crate) struct ItemRun(Run);
+
+#[derive(Debug, Clone)]
+enum Run {
+    /// These bytes of the file.
+    Mapped(Arc<MappedPack>, Range<usize>),
+}
+
+impl AsRef<[u8]> for ItemRun {
+    fn as_ref(&self) -> &[u8] {
+        match &self.0 {
+            // The range was within the file when the run was made, and a mapping never shrinks.
+            Run::Mapped(pack, range) => pack.bytes().get(range.clone()).unwrap_or(&[]),
+        }
+    }
+}
