@@ -56,6 +56,7 @@ const CONFINED: &[(&str, &[&str])] = &[
 const UNSAFE_FILES: &[&str] = &[
     "crates/pixels/src/jpeg.rs",
     "crates/pixels/src/jpeg/",
+    "crates/pixels/src/ops/avx2.rs",
     "crates/pixels/src/resize/avx2.rs",
     "crates/reader/src/arena.rs",
     "crates/reader/src/mmap.rs",

@@ -26,6 +26,7 @@
 //! # Ok::<(), packds_pixels::PixelError>(())
 //! ```
 
+mod area;
 mod cast;
 mod decode;
 mod encode;
@@ -34,9 +35,11 @@ mod format;
 mod geometry;
 mod histogram;
 mod jpeg;
+pub mod ops;
 mod probe;
 mod resize;
 
+pub use area::{Area, Pixels};
 pub use cast::{FloatType, Layout, cast_into, to_layout_into};
 pub use decode::{Color, DecodeOptions, Decoder, Image, Rendered};
 pub use encode::encode_png;

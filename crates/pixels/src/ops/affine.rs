@@ -1,0 +1,449 @@
+//! Rotating, moving, scaling and shearing, as Pillow's `Image.transform`.
+
+use crate::area::Pixels;
+use crate::decode::usize_of;
+use crate::error::PixelError;
+
+/// A map from the pixels of the result to those of the source.
+///
+/// With the matrix `[a, b, c, d, e, f]` the point (x, y) of the result shows the point
+/// (a x + b y + c, d x + e y + f) of the source; the centre of the first pixel is (0.5, 0.5).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Affine {
+    /// a to f, in pixels.
+    pub matrix: [f64; 6],
+    /// Whether four pixels are blended (Pillow's `BILINEAR`), or the nearest is taken.
+    pub bilinear: bool,
+    /// What lies outside the source; a value per channel.
+    pub fill: [u8; 4],
+}
+
+impl Affine {
+    /// torchvision's `affine` of a picture of `width` x `height`: sheared, scaled and turned around
+    /// its middle, then moved. Nearest and black; both are fields.
+    ///
+    /// `degrees` turns clockwise, `translate` is in pixels right and down, `shear` in degrees along
+    /// the rows and the columns. torchvision draws translations and rounds them: so should the caller.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` where a number is not finite or makes the matrix so, or the scale is not
+    /// above 0.
+    pub fn new(
+        width: u32,
+        height: u32,
+        degrees: f64,
+        translate: (f64, f64),
+        scale: f64,
+        shear: (f64, f64),
+    ) -> Result<Self, PixelError> {
+        if !(scale.is_finite() && scale > 0.0) {
+            let found = scale.to_string();
+            return Err(PixelError::argument("scale", "above 0", &found));
+        }
+        let (angle, x, y) = (
+            degrees.to_radians(),
+            shear.0.to_radians(),
+            shear.1.to_radians(),
+        );
+        // The forward matrix without the scale, whose determinant is 1: turn times shears.
+        let a = (angle - y).cos() / y.cos();
+        let b = -(angle - y).cos() * x.tan() / y.cos() - angle.sin();
+        let c = (angle - y).sin() / y.cos();
+        let d = -(angle - y).sin() * x.tan() / y.cos() + angle.cos();
+        let [p, q, r, s] = [d, -b, -c, a].map(|value| value / scale);
+        let (middle_x, middle_y) = middle(width, height);
+        let (to_x, to_y) = (-middle_x - translate.0, -middle_y - translate.1);
+        let matrix = [
+            p,
+            q,
+            p * to_x + q * to_y + middle_x,
+            r,
+            s,
+            r * to_x + s * to_y + middle_y,
+        ];
+        Self::nearest(matrix)
+    }
+
+    /// torchvision's `rotate`, which is Pillow's: `degrees` turn counter-clockwise around the middle,
+    /// and the size stays. Nearest and black; both are fields.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` where the angle is not finite.
+    pub fn rotation(width: u32, height: u32, degrees: f64) -> Result<Self, PixelError> {
+        let angle = -degrees.rem_euclid(360.0).to_radians();
+        let (cos, sin) = (to_15_places(angle.cos()), to_15_places(angle.sin()));
+        let (middle_x, middle_y) = middle(width, height);
+        let matrix = [
+            cos,
+            sin,
+            cos * -middle_x + sin * -middle_y + middle_x,
+            -sin,
+            cos,
+            -sin * -middle_x + cos * -middle_y + middle_y,
+        ];
+        Self::nearest(matrix)
+    }
+
+    fn nearest(matrix: [f64; 6]) -> Result<Self, PixelError> {
+        check(&matrix)?;
+        Ok(Self {
+            matrix,
+            bilinear: false,
+            fill: [0; 4],
+        })
+    }
+
+    /// Writes the mapped picture, of the same size: the bytes of Pillow's
+    /// `image.transform(image.size, AFFINE, matrix, filter, fillcolor=fill)`.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` where a number of the matrix is not finite or the picture has more than 4
+    /// channels, `WrongBuffer` where a buffer does not fit.
+    pub fn apply_into(&self, image: Pixels<'_>, out: &mut [u8]) -> Result<(), PixelError> {
+        check(&self.matrix)?;
+        image.check()?;
+        if out.len() != image.data.len() {
+            return Err(PixelError::WrongBuffer {
+                expected: image.data.len(),
+                found: out.len(),
+            });
+        }
+        let (width, height) = (usize_of(image.width), usize_of(image.height));
+        match image.channels {
+            1 => self.draw(Picture::<1>::new(image.data, width, height), out),
+            2 => self.draw(Picture::<2>::new(image.data, width, height), out),
+            3 => self.draw(Picture::<3>::new(image.data, width, height), out),
+            4 => self.draw(Picture::<4>::new(image.data, width, height), out),
+            other => {
+                let found = other.to_string();
+                return Err(PixelError::argument("channels", "1 to 4", &found));
+            }
+        }
+        Ok(())
+    }
+
+    fn draw<const N: usize>(&self, picture: Picture<'_, N>, out: &mut [u8]) {
+        let pixels = out.as_chunks_mut::<N>().0;
+        let mut fill = [0; N];
+        fill.copy_from_slice(&self.fill[..N]);
+        let [a, b, _, d, _, _] = self.matrix;
+        if self.bilinear {
+            self.blend(&picture, fill, pixels);
+        } else if b == 0.0 && d == 0.0 {
+            self.scale(&picture, fill, pixels);
+        } else if let Some(steps) = Fixed::of(&self.matrix, picture.width, picture.height) {
+            steps.draw(&picture, fill, pixels);
+        } else {
+            self.step(&picture, fill, pixels, a, d);
+        }
+    }
+
+    /// Pillow's bilinear filter: every point anew, blended in `f64`, fractions cut off.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "columns and rows are exact in f64"
+    )]
+    fn blend<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
+        let [a, b, c, d, e, f] = self.matrix;
+        for (row, pixels) in out.chunks_exact_mut(picture.width).enumerate() {
+            let y = row as f64 + 0.5;
+            for (column, pixel) in pixels.iter_mut().enumerate() {
+                let x = column as f64 + 0.5;
+                let (x, y) = (a * x + b * y + c, d * x + e * y + f);
+                *pixel = picture.blended(x, y).unwrap_or(fill);
+            }
+        }
+    }
+
+    /// Pillow's nearest filter where rows stay rows: one step is added to the last place.
+    fn scale<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
+        let [a, _, c, _, e, f] = self.matrix;
+        let mut y = f + e * 0.5;
+        for pixels in out.chunks_exact_mut(picture.width) {
+            let mut x = c + a * 0.5;
+            for pixel in pixels {
+                *pixel = picture.nearest(x, y).unwrap_or(fill);
+                x += a;
+            }
+            y += e;
+        }
+    }
+
+    /// Pillow's nearest filter where places do not fit 16.16 bits.
+    fn step<const N: usize>(
+        &self,
+        picture: &Picture<'_, N>,
+        fill: [u8; N],
+        out: &mut [[u8; N]],
+        step_x: f64,
+        step_y: f64,
+    ) {
+        let [a, b, c, d, e, f] = self.matrix;
+        let (mut first_x, mut first_y) = (c + b * 0.5 + a * 0.5, f + e * 0.5 + d * 0.5);
+        for pixels in out.chunks_exact_mut(picture.width) {
+            let (mut x, mut y) = (first_x, first_y);
+            for pixel in pixels {
+                *pixel = picture.nearest(x, y).unwrap_or(fill);
+                x += step_x;
+                y += step_y;
+            }
+            first_x += b;
+            first_y += e;
+        }
+    }
+}
+
+fn check(matrix: &[f64; 6]) -> Result<(), PixelError> {
+    if matrix.iter().all(|value| value.is_finite()) {
+        return Ok(());
+    }
+    let found = format!("{matrix:?}");
+    Err(PixelError::argument(
+        "affine matrix",
+        "finite numbers",
+        &found,
+    ))
+}
+
+fn middle(width: u32, height: u32) -> (f64, f64) {
+    (f64::from(width) * 0.5, f64::from(height) * 0.5)
+}
+
+/// Rounded to 15 decimal places, as Pillow does with sines so that quarter turns are exact.
+fn to_15_places(value: f64) -> f64 {
+    format!("{value:.15}").parse().unwrap_or(value)
+}
+
+/// The source, in pixels.
+struct Picture<'a, const N: usize> {
+    pixels: &'a [[u8; N]],
+    width: usize,
+    height: usize,
+}
+
+impl<'a, const N: usize> Picture<'a, N> {
+    fn new(data: &'a [u8], width: usize, height: usize) -> Self {
+        let pixels = data.as_chunks().0;
+        Self {
+            pixels,
+            width,
+            height,
+        }
+    }
+
+    /// The pixel that the point lies in.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "points at or above 0; the cast cuts off the fraction and stays within usize"
+    )]
+    fn nearest(&self, x: f64, y: f64) -> Option<[u8; N]> {
+        if x < 0.0 || y < 0.0 {
+            return None;
+        }
+        let (x, y) = (x as usize, y as usize);
+        (x < self.width && y < self.height).then(|| self.pixels[y * self.width + x])
+    }
+
+    /// The four pixels around the point, blended.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "points within the picture, and means of bytes, cut off as Pillow does"
+    )]
+    fn blended(&self, x: f64, y: f64) -> Option<[u8; N]> {
+        if !(x >= 0.0 && y >= 0.0 && x < self.width as f64 && y < self.height as f64) {
+            return None;
+        }
+        let (x, y) = (x - 0.5, y - 0.5);
+        let (column, row) = (x.floor(), y.floor());
+        let (right, down) = (x - column, y - row);
+        // The cast takes -1 to 0, the edge.
+        let (left, top) = (column as usize, row as usize);
+        let next = ((column + 1.0) as usize).min(self.width - 1);
+        let below = ((row + 1.0) as usize).min(self.height - 1);
+        let pixel = |row: usize, column: usize| self.pixels[row * self.width + column];
+        let corners = [
+            pixel(top, left),
+            pixel(top, next),
+            pixel(below, left),
+            pixel(below, next),
+        ];
+        let mut blended = [0; N];
+        for (channel, value) in blended.iter_mut().enumerate() {
+            let [a, b, c, d] = corners.map(|corner| f64::from(corner[channel]));
+            let above = a + (b - a) * right;
+            let under = c + (d - c) * right;
+            *value = (above + (under - above) * down) as u8;
+        }
+        Some(blended)
+    }
+}
+
+/// A map in 16.16 fixed point, in which Pillow steps from pixel to pixel.
+struct Fixed {
+    first: [i32; 2],
+    /// To the next column, and to the next row.
+    steps: [[i32; 2]; 2],
+}
+
+impl Fixed {
+    /// `None` where a corner lies beyond 32768.
+    #[expect(clippy::cast_precision_loss, reason = "sides are exact in f64")]
+    fn of(matrix: &[f64; 6], width: usize, height: usize) -> Option<Self> {
+        let [a, b, c, d, e, f] = *matrix;
+        let (width, height) = (width as f64, height as f64);
+        let corners = [(0.0, 0.0), (width, height), (0.0, height), (width, 0.0)];
+        let fits = |(x, y): &(f64, f64)| {
+            (x * a + y * b + c).abs() < 32768.0 && (x * d + y * e + f).abs() < 32768.0
+        };
+        corners.iter().all(fits).then(|| Self {
+            first: [fixed(c + a * 0.5 + b * 0.5), fixed(f + d * 0.5 + e * 0.5)],
+            steps: [[fixed(a), fixed(d)], [fixed(b), fixed(e)]],
+        })
+    }
+
+    fn draw<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
+        let [mut first_x, mut first_y] = self.first;
+        let [[right_x, right_y], [down_x, down_y]] = self.steps;
+        for pixels in out.chunks_exact_mut(picture.width) {
+            let (mut x, mut y) = (first_x, first_y);
+            for pixel in pixels {
+                // A negative place becomes a column or row that no picture has.
+                let (column, row) = (whole(x), whole(y));
+                *pixel = if column < picture.width && row < picture.height {
+                    picture.pixels[row * picture.width + column]
+                } else {
+                    fill
+                };
+                x = x.wrapping_add(right_x);
+                y = y.wrapping_add(right_y);
+            }
+            first_x = first_x.wrapping_add(down_x);
+            first_y = first_y.wrapping_add(down_y);
+        }
+    }
+}
+
+/// The nearest 16.16 number.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "places below 32768 fit; the cast clips a step that does not"
+)]
+fn fixed(value: f64) -> i32 {
+    (value * 65536.0 + 0.5).floor() as i32
+}
+
+fn whole(place: i32) -> usize {
+    usize::try_from(place >> 16).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const IDENTITY: [f64; 6] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+
+    fn apply(affine: &Affine, width: u32, data: &[u8]) -> Vec<u8> {
+        let height = u32::try_from(data.len()).unwrap() / width / 3;
+        let mut out = vec![99; data.len()];
+        let image = Pixels {
+            data,
+            width,
+            height,
+            channels: 3,
+        };
+        affine.apply_into(image, &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn numbers_that_give_no_map_are_errors() {
+        let new = |degrees, x, scale, shear| {
+            let error = Affine::new(5, 5, degrees, (x, 0.0), scale, (shear, 0.0)).unwrap_err();
+            error.to_string()
+        };
+        assert!(new(0.0, 0.0, 0.0, 0.0).contains("invalid scale"));
+        assert!(new(0.0, 0.0, f64::NAN, 0.0).contains("invalid scale"));
+        assert!(new(f64::NAN, 0.0, 1.0, 0.0).contains("invalid affine matrix"));
+        assert!(new(0.0, f64::INFINITY, 1.0, 0.0).contains("invalid affine matrix"));
+        assert!(new(0.0, 0.0, 1.0, f64::NAN).contains("invalid affine matrix"));
+        assert!(new(0.0, 0.0, 5e-324, 0.0).contains("invalid affine matrix"));
+        assert!(Affine::rotation(5, 5, f64::NAN).is_err());
+    }
+
+    #[test]
+    fn buffers_that_do_not_fit_are_errors() {
+        let mut affine = Affine::rotation(2, 2, 30.0).unwrap();
+        let image = |data, channels| Pixels {
+            data,
+            width: 2,
+            height: 2,
+            channels,
+        };
+        assert!(affine.apply_into(image(&[0; 12], 3), &mut [0; 11]).is_err());
+        assert!(affine.apply_into(image(&[0; 11], 3), &mut [0; 11]).is_err());
+        assert!(affine.apply_into(image(&[0; 20], 5), &mut [0; 20]).is_err());
+        assert!(affine.apply_into(image(&[0; 16], 4), &mut [0; 16]).is_ok());
+        affine.matrix[3] = f64::INFINITY;
+        assert!(affine.apply_into(image(&[0; 12], 3), &mut [0; 12]).is_err());
+    }
+
+    #[test]
+    fn matrices_of_any_size_are_drawn() {
+        for value in [1e300, -1e300, 1e15, -1e15, 70000.0, 1e-300] {
+            for place in 0..6 {
+                let mut matrix = [1.0, 0.5, 0.0, 0.5, 1.0, 0.0];
+                matrix[place] = value;
+                for bilinear in [false, true] {
+                    let affine = Affine {
+                        matrix,
+                        bilinear,
+                        fill: [7; 4],
+                    };
+                    apply(&affine, 3, &[1; 27]);
+                    matrix[1] = 0.0;
+                    matrix[3] = 0.0;
+                    apply(&Affine { matrix, ..affine }, 3, &[1; 27]);
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_identity_changes_nothing(
+            width in 1_u32..6,
+            mut data in prop::collection::vec(any::<u8>(), 18..90),
+            bilinear in any::<bool>(),
+        ) {
+            data.truncate(data.len() / (width as usize * 3) * width as usize * 3);
+            let height = u32::try_from(data.len()).unwrap() / width / 3;
+            let still = Affine::new(width, height, 0.0, (0.0, 0.0), 1.0, (0.0, 0.0)).unwrap();
+            prop_assert_eq!(still, Affine { matrix: IDENTITY, bilinear: false, fill: [0; 4] });
+            prop_assert_eq!(&apply(&Affine { bilinear, ..still }, width, &data), &data);
+            let turned = Affine::rotation(width, height, -720.0).unwrap();
+            prop_assert_eq!(apply(&Affine { bilinear, ..turned }, width, &data), data);
+        }
+
+        #[test]
+        fn half_turns_reverse(
+            width in 1_u32..6,
+            mut data in prop::collection::vec(any::<u8>(), 18..90),
+            bilinear in any::<bool>(),
+        ) {
+            data.truncate(data.len() / (width as usize * 3) * width as usize * 3);
+            let height = u32::try_from(data.len()).unwrap() / width / 3;
+            let turned = Affine::rotation(width, height, 180.0).unwrap();
+            let mut reversed = apply(&Affine { bilinear, ..turned }, width, &data);
+            reversed.as_chunks_mut::<3>().0.reverse();
+            prop_assert_eq!(reversed, data);
+        }
+    }
+}

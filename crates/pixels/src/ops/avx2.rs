@@ -1,0 +1,42 @@
+//! The plain loops of the operations, compiled a second time for AVX2.
+//!
+//! The code is the same, and floats are multiplied and added in the same order, so the bytes are the
+//! same as well; only the compiler has wider registers. No intrinsics here.
+
+use super::blur::{Kernel, Rows};
+use super::{blend, blur, gray, hue};
+
+/// Proof that this processor has AVX2.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx2(());
+
+/// A method for each loop, that calls the loop within a function compiled for AVX2.
+macro_rules! compiled {
+    ($($module:ident::$name:ident($($argument:ident: $type:ty),*);)*) => {
+        impl Avx2 {
+            $(pub(super) fn $name(self, $($argument: $type),*) {
+                #[target_feature(enable = "avx2")]
+                fn inner($($argument: $type),*) {
+                    $module::$name($($argument),*);
+                }
+                // SAFETY: `self` exists only where the processor has AVX2.
+                unsafe { inner($($argument),*) }
+            })*
+        }
+    };
+}
+
+compiled! {
+    blend::blend(pixels: &mut [u8], base: u8, factor: f32);
+    blend::saturate(pixels: &mut [u8], factor: f32);
+    gray::grayscale(pixels: &mut [u8]);
+    gray::luma_sum(pixels: &[[u8; 3]], sum: &mut u64);
+    hue::turn_hue(pixels: &mut [u8], turn: u8);
+    blur::convolve(rows: Rows<'_>, kernel: &Kernel, out: &mut [u8]);
+}
+
+impl Avx2 {
+    pub(super) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+}

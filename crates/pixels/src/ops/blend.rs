@@ -1,0 +1,146 @@
+//! Brightness, contrast and saturation: straight lines through black, gray and the pixel's gray.
+//!
+//! Pillow's `ImageEnhance` blends a picture with a degenerate one (black; its mean luma; its own
+//! luma) in `f32`: `base + factor * (value - base)`, cut off to whole numbers and clipped.
+
+use super::gray::{luma, mean_luma};
+use super::{BLOCK, fastest};
+
+/// Multiplies every value by `factor`: 0 is black, 1 changes nothing. Pillow's
+/// `ImageEnhance.Brightness`.
+pub fn adjust_brightness(pixels: &mut [u8], factor: f32) {
+    fastest!(blend(pixels, 0, factor));
+}
+
+/// Moves every value away from the picture's mean luma: 0 is even gray, 1 changes nothing. Pillow's
+/// `ImageEnhance.Contrast`. `channels` is 1 or 3.
+pub fn adjust_contrast(pixels: &mut [u8], channels: u8, factor: f32) {
+    let mean = mean_luma(pixels, channels);
+    fastest!(blend(pixels, mean, factor));
+}
+
+/// Moves every colour away from its own luma: 0 is gray, 1 changes nothing. Pillow's
+/// `ImageEnhance.Color`. Pictures of other than 3 channels stay.
+pub fn adjust_saturation(pixels: &mut [u8], channels: u8, factor: f32) {
+    if channels == 3 {
+        fastest!(saturate(pixels, factor));
+    }
+}
+
+/// Two roundings in `f32`, as Pillow's C code has them: never fuse the product and the sum.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast clips at 0 and 255 and cuts off the fraction, as Pillow does"
+)]
+#[inline(always)]
+fn mixed(value: u8, base: u8, factor: f32) -> u8 {
+    let difference = f32::from(i16::from(value) - i16::from(base));
+    (f32::from(base) + factor * difference) as u8
+}
+
+#[inline(always)]
+pub(super) fn blend(pixels: &mut [u8], base: u8, factor: f32) {
+    for value in pixels {
+        *value = mixed(*value, base, factor);
+    }
+}
+
+#[inline(always)]
+pub(super) fn saturate(pixels: &mut [u8], factor: f32) {
+    let (blocks, rest) = pixels.as_chunks_mut::<3>().0.as_chunks_mut::<BLOCK>();
+    for block in blocks {
+        let gray = block.map(luma);
+        for channel in 0..3 {
+            let mut plane = [0; BLOCK];
+            for ((value, pixel), gray) in plane.iter_mut().zip(&*block).zip(gray) {
+                *value = mixed(pixel[channel], gray, factor);
+            }
+            for (pixel, value) in block.iter_mut().zip(plane) {
+                pixel[channel] = value;
+            }
+        }
+    }
+    for pixel in rest {
+        let gray = luma(*pixel);
+        *pixel = pixel.map(|value| mixed(value, gray, factor));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pixels() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..400).prop_map(|mut pixels| {
+            pixels.truncate(pixels.len() / 3 * 3);
+            pixels
+        })
+    }
+
+    fn all(pixels: &[u8], factor: f32) -> [Vec<u8>; 3] {
+        let mut results = [pixels.to_vec(), pixels.to_vec(), pixels.to_vec()];
+        adjust_brightness(&mut results[0], factor);
+        adjust_contrast(&mut results[1], 3, factor);
+        adjust_saturation(&mut results[2], 3, factor);
+        results
+    }
+
+    #[test]
+    fn factors_that_are_no_numbers_give_black() {
+        assert_eq!(all(&[1, 2, 3], f32::NAN), [const { [0; 3] }; 3]);
+    }
+
+    #[test]
+    fn negative_factors_extrapolate() {
+        let mut pixels = [10, 20, 30];
+        adjust_contrast(&mut pixels, 1, -1.0);
+        assert_eq!(pixels, [30, 20, 10]);
+        adjust_brightness(&mut pixels, -0.5);
+        assert_eq!(pixels, [0; 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn factor_1_changes_nothing(pixels in pixels()) {
+            prop_assert_eq!(all(&pixels, 1.0), [pixels.clone(), pixels.clone(), pixels]);
+        }
+
+        #[test]
+        fn factor_0_leaves_the_base(pixels in pixels()) {
+            let [dark, even, gray] = all(&pixels, 0.0);
+            prop_assert!(dark.iter().all(|value| *value == 0));
+            let mean = mean_luma(&pixels, 3);
+            prop_assert!(even.iter().all(|value| *value == mean));
+            prop_assert!(gray.as_chunks::<3>().0.iter().all(|[r, g, b]| r == g && g == b));
+        }
+
+        #[test]
+        fn single_channels_have_no_saturation(pixels in pixels(), factor in -2.0_f32..3.0) {
+            let mut result = pixels.clone();
+            adjust_saturation(&mut result, 1, factor);
+            prop_assert_eq!(pixels, result);
+        }
+
+        #[test]
+        fn vector_loops_equal_the_plain_ones(pixels in pixels(), factor in -2.0_f32..4.0) {
+            let [dark, even, gray] = all(&pixels, factor);
+            let mean = mean_luma(&pixels, 3);
+            let mut plain = pixels.clone();
+            blend(&mut plain, 0, factor);
+            prop_assert_eq!(&dark, &plain);
+            plain.clone_from(&pixels);
+            blend(&mut plain, mean, factor);
+            prop_assert_eq!(&even, &plain);
+            plain.clone_from(&pixels);
+            saturate(&mut plain, factor);
+            prop_assert_eq!(&gray, &plain);
+            // The blocks equal single pixels.
+            plain.clone_from(&pixels);
+            plain.chunks_exact_mut(3).for_each(|pixel| saturate(pixel, factor));
+            prop_assert_eq!(gray, plain);
+        }
+    }
+}

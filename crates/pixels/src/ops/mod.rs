@@ -1,0 +1,47 @@
+//! What is done to decoded pixels at load time, with the bytes of Pillow and torchvision.
+//!
+//! Every operation works on interleaved bytes `[height, width, channels]` of 1 or 3 channels and
+//! keeps the size. The colour operations, `erase` and `Blur` work in place; `Affine` writes to
+//! another picture. docs/pixels.md says
+//! what was compared with what. Not for drawing random numbers: the caller brings every factor.
+//!
+//! The factors of the colour operations are any `f32`. Below 0 and above 1 they extrapolate and clip,
+//! as Pillow does; a factor that is not a number makes everything black.
+
+mod affine;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod blend;
+mod blur;
+mod erase;
+mod gray;
+mod hue;
+mod invert;
+
+pub use affine::Affine;
+pub use blend::{adjust_brightness, adjust_contrast, adjust_saturation};
+pub use blur::Blur;
+pub use erase::erase;
+pub use gray::to_grayscale;
+pub use hue::adjust_hue;
+pub use invert::{invert, solarize};
+
+/// Pixels that the loops over colours take together: enough to fill the vector registers.
+const BLOCK: usize = 32;
+
+/// Calls a loop compiled for AVX2 where the processor has it, else the same loop as it is.
+macro_rules! fastest {
+    ($name:ident($($argument:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(avx2) = $crate::ops::avx2::Avx2::detect() {
+                avx2.$name($($argument),*);
+            } else {
+                $name($($argument),*);
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        $name($($argument),*);
+    }};
+}
+use fastest;
