@@ -18,7 +18,7 @@ use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::{human_bytes, numbers};
+use crate::human::{counted, human_bytes, numbers};
 use crate::progress::Shown;
 
 const EXAMPLES: &str = "\
@@ -413,11 +413,14 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
     let path = escape_path(&report.output);
     let classes = match n_classes {
         0 => String::new(),
+        1 => " of 1 class".to_owned(),
         n => format!(" of {n} classes"),
     };
     writeln!(
         console.out,
-        "{path}: {n_samples} samples{classes} in {n_chunks} chunks of {chunk_samples}"
+        "{path}: {}{classes} in {} of {chunk_samples}",
+        counted(*n_samples, "sample"),
+        counted(*n_chunks, "chunk")
     )?;
     writeln!(console.out, "images   {}", report.images)?;
     for note in &report.notes {

@@ -25,6 +25,12 @@ pub(crate) fn numbers(values: &[f64]) -> String {
     all.join(" ")
 }
 
+/// A number with its noun.
+pub(crate) fn counted(n: u64, what: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::{human_bytes, numbers};
+use crate::human::{counted, human_bytes, numbers};
 use crate::numpy::Numpy;
 use crate::shuffle::{Shuffle, ShuffleArgs};
 
@@ -138,9 +138,9 @@ impl<'a> Info<'a> {
         lines.put(
             "samples",
             &format!(
-                "{} in {} chunks of {}",
+                "{} in {} of {}",
                 self.pack.n_samples(),
-                self.pack.n_chunks(),
+                counted(self.pack.n_chunks(), "chunk"),
                 header.chunk_samples
             ),
         )?;

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::escape::escape;
 use crate::failure::Failure;
-use crate::human::human_bytes;
+use crate::human::{counted, human_bytes};
 
 /// The order that is judged.
 #[derive(Debug, Args)]
@@ -203,9 +203,4 @@ fn label_lines(label: &LabelReport) -> [(&'static str, String); 2] {
         counted(label.window_uniform, "chunk")
     );
     [("label", effect), ("label", windows)]
-}
-
-fn counted(n: u64, what: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{s}")
 }

@@ -12,6 +12,7 @@ use crate::console::Console;
 use crate::escape::{escape, escape_bytes, escape_path, lossy};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::human::counted;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -142,10 +143,8 @@ fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Fa
         ..
     } = report;
     if report.is_ok() {
-        writeln!(
-            out,
-            "{path}: ok: {n_samples} samples in {n_chunks} chunks, {bytes} bytes"
-        )?;
+        let (samples, chunks) = (counted(*n_samples, "sample"), counted(*n_chunks, "chunk"));
+        writeln!(out, "{path}: ok: {samples} in {chunks}, {bytes} bytes")?;
         return Ok(());
     }
     writeln!(

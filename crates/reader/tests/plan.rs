@@ -282,14 +282,20 @@ fn a_chunk_order_reads_whole_chunks_when_batches_are_chunks() {
         let batching = Batching::per_rank(64);
         let plan = plan(Order::Chunks, 64 * 100 + 9, 64, batching, (0, world));
         let mut chunks = Vec::new();
-        for step in 0..plan.steps() {
+        // The last step has the short chunk too: 9 samples, then 55 of another.
+        let last = plan.steps() - 1;
+        if world == 1 {
+            let runs = plan.batch(last).runs();
+            assert_eq!((runs.len(), runs[0], runs[1].1), (2, (6400, 9), 55));
+        }
+        for step in 0..last {
             let runs = plan.batch(step).runs();
             assert_eq!(runs.len(), 1);
             let (first, len) = runs[0];
             assert_eq!((first % 64, len), (0, 64));
             chunks.push(first / 64);
         }
-        assert_eq!(plan.chunks_ahead(0, 1000), chunks);
+        assert!(plan.chunks_ahead(0, 1000).starts_with(&chunks));
         let in_order = sorted(chunks.clone());
         assert_ne!(chunks, in_order);
         let distinct: BTreeSet<_> = chunks.iter().collect();

@@ -186,30 +186,44 @@ fn a_sorted_file_with_a_small_window_gets_a_warning_that_names_a_window_which_is
 
 #[test]
 fn samples_that_no_epoch_has_are_told() {
-    let told = |order, n| {
-        let report = schedule(order, n, 64, 64).shuffle_report(&[]).unwrap();
+    let told = |order, n, batch| {
+        let report = schedule(order, n, 64, batch).shuffle_report(&[]).unwrap();
         report.notices.iter().find_map(|notice| match notice {
             Notice::NeverSeen { samples } => Some(*samples),
             _ => None,
         })
     };
-    assert_eq!(told(Order::Sequential, 1000), Some(40));
-    assert_eq!(told(Order::Chunks, 1000), Some(40));
-    assert_eq!(told(Order::Chunks, 1024), None);
-    assert_eq!(told(window(4), 1000), None);
+    assert_eq!(told(Order::Sequential, 1000, 64), Some(40));
+    assert_eq!(told(Order::Chunks, 1024, 64), None);
+    assert_eq!(told(window(4), 1000, 64), None);
+
+    // Where few chunks make an epoch, the ends of some may always be left out: as many as are told.
+    for n in [1, 63, 64, 65, 100, 127, 129, 191, 300, 1000] {
+        for batch in [1, 5, 24, 64, 65, 90, 128, 200] {
+            let schedule = schedule(Order::Chunks, n, 64, batch);
+            if schedule.epoch(0).is_err() {
+                continue;
+            }
+            let seen = u64::try_from(all_seen(&schedule, 80).len()).unwrap();
+            let told = told(Order::Chunks, n, batch).unwrap_or(0);
+            assert_eq!(told, n - seen, "{n} samples in batches of {batch}");
+        }
+    }
 
     // And the window's epochs do differ in what they leave out.
     let schedule = schedule(window(4), 1000, 64, 64);
+    assert_eq!(all_seen(&schedule, 60).len(), 1000);
+}
+
+/// The samples of some epochs.
+fn all_seen(schedule: &Schedule, epochs: u32) -> BTreeSet<u64> {
     let mut seen = BTreeSet::new();
-    for epoch in 0..60 {
+    for epoch in 0..epochs {
         let plan = schedule.epoch(epoch).unwrap();
-        seen.extend(
-            (0..plan.steps())
-                .flat_map(|step| plan.batch(step))
-                .map(|slot| slot.sample),
-        );
+        let slots = (0..plan.steps()).flat_map(|step| plan.batch(step));
+        seen.extend(slots.map(|slot| slot.sample));
     }
-    assert_eq!(seen.len(), 1000);
+    seen
 }
 
 #[test]
@@ -225,4 +239,60 @@ fn the_report_tells_memory_and_is_json() {
         "{json}"
     );
     assert!(json.contains("\"verdict\":\"harmful\""), "{json}");
+}
+
+#[test]
+fn a_notice_says_what_to_do_and_counts_right() {
+    let notice = |order, batch, world| {
+        let set = Dataset::new(Geometry::new(64 * 4000, 64).unwrap(), 1 << 20, &[9; 16]);
+        let schedule = |order| {
+            let ranks = Ranks::new(0, world).unwrap();
+            let sampler = Sampler::new(order).memory_bytes(2 << 20);
+            let schedule = sampler.schedule(set, ranks, Batching::global(batch));
+            schedule.unwrap().shuffle_report(&[]).unwrap()
+        };
+        let texts: Vec<String> = schedule(order)
+            .notices
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        // What it says to do does help.
+        let fixed = schedule(order)
+            .notices
+            .iter()
+            .find_map(|notice| match notice {
+                Notice::Rereading { window, .. } => *window,
+                _ => None,
+            });
+        if let Some(chunks) = fixed {
+            let left = schedule(window(chunks)).notices;
+            assert!(left.is_empty(), "{left:?}");
+        }
+        texts.join("\n")
+    };
+    assert_eq!(
+        notice(window(64), 512, 128),
+        "each chunk is read 2.02 times an epoch, because the 128 ranks share chunks: with a window of 128 chunks each rank \
+         has its own"
+    );
+    assert_eq!(
+        notice(window(100), 4096, 512).split(": ").last(),
+        Some("with a window of 512 chunks each rank has its own")
+    );
+    assert_eq!(notice(window(64), 512, 64), "");
+    assert_eq!(
+        notice(Order::Chunks, 512, 16).split(": ").last(),
+        Some(
+            "let a rank's batch be a whole number of chunks, or convert again with smaller chunks"
+        )
+    );
+    assert_eq!(
+        notice(Order::Window { chunks: None }, 64, 1),
+        "the window has 1 chunk instead of 64: two must fit in the 2097152 bytes allowed"
+    );
+    let report = schedule(Order::Sequential, 65, 64, 64).shuffle_report(&[]);
+    assert_eq!(
+        report.unwrap().notices[0].to_string(),
+        "the same sample is left out of every epoch: pad the last batch to see it"
+    );
 }

@@ -61,12 +61,18 @@ impl EpochPlan {
             recipe,
             ..
         } = *schedule;
+        let choice = schedule.choice.as_ref();
         let order = match recipe.order {
             OrderKind::Sequential | OrderKind::Random => ChunkOrder::File,
-            OrderKind::Chunks => ChunkOrder::Aligned,
-            OrderKind::Window => ChunkOrder::Anywhere,
+            OrderKind::Chunks if recipe.lanes == 1 && choice.is_none() => {
+                let n_samples = dataset.geometry().n_samples();
+                let rest = n_samples % u64::from(recipe.batch);
+                ChunkOrder::Aligned {
+                    delivered: n_samples - rest,
+                }
+            }
+            OrderKind::Chunks | OrderKind::Window => ChunkOrder::Anywhere,
         };
-        let choice = schedule.choice.as_ref();
         let line = Line::new(dataset.geometry(), order, choice, seed, epoch);
         let len = line.len();
         if len == 0 {
@@ -250,6 +256,11 @@ impl EpochPlan {
             epoch,
             position,
         }
+    }
+
+    /// Where the short chunk begins and ends on the line; nowhere, at the end, where there is none.
+    pub(crate) fn short_chunk(&self) -> (u64, u64) {
+        self.line.short_chunk()
     }
 
     /// The last step that takes samples from the group or chunk of a position.

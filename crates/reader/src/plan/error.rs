@@ -96,7 +96,7 @@ pub enum PlanError {
     #[error("not a saved state: {why}")]
     State {
         /// What is wrong with it.
-        why: &'static str,
+        why: String,
     },
     /// A saved state belongs to another run.
     #[error("the saved state is for another {what}: it has {expected}, this run has {found}")]

@@ -18,8 +18,11 @@ const SAMPLES_PER_ENTRY: u64 = 64;
 pub(crate) enum ChunkOrder {
     /// As in the file.
     File,
-    /// Permuted, the short chunk last: chunks stay aligned with batches.
-    Aligned,
+    /// Permuted, the short chunk as late as whole batches still have all of it: chunks before it stay aligned with batches.
+    Aligned {
+        /// Samples of the whole batches.
+        delivered: u64,
+    },
     /// Permuted, the short chunk anywhere.
     Anywhere,
 }
@@ -54,12 +57,18 @@ impl Line {
     ) -> Self {
         let per_chunk = u64::from(geometry.chunk_samples());
         let full = geometry.n_samples() / per_chunk;
+        let short = geometry.n_samples() % per_chunk;
         let short_slot = match order {
-            ChunkOrder::Anywhere if geometry.n_chunks() > full => {
+            ChunkOrder::File => full,
+            _ if short == 0 => full,
+            ChunkOrder::Aligned { delivered } if delivered < geometry.n_samples() => {
+                delivered.checked_sub(short).map_or(full, |d| d / per_chunk)
+            }
+            ChunkOrder::Aligned { .. } => full,
+            ChunkOrder::Anywhere => {
                 let word = random(key(seed, epoch, Domain::ShortChunk, 0), 0);
                 below(word, full + 1)
             }
-            _ => full,
         };
         let permutation = (order != ChunkOrder::File)
             .then(|| Permutation::new(full, key(seed, epoch, Domain::Chunks, 0)));
@@ -97,6 +106,13 @@ impl Line {
             std::cmp::Ordering::Equal => permutation.len(),
             std::cmp::Ordering::Greater => permutation.at(slot - 1),
         }
+    }
+
+    /// Where the short chunk begins and ends, all samples occurring once; nowhere, at the end, where there is none.
+    pub(crate) fn short_chunk(&self) -> (u64, u64) {
+        let per_chunk = u64::from(self.geometry.chunk_samples());
+        let start = self.short_slot * per_chunk;
+        (start, start + self.geometry.n_samples() % per_chunk)
     }
 
     /// Samples before a slot.
@@ -224,7 +240,12 @@ mod tests {
     fn every_sample_lies_on_the_line_as_often_as_chosen() {
         for n in [1, 2, 7, 64, 100, 129, 640] {
             for per_chunk in [1, 3, 10, 64, 65, 700] {
-                for order in [ChunkOrder::File, ChunkOrder::Aligned, ChunkOrder::Anywhere] {
+                let delivered = n / 6 * 6;
+                for order in [
+                    ChunkOrder::File,
+                    ChunkOrder::Aligned { delivered },
+                    ChunkOrder::Anywhere,
+                ] {
                     let whole = line(n, per_chunk, order, None);
                     let mut seen: Vec<u64> = (0..whole.len()).map(|x| whole.sample(x)).collect();
                     seen.sort_unstable();

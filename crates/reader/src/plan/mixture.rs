@@ -5,7 +5,7 @@ use packds_format::hash_bytes;
 use super::epoch::EpochPlan;
 use super::error::PlanError;
 use super::sampler::{Batching, Dataset, Ranks, Sampler, Schedule};
-use super::state::{Fields, VERSION, WRONG_VALUE};
+use super::state::{Fields, MAX_POSITION, VERSION};
 
 /// A pack of a mixture.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,9 +52,10 @@ impl MixtureState {
     /// [`PlanError::State`] for anything else.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let fields = Fields::parse(text, 3)?;
-        let state = fields.hex("mixture").zip(fields.number("step"));
-        let (mixture, step) = state.ok_or(WRONG_VALUE)?;
-        Ok(Self { mixture, step })
+        Ok(Self {
+            mixture: fields.hex("mixture")?,
+            step: fields.number("step", MAX_POSITION)?,
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 //! docs/sampling.md says what is guaranteed, with the formulas and test vectors.
 //!
 //! A [`Sampler`] (options) fitted to a [`Dataset`], [`Ranks`] and a [`Batching`] is a [`Schedule`]; each of its epochs
-//! is an [`EpochPlan`]. All of it is arithmetic on a few numbers: no file is read, no order is stored, and without a
-//! [`Choice`] of samples nothing takes time or memory that grows with the data set.
+//! is an [`EpochPlan`]. All of it is arithmetic on a few numbers: no order is stored, and without a [`Choice`] of samples
+//! nothing takes time or memory that grows with the data set. A file is read only for a [`Choice`] by its columns.
 //!
 //! ```
 //! use packds_format::Geometry;
@@ -25,6 +25,7 @@
 //! ```
 
 mod choice;
+mod columns;
 mod epoch;
 mod error;
 mod lanes;
@@ -37,6 +38,7 @@ mod sampler;
 mod state;
 
 pub use choice::Choice;
+pub use columns::Integers;
 pub use epoch::{Batch, ChunkUse, EpochPlan, Slot};
 pub use error::PlanError;
 pub use mixture::{MixedSlot, Mixture, MixtureState, Source};

@@ -5,7 +5,7 @@ use std::fmt;
 use super::epoch::EpochPlan;
 use super::error::PlanError;
 use super::quality::{Mixing, Verdict, smallest_window};
-use super::sampler::{Last, OrderKind, Schedule};
+use super::sampler::{Last, OrderKind, Schedule, default_lanes, divisors};
 
 /// Correlations below this are those of a shuffled file.
 const SORTED_ICC: f64 = 0.05;
@@ -47,6 +47,11 @@ pub enum Notice {
     Rereading {
         /// How often a chunk is read in an epoch, on average.
         times: f64,
+        /// The number of ranks.
+        world: u32,
+        /// The smallest window, at least the one chosen, with which a rank has lanes of its own; none where no window
+        /// would do it, or the order has none.
+        window: Option<u32>,
     },
     /// The same samples are left out in every epoch.
     NeverSeen {
@@ -76,7 +81,8 @@ impl fmt::Display for Notice {
                 memory_bytes,
             } => write!(
                 f,
-                "the window has {chunks} chunks instead of {from}: two must fit in the {memory_bytes} bytes allowed"
+                "the window has {} instead of {from}: two must fit in the {memory_bytes} bytes allowed",
+                counted((*chunks).into(), "chunk")
             ),
             Self::Sorted {
                 label,
@@ -86,12 +92,31 @@ impl fmt::Display for Notice {
             } => write!(
                 f,
                 "the file is sorted by `{label}` (icc {icc:.2}) and this order mixes too little (design effect \
-                 {deff:.1}): use a window of {window_ok} chunks or convert again with shuffling"
+                 {deff:.1}): use a window of {} or convert again with shuffling",
+                counted(*window_ok, "chunk")
             ),
-            Self::Rereading { times } => write!(
-                f,
-                "each chunk is read {times:.2} times an epoch, because ranks or lanes share chunks: a window of at least as \
-                 many chunks as there are ranks, or lanes that the world divides, would spare this"
+            Self::Rereading {
+                times,
+                world,
+                window,
+            } => {
+                write!(
+                    f,
+                    "each chunk is read {times:.2} times an epoch, because the {world} ranks share chunks: "
+                )?;
+                match window {
+                    Some(chunks) => write!(
+                        f,
+                        "with a window of {} each rank has its own",
+                        counted((*chunks).into(), "chunk")
+                    ),
+                    None => f.write_str(
+                        "let a rank's batch be a whole number of chunks, or convert again with smaller chunks",
+                    ),
+                }
+            }
+            Self::NeverSeen { samples: 1 } => f.write_str(
+                "the same sample is left out of every epoch: pad the last batch to see it",
             ),
             Self::NeverSeen { samples } => write!(
                 f,
@@ -223,7 +248,11 @@ impl Schedule {
         });
         report.notices.extend(sorted);
         if let Some(times) = report.chunk_reads.filter(|&times| times > MUCH_REREADING) {
-            report.notices.push(Notice::Rereading { times });
+            report.notices.push(Notice::Rereading {
+                times,
+                world: self.ranks.world(),
+                window: self.unshared_window(),
+            });
         }
         let samples = self.never_seen(plan);
         if samples > 0 {
@@ -309,6 +338,24 @@ impl Schedule {
         Some(reads + cut)
     }
 
+    /// The smallest window from the chosen one on whose lanes the world divides.
+    fn unshared_window(&self) -> Option<u32> {
+        if self.recipe.order != OrderKind::Window {
+            return None;
+        }
+        let world = self.ranks.world();
+        let geometry = self.dataset.geometry();
+        let first = self.recipe.window.max(world);
+        let own =
+            |window: &u32| default_lanes(&geometry, *window, self.batch).is_multiple_of(world);
+        // Lanes change at divisors of the batch only.
+        std::iter::once(first)
+            .chain(divisors(self.batch).filter(|&divisor| divisor > first))
+            .filter(|&window| u64::from(window) <= geometry.n_chunks())
+            .filter(own)
+            .min()
+    }
+
     /// Samples that no epoch has, where these are the same each time.
     fn never_seen(&self, plan: &EpochPlan) -> u64 {
         let geometry = self.dataset.geometry();
@@ -318,14 +365,27 @@ impl Schedule {
         }
         match self.recipe.order {
             OrderKind::Sequential => dropped,
-            OrderKind::Chunks => {
-                // The short chunk is always last, so the last lane always leaves out its end.
-                let short = geometry.n_samples() % u64::from(geometry.chunk_samples());
-                short.min(dropped.div_ceil(u64::from(self.recipe.lanes)))
+            OrderKind::Chunks if self.recipe.lanes == 1 && self.choice.is_none() => {
+                let per_chunk = u64::from(geometry.chunk_samples());
+                let full = geometry.n_samples() / per_chunk;
+                let delivered = geometry.n_samples() - dropped;
+                let (short_start, short_end) = plan.short_chunk();
+                // The short chunk lies at one place in all epochs, the others at any: what no epoch has is the end
+                // of the short one, and of the others where not even the first comes whole.
+                let of_short = short_end.saturating_sub(delivered.max(short_start));
+                let first = if short_start == 0 { short_end } else { 0 };
+                let most = delivered.saturating_sub(first).min(per_chunk);
+                of_short + full * (per_chunk - most)
             }
-            OrderKind::Random | OrderKind::Window => 0,
+            OrderKind::Chunks | OrderKind::Random | OrderKind::Window => 0,
         }
     }
+}
+
+/// A number with its noun.
+fn counted(n: u64, what: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}")
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {

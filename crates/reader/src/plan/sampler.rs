@@ -500,12 +500,14 @@ pub(crate) fn default_lanes(geometry: &Geometry, window: u32, batch: u32) -> u32
 
 /// The largest divisor of `n` that is at most `most`, or 1. Takes time in the root of `n`.
 fn largest_divisor(n: u32, most: u32) -> u32 {
-    let pairs = (1..=n.isqrt()).filter(|d| n.is_multiple_of(*d));
-    pairs
-        .flat_map(|d| [d, n / d])
-        .filter(|&d| d <= most)
-        .max()
-        .unwrap_or(1)
+    let fitting = divisors(n).filter(|&d| d <= most);
+    fitting.max().unwrap_or(1)
+}
+
+/// The divisors of `n`, in time in its root: those up to the root ascending, the others descending beside them.
+pub(crate) fn divisors(n: u32) -> impl Iterator<Item = u32> {
+    let pairs = (1..=n.isqrt()).filter(move |d| n.is_multiple_of(*d));
+    pairs.flat_map(move |d| [d, n / d])
 }
 
 /// A sampler that fits a data set, ranks and batches: all that a run's order depends on.

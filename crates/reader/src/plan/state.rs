@@ -52,32 +52,29 @@ impl State {
     /// [`PlanError::State`] for anything else.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let fields = Fields::parse(text, 10)?;
-        let (find, number) = (|name| fields.find(name), |name| fields.number(name));
-        let small = |name| number(name).and_then(|number| u32::try_from(number).ok());
-        let hex = |name| fields.hex(name);
-        let state = || {
-            Some(Self {
-                dataset: hex("data")?,
-                choice: hex("pick")?,
-                seed: hex("seed")?,
-                recipe: Recipe {
-                    order: OrderKind::from_name(quoted(find("order")?)?)?,
-                    window: small("window")?,
-                    lanes: small("lanes")?,
-                    batch: small("batch")?,
-                },
-                epoch: small("epoch")?,
-                position: number("at").filter(|&position| position < 1 << 62)?,
-            })
-        };
-        state().ok_or(WRONG_VALUE)
+        let small = |name| fields.number(name, u32::MAX.into());
+        // Not above 2^32 - 1, so never cut.
+        let small = |name| small(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        Ok(Self {
+            dataset: fields.hex("data")?,
+            choice: fields.hex("pick")?,
+            seed: fields.hex("seed")?,
+            recipe: Recipe {
+                order: fields.order("order")?,
+                window: small("window")?,
+                lanes: small("lanes")?,
+                batch: small("batch")?,
+            },
+            epoch: small("epoch")?,
+            position: fields.number("at", MAX_POSITION)?,
+        })
     }
 }
 
-/// A value is missing or is not what its name wants.
-pub(crate) const WRONG_VALUE: PlanError = PlanError::State {
-    why: "a value is missing or is not what its name wants",
-};
+/// No position and no step is beyond: sums and products of it with a batch must fit.
+pub(crate) const MAX_POSITION: u64 = (1 << 62) - 1;
+/// No state is longer, however it is spaced.
+const MAX_BYTES: usize = 1024;
 
 /// The names and values of a flat JSON object of numbers and plain words.
 pub(crate) struct Fields<'a>(Vec<(&'a str, &'a str)>);
@@ -85,43 +82,64 @@ pub(crate) struct Fields<'a>(Vec<(&'a str, &'a str)>);
 impl<'a> Fields<'a> {
     /// Exactly `n` fields, one of them the version.
     pub(crate) fn parse(text: &'a str, n: usize) -> Result<Self, PlanError> {
-        let wrong = |why| PlanError::State { why };
+        if text.len() > MAX_BYTES {
+            return Err(wrong("it is longer than any state"));
+        }
         let body = text
             .trim()
             .strip_prefix('{')
             .and_then(|rest| rest.strip_suffix('}'))
-            .ok_or(wrong("it is not a JSON object"))?;
+            .ok_or_else(|| wrong("it is not a JSON object"))?;
         let mut fields = Self(Vec::new());
         for pair in body.split(',') {
-            let (name, value) = pair.split_once(':').ok_or(wrong("a value has no name"))?;
-            let name = quoted(name).ok_or(wrong("a name has no quotes"))?;
-            if fields.find(name).is_some() {
+            let (name, value) = pair
+                .split_once(':')
+                .ok_or_else(|| wrong("a value has no name"))?;
+            let name = quoted(name).ok_or_else(|| wrong("a name has no quotes"))?;
+            if fields.0.iter().any(|field| field.0 == name) {
                 return Err(wrong("a name occurs twice"));
             }
             fields.0.push((name, value.trim()));
         }
-        if fields.number("v") != Some(VERSION) {
-            return Err(wrong("it has no version, or one of another release"));
+        if fields.number("v", u64::MAX)? != VERSION {
+            return Err(wrong("`v` is the version of another release"));
         }
         if fields.0.len() != n {
-            return Err(wrong("names are missing, or there are others"));
+            return Err(wrong("there are names that a state does not have"));
         }
         Ok(fields)
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<&'a str> {
+    fn find(&self, name: &str) -> Result<&'a str, PlanError> {
         let found = self.0.iter().find(|field| field.0 == name);
-        found.map(|field| field.1)
+        found
+            .map(|field| field.1)
+            .ok_or_else(|| wrong(&format!("`{name}` is missing")))
     }
 
-    pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        decimal(self.find(name)?)
+    pub(crate) fn number(&self, name: &str, most: u64) -> Result<u64, PlanError> {
+        let found = decimal(self.find(name)?).filter(|number| *number <= most);
+        found.ok_or_else(|| wrong(&format!("`{name}` is not a number up to {most}")))
     }
 
-    pub(crate) fn hex(&self, name: &str) -> Option<u64> {
-        let digits = quoted(self.find(name)?).filter(|digits| digits.len() == 16)?;
-        let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        plain.then(|| u64::from_str_radix(digits, 16).ok())?
+    pub(crate) fn hex(&self, name: &str) -> Result<u64, PlanError> {
+        let digits = quoted(self.find(name)?)
+            .filter(|digits| digits.len() == 16)
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        digits
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .ok_or_else(|| wrong(&format!("`{name}` is not 16 hexadecimal digits in quotes")))
+    }
+
+    fn order(&self, name: &str) -> Result<OrderKind, PlanError> {
+        let order = quoted(self.find(name)?).and_then(OrderKind::from_name);
+        order.ok_or_else(|| wrong(&format!("`{name}` is not the name of an order")))
+    }
+}
+
+fn wrong(why: &str) -> PlanError {
+    PlanError::State {
+        why: why.to_owned(),
     }
 }
 
