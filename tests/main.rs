@@ -5,6 +5,7 @@ mod bench;
 mod convert;
 mod convert_refusals;
 mod converting;
+mod cut_short;
 mod interrupted;
 mod look;
 mod shuffle;

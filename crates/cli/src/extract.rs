@@ -20,6 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::item_file::{ItemFile, item_file};
 use crate::label::{Label, Labels};
+use crate::opened::with_pack;
 use crate::safe_name::{safe_name, safe_names, stem};
 use crate::samples::SampleList;
 
@@ -53,7 +54,14 @@ pub(crate) struct ExtractArgs {
 }
 
 pub(crate) fn run(args: &ExtractArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let pack = packds_reader::open(&args.pack.pack)?;
+    with_pack(&args.pack.pack, |pack| write_samples(args, pack, console))
+}
+
+fn write_samples(
+    args: &ExtractArgs,
+    pack: &MappedPack,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
     let samples = match &args.samples {
         Some(list) => {
             let mut samples = list.within(pack.n_samples())?;
@@ -63,7 +71,7 @@ pub(crate) fn run(args: &ExtractArgs, console: &mut Console) -> Result<Exit, Fai
         }
         None => (0..pack.n_samples()).collect(),
     };
-    let extraction = Extraction::new(&pack, args)?;
+    let extraction = Extraction::new(pack, args)?;
     make_folder(&args.dir, args.force)?;
     let done = extraction.run(&samples)?;
     for (_, message) in &done.bad {

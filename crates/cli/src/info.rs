@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes, numbers};
 use crate::numpy::Numpy;
+use crate::opened::with_pack;
 use crate::shuffle::{Shuffle, ShuffleArgs};
 
 const EXAMPLES: &str = "\
@@ -42,9 +43,12 @@ pub(crate) struct InfoArgs {
 }
 
 pub(crate) fn run(args: &InfoArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let pack = packds_reader::open(&args.pack.pack)?;
-    let info = Info::read(&pack)?;
-    let shuffle = Shuffle::read(&args.shuffle, &pack, &info.stats)?;
+    with_pack(&args.pack.pack, |pack| tell(args, pack, console))
+}
+
+fn tell(args: &InfoArgs, pack: &MappedPack, console: &mut Console) -> Result<Exit, Failure> {
+    let info = Info::read(pack)?;
+    let shuffle = Shuffle::read(&args.shuffle, pack, &info.stats)?;
     if console.json {
         let mut document = info.json();
         if let Some(shuffle) = &shuffle {

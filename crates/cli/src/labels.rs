@@ -12,6 +12,7 @@ use crate::escape::{escape_bytes, lossy};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::label::Labels;
+use crate::opened::with_pack;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,12 +31,15 @@ pub(crate) struct LabelsArgs {
 }
 
 pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let pack = packds_reader::open(&args.pack.pack)?;
-    let labels = Labels::open(&pack)?;
+    with_pack(&args.pack.pack, |pack| list(pack, console))
+}
+
+fn list(pack: &MappedPack, console: &mut Console) -> Result<Exit, Failure> {
+    let labels = Labels::open(pack)?;
     if console.json {
-        json(&pack, &labels, console.out)?;
+        json(pack, &labels, console.out)?;
     } else {
-        text(&pack, &labels, console.out)?;
+        text(pack, &labels, console.out)?;
     }
     Ok(Exit::Done)
 }

@@ -23,6 +23,7 @@ mod label;
 mod labels;
 mod man;
 mod numpy;
+mod opened;
 mod progress;
 mod safe_name;
 mod samples;

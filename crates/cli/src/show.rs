@@ -22,6 +22,7 @@ use crate::escape::{escape, escape_bytes, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::label::Labels;
+use crate::opened::with_pack;
 use crate::safe_name::stem;
 use crate::samples::{SampleList, spread};
 use picture::{is_viewable, thumbnail};
@@ -74,12 +75,20 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
     let target = Target::of(args, console)?;
-    let pack = packds_reader::open(&args.pack.pack)?;
+    with_pack(&args.pack.pack, |pack| draw(args, pack, &target, console))
+}
+
+fn draw(
+    args: &ShowArgs,
+    pack: &MappedPack,
+    target: &Target<'_>,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
     let samples = match &args.samples {
         Some(list) => list.within(pack.n_samples())?,
         None => spread(args.random, pack.n_samples(), args.seed),
     };
-    let fields = chosen_fields(&pack, &args.field)?;
+    let fields = chosen_fields(pack, &args.field)?;
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     if n_cells == 0 {
         return Err(Failure::not_run("has no samples to show").at(&args.pack.pack));
@@ -92,7 +101,7 @@ pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failur
     };
     // Asked before anything is decoded.
     let (width, height) = layout.size()?;
-    let (cells, bad) = cells(&pack, &fields, &samples, args.size)?;
+    let (cells, bad) = cells(pack, &fields, &samples, args.size)?;
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!(
         "{}: {} samples, {n_cells} shown",

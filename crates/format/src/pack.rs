@@ -122,6 +122,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
+    /// What the pack was opened in.
+    pub fn data(&self) -> &D {
+        &self.data
+    }
+
     /// The file's bytes.
     pub fn bytes(&self) -> &[u8] {
         self.data.as_ref()

@@ -18,6 +18,7 @@ mod fetch;
 mod mmap;
 mod open;
 pub mod plan;
+mod sigbus;
 mod verify;
 
 pub use error::ReadError;

@@ -1,4 +1,4 @@
-//! The memory map of a file: all `unsafe` of this crate, and what it cannot promise.
+//! The memory map of a file, and what it cannot promise.
 //!
 //! A map shows the file as it is, so two things lie outside what safe code can guarantee:
 //!
@@ -6,23 +6,31 @@
 //!   for writing: it writes a new file and renames it, which leaves existing maps alone. Nothing is ever read from a map
 //!   on the assumption that it is still what was checked: a changed byte gives a wrong value or an error, not an access
 //!   out of bounds.
-//! - Another process that shortens the file makes the pages behind its new end unreadable: touching them raises SIGBUS,
-//!   which ends the process; so does a disk that fails to deliver a page. [`MappedPack::check_len`] before use narrows
-//!   the time in which this can happen, it cannot close it. Whoever must survive it reads with `pread`, as
-//!   [`verify`](crate::verify) reads the chunks.
+//! - Another process that shortens the file makes the pages behind its new end unreadable, and so does a disk that fails
+//!   to deliver one. Touching such a page raises SIGBUS, which by default ends the process; here the page then shows
+//!   zeros (see `sigbus`), and whoever read it learns that by [`MappedPack::still_good`].
 //!
-//! [`MappedPack::check_len`]: crate::MappedPack::check_len
+//! [`MappedPack::still_good`]: crate::MappedPack::still_good
 
 use std::fs::File;
 use std::io;
 
 use memmap2::{Mmap, MmapOptions};
 
+use crate::sigbus::Guard;
+
 /// A read-only shared map of a whole file.
 #[derive(Debug)]
 pub struct Mapping {
     /// None for an empty file, which cannot be mapped.
-    map: Option<Mmap>,
+    map: Option<Guarded>,
+}
+
+/// The fields are dropped in this order: the guard goes before the memory.
+#[derive(Debug)]
+struct Guarded {
+    guard: Guard,
+    map: Mmap,
 }
 
 impl Mapping {
@@ -43,12 +51,24 @@ impl Mapping {
         // it is mapped. This process never writes to a pack. Of other processes the module's head says what we rely on
         // and what happens otherwise: this reasoning should be treated as suspect.
         let map = unsafe { options.map(file) }?;
-        Ok(Self { map: Some(map) })
+        // SAFETY: the map is whole pages of a mapping of its own, whose users ask whether they saw zeros, and `Guarded`
+        // drops the guard before the map.
+        let guard = unsafe { Guard::new(&map) }?;
+        Ok(Self {
+            map: Some(Guarded { guard, map }),
+        })
+    }
+
+    /// The first byte that could not be read when it was asked for and shows as zero since; none where all bytes read
+    /// until now were the file's.
+    pub(crate) fn first_lost(&self) -> Option<u64> {
+        let lost = self.map.as_ref()?.guard.first_lost()?;
+        Some(u64::try_from(lost).unwrap_or(u64::MAX))
     }
 }
 
 impl AsRef<[u8]> for Mapping {
     fn as_ref(&self) -> &[u8] {
-        self.map.as_deref().unwrap_or(&[])
+        self.map.as_ref().map_or(&[], |guarded| &guarded.map)
     }
 }

@@ -64,12 +64,24 @@ impl MappedPack {
         Ok(())
     }
 
-    /// Whether all that was read through the map until now were the file's bytes.
+    /// Whether all that was read through the map until now were the file's bytes: a page that the file no longer has, or
+    /// that the disk does not deliver, shows zeros. Ask after reading. One system call.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] where the file was cut short meanwhile.
+    /// [`ReadError::Changed`] where the file is shorter or longer now, [`ReadError::Read`] where a page could not be read
+    /// although it is not.
     pub fn still_good(&self) -> Result<(), ReadError> {
-        self.check_len()
+        self.check_len()?;
+        let Some(offset) = self.pack.data().first_lost() else {
+            return Ok(());
+        };
+        let reason = "the file was shorter for a time, or the disk failed";
+        Err(ReadError::Read {
+            path: self.path.clone(),
+            offset,
+            len: 1,
+            source: io::Error::other(reason),
+        })
     }
 
     /// Puts the path to an error of the format.
@@ -124,16 +136,22 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<MappedPack, R
     let len = metadata.len();
     let mapping = Mapping::new(&file, len).map_err(failed)?;
     check_len(&file, path, len)?;
-    let pack = Pack::open_with(mapping, limits).map_err(|source| ReadError::Format {
-        path: path.to_owned(),
-        source,
+    let pack = Pack::open_with(mapping, limits).map_err(|source| {
+        // What is no longer there looks damaged: say that it has gone.
+        let changed = check_len(&file, path, len).err();
+        changed.unwrap_or_else(|| ReadError::Format {
+            path: path.to_owned(),
+            source,
+        })
     })?;
-    Ok(MappedPack {
+    let pack = MappedPack {
         pack,
         file,
         path: path.to_owned(),
         modified: metadata.modified().ok(),
-    })
+    };
+    pack.still_good()?;
+    Ok(pack)
 }
 
 fn check_len(file: &File, path: &Path, expected: u64) -> Result<(), ReadError> {

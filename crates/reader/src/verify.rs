@@ -127,6 +127,8 @@ pub fn verify(
             .extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
         report.bad_chunks.push(found.chunk);
     }
+    // What is no longer there looks damaged: say that it has gone.
+    pack.still_good()?;
     Ok(report)
 }
 

@@ -1,0 +1,54 @@
+//! Packs that commands look into: opened, and trusted only if they were whole to the end.
+
+use std::path::Path;
+
+use packds_reader::MappedPack;
+
+use crate::failure::Failure;
+
+/// Opens a pack and does `work` with it. Pages that the file lost meanwhile show zeros: then that is the failure,
+/// whatever came of the work.
+pub(crate) fn with_pack<T>(
+    path: &Path,
+    work: impl FnOnce(&MappedPack) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let pack = packds_reader::open(path)?;
+    let done = work(&pack);
+    match pack.still_good() {
+        Ok(()) => done,
+        Err(error) if done.is_ok() => Err(Failure::from(error).told()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    /// Cuts a copy of a pack short while it is open, then reads what is gone.
+    fn cut_short<T>(then: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("a.pack");
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/v1");
+        std::fs::copy(golden.join("full_footer.pack"), &path).unwrap();
+        with_pack(&path, |pack| {
+            let file = OpenOptions::new().write(true).open(&path).unwrap();
+            file.set_len(4096).unwrap();
+            assert_eq!(pack.bytes().last(), Some(&0));
+            then()
+        })
+    }
+
+    #[test]
+    fn a_pack_cut_short_meanwhile_is_the_failure() {
+        for failure in [
+            cut_short(|| Ok(())).unwrap_err(),
+            cut_short(|| Err::<(), _>(Failure::bad_data("damaged"))).unwrap_err(),
+        ] {
+            let message = format!("{failure:?}");
+            assert!(message.contains("now it has 4096"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Tests that raise SIGBUS. Those that end a process run in one of their own: this test binary again, with one test.
+
+use std::env;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::thread;
+
+use memmap2::{Mmap, MmapOptions};
+
+use super::{default_action, exchange};
+use crate::Mapping;
+
+const PAGES: usize = 16;
+
+/// A file of pages of 7s that has vanished from its folder, so that nobody else can have it.
+fn file() -> (File, usize) {
+    let page = rustix::param::page_size();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&vec![7; PAGES * page]).unwrap();
+    (file, page)
+}
+
+fn len(n: usize) -> u64 {
+    u64::try_from(n).unwrap()
+}
+
+/// Runs one of these tests again in a process of its own, which knows that it is the child.
+fn child(test: &str) -> ExitStatus {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", &format!("sigbus::tests::{test}")])
+        .env("PACKDS_TEST_CHILD", "1")
+        .output()
+        .unwrap()
+        .status
+}
+
+fn is_child() -> bool {
+    env::var_os("PACKDS_TEST_CHILD").is_some()
+}
+
+/// Reads a page of a map without a guard that its file no longer has.
+fn fault_elsewhere() {
+    let (file, page) = file();
+    // SAFETY: not safe, which is the point: the file is shortened while it is mapped, and the process ends.
+    let map: Mmap = unsafe { MmapOptions::new().map(&file) }.unwrap();
+    file.set_len(0).unwrap();
+    std::hint::black_box(map[3 * page]);
+}
+
+/// Survives a loss in a guarded map, so that the handler is in its place.
+fn survive() {
+    let (file, page) = file();
+    let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+    file.set_len(0).unwrap();
+    assert_eq!(map.as_ref()[page], 0);
+}
+
+#[test]
+fn lost_pages_read_as_zeros_and_are_told() {
+    let (file, page) = file();
+    let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+    assert_eq!((map.as_ref()[9 * page], map.first_lost()), (7, None));
+    file.set_len(len(3 * page)).unwrap();
+    assert_eq!((map.as_ref()[2 * page], map.first_lost()), (7, None));
+    assert_eq!(map.as_ref()[5 * page + 9], 0);
+    assert_eq!(map.first_lost(), Some(len(5 * page + 9)));
+    assert!(map.as_ref()[3 * page..].iter().all(|byte| *byte == 0));
+    assert_eq!(map.first_lost(), Some(len(5 * page + 9)));
+    assert!(map.as_ref()[..3 * page].iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn what_is_lost_stays_lost_until_it_is_mapped_again() {
+    let (file, page) = file();
+    for _ in 0..3 {
+        file.set_len(len(PAGES * page)).unwrap();
+        let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+        assert_eq!(map.first_lost(), None);
+        file.set_len(0).unwrap();
+        assert_eq!(map.as_ref()[0], 0);
+        file.set_len(len(PAGES * page)).unwrap();
+        assert_eq!((map.as_ref()[0], map.first_lost()), (0, Some(0)));
+    }
+}
+
+#[test]
+fn each_of_many_maps_is_guarded_for_itself() {
+    let (file, page) = file();
+    let maps: Vec<Mapping> = (0..200)
+        .map(|_| Mapping::new(&file, len(PAGES * page)).unwrap())
+        .collect();
+    file.set_len(len(page)).unwrap();
+    for map in maps.iter().skip(1).step_by(2) {
+        assert_eq!(map.as_ref()[4 * page], 0);
+    }
+    for (i, map) in maps.iter().enumerate() {
+        let expected = (i % 2 == 1).then(|| len(4 * page));
+        assert_eq!(map.first_lost(), expected, "{i}");
+    }
+}
+
+#[test]
+fn threads_that_read_while_a_file_is_cut_short_go_on() {
+    let (file, page) = file();
+    let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let zeros = map.as_ref().iter().filter(|byte| **byte == 0).count();
+                    // Whoever saw a zero is told of the loss, whichever thread had it.
+                    assert!(zeros == 0 || map.first_lost().is_some());
+                    if zeros > 0 {
+                        break;
+                    }
+                    thread::yield_now();
+                }
+            });
+        }
+        scope.spawn(|| {
+            // Other guards come and go meanwhile.
+            for _ in 0..500 {
+                let (file, page) = self::file();
+                drop(Mapping::new(&file, len(PAGES * page)).unwrap());
+            }
+        });
+        file.set_len(len(5 * page)).unwrap();
+    });
+}
+
+#[test]
+fn a_fault_elsewhere_still_ends_the_process() {
+    if is_child() {
+        survive();
+        fault_elsewhere();
+    } else {
+        let status = child("a_fault_elsewhere_still_ends_the_process");
+        assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
+    }
+}
+
+#[test]
+fn a_signal_that_is_sent_still_ends_the_process() {
+    if is_child() {
+        exchange(Some(&default_action())).unwrap();
+        survive();
+        let own = rustix::process::getpid();
+        rustix::process::kill_process(own, rustix::process::Signal::BUS).unwrap();
+    } else {
+        let status = child("a_signal_that_is_sent_still_ends_the_process");
+        assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
+    }
+}
+
+#[test]
+fn an_earlier_handler_gets_what_is_not_ours() {
+    extern "C" fn leave(_: libc::c_int) {
+        // SAFETY: has no conditions, and may be called in a signal.
+        unsafe { libc::_exit(42) }
+    }
+    if is_child() {
+        let mut action = default_action();
+        action.sa_sigaction = (leave as extern "C" fn(libc::c_int)) as usize;
+        exchange(Some(&action)).unwrap();
+        survive();
+        fault_elsewhere();
+    } else {
+        let status = child("an_earlier_handler_gets_what_is_not_ours");
+        assert_eq!(status.code(), Some(42), "{status}");
+    }
+}
+
+#[test]
+fn an_earlier_handler_with_a_context_gets_what_is_not_ours() {
+    extern "C" fn leave(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        // SAFETY: the handler before this one passed on the siginfo that the kernel gave it.
+        let code = unsafe { (*info).si_code };
+        let right = signal == libc::SIGBUS && code == libc::BUS_ADRERR;
+        // SAFETY: has no conditions, and may be called in a signal.
+        unsafe { libc::_exit(if right { 43 } else { 1 }) }
+    }
+    if is_child() {
+        type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+        let mut action = default_action();
+        action.sa_sigaction = (leave as Handler) as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        exchange(Some(&action)).unwrap();
+        survive();
+        fault_elsewhere();
+    } else {
+        let status = child("an_earlier_handler_with_a_context_gets_what_is_not_ours");
+        assert_eq!(status.code(), Some(43), "{status}");
+    }
+}
+
+#[test]
+fn an_ignored_signal_stays_ignored_and_a_fault_does_not() {
+    if is_child() {
+        let mut action = default_action();
+        action.sa_sigaction = libc::SIG_IGN;
+        exchange(Some(&action)).unwrap();
+        survive();
+        let own = rustix::process::getpid();
+        rustix::process::kill_process(own, rustix::process::Signal::BUS).unwrap();
+        survive();
+        fault_elsewhere();
+    } else {
+        let status = child("an_ignored_signal_stays_ignored_and_a_fault_does_not");
+        assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
+    }
+}
