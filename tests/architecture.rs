@@ -57,6 +57,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/pixels/src/jpeg.rs",
     "crates/pixels/src/jpeg/",
     "crates/pixels/src/ops/avx2.rs",
+    "crates/pixels/src/ops/emit/avx2.rs",
     "crates/pixels/src/resize/avx2.rs",
     "crates/reader/src/arena.rs",
     "crates/reader/src/mmap.rs",

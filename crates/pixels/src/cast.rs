@@ -89,12 +89,13 @@ pub fn cast_into(
     }
     let norms = mean.iter().copied().zip(std.iter().copied());
     match ty {
-        FloatType::F32 => write(hwc, &tables(norms, f32::to_le_bytes), layout, out),
+        FloatType::F32 => write(hwc, &tables(norms, f32::to_le_bytes), layout, 0, out),
         FloatType::F16 => {
             write(
                 hwc,
                 &tables(norms, |value| f16::from_f32(value).to_le_bytes()),
                 layout,
+                0,
                 out,
             );
         }
@@ -103,6 +104,7 @@ pub fn cast_into(
                 hwc,
                 &tables(norms, |value| bf16::from_f32(value).to_le_bytes()),
                 layout,
+                0,
                 out,
             );
         }
@@ -135,7 +137,12 @@ pub fn to_layout_into(
     Ok(())
 }
 
-fn check(hwc: &[u8], channels: usize, value_bytes: usize, out: &[u8]) -> Result<(), PixelError> {
+pub(crate) fn check(
+    hwc: &[u8],
+    channels: usize,
+    value_bytes: usize,
+    out: &[u8],
+) -> Result<(), PixelError> {
     if channels == 0 || !hwc.len().is_multiple_of(channels) {
         let found = format!("{} bytes for {channels} channels", hwc.len());
         return Err(PixelError::argument(
@@ -156,7 +163,7 @@ fn check(hwc: &[u8], channels: usize, value_bytes: usize, out: &[u8]) -> Result<
 }
 
 /// The result of each byte in each channel.
-fn tables<const N: usize>(
+pub(crate) fn tables<const N: usize>(
     norms: impl Iterator<Item = (f32, f32)>,
     encode: impl Fn(f32) -> [u8; N],
 ) -> Vec<[[u8; N]; 256]> {
@@ -171,15 +178,22 @@ fn tables<const N: usize>(
         .collect()
 }
 
-fn write<const N: usize>(hwc: &[u8], tables: &[[[u8; N]; 256]], layout: Layout, out: &mut [u8]) {
+/// Writes what the tables say of every pixel but the first `n_written`.
+pub(crate) fn write<const N: usize>(
+    hwc: &[u8],
+    tables: &[[[u8; N]; 256]],
+    layout: Layout,
+    n_written: usize,
+    out: &mut [u8],
+) {
     let (values, _) = out.as_chunks_mut::<N>();
     let channels = tables.len();
     match layout {
         Layout::Hwc => {
-            for (pixel, source) in values
+            let pixels = values
                 .chunks_exact_mut(channels)
-                .zip(hwc.chunks_exact(channels))
-            {
+                .zip(hwc.chunks_exact(channels));
+            for (pixel, source) in pixels.skip(n_written) {
                 for ((value, byte), table) in pixel.iter_mut().zip(source).zip(tables) {
                     *value = table[usize::from(*byte)];
                 }
@@ -190,7 +204,8 @@ fn write<const N: usize>(hwc: &[u8], tables: &[[[u8; N]; 256]], layout: Layout, 
             for ((channel, plane), table) in
                 values.chunks_exact_mut(n_pixels).enumerate().zip(tables)
             {
-                for (value, pixel) in plane.iter_mut().zip(hwc.chunks_exact(channels)) {
+                let pixels = plane.iter_mut().zip(hwc.chunks_exact(channels));
+                for (value, pixel) in pixels.skip(n_written) {
                     *value = table[usize::from(pixel[channel])];
                 }
             }

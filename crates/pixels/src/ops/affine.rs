@@ -4,6 +4,8 @@ use crate::area::Pixels;
 use crate::decode::usize_of;
 use crate::error::PixelError;
 
+use super::whole;
+
 /// A map from the pixels of the result to those of the source.
 ///
 /// With the matrix `[a, b, c, d, e, f]` the point (x, y) of the result shows the point
@@ -248,24 +250,14 @@ impl<'a, const N: usize> Picture<'a, N> {
         (x < self.width && y < self.height).then(|| self.pixels[y * self.width + x])
     }
 
-    /// The four pixels around the point, blended.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "points within the picture, and means of bytes, cut off as Pillow does"
-    )]
+    /// The four pixels around the point, blended, and cut off as Pillow does.
+    #[expect(clippy::cast_precision_loss, reason = "sides are exact in f64")]
     fn blended(&self, x: f64, y: f64) -> Option<[u8; N]> {
         if !(x >= 0.0 && y >= 0.0 && x < self.width as f64 && y < self.height as f64) {
             return None;
         }
-        let (x, y) = (x - 0.5, y - 0.5);
-        let (column, row) = (x.floor(), y.floor());
-        let (right, down) = (x - column, y - row);
-        // The cast takes -1 to 0, the edge.
-        let (left, top) = (column as usize, row as usize);
-        let next = ((column + 1.0) as usize).min(self.width - 1);
-        let below = ((row + 1.0) as usize).min(self.height - 1);
+        let (left, next, right) = around(x, self.width);
+        let (top, below, down) = around(y, self.height);
         let pixel = |row: usize, column: usize| self.pixels[row * self.width + column];
         let corners = [
             pixel(top, left),
@@ -278,10 +270,29 @@ impl<'a, const N: usize> Picture<'a, N> {
             let [a, b, c, d] = corners.map(|corner| f64::from(corner[channel]));
             let above = a + (b - a) * right;
             let under = c + (d - c) * right;
-            *value = (above + (under - above) * down) as u8;
+            *value = whole::cut(above + (under - above) * down);
         }
         Some(blended)
     }
+}
+
+/// The two of `len` pixels whose centres a place of 0 to `len` lies between, and how far it is from
+/// the first one.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a place within the picture; the cast cuts off its fraction"
+)]
+fn around(place: f64, len: usize) -> (usize, usize, f64) {
+    let place = place - 0.5;
+    if place < 0.0 {
+        return (0, 0, place + 1.0);
+    }
+    let first = place as i64;
+    let part = place - first as f64;
+    let first = first as usize;
+    (first, (first + 1).min(len - 1), part)
 }
 
 /// A map in 16.16 fixed point, in which Pillow steps from pixel to pixel.

@@ -4,7 +4,7 @@
 //! luma) in `f32`: `base + factor * (value - base)`, cut off to whole numbers and clipped.
 
 use super::gray::{luma, mean_luma};
-use super::{BLOCK, fastest};
+use super::{BLOCK, fastest, whole};
 
 /// Multiplies every value by `factor`: 0 is black, 1 changes nothing. Pillow's
 /// `ImageEnhance.Brightness`.
@@ -28,15 +28,10 @@ pub fn adjust_saturation(pixels: &mut [u8], channels: u8, factor: f32) {
 }
 
 /// Two roundings in `f32`, as Pillow's C code has them: never fuse the product and the sum.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast clips at 0 and 255 and cuts off the fraction, as Pillow does"
-)]
 #[inline(always)]
 fn mixed(value: u8, base: u8, factor: f32) -> u8 {
     let difference = f32::from(i16::from(value) - i16::from(base));
-    (f32::from(base) + factor * difference) as u8
+    whole::clipped(f32::from(base) + factor * difference)
 }
 
 #[inline(always)]

@@ -4,7 +4,7 @@
 //! column and a row, so here the columns are summed first and then the rows. The sums round
 //! differently in their last bits, which moves a value by one level where it lies near a half.
 
-use super::fastest;
+use super::{fastest, whole};
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 
@@ -204,10 +204,10 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     let (blocks, rest) = out.as_chunks_mut::<LANES>();
     let behind = blocks.len() * LANES;
     for (index, block) in blocks.iter_mut().enumerate() {
-        *block = values_around(row, channels, index * LANES, weights).map(rounded);
+        *block = values_around(row, channels, index * LANES, weights).map(whole::nearest);
     }
     for (index, value) in rest.iter_mut().enumerate() {
-        *value = rounded(values_around::<1>(row, channels, behind + index, weights)[0]);
+        *value = whole::nearest(values_around::<1>(row, channels, behind + index, weights)[0]);
     }
 }
 
@@ -233,19 +233,6 @@ fn values_around<const N: usize>(
         }
     }
     sums
-}
-
-/// The nearest byte, halves to even.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a mean of bytes, rounded to a whole number"
-)]
-#[inline(always)]
-fn rounded(value: f32) -> u8 {
-    // Above 2^23 a float has no fraction: the addition rounds.
-    const WHOLE: f32 = 8_388_608.0;
-    (value + WHOLE - WHOLE) as u8
 }
 
 #[cfg(test)]

@@ -18,8 +18,13 @@ pub fn erase(pixels: &mut [u8], width: u32, channels: u8, area: Area, fill: [u8;
     let end = usize_of(area.x.saturating_add(area.width).min(width)) * channels;
     let rows = pixels.chunks_exact_mut(stride);
     for row in rows.skip(usize_of(area.y)).take(usize_of(area.height)) {
-        for pixel in row[first..end].chunks_exact_mut(channels) {
-            pixel.copy_from_slice(fill);
+        let row = &mut row[first..end];
+        if fill.iter().all(|value| *value == fill[0]) {
+            row.fill(fill[0]);
+        } else {
+            for pixel in row.chunks_exact_mut(channels) {
+                pixel.copy_from_slice(fill);
+            }
         }
     }
 }
@@ -37,18 +42,19 @@ mod tests {
             (x, y) in (0_u32..10, 0_u32..10),
             (w, h) in (prop_oneof![0_u32..10, Just(u32::MAX)], prop_oneof![0_u32..10, Just(u32::MAX)]),
             channels in prop_oneof![Just(1_u8), Just(3)],
+            fill in prop_oneof![Just([1, 2, 3, 4]), Just([9; 4])],
         ) {
             let len = (width * height) as usize * usize::from(channels);
             let mut pixels = vec![200; len];
             let area = Area { x, y, width: w, height: h };
-            erase(&mut pixels, width, channels, area, [1, 2, 3, 4]);
+            erase(&mut pixels, width, channels, area, fill);
             for (index, value) in pixels.iter().enumerate() {
                 let channel = index % usize::from(channels);
                 let pixel = u32::try_from(index / usize::from(channels)).unwrap();
                 let (column, row) = (pixel % width, pixel / width);
                 let inside = (x..x.saturating_add(w)).contains(&column)
                     && (y..y.saturating_add(h)).contains(&row);
-                prop_assert_eq!(usize::from(*value), if inside { channel + 1 } else { 200 });
+                prop_assert_eq!(*value, if inside { fill[channel] } else { 200 });
             }
         }
     }

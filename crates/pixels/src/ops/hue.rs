@@ -3,7 +3,7 @@
 //! The rounding of every step is Pillow's, `f32` here and `f64` there, because HSV in bytes loses
 //! colours and the lost ones must be the same. Even a turn of 0 goes through HSV.
 
-use super::{BLOCK, fastest};
+use super::{BLOCK, fastest, whole};
 
 /// Turns the hue of every colour by `factor` of the circle, -0.5 to 0.5: torchvision's `adjust_hue`
 /// on Pillow images. Beyond that range the circle goes on. Pictures of other than 3 channels stay.
@@ -92,9 +92,9 @@ fn turned(pixels: [[u8; 3]; BLOCK], sectors: &[Sector; 256]) -> [[u8; 3]; BLOCK]
 #[inline(always)]
 fn to_hsv(pixel: [u8; 3]) -> (u8, u8, u8) {
     let [red, green, blue] = pixel.map(f32::from);
-    let high = red.max(green).max(blue);
-    let low = red.min(green).min(blue);
-    let range = high - low;
+    let value = pixel[0].max(pixel[1]).max(pixel[2]);
+    let high = f32::from(value);
+    let range = high - f32::from(pixel[0].min(pixel[1]).min(pixel[2]));
     let from_red = (high - red) / range;
     let from_green = (high - green) / range;
     let from_blue = (high - blue) / range;
@@ -111,12 +111,12 @@ fn to_hsv(pixel: [u8; 3]) -> (u8, u8, u8) {
     let hue = (if circle >= 1.0 { circle - 1.0 } else { circle }) as f32;
     let saturation = range / high;
     if range == 0.0 {
-        (0, 0, high as u8)
+        (0, 0, value)
     } else {
         (
-            (f64::from(hue) * 255.0) as u8,
-            (f64::from(saturation) * 255.0) as u8,
-            high as u8,
+            whole::cut(f64::from(hue) * 255.0),
+            whole::cut(f64::from(saturation) * 255.0),
+            value,
         )
     }
 }
@@ -128,7 +128,8 @@ fn to_hsv(pixel: [u8; 3]) -> (u8, u8, u8) {
 #[inline(always)]
 fn to_rgb(sector: u8, part: f32, saturation: u8, value: u8) -> [u8; 3] {
     let saturation = (f64::from(saturation) / 255.0) as f32;
-    let scaled = |by: f64| rounded(f64::from(value) * by);
+    // Halves up.
+    let scaled = |by: f64| whole::cut(f64::from(value) * by + 0.5);
     let p = scaled(1.0 - f64::from(saturation));
     let q = scaled(1.0 - f64::from(saturation * part));
     let t = scaled(1.0 - f64::from(saturation) * (1.0 - f64::from(part)));
@@ -137,15 +138,4 @@ fn to_rgb(sector: u8, part: f32, saturation: u8, value: u8) -> [u8; 3] {
     let blue = [p, p, t, value, value, q];
     let sector = usize::from(sector.min(5));
     [red[sector], green[sector], blue[sector]]
-}
-
-/// The nearest byte, halves up.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "0 to 255 and a half"
-)]
-#[inline(always)]
-fn rounded(value: f64) -> u8 {
-    (value + 0.5) as u8
 }

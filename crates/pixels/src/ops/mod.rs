@@ -2,7 +2,7 @@
 //!
 //! Every operation works on interleaved bytes `[height, width, channels]` of 1 or 3 channels and
 //! keeps the size. The colour operations, `erase` and `Blur` work in place; `Affine` writes to
-//! another picture. docs/pixels.md says
+//! another picture, and `Emit` is the one pass that makes the floats of a batch. docs/pixels.md says
 //! what was compared with what. Not for drawing random numbers: the caller brings every factor.
 //!
 //! The factors of the colour operations are any `f32`. Below 0 and above 1 they extrapolate and clip,
@@ -13,14 +13,17 @@ mod affine;
 mod avx2;
 mod blend;
 mod blur;
+mod emit;
 mod erase;
 mod gray;
 mod hue;
 mod invert;
+mod whole;
 
 pub use affine::Affine;
 pub use blend::{adjust_brightness, adjust_contrast, adjust_saturation};
 pub use blur::Blur;
+pub use emit::Emit;
 pub use erase::erase;
 pub use gray::to_grayscale;
 pub use hue::adjust_hue;

@@ -1,0 +1,274 @@
+//! The last pass over a picture: normalised, in the type and the order of the batch.
+//!
+//! The values are those of `cast_into`, bit for bit. Its tables hold the result of every byte; the
+//! vector loops compute, and are used only where they gave the tables' bits for all 256 bytes of every
+//! channel when the `Emit` was made.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
+use half::{bf16, f16};
+
+use crate::cast::{FloatType, Layout, check, tables, to_layout_into, write};
+use crate::error::PixelError;
+
+/// Writes pictures into batches; made once, used for every picture.
+#[derive(Debug)]
+pub struct Emit {
+    channels: usize,
+    layout: Layout,
+    values: Values,
+    #[cfg(target_arch = "x86_64")]
+    fast: Option<avx2::Fast>,
+}
+
+/// The result of each byte in each channel.
+#[derive(Debug)]
+enum Values {
+    Bytes,
+    Halves(Vec<[[u8; 2]; 256]>),
+    Singles(Vec<[[u8; 4]; 256]>),
+}
+
+impl Emit {
+    /// A pass over pictures of `channels` values a pixel.
+    ///
+    /// With a float type every value becomes `(value / 255 - mean) / std` of its channel, where
+    /// `normalize` is the means and the deviations in units of 0 to 1, or `value / 255` without.
+    /// Without a float type the bytes stay, in the order of `layout`.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` for no channels, where means or deviations are not one finite number per
+    /// channel, where a deviation is not above 0, and for a normalisation of bytes.
+    pub fn new(
+        channels: usize,
+        normalize: Option<(&[f32], &[f32])>,
+        float: Option<FloatType>,
+        layout: Layout,
+    ) -> Result<Self, PixelError> {
+        if channels == 0 {
+            return Err(PixelError::argument("channels", "at least 1", "0"));
+        }
+        let norms = match normalize {
+            Some((mean, std)) => norms(channels, mean, std)?,
+            None => vec![(0.0, 1.0); channels],
+        };
+        let of_norms = || norms.iter().copied();
+        let values = match float {
+            None if normalize.is_some() => {
+                return Err(PixelError::argument(
+                    "normalisation",
+                    "a float type to write it in",
+                    "bytes",
+                ));
+            }
+            None => Values::Bytes,
+            Some(FloatType::F32) => Values::Singles(tables(of_norms(), f32::to_le_bytes)),
+            Some(FloatType::F16) => Values::Halves(tables(of_norms(), |value| {
+                f16::from_f32(value).to_le_bytes()
+            })),
+            Some(FloatType::Bf16) => Values::Halves(tables(of_norms(), |value| {
+                bf16::from_f32(value).to_le_bytes()
+            })),
+        };
+        let mut emit = Self {
+            channels,
+            layout,
+            values,
+            #[cfg(target_arch = "x86_64")]
+            fast: None,
+        };
+        emit.find_fast(&norms, float);
+        Ok(emit)
+    }
+
+    /// Bytes of a value that is written.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        match self.values {
+            Values::Bytes => 1,
+            Values::Halves(_) => 2,
+            Values::Singles(_) => 4,
+        }
+    }
+
+    /// Writes the interleaved pixels `hwc` as little-endian values.
+    ///
+    /// # Errors
+    ///
+    /// `WrongBuffer` where `out` does not fit, `InvalidArgument` where `hwc` is not whole pixels.
+    pub fn write_into(&self, hwc: &[u8], out: &mut [u8]) -> Result<(), PixelError> {
+        check(hwc, self.channels, self.value_bytes(), out)?;
+        let n_written = self.write_fast(hwc, out);
+        match &self.values {
+            Values::Bytes if n_written == 0 => {
+                to_layout_into(hwc, self.channels, self.layout, out)?
+            }
+            Values::Bytes => {
+                let n_pixels = hwc.len() / self.channels;
+                for (channel, plane) in out.chunks_exact_mut(n_pixels).enumerate() {
+                    let pixels = plane.iter_mut().zip(hwc.chunks_exact(self.channels));
+                    pixels
+                        .skip(n_written)
+                        .for_each(|(value, pixel)| *value = pixel[channel]);
+                }
+            }
+            Values::Halves(tables) => write(hwc, tables, self.layout, n_written, out),
+            Values::Singles(tables) => write(hwc, tables, self.layout, n_written, out),
+        }
+        Ok(())
+    }
+
+    /// Uses the quickest loop whose values of all bytes are those of the tables.
+    #[cfg(target_arch = "x86_64")]
+    fn find_fast(&mut self, norms: &[(f32, f32)], float: Option<FloatType>) {
+        // The first pixels again behind the last, because the vector loops leave the end to others.
+        let every_byte: Vec<u8> = (0..=255)
+            .chain(0..64)
+            .flat_map(|value| std::iter::repeat_n(value, self.channels))
+            .collect();
+        let mut wanted = vec![0; every_byte.len() * self.value_bytes()];
+        if self.write_into(&every_byte, &mut wanted).is_err() {
+            return;
+        }
+        let mut found = vec![0; wanted.len()];
+        for fast in avx2::Fast::candidates(norms, float, self.layout) {
+            self.fast = Some(fast);
+            if self.write_into(&every_byte, &mut found).is_ok() && found == wanted {
+                return;
+            }
+        }
+        self.fast = None;
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn find_fast(&mut self, _norms: &[(f32, f32)], _float: Option<FloatType>) {}
+
+    /// The number of pixels from the first that were written.
+    #[cfg(target_arch = "x86_64")]
+    fn write_fast(&self, hwc: &[u8], out: &mut [u8]) -> usize {
+        self.fast.as_ref().map_or(0, |fast| fast.write(hwc, out))
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn write_fast(&self, _hwc: &[u8], _out: &mut [u8]) -> usize {
+        0
+    }
+}
+
+fn norms(channels: usize, mean: &[f32], std: &[f32]) -> Result<Vec<(f32, f32)>, PixelError> {
+    let right = mean.len() == channels
+        && std.len() == channels
+        && mean.iter().all(|mean| mean.is_finite())
+        && std.iter().all(|std| std.is_finite() && *std > 0.0);
+    if right {
+        return Ok(mean.iter().copied().zip(std.iter().copied()).collect());
+    }
+    Err(PixelError::argument(
+        "normalisation",
+        "a finite mean and a deviation above 0 for each channel",
+        &format!("{mean:?} and {std:?} for {channels} channels"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cast::cast_into;
+
+    const TYPES: [FloatType; 3] = [FloatType::F16, FloatType::Bf16, FloatType::F32];
+    const LAYOUTS: [Layout; 2] = [Layout::Hwc, Layout::Chw];
+
+    fn assert_is_cast(pixels: &[u8], mean: &[f32], std: &[f32]) {
+        let channels = mean.len();
+        for ty in TYPES {
+            for layout in LAYOUTS {
+                let mut wanted = vec![0; pixels.len() * ty.n_bytes()];
+                cast_into(pixels, channels, mean, std, ty, layout, &mut wanted).unwrap();
+                let emit = Emit::new(channels, Some((mean, std)), Some(ty), layout).unwrap();
+                let mut found = vec![0xAA; wanted.len()];
+                emit.write_into(pixels, &mut found).unwrap();
+                assert_eq!(found, wanted, "{ty:?} {layout:?} {mean:?} {std:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_usual_normalisations_equal_cast_into() {
+        let pixels: Vec<u8> = (0..=255).flat_map(|v| [v, 255 - v, v ^ 85]).collect();
+        assert_is_cast(&pixels, &[0.485, 0.456, 0.406], &[0.229, 0.224, 0.225]);
+        assert_is_cast(&pixels, &[0.4914, 0.4822, 0.4465], &[0.247, 0.2435, 0.2616]);
+        assert_is_cast(&pixels, &[0.5; 3], &[0.5; 3]);
+        assert_is_cast(&pixels, &[0.1307], &[0.3081]);
+        assert_is_cast(&pixels, &[0.0; 2], &[1.0; 2]);
+    }
+
+    #[test]
+    fn without_normalisation_floats_are_0_to_1() {
+        let emit = Emit::new(1, None, Some(FloatType::F32), Layout::Chw).unwrap();
+        let mut out = [0; 12];
+        emit.write_into(&[0, 51, 255], &mut out).unwrap();
+        let wanted = [0.0_f32, 0.2, 1.0].map(f32::to_le_bytes);
+        assert_eq!(out.as_chunks::<4>().0, wanted);
+    }
+
+    #[test]
+    fn arguments_that_make_no_sense_are_errors() {
+        let fails = |channels, normalize, float| {
+            let error = Emit::new(channels, normalize, float, Layout::Hwc).unwrap_err();
+            error.to_string()
+        };
+        let half = Some(FloatType::F16);
+        assert!(fails(0, None, half).contains("invalid channels"));
+        assert!(fails(3, Some((&[0.0; 3], &[1.0; 2])), half).contains("for 3 channels"));
+        assert!(fails(1, Some((&[f32::NAN], &[1.0])), half).contains("finite mean"));
+        assert!(fails(1, Some((&[0.0], &[0.0])), half).contains("above 0"));
+        assert!(fails(1, Some((&[0.0], &[-1.0])), half).contains("above 0"));
+        assert!(fails(1, Some((&[0.0], &[f32::INFINITY])), half).contains("above 0"));
+        assert!(fails(1, Some((&[0.0], &[1.0])), None).contains("a float type"));
+    }
+
+    #[test]
+    fn buffers_that_do_not_fit_are_errors() {
+        let emit = Emit::new(3, None, Some(FloatType::F16), Layout::Hwc).unwrap();
+        let error = emit.write_into(&[0; 6], &mut [0; 11]).unwrap_err();
+        let wanted = PixelError::WrongBuffer {
+            expected: 12,
+            found: 11,
+        };
+        assert_eq!(error, wanted);
+        assert!(emit.write_into(&[0; 5], &mut [0; 10]).is_err());
+        assert!(emit.write_into(&[], &mut []).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn floats_equal_cast_into(
+            pixels in prop::collection::vec(any::<u8>(), 0..400),
+            channels in 1_usize..5,
+            mean in prop::collection::vec(prop_oneof![-1.0_f32..2.0, Just(0.0)], 4),
+            std in prop::collection::vec(prop_oneof![1e-3_f32..2.0, Just(1e-30), Just(1e30)], 4),
+        ) {
+            let pixels = &pixels[..pixels.len() / channels * channels];
+            assert_is_cast(pixels, &mean[..channels], &std[..channels]);
+        }
+
+        #[test]
+        fn bytes_equal_to_layout_into(
+            pixels in prop::collection::vec(any::<u8>(), 0..400),
+            channels in 1_usize..5,
+        ) {
+            let pixels = &pixels[..pixels.len() / channels * channels];
+            for layout in LAYOUTS {
+                let (mut found, mut wanted) = (pixels.to_vec(), pixels.to_vec());
+                to_layout_into(pixels, channels, layout, &mut wanted).unwrap();
+                let emit = Emit::new(channels, None, None, layout).unwrap();
+                emit.write_into(pixels, &mut found).unwrap();
+                prop_assert_eq!(found, wanted);
+            }
+        }
+    }
+}
