@@ -4,7 +4,8 @@
 //! luma) in `f32`: `base + factor * (value - base)`, cut off to whole numbers and clipped.
 
 use super::gray::{luma, mean_luma};
-use super::{BLOCK, fastest, whole};
+use super::planes::{BLOCK, join, mapped, split};
+use super::{fastest, whole};
 
 /// Multiplies every value by `factor`: 0 is black, 1 changes nothing. Pillow's
 /// `ImageEnhance.Brightness`.
@@ -43,22 +44,15 @@ pub(super) fn blend(pixels: &mut [u8], base: u8, factor: f32) {
 
 #[inline(always)]
 pub(super) fn saturate(pixels: &mut [u8], factor: f32) {
-    let (blocks, rest) = pixels.as_chunks_mut::<3>().0.as_chunks_mut::<BLOCK>();
-    for block in blocks {
-        let gray = block.map(luma);
-        for channel in 0..3 {
-            let mut plane = [0; BLOCK];
-            for ((value, pixel), gray) in plane.iter_mut().zip(&*block).zip(gray) {
-                *value = mixed(pixel[channel], gray, factor);
-            }
-            for (pixel, value) in block.iter_mut().zip(plane) {
-                pixel[channel] = value;
+    for block in pixels.as_chunks_mut::<3>().0.chunks_mut(BLOCK) {
+        let mut planes = split(block);
+        let gray = mapped(&planes, luma);
+        for plane in &mut planes {
+            for (value, gray) in plane.iter_mut().zip(&gray) {
+                *value = mixed(*value, *gray, factor);
             }
         }
-    }
-    for pixel in rest {
-        let gray = luma(*pixel);
-        *pixel = pixel.map(|value| mixed(value, gray, factor));
+        join(&planes, block);
     }
 }
 

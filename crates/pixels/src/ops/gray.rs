@@ -1,13 +1,14 @@
 //! Colour pictures without their colour.
 
 use super::fastest;
+use super::planes::{BLOCK, join, mapped, split};
 
 /// Pillow's luma: ITU-R 601 in 16-bit fixed point, the value of `convert("L")`.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the weights sum to 65536, so the result is a byte"
 )]
-#[inline]
+#[inline(always)]
 pub(super) fn luma([red, green, blue]: [u8; 3]) -> u8 {
     let sum = u32::from(red) * 19595 + u32::from(green) * 38470 + u32::from(blue) * 7471;
     ((sum + 0x8000) >> 16) as u8
@@ -23,8 +24,8 @@ pub fn to_grayscale(pixels: &mut [u8], channels: u8) {
 
 #[inline(always)]
 pub(super) fn grayscale(pixels: &mut [u8]) {
-    for pixel in pixels.as_chunks_mut::<3>().0 {
-        *pixel = [luma(*pixel); 3];
+    for block in pixels.as_chunks_mut::<3>().0.chunks_mut(BLOCK) {
+        join(&[mapped(&split(block), luma); 3], block);
     }
 }
 

@@ -3,7 +3,8 @@
 //! The rounding of every step is Pillow's, `f32` here and `f64` there, because HSV in bytes loses
 //! colours and the lost ones must be the same. Even a turn of 0 goes through HSV.
 
-use super::{BLOCK, fastest, whole};
+use super::planes::{BLOCK, join, mapped, split};
+use super::{fastest, whole};
 
 /// Turns the hue of every colour by `factor` of the circle, -0.5 to 0.5: torchvision's `adjust_hue`
 /// on Pillow images. Beyond that range the circle goes on. Pictures of other than 3 channels stay.
@@ -21,104 +22,108 @@ pub fn adjust_hue(pixels: &mut [u8], channels: u8, factor: f32) {
 
 #[inline(always)]
 pub(super) fn turn_hue(pixels: &mut [u8], turn: u8) {
-    let sectors = sectors(turn);
-    let (blocks, rest) = pixels.as_chunks_mut::<3>().0.as_chunks_mut::<BLOCK>();
-    for block in blocks {
-        *block = turned(*block, &sectors);
+    let (sector_of, part_of) = sectors(turn);
+    for block in pixels.as_chunks_mut::<3>().0.chunks_mut(BLOCK) {
+        let mut planes = split(block);
+        let hues = mapped(&planes, hue);
+        let saturations = mapped(&planes, saturation);
+        let values = mapped(&planes, value);
+        let (mut sectors, mut parts) = ([0; BLOCK], [0.0; BLOCK]);
+        for (index, hue) in hues.iter().enumerate() {
+            sectors[index] = sector_of[usize::from(*hue)];
+            parts[index] = part_of[usize::from(*hue)];
+        }
+        let [red, green, blue] = &mut planes;
+        for index in 0..BLOCK {
+            let (value, sector) = (values[index], sectors[index]);
+            let (low, middle) = low_and_middle(value, saturations[index], sector, parts[index]);
+            let values = [low, middle, value];
+            red[index] = pick(sector, [0, 5], [1, 4], values);
+            green[index] = pick(sector, [1, 2], [0, 3], values);
+            blue[index] = pick(sector, [3, 4], [2, 5], values);
+        }
+        join(&planes, block);
     }
-    let mut last = [[0; 3]; BLOCK];
-    last[..rest.len()].copy_from_slice(rest);
-    rest.copy_from_slice(&turned(last, &sectors)[..rest.len()]);
 }
 
-/// A sixth of the circle, 0 to 5, and how far in it a hue lies, 0 to 1.
-#[derive(Clone, Copy, Default)]
-struct Sector {
-    number: u8,
-    part: f32,
-}
-
-/// The sector that each hue lies in after the turn.
+/// Of each hue after the turn: the sixth of the circle, 0 to 5, and how far in it the hue lies.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "six times a part of the circle, and a rounding to f32 that Pillow has"
 )]
 #[inline(always)]
-fn sectors(turn: u8) -> [Sector; 256] {
-    let mut sectors = [Sector::default(); 256];
-    for (hue, sector) in (0_u8..=255).zip(&mut sectors) {
+fn sectors(turn: u8) -> ([u8; 256], [f32; 256]) {
+    let (mut numbers, mut parts) = ([0; 256], [0.0; 256]);
+    for (hue, (number, part)) in (0_u8..=255).zip(numbers.iter_mut().zip(&mut parts)) {
         let sixths = f64::from(hue.wrapping_add(turn)) * 6.0 / 255.0;
-        let number = sixths as u8;
-        *sector = Sector {
-            number: number % 6,
-            part: (sixths - f64::from(number)) as f32,
-        };
+        let whole = sixths as u8;
+        *number = whole % 6;
+        *part = (sixths - f64::from(whole)) as f32;
     }
-    sectors
+    (numbers, parts)
 }
 
 #[inline(always)]
-fn turned(pixels: [[u8; 3]; BLOCK], sectors: &[Sector; 256]) -> [[u8; 3]; BLOCK] {
-    let (mut hues, mut saturations, mut values) = ([0; BLOCK], [0; BLOCK], [0; BLOCK]);
-    for (index, pixel) in pixels.iter().enumerate() {
-        (hues[index], saturations[index], values[index]) = to_hsv(*pixel);
-    }
-    let (mut parts, mut numbers) = ([0.0; BLOCK], [0; BLOCK]);
-    for (index, hue) in hues.iter().enumerate() {
-        let sector = sectors[usize::from(*hue)];
-        (parts[index], numbers[index]) = (sector.part, sector.number);
-    }
-    let mut result = [[0; 3]; BLOCK];
-    for (index, pixel) in result.iter_mut().enumerate() {
-        *pixel = to_rgb(
-            numbers[index],
-            parts[index],
-            saturations[index],
-            values[index],
-        );
-    }
-    result
+fn value([red, green, blue]: [u8; 3]) -> u8 {
+    red.max(green).max(blue)
 }
 
-/// Hue, saturation and value as bytes. Gray has no hue: where Pillow skips the division by zero,
-/// its results are dropped.
+#[inline(always)]
+fn range([red, green, blue]: [u8; 3]) -> u8 {
+    value([red, green, blue]) - red.min(green).min(blue)
+}
+
+/// The range in parts of the value; 0 of gray, and of black where there are no parts.
+#[inline(always)]
+fn saturation(color: [u8; 3]) -> u8 {
+    let parts = f32::from(range(color)) / f32::from(value(color).max(1));
+    whole::cut(f64::from(parts) * 255.0)
+}
+
+/// 0 of gray, which has no hue.
 #[expect(
     clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::float_cmp,
-    reason = "bytes by cutting off the fraction and the roundings to f32, as Pillow has them"
+    reason = "the roundings to f32 that Pillow has"
 )]
 #[inline(always)]
-fn to_hsv(pixel: [u8; 3]) -> (u8, u8, u8) {
-    let [red, green, blue] = pixel.map(f32::from);
-    let value = pixel[0].max(pixel[1]).max(pixel[2]);
-    let high = f32::from(value);
-    let range = high - f32::from(pixel[0].min(pixel[1]).min(pixel[2]));
-    let from_red = (high - red) / range;
-    let from_green = (high - green) / range;
-    let from_blue = (high - blue) / range;
-    let red_is_high = f64::from(from_blue - from_green);
-    let green_is_high = f64::from((2.0 + f64::from(from_red) - f64::from(from_blue)) as f32);
-    let blue_is_high = f64::from((4.0 + f64::from(from_green) - f64::from(from_red)) as f32);
-    let other = if green == high {
-        green_is_high
+fn hue(color: [u8; 3]) -> u8 {
+    let [red, green, blue] = color;
+    let high = value(color);
+    let (to_red, to_green, to_blue) = (high - red, high - green, high - blue);
+    let (sixths, plus, minus) = if red == high {
+        (0.0, to_blue, to_green)
+    } else if green == high {
+        (2.0, to_red, to_blue)
     } else {
-        blue_is_high
+        (4.0, to_green, to_red)
     };
-    let sixths = if red == high { red_is_high } else { other };
-    let circle = sixths / 6.0 + 1.0;
-    let hue = (if circle >= 1.0 { circle - 1.0 } else { circle }) as f32;
-    let saturation = range / high;
-    if range == 0.0 {
-        (0, 0, value)
-    } else {
-        (
-            whole::cut(f64::from(hue) * 255.0),
-            whole::cut(f64::from(saturation) * 255.0),
-            value,
-        )
-    }
+    // Of gray both distances are 0, and so is the hue.
+    let range = f32::from(range(color).max(1));
+    let (plus, minus) = (f32::from(plus) / range, f32::from(minus) / range);
+    // Pillow subtracts in f32 where red is highest: these differences are exact in f64, so the
+    // rounding is the same.
+    let sixths = (sixths + f64::from(plus) - f64::from(minus)) as f32;
+    let circle = f64::from(sixths) / 6.0 + 1.0;
+    let hue = if circle >= 1.0 { circle - 1.0 } else { circle };
+    whole::cut(f64::from(hue as f32) * 255.0)
+}
+
+/// The least of a colour's channels, and the one in the middle.
+#[inline(always)]
+fn low_and_middle(value: u8, saturation: u8, sector: u8, part: f32) -> (u8, u8) {
+    let saturation = fraction(saturation);
+    let wide = f64::from(saturation);
+    // Pillow multiplies in f32 where the channel falls, in f64 where it rises.
+    let falling = f64::from(saturation * part);
+    let rising = wide * (1.0 - f64::from(part));
+    let middle = if sector & 1 == 1 { falling } else { rising };
+    // Halves up.
+    let value = f64::from(value);
+    (
+        whole::cut(value * (1.0 - wide) + 0.5),
+        whole::cut(value * (1.0 - middle) + 0.5),
+    )
 }
 
 #[expect(
@@ -126,16 +131,66 @@ fn to_hsv(pixel: [u8; 3]) -> (u8, u8, u8) {
     reason = "a rounding to f32 that Pillow has"
 )]
 #[inline(always)]
-fn to_rgb(sector: u8, part: f32, saturation: u8, value: u8) -> [u8; 3] {
-    let saturation = (f64::from(saturation) / 255.0) as f32;
-    // Halves up.
-    let scaled = |by: f64| whole::cut(f64::from(value) * by + 0.5);
-    let p = scaled(1.0 - f64::from(saturation));
-    let q = scaled(1.0 - f64::from(saturation * part));
-    let t = scaled(1.0 - f64::from(saturation) * (1.0 - f64::from(part)));
-    let red = [value, q, p, p, t, value];
-    let green = [t, value, value, q, p, p];
-    let blue = [p, p, t, value, value, q];
-    let sector = usize::from(sector.min(5));
-    [red[sector], green[sector], blue[sector]]
+fn fraction(value: u8) -> f32 {
+    (f64::from(value) / 255.0) as f32
+}
+
+/// A channel that is highest in two of the sectors and in the middle in two others.
+#[inline(always)]
+fn pick(sector: u8, highest: [u8; 2], middle: [u8; 2], values: [u8; 3]) -> u8 {
+    if sector == highest[0] || sector == highest[1] {
+        values[2]
+    } else if sector == middle[0] || sector == middle[1] {
+        values[1]
+    } else {
+        values[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_third_of_the_circle_turns_red_into_green() {
+        let mut pixels = [255, 0, 0, 0, 0, 0, 90, 90, 90, 255, 255, 255];
+        adjust_hue(&mut pixels, 3, 1.0 / 3.0);
+        assert_eq!(pixels, [0, 255, 0, 0, 0, 0, 90, 90, 90, 255, 255, 255]);
+    }
+
+    #[test]
+    fn single_channels_have_no_hue() {
+        let mut pixels = [1, 2, 3];
+        adjust_hue(&mut pixels, 1, 0.5);
+        assert_eq!(pixels, [1, 2, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn turn_0_is_only_the_way_through_hsv(pixels in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut turned = pixels.clone();
+            adjust_hue(&mut turned, 3, 0.0);
+            // Pillow's HSV has steps of up to 9 levels for the middle channel of a bright colour.
+            for (before, after) in pixels.iter().zip(&turned) {
+                prop_assert!(before.abs_diff(*after) <= 9, "{before} {after}");
+            }
+            let mut again = pixels.clone();
+            turn_hue(&mut again, 0);
+            prop_assert_eq!(turned, again, "the vector loop differs from the plain one");
+        }
+
+        #[test]
+        fn turns_keep_the_highest_channel(
+            pixels in prop::collection::vec(any::<[u8; 3]>(), 1..300),
+            factor in -0.5_f32..0.5,
+        ) {
+            let mut turned = pixels.clone();
+            adjust_hue(turned.as_flattened_mut(), 3, factor);
+            for (before, after) in pixels.iter().zip(&turned) {
+                prop_assert_eq!(before.iter().max(), after.iter().max());
+            }
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod erase;
 mod gray;
 mod hue;
 mod invert;
+mod planes;
 mod whole;
 
 pub use affine::Affine;
@@ -28,9 +29,6 @@ pub use erase::erase;
 pub use gray::to_grayscale;
 pub use hue::adjust_hue;
 pub use invert::{invert, solarize};
-
-/// Pixels that the loops over colours take together: enough to fill the vector registers.
-const BLOCK: usize = 32;
 
 /// Calls a loop compiled for AVX2 where the processor has it, else the same loop as it is.
 macro_rules! fastest {

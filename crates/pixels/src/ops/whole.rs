@@ -17,6 +17,7 @@ pub(super) fn nearest(value: f32) -> u8 {
 }
 
 /// The value clipped to 0 to 255, without its fraction; 0 of what is not a number.
+#[expect(clippy::manual_clamp, reason = "clamp lets pass what is not a number")]
 #[inline(always)]
 pub(super) fn clipped(value: f32) -> u8 {
     let value = value.max(0.0).min(255.0);
@@ -46,6 +47,11 @@ pub(super) fn cut(value: f64) -> u8 {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the clipping casts are what is compared with"
+)]
 mod tests {
     use proptest::prelude::*;
 

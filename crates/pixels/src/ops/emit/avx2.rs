@@ -81,8 +81,8 @@ impl Fast {
     /// Writes pixels from the first on, and returns how many.
     pub(super) fn write(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         use FloatType::{Bf16, F16, F32};
-        // SAFETY: `self` exists only where the processor has AVX2, FMA and F16C; likewise below.
         match self.loops {
+            // SAFETY: `self` exists only where the processor has AVX2, FMA and F16C; likewise below.
             Loop::Planes => unsafe { planes(hwc, out) },
             // SAFETY: as above.
             Loop::Fused(F32) => unsafe { self.cast::<true, SINGLE>(hwc, out) },
