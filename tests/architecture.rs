@@ -60,6 +60,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/pixels/src/ops/emit/avx2.rs",
     "crates/pixels/src/resize/avx2.rs",
     "crates/reader/src/arena.rs",
+    "crates/reader/src/fetch/direct/uring.rs",
     "crates/reader/src/mmap.rs",
     "crates/reader/src/sigbus.rs",
     "crates/reader/src/sigbus/",

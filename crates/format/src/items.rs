@@ -132,6 +132,41 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
+    /// Hands the items of block `block` of the compressed body field at `position` among the body fields to `each`, in
+    /// order, decoded; `bytes` are all the chunk's stored bytes, wherever the caller got these from.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], or what is wrong with the bytes.
+    pub fn for_each_item_of_block(
+        &self,
+        position: usize,
+        chunk: u64,
+        bytes: &[u8],
+        block: u32,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<(), FormatError> {
+        let view = self.view_chunk(chunk, bytes)?;
+        let mut decoded = Vec::new();
+        let n = view.decode_block(position, block, &mut decoded)?;
+        let block_samples = view.parts().get(position).map_or(0, |p| p.block_samples);
+        let field = self.schema().body().nth(position).map(|(_, field)| field);
+        let first =
+            self.geometry().first_sample(chunk) + u64::from(block.saturating_mul(block_samples));
+        let (mut pixels, mut scratch) = (Vec::new(), Vec::new());
+        for (within, sample) in (0..n).zip(first..) {
+            let Some(field) = field else { break };
+            let item = slice_of(field, &decoded, n, within)?;
+            match self.filtered_shape(field, sample, item.len()) {
+                None => each(item),
+                Some(shape) => {
+                    undo(field, item, shape, &mut pixels, &mut scratch);
+                    each(&pixels);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The samples of a chunk whose own checksums do not match, or whose items cannot be decoded; none where samples
     /// have no checksums of their own.
     pub(crate) fn bad_samples(&self, chunk: u64, bytes: &[u8]) -> Vec<u64> {

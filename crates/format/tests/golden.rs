@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cases::{Case, cases};
 use crate::support::golden_folder;
-use packds_format::{Pack, Store, check_chunk, check_outside_chunks, crc32c};
+use packds_format::{FormatError, Pack, Store, check_chunk, check_outside_chunks, crc32c};
 
 /// Length, checksum and zstd version of each golden file, from `list.txt`.
 fn list() -> BTreeMap<String, (u64, u32, String)> {
@@ -116,7 +116,39 @@ fn compare(case: &Case, pack: &Pack<Vec<u8>>) {
     }
 }
 
+/// Compressed items block by block; the first block that there is not is refused.
+fn compare_by_blocks(case: &Case, pack: &Pack<Vec<u8>>) {
+    let name = case.name;
+    for (position, (number, field)) in pack.schema().body().enumerate() {
+        if field.codec.is_none() {
+            continue;
+        }
+        let mut sample = 0;
+        for chunk in 0..pack.n_chunks() {
+            let bytes = pack.chunk_bytes(chunk).unwrap();
+            let n_blocks = pack.view_chunk(chunk, bytes).unwrap().parts()[position].n_blocks;
+            for block in 0..n_blocks {
+                pack.for_each_item_of_block(position, chunk, bytes, block, |item| {
+                    assert!(
+                        item == case.item(number, sample),
+                        "{name}: {number}, {sample}"
+                    );
+                    sample += 1;
+                })
+                .unwrap();
+            }
+            let beyond = pack.for_each_item_of_block(position, chunk, bytes, n_blocks, |_| {});
+            assert!(matches!(
+                beyond,
+                Err(FormatError::OutOfRange { what: "block", .. })
+            ));
+        }
+        assert_eq!(sample, case.n_samples, "{name}");
+    }
+}
+
 fn compare_in_bulk(case: &Case, pack: &Pack<Vec<u8>>) {
+    compare_by_blocks(case, pack);
     let name = case.name;
     for (number, field) in case.fields().iter().enumerate() {
         let mut seen = 0;
@@ -141,7 +173,7 @@ fn compare_in_bulk(case: &Case, pack: &Pack<Vec<u8>>) {
                         "{name}: {number}, {sample}"
                     );
                     seen += 1;
-                    Ok::<(), packds_format::FormatError>(())
+                    Ok::<(), FormatError>(())
                 })
                 .unwrap();
             }
@@ -152,7 +184,7 @@ fn compare_in_bulk(case: &Case, pack: &Pack<Vec<u8>>) {
     pack.for_each_path(|sample, path| {
         assert_eq!(Some(path.to_vec()), case.path(sample), "{name}");
         paths += 1;
-        Ok::<(), packds_format::FormatError>(())
+        Ok::<(), FormatError>(())
     })
     .unwrap();
     assert_eq!(

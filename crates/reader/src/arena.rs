@@ -71,7 +71,10 @@ impl Arena {
             )
         })?;
         let mut options = MmapOptions::new();
-        options.len(reserved).no_reserve_swap();
+        options.len(reserved);
+        if !cfg!(miri) {
+            options.no_reserve_swap();
+        }
         let map = MmapRaw::from(options.map_anon()?);
         let start = map.as_ptr().align_offset(HUGE_PAGE).min(HUGE_PAGE);
         if !cfg!(miri) {
@@ -486,7 +489,7 @@ mod tests {
 
     #[test]
     fn discarded_slot_works_again() {
-        let arena = Arena::new(2, 3 << 20).unwrap();
+        let arena = Arena::new(2, 3 * SLOT_ALIGN).unwrap();
         let mut other = arena.try_take().unwrap();
         let mut slot = arena.try_take().unwrap();
         other.fill(1);

@@ -77,6 +77,19 @@ pub enum ReadError {
         /// The checksum of the bytes found.
         found: u32,
     },
+    /// The memory allowed for buffers does not hold what one step needs.
+    #[error(
+        "{}: one step needs buffers of {needed} bytes, allowed are {given}: allow more memory, or take smaller batches or a smaller window",
+        path.display()
+    )]
+    Memory {
+        /// The file.
+        path: PathBuf,
+        /// The bytes allowed.
+        given: u64,
+        /// The least that would do.
+        needed: u64,
+    },
     /// The reading was stopped while this waited for it.
     #[error("{}: reading was stopped", path.display())]
     Stopped {
@@ -109,6 +122,7 @@ impl ReadError {
             | Self::Changed { path, .. }
             | Self::Modified { path }
             | Self::Sample { path, .. }
+            | Self::Memory { path, .. }
             | Self::Stopped { path } => path,
         }
     }
@@ -133,7 +147,9 @@ impl ReadError {
                     | FormatError::Io(_)
             ),
             Self::Changed { .. } | Self::Modified { .. } | Self::Sample { .. } => true,
-            Self::Open { .. } | Self::Read { .. } | Self::Stopped { .. } => false,
+            Self::Open { .. } | Self::Read { .. } | Self::Memory { .. } | Self::Stopped { .. } => {
+                false
+            }
         }
     }
 
@@ -160,7 +176,9 @@ impl ReadError {
             Self::Changed { .. } | Self::Modified { .. } => {
                 Some("packs are immutable: write a new file and rename it over the old one")
             }
-            Self::Open { .. } | Self::Read { .. } | Self::Stopped { .. } => None,
+            Self::Open { .. } | Self::Read { .. } | Self::Memory { .. } | Self::Stopped { .. } => {
+                None
+            }
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod access;
 mod checks;
+mod direct;
 mod mapped;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ pub use self::access::{Access, AccessReport};
 pub use self::checks::Checksums;
 
 use self::checks::Checks;
+use self::direct::{DirectEpoch, DirectFetch, DirectRun, DirectStep};
 use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
 use crate::plan::EpochPlan;
 use crate::{MappedPack, ReadError};
@@ -54,7 +56,13 @@ pub struct FetchStats {
     pub chunks_checked: u64,
     /// Samples whose checksum was computed.
     pub samples_checked: u64,
-    /// Chunk buffers in use now.
+    /// Nanoseconds in which at least one request was under way. 0 of a mapped pack.
+    pub busy_ns: u64,
+    /// Chunks given up although they were needed again, because there was no buffer left. 0 of a mapped pack.
+    pub chunks_evicted: u64,
+    /// Buffers there are. 0 of a mapped pack.
+    pub buffers: u64,
+    /// Buffers in use now.
     pub buffers_in_use: u64,
 }
 
@@ -68,6 +76,7 @@ pub(crate) struct Fetch {
 #[derive(Debug)]
 enum Engine {
     Mapped(Arc<MappedFetch>),
+    Direct(Arc<DirectFetch>),
 }
 
 impl Fetch {
@@ -79,13 +88,17 @@ impl Fetch {
         pack: Arc<MappedPack>,
         options: FetchOptions,
     ) -> Result<Arc<Self>, ReadError> {
-        let report = access::choose(&pack, &options);
+        let mut report = access::choose(&pack, &options);
         let checks = Checks::new(&pack, options.checksums)?;
-        let engine = Engine::Mapped(Arc::new(MappedFetch::new(
-            pack,
-            checks,
-            &options.positions,
-        )?));
+        let engine = if report.access == Access::Direct {
+            let direct = DirectFetch::new(pack, checks, &options, true)?;
+            report.engine = direct.engine();
+            report.reason = format!("{}; {}", report.reason, direct.describe());
+            Engine::Direct(direct)
+        } else {
+            let mapped = MappedFetch::new(pack, checks, &options.positions)?;
+            Engine::Mapped(Arc::new(mapped))
+        };
         Ok(Arc::new(Self { report, engine }))
     }
 
@@ -108,6 +121,10 @@ impl Fetch {
                 let epoch = MappedEpoch::start(fetch, plan, first_step)?;
                 Ok(EpochFetch(Epoch::Mapped(epoch)))
             }
+            Engine::Direct(fetch) => {
+                let epoch = fetch.start(plan, first_step)?;
+                Ok(EpochFetch(Epoch::Direct(epoch)))
+            }
         }
     }
 }
@@ -119,6 +136,7 @@ pub(crate) struct EpochFetch(Epoch);
 #[derive(Debug)]
 enum Epoch {
     Mapped(MappedEpoch),
+    Direct(DirectEpoch),
 }
 
 impl EpochFetch {
@@ -130,6 +148,7 @@ impl EpochFetch {
     pub(crate) fn step(&self, step: u64) -> Result<StepItems, ReadError> {
         match &self.0 {
             Epoch::Mapped(epoch) => epoch.step(step).map(|items| StepItems(Step::Mapped(items))),
+            Epoch::Direct(epoch) => epoch.step(step).map(|items| StepItems(Step::Direct(items))),
         }
     }
 
@@ -137,6 +156,7 @@ impl EpochFetch {
     pub(crate) fn stop(&self) {
         match &self.0 {
             Epoch::Mapped(epoch) => epoch.stop(),
+            Epoch::Direct(epoch) => epoch.stop(),
         }
     }
 
@@ -144,6 +164,7 @@ impl EpochFetch {
     pub(crate) fn stats(&self) -> FetchStats {
         match &self.0 {
             Epoch::Mapped(epoch) => epoch.stats(),
+            Epoch::Direct(epoch) => epoch.stats(),
         }
     }
 }
@@ -155,6 +176,7 @@ pub(crate) struct StepItems(Step);
 #[derive(Debug)]
 enum Step {
     Mapped(MappedStep),
+    Direct(DirectStep),
 }
 
 impl StepItems {
@@ -172,6 +194,7 @@ impl StepItems {
     ) -> Result<&'a [u8], ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.item(position, sample, scratch),
+            Step::Direct(step) => step.item(position, sample, scratch),
         }
     }
 
@@ -188,6 +211,10 @@ impl StepItems {
     ) -> Result<Option<ItemRun>, ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.run(position, first_sample, n),
+            Step::Direct(step) => {
+                let run = step.run(position, first_sample, n)?;
+                Ok(run.map(|run| ItemRun(Run::Direct(run))))
+            }
         }
     }
 
@@ -199,6 +226,8 @@ impl StepItems {
     pub(crate) fn still_good(&self) -> Result<(), ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.still_good(),
+            // What lies in a buffer of our own does not change.
+            Step::Direct(_) => Ok(()),
         }
     }
 }
@@ -211,6 +240,8 @@ pub(crate) struct ItemRun(Run);
 enum Run {
     /// These bytes of the file.
     Mapped(Arc<MappedPack>, Range<usize>),
+    /// These bytes of a buffer.
+    Direct(DirectRun),
 }
 
 impl AsRef<[u8]> for ItemRun {
@@ -218,6 +249,7 @@ impl AsRef<[u8]> for ItemRun {
         match &self.0 {
             // The range was within the file when the run was made, and a mapping never shrinks.
             Run::Mapped(pack, range) => pack.bytes().get(range.clone()).unwrap_or(&[]),
+            Run::Direct(run) => run.as_ref(),
         }
     }
 }

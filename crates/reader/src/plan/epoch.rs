@@ -119,6 +119,12 @@ impl EpochPlan {
         self.epoch
     }
 
+    /// The order in which samples come.
+    #[must_use]
+    pub const fn order(&self) -> OrderKind {
+        self.schedule.recipe.order
+    }
+
     /// Positions of the epoch: its samples, each as often as it occurs.
     #[must_use]
     pub fn len(&self) -> u64 {

@@ -1,0 +1,271 @@
+//! One buffer: bytes of the file, once they have come, whether they were found whole, and what was decompressed of them.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use packds_format::FormatError;
+
+use super::DirectFetch;
+use super::memory::{Memory, Pin, Reserved, Ring};
+use crate::arena::SlotRef;
+use crate::fetch::checks::Checksums;
+use crate::{MappedPack, ReadError};
+
+/// Why bytes did not come: told to each step that needs them.
+#[derive(Debug, Clone)]
+pub(super) enum Failure {
+    /// The system could not read.
+    Read {
+        offset: u64,
+        len: u64,
+        error: Arc<io::Error>,
+    },
+    /// The file has another length now.
+    Changed { found: u64 },
+    /// The memory allowed does not hold what one step needs.
+    Memory { needed: u64 },
+}
+
+impl Failure {
+    pub(super) fn read(offset: u64, len: u64, error: io::Error) -> Self {
+        let error = Arc::new(error);
+        Self::Read { offset, len, error }
+    }
+
+    pub(super) fn error(&self, fetch: &DirectFetch) -> ReadError {
+        let path = fetch.pack.file_path().to_owned();
+        match self {
+            Self::Read { offset, len, error } => ReadError::Read {
+                path,
+                offset: *offset,
+                len: *len,
+                source: match error.raw_os_error() {
+                    Some(code) => io::Error::from_raw_os_error(code),
+                    None => io::Error::new(error.kind(), error.to_string()),
+                },
+            },
+            Self::Changed { found } => ReadError::Changed {
+                path,
+                expected: fetch.pack.file_len(),
+                found: *found,
+            },
+            Self::Memory { needed } => ReadError::Memory {
+                path,
+                given: fetch.memory_bytes,
+                needed: *needed,
+            },
+        }
+    }
+}
+
+/// Bytes of the file in a slot of the arena.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    /// The chunk that it holds; none where it holds single samples.
+    chunk: Option<u64>,
+    /// Where the chunk starts in the slot, and its bytes.
+    start: usize,
+    len: usize,
+    bytes: OnceLock<Result<SlotRef, Failure>>,
+    /// Whether someone has set out to check it: others then check other buffers first.
+    claimed: AtomicBool,
+    /// Whether the chunk matched its checksum, where each buffer is checked.
+    verdict: OnceLock<bool>,
+    /// Decompressed blocks, by field and number.
+    blocks: OnceLock<Vec<Vec<OnceLock<Option<Block>>>>>,
+    /// While the user has it.
+    pin: Mutex<Weak<Pin>>,
+    /// Behind the bytes, so that they are free when it rings.
+    _ring: Ring,
+}
+
+/// The items of a decompressed block.
+#[derive(Debug, Default)]
+struct Block {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+    /// Room for them.
+    reserved: Option<Reserved>,
+}
+
+impl Buffer {
+    /// A buffer for a chunk, or for samples.
+    pub(super) fn new(chunk: Option<u64>, start: usize, len: usize, ring: Ring) -> Arc<Self> {
+        Arc::new(Self {
+            chunk,
+            start,
+            len,
+            bytes: OnceLock::new(),
+            claimed: AtomicBool::new(false),
+            verdict: OnceLock::new(),
+            blocks: OnceLock::new(),
+            pin: Mutex::default(),
+            _ring: ring,
+        })
+    }
+
+    /// Hands it what was read, once.
+    pub(super) fn fill(&self, bytes: Result<SlotRef, Failure>) {
+        let first = self.bytes.set(bytes).is_ok();
+        debug_assert!(first, "a buffer is read once");
+    }
+
+    /// Whether reading has ended.
+    pub(super) fn is_filled(&self) -> bool {
+        self.bytes.get().is_some()
+    }
+
+    /// Why it could not be read.
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        self.bytes.get().and_then(|bytes| bytes.as_ref().err())
+    }
+
+    /// Bytes of its slot.
+    #[inline]
+    pub(super) fn slot(&self, start: usize, len: usize) -> Option<&[u8]> {
+        let slot: &[u8] = self.bytes.get()?.as_ref().ok()?;
+        slot.get(start..start.checked_add(len)?)
+    }
+
+    /// Where a byte of the chunk lies in the slot.
+    #[inline]
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The chunk's stored bytes.
+    pub(super) fn chunk_bytes(&self) -> &[u8] {
+        self.slot(self.start, self.len).unwrap_or(&[])
+    }
+
+    /// Checks it now, unless that is done or someone else is at it.
+    pub(super) fn check_if_unclaimed(&self, fetch: &DirectFetch) {
+        if self
+            .chunk
+            .is_some_and(|chunk| !fetch.checks.is_chunk_done(chunk))
+            && !self.claimed.swap(true, Ordering::Relaxed)
+        {
+            // Whoever asks for an item of it is told.
+            let _ = self.check(fetch);
+        }
+    }
+
+    /// Checks the chunk as the policy says; whoever comes meanwhile waits.
+    #[inline]
+    pub(super) fn check(&self, fetch: &DirectFetch) -> Result<(), ReadError> {
+        match self.chunk {
+            Some(chunk) if !fetch.checks.is_chunk_done(chunk) => self.check_chunk(fetch, chunk),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn check_chunk(&self, fetch: &DirectFetch, chunk: u64) -> Result<(), ReadError> {
+        debug_assert!(fetch.checks.policy() != Checksums::Off);
+        let mut error = None;
+        let whole = self.verdict.get_or_init(|| {
+            error = fetch
+                .checks
+                .check_chunk(&fetch.pack, chunk, self.chunk_bytes())
+                .err();
+            error.is_none()
+        });
+        if *whole {
+            return Ok(());
+        }
+        // Summed again for whoever comes later, to say what was found.
+        error.map_or_else(
+            || {
+                fetch
+                    .checks
+                    .check_chunk(&fetch.pack, chunk, self.chunk_bytes())
+            },
+            Err,
+        )
+    }
+
+    /// The buffer for the user, without a copy; none where too many are out.
+    pub(super) fn pin(self: &Arc<Self>, memory: &Arc<Memory>) -> Option<Arc<Pin>> {
+        let mut pin = self.pin.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pin) = pin.upgrade() {
+            return Some(pin);
+        }
+        let new = Pin::new(self, memory)?;
+        *pin = Arc::downgrade(&new);
+        Some(new)
+    }
+
+    /// Item `index` of the chunk of the body field at `position`: out of the tables in the chunk, or decompressed, once a
+    /// block as long as there is memory for it, else into `scratch`.
+    pub(super) fn looked_up_item<'a>(
+        &'a self,
+        fetch: &DirectFetch,
+        memory: &Arc<Memory>,
+        (position, index): (usize, u32),
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], FormatError> {
+        let pack = &*fetch.pack;
+        let chunk = self.chunk.unwrap_or(u64::MAX);
+        let view = pack.view_chunk(chunk, self.chunk_bytes())?;
+        let Some((number, within)) = view.block_of(position, index) else {
+            let place = view.item_place(position, index)?;
+            return Ok(self.within_chunk(&place).unwrap_or(&[]));
+        };
+        let n_blocks = view.parts().iter().map(|part| part.n_blocks);
+        let place = |n| (0..n).map(|_| OnceLock::new()).collect();
+        let blocks = self.blocks.get_or_init(|| n_blocks.map(place).collect());
+        let block = usize::try_from(number).ok().and_then(|at| {
+            let decode = || {
+                let block = self.decode(pack, chunk, position, number).ok()?;
+                let reserved = memory.reserve(block.bytes.capacity())?;
+                Some(Block {
+                    reserved: Some(reserved),
+                    ..block
+                })
+            };
+            blocks.get(position)?.get(at)?.get_or_init(decode).as_ref()
+        });
+        if let Some(item) = block.and_then(|block| block.item(within)) {
+            return Ok(item);
+        }
+        let block = self.decode(pack, chunk, position, number)?;
+        scratch.clear();
+        scratch.extend_from_slice(block.item(within).unwrap_or(&[]));
+        Ok(scratch)
+    }
+
+    fn within_chunk(&self, place: &std::ops::Range<u64>) -> Option<&[u8]> {
+        let start = usize::try_from(place.start).ok()?;
+        let end = usize::try_from(place.end).ok()?;
+        self.chunk_bytes().get(start..end)
+    }
+
+    fn decode(
+        &self,
+        pack: &MappedPack,
+        chunk: u64,
+        position: usize,
+        number: u32,
+    ) -> Result<Block, FormatError> {
+        let mut block = Block::default();
+        let bytes = self.chunk_bytes();
+        pack.for_each_item_of_block(position, chunk, bytes, number, |item| {
+            block.bytes.extend_from_slice(item);
+            block.ends.push(block.bytes.len());
+        })?;
+        Ok(block)
+    }
+}
+
+impl Block {
+    fn item(&self, within: u32) -> Option<&[u8]> {
+        let within = usize::try_from(within).ok()?;
+        let start = match within.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.bytes.get(start..*self.ends.get(within)?)
+    }
+}

@@ -1,0 +1,138 @@
+//! What of a pack's layout direct reading needs: how large buffers must be, and where items lie in a chunk.
+
+use packds_format::FormatError;
+
+use crate::arena::SLOT_ALIGN;
+use crate::{MappedPack, ReadError};
+
+/// Samples are read into slots of at least this, several to a slot.
+const SAMPLES_SLOT_BYTES: usize = 1 << 20;
+/// Bytes that a compressed item of unknown size is taken to decompress to, for each stored byte.
+const ASSUMED_RATIO: usize = 2;
+
+/// Sizes and places, the same for all epochs.
+#[derive(Debug)]
+pub(super) struct Layout {
+    /// Of each body field where its items lie in every chunk, if all are of one size, not compressed, and chunks strided.
+    pub(super) places: Vec<Option<Place>>,
+    /// Whether any body field that is wanted is compressed.
+    pub(super) compressed: bool,
+    /// The largest chunk, rounded outwards to multiples of 4096 in the file.
+    pub(super) chunk_slot: usize,
+    /// What the wanted fields of the largest chunk take decompressed.
+    pub(super) decoded: usize,
+    /// Bytes of a slot for single samples.
+    pub(super) samples_slot: usize,
+}
+
+/// Where the items of a field lie in a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    start: usize,
+    item_bytes: usize,
+}
+
+impl Place {
+    /// Where `n` items from `index` on lie in the chunk: start and length.
+    #[inline]
+    pub(super) fn of(&self, index: u32, n: u32) -> Option<(usize, usize)> {
+        let within = usize::try_from(index).ok()?.checked_mul(self.item_bytes)?;
+        let len = usize::try_from(n).ok()?.checked_mul(self.item_bytes)?;
+        Some((self.start.checked_add(within)?, len))
+    }
+}
+
+impl Layout {
+    pub(super) fn new(pack: &MappedPack, positions: &[usize]) -> Result<Self, FormatError> {
+        let body: Vec<_> = pack.schema().body().map(|(_, field)| field).collect();
+        let out = |position: &usize| FormatError::OutOfRange {
+            what: "body field",
+            index: u64::try_from(*position).unwrap_or(u64::MAX),
+            len: u64::try_from(body.len()).unwrap_or(u64::MAX),
+        };
+        let mut compressed = false;
+        let mut sample_bytes = Some(0_u64);
+        for position in positions {
+            let field = body.get(*position).ok_or_else(|| out(position))?;
+            compressed |= !field.codec.is_none();
+            sample_bytes = sample_bytes
+                .zip(field.item_bytes())
+                .and_then(|(sum, bytes)| sum.checked_add(bytes));
+        }
+        let chunk_slot = largest_chunk(pack)?;
+        let decoded = match sample_bytes.and_then(|bytes| {
+            let samples = u64::from(pack.geometry().chunk_samples()).min(pack.n_samples());
+            usize::try_from(bytes.checked_mul(samples)?).ok()
+        }) {
+            _ if !compressed => 0,
+            Some(bytes) => bytes,
+            None => chunk_slot.saturating_mul(ASSUMED_RATIO),
+        };
+        Ok(Self {
+            places: places(pack)?,
+            compressed,
+            chunk_slot,
+            decoded,
+            samples_slot: chunk_slot.min(largest_item(pack, chunk_slot).max(SAMPLES_SLOT_BYTES)),
+        })
+    }
+}
+
+/// The bytes of a slot that holds any chunk. Explicit chunks are all looked at; strided ones are all alike.
+fn largest_chunk(pack: &MappedPack) -> Result<usize, FormatError> {
+    let n = pack.n_chunks();
+    let n = if pack.schema().is_strided() {
+        n.min(1)
+    } else {
+        n
+    };
+    let mut largest = 0;
+    for chunk in 0..n {
+        largest = largest.max(pack.chunk_entry(chunk)?.stored_len);
+    }
+    Ok(slot_for(largest))
+}
+
+/// The bytes of a slot for `len` bytes of the file, wherever they start.
+fn slot_for(len: u64) -> usize {
+    // What does not fit here is a chunk of more than 2 GiB, which no pack has.
+    let len = usize::try_from(len).unwrap_or(usize::MAX / 2);
+    (len + SLOT_ALIGN - 1)
+        .next_multiple_of(SLOT_ALIGN)
+        .max(SLOT_ALIGN)
+}
+
+/// The bytes of a slot that holds any item; a chunk's where that is not known.
+fn largest_item(pack: &MappedPack, chunk_slot: usize) -> usize {
+    let mut largest = 0;
+    for (_, field) in pack.schema().body() {
+        match field.item_bytes() {
+            Some(bytes) => largest = largest.max(slot_for(bytes)),
+            None => return chunk_slot,
+        }
+    }
+    largest
+}
+
+fn places(pack: &MappedPack) -> Result<Vec<Option<Place>>, FormatError> {
+    let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
+    if !pack.schema().is_strided() || pack.n_chunks() == 0 {
+        return Ok(sizes.map(|_| None).collect());
+    }
+    // The parts of a strided chunk follow from the schema: none of its bytes is looked at.
+    let view = pack.view_chunk(0, pack.chunk_bytes(0)?)?;
+    let place = |(part, item_bytes): (&packds_format::PartEntry, Option<u64>)| {
+        Some(Place {
+            start: usize::try_from(part.offset).ok()?,
+            item_bytes: usize::try_from(item_bytes?).ok()?,
+        })
+    };
+    Ok(view.parts().iter().zip(sizes).map(place).collect())
+}
+
+impl MappedPack {
+    /// Puts the path to an error of the format, if there is one.
+    pub(super) fn told<T>(&self, result: Result<T, FormatError>) -> Result<T, ReadError> {
+        result.map_err(|error| self.error(error))
+    }
+}

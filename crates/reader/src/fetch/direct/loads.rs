@@ -1,0 +1,261 @@
+//! Buffers being read: each cut into requests, put together again when all have come, tried again where that can help.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::buffer::{Buffer, Failure};
+use super::engine::{Done, Engine, Files, Request};
+use super::memory::Memory;
+use crate::MappedPack;
+use crate::arena::{SLOT_ALIGN, SlotMut};
+
+/// Bytes of one request at most: enough for the disk, few enough that several are under way for one chunk.
+const REQUEST_BYTES: usize = 2 << 20;
+/// How often a request may come back with nothing new before that is an error.
+const MAX_ATTEMPTS: u32 = 64;
+
+/// A run of bytes of the file, from a multiple of 4096 to a multiple of 4096.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) offset: u64,
+    pub(super) len: usize,
+}
+
+impl Extent {
+    /// The bytes `start..start + len`, rounded outwards.
+    pub(super) fn around(start: u64, len: u64) -> Option<Self> {
+        let align = u64::try_from(SLOT_ALIGN).ok()?;
+        let offset = start - start % align;
+        let end = start.checked_add(len)?.checked_next_multiple_of(align)?;
+        let len = usize::try_from(end - offset).ok()?;
+        Some(Self { offset, len })
+    }
+}
+
+/// What was read, for the statistics.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) bytes: AtomicU64,
+    pub(super) reads: AtomicU64,
+    /// Nanoseconds with at least one request under way.
+    pub(super) busy_ns: AtomicU64,
+}
+
+/// A buffer being read.
+struct Load {
+    buffer: Arc<Buffer>,
+    failure: Option<Failure>,
+}
+
+/// All buffers being read.
+pub(super) struct Loads {
+    pack: Arc<MappedPack>,
+    files: Arc<Files>,
+    counts: Arc<Counts>,
+    loads: BTreeMap<u64, Load>,
+    next_load: u64,
+    /// Not yet given to the engine.
+    pending: VecDeque<Request>,
+    under_way: usize,
+    busy_since: Option<Instant>,
+    done: Vec<Done>,
+}
+
+impl Loads {
+    pub(super) fn new(pack: Arc<MappedPack>, files: Arc<Files>, counts: Arc<Counts>) -> Self {
+        Self {
+            pack,
+            files,
+            counts,
+            loads: BTreeMap::new(),
+            next_load: 0,
+            pending: VecDeque::new(),
+            under_way: 0,
+            busy_since: None,
+            done: Vec::new(),
+        }
+    }
+
+    /// Whether nothing is being read.
+    pub(super) fn is_idle(&self) -> bool {
+        self.loads.is_empty()
+    }
+
+    /// Starts to read `extents`, one after the other, into `slot`, which is large enough for them.
+    pub(super) fn start(
+        &mut self,
+        buffer: &Arc<Buffer>,
+        slot: SlotMut,
+        extents: &[Extent],
+        memory: &Memory,
+    ) {
+        let file_len = self.pack.file_len();
+        let mut lens = Vec::new();
+        let mut places = Vec::new();
+        for extent in extents {
+            let mut offset = extent.offset;
+            let mut left = extent.len;
+            while left > 0 {
+                let len = left.min(REQUEST_BYTES);
+                let step = u64::try_from(len).unwrap_or(u64::MAX);
+                let wanted = file_len.saturating_sub(offset).min(step);
+                lens.push(len);
+                places.push((offset, usize::try_from(wanted).unwrap_or(len)));
+                offset = offset.saturating_add(step);
+                left -= len;
+            }
+        }
+        let Some(pieces) = slot.split(&lens) else {
+            let error = io::Error::other("a buffer is too small for what it is to hold");
+            let first = extents.first().map_or(0, |extent| extent.offset);
+            return buffer.fill(Err(Failure::read(first, 0, error)));
+        };
+        let load = self.next_load;
+        self.next_load += 1;
+        let requests = pieces.into_iter().zip(places);
+        self.pending
+            .extend(requests.map(|(piece, (offset, wanted))| Request {
+                load,
+                offset,
+                piece,
+                filled: 0,
+                wanted,
+                attempts: 0,
+                buffered: false,
+                ring: memory.ring(),
+            }));
+        let buffer = Arc::clone(buffer);
+        let failure = None;
+        self.loads.insert(load, Load { buffer, failure });
+    }
+
+    /// Gives the engine as much as it takes; what belongs to a buffer that has failed already is given up.
+    pub(super) fn submit(&mut self, engine: &mut dyn Engine) {
+        while self.under_way < engine.depth() {
+            let Some(request) = self.pending.pop_front() else {
+                return;
+            };
+            let load = self.loads.get(&request.load);
+            if load.is_some_and(|load| load.failure.is_some()) {
+                self.finish(request);
+                continue;
+            }
+            if self.under_way == 0 {
+                self.busy_since = Some(Instant::now());
+            }
+            self.under_way += 1;
+            engine.submit(request);
+        }
+    }
+
+    /// Waits for requests under way, if there are any, and takes them in. Gives whether there were any.
+    ///
+    /// # Errors
+    /// The engine failed.
+    pub(super) fn wait(&mut self, engine: &mut dyn Engine) -> io::Result<bool> {
+        if self.under_way == 0 {
+            return Ok(false);
+        }
+        let mut done = std::mem::take(&mut self.done);
+        engine.wait(&mut done)?;
+        for (request, result) in done.drain(..) {
+            self.under_way = self.under_way.saturating_sub(1);
+            self.take_in(request, result);
+        }
+        self.done = done;
+        if self.under_way == 0 {
+            let busy = self
+                .busy_since
+                .take()
+                .map_or(Duration::ZERO, |at| at.elapsed());
+            let busy = u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
+            self.counts.busy_ns.fetch_add(busy, Ordering::Relaxed);
+        }
+        Ok(true)
+    }
+
+    fn take_in(&mut self, mut request: Request, result: io::Result<usize>) {
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match result {
+            Ok(n) => {
+                let n = n.min(request.piece.len() - request.filled);
+                let bytes = u64::try_from(n).unwrap_or(0);
+                self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+                let end = request.filled + n;
+                if end >= request.wanted {
+                    return self.finish(request);
+                }
+                // The next read has to start at a multiple again: what is behind the last one is read once more.
+                let aligned = end - end % SLOT_ALIGN;
+                if aligned > request.filled {
+                    request.filled = aligned;
+                    request.attempts = 0;
+                    return self.pending.push_front(request);
+                }
+                let cause = "the file ends early, or the system reads nothing more";
+                self.again(request, io::Error::new(io::ErrorKind::UnexpectedEof, cause));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.again(request, error),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.again(request, error),
+            // The disk wants another alignment than the file system said.
+            Err(error)
+                if error.kind() == io::ErrorKind::InvalidInput
+                    && self.files.is_direct()
+                    && !request.buffered =>
+            {
+                request.buffered = true;
+                self.again(request, error);
+            }
+            Err(error) => self.fail(request, error),
+        }
+    }
+
+    fn again(&mut self, mut request: Request, error: io::Error) {
+        request.attempts += 1;
+        let ended = error.kind() == io::ErrorKind::UnexpectedEof;
+        if request.attempts >= MAX_ATTEMPTS || (ended && self.pack.check_len().is_err()) {
+            return self.fail(request, error);
+        }
+        self.pending.push_front(request);
+    }
+
+    fn fail(&mut self, request: Request, error: io::Error) {
+        let changed = match self.pack.check_len() {
+            Err(crate::ReadError::Changed { found, .. }) => Some(Failure::Changed { found }),
+            _ => None,
+        };
+        let rest = request.wanted.saturating_sub(request.filled);
+        let at = request.offset + u64::try_from(request.filled).unwrap_or(0);
+        let len = u64::try_from(rest).unwrap_or(u64::MAX);
+        let failure = changed.unwrap_or_else(|| Failure::read(at, len, error));
+        if let Some(load) = self.loads.get_mut(&request.load) {
+            load.failure.get_or_insert(failure);
+        }
+        self.finish(request);
+    }
+
+    /// Gives up a request; the last one of a buffer hands it its bytes.
+    fn finish(&mut self, request: Request) {
+        self.files.forget(&request);
+        let Some(slot) = request.piece.join() else {
+            return;
+        };
+        if let Some(load) = self.loads.remove(&request.load) {
+            load.buffer.fill(match load.failure {
+                None => Ok(slot.freeze()),
+                Some(failure) => Err(failure),
+            });
+        }
+    }
+
+    /// Ends all reading with this failure.
+    pub(super) fn abandon(&mut self, error: &Failure) {
+        self.pending.clear();
+        for load in std::mem::take(&mut self.loads).into_values() {
+            load.buffer.fill(Err(error.clone()));
+        }
+    }
+}

@@ -1,0 +1,656 @@
+//! Reading chunks into memory of our own, past the page cache: for packs larger than memory, and for compressed ones.
+//!
+//! A thread of each epoch reads ahead as far as its buffers go (`ahead`), with io_uring where it may (`uring`), else with
+//! a few threads (`pread`). Chunks are checked, and compressed ones decompressed, by the threads that use them first.
+//!
+//! The memory is what was allowed, for each epoch that is being read; the next epoch uses that of the last.
+
+mod ahead;
+mod buffer;
+mod engine;
+mod layout;
+mod loads;
+mod memory;
+mod pread;
+#[cfg(test)]
+mod tests;
+mod uring;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use packds_format::FormatError;
+
+use self::ahead::Ahead;
+use self::buffer::{Buffer, Failure};
+use self::engine::{Engine, Files};
+use self::layout::Layout;
+use self::loads::Counts;
+use self::memory::{Memory, Pin, Ring};
+use self::pread::Pread;
+use self::uring::Uring;
+use super::checks::{Checks, Checksums};
+use super::{FetchOptions, FetchStats};
+use crate::plan::{EpochPlan, OrderKind};
+use crate::{MappedPack, ReadError};
+
+/// What reads.
+#[derive(Debug, Clone)]
+enum EngineKind {
+    Uring,
+    Pread,
+    #[cfg(test)]
+    Faulty(Arc<tests::faulty::Faults>),
+}
+
+impl EngineKind {
+    fn start(&self, files: &Arc<Files>) -> io::Result<Box<dyn Engine + Send>> {
+        Ok(match self {
+            Self::Uring => match Uring::new(Arc::clone(files)) {
+                Ok(uring) => Box::new(uring),
+                // Allowed when the loader was made, but not for so many loaders at a time.
+                Err(_) => Box::new(Pread::start(files)?),
+            },
+            Self::Pread => Box::new(Pread::start(files)?),
+            #[cfg(test)]
+            Self::Faulty(faults) => Box::new(tests::faulty::Faulty::new(files, faults)),
+        })
+    }
+}
+
+/// One loader's pack, read directly.
+#[derive(Debug)]
+pub(super) struct DirectFetch {
+    pack: Arc<MappedPack>,
+    checks: Checks,
+    layout: Layout,
+    positions: Vec<usize>,
+    files: Arc<Files>,
+    engine: EngineKind,
+    /// Why it is not io_uring, where it is not.
+    no_uring: Option<String>,
+    memory_bytes: u64,
+    /// Memory of epochs that have ended.
+    idle: Mutex<Vec<Arc<Memory>>>,
+}
+
+impl DirectFetch {
+    /// `past_cache`: whether to read past the page cache, where the file system can; else what is read stays in it, for
+    /// packs that fit in memory.
+    ///
+    /// # Errors
+    /// [`ReadError::Memory`] where not one chunk fits in `options.memory_bytes`, [`ReadError::Format`] where a position
+    /// is no body field, [`ReadError::Open`].
+    pub(super) fn new(
+        pack: Arc<MappedPack>,
+        checks: Checks,
+        options: &FetchOptions,
+        past_cache: bool,
+    ) -> Result<Arc<Self>, ReadError> {
+        let (engine, no_uring) = match Uring::probe() {
+            Ok(()) => (EngineKind::Uring, None),
+            Err(error) => (EngineKind::Pread, Some(error.to_string())),
+        };
+        let mut fetch = Self::with_engine(pack, checks, options, past_cache, engine)?;
+        fetch.no_uring = no_uring;
+        Ok(Arc::new(fetch))
+    }
+
+    fn with_engine(
+        pack: Arc<MappedPack>,
+        checks: Checks,
+        options: &FetchOptions,
+        past_cache: bool,
+        engine: EngineKind,
+    ) -> Result<Self, ReadError> {
+        let layout = pack.told(Layout::new(&pack, &options.positions))?;
+        let files = Files::open(&pack, past_cache).map_err(|source| ReadError::Open {
+            path: pack.file_path().to_owned(),
+            source,
+        })?;
+        let fetch = Self {
+            pack,
+            checks,
+            layout,
+            positions: options.positions.clone(),
+            files: Arc::new(files),
+            engine,
+            no_uring: None,
+            memory_bytes: options.memory_bytes,
+            idle: Mutex::default(),
+        };
+        let needed = fetch.bytes_for(1);
+        if needed > fetch.memory_bytes {
+            return Err(Failure::Memory { needed }.error(&fetch));
+        }
+        Ok(fetch)
+    }
+
+    /// What reads: `io_uring` or `pread`.
+    pub(super) fn engine(&self) -> &'static str {
+        match self.engine {
+            EngineKind::Uring => "io_uring",
+            EngineKind::Pread => "pread",
+            #[cfg(test)]
+            EngineKind::Faulty(_) => "faulty",
+        }
+    }
+
+    /// What reads, in words: past the page cache or not, and why it is not io_uring.
+    pub(super) fn describe(&self) -> String {
+        let cache = if self.files.is_direct() {
+            "past the page cache"
+        } else {
+            "through the page cache"
+        };
+        match &self.no_uring {
+            None => format!("{cache} with {}", self.engine()),
+            Some(reason) => format!("{cache} with {} (io_uring: {reason})", self.engine()),
+        }
+    }
+
+    /// Starts to read what `plan` needs from `first_step` on.
+    ///
+    /// # Errors
+    /// [`ReadError::Memory`] where the first step does not fit, [`ReadError::Changed`] and [`ReadError::Modified`] where
+    /// the file is no longer the one that was opened, [`ReadError::Open`] where the system gives no thread or memory.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        plan: Arc<EpochPlan>,
+        first_step: u64,
+    ) -> Result<DirectEpoch, ReadError> {
+        self.pack.check_unchanged()?;
+        let open = |source| ReadError::Open {
+            path: self.pack.file_path().to_owned(),
+            source,
+        };
+        let by_sample = plan.order() == OrderKind::Random
+            && !self.layout.compressed
+            && !self.fits_whole(self.slots(false));
+        let memory = self.take_memory(by_sample).map_err(open)?;
+        if !by_sample && first_step < plan.steps() {
+            let uses = plan.chunk_uses(first_step).len();
+            if uses > memory.arena.n_slots() {
+                let needed = self.bytes_for(uses);
+                return Err(Failure::Memory { needed }.error(self));
+            }
+        }
+        let shared = Arc::new(Shared {
+            fetch: Arc::clone(self),
+            memory,
+            by_sample,
+            outstanding: Arc::default(),
+            stop: AtomicBool::new(false),
+            state: Mutex::new(State {
+                next: first_step,
+                ..State::default()
+            }),
+            changed: Condvar::new(),
+            counts: Arc::default(),
+            evicted: AtomicU64::new(0),
+            wait_ns: AtomicU64::new(0),
+        });
+        let engine = self.engine.start(&self.files).map_err(open)?;
+        let ahead = Ahead::new(Arc::clone(&shared), plan, engine);
+        let epoch = DirectEpoch { shared };
+        thread::Builder::new()
+            .name("packds-read".to_owned())
+            .spawn(move || ahead.run(first_step))
+            .map_err(open)?;
+        Ok(epoch)
+    }
+
+    /// Memory for an epoch: that of one that has ended, or new.
+    fn take_memory(&self, by_sample: bool) -> io::Result<Arc<Memory>> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let n_slots = self.slots(by_sample);
+        // All epochs of a loader have one order in general. Memory of another shape is given back first.
+        idle.retain(|memory| memory.arena.n_slots() == n_slots);
+        if let Some(memory) = idle.pop() {
+            return Ok(memory);
+        }
+        let slot_bytes = if by_sample {
+            self.layout.samples_slot
+        } else {
+            self.layout.chunk_slot
+        };
+        let slots = u64::try_from(slot_bytes.saturating_mul(n_slots)).unwrap_or(u64::MAX);
+        let decoded = self.memory_bytes.saturating_sub(slots);
+        Memory::new(n_slots, slot_bytes, decoded).map(Arc::new)
+    }
+
+    /// Slots that the memory allowed holds.
+    fn slots(&self, by_sample: bool) -> usize {
+        let each = if by_sample {
+            self.bytes_for_samples(1)
+        } else {
+            self.bytes_for(1)
+        };
+        usize::try_from(self.memory_bytes / each.max(1)).unwrap_or(usize::MAX)
+    }
+
+    fn fits_whole(&self, n_slots: usize) -> bool {
+        u64::try_from(n_slots).is_ok_and(|n| n >= self.pack.n_chunks())
+    }
+
+    /// Bytes that `chunks` chunks take in memory.
+    fn bytes_for(&self, chunks: usize) -> u64 {
+        let each = self.layout.chunk_slot.saturating_add(self.layout.decoded);
+        u64::try_from(each.saturating_mul(chunks)).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes that `slots` slots of single samples take.
+    fn bytes_for_samples(&self, slots: usize) -> u64 {
+        u64::try_from(self.layout.samples_slot.saturating_mul(slots)).unwrap_or(u64::MAX)
+    }
+
+    /// Whether single samples are checked: that needs all their fields.
+    fn checks_samples(&self) -> bool {
+        self.checks.has_sample_crcs() && self.checks.policy() != Checksums::Off
+    }
+
+    /// Whether a body field is read where samples are read one by one.
+    fn reads_position(&self, position: usize) -> bool {
+        self.checks_samples() || self.positions.contains(&position)
+    }
+}
+
+/// What an epoch, its steps and its thread share.
+#[derive(Debug)]
+struct Shared {
+    fetch: Arc<DirectFetch>,
+    memory: Arc<Memory>,
+    /// Whether samples are read one by one, not by chunks.
+    by_sample: bool,
+    /// Steps planned and not yet dropped.
+    outstanding: Arc<AtomicU64>,
+    stop: AtomicBool,
+    state: Mutex<State>,
+    /// Something that steps wait for has changed.
+    changed: Condvar,
+    counts: Arc<Counts>,
+    /// Chunks given up to be read again.
+    evicted: AtomicU64,
+    wait_ns: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Steps whose buffers are chosen, not yet asked for.
+    planned: BTreeMap<u64, StepParts>,
+    /// The first step not yet planned.
+    next: u64,
+    /// Whether no more steps will be planned.
+    ended: bool,
+    failure: Option<Failure>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    fn fits_whole(&self) -> bool {
+        self.fetch.fits_whole(self.memory.arena.n_slots())
+    }
+
+    fn notify(&self) {
+        // Taken so that nobody is between looking and waiting.
+        let _state = self.lock();
+        self.changed.notify_all();
+    }
+
+    fn add_step(&self, step: u64, parts: StepParts) {
+        let mut state = self.lock();
+        // Nobody will ask for it, and what it holds would be held for ever.
+        if !self.is_stopped() {
+            state.planned.insert(step, parts);
+        }
+        state.next = step.saturating_add(1);
+        self.changed.notify_all();
+    }
+
+    fn fail(&self, failure: Failure) {
+        self.lock().failure = Some(failure);
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        let planned = std::mem::take(&mut self.lock().planned);
+        self.changed.notify_all();
+        drop(planned);
+        self.memory.bell.ring();
+    }
+
+    fn error(&self, source: FormatError) -> ReadError {
+        self.fetch.pack.error(source)
+    }
+}
+
+/// The buffers of a step.
+#[derive(Debug)]
+struct StepParts {
+    held: Held,
+    /// Behind the buffers, so that they are free when it rings.
+    _outstanding: Outstanding,
+}
+
+#[derive(Debug)]
+enum Held {
+    /// By their chunks.
+    Chunks(Vec<(u64, Arc<Buffer>)>),
+    /// Single samples, by sample and position.
+    Samples {
+        buffers: Vec<Arc<Buffer>>,
+        places: Vec<SamplePlace>,
+    },
+}
+
+/// Where an item lies.
+#[derive(Debug)]
+struct SamplePlace {
+    sample: u64,
+    position: usize,
+    /// In which of the step's buffers.
+    buffer: usize,
+    start: usize,
+    len: usize,
+}
+
+impl Held {
+    fn buffers(&self) -> impl Iterator<Item = &Arc<Buffer>> {
+        let (chunks, buffers) = match self {
+            Self::Chunks(chunks) => (chunks.as_slice(), &[][..]),
+            Self::Samples { buffers, .. } => (&[][..], buffers.as_slice()),
+        };
+        chunks.iter().map(|(_, buffer)| buffer).chain(buffers)
+    }
+}
+
+/// Counts a step that is planned and not yet dropped.
+#[derive(Debug)]
+struct Outstanding {
+    count: Arc<AtomicU64>,
+    ring: Ring,
+}
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        // `ring` is dropped behind this.
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl StepParts {
+    fn new(shared: &Shared, held: Held) -> Self {
+        shared.outstanding.fetch_add(1, Ordering::AcqRel);
+        let count = Arc::clone(&shared.outstanding);
+        let ring = shared.memory.ring();
+        let _outstanding = Outstanding { count, ring };
+        Self { held, _outstanding }
+    }
+}
+
+/// The reading of one epoch.
+#[derive(Debug)]
+pub(super) struct DirectEpoch {
+    shared: Arc<Shared>,
+}
+
+impl DirectEpoch {
+    /// As [`EpochFetch::step`](super::EpochFetch::step). Hold no earlier step while waiting for a later one.
+    ///
+    /// # Errors
+    /// [`ReadError::Stopped`], [`ReadError::Read`] and [`ReadError::Changed`] where a buffer could not be read,
+    /// [`ReadError::Memory`] where the step does not fit, [`ReadError::Format`] for a step that is not to be had.
+    pub(super) fn step(&self, step: u64) -> Result<DirectStep, ReadError> {
+        let shared = &self.shared;
+        let parts = self.wait(step)?;
+        for buffer in parts.held.buffers() {
+            if let Some(failure) = buffer.failure() {
+                return Err(failure.error(&shared.fetch));
+            }
+        }
+        for buffer in parts.held.buffers() {
+            buffer.check_if_unclaimed(&shared.fetch);
+        }
+        Ok(DirectStep {
+            parts,
+            shared: Arc::clone(shared),
+        })
+    }
+
+    fn wait(&self, step: u64) -> Result<StepParts, ReadError> {
+        let shared = &*self.shared;
+        let mut began = None;
+        let mut state = shared.lock();
+        let result = loop {
+            if shared.is_stopped() {
+                let path = shared.fetch.pack.file_path().to_owned();
+                break Err(ReadError::Stopped { path });
+            }
+            let is_filled = |parts: &StepParts| parts.held.buffers().all(|b| b.is_filled());
+            match state.planned.get(&step).map(is_filled) {
+                Some(true) => {}
+                None if step < state.next => break Err(self.no_step(step, state.next)),
+                Some(false) | None if !state.ended => {
+                    began.get_or_insert_with(Instant::now);
+                    let wait = shared.changed.wait(state);
+                    state = wait.unwrap_or_else(PoisonError::into_inner);
+                    continue;
+                }
+                _ => break Err(self.ended(step, &state)),
+            }
+            if let Some(parts) = state.planned.remove(&step) {
+                break Ok(parts);
+            }
+        };
+        if let Some(began) = began {
+            let waited = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            shared.wait_ns.fetch_add(waited, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn no_step(&self, step: u64, end: u64) -> ReadError {
+        self.shared.error(FormatError::OutOfRange {
+            what: "step, each to be asked for once,",
+            index: step,
+            len: end,
+        })
+    }
+
+    /// Why a step does not come after the thread has ended.
+    fn ended(&self, step: u64, state: &State) -> ReadError {
+        match &state.failure {
+            Some(failure) => failure.error(&self.shared.fetch),
+            None => self.no_step(step, state.next),
+        }
+    }
+
+    /// As [`EpochFetch::stop`](super::EpochFetch::stop).
+    pub(super) fn stop(&self) {
+        self.shared.stop();
+    }
+
+    /// As [`EpochFetch::stats`](super::EpochFetch::stats).
+    pub(super) fn stats(&self) -> FetchStats {
+        let shared = &*self.shared;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let checked = shared.fetch.checks.counts();
+        let arena = &shared.memory.arena;
+        FetchStats {
+            bytes_read: load(&shared.counts.bytes),
+            reads: load(&shared.counts.reads),
+            busy_ns: load(&shared.counts.busy_ns),
+            wait_ns: load(&shared.wait_ns),
+            bytes_checked: checked.bytes,
+            chunks_checked: checked.chunks,
+            samples_checked: checked.samples,
+            chunks_evicted: load(&shared.evicted),
+            buffers: u64::try_from(arena.n_slots()).unwrap_or(u64::MAX),
+            buffers_in_use: u64::try_from(arena.n_slots() - arena.n_free()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Drop for DirectEpoch {
+    /// Returns at once: a read that is slow is waited for by the thread that owns its buffer, which then ends.
+    fn drop(&mut self) {
+        self.shared.stop();
+        let idle = self.shared.fetch.idle.lock();
+        let mut idle = idle.unwrap_or_else(PoisonError::into_inner);
+        idle.push(Arc::clone(&self.shared.memory));
+    }
+}
+
+/// The bytes of one step.
+#[derive(Debug)]
+pub(super) struct DirectStep {
+    parts: StepParts,
+    shared: Arc<Shared>,
+}
+
+impl DirectStep {
+    /// As [`StepItems::item`](super::StepItems::item).
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] where the chunk is damaged or the sample not of this step, [`ReadError::Sample`].
+    #[inline]
+    pub(super) fn item<'a>(
+        &'a self,
+        position: usize,
+        sample: u64,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8], ReadError> {
+        let fetch = &*self.shared.fetch;
+        let Held::Chunks(chunks) = &self.parts.held else {
+            return self.single_item(position, sample);
+        };
+        let (chunk, index) = fetch.pack.geometry().locate(sample);
+        let Ok(at) = chunks.binary_search_by_key(&chunk, |(chunk, _)| *chunk) else {
+            return Err(self.not_here(sample));
+        };
+        let Some((_, buffer)) = chunks.get(at) else {
+            return Err(self.not_here(sample));
+        };
+        buffer.check(fetch)?;
+        if sample < fetch.pack.n_samples()
+            && let Some(Some(place)) = fetch.layout.places.get(position)
+            && let Some((start, len)) = place.of(index, 1)
+            && let Some(item) = buffer.slot(buffer.start() + start, len)
+        {
+            return Ok(item);
+        }
+        let item = buffer.looked_up_item(fetch, &self.shared.memory, (position, index), scratch);
+        fetch.pack.told(item)
+    }
+
+    /// An item where samples are read one by one.
+    fn single_item(&self, position: usize, sample: u64) -> Result<&[u8], ReadError> {
+        let fetch = &*self.shared.fetch;
+        let (chunk, _) = fetch.pack.geometry().locate(sample);
+        if fetch.checks_samples() && !fetch.checks.is_sample_done(sample, chunk) {
+            let mut items = Vec::with_capacity(fetch.layout.places.len());
+            for position in 0..fetch.layout.places.len() {
+                items.push(self.read_item(position, sample)?);
+            }
+            let places =
+                || -> Vec<Range<u64>> { fetch.pack.sample_places(sample).unwrap_or_default() };
+            let items = items.into_iter();
+            fetch
+                .checks
+                .check_sample(&fetch.pack, sample, items, places)?;
+        }
+        self.read_item(position, sample)
+    }
+
+    fn read_item(&self, position: usize, sample: u64) -> Result<&[u8], ReadError> {
+        let Held::Samples { buffers, places } = &self.parts.held else {
+            return Err(self.not_here(sample));
+        };
+        let key = |place: &SamplePlace| (place.sample, place.position);
+        let Ok(at) = places.binary_search_by_key(&(sample, position), key) else {
+            // Its place could not be found out, or it is not of this step.
+            self.shared
+                .fetch
+                .pack
+                .told(self.shared.fetch.pack.sample_places(sample))?;
+            return Err(self.not_here(sample));
+        };
+        let item = places.get(at).and_then(|place| {
+            let buffer = buffers.get(place.buffer)?;
+            buffer.slot(place.start, place.len)
+        });
+        item.ok_or_else(|| self.not_here(sample))
+    }
+
+    #[cold]
+    fn not_here(&self, sample: u64) -> ReadError {
+        self.shared.error(FormatError::OutOfRange {
+            what: "item of the step, by its sample,",
+            index: sample,
+            len: self.shared.fetch.pack.n_samples(),
+        })
+    }
+
+    /// As [`StepItems::run`](super::StepItems::run); also none where half of all buffers are handed out already.
+    ///
+    /// # Errors
+    /// As [`item`](Self::item).
+    pub(super) fn run(
+        &self,
+        position: usize,
+        first_sample: u64,
+        n: u32,
+    ) -> Result<Option<DirectRun>, ReadError> {
+        let fetch = &*self.shared.fetch;
+        let Held::Chunks(chunks) = &self.parts.held else {
+            return Ok(None);
+        };
+        let (chunk, index) = fetch.pack.geometry().locate(first_sample);
+        let in_chunk = fetch.pack.geometry().samples_in(chunk);
+        let place = fetch.layout.places.get(position).copied().flatten();
+        let fits = n > 0 && index.checked_add(n).is_some_and(|end| end <= in_chunk);
+        let range = place.filter(|_| fits).and_then(|place| place.of(index, n));
+        let Some((start, len)) = range else {
+            return Ok(None);
+        };
+        let found = chunks.binary_search_by_key(&chunk, |(chunk, _)| *chunk);
+        let Some((_, buffer)) = found.ok().and_then(|at| chunks.get(at)) else {
+            return Err(self.not_here(first_sample));
+        };
+        buffer.check(fetch)?;
+        let start = buffer.start() + start;
+        let pin = buffer.pin(&self.shared.memory);
+        Ok(pin.map(|pin| DirectRun { pin, start, len }))
+    }
+}
+
+/// Items that lie one after the other in a buffer, which is kept as long.
+#[derive(Debug, Clone)]
+pub(super) struct DirectRun {
+    pin: Arc<Pin>,
+    start: usize,
+    len: usize,
+}
+
+impl AsRef<[u8]> for DirectRun {
+    fn as_ref(&self) -> &[u8] {
+        self.pin.buffer.slot(self.start, self.len).unwrap_or(&[])
+    }
+}

@@ -1,0 +1,73 @@
+//! Reading with threads that wait: where io_uring is not to be had, as in many containers.
+
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::engine::{Done, Engine, Files, Request};
+
+/// Requests that wait for the disk at the same time: enough for a local disk to be busy.
+const THREADS: usize = 8;
+
+/// A pool of threads, each with one request at a time. They end when it is dropped and what they read has come.
+#[derive(Debug)]
+pub(super) struct Pread {
+    requests: Sender<Request>,
+    done: Receiver<Done>,
+}
+
+impl Pread {
+    /// # Errors
+    /// The system starts no thread.
+    pub(super) fn start(files: &Arc<Files>) -> io::Result<Self> {
+        let (requests, queue) = mpsc::channel::<Request>();
+        let (back, done) = mpsc::channel();
+        let queue = Arc::new(Mutex::new(queue));
+        for _ in 0..THREADS {
+            let (files, queue, back) = (Arc::clone(files), Arc::clone(&queue), back.clone());
+            let work = move || {
+                loop {
+                    let request = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(mut request) = request else { return };
+                    let result = read(&files, &mut request);
+                    if back.send((request, result)).is_err() {
+                        return;
+                    }
+                }
+            };
+            thread::Builder::new()
+                .name("packds-pread".to_owned())
+                .spawn(work)?;
+        }
+        Ok(Self { requests, done })
+    }
+}
+
+/// Reads once.
+pub(super) fn read(files: &Files, request: &mut Request) -> io::Result<usize> {
+    let offset = request.offset + u64::try_from(request.filled).unwrap_or(u64::MAX);
+    let file = files.of(request);
+    let rest = request.piece.get_mut(request.filled..).unwrap_or_default();
+    file.read_at(rest, offset)
+}
+
+impl Engine for Pread {
+    fn depth(&self) -> usize {
+        // One more for each, so that no thread waits for its next request.
+        2 * THREADS
+    }
+
+    fn submit(&mut self, request: Request) {
+        // Threads end only after the sender is dropped: it cannot fail.
+        let _ = self.requests.send(request);
+    }
+
+    fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()> {
+        let first = self.done.recv();
+        done.push(first.map_err(|_| io::Error::other("the reading threads have ended"))?);
+        done.extend(self.done.try_iter());
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! Reading with io_uring: many requests under way from one thread, for a few microseconds of it each.
+//!
+//! # Why the kernel never writes to memory that someone else has
+//!
+//! A request owns its piece of the arena, so nobody else can see that memory, and the piece keeps the arena mapped. The
+//! engine keeps every request in `under_way` from before the kernel hears of it until its completion has come, and takes
+//! no reference to its bytes in between. An engine that is dropped waits for all of them first. Should even waiting
+//! fail, they are leaked: the memory is lost, but it stays nobody's.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use io_uring::{IoUring, opcode, types};
+
+use super::engine::{Done, Engine, Files, Request};
+
+/// Requests under way at most.
+const DEPTH: u32 = 64;
+
+/// One ring.
+pub(super) struct Uring {
+    ring: IoUring,
+    files: Arc<Files>,
+    /// The requests that the kernel knows of, at the number it knows them by.
+    under_way: Vec<Option<Request>>,
+    /// Numbers not in use.
+    free: Vec<usize>,
+}
+
+impl Uring {
+    /// # Errors
+    /// The kernel has no io_uring or does not allow it.
+    pub(super) fn new(files: Arc<Files>) -> io::Result<Self> {
+        let ring = IoUring::builder()
+            .setup_coop_taskrun()
+            .build(DEPTH)
+            .or_else(|_| IoUring::new(DEPTH))?;
+        let depth = usize::try_from(DEPTH).unwrap_or(0);
+        Ok(Self {
+            ring,
+            files,
+            under_way: (0..depth).map(|_| None).collect(),
+            free: (0..depth).collect(),
+        })
+    }
+
+    /// Whether this process may use io_uring.
+    ///
+    /// # Errors
+    /// The kernel's reason.
+    pub(super) fn probe() -> io::Result<()> {
+        IoUring::new(1).map(|_| ())
+    }
+
+    /// Moves all completions there are to `done`.
+    fn reap(&mut self, done: &mut Vec<Done>) {
+        for completion in self.ring.completion() {
+            let number = usize::try_from(completion.user_data()).unwrap_or(usize::MAX);
+            let request = self.under_way.get_mut(number).and_then(Option::take);
+            let Some(request) = request else { continue };
+            self.free.push(number);
+            let result = usize::try_from(completion.result())
+                .map_err(|_| io::Error::from_raw_os_error(completion.result().saturating_neg()));
+            done.push((request, result));
+        }
+    }
+
+    /// Hands what was queued to the kernel and waits for one completion.
+    fn enter(&self) -> io::Result<()> {
+        loop {
+            match self.ring.submit_and_wait(1) {
+                Ok(_) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Completions must be taken before the kernel takes more requests.
+                Err(error)
+                    if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) =>
+                {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Engine for Uring {
+    fn depth(&self) -> usize {
+        self.under_way.len()
+    }
+
+    fn submit(&mut self, request: Request) {
+        let Some(number) = self.free.pop() else {
+            debug_assert!(false, "more requests than the depth");
+            return;
+        };
+        let fd = types::Fd(self.files.of(&request).as_raw_fd());
+        let offset = request.offset + u64::try_from(request.filled).unwrap_or(u64::MAX);
+        // Stored before the kernel hears of it; from here on nobody touches the piece's bytes.
+        let request = self
+            .under_way
+            .get_mut(number)
+            .map(|place| place.insert(request));
+        let rest = request.and_then(|request| request.piece.get_mut(request.filled..));
+        let Some(rest) = rest else { return };
+        let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
+        let read = opcode::Read::new(fd, rest.as_mut_ptr(), len)
+            .offset(offset)
+            .build()
+            .user_data(u64::try_from(number).unwrap_or(u64::MAX));
+        // SAFETY: the buffer is the rest of a piece of the arena, `len` bytes at most; the piece stays in `under_way`,
+        // which keeps it exclusive, mapped and in place, until its completion has come, see the module's head; the file
+        // stays open as long as `self.files`.
+        let pushed = unsafe { self.ring.submission().push(&read) };
+        debug_assert!(pushed.is_ok(), "the queue has a place for each number");
+    }
+
+    fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()> {
+        while done.is_empty() {
+            self.enter()?;
+            self.reap(done);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        let mut done = Vec::new();
+        while self.under_way.iter().any(Option::is_some) {
+            if self.enter().is_err() {
+                Box::leak(Box::new(std::mem::take(&mut self.under_way)));
+                return;
+            }
+            self.reap(&mut done);
+        }
+    }
+}
