@@ -226,8 +226,7 @@ impl StepItems {
     pub(crate) fn still_good(&self) -> Result<(), ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.still_good(),
-            // What lies in a buffer of our own does not change.
-            Step::Direct(_) => Ok(()),
+            Step::Direct(step) => step.still_good(),
         }
     }
 }

@@ -608,6 +608,15 @@ impl DirectStep {
         })
     }
 
+    /// As [`StepItems::still_good`](super::StepItems::still_good): buffers do not change, but where chunks lie was read
+    /// through the map.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`], [`ReadError::Read`].
+    pub(super) fn still_good(&self) -> Result<(), ReadError> {
+        self.shared.fetch.pack.still_good()
+    }
+
     /// As [`StepItems::run`](super::StepItems::run); also none where half of all buffers are handed out already.
     ///
     /// # Errors
