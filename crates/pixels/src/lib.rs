@@ -2,7 +2,7 @@
 //!
 //! Pure functions over slices: no files, no threads, no clock. A `Decoder` turns the bytes of a
 //! file into output pixels; `probe` and `check_structure` read headers only; `Histogram` counts
-//! pixels for mean and deviation; `cast_into` makes floats of them.
+//! pixels for mean and deviation; `cast_into` makes floats of them; `ops` changes them at load time.
 //!
 //! "As Pillow" means Pillow 13: `Image.open(file).convert("RGB")`, then torchvision's `Resize` and
 //! `CenterCrop` on the Pillow image, the same bytes. docs/pixels.md lists what was measured, and the

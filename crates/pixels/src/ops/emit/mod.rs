@@ -206,6 +206,26 @@ mod tests {
         assert_is_cast(&pixels, &[0.0; 2], &[1.0; 2]);
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_usual_normalisations_are_vectorised() {
+        let norms: [(&[f32], &[f32]); 3] = [
+            (&[0.485, 0.456, 0.406], &[0.229, 0.224, 0.225]),
+            (&[0.5; 3], &[0.5; 3]),
+            (&[0.1307], &[0.3081]),
+        ];
+        for (mean, std) in norms {
+            for ty in TYPES {
+                for layout in LAYOUTS {
+                    let emit = Emit::new(mean.len(), Some((mean, std)), Some(ty), layout).unwrap();
+                    let has_loops =
+                        !avx2::Fast::candidates(&[(0.0, 1.0)], Some(ty), layout).is_empty();
+                    assert_eq!(emit.fast.is_some(), has_loops, "{mean:?} {ty:?} {layout}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn without_normalisation_floats_are_0_to_1() {
         let emit = Emit::new(1, None, Some(FloatType::F32), Layout::Chw).unwrap();
