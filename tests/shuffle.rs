@@ -2,6 +2,9 @@
 
 #![cfg(test)]
 
+use std::fs;
+use std::process::Command;
+
 use serde_json::Value;
 
 use crate::support::{Folder, Ran, SamplePack, fixture};
@@ -200,5 +203,124 @@ fn orders_that_cannot_be_are_refused() {
         let ran = info(&folder, options);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{options:?}");
         assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_picture_shows_order_batches_classes_and_windows() {
+    let folder = Folder::new();
+    sorted(&folder);
+    let options = ["--batch", "4", "--window", "1", "--seed", "5", "--plot"];
+    let plot = |name: &str| {
+        let text = info(&folder, &[&options[..], &[name]].concat()).ok();
+        assert!(
+            text.ends_with(&format!(
+                "plot      {name}: design effect counted in batches 3.00, in uniform ones 0.43\n"
+            )),
+            "{text}"
+        );
+        fs::read(folder.path(name)).unwrap()
+    };
+    let svg = plot("a.svg");
+    assert_eq!(svg, plot("b.SVG"));
+    let svg = String::from_utf8(svg).unwrap();
+    for told in [
+        "<title>out.pack: window of 1 chunk, batches of 4, seed 5</title>",
+        "Verdict: harmful. Label `label`, intra-chunk correlation 0.67.",
+        ">Where batches come from: window of 1 chunk<",
+        ">For comparison: uniform batches<",
+        ">Classes of these batches, a colour for each class<",
+        ">design effect: counted 3.00, predicted 3.00<",
+        ">this order: 3.00<",
+        ">this order: 6.33<",
+    ] {
+        assert!(svg.contains(told), "{told}");
+    }
+    assert!(!svg.contains("script") && svg.ends_with("</svg>\n"));
+    let png = plot("a.png");
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
+    assert_eq!(png, plot("b.png"));
+
+    let found = report(&folder, &[&options[..], &["c.svg"]].concat());
+    let counted = found["plot"]["counted_deff"].as_f64().unwrap();
+    assert!((counted - 3.0).abs() < 1e-9);
+    assert_eq!(found["plot"]["path"], "c.svg");
+}
+
+#[test]
+fn a_picture_needs_no_label() {
+    let folder = Folder::new();
+    let pack = SamplePack {
+        n_samples: 1,
+        ..SamplePack::default()
+    };
+    pack.write(&folder, "out.pack");
+    for order in ["sequential", "random", "chunks", "window"] {
+        let name = format!("{order}.svg");
+        let text = info(
+            &folder,
+            &["--batch", "1", "--order", order, "--plot", &name],
+        )
+        .ok();
+        assert!(text.ends_with(&format!("plot      {name}\n")), "{text}");
+        let svg = fs::read_to_string(folder.path(&name)).unwrap();
+        assert!(svg.contains("No label to judge by"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+}
+
+#[test]
+fn pictures_replace_nothing_unless_told_and_are_svg_or_png() {
+    let folder = Folder::new();
+    sorted(&folder);
+    fs::write(folder.path("there.svg"), "mine").unwrap();
+    let options = ["--batch", "4", "--plot", "there.svg"];
+    let ran = info(&folder, &options);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(
+        ran.stderr.contains("there.svg: exists already") && ran.stderr.contains("--force"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(fs::read(folder.path("there.svg")).unwrap(), b"mine");
+    info(&folder, &[&options[..], &["--force"]].concat()).ok();
+    assert!(
+        fs::read(folder.path("there.svg"))
+            .unwrap()
+            .starts_with(b"<svg")
+    );
+    for (name, told) in [
+        ("a.jpg", "ends in .svg or .png"),
+        ("svg", "ends in .svg or .png"),
+        ("-", "ends in .svg or .png"),
+        ("none/a.svg", "cannot write"),
+    ] {
+        let ran = info(&folder, &["--batch", "4", "--plot", name]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{name}");
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+    let ran = info(&folder, &["--seed", "3"]);
+    assert!(ran.code == 2 && ran.stderr.contains("--plot"), "{ran:?}");
+}
+
+#[test]
+fn the_pictures_of_the_guide_are_what_the_command_draws() {
+    let folder = Folder::new();
+    let root = fixture("..");
+    let script = Command::new("bash")
+        .arg(root.join("scripts/shuffle-pictures"))
+        .arg(env!("CARGO_BIN_EXE_packds"))
+        .arg(folder.path(""))
+        .output()
+        .unwrap();
+    assert!(script.status.success(), "{script:?}");
+    for name in ["shuffle-sorted.svg", "shuffle-shuffled.svg"] {
+        let drawn = fs::read(folder.path(name)).unwrap();
+        let shown = fs::read(root.join("docs/pictures").join(name)).unwrap();
+        assert!(
+            shown == drawn,
+            "docs/pictures/{name} is not what scripts/shuffle-pictures draws"
+        );
+        assert!(shown.len() < 150_000);
     }
 }

@@ -22,7 +22,8 @@ const EXAMPLES: &str = "\
 Examples:
   packds info train.pack
   packds info train.pack --json | jq .n_samples
-  packds info train.pack --shuffle --batch 256 --window 64";
+  packds info train.pack --shuffle --batch 256 --window 64
+  packds info train.pack --shuffle --batch 256 --plot order.svg";
 
 /// Classes whose names are shown; `--json` has all.
 const SHOWN_CLASSES: usize = 6;
@@ -32,7 +33,7 @@ const SHOWN_SKIPPED: usize = 3;
 /// Show what a pack holds: samples, fields, classes, statistics, how it was made
 ///
 /// Reads the header and the footer only: milliseconds, whatever the size of the pack. A pack that is truncated, extended
-/// or damaged there is refused; `packds verify` checks the rest.
+/// or damaged there is refused; `packds verify` checks the rest. Only `--plot` reads more: the labels.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArgs {

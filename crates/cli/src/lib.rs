@@ -8,6 +8,7 @@
 
 mod args;
 mod bench;
+mod canvas;
 mod checked;
 mod completions;
 mod console;
@@ -16,6 +17,7 @@ mod escape;
 mod exit;
 mod extract;
 mod failure;
+mod figure;
 mod human;
 mod info;
 mod item_file;
@@ -24,11 +26,13 @@ mod labels;
 mod man;
 mod numpy;
 mod opened;
+mod output;
 mod progress;
 mod safe_name;
 mod samples;
 mod show;
 mod shuffle;
+mod shuffle_plot;
 mod verify;
 
 use std::ffi::OsString;

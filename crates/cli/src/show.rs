@@ -1,12 +1,9 @@
 //! `packds show`: a contact sheet, so that people see what they packed.
 
-mod canvas;
 mod picture;
 mod sheet;
 mod terminal;
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -23,6 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::label::Labels;
 use crate::opened::with_pack;
+use crate::output::{check_new, write_file};
 use crate::safe_name::stem;
 use crate::samples::{SampleList, spread};
 use picture::{is_viewable, thumbnail};
@@ -154,11 +152,10 @@ impl<'a> Target<'a> {
             )
             .hint(hint)),
             Some(path) if path.as_os_str() == "-" => Ok(Self::Stdout),
-            Some(path) if path.exists() && !args.force => {
-                let hint = "name another file, or give --force to replace this one";
-                Err(Failure::not_run("exists already").at(path).hint(hint))
+            Some(path) => {
+                check_new(path, args.force)?;
+                Ok(Self::File(path))
             }
-            Some(path) => Ok(Self::File(path)),
             None if console.json || !console.out_is_terminal => {
                 Err(Failure::not_run("stdout is no terminal to show the sheet in").hint(hint))
             }
@@ -172,23 +169,7 @@ impl<'a> Target<'a> {
         match self {
             Self::Stdout => Ok(console.out.write_all(png)?),
             Self::Terminal(protocol) => Ok(protocol.send(png, console.out)?),
-            Self::File(path) => {
-                let mut options = OpenOptions::new();
-                options
-                    .write(true)
-                    .truncate(force)
-                    .create(force)
-                    .create_new(!force);
-                let mut file = options.open(path).map_err(|error| match error.kind() {
-                    ErrorKind::AlreadyExists => Failure::not_run("exists already").at(path),
-                    _ => Failure::write(path, &error),
-                })?;
-                file.write_all(png).map_err(|e| {
-                    // Half a picture is none. Where it cannot be removed either there is nothing left to do.
-                    let _ = std::fs::remove_file(path);
-                    Failure::write(path, &e)
-                })
-            }
+            Self::File(path) => write_file(path, png, force),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What `packds info --shuffle` tells: how random batches are that are read from a pack in some order.
 
 use std::io;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use packds_format::Stats;
@@ -8,11 +9,13 @@ use packds_reader::MappedPack;
 use packds_reader::plan::{
     Batching, Dataset, LabelReport, Order, OrderKind, PlanError, Ranks, Sampler, ShuffleReport,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::escape::escape;
+use crate::escape::{escape, escape_path};
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
+use crate::output::{check_new, write_file};
+use crate::shuffle_plot::{Evidence, NoEvidence};
 
 /// The order that is judged.
 #[derive(Debug, Args)]
@@ -34,6 +37,42 @@ pub(crate) struct ShuffleArgs {
     /// Memory for the windows of all ranks together [default: 4 GiB]
     #[arg(long, value_name = "BYTES", requires = "shuffle")]
     memory: Option<u64>,
+    /// Draw it: an .svg or a .png file of where batches come from, what they hold and what windows are worth
+    #[arg(long, value_name = "FILE", requires = "shuffle", value_hint = clap::ValueHint::FilePath)]
+    #[arg(value_parser = PlotFile::parse)]
+    plot: Option<PlotFile>,
+    /// The seed of the order that is drawn
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "plot")]
+    seed: u64,
+    /// Replace the picture if there is one
+    #[arg(long, requires = "plot")]
+    force: bool,
+}
+
+/// A picture to be written.
+#[derive(Debug, Clone)]
+struct PlotFile {
+    path: PathBuf,
+    kind: PlotKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum PlotKind {
+    Svg,
+    Png,
+}
+
+impl PlotFile {
+    fn parse(text: &str) -> Result<Self, String> {
+        let path = PathBuf::from(text);
+        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+        let kind = match extension.to_str() {
+            Some("svg") => PlotKind::Svg,
+            Some("png") => PlotKind::Png,
+            _ => return Err("the name of a picture ends in .svg or .png".to_owned()),
+        };
+        Ok(Self { path, kind })
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -50,6 +89,14 @@ enum OrderName {
 pub(crate) struct Shuffle {
     batch: u32,
     report: ShuffleReport,
+    plot: Option<Plot>,
+}
+
+/// A picture that was written.
+struct Plot {
+    path: PathBuf,
+    /// Design effects counted in the order's batches and in uniform ones.
+    counted: Option<(f64, f64)>,
 }
 
 impl Shuffle {
@@ -62,7 +109,10 @@ impl Shuffle {
         if !args.shuffle {
             return Ok(None);
         }
-        let mut sampler = Sampler::new(args.order()?);
+        if let Some(plot) = &args.plot {
+            check_new(&plot.path, args.force)?;
+        }
+        let mut sampler = Sampler::new(args.order()?).seed(args.seed);
         if let Some(bytes) = args.memory {
             sampler = sampler.memory_bytes(bytes);
         }
@@ -74,18 +124,43 @@ impl Shuffle {
             .filter(|(_, label)| label.icc.is_some())
             .map(|(name, label)| (name.as_str(), label.icc))
             .collect();
-        let report = sampler
-            .schedule(dataset, Ranks::single(), Batching::global(args.batch))
-            .and_then(|schedule| schedule.shuffle_report(&labels))
-            .map_err(|error| refused(&error, pack))?;
         let batch = args.batch;
-        Ok(Some(Self { batch, report }))
+        let schedule = sampler
+            .schedule(dataset, Ranks::single(), Batching::global(batch))
+            .map_err(|error| refused(&error, pack))?;
+        let report = schedule
+            .shuffle_report(&labels)
+            .map_err(|error| refused(&error, pack))?;
+        let plot = match &args.plot {
+            None => None,
+            Some(file) => Some(
+                Evidence::read(pack, &schedule, &report, dataset, args.seed)
+                    .map_err(|error| match error {
+                        NoEvidence::Plan(error) => refused(&error, pack),
+                        NoEvidence::Read(error) => error.into(),
+                    })
+                    .and_then(|evidence| file.write(&evidence, args.force))?,
+            ),
+        };
+        Ok(Some(Self {
+            batch,
+            report,
+            plot,
+        }))
     }
 
     /// The report as it stands in the document of `--json`.
     pub(crate) fn json(&self) -> Result<Value, Failure> {
         let report = serde_json::from_str(&self.report.to_json());
-        Ok(report.map_err(io::Error::from)?)
+        let mut report: Value = report.map_err(io::Error::from)?;
+        if let Some(plot) = &self.plot {
+            report["plot"] = json!({
+                "path": escape_path(&plot.path),
+                "counted_deff": plot.counted.map(|counted| counted.0),
+                "counted_deff_uniform": plot.counted.map(|counted| counted.1),
+            });
+        }
+        Ok(report)
     }
 
     /// The report as lines of a key and a text.
@@ -115,6 +190,7 @@ impl Shuffle {
         lines.extend(report.labels.iter().flat_map(label_lines));
         let notices = report.notices.iter().map(|n| escape(&n.to_string()));
         lines.extend(notices.map(|notice| ("note", notice)));
+        lines.extend(self.plot.iter().map(|plot| ("plot", plot.text())));
         lines
     }
 
@@ -145,6 +221,33 @@ impl Shuffle {
         match self.report.chunk_reads {
             Some(times) => format!("{times:.3} of each chunk in an epoch, on one rank"),
             None => "one for each sample: for what stays in memory".to_owned(),
+        }
+    }
+}
+
+impl PlotFile {
+    fn write(&self, evidence: &Evidence, force: bool) -> Result<Plot, Failure> {
+        let figure = evidence.figure();
+        let bytes = match self.kind {
+            PlotKind::Svg => figure.svg().into_bytes(),
+            PlotKind::Png => figure.png().map_err(Failure::not_run)?,
+        };
+        write_file(&self.path, &bytes, force)?;
+        Ok(Plot {
+            path: self.path.clone(),
+            counted: evidence.counted(),
+        })
+    }
+}
+
+impl Plot {
+    fn text(&self) -> String {
+        let path = escape_path(&self.path);
+        match self.counted {
+            Some((here, uniform)) => format!(
+                "{path}: design effect counted in batches {here:.2}, in uniform ones {uniform:.2}"
+            ),
+            None => path,
         }
     }
 }

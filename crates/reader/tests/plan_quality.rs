@@ -86,6 +86,25 @@ fn the_design_effect_of_a_class_sorted_file_is_the_one_that_is_told() {
             (told - counted).abs() < 0.06 + 0.12 * counted,
             "{order:?} {per_chunk} {batch}: told {told}, counted {counted}"
         );
+        let plan = schedule.epoch(0).unwrap();
+        let one_epoch = plan.counted_deff(u64::MAX, label).unwrap();
+        assert!(
+            (one_epoch - counted).abs() < 0.1 + 0.15 * counted,
+            "{one_epoch} {counted}"
+        );
+        if let Order::Window {
+            chunks: Some(chunks),
+        } = order
+        {
+            let curve = schedule.by_window(icc).unwrap();
+            assert_eq!(
+                (curve[0].window, curve.last().map(|w| w.window)),
+                (1, Some(50_000_u32.div_ceil(per_chunk)))
+            );
+            let same = curve.iter().find(|point| point.window == chunks);
+            let same = same.map(|point| point.deff.to_bits());
+            assert!(same.is_none_or(|deff| deff == told.to_bits()));
+        }
     }
 }
 

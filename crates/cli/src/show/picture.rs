@@ -6,7 +6,7 @@ use packds_format::{Coding, DType, Field, FieldKind, Normalize, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder, Filter, Geometry, Image, ImageFormat, resize};
 use packds_reader::MappedPack;
 
-use super::canvas::Rgb;
+use crate::canvas::Rgb;
 use crate::item_file::interleave;
 use crate::label::numbers;
 

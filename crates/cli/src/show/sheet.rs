@@ -2,7 +2,7 @@
 
 use packds_pixels::Image;
 
-use super::canvas::{Canvas, GLYPH, Rgb, fit};
+use crate::canvas::{Canvas, GLYPH, Rgb, fit};
 use crate::failure::Failure;
 
 const PAPER: Rgb = [250, 250, 248];

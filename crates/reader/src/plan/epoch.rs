@@ -264,6 +264,13 @@ impl EpochPlan {
         }
     }
 
+    /// All samples of the epoch, each as often as it occurs, in no order that one should rely on.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = u64> {
+        // Without a choice each occurs once: no need to ask where.
+        let all = self.schedule.choice.is_none();
+        (0..self.len()).filter_map(move |x| if all { Some(x) } else { self.position(x) })
+    }
+
     /// Where the short chunk begins and ends on the line; nowhere, at the end, where there is none.
     pub(crate) fn short_chunk(&self) -> (u64, u64) {
         self.line.short_chunk()

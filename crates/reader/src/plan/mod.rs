@@ -26,6 +26,7 @@
 
 mod choice;
 mod columns;
+mod counted;
 mod epoch;
 mod error;
 mod lanes;
@@ -43,7 +44,7 @@ pub use epoch::{Batch, ChunkUse, EpochPlan, Slot};
 pub use error::PlanError;
 pub use mixture::{MixedSlot, Mixture, MixtureState, Source};
 pub use quality::Verdict;
-pub use report::{LabelReport, Notice, ShuffleReport};
+pub use report::{LabelReport, Notice, ShuffleReport, WindowQuality};
 pub use rng::{Domain, below, key, random};
 pub use sampler::{Batching, Dataset, Last, Order, OrderKind, Ranks, Recipe, Sampler, Schedule};
 pub use state::State;

@@ -5,7 +5,7 @@ use std::fmt;
 use super::epoch::EpochPlan;
 use super::error::PlanError;
 use super::quality::{Mixing, Verdict, smallest_window};
-use super::sampler::{Last, OrderKind, Schedule, default_lanes, divisors};
+use super::sampler::{Last, OrderKind, Recipe, Schedule, default_lanes, divisors};
 
 /// Correlations below this are those of a shuffled file.
 const SORTED_ICC: f64 = 0.05;
@@ -179,7 +179,46 @@ pub struct ShuffleReport {
     pub notices: Vec<Notice>,
 }
 
+/// What a window would be worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowQuality {
+    /// Chunks mixed at one time.
+    pub window: u32,
+    /// The design effect for the label asked for.
+    pub deff: f64,
+    /// How often mates of one batch meet again in the next epoch, as a multiple of what uniform batches give.
+    pub repetition: f64,
+}
+
 impl Schedule {
+    /// What windows of 1, 2, 4 chunks and so on up to all of them would be worth with these batches, for a label with
+    /// this intra-chunk correlation. Makes the plan of epoch 0.
+    ///
+    /// # Errors
+    /// As for [`epoch`](Self::epoch).
+    pub fn by_window(&self, icc: f64) -> Result<Vec<WindowQuality>, PlanError> {
+        let samples = self.epoch(0)?.len();
+        let geometry = self.dataset.geometry();
+        let most = u32::try_from(geometry.n_chunks()).unwrap_or(u32::MAX);
+        let doubling = (0..u32::BITS).map(|power| 1 << power);
+        let windows = doubling.take_while(|window| *window < most).chain([most]);
+        let quality = |window| {
+            let recipe = Recipe {
+                order: OrderKind::Window,
+                window,
+                lanes: default_lanes(&geometry, window, self.batch),
+                batch: self.batch,
+            };
+            let mixing = Mixing::new(&geometry, samples, &recipe, self.batch);
+            WindowQuality {
+                window,
+                deff: mixing.deff(icc),
+                repetition: mixing.repetition(),
+            }
+        };
+        Ok(windows.map(quality).collect())
+    }
+
     /// What this order is worth for labels with these names and intra-chunk correlations. Makes the plan of epoch 0.
     ///
     /// # Errors

@@ -4,20 +4,20 @@ use font8x8::{BASIC_FONTS, GREEK_FONTS, HIRAGANA_FONTS, LATIN_FONTS, UnicodeFont
 use packds_pixels::Image;
 
 /// Red, green, blue.
-pub(super) type Rgb = [u8; 3];
+pub(crate) type Rgb = [u8; 3];
 
 /// Side of a character at scale 1.
-pub(super) const GLYPH: u32 = 8;
+pub(crate) const GLYPH: u32 = 8;
 
 /// RGB pixels. Whatever lies outside is not drawn.
-pub(super) struct Canvas {
-    pub(super) width: u32,
-    pub(super) height: u32,
-    pub(super) pixels: Vec<u8>,
+pub(crate) struct Canvas {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) pixels: Vec<u8>,
 }
 
 impl Canvas {
-    pub(super) fn new(width: u32, height: u32, color: Rgb) -> Self {
+    pub(crate) fn new(width: u32, height: u32, color: Rgb) -> Self {
         let n = usize::try_from(u64::from(width) * u64::from(height)).unwrap_or(0);
         Self {
             width,
@@ -39,7 +39,7 @@ impl Canvas {
             .unwrap_or_default()
     }
 
-    pub(super) fn fill(&mut self, x: u32, y: u32, width: u32, height: u32, color: Rgb) {
+    pub(crate) fn fill(&mut self, x: u32, y: u32, width: u32, height: u32, color: Rgb) {
         for line in y..y.saturating_add(height) {
             let pixels = self.line(x, line, width).as_chunks_mut::<3>().0;
             pixels.fill(color);
@@ -47,7 +47,7 @@ impl Canvas {
     }
 
     /// Draws an image of 3 channels.
-    pub(super) fn image(&mut self, x: u32, y: u32, image: &Image) {
+    pub(crate) fn image(&mut self, x: u32, y: u32, image: &Image) {
         let stride = usize::try_from(image.width).unwrap_or(0) * 3;
         let lines = image.data.chunks_exact(stride.max(1));
         for (line, source) in (y..).zip(lines) {
@@ -58,7 +58,7 @@ impl Canvas {
     }
 
     /// The two diagonals of a rectangle.
-    pub(super) fn cross(&mut self, x: u32, y: u32, width: u32, height: u32, color: Rgb) {
+    pub(crate) fn cross(&mut self, x: u32, y: u32, width: u32, height: u32, color: Rgb) {
         for i in 0..height {
             let across = i * width.saturating_sub(1) / height.saturating_sub(1).max(1);
             self.fill(x + across, y + i, 1, 1, color);
@@ -67,7 +67,7 @@ impl Canvas {
     }
 
     /// One line of text; characters that the font lacks are drawn as a box.
-    pub(super) fn text(&mut self, x: u32, y: u32, scale: u32, color: Rgb, text: &str) {
+    pub(crate) fn text(&mut self, x: u32, y: u32, scale: u32, color: Rgb, text: &str) {
         let mut left = x;
         for c in text.chars() {
             for (line, bits) in (0_u32..).zip(glyph(c)) {
@@ -89,7 +89,7 @@ fn glyph(c: char) -> [u8; 8] {
 }
 
 /// Text cut to `width` pixels, with two dots where something is missing.
-pub(super) fn fit(text: &str, width: u32, scale: u32) -> String {
+pub(crate) fn fit(text: &str, width: u32, scale: u32) -> String {
     let room = usize::try_from(width / (GLYPH * scale)).unwrap_or(0);
     if text.chars().count() <= room {
         return text.to_owned();

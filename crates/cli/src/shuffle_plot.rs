@@ -1,0 +1,456 @@
+//! The picture of `packds info --shuffle --plot`: where batches come from, what they hold, what windows are worth.
+//!
+//! [`Evidence`] is read and counted; drawing it is arithmetic on that.
+
+use packds_reader::plan::{
+    Batching, Dataset, EpochPlan, Integers, Order, OrderKind, PlanError, Ranks, Sampler, Schedule,
+    ShuffleReport, Verdict, WindowQuality,
+};
+use packds_reader::{MappedPack, ReadError};
+
+use crate::canvas::Rgb;
+use crate::escape::escape;
+use crate::figure::{Anchor, Figure, Place};
+use crate::human::counted;
+
+const PAPER: Rgb = [255, 255, 255];
+const PLOT: Rgb = [246, 246, 244];
+const INK: Rgb = [28, 28, 30];
+const DIM: Rgb = [96, 96, 100];
+const GRID: Rgb = [200, 200, 198];
+const BLUE: Rgb = [0, 114, 178];
+const RED: Rgb = [213, 94, 0];
+/// Colours that people with every kind of sight tell apart; neighbours differ in lightness too.
+const BANDS: [Rgb; 8] = [
+    [0, 0, 0],
+    [230, 159, 0],
+    [0, 114, 178],
+    [240, 228, 66],
+    [0, 158, 115],
+    [86, 180, 233],
+    [213, 94, 0],
+    [204, 121, 167],
+];
+
+const WIDTH: u32 = 960;
+const HEIGHT: u32 = 712;
+/// Left edges and width of the two columns of plots.
+const LEFT: f64 = 64.0;
+const RIGHT: f64 = 532.0;
+const ACROSS: f64 = 404.0;
+/// Dots of one order, about.
+const DOTS: u64 = 2000;
+/// The most batches that are shown, and counted.
+const SHOWN: u64 = 24;
+const COUNTED: u64 = 400;
+
+/// A label as the picture shows it.
+struct Classes {
+    name: String,
+    icc: f64,
+    /// The design effects: told for this order, counted in it, counted in the uniform one.
+    told: f64,
+    counted: Option<f64>,
+    uniform: Option<f64>,
+    bands: usize,
+    /// Whether each class has a band of its own.
+    each: bool,
+}
+
+/// One order's first batches.
+struct Batches {
+    n: u64,
+    /// Place in the batches, 0 to `n`, and place in the file, 0 to 1.
+    dots: Vec<Place>,
+    /// For each batch the share of each band of classes.
+    shares: Vec<Vec<f64>>,
+}
+
+/// What the picture shows.
+pub(crate) struct Evidence {
+    title: String,
+    verdict: String,
+    this: Batches,
+    uniform: Batches,
+    classes: Option<Classes>,
+    windows: Vec<WindowQuality>,
+    /// This order's window, design effect and repetition, and its name.
+    chosen: (f64, Option<f64>, f64, String),
+}
+
+/// Why there is no picture.
+pub(crate) enum NoEvidence {
+    Plan(PlanError),
+    Read(ReadError),
+}
+
+impl From<PlanError> for NoEvidence {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(error)
+    }
+}
+
+impl From<ReadError> for NoEvidence {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl Evidence {
+    /// Goes through the labels, if there are any, and some batches of epoch 0.
+    pub(crate) fn read(
+        pack: &MappedPack,
+        schedule: &Schedule,
+        report: &ShuffleReport,
+        dataset: Dataset,
+        seed: u64,
+    ) -> Result<Self, NoEvidence> {
+        let batch = schedule.global_batch();
+        let plan = schedule.epoch(0)?;
+        let uniform = Sampler::new(Order::Random)
+            .seed(seed)
+            .schedule(dataset, Ranks::single(), Batching::global(batch))?
+            .epoch(0)?;
+        // The worst label: the one that the verdict is about.
+        let worst = report
+            .labels
+            .iter()
+            .max_by(|a, b| a.deff.total_cmp(&b.deff));
+        let labels = match worst {
+            Some(label) => Some((label, Integers::open(pack, &label.name)?)),
+            None => None,
+        };
+        let bands = labels.as_ref().map(|(_, column)| Bands::new(pack, column));
+        let classes = labels
+            .as_ref()
+            .zip(bands.as_ref())
+            .map(|((label, column), bands)| Classes {
+                name: escape(&label.name),
+                icc: label.icc.unwrap_or(0.0),
+                told: label.deff,
+                counted: plan.counted_deff(COUNTED, |sample| column.at(sample)),
+                uniform: uniform.counted_deff(COUNTED, |sample| column.at(sample)),
+                bands: bands.n,
+                each: bands.of.len() == bands.n,
+            });
+        let band = |sample: u64| match (&labels, &bands) {
+            (Some((_, column)), Some(bands)) => bands.of(column.at(sample)),
+            _ => None,
+        };
+        let n_bands = bands.as_ref().map_or(0, |bands| bands.n);
+        let n_samples = pack.n_samples();
+        let show = |plan: &EpochPlan| Batches::new(plan, batch, n_samples, n_bands, &band);
+        let icc = classes.as_ref().map_or(0.0, |classes| classes.icc);
+        let name = pack.file_path().file_name().unwrap_or_default();
+        let order = order_name(report);
+        Ok(Self {
+            title: format!(
+                "{}: {order}, batches of {batch}, seed {seed}",
+                escape(&name.to_string_lossy())
+            ),
+            verdict: report.verdict.map_or("unknown", Verdict::name).to_owned(),
+            this: show(&plan),
+            uniform: show(&uniform),
+            windows: schedule.by_window(icc)?,
+            chosen: (
+                report.window as f64,
+                classes.as_ref().map(|classes| classes.told),
+                report.repetition,
+                order,
+            ),
+            classes,
+        })
+    }
+
+    /// The picture.
+    pub(crate) fn figure(&self) -> Figure {
+        let mut figure = Figure::new(WIDTH, HEIGHT, PAPER, &self.title);
+        figure.heading((24.0, 32.0), INK, &self.title);
+        let subtitle = match &self.classes {
+            Some(classes) => format!(
+                "Verdict: {}. Label `{}`, intra-chunk correlation {:.2}.",
+                self.verdict, classes.name, classes.icc
+            ),
+            None => format!("Verdict: {}. No label to judge by.", self.verdict),
+        };
+        figure.text((24.0, 54.0), Anchor::Start, INK, &subtitle);
+        let names = [
+            format!("Where batches come from: {}", self.chosen.3),
+            "For comparison: uniform batches".to_owned(),
+        ];
+        for ((left, batches), name) in [(LEFT, &self.this), (RIGHT, &self.uniform)]
+            .into_iter()
+            .zip(names)
+        {
+            figure.text((left, 82.0), Anchor::Start, INK, &name);
+            self.scatter(&mut figure, left, batches);
+        }
+        self.mixes(&mut figure);
+        self.effects(&mut figure);
+        self.repetitions(&mut figure);
+        figure
+    }
+
+    /// Batches to the right, places in the file downwards.
+    fn scatter(&self, figure: &mut Figure, left: f64, batches: &Batches) {
+        let (top, height) = (90.0, 230.0);
+        figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
+        let n = batches.n.max(1) as f64;
+        for border in 0..=batches.n {
+            let x = left + ACROSS * border as f64 / n;
+            figure.line(vec![(x, top), (x, top + height)], 0.5, GRID);
+        }
+        let place = |&(x, y): &Place| (left + ACROSS * x / n, top + 2.0 + (height - 4.0) * y);
+        figure.dots(batches.dots.iter().map(place).collect(), 2.0, BLUE);
+        figure.text((left - 6.0, top + 10.0), Anchor::End, DIM, "first");
+        figure.text((left - 6.0, top + height), Anchor::End, DIM, "last");
+        let below = format!("batches 1 to {}; down: place in the file", batches.n);
+        figure.text((left, top + height + 16.0), Anchor::Start, DIM, &below);
+    }
+
+    /// What the same batches hold.
+    fn mixes(&self, figure: &mut Figure) {
+        let (top, height) = (376.0, 90.0);
+        let Some(classes) = &self.classes else {
+            figure.text(
+                (LEFT, top - 10.0),
+                Anchor::Start,
+                DIM,
+                "Classes of each batch: the pack has no label to show.",
+            );
+            return;
+        };
+        let what = if classes.each {
+            "a colour for each class"
+        } else {
+            "8 groups of classes"
+        };
+        for (left, batches, counted) in [
+            (LEFT, &self.this, classes.counted),
+            (RIGHT, &self.uniform, classes.uniform),
+        ] {
+            figure.text(
+                (left, top - 8.0),
+                Anchor::Start,
+                INK,
+                &format!("Classes of these batches, {what}"),
+            );
+            figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
+            let width = ACROSS / batches.n.max(1) as f64;
+            for (band, color) in BANDS.iter().enumerate().take(classes.bands) {
+                let boxes = batches
+                    .shares
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(nth, shares)| {
+                        let before: f64 = shares.iter().take(band).sum();
+                        let share = shares.get(band).copied().filter(|share| *share > 0.0)?;
+                        let x = left + width * nth as f64;
+                        Some([x + 1.0, top + height * before, width - 2.0, height * share])
+                    });
+                let boxes: Vec<[f64; 4]> = boxes.collect();
+                if !boxes.is_empty() {
+                    figure.boxes(boxes, *color);
+                }
+            }
+            let counted = counted.map_or("too few batches".to_owned(), |deff| format!("{deff:.2}"));
+            let told = if left > LEFT { 1.0 } else { classes.told };
+            let below = format!("design effect: counted {counted}, predicted {told:.2}");
+            figure.text((left, top + height + 16.0), Anchor::Start, DIM, &below);
+        }
+    }
+
+    fn effects(&self, figure: &mut Figure) {
+        let heading = "Design effect by window (1 is uniform)";
+        let Some(deff) = self.chosen.1 else {
+            figure.text(
+                (LEFT, 516.0),
+                Anchor::Start,
+                DIM,
+                &format!("{heading}: no label to tell it for."),
+            );
+            return;
+        };
+        let points = self.windows.iter().map(|w| (f64::from(w.window), w.deff));
+        let limits = [Verdict::Ok, Verdict::Weak].map(|verdict| (verdict.limit(), verdict.name()));
+        self.curve(
+            figure,
+            LEFT,
+            heading,
+            &points.collect::<Vec<_>>(),
+            deff,
+            &limits,
+        );
+    }
+
+    fn repetitions(&self, figure: &mut Figure) {
+        let heading = "Batch mates meeting again, by window (1 is uniform)";
+        let points = self
+            .windows
+            .iter()
+            .map(|w| (f64::from(w.window), w.repetition));
+        self.curve(
+            figure,
+            RIGHT,
+            heading,
+            &points.collect::<Vec<_>>(),
+            self.chosen.2,
+            &[],
+        );
+    }
+
+    /// Values by window, both on scales of powers of 2, with this order's own value marked.
+    fn curve(
+        &self,
+        figure: &mut Figure,
+        left: f64,
+        heading: &str,
+        points: &[Place],
+        own: f64,
+        limits: &[(f64, &str)],
+    ) {
+        let (top, height) = (524.0, 150.0);
+        figure.text((left, top - 8.0), Anchor::Start, INK, heading);
+        figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
+        let most = points.iter().map(|point| point.0).fold(2.0, f64::max);
+        let high = points
+            .iter()
+            .map(|point| point.1)
+            .fold(own.max(4.0), f64::max)
+            * 1.3;
+        let low = 0.5;
+        let across =
+            |window: f64| left + 10.0 + (ACROSS - 20.0) * window.max(1.0).log2() / most.log2();
+        let down =
+            |value: f64| top + height * (1.0 - (value.max(low) / low).log2() / (high / low).log2());
+        let right = left + ACROSS;
+        for (value, name) in [(1.0, "1")].iter().chain(limits) {
+            figure.line(vec![(left, down(*value)), (right, down(*value))], 1.0, GRID);
+            let text = if *value > 1.0 {
+                format!("{name} {value}")
+            } else {
+                (*name).to_owned()
+            };
+            figure.text((left - 6.0, down(*value) + 4.0), Anchor::End, DIM, &text);
+        }
+        figure.text(
+            (left - 6.0, top + 10.0),
+            Anchor::End,
+            DIM,
+            &tidy(high / 1.3),
+        );
+        let line: Vec<Place> = points
+            .iter()
+            .map(|(window, value)| (across(*window), down(*value)))
+            .collect();
+        figure.line(line.clone(), 1.5, BLUE);
+        figure.dots(line, 5.0, BLUE);
+        let (x, y) = (across(self.chosen.0), down(own));
+        figure.line(vec![(x, top), (x, top + height)], 1.0, RED);
+        figure.dots(vec![(x, y)], 11.0, RED);
+        let told = format!("this order: {}", tidy(own));
+        // Curves fall: the upper right corner is free.
+        figure.text((right - 8.0, top + 16.0), Anchor::End, RED, &told);
+        let below = top + height + 16.0;
+        figure.text((across(1.0), below), Anchor::Middle, DIM, "1");
+        figure.text(
+            (across(most), below),
+            Anchor::Middle,
+            DIM,
+            &most.to_string(),
+        );
+        figure.text(
+            (left + ACROSS / 2.0, below),
+            Anchor::Middle,
+            DIM,
+            "window in chunks",
+        );
+    }
+
+    /// The design effects that were counted, here and in uniform batches, where there are any.
+    pub(crate) fn counted(&self) -> Option<(f64, f64)> {
+        let classes = self.classes.as_ref()?;
+        classes.counted.zip(classes.uniform)
+    }
+}
+
+impl Batches {
+    fn new(
+        plan: &EpochPlan,
+        batch: u32,
+        n_samples: u64,
+        n_bands: usize,
+        band: &dyn Fn(u64) -> Option<usize>,
+    ) -> Self {
+        let batch = u64::from(batch);
+        let n = (DOTS / batch).clamp(8, SHOWN).min(plan.steps());
+        let each = (DOTS / n.max(1)).clamp(1, batch);
+        let (mut dots, mut shares) = (Vec::new(), Vec::new());
+        for step in 0..n {
+            for nth in 0..each {
+                let place = nth * batch / each;
+                let Some(sample) = plan.position(step * batch + place) else {
+                    continue;
+                };
+                let x = step as f64 + (place as f64 + 0.5) / batch as f64;
+                dots.push((x, sample as f64 / n_samples.max(1) as f64));
+            }
+            let mut counts = vec![0.0; n_bands];
+            for band in plan.batch(step).filter_map(|slot| band(slot.sample)) {
+                if let Some(count) = counts.get_mut(band) {
+                    *count += 1.0 / batch as f64;
+                }
+            }
+            shares.push(counts);
+        }
+        Self { n, dots, shares }
+    }
+}
+
+/// Classes in at most 8 groups of about equally many samples, in the order of their ids.
+struct Bands {
+    n: usize,
+    of: std::collections::BTreeMap<i64, usize>,
+}
+
+impl Bands {
+    fn new(pack: &MappedPack, column: &Integers<'_>) -> Self {
+        let mut of = std::collections::BTreeMap::new();
+        for sample in 0..pack.n_samples() {
+            *of.entry(column.at(sample)).or_insert(0_usize) += 1;
+        }
+        let n = of.len().min(BANDS.len());
+        let (few, total) = (of.len() <= n, of.values().sum::<usize>().max(1));
+        let mut before = 0;
+        for (nth, band) in of.values_mut().enumerate() {
+            let count = *band;
+            *band = if few {
+                nth
+            } else {
+                (before + count / 2) * n / total
+            };
+            before += count;
+        }
+        Self { n, of }
+    }
+
+    fn of(&self, class: i64) -> Option<usize> {
+        self.of.get(&class).copied()
+    }
+}
+
+fn order_name(report: &ShuffleReport) -> String {
+    match report.order {
+        OrderKind::Window => format!("window of {}", counted(report.window, "chunk")),
+        other => format!("order {}", other.name()),
+    }
+}
+
+/// A number with as many digits as one sees.
+fn tidy(number: f64) -> String {
+    if number < 10.0 {
+        format!("{number:.2}")
+    } else {
+        format!("{number:.0}")
+    }
+}

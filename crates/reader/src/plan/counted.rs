@@ -1,0 +1,50 @@
+//! The design effect that batches show, counted: what [`LabelReport::deff`](super::LabelReport::deff) predicts.
+
+use std::collections::BTreeMap;
+
+use super::epoch::EpochPlan;
+
+impl EpochPlan {
+    /// By what factor the variance of label counts in up to `n_steps` of this rank's batches, spread over the epoch,
+    /// exceeds that in uniform batches. Where classes are equal it is the chi-square of the counts over its degrees of
+    /// freedom. One pass over all labels of the epoch; none where there is one class or one batch only.
+    #[must_use]
+    pub fn counted_deff(&self, n_steps: u64, label: impl Fn(u64) -> i64) -> Option<f64> {
+        let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
+        for sample in self.samples() {
+            *totals.entry(label(sample)).or_default() += 1.0;
+        }
+        let expected = agreeing(&totals);
+        // A last batch that is filled up is not like the others.
+        let last = self.batch(self.steps().saturating_sub(1));
+        let padded = u64::from(last.into_iter().any(|slot| slot.padding));
+        let steps = self.steps() - padded;
+        let taken = n_steps.min(steps);
+        if steps < 2 || taken == 0 || expected >= 1.0 {
+            return None;
+        }
+        let (mut sum, mut size) = (0.0, 0.0);
+        for nth in 0..taken {
+            let step = u128::from(nth) * u128::from(steps) / u128::from(taken);
+            let mut counts: BTreeMap<i64, f64> = BTreeMap::new();
+            for slot in self.batch(u64::try_from(step).unwrap_or(0)) {
+                *counts.entry(label(slot.sample)).or_default() += 1.0;
+            }
+            size = counts.values().sum();
+            sum += agreeing(&counts);
+        }
+        let excess = sum / taken as f64 - expected;
+        (size > 1.0).then(|| 1.0 + (size - 1.0) * excess / (1.0 - expected))
+    }
+}
+
+/// The share of pairs of different samples that have the same label.
+fn agreeing(counts: &BTreeMap<i64, f64>) -> f64 {
+    let n: f64 = counts.values().sum();
+    let pairs: f64 = counts.values().map(|count| count * (count - 1.0)).sum();
+    if n > 1.0 {
+        pairs / (n * (n - 1.0))
+    } else {
+        1.0
+    }
+}
