@@ -143,14 +143,17 @@ impl Evidence {
         let icc = classes.as_ref().map_or(0.0, |classes| classes.icc);
         let name = pack.file_path().file_name().unwrap_or_default();
         let order = order_name(report);
+        let (this, uniform) = (show(&plan), show(&uniform));
+        // Nothing is drawn of what a file has lost meanwhile.
+        pack.still_good()?;
         Ok(Self {
             title: format!(
                 "{}: {order}, batches of {batch}, seed {seed}",
                 escape(&name.to_string_lossy())
             ),
             verdict: report.verdict.map_or("unknown", Verdict::name).to_owned(),
-            this: show(&plan),
-            uniform: show(&uniform),
+            this,
+            uniform,
             windows: schedule.by_window(icc)?,
             chosen: (
                 report.window as f64,

@@ -34,7 +34,8 @@ impl<'a> Integers<'a> {
         }
     }
 
-    /// One sample's number; 0 beyond the last sample.
+    /// One sample's number; 0 beyond the last sample. Ask [`MappedPack::still_good`] after a pass over them: what a file
+    /// lost meanwhile is 0 too.
     #[must_use]
     pub fn at(&self, sample: u64) -> i64 {
         self.column.integer(sample).unwrap_or(0)
@@ -53,32 +54,35 @@ impl Choice {
     /// ```
     ///
     /// # Errors
-    /// As for [`Integers::open`].
+    /// As for [`Integers::open`], and what [`MappedPack::still_good`] finds.
     pub fn where_integer(
         pack: &MappedPack,
         name: &str,
         mut selected: impl FnMut(i64) -> bool,
     ) -> Result<Self, ReadError> {
         let column = Integers::open(pack, name)?;
-        Ok(Self::filter(pack.n_samples(), |sample| {
-            selected(column.at(sample))
-        }))
+        let choice = Self::filter(pack.n_samples(), |sample| selected(column.at(sample)));
+        pack.still_good()?;
+        Ok(choice)
     }
 
     /// The samples for whose value in column `name`, its little-endian bytes, the predicate holds. One pass, 1 bit a
     /// sample.
     ///
     /// # Errors
-    /// [`ReadError::Format`] where there is no such column, or it is damaged.
+    /// [`ReadError::Format`] where there is no such column, or it is damaged; what [`MappedPack::still_good`]
+    /// finds.
     pub fn where_bytes(
         pack: &MappedPack,
         name: &str,
         mut selected: impl FnMut(&[u8]) -> bool,
     ) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
-        Ok(Self::filter(pack.n_samples(), |sample| {
+        let choice = Self::filter(pack.n_samples(), |sample| {
             column.get(sample).is_some_and(&mut selected)
-        }))
+        });
+        pack.still_good()?;
+        Ok(choice)
     }
 }
 
