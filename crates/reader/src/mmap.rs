@@ -15,7 +15,7 @@
 use std::fs::File;
 use std::io;
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Advice, Mmap, MmapOptions};
 
 use crate::sigbus::Guard;
 
@@ -65,7 +65,53 @@ impl Mapping {
         let lost = self.map.as_ref()?.guard.first_lost()?;
         Some(u64::try_from(lost).unwrap_or(u64::MAX))
     }
+
+    /// Whether the page that holds byte `offset` is in memory; none where the system does not say.
+    pub(crate) fn is_resident(&self, offset: u64) -> Option<bool> {
+        let page = u64::try_from(rustix::param::page_size()).ok()?;
+        let start = usize::try_from(offset / page * page).ok()?;
+        let byte = self.as_ref().get(start)?;
+        let mut resident = 0_u8;
+        let address = std::ptr::from_ref(byte).cast_mut().cast();
+        // SAFETY: the address is that of a page, because the map and `start` are multiples of its size; it is mapped; one
+        // byte of length means one page, for which `resident` has room. The page itself is not accessed.
+        let result = unsafe { libc::mincore(address, 1, &raw mut resident) };
+        (result == 0).then_some(resident & 1 == 1)
+    }
+
+    /// Asks for huge pages where the file is read from now on.
+    pub(crate) fn advise_huge(&self) -> io::Result<()> {
+        let map = self.map.as_ref();
+        map.map_or(Ok(()), |guarded| guarded.map.advise(Advice::HugePage))
+    }
+
+    /// Reads bytes of the file into memory and the page table, as far as the file goes; returns when they are there.
+    pub(crate) fn load(&self, offset: u64, len: u64) -> io::Result<()> {
+        let all = u64::try_from(self.as_ref().len()).unwrap_or(u64::MAX);
+        let len = len.min(all.saturating_sub(offset));
+        let (Some(guarded), Ok(offset), Ok(len)) = (
+            self.map.as_ref().filter(|_| len > 0),
+            usize::try_from(offset),
+            usize::try_from(len),
+        ) else {
+            return Ok(());
+        };
+        match guarded.map.advise_range(Advice::PopulateRead, offset, len) {
+            // Before Linux 5.14: at least begins to read. More than the read-ahead of the disk is not begun by one call.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                let pieces = (offset..offset + len).step_by(READ_AHEAD_BYTES);
+                pieces.into_iter().try_for_each(|start| {
+                    let len = READ_AHEAD_BYTES.min(offset + len - start);
+                    guarded.map.advise_range(Advice::WillNeed, start, len)
+                })
+            }
+            result => result,
+        }
+    }
 }
+
+/// The read-ahead that disks have where nobody has set it.
+const READ_AHEAD_BYTES: usize = 128 << 10;
 
 impl AsRef<[u8]> for Mapping {
     fn as_ref(&self) -> &[u8] {

@@ -222,13 +222,13 @@ fn count(counter: &AtomicU64, n: impl TryInto<u64>) {
     counter.fetch_add(n.try_into().unwrap_or(0), Ordering::Relaxed);
 }
 
-/// Bits that are only ever set. Nothing but the bit itself is told by it, so no order is asked of memory: who sees it
+/// Bits. Nothing but the bit itself is told by it, so no order is asked of memory: who sees it
 /// not yet set checks again.
 #[derive(Debug)]
-struct Bitmap(Box<[AtomicU64]>);
+pub(super) struct Bitmap(Box<[AtomicU64]>);
 
 impl Bitmap {
-    fn new(n: u64) -> Self {
+    pub(super) fn new(n: u64) -> Self {
         let words = usize::try_from(n.div_ceil(64)).unwrap_or(0);
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
@@ -239,9 +239,16 @@ impl Bitmap {
             .is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
     }
 
-    fn set(&self, bit: u64) {
-        if let Some(word) = self.word(bit) {
-            word.fetch_or(1 << (bit % 64), Ordering::Relaxed);
+    /// Sets a bit; says whether it was not set before.
+    pub(super) fn set(&self, bit: u64) -> bool {
+        let mask = 1 << (bit % 64);
+        self.word(bit)
+            .is_some_and(|word| word.fetch_or(mask, Ordering::Relaxed) & mask == 0)
+    }
+
+    pub(super) fn clear(&self) {
+        for word in &self.0 {
+            word.store(0, Ordering::Relaxed);
         }
     }
 

@@ -5,6 +5,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use packds_format::ChunkEntry;
+
+use super::ahead::{Ahead, Pieces};
 use super::checks::{Checks, Checksums};
 use super::{FetchStats, ItemRun, Run};
 use crate::plan::EpochPlan;
@@ -19,6 +22,8 @@ pub(super) struct MappedFetch {
     strides: Vec<Option<Stride>>,
     /// Whether samples are checked one by one, not by chunks.
     by_sample: bool,
+    positions: Vec<usize>,
+    pieces: Pieces,
 }
 
 /// Where the items of one field lie: in memory, so all numbers are `usize`.
@@ -67,11 +72,43 @@ impl MappedFetch {
         let by_sample =
             checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
         Ok(Self {
+            pieces: Pieces::new(pack.file_len()),
             pack,
             checks,
             strides,
             by_sample,
+            positions: positions.to_vec(),
         })
+    }
+
+    pub(super) fn pack(&self) -> &MappedPack {
+        &self.pack
+    }
+
+    pub(super) fn pieces(&self) -> &Pieces {
+        &self.pieces
+    }
+
+    pub(super) fn stopped(&self) -> ReadError {
+        ReadError::Stopped {
+            path: self.pack.file_path().to_owned(),
+        }
+    }
+
+    /// The bytes of the file that a sample needs: its items, or all of its chunk where that is checked as a whole.
+    pub(super) fn needed(&self, sample: u64) -> Vec<Range<u64>> {
+        let (chunk, index) = self.pack.geometry().locate(sample);
+        if !self.by_sample && self.checks.policy() != Checksums::Off {
+            let entry = self.pack.chunk_entry(chunk).ok();
+            let range = |entry: ChunkEntry| entry.offset..entry.offset + entry.stored_len;
+            return entry.map(range).into_iter().collect();
+        }
+        let strided = |position: &usize| self.place_of(*position)?.range(chunk, index, 1);
+        let ranges: Option<Vec<Range<usize>>> = self.positions.iter().map(strided).collect();
+        match ranges {
+            Some(ranges) => ranges.into_iter().filter_map(wide).collect(),
+            None => self.pack.sample_places(sample).unwrap_or_default(),
+        }
     }
 
     fn place_of(&self, position: usize) -> Option<&Stride> {
@@ -116,6 +153,10 @@ impl MappedFetch {
     }
 }
 
+fn wide(range: Range<usize>) -> Option<Range<u64>> {
+    Some(u64::try_from(range.start).ok()?..u64::try_from(range.end).ok()?)
+}
+
 /// Where each body field's items lie, for those of one size that are not compressed and whose chunks are strided.
 fn strides(pack: &MappedPack) -> Result<Vec<Option<Stride>>, ReadError> {
     let n_fields = pack.schema().body().count();
@@ -144,26 +185,30 @@ fn strides(pack: &MappedPack) -> Result<Vec<Option<Stride>>, ReadError> {
 pub(super) struct MappedEpoch {
     fetch: Arc<MappedFetch>,
     stopped: AtomicBool,
+    /// None where there is nothing to load.
+    ahead: Option<Ahead>,
 }
 
 impl MappedEpoch {
     pub(super) fn start(
         fetch: &Arc<MappedFetch>,
-        _plan: Arc<EpochPlan>,
-        _first_step: u64,
+        plan: Arc<EpochPlan>,
+        first_step: u64,
     ) -> Result<Self, ReadError> {
         fetch.pack.check_unchanged()?;
         Ok(Self {
+            ahead: Ahead::start(fetch, plan, first_step),
             fetch: Arc::clone(fetch),
             stopped: AtomicBool::new(false),
         })
     }
 
-    pub(super) fn step(&self, _step: u64) -> Result<MappedStep, ReadError> {
+    pub(super) fn step(&self, step: u64) -> Result<MappedStep, ReadError> {
         if self.stopped.load(Ordering::Acquire) {
-            return Err(ReadError::Stopped {
-                path: self.fetch.pack.file_path().to_owned(),
-            });
+            return Err(self.fetch.stopped());
+        }
+        if let Some(ahead) = &self.ahead {
+            ahead.wait(step)?;
         }
         Ok(MappedStep {
             fetch: Arc::clone(&self.fetch),
@@ -173,11 +218,18 @@ impl MappedEpoch {
 
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
+        if let Some(ahead) = &self.ahead {
+            ahead.stop();
+        }
     }
 
     pub(super) fn stats(&self) -> FetchStats {
         let checked = self.fetch.checks.counts();
+        let [bytes_read, reads, wait_ns] = self.ahead.as_ref().map_or([0; 3], Ahead::counts);
         FetchStats {
+            bytes_read,
+            reads,
+            wait_ns,
             bytes_checked: checked.bytes,
             chunks_checked: checked.chunks,
             samples_checked: checked.samples,

@@ -6,6 +6,7 @@
 //! `plan`, and not for what becomes of the bytes.
 
 mod access;
+mod ahead;
 mod checks;
 mod direct;
 mod mapped;

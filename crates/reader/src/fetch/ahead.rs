@@ -1,0 +1,336 @@
+//! Loading what a mapped pack's plan needs before it is asked for.
+//!
+//! Pieces of 2 MiB are loaded and put into the page table by `MADV_POPULATE_READ`, in the order of the plan, by threads
+//! of their own. With `MADV_HUGEPAGE` on the map a file system that knows large folios reads each piece as one, and maps
+//! it as one: no page faults are left for the threads that copy. `MADV_WILLNEED`, the usual advice, reads single pages,
+//! so that each later process faults its way through them; `MADV_RANDOM` reads them one by one.
+//!
+//! A pack that is in memory already needs nothing of this but the page table, once; after that no thread is started.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use super::checks::Bitmap;
+use super::mapped::MappedFetch;
+use crate::ReadError;
+use crate::plan::EpochPlan;
+
+/// Bytes that are loaded by one call: a huge page.
+const PIECE_BYTES: u64 = 2 << 20;
+/// Bytes that may be loaded for steps that were not yet asked for.
+const AHEAD_BYTES: u64 = 256 << 20;
+/// Threads that wait for the disk: one call reads one piece, and a disk wants more than one at a time.
+const COLD_THREADS: usize = 2;
+/// Pages that are asked whether they are in memory, to tell a warm pack from a cold one.
+const PROBES: u64 = 256;
+
+/// The pieces of a pack that were loaded, by any epoch.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    loaded: Bitmap,
+    n: u64,
+    n_loaded: AtomicU64,
+}
+
+impl Pieces {
+    pub(super) fn new(file_len: u64) -> Self {
+        let n = file_len.div_ceil(PIECE_BYTES);
+        Self {
+            loaded: Bitmap::new(n),
+            n,
+            n_loaded: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes a piece on, if nobody has.
+    fn claim(&self, piece: u64) -> bool {
+        let fresh = self.loaded.set(piece);
+        if fresh {
+            self.n_loaded.fetch_add(1, Ordering::Relaxed);
+        }
+        fresh
+    }
+
+    fn all_loaded(&self) -> bool {
+        self.n_loaded.load(Ordering::Relaxed) >= self.n
+    }
+
+    fn forget(&self) {
+        self.loaded.clear();
+        self.n_loaded.store(0, Ordering::Relaxed);
+    }
+}
+
+/// The loading of one epoch. Dropping it ends its threads.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    fetch: Arc<MappedFetch>,
+    plan: Arc<EpochPlan>,
+    /// Whether steps wait for their bytes: a warm pack's pages are faster touched than waited for.
+    cold: bool,
+    state: Mutex<State>,
+    /// There is something to load again, or nothing for ever.
+    work: Condvar,
+    /// A step may have become ready.
+    ready: Condvar,
+    bytes_read: AtomicU64,
+    reads: AtomicU64,
+    wait_ns: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stopped: bool,
+    /// Whether a thread looks for the pieces of `next_step`.
+    planning: bool,
+    /// The first step that was not looked at.
+    next_step: u64,
+    /// The latest step that was asked for.
+    asked: u64,
+    /// Pieces to load, with the step that needs them first.
+    queue: VecDeque<(u64, u64)>,
+    /// Pieces of each step that are not loaded yet.
+    missing: BTreeMap<u64, u64>,
+    /// Pieces of each step that was not asked for, loaded or not.
+    ahead: VecDeque<(u64, u64)>,
+}
+
+impl State {
+    fn is_ready(&self, step: u64) -> bool {
+        step < self.next_step && self.missing.range(..=step).next().is_none()
+    }
+
+    /// Whether enough is loaded or under way for steps that nobody has asked for.
+    fn is_far_ahead(&self) -> bool {
+        let pieces: u64 = self.ahead.iter().map(|(_, pieces)| pieces).sum();
+        self.next_step > self.asked && pieces * PIECE_BYTES >= AHEAD_BYTES
+    }
+
+    /// What the next step to look at needs.
+    fn add(&mut self, step: u64, pieces: Vec<u64>) {
+        self.planning = false;
+        self.next_step = step.saturating_add(1);
+        let n = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
+        if n > 0 {
+            self.missing.insert(step, n);
+            if step > self.asked {
+                self.ahead.push_back((step, n));
+            }
+        }
+        self.queue
+            .extend(pieces.into_iter().map(|piece| (piece, step)));
+    }
+}
+
+impl Ahead {
+    /// Starts to load; none where there is nothing to do.
+    pub(super) fn start(
+        fetch: &Arc<MappedFetch>,
+        plan: Arc<EpochPlan>,
+        first_step: u64,
+    ) -> Option<Self> {
+        let cold = is_cold(fetch);
+        let pieces = fetch.pieces();
+        if cold {
+            // What was loaded once has gone again: which of it nobody says.
+            pieces.forget();
+            // Refused where the kernel has no huge pages: then pages are small.
+            let _ = fetch.pack().data().advise_huge();
+        } else if pieces.all_loaded() {
+            return None;
+        }
+        let shared = Arc::new(Shared {
+            fetch: Arc::clone(fetch),
+            plan,
+            cold,
+            state: Mutex::new(State {
+                next_step: first_step,
+                asked: first_step,
+                ..State::default()
+            }),
+            work: Condvar::new(),
+            ready: Condvar::new(),
+            bytes_read: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            wait_ns: AtomicU64::new(0),
+        });
+        let n = if cold { COLD_THREADS } else { 1 };
+        let spawn = |_| {
+            let shared = Arc::clone(&shared);
+            let named = thread::Builder::new().name("packds-ahead".to_owned());
+            named.spawn(move || shared.load()).ok()
+        };
+        // Without threads everything is read where it is touched: slower, not wrong.
+        let threads: Vec<_> = (0..n).filter_map(spawn).collect();
+        (!threads.is_empty()).then_some(Self { shared, threads })
+    }
+
+    /// Waits until what `step` needs is loaded.
+    pub(super) fn wait(&self, step: u64) -> Result<(), ReadError> {
+        self.shared.wait(step)
+    }
+
+    pub(super) fn stop(&self) {
+        self.shared.lock().stopped = true;
+        self.shared.work.notify_all();
+        self.shared.ready.notify_all();
+    }
+
+    /// Bytes and requests read, and nanoseconds waited.
+    pub(super) fn counts(&self) -> [u64; 3] {
+        let shared = &self.shared;
+        [&shared.bytes_read, &shared.reads, &shared.wait_ns].map(|n| n.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.stop();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has loaded less; what it left is read where it is touched.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether some of the pack is not in memory, as far as pages at even distances tell.
+fn is_cold(fetch: &MappedFetch) -> bool {
+    let len = fetch.pack().file_len();
+    (0..PROBES).any(|probe| {
+        let at = u128::from(len) * u128::from(probe) / u128::from(PROBES);
+        let at = u64::try_from(at).unwrap_or(0);
+        fetch.pack().data().is_resident(at) == Some(false)
+    })
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, step: u64) -> Result<(), ReadError> {
+        let mut state = self.lock();
+        state.asked = state.asked.max(step);
+        let asked = state.asked;
+        while state.ahead.front().is_some_and(|(step, _)| *step <= asked) {
+            state.ahead.pop_front();
+        }
+        self.work.notify_all();
+        if self.cold && !state.stopped && !state.is_ready(step) {
+            let start = Instant::now();
+            while !state.stopped && !state.is_ready(step) {
+                state = self
+                    .ready
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            let waited = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.wait_ns.fetch_add(waited, Ordering::Relaxed);
+        }
+        if state.stopped {
+            return Err(self.fetch.stopped());
+        }
+        Ok(())
+    }
+
+    /// What each thread does: pieces, as long as there are any.
+    fn load(&self) {
+        let _on_panic = StopOnPanic(self);
+        while let Some((piece, step)) = self.next() {
+            self.load_piece(piece);
+            let mut state = self.lock();
+            if let Some(missing) = state.missing.get_mut(&step) {
+                *missing = missing.saturating_sub(1);
+                if *missing == 0 {
+                    state.missing.remove(&step);
+                    self.ready.notify_all();
+                }
+            }
+        }
+    }
+
+    /// The next piece to load, once there is room for it; none at the end.
+    fn next(&self) -> Option<(u64, u64)> {
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(next) = state.queue.pop_front() {
+                return Some(next);
+            }
+            if state.planning || state.is_far_ahead() {
+                state = self
+                    .work
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let step = state.next_step;
+            if self.fetch.pieces().all_loaded() || step >= self.plan.steps() {
+                // Nothing is left to load: no step waits any more, and the other threads end too.
+                state.next_step = u64::MAX;
+                self.ready.notify_all();
+                self.work.notify_all();
+                return None;
+            }
+            state.planning = true;
+            drop(state);
+            let found = self.pieces_of_step(step);
+            state = self.lock();
+            state.add(step, found);
+            self.ready.notify_all();
+            self.work.notify_all();
+        }
+    }
+
+    /// The pieces that a step needs and nobody has loaded. Looks into the chunks' tables where samples have their own
+    /// sizes, which may wait for the disk: not under the lock.
+    fn pieces_of_step(&self, step: u64) -> Vec<u64> {
+        let pieces = self.fetch.pieces();
+        let mut found = Vec::new();
+        for slot in self.plan.batch(step) {
+            for range in self.fetch.needed(slot.sample) {
+                let range = range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES);
+                found.extend(range.filter(|piece| pieces.claim(*piece)));
+            }
+        }
+        found
+    }
+
+    fn load_piece(&self, piece: u64) {
+        let start = piece * PIECE_BYTES;
+        let map = self.fetch.pack().data();
+        if map.is_resident(start) == Some(false) {
+            self.bytes_read.fetch_add(PIECE_BYTES, Ordering::Relaxed);
+            self.reads.fetch_add(1, Ordering::Relaxed);
+        }
+        // What cannot be loaded is found by who touches it.
+        let _ = map.load(start, PIECE_BYTES);
+    }
+}
+
+/// Frees those who wait for a thread that will not come back.
+struct StopOnPanic<'a>(&'a Shared);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let mut state = self.0.lock();
+            state.next_step = u64::MAX;
+            state.planning = false;
+            state.missing.clear();
+            self.0.ready.notify_all();
+            self.0.work.notify_all();
+        }
+    }
+}
