@@ -33,50 +33,72 @@ pub struct AccessReport {
 /// Of the memory that is available, the tenths that a mapped pack may have: the rest is for the training process.
 const MAPPED_TENTHS: u64 = 6;
 
-/// Decides how to read `pack`.
-pub(super) fn choose(pack: &MappedPack, options: &FetchOptions) -> AccessReport {
-    let available = available_bytes();
-    let (access, reason) = decide(pack.file_len(), options, available);
-    AccessReport {
-        access,
-        engine: "mmap",
-        reason,
-    }
+/// What was decided.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) access: Access,
+    /// Whether direct reads leave the page cache alone.
+    pub(super) past_cache: bool,
+    pub(super) reason: String,
 }
 
-fn decide(file_len: u64, options: &FetchOptions, available: Option<u64>) -> (Access, String) {
-    let size = gib(file_len);
+/// Decides how to read `pack`.
+pub(super) fn choose(pack: &MappedPack, options: &FetchOptions) -> Choice {
+    let mut wanted = pack.schema().body().enumerate();
+    let compressed = wanted
+        .find(|(at, (_, field))| options.positions.contains(at) && !field.codec.is_none())
+        .map(|(_, (_, field))| field.name.as_str());
+    decide(pack.file_len(), compressed, options, available_bytes())
+}
+
+/// Decides for a pack of `file_len` bytes, of which field `compressed`, if any, must be decompressed.
+fn decide(
+    file_len: u64,
+    compressed: Option<&str>,
+    options: &FetchOptions,
+    available: Option<u64>,
+) -> Choice {
+    let choice = |access, past_cache, reason| Choice {
+        access,
+        past_cache,
+        reason,
+    };
     match options.access {
-        Access::Mapped => return (Access::Mapped, "mapped, as asked for".to_owned()),
-        Access::Direct => return (Access::Direct, "direct, as asked for".to_owned()),
+        Access::Mapped => return choice(Access::Mapped, false, "mapped, as asked for".to_owned()),
+        Access::Direct => return choice(Access::Direct, true, "direct, as asked for".to_owned()),
         Access::Auto => {}
     }
+    let size = gib(file_len);
     if let Some(budget) = options.budget.filter(|budget| file_len > *budget) {
-        let reason = format!(
-            "direct, because the pack has {size} and the memory budget is {}",
-            gib(budget)
-        );
-        return (Access::Direct, reason);
+        let budget = gib(budget);
+        let reason =
+            format!("direct, because the pack has {size} and the memory budget is {budget}");
+        return choice(Access::Direct, true, reason);
     }
-    match available {
+    let fits = match available {
         Some(available) if file_len > available / 10 * MAPPED_TENTHS => {
+            let available = gib(available);
             let reason = format!(
-                "direct, because the pack has {size}, more than 0.6 of the {} of memory available",
-                gib(available)
+                "direct, because the pack has {size}, more than 0.6 of the {available} of memory available"
             );
-            (Access::Direct, reason)
+            return choice(Access::Direct, true, reason);
         }
         Some(available) => {
-            let reason = format!(
-                "mapped, because the pack's {size} fit in the {} of memory available",
+            format!(
+                "the pack's {size} fit in the {} of memory available",
                 gib(available)
+            )
+        }
+        None => "the system does not tell how much memory is available".to_owned(),
+    };
+    match compressed {
+        Some(field) => {
+            let reason = format!(
+                "direct, because `{field}` is compressed and whole chunks are decompressed at once; through the page cache, because {fits}"
             );
-            (Access::Mapped, reason)
+            choice(Access::Direct, false, reason)
         }
-        None => {
-            let reason = "mapped, because the system does not tell how much memory is available";
-            (Access::Mapped, reason.to_owned())
-        }
+        None => choice(Access::Mapped, false, format!("mapped, because {fits}")),
     }
 }
 
@@ -164,4 +186,101 @@ fn left_in(folder: &Path, [limit, usage]: [&str; 2]) -> Option<u64> {
         .sum();
     let used = number(usage)?.saturating_sub(cached);
     Some(limit.saturating_sub(used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Checksums;
+
+    const GIB: u64 = 1 << 30;
+
+    fn options(access: Access, budget: Option<u64>) -> FetchOptions {
+        FetchOptions {
+            access,
+            checksums: Checksums::FirstTouch,
+            memory_bytes: GIB,
+            budget,
+            positions: vec![0],
+        }
+    }
+
+    fn auto(file_len: u64, compressed: Option<&str>, budget: Option<u64>) -> Choice {
+        let options = options(Access::Auto, budget);
+        decide(file_len, compressed, &options, Some(10 * GIB))
+    }
+
+    #[test]
+    fn a_pack_is_mapped_up_to_six_tenths_of_the_memory() {
+        let fits = auto(6 * GIB, None, None);
+        assert_eq!((fits.access, fits.past_cache), (Access::Mapped, false));
+        assert_eq!(
+            fits.reason,
+            "mapped, because the pack's 6.0 GiB fit in the 10.0 GiB of memory available"
+        );
+        let larger = auto(6 * GIB + 1, None, None);
+        assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
+        assert_eq!(
+            larger.reason,
+            "direct, because the pack has 6.0 GiB, more than 0.6 of the 10.0 GiB of memory available"
+        );
+    }
+
+    #[test]
+    fn a_pack_larger_than_the_budget_is_read_directly() {
+        assert_eq!(auto(GIB, None, Some(GIB)).access, Access::Mapped);
+        let larger = auto(GIB + 1, None, Some(GIB));
+        assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
+    }
+
+    #[test]
+    fn a_compressed_pack_that_fits_is_read_through_the_page_cache() {
+        let choice = auto(GIB, Some("image"), None);
+        assert_eq!((choice.access, choice.past_cache), (Access::Direct, false));
+        assert!(choice.reason.contains("`image` is compressed"));
+    }
+
+    #[test]
+    fn what_was_asked_for_is_done() {
+        for (access, past_cache) in [(Access::Mapped, false), (Access::Direct, true)] {
+            let options = options(access, Some(1));
+            let choice = decide(100 * GIB, Some("image"), &options, Some(GIB));
+            assert_eq!((choice.access, choice.past_cache), (access, past_cache));
+        }
+    }
+
+    #[test]
+    fn available_memory_is_read_from_meminfo() {
+        let text = "MemTotal:  24 kB\nMemAvailable:   12 kB\nBuffers: 1 kB\n";
+        assert_eq!(mem_available(text), Some(12 << 10));
+        assert_eq!(mem_available("MemTotal: 24 kB\n"), None);
+        assert_eq!(mem_available("MemAvailable: many kB\n"), None);
+    }
+
+    #[test]
+    fn the_tightest_control_group_counts() {
+        let root = tempfile::TempDir::new().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        assert_eq!(group_available(root.path(), "0::/a/b\n"), None);
+        write("a/memory.max", "1000\n");
+        write("a/memory.current", "700\n");
+        write(
+            "a/memory.stat",
+            "anon 5\nactive_file 100\ninactive_file 300\n",
+        );
+        write("a/b/memory.max", "max\n");
+        assert_eq!(group_available(root.path(), "0::/a/b\n"), Some(700));
+        write("a/b/memory.max", "500\n");
+        write("a/b/memory.current", "499\n");
+        assert_eq!(group_available(root.path(), "0::/a/b\n"), Some(1));
+        // The older kind, one tree for each controller.
+        write("memory/c/memory.limit_in_bytes", "90\n");
+        write("memory/c/memory.usage_in_bytes", "100\n");
+        let groups = "5:cpu,cpuacct:/c\n4:memory:/c\n";
+        assert_eq!(group_available(root.path(), groups), Some(0));
+    }
 }

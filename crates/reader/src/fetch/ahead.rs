@@ -8,7 +8,8 @@
 //! A pack that is in memory already needs nothing of this but the page table, once; after that no thread is started.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -31,17 +32,22 @@ const PROBES: u64 = 256;
 #[derive(Debug)]
 pub(super) struct Pieces {
     loaded: Bitmap,
+    /// Pieces of the body.
     n: u64,
     n_loaded: AtomicU64,
+    /// Whether an epoch found nothing more to load.
+    complete: AtomicBool,
 }
 
 impl Pieces {
-    pub(super) fn new(file_len: u64) -> Self {
-        let n = file_len.div_ceil(PIECE_BYTES);
+    /// None is loaded yet of those that `body` touches.
+    pub(super) fn new(body: &Range<u64>) -> Self {
+        let body = pieces_of(body);
         Self {
-            loaded: Bitmap::new(n),
-            n,
+            loaded: Bitmap::new(body.end),
+            n: body.end.saturating_sub(body.start),
             n_loaded: AtomicU64::new(0),
+            complete: AtomicBool::new(false),
         }
     }
 
@@ -55,13 +61,18 @@ impl Pieces {
     }
 
     fn all_loaded(&self) -> bool {
-        self.n_loaded.load(Ordering::Relaxed) >= self.n
+        self.n_loaded.load(Ordering::Relaxed) >= self.n || self.complete.load(Ordering::Relaxed)
     }
 
     fn forget(&self) {
         self.loaded.clear();
         self.n_loaded.store(0, Ordering::Relaxed);
+        self.complete.store(false, Ordering::Relaxed);
     }
+}
+
+fn pieces_of(range: &Range<u64>) -> Range<u64> {
+    range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES)
 }
 
 /// The loading of one epoch. Dropping it ends its threads.
@@ -75,6 +86,8 @@ pub(super) struct Ahead {
 struct Shared {
     fetch: Arc<MappedFetch>,
     plan: Arc<EpochPlan>,
+    /// Whether all steps of the epoch are looked at.
+    whole: bool,
     /// Whether steps wait for their bytes: a warm pack's pages are faster touched than waited for.
     cold: bool,
     state: Mutex<State>,
@@ -90,6 +103,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     stopped: bool,
+    /// Whether there was anything to load.
+    found: bool,
     /// Whether a thread looks for the pieces of `next_step`.
     planning: bool,
     /// The first step that was not looked at.
@@ -118,6 +133,7 @@ impl State {
     /// What the next step to look at needs.
     fn add(&mut self, step: u64, pieces: Vec<u64>) {
         self.planning = false;
+        self.found |= !pieces.is_empty();
         self.next_step = step.saturating_add(1);
         let n = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
         if n > 0 {
@@ -151,6 +167,7 @@ impl Ahead {
         let shared = Arc::new(Shared {
             fetch: Arc::clone(fetch),
             plan,
+            whole: first_step == 0,
             cold,
             state: Mutex::new(State {
                 next_step: first_step,
@@ -276,7 +293,11 @@ impl Shared {
                 continue;
             }
             let step = state.next_step;
-            if self.fetch.pieces().all_loaded() || step >= self.plan.steps() {
+            let pieces = self.fetch.pieces();
+            if pieces.all_loaded() || step >= self.plan.steps() {
+                if self.whole && !state.found {
+                    pieces.complete.store(true, Ordering::Relaxed);
+                }
                 // Nothing is left to load: no step waits any more, and the other threads end too.
                 state.next_step = u64::MAX;
                 self.ready.notify_all();
@@ -300,8 +321,7 @@ impl Shared {
         let mut found = Vec::new();
         for slot in self.plan.batch(step) {
             for range in self.fetch.needed(slot.sample) {
-                let range = range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES);
-                found.extend(range.filter(|piece| pieces.claim(*piece)));
+                found.extend(pieces_of(&range).filter(|piece| pieces.claim(*piece)));
             }
         }
         found

@@ -72,7 +72,7 @@ impl MappedFetch {
         let by_sample =
             checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
         Ok(Self {
-            pieces: Pieces::new(pack.file_len()),
+            pieces: Pieces::new(&body(&pack)?),
             pack,
             checks,
             strides,
@@ -151,6 +151,16 @@ impl MappedFetch {
         let items = items.iter().map(AsRef::as_ref);
         self.or_lost(self.checks.check_sample(&self.pack, sample, items, places))
     }
+}
+
+/// Where the chunks lie in the file.
+fn body(pack: &MappedPack) -> Result<Range<u64>, ReadError> {
+    let start = pack.header().data_off;
+    let Some(last) = pack.n_chunks().checked_sub(1) else {
+        return Ok(start..start);
+    };
+    let last = pack.chunk_entry(last).map_err(|error| pack.error(error))?;
+    Ok(start..last.offset.saturating_add(last.stored_len))
 }
 
 fn wide(range: Range<usize>) -> Option<Range<u64>> {

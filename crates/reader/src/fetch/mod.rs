@@ -89,16 +89,21 @@ impl Fetch {
         pack: Arc<MappedPack>,
         options: FetchOptions,
     ) -> Result<Arc<Self>, ReadError> {
-        let mut report = access::choose(&pack, &options);
+        let choice = access::choose(&pack, &options);
         let checks = Checks::new(&pack, options.checksums)?;
-        let engine = if report.access == Access::Direct {
-            let direct = DirectFetch::new(pack, checks, &options, true)?;
-            report.engine = direct.engine();
-            report.reason = format!("{}; {}", report.reason, direct.describe());
-            Engine::Direct(direct)
+        let (access, mut reason) = (choice.access, choice.reason);
+        let (engine_name, engine) = if access == Access::Direct {
+            let direct = DirectFetch::new(pack, checks, &options, choice.past_cache)?;
+            reason = format!("{reason}; {}", direct.describe());
+            (direct.engine(), Engine::Direct(direct))
         } else {
             let mapped = MappedFetch::new(pack, checks, &options.positions)?;
-            Engine::Mapped(Arc::new(mapped))
+            ("mmap", Engine::Mapped(Arc::new(mapped)))
+        };
+        let report = AccessReport {
+            access,
+            engine: engine_name,
+            reason,
         };
         Ok(Arc::new(Self { report, engine }))
     }

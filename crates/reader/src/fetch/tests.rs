@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use packds_format::{FormatError, Role};
+
 use super::{Access, Checksums, Fetch, FetchOptions};
 use crate::plan::{Batching, Dataset, EpochPlan, Last, Order, Ranks, Sampler};
-use crate::{MappedPack, open};
+use crate::{MappedPack, ReadError, open};
 
 pub(super) fn options(pack: &MappedPack, checksums: Checksums) -> FetchOptions {
     FetchOptions {
@@ -75,6 +77,272 @@ fn items_are_those_of_the_pack_in_every_order() {
             }
         }
     }
+}
+
+/// A copy of a golden pack that may be damaged.
+fn copy(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let golden = golden().into_iter().find(|path| path.ends_with(name));
+    let path = folder.path().join(name);
+    std::fs::copy(golden.unwrap(), &path).unwrap();
+    (folder, path)
+}
+
+fn flip(path: &Path, offset: u64) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[usize::try_from(offset).unwrap()] ^= 0x20;
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// The error of each sample's first item, if there is one.
+fn errors(pack: &Arc<MappedPack>, checksums: Checksums) -> Vec<Option<ReadError>> {
+    let fetch = Fetch::new(Arc::clone(pack), options(pack, checksums)).unwrap();
+    let plan = plan(pack, Order::Sequential, 1);
+    let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+    let item = |sample| {
+        let step = epoch.step(sample).unwrap();
+        step.item(0, sample, &mut Vec::new()).err()
+    };
+    (0..pack.n_samples()).map(item).collect()
+}
+
+#[test]
+fn a_flipped_bit_is_found_under_each_policy_that_checks() {
+    for name in [
+        "full_footer.pack",
+        "strided_one_field.pack",
+        "several_fields.pack",
+        "encoded_images.pack",
+        "zstd_hwc_rgb.pack",
+    ] {
+        let (_folder, path) = copy(name);
+        let pack = open(&path).unwrap();
+        let places = pack.sample_places(1).unwrap();
+        let by_sample = pack.schema().by_role(Role::SampleCrc32c, None).is_some();
+        let compressed = pack
+            .schema()
+            .body()
+            .any(|(_, field)| !field.codec.is_none());
+        drop(pack);
+        // Any field's byte is in the sample's checksum, not only those of the field that is read.
+        flip(&path, places.last().unwrap().end - 1);
+        let pack = Arc::new(open(&path).unwrap());
+        for checksums in [Checksums::FirstTouch, Checksums::Always] {
+            let errors = errors(&pack, checksums);
+            match errors[1].as_ref().unwrap() {
+                ReadError::Sample {
+                    sample: 1,
+                    chunk: 0,
+                    places: told,
+                    expected,
+                    found,
+                    ..
+                } => {
+                    assert!(by_sample && expected != found);
+                    assert_eq!(*told, places);
+                    assert!(errors[0].is_none() || compressed, "{name}");
+                }
+                ReadError::Format {
+                    source:
+                        FormatError::ChunkChecksum {
+                            chunk: 0,
+                            first_sample: 0,
+                            ..
+                        },
+                    ..
+                } => {
+                    assert!(!by_sample || compressed, "{name}");
+                }
+                ReadError::Format {
+                    source: FormatError::BadBlock { .. },
+                    ..
+                } if compressed => {}
+                other => panic!("{name}: {other}"),
+            }
+        }
+        if !compressed {
+            assert!(errors(&pack, Checksums::Off).iter().all(Option::is_none));
+        }
+    }
+}
+
+#[test]
+fn an_error_names_file_sample_chunk_and_bytes() {
+    let (_folder, path) = copy("full_footer.pack");
+    let place = open(&path).unwrap().sample_places(1).unwrap()[0].clone();
+    flip(&path, place.start);
+    let pack = Arc::new(open(&path).unwrap());
+    let error = errors(&pack, Checksums::FirstTouch).remove(1).unwrap();
+    let start = format!(
+        "{}: sample 1 (chunk 0): checksum mismatch in bytes {}..{}: expected 0x",
+        path.display(),
+        place.start,
+        place.end
+    );
+    assert!(error.to_string().starts_with(&start), "{error}");
+    assert!(error.is_data() && error.hint().is_some() && error.path() == path);
+}
+
+#[test]
+fn samples_are_checked_once_or_always_or_never() {
+    let (_folder, path) = copy("full_footer.pack");
+    let pack = Arc::new(open(&path).unwrap());
+    let n = pack.n_samples();
+    for (checksums, expected) in [
+        (Checksums::FirstTouch, n),
+        (Checksums::Always, 3 * n),
+        (Checksums::Off, 0),
+    ] {
+        let fetch = Fetch::new(Arc::clone(&pack), options(&pack, checksums)).unwrap();
+        for _ in 0..3 {
+            let plan = plan(&pack, Order::Random, 1);
+            let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+            for step in 0..plan.steps() {
+                let items = epoch.step(step).unwrap();
+                let sample = plan.batch(step).next().unwrap().sample;
+                items.item(0, sample, &mut Vec::new()).unwrap();
+            }
+            let stats = epoch.stats();
+            assert!(stats.samples_checked <= expected && stats.chunks_checked == 0);
+        }
+        let epoch = fetch.start(plan(&pack, Order::Random, 1), 0).unwrap();
+        assert_eq!(epoch.stats().samples_checked, expected, "{checksums:?}");
+    }
+}
+
+#[test]
+fn runs_are_the_files_bytes_and_check_whole_chunks() {
+    let (_folder, path) = copy("strided_one_field.pack");
+    let pack = Arc::new(open(&path).unwrap());
+    let fetch = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::FirstTouch)).unwrap();
+    let epoch = fetch.start(plan(&pack, Order::Sequential, 1), 0).unwrap();
+    let items = epoch.step(0).unwrap();
+    let n = u32::try_from(pack.n_samples()).unwrap();
+    let run = items.run(0, 0, n).unwrap().unwrap();
+    let expected: Vec<u8> = (0..pack.n_samples())
+        .flat_map(|sample| pack.item(0, sample).unwrap().into_owned())
+        .collect();
+    assert_eq!(run.as_ref(), expected);
+    let stats = epoch.stats();
+    assert_eq!(
+        (stats.chunks_checked, stats.samples_checked),
+        (pack.n_chunks(), 0)
+    );
+    // Checked by their chunks, samples are not checked again.
+    items.item(0, 1, &mut Vec::new()).unwrap();
+    assert_eq!(epoch.stats(), stats);
+    assert!(items.run(0, 1, n).unwrap().is_none());
+    assert!(items.run(0, 0, 0).unwrap().is_none());
+    drop((items, epoch, fetch));
+    // It keeps alive what it shows.
+    drop(pack);
+    assert_eq!(run.clone().as_ref(), expected);
+}
+
+#[test]
+fn what_was_bad_stays_bad_for_the_loader() {
+    let (_folder, path) = copy("full_footer.pack");
+    let at = open(&path).unwrap().sample_places(1).unwrap()[0].start;
+    let write = |byte| {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.write_all_at(&[byte], at).unwrap();
+    };
+    let right = std::fs::read(&path).unwrap()[usize::try_from(at).unwrap()];
+    write(!right);
+    let pack = Arc::new(open(&path).unwrap());
+    for checksums in [Checksums::FirstTouch, Checksums::Always] {
+        write(!right);
+        let pack = Arc::new(open(&path).unwrap());
+        let fetch = Fetch::new(Arc::clone(&pack), options(&pack, checksums)).unwrap();
+        let epoch = fetch.start(plan(&pack, Order::Sequential, 1), 0).unwrap();
+        let items = epoch.step(0).unwrap();
+        items.item(0, 1, &mut Vec::new()).unwrap_err();
+        write(right);
+        let again = items.item(0, 1, &mut Vec::new()).unwrap_err();
+        assert!(matches!(again, ReadError::Sample { expected, found, .. } if expected != found));
+    }
+    // And what was written to is no longer the file that was opened.
+    let fetch = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::Off)).unwrap();
+    let error = fetch
+        .start(plan(&pack, Order::Sequential, 1), 0)
+        .unwrap_err();
+    assert!(matches!(error, ReadError::Modified { .. }) && error.is_data());
+}
+
+#[test]
+fn a_damaged_column_of_checksums_is_refused() {
+    let (_folder, path) = copy("full_footer.pack");
+    let pack = open(&path).unwrap();
+    let (number, _) = pack.schema().by_role(Role::SampleCrc32c, None).unwrap();
+    let column = pack.columns().iter().find(|entry| entry.field == number);
+    flip(&path, column.unwrap().offset);
+    let pack = Arc::new(open(&path).unwrap());
+    let error = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::FirstTouch)).unwrap_err();
+    assert!(matches!(
+        error,
+        ReadError::Format {
+            source: FormatError::ChecksumMismatch { .. },
+            ..
+        }
+    ));
+    Fetch::new(Arc::clone(&pack), options(&pack, Checksums::Off)).unwrap();
+}
+
+#[test]
+fn fields_that_are_not_there_are_refused() {
+    let (_folder, path) = copy("strided_one_field.pack");
+    let pack = Arc::new(open(&path).unwrap());
+    let mut options = options(&pack, Checksums::FirstTouch);
+    options.positions = vec![0, 1];
+    let error = Fetch::new(pack, options).unwrap_err();
+    assert!(matches!(
+        error,
+        ReadError::Format {
+            source: FormatError::OutOfRange { index: 1, .. },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn a_file_cut_short_while_its_steps_are_read_is_an_error() {
+    for checksums in [Checksums::Off, Checksums::FirstTouch] {
+        for name in [
+            "strided_one_field.pack",
+            "encoded_images.pack",
+            "zstd_text.pack",
+        ] {
+            let (_folder, path) = copy(name);
+            let pack = Arc::new(open(&path).unwrap());
+            let fetch = Fetch::new(Arc::clone(&pack), options(&pack, checksums)).unwrap();
+            let epoch = fetch.start(plan(&pack, Order::Sequential, 1), 0).unwrap();
+            let items = epoch.step(0).unwrap();
+            let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.set_len(4096).unwrap();
+            let item = items.item(0, 0, &mut Vec::new()).map(|_| ());
+            let error = item.and_then(|()| items.still_good()).unwrap_err();
+            let told = matches!(
+                error,
+                ReadError::Changed { found: 4096, .. } | ReadError::Format { .. }
+            );
+            assert!(told, "{name} {error}");
+            let error = fetch
+                .start(plan(&pack, Order::Sequential, 1), 0)
+                .unwrap_err();
+            assert!(matches!(error, ReadError::Changed { found: 4096, .. }));
+        }
+    }
+}
+
+#[test]
+fn a_stopped_epoch_says_so() {
+    let (_folder, path) = copy("strided_one_field.pack");
+    let pack = Arc::new(open(&path).unwrap());
+    let fetch = Fetch::new(Arc::clone(&pack), options(&pack, Checksums::Off)).unwrap();
+    let epoch = fetch.start(plan(&pack, Order::Sequential, 1), 0).unwrap();
+    epoch.stop();
+    assert!(matches!(epoch.step(0), Err(ReadError::Stopped { .. })));
 }
 
 /// A pack of `n` raw samples of 224 x 224 x 3 bytes in chunks of 64.
