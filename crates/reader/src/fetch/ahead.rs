@@ -354,3 +354,131 @@ impl Drop for StopOnPanic<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use rustix::fs::{Advice, fadvise};
+
+    use super::super::checks::{Checks, Checksums};
+    use super::super::tests::{large_pack, plan};
+    use super::*;
+    use crate::open;
+    use crate::plan::Order;
+
+    /// A pack of several pieces, and its folder.
+    fn fetch(checksums: Checksums) -> (tempfile::TempDir, Arc<MappedFetch>) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("a.pack");
+        large_pack(&path, 100);
+        File::open(&path).unwrap().sync_all().unwrap();
+        let pack = Arc::new(open(&path).unwrap());
+        let checks = Checks::new(&pack, checksums).unwrap();
+        (
+            folder,
+            Arc::new(MappedFetch::new(pack, checks, &[0]).unwrap()),
+        )
+    }
+
+    fn load_all(fetch: &Arc<MappedFetch>, order: Order) -> bool {
+        let plan = plan(fetch.pack(), order, 7);
+        let Some(ahead) = Ahead::start(fetch, Arc::clone(&plan), 0) else {
+            return false;
+        };
+        for step in 0..plan.steps() {
+            ahead.wait(step).unwrap();
+            if ahead.shared.cold {
+                for slot in plan.batch(step) {
+                    for range in fetch.needed(slot.sample) {
+                        let here = fetch.pack().data().is_resident(range.start);
+                        assert_eq!(here, Some(true), "sample {}", slot.sample);
+                    }
+                }
+            }
+        }
+        // Steps of a warm pack do not wait for the loading.
+        while ahead.threads.iter().any(|thread| !thread.is_finished()) {
+            thread::yield_now();
+        }
+        true
+    }
+
+    #[test]
+    fn what_is_loaded_once_starts_no_thread_again() {
+        for checksums in [Checksums::Off, Checksums::FirstTouch] {
+            for order in [Order::Random, Order::Sequential] {
+                let (_folder, fetch) = fetch(checksums);
+                assert!(load_all(&fetch, order));
+                assert_eq!(
+                    fetch.pieces().n_loaded.load(Ordering::Relaxed),
+                    fetch.pieces().n
+                );
+                assert!(!load_all(&fetch, order));
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_gone_from_memory_is_loaded_before_its_step() {
+        let (folder, fetch) = fetch(Checksums::Off);
+        drop(fetch);
+        // The system drops what it may: pages that a test elsewhere holds, or that memory is made of, stay.
+        let file = File::open(folder.path().join("a.pack")).unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let pack = Arc::new(open(folder.path().join("a.pack")).unwrap());
+        let checks = Checks::new(&pack, Checksums::Off).unwrap();
+        let fetch = Arc::new(MappedFetch::new(pack, checks, &[0]).unwrap());
+        let plan = plan(fetch.pack(), Order::Random, 7);
+        if let Some(ahead) = Ahead::start(&fetch, plan, 0).filter(|ahead| ahead.shared.cold) {
+            ahead.wait(0).unwrap();
+            assert!(ahead.counts()[0] >= PIECE_BYTES && ahead.counts()[1] >= 1);
+        }
+        assert!(load_all(&fetch, Order::Random) || fetch.pieces().all_loaded());
+    }
+
+    #[test]
+    fn who_waits_for_a_step_is_freed_by_stopping() {
+        let (_folder, fetch) = fetch(Checksums::Off);
+        let plan = plan(fetch.pack(), Order::Random, 7);
+        let shared = Shared {
+            fetch: Arc::clone(&fetch),
+            plan,
+            whole: true,
+            cold: true,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            ready: Condvar::new(),
+            bytes_read: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            wait_ns: AtomicU64::new(0),
+        };
+        let ahead = Ahead {
+            shared: Arc::new(shared),
+            threads: Vec::new(),
+        };
+        // Nobody loads, so that only stopping ends the waiting.
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| ahead.wait(3));
+            while ahead.shared.lock().asked < 3 {
+                thread::yield_now();
+            }
+            ahead.stop();
+            let error = waiting.join().unwrap().unwrap_err();
+            assert!(matches!(error, ReadError::Stopped { .. }));
+        });
+        assert!(ahead.counts()[2] > 0);
+    }
+
+    #[test]
+    fn loading_stays_a_bounded_distance_ahead() {
+        let mut state = State::default();
+        state.add(0, vec![0; 10_000]);
+        assert!(!state.is_far_ahead(), "what is asked for is not ahead");
+        let most = usize::try_from(AHEAD_BYTES / PIECE_BYTES).unwrap();
+        state.add(1, vec![0; most - 1]);
+        assert!(!state.is_far_ahead());
+        state.add(2, vec![0; 1]);
+        assert!(state.is_far_ahead());
+    }
+}

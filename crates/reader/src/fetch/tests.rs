@@ -346,7 +346,7 @@ fn a_stopped_epoch_says_so() {
 }
 
 /// A pack of `n` raw samples of 224 x 224 x 3 bytes in chunks of 64.
-fn large_pack(path: &Path, n: u32) {
+pub(super) fn large_pack(path: &Path, n: u32) {
     use packds_format::{
         BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Role, Schema,
     };
