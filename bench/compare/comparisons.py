@@ -1,0 +1,106 @@
+"""What is compared with what: for each comparison the packs, and the peers that read the same images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compare.packds import Pack
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A peer in a comparison."""
+
+    name: str
+    module: str  # in compare.peers
+    variant: str
+    input: str  # a property of Inputs
+    packages: tuple[str, ...]  # what must be installed, by import name, and whose versions are told
+
+
+@dataclass(frozen=True)
+class Comparison:
+    name: str
+    what: str
+    batch: int
+    augment: str | None
+    lossless: bool  # all must deliver the same pixels
+    packs: tuple[Pack, ...]
+    entries: tuple[Entry, ...]
+
+    @property
+    def raw(self) -> bool:
+        return self.augment is None
+
+
+FFCV = ("ffcv", "torch", "numba")
+RRC = "rrc224,flip"
+KEPT = ("--mode", "encoded")
+
+
+def ffcv(name: str, variant: str, source: str) -> Entry:
+    return Entry(name, "ffcv", variant, source, FFCV)
+
+
+def encoded(name: str, files: str) -> tuple[Pack, Pack]:
+    return Pack(f"{name}-encoded", files, KEPT), Pack(f"{name}-seekable", files, KEPT, seekable=True)
+
+
+COMPARISONS = (
+    Comparison(
+        name="raw224",
+        what="raw u8 images of 224x224x3, random order",
+        batch=256,
+        augment=None,
+        lossless=True,
+        packs=(Pack("raw224", "raw224_files", ("--batch", "256")),),
+        entries=(
+            Entry("npy, ring of buffers", "npy", "ring", "raw224", ("numpy",)),
+            Entry("npy, new arrays", "npy", "new", "raw224", ("numpy",)),
+            Entry("LMDB", "lmdb", "", "raw224_lmdb", ("lmdb",)),
+            Entry("Arrow take", "arrow", "", "raw224_arrow", ("pyarrow",)),
+            ffcv("FFCV quasi-random", "quasi-raw", "raw224_beton"),
+            ffcv("FFCV random", "random-raw", "raw224_beton"),
+            Entry("DataLoader + npy", "torch_loader", "npy", "raw224", ("torch",)),
+        ),
+    ),
+    Comparison(
+        name="jpg500",
+        what="RandomResizedCrop(224) + flip from the JPEG files that FFCV wrote, longest side at most 500, quality 90",
+        batch=64,
+        augment=RRC,
+        lossless=False,
+        packs=encoded("jpg500", "jpg500_files"),
+        entries=(ffcv("FFCV jpg 500", "quasi-rrc", "jpg500_beton"),),
+    ),
+    Comparison(
+        name="jpg256",
+        what="RandomResizedCrop(224) + flip from the JPEG files that FFCV wrote, short side 256, quality 90",
+        batch=64,
+        augment=RRC,
+        lossless=False,
+        packs=encoded("jpg256", "jpg256_files"),
+        entries=(ffcv("FFCV jpg 256", "quasi-rrc", "jpg256_beton"),),
+    ),
+    Comparison(
+        name="raw256",
+        what="RandomResizedCrop(224) + flip from raw u8 images of short side 256",
+        batch=64,
+        augment=RRC,
+        lossless=False,
+        packs=(Pack("raw256", "short256_files", ("--resize", "none", "--crop", "none")),),
+        entries=(ffcv("FFCV raw 256", "quasi-rrc", "raw256_beton"),),
+    ),
+    Comparison(
+        name="originals",
+        what="RandomResizedCrop(224) + flip from the files as they came",
+        batch=64,
+        augment=RRC,
+        lossless=False,
+        packs=encoded("originals", "originals"),
+        entries=(
+            Entry("tf.data decode_and_crop", "tfdata", "", "originals", ("tensorflow",)),
+            Entry("ImageFolder + DataLoader", "torch_loader", "imagefolder", "originals", ("torchvision", "torch")),
+        ),
+    ),
+)

@@ -1,0 +1,43 @@
+"""What a process and its children used, from /proc."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def family(pid: int) -> list[int]:
+    """The process and all processes below it that are alive."""
+    found = [pid]
+    for member in found:
+        try:
+            for task in Path(f"/proc/{member}/task").iterdir():
+                found += [int(child) for child in (task / "children").read_text().split()]
+        except OSError:
+            continue
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of the family, without members that have ended."""
+    ticks = 0
+    for member in family(pid):
+        try:
+            # The command's name may hold spaces; what follows the last bracket does not.
+            fields = Path(f"/proc/{member}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory_bytes(pid: int, key: str) -> int:
+    """The family's sum of one line of /proc/PID/status, such as RssAnon or VmHWM."""
+    total = 0
+    for member in family(pid):
+        try:
+            lines = Path(f"/proc/{member}/status").read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
+    return total * 1024

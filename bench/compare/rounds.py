@@ -1,0 +1,269 @@
+"""Runs one comparison: every peer in a process of its own, in turn with packds, round after round."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import packages_distributions, version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from compare.comparisons import Comparison, Entry
+from compare.inputs import Inputs, say
+from compare.machine import busy_cores, resident, warm
+from compare.packds import Packds, PackdsError
+from compare.peers import Job
+
+BENCH = Path(__file__).resolve().parent.parent
+
+
+class PeerError(Exception):
+    """A peer's process ended before it answered; says where its own words are."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    seconds: float
+    rounds: int
+    threads: tuple[int, ...]
+    seed: int
+    logs: Path
+
+
+class Worker:
+    """A peer's process."""
+
+    def __init__(self, entry: Entry, job: Job, logs: Path) -> None:
+        self.entry = entry
+        self.log = logs / f"{Path(job.input).name}-{job.module}-{job.variant or 'only'}-{job.threads}.log"
+        command = [sys.executable, "-m", "compare.worker", json.dumps(job.to_dict())]
+        environment = os.environ | {"PYTHONPATH": str(BENCH), "CUDA_VISIBLE_DEVICES": ""}
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment
+            )
+        self.start: dict[str, Any] = self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            self.process.wait()
+            last = (self.log.read_text(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+            raise PeerError(f"{self.entry.name} ended with status {self.process.returncode}: {last} (see {self.log})")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def run(self, seconds: float) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        # Where the process has ended, its missing answer says so.
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(f"{seconds}\n")
+            self.process.stdin.flush()
+        return self.answer()
+
+    def stop(self) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@dataclass
+class Series:
+    """The figures of one peer and of packds in turn with it."""
+
+    entry: Entry
+    start: dict[str, Any]
+    rounds: list[dict[str, Any]] = field(default_factory=list)
+    packds: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def median(self, key: str) -> float:
+        return float(median(result[key] for result in self.rounds))
+
+    def ratios(self, pack: str) -> list[float]:
+        pairs = zip(self.rounds, self.packds.get(pack, []), strict=False)
+        return [ours["images_per_s"] / theirs["images_per_s"] for theirs, ours in pairs]
+
+
+class Runner:
+    """One comparison over all its numbers of threads."""
+
+    def __init__(self, comparison: Comparison, inputs: Inputs, packds: Packds | None, settings: Settings) -> None:
+        self.comparison, self.inputs, self.packds, self.settings = comparison, inputs, packds, settings
+        self.n_images = inputs.n_raw if comparison.raw else inputs.n_encoded
+        self.left_out: dict[str, str] = {}
+        self.checks: dict[str, Any] = {}
+        self.packs: dict[str, Path] = {}
+        self.entries = self.installed()
+
+    def installed(self) -> list[tuple[Entry, Path]]:
+        """The peers that can run, with their inputs made."""
+        found, known = [], packages_distributions()
+        for entry in self.comparison.entries:
+            missing = [name for name in entry.packages if name not in known]
+            if missing:
+                self.left_out[entry.name] = f"{missing[0]} is not installed"
+                continue
+            try:
+                found.append((entry, getattr(self.inputs, entry.input)))
+            except ImportError as error:
+                self.left_out[entry.name] = f"does not import: {error}"
+        return found
+
+    def versions(self) -> dict[str, str]:
+        known = packages_distributions()
+        names = {name for entry, _ in self.entries for name in entry.packages}
+        return {name: version(known[name][0]) for name in sorted(names)}
+
+    def make_packs(self) -> None:
+        if self.packds is not None and not self.packds.loads:
+            self.left_out["packds"] = "this packds has no bench load"
+        for pack in self.comparison.packs:
+            if self.packds is None or not self.entries:
+                self.left_out["packds"] = "no packds command, or no peer to compare with"
+            elif pack.seekable and not self.packds.seeks:
+                self.left_out[f"packds {pack.name}"] = "this packds has no convert --seekable"
+            else:
+                self.packs[pack.name] = self.packds.make(pack, self.inputs, self.n_images)
+
+    def job(self, entry: Entry, path: Path, threads: int, whole: bool = False) -> Job:
+        settings, batch = self.settings, self.comparison.batch
+        return Job(entry.module, entry.variant, str(path), self.n_images, batch, threads, settings.seed, whole)
+
+    def check(self) -> None:
+        """Has every peer deliver one whole epoch, and compares it with what it should be."""
+        expected = self.inputs.checksum224() if self.comparison.lossless else None
+        labels_sum = sum(self.inputs.source.labels(self.n_images))
+        for entry, path in list(self.entries):
+            say(f"{self.comparison.name}: checking {entry.name}")
+            try:
+                worker = Worker(entry, self.job(entry, path, self.settings.threads[0], whole=True), self.settings.logs)
+            except PeerError as error:
+                self.drop(entry, str(error))
+                continue
+            worker.stop()
+            self.checks[entry.name] = worker.start
+            wrong = self.wrong(worker.start, expected, labels_sum)
+            if wrong:
+                self.drop(entry, wrong)
+        for name, path in self.packs.items():
+            assert self.packds is not None
+            n_samples = self.packds.about(path)["n_samples"]
+            self.checks[f"packds {name}"] = {"n_images": n_samples}
+            if expected is not None:
+                self.checks[f"packds {name}"]["checksum"] = self.packds.checksum(path)
+            if n_samples != self.n_images or self.checks[f"packds {name}"].get("checksum") != expected:
+                raise SystemExit(f"peers: {path} does not hold the images that the peers read; remove it and run again")
+
+    def wrong(self, delivered: dict[str, Any], expected: int | None, labels_sum: int) -> str | None:
+        shapes = [tuple(shape) for shape in delivered["images"]]
+        if delivered["n_images"] != self.n_images:
+            return f"delivers {delivered['n_images']} images, expected {self.n_images}"
+        if shapes not in ([("uint8", 224, 224, 3)], [("uint8", 3, 224, 224)]):
+            return f"delivers images of {shapes}"
+        if delivered["labels_sum"] != labels_sum:
+            return f"delivers other labels: their sum is {delivered['labels_sum']}, expected {labels_sum}"
+        if expected is not None and delivered["checksum"] != expected:
+            return f"delivers other pixels: checksum {delivered['checksum']}, expected {expected}"
+        return None
+
+    def drop(self, entry: Entry, reason: str) -> None:
+        say(f"{self.comparison.name}: leaving out {entry.name}: {reason}")
+        self.left_out[entry.name] = reason
+        self.entries = [(other, path) for other, path in self.entries if other != entry]
+
+    def warm_inputs(self) -> dict[str, Any]:
+        """Brings every input into the page cache; says how large each is and how much of it stayed there."""
+        paths = {path.name: path for path in [*(path for _, path in self.entries), *self.packs.values()]}
+        sizes = {name: warm(path) for name, path in paths.items()}
+        return {name: {"bytes": sizes[name], "resident": resident(path)} for name, path in paths.items()}
+
+    def run(self, threads: int) -> dict[str, Any]:
+        """All rounds with one number of threads."""
+        busy, files = busy_cores(), self.warm_inputs()
+        workers: list[tuple[Worker, Series]] = []
+        try:
+            for entry, path in list(self.entries):
+                say(f"{self.comparison.name}, {threads} threads: starting {entry.name}")
+                try:
+                    worker = Worker(entry, self.job(entry, path, threads), self.settings.logs)
+                except PeerError as error:
+                    self.drop(entry, str(error))
+                    continue
+                workers.append((worker, Series(entry, worker.start)))
+            for number in range(self.settings.rounds):
+                say(f"{self.comparison.name}, {threads} threads: round {number + 1} of {self.settings.rounds}")
+                workers = [pair for pair in workers if self.round(*pair, threads)]
+        finally:
+            for worker, _ in workers:
+                worker.stop()
+        return self.result(threads, busy, files, [series for _, series in workers])
+
+    def round(self, worker: Worker, series: Series, threads: int) -> bool:
+        """One peer, then packds from each pack. False where the peer has failed."""
+        try:
+            series.rounds.append(worker.run(self.settings.seconds))
+        except PeerError as error:
+            self.drop(series.entry, str(error))
+            return False
+        for name in list(self.packs) if self.packds is not None and self.packds.loads else []:
+            try:
+                series.packds.setdefault(name, []).append(self.load(name, threads))
+            except PackdsError as error:
+                say(str(error))
+                self.left_out[f"packds {name}"] = str(error)
+                del self.packs[name]
+        return True
+
+    def load(self, name: str, threads: int) -> dict[str, Any]:
+        assert self.packds is not None
+        comparison = self.comparison
+        return self.packds.load(self.packs[name], comparison.batch, threads, comparison.augment, self.settings.seconds)
+
+    def result(self, threads: int, busy: float, files: dict[str, Any], all_series: list[Series]) -> dict[str, Any]:
+        keys = ("images_per_s", "images_per_s_with_starts", "p99_batch_ms", "cpu_s_per_1000_images")
+        peers = []
+        for series in all_series:
+            rates = [result["images_per_s"] for result in series.rounds]
+            ratios = {name: series.ratios(name) for name in series.packds}
+            peers.append(
+                {"name": series.entry.name, **series.start}
+                | {key: series.median(key) for key in keys}
+                | {"anon_bytes": max(result["anon_bytes"] for result in series.rounds)}
+                | {"peak_rss_bytes": max(result["peak_rss_bytes"] for result in series.rounds)}
+                | {"range": [min(rates), max(rates)], "rounds": series.rounds}
+                | {"packds_over_peer": {n: [median(r), min(r), max(r)] for n, r in ratios.items() if r}}
+            )
+        return {
+            "threads": threads,
+            "other_work_cores": busy,
+            "inputs": files,
+            "peers": peers,
+            "packds": {name: self.ours(name, all_series) for name in self.packs if self.has(name, all_series)},
+        }
+
+    @staticmethod
+    def has(name: str, all_series: list[Series]) -> bool:
+        return any(series.packds.get(name) for series in all_series)
+
+    @staticmethod
+    def ours(name: str, all_series: list[Series]) -> dict[str, Any]:
+        """The medians of all that packds reported of a pack; words are the last run's."""
+        runs = [run for series in all_series for run in series.packds.get(name, [])]
+        numbers = {
+            key: median(run[key] for run in runs)
+            for key, value in runs[0].items()
+            if isinstance(value, (int, float)) and not isinstance(value, bool)
+        }
+        rates = [run["images_per_s"] for run in runs]
+        return runs[-1] | numbers | {"range": [min(rates), max(rates)], "runs": len(runs)}

@@ -1,0 +1,120 @@
+"""One peer in a process of its own: takes a job, then commands on stdin, and answers each with a line of JSON.
+
+Whatever the peer's libraries print goes to stderr.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+import zlib
+from itertools import pairwise
+from typing import Any, TextIO
+
+import numpy as np
+
+from compare.peers import Job, Loading
+from compare.process import cpu_seconds, memory_bytes
+
+# Left out at the start of each epoch. FFCV allocates its five buffers anew for each, and touches them first there.
+START_BATCHES = 6
+
+
+def first_batch_s(loading: Loading, number: int) -> float:
+    """How long an epoch takes to its first batch; then runs it to its end."""
+    start, first = time.perf_counter(), None
+    for _ in loading.epoch(number):
+        first = first or time.perf_counter() - start
+    if first is None:
+        raise SystemExit("the peer delivers no batch: fewer images than a batch holds")
+    return first
+
+
+def timed(loading: Loading, seconds: float, first_epoch: int, job: Job) -> dict[str, Any]:
+    """Runs whole epochs until `seconds` have passed.
+
+    The rate leaves out the first batches of each epoch, so that starting an epoch, which is nothing in a large data
+    set, costs a peer nothing in this small one. `images_per_s_with_starts` counts all of it.
+    """
+    skipped = max(1, min(START_BATCHES, job.n_images // job.batch // 2))
+    waits: list[float] = []
+    all_images, epoch = 0, first_epoch
+    cpu, start = cpu_seconds(os.getpid()), time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        arrivals = []
+        for images, labels in loading.epoch(epoch):
+            arrivals.append(time.perf_counter())
+            if len(images) != job.batch or len(labels) != job.batch:
+                raise SystemExit(f"a batch has {len(images)} images and {len(labels)} labels, expected {job.batch}")
+        waits += [after - before for before, after in pairwise(arrivals[skipped - 1 :])]
+        all_images += len(arrivals) * job.batch
+        epoch += 1
+    total_s = time.perf_counter() - start
+    return {
+        "images_per_s": len(waits) * job.batch / sum(waits),
+        "images_per_s_with_starts": all_images / total_s,
+        "p99_batch_ms": float(np.percentile(waits, 99)) * 1e3,
+        "cpu_s_per_1000_images": (cpu_seconds(os.getpid()) - cpu) / all_images * 1e3,
+        "anon_bytes": memory_bytes(os.getpid(), "RssAnon"),
+        "peak_rss_bytes": memory_bytes(os.getpid(), "VmHWM"),
+        "epochs": epoch - first_epoch,
+    }
+
+
+def delivered(loading: Loading) -> dict[str, Any]:
+    """What one epoch delivers, whatever its order: `checksum` is the sum of the images' CRC-32."""
+    n_images, checksum, labels_sum, total, shapes = 0, 0, 0, 0.0, set()
+    for images, labels in loading.epoch(0):
+        images = np.asarray(images)
+        shapes.add((str(images.dtype), *images.shape[1:]))
+        n_images += len(images)
+        labels_sum += int(np.asarray(labels).sum())
+        total += float(images.mean(dtype=np.float64)) * len(images)
+        checksum += sum(zlib.crc32(image.tobytes()) for image in images)
+    return {
+        "n_images": n_images,
+        "images": sorted(shapes),
+        "checksum": checksum,
+        "labels_sum": labels_sum,
+        "mean": total / max(n_images, 1),
+    }
+
+
+def serve(job: Job, commands: TextIO, answers: TextIO) -> None:
+    def answer(value: dict[str, Any]) -> None:
+        answers.write(json.dumps(value) + "\n")
+        answers.flush()
+
+    start = time.perf_counter()
+    module = importlib.import_module(f"compare.peers.{job.module}")
+    imported = time.perf_counter()
+    loading: Loading = module.Peer(job)
+    made = time.perf_counter()
+    if job.whole:
+        answer(delivered(loading))
+        return
+    cold, warm = first_batch_s(loading, 0), first_batch_s(loading, 1)
+    # What only the first epoch of a process pays: FFCV compiles, TensorFlow traces, the DataLoader forks.
+    compile_s = made - imported + max(cold - warm, 0.0)
+    answer({"import_s": imported - start, "compile_s": compile_s, "first_batch_ms": warm * 1e3})
+    epoch = 2
+    for line in commands:
+        result = timed(loading, float(line), epoch, job)
+        epoch += result["epochs"]
+        answer(result)
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    serve(Job(**json.loads(sys.argv[1])), sys.stdin, answers)
+    answers.flush()
+    # Threads of the peer that never end must not keep the process.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
