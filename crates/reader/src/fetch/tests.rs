@@ -58,7 +58,16 @@ fn items_are_those_of_the_pack_in_every_order() {
         }
         let fields: Vec<usize> = pack.schema().body().map(|(number, _)| number).collect();
         for checksums in [Checksums::FirstTouch, Checksums::Always, Checksums::Off] {
-            let fetch = Fetch::new(Arc::clone(&pack), options(&pack, checksums)).unwrap();
+            let mut options = options(&pack, checksums);
+            options.access = if checksums == Checksums::Off {
+                Access::Auto
+            } else {
+                Access::Mapped
+            };
+            let compressed = pack.schema().body().any(|(_, f)| !f.codec.is_none());
+            let fetch = Fetch::new(Arc::clone(&pack), options.clone()).unwrap();
+            let direct = compressed && options.access == Access::Auto;
+            assert_eq!(fetch.report().access == Access::Direct, direct);
             for order in ORDERS {
                 let plan = plan(&pack, order, 3);
                 let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
