@@ -12,6 +12,7 @@
 //! ```
 
 pub mod arena;
+pub mod augment;
 mod error;
 #[expect(dead_code, reason = "the loader is its user")]
 mod fetch;

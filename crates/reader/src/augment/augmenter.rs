@@ -1,0 +1,507 @@
+//! Applying a plan to one sample after the other.
+
+use std::sync::Arc;
+
+use packds_pixels::ops::{
+    Affine, Blur, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize,
+    to_grayscale,
+};
+use packds_pixels::{Color, DecodeOptions, Decoder, Filter, PixelError, Pixels};
+
+use super::draws::Draws;
+use super::finish;
+use super::frame::{Frame, Shown, whole};
+use super::op::{Op, Size, Stage};
+use super::pixels::{CropResize, Padding, Resizer, decode_crop_resize_into, padded_crop_into};
+use super::{AugmentError, AugmentPlan, Picture, SampleKey};
+
+/// Applies a plan. One for each thread: it keeps a decoder, tables and scratch memory.
+#[derive(Debug)]
+pub struct Augmenter {
+    plan: Arc<AugmentPlan>,
+    images: Renderer,
+    masks: Renderer,
+    blur: Blur,
+    /// The views of one sample before they are finished.
+    scratch: Vec<u8>,
+    /// A picture that a rotation writes to.
+    turned: Vec<u8>,
+    frames: Vec<Frame>,
+}
+
+impl Augmenter {
+    /// An augmenter for `plan`.
+    #[must_use]
+    pub fn new(plan: Arc<AugmentPlan>) -> Self {
+        let color = match plan.output().channels {
+            1 => Color::Gray,
+            _ => Color::Rgb,
+        };
+        let options = DecodeOptions {
+            color,
+            jpeg_scaling: plan.dct_scaling,
+            ..DecodeOptions::default()
+        };
+        let masks = DecodeOptions {
+            color: Color::Index,
+            ..DecodeOptions::default()
+        };
+        Self {
+            images: Renderer::new(options),
+            masks: Renderer::new(masks),
+            blur: Blur::new(),
+            scratch: Vec::new(),
+            turned: Vec::new(),
+            frames: Vec::new(),
+            plan,
+        }
+    }
+
+    /// The plan that is applied.
+    #[must_use]
+    pub fn plan(&self) -> &AugmentPlan {
+        &self.plan
+    }
+
+    /// Makes all views of one sample: `outs[view]` has `item_bytes()` bytes.
+    ///
+    /// A mask gets the geometry of its image, by nearest pixels, black where nothing is; colours,
+    /// erasing and normalization leave it alone. `mask_outs[view]` is `height * width * channels`
+    /// bytes of `u8`, with the channels of a raw mask, 1 of an encoded one.
+    ///
+    /// # Errors
+    ///
+    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` where the picture cannot be decoded.
+    /// What the outputs hold is then unspecified.
+    pub fn apply(
+        &mut self,
+        key: SampleKey,
+        image: Picture<'_>,
+        mask: Option<Picture<'_>>,
+        outs: &mut [&mut [u8]],
+        mask_outs: &mut [&mut [u8]],
+    ) -> Result<(), AugmentError> {
+        let plan = Arc::clone(&self.plan);
+        let channels = plan.output().channels;
+        check_buffers(&plan, outs, plan.item_bytes())?;
+        if let Picture::Raw(raw) = image
+            && raw.channels != channels
+        {
+            return Err(AugmentError::Picture {
+                what: "number of channels",
+                expected: channels.to_string(),
+                found: raw.channels.to_string(),
+            });
+        }
+        let size = image.size()?;
+        let root = key.root();
+        self.frames.clear();
+        for view in 0..plan.output().views {
+            self.frames.push(Frame::draw(&plan.ops, size, root, view)?);
+        }
+        self.images_into(&plan, root, (image, size), outs)?;
+        match mask {
+            Some(mask) => self.masks_into(&plan, root, (mask, size), mask_outs),
+            None => Ok(()),
+        }
+    }
+
+    fn images_into(
+        &mut self,
+        plan: &AugmentPlan,
+        root: u64,
+        picture: (Picture<'_>, Size),
+        outs: &mut [&mut [u8]],
+    ) -> Result<(), AugmentError> {
+        let channels = plan.output().channels;
+        let maps = plan.ops.iter().any(|op| op.stage() == Stage::Map);
+        if plan.writes_bytes() && !maps {
+            self.images
+                .render(plan, plan.filter, &self.frames, picture, outs)?;
+            for (view, out) in (0..).zip(outs) {
+                color(&mut self.blur, plan, root, view, out)?;
+                finish::erase(plan, root, view, out);
+            }
+            return Ok(());
+        }
+        let n_bytes = pixel_bytes(plan.size(), channels)?;
+        let n_views = outs.len();
+        grow(&mut self.scratch, n_bytes.saturating_mul(n_views))?;
+        grow(&mut self.turned, if maps { n_bytes } else { 0 })?;
+        let mut views: Vec<&mut [u8]> = self
+            .scratch
+            .chunks_exact_mut(n_bytes)
+            .take(n_views)
+            .collect();
+        self.images
+            .render(plan, plan.filter, &self.frames, picture, &mut views)?;
+        for ((view, pixels), out) in (0..).zip(views).zip(outs) {
+            let spare = self.turned.get_mut(..n_bytes).unwrap_or_default();
+            let bilinear = plan.filter != Filter::Nearest;
+            let pixels = map(plan, root, view, channels, bilinear, pixels, spare)?;
+            color(&mut self.blur, plan, root, view, pixels)?;
+            finish::emit(plan, pixels, out)?;
+            finish::erase(plan, root, view, out);
+        }
+        Ok(())
+    }
+
+    fn masks_into(
+        &mut self,
+        plan: &AugmentPlan,
+        root: u64,
+        (mask, size): (Picture<'_>, Size),
+        outs: &mut [&mut [u8]],
+    ) -> Result<(), AugmentError> {
+        let found = mask.size()?;
+        if found != size {
+            return Err(AugmentError::MaskSize {
+                expected: format!("{}x{}", size.width, size.height),
+                found: format!("{}x{}", found.width, found.height),
+            });
+        }
+        let channels = match mask {
+            Picture::Encoded(_) => 1,
+            Picture::Raw(raw) => raw.channels,
+        };
+        let n_bytes = pixel_bytes(plan.size(), channels)?;
+        check_buffers(plan, outs, n_bytes)?;
+        self.masks
+            .render(plan, Filter::Nearest, &self.frames, (mask, size), outs)?;
+        if !plan.ops.iter().any(|op| op.stage() == Stage::Map) {
+            return Ok(());
+        }
+        grow(&mut self.scratch, n_bytes)?;
+        grow(&mut self.turned, n_bytes)?;
+        for (view, out) in (0..).zip(outs) {
+            let (Some(first), Some(second)) = (
+                self.scratch.get_mut(..n_bytes),
+                self.turned.get_mut(..n_bytes),
+            ) else {
+                continue;
+            };
+            first.copy_from_slice(out);
+            let turned = map(plan, root, view, channels, false, first, second)?;
+            out.copy_from_slice(turned);
+        }
+        Ok(())
+    }
+}
+
+/// Shows frames of pictures, from files or pixels.
+#[derive(Debug)]
+struct Renderer {
+    decoder: Decoder,
+    max_pixels: u64,
+    /// Channels that files are decoded to.
+    file_channels: u8,
+    resizer: Resizer,
+    /// The whole picture, where a frame needs it resized, or its surroundings.
+    resized: Vec<u8>,
+    views: Vec<CropResize>,
+}
+
+impl Renderer {
+    fn new(options: DecodeOptions) -> Self {
+        Self {
+            decoder: Decoder::new(options),
+            max_pixels: options.max_pixels,
+            file_channels: if options.color == Color::Rgb { 3 } else { 1 },
+            resizer: Resizer::new(),
+            resized: Vec::new(),
+            views: Vec::new(),
+        }
+    }
+
+    fn render(
+        &mut self,
+        plan: &AugmentPlan,
+        filter: Filter,
+        frames: &[Frame],
+        (picture, size): (Picture<'_>, Size),
+        outs: &mut [&mut [u8]],
+    ) -> Result<(), AugmentError> {
+        let out = plan.size();
+        let views = frames
+            .iter()
+            .map(|frame| frame.crop_resize(size, out, filter));
+        self.views.clear();
+        self.views.extend(views.flatten());
+        // A window of raw pixels is a copy: resizing is for areas only.
+        let copies = matches!(
+            (picture, frames.first()),
+            (
+                Picture::Raw(_),
+                Some(Frame {
+                    shown: Shown::Window { .. },
+                    ..
+                })
+            )
+        );
+        if self.views.len() == frames.len() && !copies {
+            return self.show(picture, outs);
+        }
+        let padding = padding(&plan.ops);
+        let resized = frames.iter().find_map(|frame| match frame.shown {
+            Shown::Window { resized, .. } => Some(resized),
+            Shown::Area(_) => None,
+        });
+        let resized = resized.unwrap_or(size);
+        let whole = match picture {
+            Picture::Raw(raw) if resized == size => raw,
+            _ => self.whole(picture, size, resized, filter)?,
+        };
+        for (frame, to) in frames.iter().zip(outs) {
+            let Shown::Window { x, y, .. } = frame.shown else {
+                continue;
+            };
+            let flips = (frame.flip_horizontal, frame.flip_vertical);
+            padded_crop_into(
+                whole, x, y, out.width, out.height, padding, flips.0, flips.1, to,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Shows `self.views`.
+    fn show(&mut self, picture: Picture<'_>, outs: &mut [&mut [u8]]) -> Result<(), AugmentError> {
+        match picture {
+            Picture::Encoded(encoded) => {
+                decode_crop_resize_into(&mut self.decoder, encoded, &self.views, outs)?;
+            }
+            Picture::Raw(raw) => {
+                for (view, out) in self.views.iter().zip(outs) {
+                    self.resizer.crop_resize_into(raw, view, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole picture, resized.
+    fn whole(
+        &mut self,
+        picture: Picture<'_>,
+        size: Size,
+        resized: Size,
+        filter: Filter,
+    ) -> Result<Pixels<'_>, AugmentError> {
+        let (width, height) = (resized.width, resized.height);
+        let limit = self.max_pixels;
+        if u64::from(width) * u64::from(height) > limit {
+            return Err(PixelError::TooManyPixels {
+                width,
+                height,
+                limit,
+            }
+            .into());
+        }
+        let channels = match picture {
+            Picture::Raw(raw) => raw.channels,
+            Picture::Encoded(_) => self.file_channels,
+        };
+        let n_bytes = pixel_bytes(resized, channels)?;
+        grow(&mut self.resized, n_bytes)?;
+        self.views.clear();
+        self.views.push(CropResize {
+            area: whole(size),
+            width,
+            height,
+            filter,
+            flip_horizontal: false,
+            flip_vertical: false,
+        });
+        let mut memory = std::mem::take(&mut self.resized);
+        let shown = self.show(
+            picture,
+            &mut [memory.get_mut(..n_bytes).unwrap_or_default()],
+        );
+        self.resized = memory;
+        shown?;
+        Ok(Pixels {
+            data: self.resized.get(..n_bytes).unwrap_or_default(),
+            width,
+            height,
+            channels,
+        })
+    }
+}
+
+/// What lies around the picture in the plan's crop.
+fn padding(ops: &[Op]) -> Padding {
+    let modes = ops.iter().find_map(|op| match *op {
+        Op::RandomCrop { mode, .. } => Some(mode),
+        _ => None,
+    });
+    modes.unwrap_or(Padding::Constant([0; 4]))
+}
+
+/// Rotates and maps the pixels of one view, from one buffer into the other and back; returns the one
+/// that has the result.
+fn map<'a>(
+    plan: &AugmentPlan,
+    root: u64,
+    view: u32,
+    channels: u8,
+    bilinear: bool,
+    mut from: &'a mut [u8],
+    mut to: &'a mut [u8],
+) -> Result<&'a mut [u8], AugmentError> {
+    let Size { width, height } = plan.size();
+    for (number, op) in (0..).zip(&plan.ops) {
+        let draws = Draws::new(root, view, number);
+        let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
+        let mut affine = match *op {
+            Op::Rotation(degrees) => Affine::rotation(width, height, both_ways(0, degrees))?,
+            Op::Affine {
+                degrees,
+                translate,
+                scale,
+                shear,
+            } => {
+                let right = both_ways(1, translate.0 * f64::from(width)).round_ties_even();
+                let down = both_ways(2, translate.1 * f64::from(height)).round_ties_even();
+                let scale = draws.uniform(3, scale);
+                let shear = (both_ways(4, shear.0), both_ways(5, shear.1));
+                Affine::new(
+                    width,
+                    height,
+                    both_ways(0, degrees),
+                    (right, down),
+                    scale,
+                    shear,
+                )?
+            }
+            _ => continue,
+        };
+        affine.bilinear = bilinear;
+        let image = Pixels {
+            data: from,
+            width,
+            height,
+            channels,
+        };
+        affine.apply_into(image, to)?;
+        std::mem::swap(&mut from, &mut to);
+    }
+    Ok(from)
+}
+
+/// Adjusts the colours of one view.
+fn color(
+    blur: &mut Blur,
+    plan: &AugmentPlan,
+    root: u64,
+    view: u32,
+    pixels: &mut [u8],
+) -> Result<(), AugmentError> {
+    let channels = plan.output().channels;
+    let Size { width, height } = plan.size();
+    for (number, op) in (0..).zip(&plan.ops) {
+        let draws = Draws::new(root, view, number);
+        match *op {
+            Op::Jitter { p, .. } if draws.chance(0, p) => jitter(op, draws, channels, pixels),
+            Op::Grayscale(p) if draws.chance(0, p) => to_grayscale(pixels, channels),
+            Op::Blur { kernel, sigma, p } if draws.chance(0, p) => {
+                let sigma = single(draws.uniform(1, sigma));
+                blur.gaussian(pixels, width, height, channels, kernel, sigma)?;
+            }
+            Op::Solarize { threshold, p } if draws.chance(0, p) => solarize(pixels, threshold),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The order of the four takes draws 1 to 3, their factors draws 4 to 7.
+fn jitter(op: &Op, draws: Draws, channels: u8, pixels: &mut [u8]) {
+    let Op::Jitter {
+        brightness,
+        contrast,
+        saturation,
+        hue,
+        ..
+    } = *op
+    else {
+        return;
+    };
+    let factor = |index, by: f64| single(draws.uniform(index, ((1.0 - by).max(0.0), 1.0 + by)));
+    for which in jitter_order(draws) {
+        match which {
+            0 if brightness > 0.0 => adjust_brightness(pixels, factor(4, brightness)),
+            1 if contrast > 0.0 => adjust_contrast(pixels, channels, factor(5, contrast)),
+            2 if saturation > 0.0 => adjust_saturation(pixels, channels, factor(6, saturation)),
+            3 if hue > 0.0 => {
+                let turn = single(draws.uniform(7, (-hue, hue)));
+                adjust_hue(pixels, channels, turn);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Brightness 0, contrast 1, saturation 2, hue 3 in random order: a shuffle from the last place down.
+pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
+    let mut order = [0, 1, 2, 3];
+    for (index, last) in [(1, 3_u32), (2, 2), (3, 1)] {
+        let other = draws.below(index, last + 1);
+        if let (Ok(last), Ok(other)) = (usize::try_from(last), usize::try_from(other)) {
+            order.swap(last, other);
+        }
+    }
+    order
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounds to the nearest f32: no factor is out of its range"
+)]
+fn single(value: f64) -> f32 {
+    value as f32
+}
+
+fn check_buffers(
+    plan: &AugmentPlan,
+    outs: &[&mut [u8]],
+    n_bytes: usize,
+) -> Result<(), AugmentError> {
+    let views = usize::try_from(plan.output().views).unwrap_or(usize::MAX);
+    if outs.len() != views {
+        return Err(AugmentError::Buffer {
+            what: "number of outputs, one for each view",
+            expected: views,
+            found: outs.len(),
+        });
+    }
+    match outs.iter().find(|out| out.len() != n_bytes) {
+        Some(out) => Err(AugmentError::Buffer {
+            what: "bytes of an output",
+            expected: n_bytes,
+            found: out.len(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Bytes of `u8` pixels.
+fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
+    let sides = [size.width, size.height, channels.into()];
+    let product = sides.iter().try_fold(1_usize, |n, &side| {
+        n.checked_mul(usize::try_from(side).ok()?)
+    });
+    Ok(product.ok_or(PixelError::OutOfMemory { bytes: u64::MAX })?)
+}
+
+/// Makes `memory` at least `n_bytes` long.
+fn grow(memory: &mut Vec<u8>, n_bytes: usize) -> Result<(), AugmentError> {
+    if memory.len() < n_bytes {
+        let more = n_bytes - memory.len();
+        memory
+            .try_reserve_exact(more)
+            .map_err(|_| PixelError::OutOfMemory {
+                bytes: u64::try_from(n_bytes).unwrap_or(u64::MAX),
+            })?;
+        memory.resize(n_bytes, 0);
+    }
+    Ok(())
+}

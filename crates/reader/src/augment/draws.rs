@@ -1,0 +1,84 @@
+//! Random numbers of augmentation: pure functions of (seed, epoch, sample, view, op, draw).
+//! docs/augmentation.md, "Draws".
+
+use crate::plan::{Domain, key, random};
+
+use super::SampleKey;
+
+/// Stands for the view and the op in the draws of a batch's mix, which belong to no view.
+pub(super) const MIX: u32 = u32::MAX;
+
+/// The draws of one op in one view of one sample.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Draws {
+    key: u64,
+}
+
+impl SampleKey {
+    /// The key that all draws of the sample start from.
+    pub(super) fn root(self) -> u64 {
+        key(self.seed, self.epoch, Domain::Augment, self.sample)
+    }
+}
+
+impl Draws {
+    /// The draws of op number `op` in view `view` of the sample whose root key is `root`.
+    pub(super) fn new(root: u64, view: u32, op: u32) -> Self {
+        let place = (u64::from(view) << 32) | u64::from(op);
+        Self {
+            key: random(root, place),
+        }
+    }
+
+    /// Draw `index`: 64 even bits.
+    pub(super) fn word(self, index: u64) -> u64 {
+        random(self.key, index)
+    }
+
+    /// Draw `index` as a multiple of 2^-53 in [0, 1).
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "53 bits are exactly what an f64 holds"
+    )]
+    pub(super) fn unit(self, index: u64) -> f64 {
+        (self.word(index) >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+    }
+
+    /// Draw `index` evenly from `low` to `high`.
+    pub(super) fn uniform(self, index: u64, (low, high): (f64, f64)) -> f64 {
+        low + (high - low) * self.unit(index)
+    }
+
+    /// Draw `index` from `low` to `high`, with an even logarithm.
+    pub(super) fn log_uniform(self, index: u64, (low, high): (f64, f64)) -> f64 {
+        self.uniform(index, (low.ln(), high.ln())).exp()
+    }
+
+    /// Draw `index` as one of 0 to `n - 1`; 0 where `n` is 0.
+    pub(super) fn below(self, index: u64, n: u32) -> u32 {
+        let below = crate::plan::below(self.word(index), u64::from(n));
+        // OK because the result is below `n`, a u32.
+        u32::try_from(below).unwrap_or(0)
+    }
+
+    /// Whether draw `index` comes out true with probability `p`: never for 0, always for 1.
+    pub(super) fn chance(self, index: u64, p: f64) -> bool {
+        self.unit(index) < p
+    }
+
+    /// Draws `index` to `index + 3` as one number in [0, 1] of the distribution Beta(alpha, alpha).
+    ///
+    /// Beta(alpha + 1, alpha + 1) comes from two draws without rejection, and a power of two more
+    /// brings both of its gamma variables down to shape alpha.
+    pub(super) fn beta(self, index: u64, alpha: f64) -> f64 {
+        // In (0, 1], so that the logarithms are finite.
+        let above_zero = |index| 1.0 - self.unit(index);
+        let radius = -(2.0 / (2.0 * alpha + 1.0) * above_zero(index).ln()).exp_m1();
+        let turn = std::f64::consts::TAU * self.unit(index + 1);
+        let wide = (0.5 + 0.5 * radius.sqrt() * turn.cos()).clamp(0.0, 1.0);
+        let powers = (above_zero(index + 3).ln() - above_zero(index + 2).ln()) / alpha;
+        // The logarithm of (1 - lambda) / lambda; infinite at the ends, which exp turns into 0 and 1.
+        let odds = ((1.0 - wide) / wide).ln() + powers;
+        1.0 / (1.0 + odds.exp())
+    }
+}

@@ -1,0 +1,174 @@
+//! The end of a sample's way: type and order of the values, then what is erased of them.
+
+use packds_format::DType;
+use packds_pixels::{FloatType, Layout, cast_into, to_layout_into};
+
+use super::draws::Draws;
+use super::frame::pixels;
+use super::op::{Op, Size, Span};
+use super::{AugmentError, AugmentPlan};
+
+impl AugmentPlan {
+    /// Whether results are the pixels' own bytes: no other type, no other order.
+    pub(super) fn writes_bytes(&self) -> bool {
+        let output = self.output();
+        output.dtype == DType::U8 && (output.layout == Layout::Hwc || output.channels == 1)
+    }
+}
+
+/// Writes finished values of `hwc` pixels.
+pub(super) fn emit(plan: &AugmentPlan, hwc: &[u8], out: &mut [u8]) -> Result<(), AugmentError> {
+    let channels = usize::from(plan.output().channels);
+    let layout = plan.output().layout;
+    match plan.float {
+        None => to_layout_into(hwc, channels, layout, out)?,
+        Some(float) => {
+            cast_into(
+                hwc,
+                channels,
+                &plan.norm.0,
+                &plan.norm.1,
+                float,
+                layout,
+                out,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// A rectangle of the result; empty where the last place is not behind the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Patch {
+    pub(super) x: (u32, u32),
+    pub(super) y: (u32, u32),
+}
+
+/// Sets the drawn rectangles of finished values.
+pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
+    for (number, op) in (0..).zip(&plan.ops) {
+        let draws = Draws::new(root, view, number);
+        match op {
+            Op::Erase {
+                p,
+                scale,
+                ratio,
+                value,
+            } => {
+                if let Some(patch) = erased(draws, plan.size(), *p, *scale, *ratio) {
+                    fill(plan, patch, value, out);
+                }
+            }
+            Op::Cutout(side) => fill(plan, cut_out(draws, plan.size(), *side), &[0.0], out),
+            _ => {}
+        }
+    }
+}
+
+/// torchvision's `RandomErasing.get_params`: draw 0 decides, try `t` takes draws `1 + 2 t` (area) and
+/// `2 + 2 t` (ratio), the place draws 21 (y) and 22 (x).
+pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span) -> Option<Patch> {
+    if !draws.chance(0, p) {
+        return None;
+    }
+    let (full_width, full_height) = (f64::from(size.width), f64::from(size.height));
+    for attempt in 0..10 {
+        let area = full_width * full_height * draws.uniform(1 + 2 * attempt, scale);
+        let aspect = draws.log_uniform(2 + 2 * attempt, ratio);
+        let height = (area * aspect).sqrt().round_ties_even();
+        let width = (area / aspect).sqrt().round_ties_even();
+        if height < full_height && width < full_width {
+            let (width, height) = (pixels(width), pixels(height));
+            let y = draws.below(21, size.height - height + 1);
+            let x = draws.below(22, size.width - width + 1);
+            return Some(Patch {
+                x: (x, x + width),
+                y: (y, y + height),
+            });
+        }
+    }
+    None
+}
+
+/// The square around the pixel of draws 0 (y) and 1 (x), as far as it lies inside.
+pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
+    let span = |index, full: u32| {
+        let center = draws.below(index, full);
+        let start = i64::from(center) - i64::from(side / 2);
+        let end = start + i64::from(side);
+        let clip = |place: i64| u32::try_from(place.clamp(0, full.into())).unwrap_or(0);
+        (clip(start), clip(end))
+    };
+    Patch {
+        y: span(0, size.height),
+        x: span(1, size.width),
+    }
+}
+
+/// Sets the values of a rectangle; `value` has one number, or one for each channel.
+fn fill(plan: &AugmentPlan, patch: Patch, value: &[f32], out: &mut [u8]) {
+    let channels = usize::from(plan.output().channels);
+    let encoded: Vec<[u8; 4]> = (0..channels)
+        .map(|channel| value.get(channel).or(value.first()).copied().unwrap_or(0.0))
+        .map(|value| encode(plan.float, value))
+        .collect();
+    let n = plan.value_bytes();
+    plan.for_each_run(patch, |run, channel| {
+        let Some(run) = out.get_mut(run) else { return };
+        for (place, to) in run.chunks_exact_mut(n).enumerate() {
+            let channel = channel.unwrap_or(place % channels);
+            if let Some(from) = encoded.get(channel) {
+                to.copy_from_slice(&from[..n]);
+            }
+        }
+    });
+}
+
+impl AugmentPlan {
+    /// Bytes of one value of the result.
+    pub(super) fn value_bytes(&self) -> usize {
+        self.float.map_or(1, FloatType::n_bytes)
+    }
+
+    /// Hands out the byte ranges of a rectangle of a result, row by row: all channels together, or
+    /// with the channel where the planes lie apart.
+    pub(super) fn for_each_run(
+        &self,
+        patch: Patch,
+        mut run: impl FnMut(std::ops::Range<usize>, Option<usize>),
+    ) {
+        let index = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
+        let channels = usize::from(self.output().channels);
+        let (planes, values) = match self.output().layout {
+            Layout::Hwc => (1, channels),
+            Layout::Chw => (channels, 1),
+        };
+        let pixel = values * self.value_bytes();
+        let (width, height) = (index(self.size().width), index(self.size().height));
+        let (left, right) = (index(patch.x.0), index(patch.x.1));
+        for plane in 0..planes {
+            for row in index(patch.y.0)..index(patch.y.1) {
+                let start = (plane * height + row) * width;
+                let bytes = (start + left) * pixel..(start + right) * pixel;
+                run(bytes, (planes > 1).then_some(plane));
+            }
+        }
+    }
+}
+
+/// The value in the type of the result, in the first bytes.
+fn encode(float: Option<FloatType>, value: f32) -> [u8; 4] {
+    let half = |[low, high]: [u8; 2]| [low, high, 0, 0];
+    match float {
+        // Whole and from 0 to 255: checked when the plan was made.
+        None => [
+            u8::try_from(pixels(value.into())).unwrap_or(u8::MAX),
+            0,
+            0,
+            0,
+        ],
+        Some(FloatType::F32) => value.to_le_bytes(),
+        Some(FloatType::F16) => half(half::f16::from_f32(value).to_le_bytes()),
+        Some(FloatType::Bf16) => half(half::bf16::from_f32(value).to_le_bytes()),
+    }
+}

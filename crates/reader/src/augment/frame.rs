@@ -1,0 +1,225 @@
+//! Which part of a picture a view shows: the draws of crops and flips.
+
+use packds_pixels::{Area, Filter, Resize};
+
+use super::AugmentError;
+use super::Size;
+use super::draws::Draws;
+use super::op::{Op, Span};
+use super::pixels::CropResize;
+
+/// What one view shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) shown: Shown,
+    pub(super) flip_horizontal: bool,
+    pub(super) flip_vertical: bool,
+}
+
+/// The part of the picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// An area, resized to the size of the output.
+    Area(Area),
+    /// A window of the size of the output, which starts at (x, y) of the picture resized as a whole
+    /// to `resized`, perhaps outside.
+    Window { resized: Size, x: i64, y: i64 },
+}
+
+impl Frame {
+    /// The frame of a view of a picture of that size; `root` and `view` say whose draws.
+    pub(super) fn draw(
+        ops: &[Op],
+        picture: Size,
+        root: u64,
+        view: u32,
+    ) -> Result<Self, AugmentError> {
+        let mut resized = None;
+        let mut frame = Self {
+            shown: Shown::Area(whole(picture)),
+            flip_horizontal: false,
+            flip_vertical: false,
+        };
+        for (number, op) in (0_u32..).zip(ops) {
+            let draws = || Draws::new(root, view, number);
+            let size = resized.unwrap_or(picture);
+            match *op {
+                Op::Resize(resize) => resized = Some(resized_size(resize, picture)),
+                Op::RandomResizedCrop { scale, ratio, .. } => {
+                    frame.shown = Shown::Area(random_area(draws(), picture, scale, ratio));
+                }
+                Op::RandomCrop {
+                    size: out,
+                    padding,
+                    if_needed,
+                    ..
+                } => {
+                    let draw = draws();
+                    let y = random_start(draw, 0, size.height, out.height, padding, if_needed);
+                    let x = random_start(draw, 1, size.width, out.width, padding, if_needed);
+                    let (Some(x), Some(y)) = (x, y) else {
+                        return Err(too_small(op, size, out, padding));
+                    };
+                    frame.shown = Shown::Window {
+                        resized: size,
+                        x,
+                        y,
+                    };
+                }
+                Op::CenterCrop(out) => {
+                    frame.shown = Shown::Window {
+                        resized: size,
+                        x: center_start(size.width, out.width),
+                        y: center_start(size.height, out.height),
+                    };
+                }
+                Op::HorizontalFlip(p) => frame.flip_horizontal = draws().chance(0, p),
+                Op::VerticalFlip(p) => frame.flip_vertical = draws().chance(0, p),
+                _ => break,
+            }
+        }
+        Ok(frame)
+    }
+
+    /// The area of the picture that is shown, where the frame is one: it is then resized to `out`.
+    pub(super) fn crop_resize(
+        &self,
+        picture: Size,
+        out: Size,
+        filter: Filter,
+    ) -> Option<CropResize> {
+        let area = match self.shown {
+            Shown::Area(area) => area,
+            Shown::Window { resized, x, y } => {
+                let x = start_inside(x, out.width, resized.width)?;
+                let y = start_inside(y, out.height, resized.height)?;
+                if resized != picture {
+                    return None;
+                }
+                Area {
+                    x,
+                    y,
+                    width: out.width,
+                    height: out.height,
+                }
+            }
+        };
+        Some(CropResize {
+            area,
+            width: out.width,
+            height: out.height,
+            filter,
+            flip_horizontal: self.flip_horizontal,
+            flip_vertical: self.flip_vertical,
+        })
+    }
+}
+
+/// The whole of a picture.
+pub(super) fn whole(picture: Size) -> Area {
+    Area {
+        x: 0,
+        y: 0,
+        width: picture.width,
+        height: picture.height,
+    }
+}
+
+pub(super) fn resized_size(resize: Resize, picture: Size) -> Size {
+    let (width, height) = resize.output_size(picture.width, picture.height);
+    Size { width, height }
+}
+
+/// torchvision's `RandomResizedCrop.get_params`: try `t` takes draws `2 t` (area) and `2 t + 1`
+/// (ratio); the place takes draws 20 (y) and 21 (x).
+fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
+    let (full_width, full_height) = (f64::from(picture.width), f64::from(picture.height));
+    let full = full_width * full_height;
+    for attempt in 0..10 {
+        let area = full * draws.uniform(2 * attempt, scale);
+        let aspect = draws.log_uniform(2 * attempt + 1, ratio);
+        let width = (area * aspect).sqrt().round_ties_even();
+        let height = (area / aspect).sqrt().round_ties_even();
+        if width >= 1.0 && width <= full_width && height >= 1.0 && height <= full_height {
+            let (width, height) = (pixels(width), pixels(height));
+            return Area {
+                x: draws.below(21, picture.width - width + 1),
+                y: draws.below(20, picture.height - height + 1),
+                width,
+                height,
+            };
+        }
+    }
+    let aspect = full_width / full_height;
+    let (width, height) = if aspect < ratio.0 {
+        (full_width, (full_width / ratio.0).round_ties_even())
+    } else if aspect > ratio.1 {
+        ((full_height * ratio.1).round_ties_even(), full_height)
+    } else {
+        (full_width, full_height)
+    };
+    let width = pixels(width).clamp(1, picture.width);
+    let height = pixels(height).clamp(1, picture.height);
+    Area {
+        x: (picture.width - width) / 2,
+        y: (picture.height - height) / 2,
+        width,
+        height,
+    }
+}
+
+/// A rounded number of pixels, not negative and no larger than a side.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole, not negative and clamped to u32"
+)]
+pub(super) fn pixels(value: f64) -> u32 {
+    value.clamp(0.0, f64::from(u32::MAX)) as u32
+}
+
+/// Where a random window of `out` pixels starts on one axis, or none where it does not fit.
+fn random_start(
+    draws: Draws,
+    index: u64,
+    side: u32,
+    out: u32,
+    padding: u32,
+    if_needed: bool,
+) -> Option<i64> {
+    let mut before = i64::from(padding);
+    let mut padded = i64::from(side) + 2 * before;
+    let out = i64::from(out);
+    if if_needed && padded < out {
+        let more = out - padded;
+        before += more;
+        padded += 2 * more;
+    }
+    let starts = u32::try_from(padded - out + 1).ok().filter(|&n| n > 0)?;
+    Some(i64::from(draws.below(index, starts)) - before)
+}
+
+/// Where the middle `out` pixels start: torchvision's `center_crop`, which rounds a half to even.
+fn center_start(side: u32, out: u32) -> i64 {
+    if out >= side {
+        return -i64::from((out - side) / 2);
+    }
+    let rest = side - out;
+    let half = rest / 2;
+    i64::from(half + (rest & half & 1))
+}
+
+fn start_inside(start: i64, out: u32, side: u32) -> Option<u32> {
+    let start = u32::try_from(start).ok()?;
+    let end = start.checked_add(out)?;
+    (end <= side).then_some(start)
+}
+
+fn too_small(op: &Op, size: Size, out: Size, padding: u32) -> AugmentError {
+    let padded = |side: u32| u64::from(side) + 2 * u64::from(padding);
+    AugmentError::TooSmall {
+        op: op.to_string(),
+        expected: format!("{}x{}", out.width, out.height),
+        found: format!("{}x{}", padded(size.width), padded(size.height)),
+    }
+}

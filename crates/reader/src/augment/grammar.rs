@@ -1,0 +1,447 @@
+//! The text form of an augmentation, for the command line. docs/augmentation.md, "Words".
+
+use std::fmt;
+use std::str::FromStr;
+
+use packds_format::DType;
+use packds_pixels::{Filter, Layout, Resize};
+
+use super::description::IMAGENET;
+use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Size, Span};
+use super::pixels::Padding;
+use super::{Augment, AugmentError};
+
+/// Every word's name, and how it is written.
+const WORDS: [(&str, &str); 25] = [
+    ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
+    (
+        "crop",
+        "cropSIZE[+PADDING][?][:edge|reflect|symmetric|VALUE[/VALUE...]]",
+    ),
+    ("center", "centerSIZE"),
+    ("resize", "resizeSHORT or resizeWIDTHxHEIGHT"),
+    ("flip", "flip[:P]"),
+    ("vflip", "vflip[:P]"),
+    ("rotate", "rotate:DEGREES"),
+    (
+        "affine",
+        "affine:DEGREES[/X/Y[/SCALE-SCALE[/SHEAR[/SHEAR]]]]",
+    ),
+    ("jitter", "jitter:BRIGHTNESS/CONTRAST/SATURATION/HUE[/P]"),
+    ("gray", "gray[:P]"),
+    ("blur", "blur:KERNEL/SIGMA-SIGMA[/P]"),
+    ("solarize", "solarize:THRESHOLD[/P]"),
+    ("erase", "erase[:P[/SCALE-SCALE/RATIO-RATIO[/VALUE...]]]"),
+    ("cutout", "cutout:SIDE"),
+    ("mixup", "mixup:ALPHA"),
+    ("cutmix", "cutmix:ALPHA"),
+    ("views", "views:N"),
+    ("filter", "filter:nearest|box|bilinear|bicubic|lanczos"),
+    ("dct", "dct"),
+    (
+        "norm",
+        "norm:imagenet or norm:MEAN[/MEAN/MEAN]/STD[/STD/STD]",
+    ),
+    ("u8", "u8"),
+    ("f32", "f32"),
+    ("f16", "f16"),
+    ("bf16", "bf16"),
+    ("chw", "chw or hwc"),
+];
+
+impl Augment {
+    /// Reads the text form: words with commas between them, such as `rrc224:0.2-1,flip,norm:imagenet`.
+    ///
+    /// # Errors
+    ///
+    /// `Word` for a word that is not known or not well written, `Parameter` for a number that an op
+    /// cannot work with, `Twice` for a setting that is given twice.
+    pub fn parse(text: &str) -> Result<Self, AugmentError> {
+        let mut augment = Self::new();
+        let mut settings: Vec<&str> = Vec::new();
+        for word in text
+            .split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty())
+        {
+            let known = augment.ops.len();
+            augment = augment.word(word)?;
+            if let Some(op) = augment.ops.get(known) {
+                op.check()?;
+                continue;
+            }
+            let same = |previous: &&&str| setting_kind(previous) == setting_kind(word);
+            if let Some(previous) = settings.iter().find(same) {
+                return Err(AugmentError::Twice {
+                    op: word.to_owned(),
+                    previous: (*previous).to_owned(),
+                });
+            }
+            settings.push(word);
+        }
+        Ok(augment)
+    }
+
+    fn word(self, word: &str) -> Result<Self, AugmentError> {
+        let digits = |c: char| c.is_ascii_digit();
+        let (head, options) = match word.split_once(':') {
+            Some((head, options)) => (head, Some(options)),
+            None => (word, None),
+        };
+        // Names that end in digits are whole words; the others may have a size behind them.
+        let is_name = matches!(head, "u8" | "f32" | "f16" | "bf16");
+        let name = match head.find(digits) {
+            Some(at) if !is_name => &head[..at],
+            _ => head,
+        };
+        let name = if name == "hwc" { "chw" } else { name };
+        let Some((_, form)) = WORDS.iter().find(|(known, _)| *known == name) else {
+            let names: Vec<&str> = WORDS.iter().map(|(known, _)| *known).collect();
+            return Err(AugmentError::Word {
+                word: word.to_owned(),
+                expected: format!("one of {}, hwc", names.join(", ")),
+            });
+        };
+        let form = *form;
+        let size = &head[name.len()..];
+        let parsed = match name {
+            "rrc" | "crop" | "center" | "resize" => sized(self, name, size, options),
+            _ if !size.is_empty() => None,
+            _ => match options {
+                None => bare(self, head),
+                Some(options) => with_options(self, name, options),
+            },
+        };
+        parsed.ok_or_else(|| AugmentError::Word {
+            word: word.to_owned(),
+            expected: form.to_owned(),
+        })
+    }
+}
+
+/// Which setting a word is: words of one kind exclude each other.
+fn setting_kind(word: &str) -> &str {
+    match word.split(':').next().unwrap_or(word) {
+        "u8" | "f32" | "f16" | "bf16" => "dtype",
+        "hwc" | "chw" => "layout",
+        name => name,
+    }
+}
+
+/// Words with a size behind the name.
+fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Option<Augment> {
+    match (name, options) {
+        ("rrc", options) => {
+            let (scale, ratio) = match options.map(|o| o.split_once('/').unwrap_or((o, ""))) {
+                None => (CROP_SCALE, CROP_RATIO),
+                Some((scale, "")) => (span(scale)?, CROP_RATIO),
+                Some((scale, ratio)) => (span(scale)?, span(ratio)?),
+            };
+            Some(augment.random_resized_crop_with(size(text)?, scale, ratio))
+        }
+        ("crop", options) => {
+            let mode = options.map_or(Some(Padding::Constant([0; 4])), padding)?;
+            let (text, needed) = match text.strip_suffix('?') {
+                Some(text) => (text, true),
+                None => (text, false),
+            };
+            let (text, around) = text.split_once('+').unwrap_or((text, "0"));
+            Some(augment.random_crop(size(text)?, whole(around)?, mode, needed))
+        }
+        ("center", None) => Some(augment.center_crop(size(text)?)),
+        ("resize", None) if text.contains('x') => {
+            let Size { width, height } = size(text)?;
+            Some(augment.resize(Resize::Exact { width, height }))
+        }
+        ("resize", None) => Some(augment.resize(Resize::Short(whole(text)?))),
+        _ => None,
+    }
+}
+
+/// Words without anything behind the name.
+fn bare(augment: Augment, name: &str) -> Option<Augment> {
+    Some(match name {
+        "flip" => augment.horizontal_flip(0.5),
+        "vflip" => augment.vertical_flip(0.5),
+        "gray" => augment.random_grayscale(0.1),
+        "erase" => augment.random_erasing(0.5),
+        "dct" => augment.dct_scaling(true),
+        "u8" => augment.dtype(DType::U8),
+        "f32" => augment.dtype(DType::F32),
+        "f16" => augment.dtype(DType::F16),
+        "bf16" => augment.dtype(DType::Bf16),
+        "chw" => augment.layout(Layout::Chw),
+        "hwc" => augment.layout(Layout::Hwc),
+        _ => return None,
+    })
+}
+
+/// Words with numbers behind a colon.
+fn with_options(augment: Augment, name: &str, options: &str) -> Option<Augment> {
+    let parts: Vec<&str> = options.split('/').collect();
+    Some(match (name, parts.as_slice()) {
+        ("flip", [p]) => augment.horizontal_flip(number(p)?),
+        ("vflip", [p]) => augment.vertical_flip(number(p)?),
+        ("gray", [p]) => augment.random_grayscale(number(p)?),
+        ("rotate", [degrees]) => augment.rotation(number(degrees)?),
+        ("affine", parts) => return affine(augment, parts),
+        ("jitter", [b, c, s, h]) => {
+            augment.color_jitter(number(b)?, number(c)?, number(s)?, number(h)?)
+        }
+        ("jitter", [b, c, s, h, p]) => {
+            augment.color_jitter_with(number(b)?, number(c)?, number(s)?, number(h)?, number(p)?)
+        }
+        ("blur", [kernel, sigma]) => augment.gaussian_blur(whole(kernel)?, span(sigma)?, 0.5),
+        ("blur", [kernel, sigma, p]) => {
+            augment.gaussian_blur(whole(kernel)?, span(sigma)?, number(p)?)
+        }
+        ("solarize", [threshold]) => augment.solarize(byte(threshold)?, 0.5),
+        ("solarize", [threshold, p]) => augment.solarize(byte(threshold)?, number(p)?),
+        ("erase", [p]) => augment.random_erasing(number(p)?),
+        ("erase", [p, scale, ratio]) => {
+            augment.random_erasing_with(number(p)?, span(scale)?, span(ratio)?, &[0.0])
+        }
+        ("erase", [p, scale, ratio, values @ ..]) => {
+            let values: Vec<f32> = values.iter().map(|v| single(v)).collect::<Option<_>>()?;
+            augment.random_erasing_with(number(p)?, span(scale)?, span(ratio)?, &values)
+        }
+        ("cutout", [side]) => augment.cutout(whole(side)?),
+        ("mixup", [alpha]) => augment.mixup(number(alpha)?),
+        ("cutmix", [alpha]) => augment.cutmix(number(alpha)?),
+        ("views", [n]) => augment.views(whole(n)?),
+        ("filter", [name]) => augment.filter(Filter::from_str(name).ok()?),
+        ("norm", ["imagenet"]) => augment.normalize_imagenet(),
+        ("norm", values) if values.len() % 2 == 0 => {
+            let values: Vec<f32> = values.iter().map(|v| single(v)).collect::<Option<_>>()?;
+            let (mean, std) = values.split_at(values.len() / 2);
+            augment.normalize(mean, std)
+        }
+        _ => return None,
+    })
+}
+
+fn affine(augment: Augment, parts: &[&str]) -> Option<Augment> {
+    let at = |idx: usize| parts.get(idx).map_or(Some(0.0), |part| number(part));
+    let scale = parts.get(3).map_or(Some((1.0, 1.0)), |part| span(part))?;
+    let known = matches!(parts.len(), 1 | 3..=6);
+    let (translate, shear) = ((at(1)?, at(2)?), (at(4)?, at(5)?));
+    known.then_some(augment.affine(at(0)?, translate, scale, shear))
+}
+
+fn padding(text: &str) -> Option<Padding> {
+    Some(match text {
+        "edge" => Padding::Edge,
+        "reflect" => Padding::Reflect,
+        "symmetric" => Padding::Symmetric,
+        _ => {
+            let values: Vec<u8> = text.split('/').map(byte).collect::<Option<_>>()?;
+            Padding::Constant(match *values.as_slice() {
+                [value] => [value; 4],
+                [red, green, blue] => [red, green, blue, 0],
+                _ => <[u8; 4]>::try_from(values).ok()?,
+            })
+        }
+    })
+}
+
+fn size(text: &str) -> Option<Size> {
+    match text.split_once('x') {
+        None => Some(Size::from(whole(text)?)),
+        Some((width, height)) => Some(Size {
+            width: whole(width)?,
+            height: whole(height)?,
+        }),
+    }
+}
+
+/// Digits only: no sign, no blank.
+fn whole(text: &str) -> Option<u32> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+fn byte(text: &str) -> Option<u8> {
+    u8::try_from(whole(text)?).ok()
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+fn single(text: &str) -> Option<f32> {
+    text.parse().ok().filter(|value: &f32| value.is_finite())
+}
+
+fn span(text: &str) -> Option<Span> {
+    let (from, to) = text.split_once('-')?;
+    Some((number(from)?, number(to)?))
+}
+
+impl FromStr for Augment {
+    type Err = AugmentError;
+
+    fn from_str(text: &str) -> Result<Self, AugmentError> {
+        Self::parse(text)
+    }
+}
+
+/// The text form, which [`Augment::parse`] reads back. `Resize::Long` and `Resize::Max`, which have
+/// no word, are written as the command's other options name them.
+impl fmt::Display for Augment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words: Vec<String> = self.ops.iter().map(Op::to_string).collect();
+        let mut say = |word: String| words.push(word);
+        if let Some(alpha) = self.mixup {
+            say(format!("mixup:{alpha}"));
+        }
+        if let Some(alpha) = self.cutmix {
+            say(format!("cutmix:{alpha}"));
+        }
+        if self.views != 1 {
+            say(format!("views:{}", self.views));
+        }
+        if self.filter != Filter::Bilinear {
+            say(format!("filter:{}", self.filter));
+        }
+        if self.dct_scaling {
+            say("dct".to_owned());
+        }
+        match &self.normalize {
+            Some((mean, std)) if *mean == IMAGENET.0 && *std == IMAGENET.1 => {
+                say("norm:imagenet".to_owned());
+            }
+            Some((mean, std)) => say(format!("norm:{}/{}", joined(mean), joined(std))),
+            None => {}
+        }
+        if let Some(dtype) = self.dtype {
+            say(dtype.to_string());
+        }
+        if self.layout != Layout::Hwc {
+            say(self.layout.to_string());
+        }
+        f.write_str(&words.join(","))
+    }
+}
+
+fn joined(values: &[impl ToString]) -> String {
+    let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+    texts.join("/")
+}
+
+fn padding_text(mode: Padding) -> String {
+    match mode {
+        Padding::Constant([0, 0, 0, 0]) => String::new(),
+        Padding::Constant([red, green, blue, alpha]) => {
+            if [red, green, blue] == [alpha; 3] {
+                format!(":{alpha}")
+            } else if alpha == 0 {
+                format!(":{red}/{green}/{blue}")
+            } else {
+                format!(":{red}/{green}/{blue}/{alpha}")
+            }
+        }
+        Padding::Edge => ":edge".to_owned(),
+        Padding::Reflect => ":reflect".to_owned(),
+        Padding::Symmetric => ":symmetric".to_owned(),
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&match self {
+            Self::Resize(_)
+            | Self::RandomResizedCrop { .. }
+            | Self::RandomCrop { .. }
+            | Self::CenterCrop(_) => crop_text(self),
+            Self::HorizontalFlip(p) => chance("flip", *p, 0.5),
+            Self::VerticalFlip(p) => chance("vflip", *p, 0.5),
+            Self::Rotation(degrees) => format!("rotate:{degrees}"),
+            Self::Affine {
+                degrees,
+                translate: (x, y),
+                scale,
+                shear,
+            } => format!(
+                "affine:{degrees}/{x}/{y}/{}/{}/{}",
+                range(*scale),
+                shear.0,
+                shear.1
+            ),
+            Self::Jitter {
+                brightness,
+                contrast,
+                saturation,
+                hue,
+                p,
+            } => {
+                let text = format!("jitter:{brightness}/{contrast}/{saturation}/{hue}");
+                if p.to_bits() == 1.0_f64.to_bits() {
+                    text
+                } else {
+                    format!("{text}/{p}")
+                }
+            }
+            Self::Grayscale(p) => chance("gray", *p, 0.1),
+            Self::Blur { kernel, sigma, p } => format!("blur:{kernel}/{}/{p}", range(*sigma)),
+            Self::Solarize { threshold, p } => format!("solarize:{threshold}/{p}"),
+            Self::Erase {
+                p,
+                scale,
+                ratio,
+                value,
+            } => {
+                if (*scale, *ratio) == (ERASE_SCALE, ERASE_RATIO) && *value == [0.0] {
+                    chance("erase", *p, 0.5)
+                } else {
+                    let (scale, ratio) = (range(*scale), range(*ratio));
+                    format!("erase:{p}/{scale}/{ratio}/{}", joined(value))
+                }
+            }
+            Self::Cutout(side) => format!("cutout:{side}"),
+        })
+    }
+}
+
+/// The name alone where the probability is the usual one.
+fn chance(name: &str, p: f64, usual: f64) -> String {
+    if p.to_bits() == usual.to_bits() {
+        name.to_owned()
+    } else {
+        format!("{name}:{p}")
+    }
+}
+
+fn range((from, to): Span) -> String {
+    format!("{from}-{to}")
+}
+
+/// Resizes and crops; nothing for others.
+fn crop_text(op: &Op) -> String {
+    match op {
+        Op::RandomResizedCrop { size, scale, ratio } => {
+            match (*scale == CROP_SCALE, *ratio == CROP_RATIO) {
+                (true, true) => format!("rrc{size}"),
+                (false, true) => format!("rrc{size}:{}", range(*scale)),
+                _ => format!("rrc{size}:{}/{}", range(*scale), range(*ratio)),
+            }
+        }
+        Op::RandomCrop {
+            size,
+            padding,
+            mode,
+            if_needed,
+        } => {
+            let around = match padding {
+                0 => String::new(),
+                padding => format!("+{padding}"),
+            };
+            let needed = if *if_needed { "?" } else { "" };
+            format!("crop{size}{around}{needed}{}", padding_text(*mode))
+        }
+        Op::CenterCrop(size) => format!("center{size}"),
+        Op::Resize(Resize::Short(side)) => format!("resize{side}"),
+        Op::Resize(Resize::Exact { width, height }) => format!("resize{width}x{height}"),
+        Op::Resize(other) => format!("resize {other}"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,182 @@
+//! Mixing the samples of a batch: mixup and cutmix.
+
+use packds_pixels::FloatType;
+
+use super::draws::{Draws, MIX};
+use super::finish::Patch;
+use super::frame::pixels;
+use super::{AugmentError, AugmentPlan, SampleKey};
+
+/// What became of a batch's labels: sample `i` is `lambda[i]` of itself and `1 - lambda[i]` of the
+/// sample at place `partner[i]` of the batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mix {
+    /// A place in the batch for each sample: the one before it, the last for the first.
+    pub partner: Vec<u32>,
+    /// The share of the sample itself, 0 to 1.
+    pub lambda: Vec<f32>,
+}
+
+/// What one sample gets of its partner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Share {
+    /// All of it, faintly.
+    Blend(f64),
+    /// A rectangle.
+    Patch(Patch),
+}
+
+impl AugmentPlan {
+    /// Mixes a finished batch in place; none where the plan has neither mixup nor cutmix. `batch`
+    /// holds the results of `keys`, one after the other.
+    ///
+    /// Shares and rectangles depend on the sample alone, partners on the batch.
+    ///
+    /// # Errors
+    ///
+    /// `Buffer` where the batch has not `item_bytes()` for each key.
+    pub fn mix(&self, keys: &[SampleKey], batch: &mut [u8]) -> Result<Option<Mix>, AugmentError> {
+        if self.mixup.is_none() && self.cutmix.is_none() {
+            return Ok(None);
+        }
+        let n_bytes = self.item_bytes();
+        let expected = n_bytes.saturating_mul(keys.len());
+        if batch.len() != expected {
+            return Err(AugmentError::Buffer {
+                what: "bytes of a batch to mix",
+                expected,
+                found: batch.len(),
+            });
+        }
+        let n = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let mut mix = Mix {
+            partner: (0..n)
+                .map(|place| place.checked_sub(1).unwrap_or(n - 1))
+                .collect(),
+            lambda: Vec::with_capacity(keys.len()),
+        };
+        let shares: Vec<Share> = keys.iter().map(|key| self.share(*key)).collect();
+        mix.lambda
+            .extend(shares.iter().map(|share| self.lambda(*share)));
+        if keys.len() < 2 {
+            return Ok(Some(mix));
+        }
+        // From the last to the first, so that each sample's partner is still as it was; the first
+        // one's partner is the last, which is changed by then.
+        let last = batch[expected - n_bytes..].to_vec();
+        for (place, share) in shares.iter().enumerate().rev() {
+            let (before, item) = batch.split_at_mut(place * n_bytes);
+            let partner = match place {
+                0 => &last,
+                _ => &before[(place - 1) * n_bytes..],
+            };
+            self.combine(*share, &mut item[..n_bytes], partner);
+        }
+        Ok(Some(mix))
+    }
+
+    /// Draw 0 chooses between mixup and cutmix, draws 1 to 4 are the share, 5 (y) and 6 (x) the
+    /// middle of the rectangle.
+    pub(super) fn share(&self, key: SampleKey) -> Share {
+        let draws = Draws::new(key.root(), MIX, MIX);
+        let cutmix = match (self.mixup, self.cutmix) {
+            (Some(alpha), Some(_)) if draws.chance(0, 0.5) => Err(alpha),
+            (_, Some(alpha)) => Ok(alpha),
+            (alpha, None) => Err(alpha.unwrap_or(1.0)),
+        };
+        match cutmix {
+            Err(alpha) => Share::Blend(draws.beta(1, alpha)),
+            Ok(alpha) => {
+                let half = 0.5 * (1.0 - draws.beta(1, alpha)).sqrt();
+                let span = |index, side: u32| {
+                    let middle = draws.below(index, side);
+                    let half = pixels((half * f64::from(side)).floor());
+                    (
+                        middle.saturating_sub(half),
+                        middle.saturating_add(half).min(side),
+                    )
+                };
+                let size = self.size();
+                Share::Patch(Patch {
+                    y: span(5, size.height),
+                    x: span(6, size.width),
+                })
+            }
+        }
+    }
+
+    /// The sample's own share; that of a rectangle after it was cut at the edges.
+    #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
+    pub(super) fn lambda(&self, share: Share) -> f32 {
+        let lambda = match share {
+            Share::Blend(lambda) => lambda,
+            Share::Patch(Patch { x, y }) => {
+                let area = f64::from(x.1 - x.0) * f64::from(y.1 - y.0);
+                let size = self.size();
+                1.0 - area / (f64::from(size.width) * f64::from(size.height))
+            }
+        };
+        lambda as f32
+    }
+
+    fn combine(&self, share: Share, item: &mut [u8], partner: &[u8]) {
+        match share {
+            Share::Blend(_) => blend(self.float, self.lambda(share), item, partner),
+            Share::Patch(patch) => self.for_each_run(patch, |run, _| {
+                if let (Some(to), Some(from)) = (item.get_mut(run.clone()), partner.get(run)) {
+                    to.copy_from_slice(from);
+                }
+            }),
+        }
+    }
+}
+
+/// `lambda * own + (1 - lambda) * other` in `f32`, rounded to the type; bytes to the nearest.
+fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
+    use half::{bf16, f16};
+    let mixed = |own: f32, other: f32| lambda * own + (1.0 - lambda) * other;
+    match float {
+        None => {
+            for (own, other) in own.iter_mut().zip(other) {
+                *own = byte(mixed((*own).into(), (*other).into()));
+            }
+        }
+        Some(FloatType::F32) => each(own, other, |own, other| {
+            mixed(f32::from_le_bytes(own), f32::from_le_bytes(other)).to_le_bytes()
+        }),
+        Some(FloatType::F16) => each(own, other, |own, other| {
+            let (own, other) = (f16::from_le_bytes(own), f16::from_le_bytes(other));
+            f16::from_f32(mixed(own.into(), other.into())).to_le_bytes()
+        }),
+        Some(FloatType::Bf16) => each(own, other, |own, other| {
+            let (own, other) = (bf16::from_le_bytes(own), bf16::from_le_bytes(other));
+            bf16::from_f32(mixed(own.into(), other.into())).to_le_bytes()
+        }),
+    }
+}
+
+/// Combines two arrays value by value, into the first.
+fn each<const N: usize>(
+    own: &mut [u8],
+    other: &[u8],
+    combine: impl Fn([u8; N], [u8; N]) -> [u8; N],
+) {
+    for (own, other) in own
+        .as_chunks_mut::<N>()
+        .0
+        .iter_mut()
+        .zip(other.as_chunks::<N>().0)
+    {
+        *own = combine(*own, *other);
+    }
+}
+
+/// To the nearest byte, halves up.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between two bytes, and the cast of a float saturates"
+)]
+fn byte(value: f32) -> u8 {
+    (value + 0.5) as u8
+}

@@ -1,0 +1,46 @@
+//! What happens to a sample at load time: crops, flips, colours, erasing, normalization, mixing.
+//!
+//! [`Augment`] describes it, [`AugmentPlan`] is the description checked against a field of a pack,
+//! and an [`Augmenter`], one for each thread, applies it. What is drawn for a sample is a pure
+//! function of seed, epoch, sample and view: docs/augmentation.md specifies it. Not for reading or
+//! batching: pictures come in as bytes, results go into the caller's memory.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use packds_pixels::Pixels;
+//! use packds_reader::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
+//!
+//! let source = ImageSource::raw(Some(Size::from(32)), 3);
+//! let plan = AugmentPlan::new(&Augment::parse("crop32+4,flip,norm:imagenet,chw")?, &source)?;
+//! let mut augmenter = Augmenter::new(Arc::new(plan));
+//! let image = vec![128; 32 * 32 * 3];
+//! let picture = Picture::Raw(Pixels { data: &image, width: 32, height: 32, channels: 3 });
+//! let mut out = vec![0; augmenter.plan().item_bytes()];
+//! let key = SampleKey { seed: 42, epoch: 0, sample: 17 };
+//! augmenter.apply(key, picture, None, &mut [&mut out], &mut [])?;
+//! # Ok::<(), packds_reader::augment::AugmentError>(())
+//! ```
+
+mod augmenter;
+mod description;
+mod draws;
+mod error;
+mod finish;
+mod frame;
+mod grammar;
+mod mix;
+mod op;
+mod picture;
+mod pixels;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+pub use augmenter::Augmenter;
+pub use description::Augment;
+pub use error::AugmentError;
+pub use mix::Mix;
+pub use op::Size;
+pub use picture::{Picture, SampleKey};
+pub use pixels::{Encoded, Padding};
+pub use plan::{AugmentPlan, ImageSource, Output};

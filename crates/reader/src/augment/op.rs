@@ -1,0 +1,294 @@
+//! One step of an augmentation, and what its numbers may be.
+
+use packds_pixels::Resize;
+
+use super::AugmentError;
+use super::pixels::Padding;
+
+/// Width and height of a result in pixels; a single number is a square.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Size {
+    /// Pixels in a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+impl From<u32> for Size {
+    fn from(side: u32) -> Self {
+        Self {
+            width: side,
+            height: side,
+        }
+    }
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.width == self.height {
+            write!(f, "{}", self.width)
+        } else {
+            write!(f, "{}x{}", self.width, self.height)
+        }
+    }
+}
+
+/// From, to.
+pub(super) type Span = (f64, f64);
+
+/// torchvision's defaults.
+pub(super) const CROP_SCALE: Span = (0.08, 1.0);
+pub(super) const CROP_RATIO: Span = (3.0 / 4.0, 4.0 / 3.0);
+pub(super) const ERASE_SCALE: Span = (0.02, 0.33);
+pub(super) const ERASE_RATIO: Span = (0.3, 3.3);
+
+/// A step, in the words of `Augment`'s methods.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Op {
+    RandomResizedCrop {
+        size: Size,
+        scale: Span,
+        ratio: Span,
+    },
+    RandomCrop {
+        size: Size,
+        padding: u32,
+        mode: Padding,
+        if_needed: bool,
+    },
+    CenterCrop(Size),
+    Resize(Resize),
+    HorizontalFlip(f64),
+    VerticalFlip(f64),
+    Rotation(f64),
+    Affine {
+        degrees: f64,
+        translate: (f64, f64),
+        scale: Span,
+        shear: (f64, f64),
+    },
+    Jitter {
+        brightness: f64,
+        contrast: f64,
+        saturation: f64,
+        hue: f64,
+        p: f64,
+    },
+    Grayscale(f64),
+    Blur {
+        kernel: u32,
+        sigma: Span,
+        p: f64,
+    },
+    Solarize {
+        threshold: u8,
+        p: f64,
+    },
+    Erase {
+        p: f64,
+        scale: Span,
+        ratio: Span,
+        value: Vec<f32>,
+    },
+    Cutout(u32),
+}
+
+/// Where an op may stand: ops come in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    Resize,
+    Crop,
+    Flip,
+    Map,
+    Color,
+    Erase,
+}
+
+impl Op {
+    pub(super) fn stage(&self) -> Stage {
+        match self {
+            Self::Resize(_) => Stage::Resize,
+            Self::RandomResizedCrop { .. } | Self::RandomCrop { .. } | Self::CenterCrop(_) => {
+                Stage::Crop
+            }
+            Self::HorizontalFlip(_) | Self::VerticalFlip(_) => Stage::Flip,
+            Self::Rotation(_) | Self::Affine { .. } => Stage::Map,
+            Self::Jitter { .. }
+            | Self::Grayscale(_)
+            | Self::Blur { .. }
+            | Self::Solarize { .. } => Stage::Color,
+            Self::Erase { .. } | Self::Cutout(_) => Stage::Erase,
+        }
+    }
+
+    /// Says whether the numbers make sense, whatever the pictures.
+    pub(super) fn check(&self) -> Result<(), AugmentError> {
+        match *self {
+            Self::RandomResizedCrop { size, scale, ratio } => {
+                self.sides(size)?;
+                self.areas(scale)?;
+                self.ratios(ratio)
+            }
+            Self::RandomCrop { size, padding, .. } => {
+                self.sides(size)?;
+                let found = padding.to_string();
+                self.hold("padding", "0 to 65535", padding <= MAX_SIDE, found)
+            }
+            Self::CenterCrop(size) => self.sides(size),
+            Self::Resize(resize) => match resize {
+                Resize::Exact { width, height } => self.sides(Size { width, height }),
+                Resize::Short(side) | Resize::Long(side) | Resize::Max(side) => {
+                    self.sides(Size::from(side))
+                }
+                Resize::None => self.sides(Size::from(0)),
+            },
+            Self::HorizontalFlip(p) | Self::VerticalFlip(p) => self.probability(p),
+            Self::Rotation(degrees) => self.degrees(degrees),
+            Self::Affine {
+                degrees,
+                translate,
+                scale,
+                shear,
+            } => {
+                self.degrees(degrees)?;
+                for (what, share) in [
+                    ("horizontal shift", translate.0),
+                    ("vertical shift", translate.1),
+                ] {
+                    self.number(what, "0 to 1", share, 0.0, 1.0)?;
+                }
+                self.span(
+                    "scale",
+                    "from 0.01 to 100, the smaller first",
+                    scale,
+                    0.01,
+                    100.0,
+                )?;
+                self.number("horizontal shear", "0 to 89 degrees", shear.0, 0.0, 89.0)?;
+                self.number("vertical shear", "0 to 89 degrees", shear.1, 0.0, 89.0)
+            }
+            _ => self.check_values(),
+        }
+    }
+
+    /// As `check`, for what changes values only.
+    fn check_values(&self) -> Result<(), AugmentError> {
+        match *self {
+            Self::Jitter {
+                brightness,
+                contrast,
+                saturation,
+                hue,
+                p,
+            } => {
+                let factors = [
+                    ("brightness", brightness),
+                    ("contrast", contrast),
+                    ("saturation", saturation),
+                ];
+                for (what, by) in factors {
+                    self.number(what, "0 to 100", by, 0.0, 100.0)?;
+                }
+                self.number("hue", "0 to 0.5", hue, 0.0, 0.5)?;
+                self.probability(p)
+            }
+            Self::Blur { kernel, sigma, p } => {
+                let odd = kernel % 2 == 1 && kernel <= MAX_KERNEL;
+                self.hold("kernel", "odd, 1 to 255", odd, kernel.to_string())?;
+                let expected = "from 0.01 to 100, the smaller first";
+                self.span("sigma", expected, sigma, 0.01, 100.0)?;
+                self.probability(p)
+            }
+            Self::Grayscale(p) | Self::Solarize { p, .. } => self.probability(p),
+            Self::Erase {
+                p, scale, ratio, ..
+            } => {
+                self.probability(p)?;
+                self.areas(scale)?;
+                self.ratios(ratio)
+            }
+            Self::Cutout(side) => self.sides(Size::from(side)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn hold(
+        &self,
+        what: &'static str,
+        expected: &'static str,
+        holds: bool,
+        found: String,
+    ) -> Result<(), AugmentError> {
+        if holds {
+            return Ok(());
+        }
+        Err(AugmentError::Parameter {
+            op: self.to_string(),
+            what,
+            expected,
+            found,
+        })
+    }
+
+    fn sides(&self, size: Size) -> Result<(), AugmentError> {
+        let sides = 1..=MAX_SIDE;
+        let holds = sides.contains(&size.width) && sides.contains(&size.height);
+        self.hold("size", "1 to 65535", holds, size.to_string())
+    }
+
+    fn number(
+        &self,
+        what: &'static str,
+        expected: &'static str,
+        value: f64,
+        low: f64,
+        high: f64,
+    ) -> Result<(), AugmentError> {
+        let holds = (low..=high).contains(&value);
+        self.hold(what, expected, holds, value.to_string())
+    }
+
+    fn span(
+        &self,
+        what: &'static str,
+        expected: &'static str,
+        (from, to): Span,
+        low: f64,
+        high: f64,
+    ) -> Result<(), AugmentError> {
+        let holds = low <= from && from <= to && to <= high;
+        self.hold(what, expected, holds, format!("{from} to {to}"))
+    }
+
+    fn probability(&self, p: f64) -> Result<(), AugmentError> {
+        self.number("probability", "0 to 1", p, 0.0, 1.0)
+    }
+
+    fn degrees(&self, degrees: f64) -> Result<(), AugmentError> {
+        self.number("angle", "0 to 180 degrees", degrees, 0.0, 180.0)
+    }
+
+    fn areas(&self, scale: Span) -> Result<(), AugmentError> {
+        self.span(
+            "scale",
+            "shares of the area from 0 to 1, the smaller first",
+            scale,
+            0.0,
+            1.0,
+        )
+    }
+
+    fn ratios(&self, ratio: Span) -> Result<(), AugmentError> {
+        self.span(
+            "ratio",
+            "from 0.01 to 100, the smaller first",
+            ratio,
+            0.01,
+            100.0,
+        )
+    }
+}
+
+/// Larger sides are a slip of the hand.
+const MAX_SIDE: u32 = 65_535;
+const MAX_KERNEL: u32 = 255;

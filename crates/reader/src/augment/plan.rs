@@ -1,0 +1,398 @@
+//! An augmentation checked against the field of a pack that it is for.
+
+use packds_format::{DType, Field, FieldKind};
+use packds_pixels::{Filter, FloatType, Layout, Resize};
+
+use super::op::{Op, Size, Stage};
+use super::{Augment, AugmentError};
+
+/// More views of a sample than anybody trains with.
+const MAX_VIEWS: u32 = 64;
+
+/// What an augmentation starts from: the images of one field of a pack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSource {
+    /// The size of every image, or none where they vary.
+    pub size: Option<Size>,
+    /// Channels: 1 or 3. Files are decoded to as many.
+    pub channels: u8,
+    /// Type of the stored values: only `U8` can be augmented.
+    pub dtype: DType,
+    /// Order of the stored dimensions: only `Hwc` can be augmented.
+    pub layout: Layout,
+}
+
+impl ImageSource {
+    /// Raw `u8` pixels or image files with these channels.
+    #[must_use]
+    pub fn raw(size: Option<Size>, channels: u8) -> Self {
+        Self {
+            size,
+            channels,
+            dtype: DType::U8,
+            layout: Layout::Hwc,
+        }
+    }
+
+    /// The images of `field`: a tensor of three dimensions, or images of sizes of their own.
+    ///
+    /// # Errors
+    ///
+    /// `Source` where the field has no images, or other than 1 or 3 channels.
+    pub fn of_field(field: &Field) -> Result<Self, AugmentError> {
+        let wrong = |what, expected, found: String| {
+            Err(AugmentError::Source {
+                what,
+                expected,
+                found,
+            })
+        };
+        if field.kind == FieldKind::Image {
+            let gray = matches!(field.color.as_deref(), Some("gray" | "index"));
+            return Ok(Self::raw(None, if gray { 1 } else { 3 }));
+        }
+        let Some((height, width, channels)) = field.image_shape() else {
+            let found = format!("{:?} {:?}", field.kind, field.shape);
+            return wrong("field", "an image or an image tensor with a layout", found);
+        };
+        let (Ok(width), Ok(height)) = (u32::try_from(width), u32::try_from(height)) else {
+            return wrong("size", "below 2^32", format!("{width}x{height}"));
+        };
+        let Ok(channels) = u8::try_from(channels) else {
+            return wrong("number of channels", "1 or 3", channels.to_string());
+        };
+        Ok(Self {
+            size: Some(Size { width, height }),
+            channels,
+            dtype: field.dtype,
+            layout: match field.layout.as_deref() {
+                Some("chw") => Layout::Chw,
+                _ => Layout::Hwc,
+            },
+        })
+    }
+
+    fn check(&self) -> Result<(), AugmentError> {
+        let (what, expected, found) = if self.dtype != DType::U8 {
+            ("values", "u8", self.dtype.to_string())
+        } else if self.layout != Layout::Hwc && self.channels != 1 {
+            ("layout", "hwc", self.layout.to_string())
+        } else if !matches!(self.channels, 1 | 3) {
+            ("number of channels", "1 or 3", self.channels.to_string())
+        } else {
+            return Ok(());
+        };
+        Err(AugmentError::Source {
+            what,
+            expected,
+            found,
+        })
+    }
+}
+
+/// What comes out: one image for each view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Output {
+    /// Rows.
+    pub height: u32,
+    /// Pixels in a row.
+    pub width: u32,
+    /// Channels: 1 or 3.
+    pub channels: u8,
+    /// `U8`, `F32`, `F16` or `Bf16`, little-endian.
+    pub dtype: DType,
+    /// Order of the dimensions.
+    pub layout: Layout,
+    /// Images for each sample.
+    pub views: u32,
+}
+
+/// An augmentation that fits its source, with the shape of what it makes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AugmentPlan {
+    pub(super) ops: Vec<Op>,
+    pub(super) filter: Filter,
+    pub(super) dct_scaling: bool,
+    pub(super) mixup: Option<f64>,
+    pub(super) cutmix: Option<f64>,
+    /// Mean and deviation of each channel.
+    pub(super) norm: (Vec<f32>, Vec<f32>),
+    pub(super) float: Option<FloatType>,
+    output: Output,
+    item_bytes: usize,
+}
+
+impl AugmentPlan {
+    /// Checks `augment` against `source`: the numbers, the order of the ops, and that the size of
+    /// the result is known.
+    ///
+    /// # Errors
+    ///
+    /// `Parameter`, `Order`, `Twice`, `Source`, `SizesVary`, `TooSmall`.
+    pub fn new(augment: &Augment, source: &ImageSource) -> Result<Self, AugmentError> {
+        source.check()?;
+        augment.ops.iter().try_for_each(Op::check)?;
+        check_order(&augment.ops)?;
+        check_settings(augment)?;
+        let channels = source.channels;
+        for op in &augment.ops {
+            if let Op::Erase { value, .. } = op {
+                check_fill(op, value, channels, augment.output_dtype())?;
+            }
+        }
+        let (dtype, float) = output_type(augment.output_dtype())?;
+        let norm = match &augment.normalize {
+            None => (vec![0.0; channels.into()], vec![1.0; channels.into()]),
+            Some((mean, std)) => (
+                per_channel("mean", mean, channels)?,
+                per_channel("deviation", std, channels)?,
+            ),
+        };
+        let Size { width, height } = output_size(&augment.ops, source.size)?;
+        let n_values = [width, height, channels.into()]
+            .iter()
+            .try_fold(1_usize, |n, &side| {
+                n.checked_mul(usize::try_from(side).ok()?)
+            });
+        let item_bytes = n_values
+            .and_then(|n| n.checked_mul(usize::try_from(dtype.size()).ok()?))
+            .filter(|&n| isize::try_from(n).is_ok())
+            .ok_or_else(|| {
+                setting(
+                    "result",
+                    "size",
+                    "small enough for memory",
+                    format!("{width}x{height}"),
+                )
+            })?;
+        Ok(Self {
+            ops: augment.ops.clone(),
+            filter: augment.filter,
+            dct_scaling: augment.dct_scaling,
+            mixup: augment.mixup,
+            cutmix: augment.cutmix,
+            norm,
+            float,
+            output: Output {
+                height,
+                width,
+                channels,
+                dtype,
+                layout: augment.layout,
+                views: augment.views,
+            },
+            item_bytes,
+        })
+    }
+
+    /// Shape and type of what comes out.
+    #[must_use]
+    pub fn output(&self) -> Output {
+        self.output
+    }
+
+    /// Bytes of one image that comes out: of one view of one sample.
+    #[must_use]
+    pub fn item_bytes(&self) -> usize {
+        self.item_bytes
+    }
+
+    pub(super) fn size(&self) -> Size {
+        Size {
+            width: self.output.width,
+            height: self.output.height,
+        }
+    }
+}
+
+impl Augment {
+    fn output_dtype(&self) -> DType {
+        let default = match self.normalize {
+            Some(_) => DType::F32,
+            None => DType::U8,
+        };
+        self.dtype.unwrap_or(default)
+    }
+}
+
+fn setting(name: &str, what: &'static str, expected: &'static str, found: String) -> AugmentError {
+    AugmentError::Parameter {
+        op: name.to_owned(),
+        what,
+        expected,
+        found,
+    }
+}
+
+fn output_type(dtype: DType) -> Result<(DType, Option<FloatType>), AugmentError> {
+    let float = match dtype {
+        DType::U8 => None,
+        DType::F32 => Some(FloatType::F32),
+        DType::F16 => Some(FloatType::F16),
+        DType::Bf16 => Some(FloatType::Bf16),
+        _ => {
+            let expected = "u8, f32, f16 or bf16";
+            return Err(setting("result", "type", expected, dtype.to_string()));
+        }
+    };
+    Ok((dtype, float))
+}
+
+fn per_channel(what: &'static str, values: &[f32], channels: u8) -> Result<Vec<f32>, AugmentError> {
+    match values {
+        [value] => Ok(vec![*value; channels.into()]),
+        values if values.len() == usize::from(channels) => Ok(values.to_vec()),
+        values => {
+            let found = format!("{} for {channels} channels", values.len());
+            Err(setting(
+                "norm",
+                what,
+                "one number, or one for each channel",
+                found,
+            ))
+        }
+    }
+}
+
+fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
+    if !(1..=MAX_VIEWS).contains(&augment.views) {
+        let found = augment.views.to_string();
+        return Err(setting("views", "number", "1 to 64", found));
+    }
+    for (name, alpha) in [("mixup", augment.mixup), ("cutmix", augment.cutmix)] {
+        let Some(alpha) = alpha else { continue };
+        if !(0.01..=1000.0).contains(&alpha) {
+            return Err(setting(name, "alpha", "0.01 to 1000", alpha.to_string()));
+        }
+        if augment.views > 1 {
+            let expected = "1, since labels are mixed by sample";
+            return Err(setting(
+                name,
+                "number of views",
+                expected,
+                augment.views.to_string(),
+            ));
+        }
+    }
+    let Some((mean, std)) = &augment.normalize else {
+        return Ok(());
+    };
+    if augment.output_dtype() == DType::U8 {
+        let expected = "f32, f16 or bf16: u8 cannot hold normalized values";
+        return Err(setting(
+            "norm",
+            "type of the result",
+            expected,
+            "u8".to_owned(),
+        ));
+    }
+    if let Some(bad) = mean.iter().find(|value| !value.is_finite()) {
+        return Err(setting("norm", "mean", "finite", bad.to_string()));
+    }
+    match std
+        .iter()
+        .find(|value| !(value.is_finite() && **value > 0.0))
+    {
+        Some(bad) => Err(setting("norm", "deviation", "above 0", bad.to_string())),
+        None => Ok(()),
+    }
+}
+
+fn check_fill(op: &Op, value: &[f32], channels: u8, dtype: DType) -> Result<(), AugmentError> {
+    let found = format!("{value:?}");
+    let count = value.len() == 1 || value.len() == usize::from(channels);
+    op.hold(
+        "value",
+        "one number, or one for each channel",
+        count,
+        found.clone(),
+    )?;
+    let fits = |value: &f32| match dtype {
+        DType::U8 => (0.0..=255.0).contains(value) && value.fract() == 0.0,
+        _ => value.is_finite(),
+    };
+    let expected = "what the result can hold: whole numbers from 0 to 255 in u8, else finite ones";
+    op.hold("value", expected, value.iter().all(fits), found)
+}
+
+fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
+    for (number, op) in ops.iter().enumerate() {
+        let before = &ops[..number];
+        let order = |previous: &Op, reason| {
+            Err(AugmentError::Order {
+                op: op.to_string(),
+                previous: previous.to_string(),
+                reason,
+            })
+        };
+        if let Some(previous) = before.iter().find(|previous| previous.stage() > op.stage()) {
+            let reason = match op.stage() {
+                Stage::Resize => {
+                    "a resize comes first of all: put it in front, or leave it out where a random resized crop gives the size"
+                }
+                Stage::Crop => {
+                    "a crop comes before all but a resize, so that only what it shows is decoded: put it in front"
+                }
+                Stage::Flip => {
+                    "flips come right after the crop, which they cost nothing with: put them before rotations, colours and erasing"
+                }
+                Stage::Map => {
+                    "rotations come before colours and erasing: put them in front of these"
+                }
+                Stage::Color | Stage::Erase => {
+                    "erasing comes last, because it writes finished values: put it at the end"
+                }
+            };
+            return order(previous, reason);
+        }
+        let (Stage::Resize | Stage::Crop | Stage::Flip) = op.stage() else {
+            continue;
+        };
+        let same = |previous: &&Op| std::mem::discriminant(*previous) == std::mem::discriminant(op);
+        if let Some(previous) = before.iter().find(same) {
+            return Err(AugmentError::Twice {
+                op: op.to_string(),
+                previous: previous.to_string(),
+            });
+        }
+        let Some(previous) = before.last() else {
+            continue;
+        };
+        if op.stage() == Stage::Crop && previous.stage() == Stage::Crop {
+            return order(
+                previous,
+                "one crop is joined with the decode: leave one of them out",
+            );
+        }
+        if matches!(op, Op::RandomResizedCrop { .. }) {
+            return order(
+                previous,
+                "a random resized crop takes its part of the picture as stored and sets the size itself: leave the resize out",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The size of every result; that of the source where no op sets one.
+fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
+    let mut size = source;
+    for op in ops {
+        match *op {
+            Op::Resize(Resize::Exact { width, height }) => size = Some(Size { width, height }),
+            Op::Resize(resize) => {
+                size = size.map(|size| super::frame::resized_size(resize, size));
+            }
+            Op::RandomResizedCrop { size: out, .. }
+            | Op::CenterCrop(out)
+            | Op::RandomCrop { size: out, .. } => size = Some(out),
+            _ => {}
+        }
+    }
+    // A picture of one known size that is too small for its crop would fail at every sample.
+    if let (Ok(size), Some(source)) = (size.ok_or(AugmentError::SizesVary), source) {
+        super::frame::Frame::draw(ops, source, 0, 0)?;
+        return Ok(size);
+    }
+    size.ok_or(AugmentError::SizesVary)
+}

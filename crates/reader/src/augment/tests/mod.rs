@@ -1,0 +1,3 @@
+//! Facts about augmentation.
+
+#![cfg(test)]
