@@ -77,7 +77,8 @@ pub(crate) struct Fetch {
 #[derive(Debug)]
 enum Engine {
     Mapped(Arc<MappedFetch>),
-    Direct(Arc<DirectFetch>),
+    /// And the map, where it may be used for what would need whole chunks for single samples.
+    Direct(Arc<DirectFetch>, Option<Arc<MappedFetch>>),
 }
 
 impl Fetch {
@@ -93,9 +94,16 @@ impl Fetch {
         let checks = Checks::new(&pack, options.checksums)?;
         let (access, mut reason) = (choice.access, choice.reason);
         let (engine_name, engine) = if access == Access::Direct {
+            let mapped = if choice.past_cache {
+                None
+            } else {
+                let checks = Checks::new(&pack, options.checksums)?;
+                let mapped = MappedFetch::new(Arc::clone(&pack), checks, &options.positions)?;
+                Some(Arc::new(mapped))
+            };
             let direct = DirectFetch::new(pack, checks, &options, choice.past_cache)?;
             reason = format!("{reason}; {}", direct.describe());
-            (direct.engine(), Engine::Direct(direct))
+            (direct.engine(), Engine::Direct(direct, mapped))
         } else {
             let mapped = MappedFetch::new(pack, checks, &options.positions)?;
             ("mmap", Engine::Mapped(Arc::new(mapped)))
@@ -127,11 +135,20 @@ impl Fetch {
                 let epoch = MappedEpoch::start(fetch, plan, first_step)?;
                 Ok(EpochFetch(Epoch::Mapped(epoch)))
             }
-            Engine::Direct(fetch) => {
+            Engine::Direct(_, Some(fetch)) if self.wastes_chunks(&plan) => {
+                let epoch = MappedEpoch::start(fetch, plan, first_step)?;
+                Ok(EpochFetch(Epoch::Mapped(epoch)))
+            }
+            Engine::Direct(fetch, _) => {
                 let epoch = fetch.start(plan, first_step)?;
                 Ok(EpochFetch(Epoch::Direct(epoch)))
             }
         }
+    }
+
+    /// Whether direct reading would read whole chunks for single samples.
+    fn wastes_chunks(&self, plan: &EpochPlan) -> bool {
+        matches!(&self.engine, Engine::Direct(direct, _) if direct.wastes_chunks(plan))
     }
 }
 

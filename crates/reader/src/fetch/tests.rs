@@ -455,3 +455,37 @@ fn how_fast_steps_are_copied_out_of_the_map() {
         );
     }
 }
+
+#[test]
+fn single_samples_of_compressed_chunks_come_through_the_map_where_it_may_be_used() {
+    let path = golden()
+        .into_iter()
+        .find(|path| path.ends_with("zstd_several_blocks.pack"))
+        .unwrap();
+    let pack = Arc::new(open(&path).unwrap());
+    assert!(pack.n_chunks() > 1);
+    let mut options = options(&pack, Checksums::FirstTouch);
+    options.access = Access::Auto;
+    for (order, memory, mapped) in [
+        (Order::Random, 1, true),
+        (Order::Random, 100, false),
+        (Order::Chunks, 1, false),
+    ] {
+        let one = direct_chunk_bytes(&pack, &options);
+        options.memory_bytes = one * memory;
+        let fetch = Fetch::new(Arc::clone(&pack), options.clone()).unwrap();
+        let epoch = fetch.start(plan(&pack, order, 1), 0).unwrap();
+        let through_map = matches!(epoch.0, super::Epoch::Mapped(_));
+        assert_eq!(through_map, mapped, "{order:?} {memory}");
+    }
+}
+
+/// The least memory with which the pack can be read directly.
+fn direct_chunk_bytes(pack: &Arc<MappedPack>, options: &FetchOptions) -> u64 {
+    let mut options = options.clone();
+    options.memory_bytes = 1;
+    match Fetch::new(Arc::clone(pack), options) {
+        Err(ReadError::Memory { needed, .. }) => needed,
+        other => panic!("{other:?}"),
+    }
+}

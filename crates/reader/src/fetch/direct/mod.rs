@@ -205,6 +205,12 @@ impl DirectFetch {
         Ok(epoch)
     }
 
+    /// Whether `plan` takes single samples from compressed chunks that are not all kept: then each costs a chunk.
+    pub(super) fn wastes_chunks(&self, plan: &EpochPlan) -> bool {
+        let compressed = self.layout.compressed;
+        plan.order() == OrderKind::Random && compressed && !self.fits_whole(self.slots(false))
+    }
+
     /// Memory for an epoch: that of one that has ended, or new.
     fn take_memory(&self, by_sample: bool) -> io::Result<Arc<Memory>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
