@@ -1,0 +1,188 @@
+//! The vectors of docs/augmentation.md, and the distributions that the draws have.
+
+use std::path::Path;
+use std::process::Command;
+
+use packds_pixels::Area;
+use serde_json::{Value, json};
+
+use super::{key, plan};
+use crate::augment::augmenter::jitter_order;
+use crate::augment::draws::{Draws, MIX};
+use crate::augment::finish::{Patch, erased};
+use crate::augment::frame::{Frame, Shown};
+use crate::augment::mix::Share;
+use crate::augment::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Size};
+use crate::augment::{Augment, SampleKey};
+
+const VECTORS: &str = include_str!("../../../../../fixtures/augment/vectors.json");
+
+fn close(found: f64, expected: &Value) {
+    let expected = expected.as_f64().unwrap();
+    assert!(
+        (found - expected).abs() < 1e-12,
+        "{found} is not {expected}"
+    );
+}
+
+/// The area of a random resized crop whose op has number `op`; ops before it draw nothing.
+fn area(key: SampleKey, view: u32, size: (u32, u32), op: &Op, number: u32) -> Area {
+    let mut ops = vec![Op::CenterCrop(Size::from(1)); usize::try_from(number).unwrap()];
+    ops.push(op.clone());
+    let size = Size {
+        width: size.0,
+        height: size.1,
+    };
+    match Frame::draw(&ops, size, key.root(), view).unwrap().shown {
+        Shown::Area(area) => area,
+        Shown::Window { .. } => panic!("a random resized crop is an area"),
+    }
+}
+
+fn rrc(scale: (f64, f64)) -> Op {
+    Op::RandomResizedCrop {
+        size: Size::from(224),
+        scale,
+        ratio: CROP_RATIO,
+    }
+}
+
+fn corners(area: Area) -> Value {
+    json!([area.x, area.y, area.width, area.height])
+}
+
+#[test]
+fn draws_are_the_documented_vectors() {
+    let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
+    assert_eq!(vectors.len(), 36);
+    for vector in &vectors {
+        let at: Vec<u64> = (0..5)
+            .map(|i| vector["at"][i].as_str().unwrap().parse().unwrap())
+            .collect();
+        let key = SampleKey {
+            seed: at[0],
+            epoch: u32::try_from(at[1]).unwrap(),
+            sample: at[2],
+        };
+        let (view, op) = (u32::try_from(at[3]).unwrap(), u32::try_from(at[4]).unwrap());
+        let draws = Draws::new(key.root(), view, op);
+        let words = [draws.word(0).to_string(), draws.word(1).to_string()];
+        assert_eq!(json!(words), vector["words"]);
+        assert_eq!(json!(draws.chance(0, 0.5)), vector["flip"]);
+        let small = area(key, view, (500, 375), &rrc(CROP_SCALE), op);
+        assert_eq!(corners(small), vector["rrc_500x375"]);
+        let wide = area(key, view, (900, 64), &rrc((0.5, 1.0)), op);
+        assert_eq!(corners(wide), vector["rrc_900x64"]);
+        let patch = erased(draws, Size::from(224), 0.75, ERASE_SCALE, ERASE_RATIO);
+        let patch = patch.map(|Patch { x, y }| [x.0, y.0, x.1 - x.0, y.1 - y.0]);
+        assert_eq!(json!(patch), vector["erase_224"]);
+        for (idx, which) in jitter_order(draws).iter().enumerate() {
+            assert_eq!(json!(which), vector["jitter"][idx]);
+        }
+        close(draws.uniform(4, (0.6, 1.4)), &vector["jitter"][4]);
+        close(draws.uniform(7, (-0.1, 0.1)), &vector["jitter"][7]);
+        let mix = Draws::new(key.root(), MIX, MIX);
+        close(mix.beta(1, 0.2), &vector["mixup_0.2"]);
+        let mixing = plan("cutmix:1", Some((224, 224))).unwrap();
+        let Share::Patch(Patch { x, y }) = mixing.share(key) else {
+            panic!("cutmix has a patch")
+        };
+        assert_eq!(json!([x.0, x.1, y.0, y.1]), vector["cutmix_1_on_224"]);
+    }
+}
+
+#[test]
+fn padded_crops_are_the_documented_vectors() {
+    let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
+    let Augment { ops, .. } = Augment::parse("crop32+4").unwrap();
+    for vector in vectors.iter().filter(|vector| vector["at"][4] == "0") {
+        let number = |idx: usize| vector["at"][idx].as_str().unwrap().parse::<u64>().unwrap();
+        let key = SampleKey {
+            seed: number(0),
+            epoch: u32::try_from(number(1)).unwrap(),
+            sample: number(2),
+        };
+        let view = u32::try_from(number(3)).unwrap();
+        let frame = Frame::draw(&ops, Size::from(32), key.root(), view).unwrap();
+        let Shown::Window { x, y, .. } = frame.shown else {
+            panic!("a random crop is a window")
+        };
+        assert_eq!(json!([x, y]), vector["crop32_4"]);
+    }
+}
+
+#[test]
+fn the_script_of_the_page_computes_the_same_vectors() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python =
+        std::env::var_os("PACKDS_PYTHON").map_or(root.join(".venv/bin/python"), Into::into);
+    let output = Command::new(&python)
+        .arg(root.join("docs/augment_draws.py"))
+        .arg(root.join("fixtures/augment/vectors.json"))
+        .output()
+        .unwrap_or_else(|e| panic!("{}: {e}: run scripts/setup", python.display()));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+}
+
+/// Mean and variance of `n` numbers.
+fn moments(n: u64, number: impl Fn(u64) -> f64) -> (f64, f64) {
+    let values: Vec<f64> = (0..n).map(number).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+    (mean, squares / values.len() as f64)
+}
+
+#[test]
+fn crops_have_the_moments_of_their_distribution() {
+    // Of a large square every ratio up to 4/3 is refused only for areas above 3/4, so take these
+    // areas: then nothing is refused, and area and log ratio are exactly even.
+    let crop = rrc((0.08, 0.7));
+    let of = |sample| area(key(sample), 0, (4000, 4000), &crop, 0);
+    let share = |area: Area| f64::from(area.width) * f64::from(area.height) / 16e6;
+    let (mean, variance) = moments(40_000, |sample| share(of(sample)));
+    assert!((mean - 0.39).abs() < 0.004, "{mean}");
+    assert!(
+        (variance - 0.62_f64.powi(2) / 12.0).abs() < 0.0006,
+        "{variance}"
+    );
+    let ratio = |area: Area| (f64::from(area.width) / f64::from(area.height)).ln();
+    let (mean, variance) = moments(40_000, |sample| ratio(of(sample)));
+    let width = 2.0 * (4.0_f64 / 3.0).ln();
+    assert!(mean.abs() < 0.004, "{mean}");
+    assert!(
+        (variance - width.powi(2) / 12.0).abs() < 0.0007,
+        "{variance}"
+    );
+    let middle = |area: Area| f64::from(area.x) / f64::from(4000 - area.width);
+    let (mean, variance) = moments(40_000, |sample| middle(of(sample)));
+    assert!((mean - 0.5).abs() < 0.006, "{mean}");
+    assert!((variance - 1.0 / 12.0).abs() < 0.0015, "{variance}");
+}
+
+#[test]
+fn shares_are_beta_distributed() {
+    for alpha in [0.1, 0.2, 0.5, 1.0, 2.0, 8.0] {
+        let draw = |sample| Draws::new(key(sample).root(), MIX, MIX).beta(1, alpha);
+        let (mean, variance) = moments(40_000, draw);
+        let expected = 0.25 / (2.0 * alpha + 1.0);
+        assert!((mean - 0.5).abs() < 0.01, "{alpha}: {mean}");
+        assert!(
+            (variance - expected).abs() < 0.03 * expected,
+            "{alpha}: {variance}"
+        );
+        let (fourth, _) = moments(40_000, |sample| (draw(sample) - 0.5).powi(4));
+        let fourth_expected = 3.0 / 16.0 / ((2.0 * alpha + 1.0) * (2.0 * alpha + 3.0));
+        let error = (fourth - fourth_expected).abs();
+        assert!(error < 0.05 * fourth_expected, "{alpha}: {fourth}");
+    }
+}
+
+#[test]
+fn chances_of_0_and_1_are_never_and_always() {
+    for sample in 0..1000 {
+        let draws = Draws::new(key(sample).root(), 0, 0);
+        assert!(!draws.chance(0, 0.0) && draws.chance(0, 1.0));
+    }
+    assert!(plan("flip:0", Some((2, 2))).is_ok());
+}

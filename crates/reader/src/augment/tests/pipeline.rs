@@ -1,0 +1,338 @@
+//! Whole pipelines, against the functions that they are made of.
+
+use std::sync::Arc;
+
+use packds_pixels::ops::{Affine, adjust_brightness, solarize, to_grayscale};
+use packds_pixels::{Area, Filter, Image, Pixels, encode_jpeg, encode_png, resize};
+
+use super::{apply, augmenter, key, picture, plan, raw};
+use crate::augment::draws::Draws;
+use crate::augment::finish::cut_out;
+use crate::augment::frame::{Frame, Shown};
+use crate::augment::op::Size;
+use crate::augment::{Augment, Augmenter, Encoded, Mix, Picture};
+
+const SIMCLR: &str = "rrc32:0.2-1,flip,jitter:0.4/0.4/0.4/0.1/0.8,gray:0.2,blur:5/0.1-2,solarize:128/0.2,erase:0.5,\
+    views:2,norm:imagenet,f16,chw";
+
+fn encoded(bytes: &[u8]) -> Picture<'_> {
+    Picture::Encoded(Encoded {
+        bytes,
+        seek_index: None,
+    })
+}
+
+fn cut(image: &[u8], width: u32, area: Area) -> Image {
+    let n = |v: u32| usize::try_from(v).unwrap();
+    let rows = (area.y..area.y + area.height).flat_map(|y| {
+        let start = (n(y) * n(width) + n(area.x)) * 3;
+        image[start..start + n(area.width) * 3].to_vec()
+    });
+    Image {
+        width: area.width,
+        height: area.height,
+        channels: 3,
+        data: rows.collect(),
+    }
+}
+
+fn mirrored(pixels: &[u8], width: usize) -> Vec<u8> {
+    let rows = pixels.chunks_exact(width * 3);
+    rows.flat_map(|row| {
+        row.chunks_exact(3)
+            .rev()
+            .flatten()
+            .copied()
+            .collect::<Vec<u8>>()
+    })
+    .collect()
+}
+
+#[test]
+fn a_random_resized_crop_is_the_resize_of_its_area() {
+    let image = picture(60, 40, 3, 1);
+    let jpeg = encode_jpeg(60, 40, 3, &image, 90).unwrap();
+    let decoded = packds_pixels::Decoder::new(packds_pixels::DecodeOptions::default())
+        .decode(&jpeg)
+        .unwrap()
+        .data;
+    let mut augmenter = augmenter("rrc16,flip", None);
+    let size = Size {
+        width: 60,
+        height: 40,
+    };
+    for sample in 0..30 {
+        let frame = Frame::draw(&augmenter.plan().ops, size, key(sample).root(), 0).unwrap();
+        let Shown::Area(area) = frame.shown else {
+            panic!("not an area")
+        };
+        for (from, pixels) in [(raw(&image, 60, 40, 3), &image), (encoded(&jpeg), &decoded)] {
+            let mut wanted = resize(&cut(pixels, 60, area), 16, 16, Filter::Bilinear)
+                .unwrap()
+                .data;
+            if frame.flip_horizontal {
+                wanted = mirrored(&wanted, 16);
+            }
+            assert_eq!(apply(&mut augmenter, sample, from), wanted);
+        }
+    }
+}
+
+#[test]
+fn centre_crops_show_the_middle_of_the_resized_picture() {
+    let image = picture(51, 40, 3, 2);
+    let source = Image {
+        width: 51,
+        height: 40,
+        channels: 3,
+        data: image.clone(),
+    };
+    let half = resize(&source, 25, 20, Filter::Bilinear).unwrap();
+    let middle = cut(
+        &half.data,
+        25,
+        Area {
+            x: 4,
+            y: 2,
+            width: 16,
+            height: 16,
+        },
+    );
+    let found = apply(
+        &mut augmenter("resize20,center16", None),
+        0,
+        raw(&image, 51, 40, 3),
+    );
+    assert_eq!(found, middle.data);
+    let larger = apply(&mut augmenter("center60", None), 0, raw(&image, 51, 40, 3));
+    assert_eq!(larger[..60 * 3 * 10], vec![0; 60 * 3 * 10]);
+    assert_eq!(larger[(60 * 10 + 4) * 3..][..51 * 3], image[..51 * 3]);
+}
+
+#[test]
+fn padded_crops_of_files_and_pixels_are_equal() {
+    let image = picture(32, 32, 3, 3);
+    let png = encode_png(32, 32, 3, &image).unwrap();
+    for mode in ["", ":edge", ":reflect", ":symmetric", ":9"] {
+        let mut augmenter = augmenter(&format!("crop32+4{mode},flip,vflip"), None);
+        for sample in 0..20 {
+            let from_pixels = apply(&mut augmenter, sample, raw(&image, 32, 32, 3));
+            assert_eq!(
+                from_pixels,
+                apply(&mut augmenter, sample, encoded(&png)),
+                "{mode}"
+            );
+        }
+    }
+}
+
+#[test]
+fn colour_ops_get_their_own_draws() {
+    let image = picture(8, 8, 3, 4);
+    for sample in 0..20 {
+        let root = key(sample).root();
+        let mut wanted = image.clone();
+        #[expect(clippy::cast_possible_truncation, reason = "as the pipeline rounds")]
+        let factor = Draws::new(root, 0, 0).uniform(4, (0.5, 1.5)) as f32;
+        adjust_brightness(&mut wanted, factor);
+        if Draws::new(root, 0, 1).chance(0, 0.5) {
+            to_grayscale(&mut wanted, 3);
+        }
+        solarize(&mut wanted, 100);
+        let mut augmenter = augmenter("jitter:0.5/0/0/0,gray:0.5,solarize:100/1", Some((8, 8)));
+        assert_eq!(apply(&mut augmenter, sample, raw(&image, 8, 8, 3)), wanted);
+    }
+}
+
+#[test]
+fn rotations_are_maps_of_the_crop_and_masks_follow() {
+    let (image, mask) = (picture(16, 16, 3, 5), picture(16, 16, 1, 6));
+    let mut augmenter = augmenter(
+        "flip:1,rotate:40,jitter:0.9/0/0/0,erase:1,f32",
+        Some((16, 16)),
+    );
+    let (mut out, mut mask_out) = (vec![0; 16 * 16 * 12], vec![0; 256]);
+    augmenter
+        .apply(
+            key(9),
+            raw(&image, 16, 16, 3),
+            Some(raw(&mask, 16, 16, 1)),
+            &mut [&mut out],
+            &mut [&mut mask_out],
+        )
+        .unwrap();
+    let degrees = Draws::new(key(9).root(), 0, 1).uniform(0, (-40.0, 40.0));
+    let affine = Affine::rotation(16, 16, degrees).unwrap();
+    let flipped: Vec<u8> = mask
+        .chunks(16)
+        .flat_map(|row| row.iter().rev().copied())
+        .collect();
+    let mut wanted = vec![0; 256];
+    let pixels = Pixels {
+        data: &flipped,
+        width: 16,
+        height: 16,
+        channels: 1,
+    };
+    affine.apply_into(pixels, &mut wanted).unwrap();
+    assert_eq!(mask_out, wanted);
+    assert_ne!(wanted, flipped);
+}
+
+#[test]
+fn masks_show_the_pixels_that_images_show() {
+    // The mask has the image's own values, so with nearest resizing they must agree everywhere.
+    let image = picture(30, 20, 3, 7);
+    for text in [
+        "rrc8,flip,vflip,filter:nearest,views:2",
+        "resize16,crop12+2,flip,filter:nearest,views:2",
+    ] {
+        let mut augmenter = augmenter(text, None);
+        let n = augmenter.plan().item_bytes();
+        let mut memory = vec![vec![0; n]; 4];
+        for sample in 0..20 {
+            let [a, b, c, d] = memory.as_mut_slice() else {
+                panic!("four")
+            };
+            let from = raw(&image, 30, 20, 3);
+            augmenter
+                .apply(key(sample), from, Some(from), &mut [a, b], &mut [c, d])
+                .unwrap();
+            assert_eq!((&a, &b), (&c, &d), "{text}");
+            assert_ne!(a, b, "views differ");
+        }
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_threads_or_order() {
+    let files: Vec<Vec<u8>> = (0..24)
+        .map(|seed| encode_jpeg(48, 40, 3, &picture(48, 40, 3, seed), 90).unwrap())
+        .collect();
+    let plan = Arc::new(plan(SIMCLR, None).unwrap());
+    let mut one = Augmenter::new(Arc::clone(&plan));
+    let in_order: Vec<Vec<u8>> = (0_u64..)
+        .zip(&files)
+        .map(|(sample, file)| apply(&mut one, sample, encoded(file)))
+        .collect();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let (plan, files, in_order) = (Arc::clone(&plan), &files, &in_order);
+            scope.spawn(move || {
+                let mut augmenter = Augmenter::new(plan);
+                for step in 0..24_u64 {
+                    let sample = (step * 7 + thread * 5) % 24;
+                    let place = usize::try_from(sample).unwrap();
+                    assert_eq!(
+                        apply(&mut augmenter, sample, encoded(&files[place])),
+                        in_order[place]
+                    );
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn erasing_sets_finished_values_in_every_layout() {
+    let image = picture(12, 10, 3, 8);
+    let patch = cut_out(
+        Draws::new(key(4).root(), 0, 0),
+        Size {
+            width: 12,
+            height: 10,
+        },
+        5,
+    );
+    for (layout, pixel, plane) in [("hwc", 3, 1), ("chw", 1, 120)] {
+        let found = apply(
+            &mut augmenter(&format!("cutout:5,{layout},norm:0.5/0.5"), Some((12, 10))),
+            4,
+            raw(&image, 12, 10, 3),
+        );
+        let whole = apply(
+            &mut augmenter(&format!("{layout},norm:0.5/0.5"), Some((12, 10))),
+            4,
+            raw(&image, 12, 10, 3),
+        );
+        for (y, x, c) in
+            (0..10).flat_map(|y| (0..12).flat_map(move |x| (0..3).map(move |c| (y, x, c))))
+        {
+            let at = 4 * usize::try_from((y * 12 + x) * pixel + c * plane).unwrap();
+            let inside = (patch.x.0..patch.x.1).contains(&x) && (patch.y.0..patch.y.1).contains(&y);
+            let wanted = if inside {
+                &[0; 4][..]
+            } else {
+                &whole[at..at + 4]
+            };
+            assert_eq!(&found[at..at + 4], wanted, "{layout} {x} {y} {c}");
+        }
+    }
+}
+
+#[test]
+fn mixing_blends_with_the_sample_before() {
+    let keys = [key(0), key(1), key(2)];
+    let values = [[0.5_f32; 12], [1.0; 12], [-2.0; 12]];
+    let batch: Vec<u8> = values
+        .iter()
+        .flatten()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
+    let plan_f32 = plan("mixup:1,f32", Some((2, 2))).unwrap();
+    let mut mixed = batch.clone();
+    let Mix { partner, lambda } = plan_f32.mix(&keys, &mut mixed).unwrap().unwrap();
+    assert_eq!(partner, [2, 0, 1]);
+    let floats: Vec<f32> = mixed
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|v| f32::from_le_bytes(*v))
+        .collect();
+    for (place, item) in floats.chunks(12).enumerate() {
+        let other = values[[2, 0, 1][place]][0];
+        let wanted = lambda[place] * values[place][0] + (1.0 - lambda[place]) * other;
+        assert!(item.iter().all(|value| value.to_bits() == wanted.to_bits()));
+    }
+    let alone = plan_f32
+        .mix(&keys[1..2], &mut batch[..48].to_vec())
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        alone.lambda[0].to_bits(),
+        lambda[1].to_bits(),
+        "shares do not depend on the batch"
+    );
+}
+
+#[test]
+fn cutmix_shows_as_much_of_the_partner_as_lambda_says() {
+    for layout in ["hwc", "chw"] {
+        let plan = plan(&format!("cutmix:1,{layout}"), Some((10, 8))).unwrap();
+        let keys: Vec<_> = (0..40).map(key).collect();
+        let mut batch: Vec<u8> = (0..40_u8).flat_map(|sample| [sample; 240]).collect();
+        let Mix { partner, lambda } = plan.mix(&keys, &mut batch).unwrap().unwrap();
+        for (place, item) in batch.chunks(240).enumerate() {
+            let own = item.iter().filter(|v| usize::from(**v) == place).count();
+            let other = item
+                .iter()
+                .filter(|v| u32::from(**v) == partner[place])
+                .count();
+            assert_eq!(own + other, 240);
+            assert!((own as f64 / 240.0 - f64::from(lambda[place])).abs() < 1e-6);
+        }
+    }
+}
+
+#[test]
+fn bytes_are_mixed_to_the_nearest() {
+    let plan = plan("mixup:0.5", Some((1, 1))).unwrap();
+    let mut batch = [10, 20, 30, 110, 120, 255];
+    let Mix { lambda, .. } = plan.mix(&[key(0), key(1)], &mut batch).unwrap().unwrap();
+    for (found, (own, other)) in batch.iter().zip([(10, 110), (20, 120), (30, 255)]) {
+        let exact =
+            f64::from(lambda[0]) * f64::from(own) + (1.0 - f64::from(lambda[0])) * f64::from(other);
+        assert!((f64::from(*found) - exact).abs() < 0.501);
+    }
+    assert_eq!(Augment::new(), Augment::default());
+}

@@ -1,0 +1,248 @@
+//! One test for each way to be refused.
+
+use packds_format::{DType, Field, FieldKind};
+use packds_pixels::PixelError;
+
+use super::{apply, augmenter, key, picture, plan, raw};
+use crate::augment::{Augment, AugmentError, AugmentPlan, Encoded, ImageSource, Picture};
+
+fn refused(text: &str) -> AugmentError {
+    plan(text, Some((64, 64))).unwrap_err()
+}
+
+#[test]
+fn unknown_words_are_named_with_what_is_known() {
+    let message = refused("rrc32,spin").to_string();
+    assert!(
+        message.starts_with("augmentation \"spin\": expected one of rrc, crop"),
+        "{message}"
+    );
+    let message = refused("rrcx").to_string();
+    assert!(message.contains("one of"), "{message}");
+}
+
+#[test]
+fn malformed_words_are_named_with_their_form() {
+    for word in [
+        "rrc",
+        "rrc32:1",
+        "crop32+",
+        "center32:1",
+        "resize",
+        "flip:",
+        "flip:x",
+        "jitter:1/2",
+        "u8:1",
+        "f3",
+        "norm:1",
+        "views:-1",
+        "blur:3",
+        "erase:0.5/0-1",
+        "dct9",
+    ] {
+        let error = refused(word);
+        assert!(
+            matches!(&error, AugmentError::Word { word: w, .. } if w == word),
+            "{word}: {error}"
+        );
+    }
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    for (text, what) in [
+        ("rrc0", "size"),
+        ("rrc32:0.5-0.2", "scale"),
+        ("rrc32:0.1-1/0-1", "ratio"),
+        ("crop32+70000", "padding"),
+        ("flip:1.5", "probability"),
+        ("rotate:181", "angle"),
+        ("affine:1/2/0", "horizontal shift"),
+        ("affine:1/0/0/0-1", "scale"),
+        ("affine:1/0/0/1-1/90", "horizontal shear"),
+        ("jitter:0/0/0/0.6", "hue"),
+        ("jitter:-1/0/0/0", "brightness"),
+        ("blur:4/1-2", "kernel"),
+        ("blur:3/0-2", "sigma"),
+        ("erase:0.5/0.1-0.2/1-2/256", "value"),
+        ("cutout:0", "size"),
+        ("views:0", "number"),
+        ("mixup:0", "alpha"),
+        ("norm:0/0", "deviation"),
+        ("norm:0/1,u8", "type of the result"),
+        ("norm:0/0/1/1", "mean"),
+        ("mixup:1,views:2", "number of views"),
+    ] {
+        let error = refused(text);
+        assert!(
+            matches!(error, AugmentError::Parameter { what: w, .. } if w == what),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
+fn ops_out_of_order_are_refused_with_the_reason() {
+    for (text, reason) in [
+        ("resize40,rrc32", "leave the resize out"),
+        ("rrc32,resize40", "put it in front"),
+        ("flip,center32", "put it in front"),
+        ("center32,crop16", "one crop"),
+        ("rotate:5,flip", "right after the crop"),
+        ("gray,rotate:5", "come before colours"),
+        ("cutout:4,gray", "erasing comes last"),
+    ] {
+        let error = refused(text);
+        assert!(
+            matches!(error, AugmentError::Order { .. }),
+            "{text}: {error}"
+        );
+        assert!(error.to_string().contains(reason), "{text}: {error}");
+    }
+}
+
+#[test]
+fn what_may_stand_once_may_not_stand_twice() {
+    for text in [
+        "flip,flip:0.1",
+        "rrc32,rrc32",
+        "f32,f16",
+        "chw,hwc",
+        "views:2,views:2",
+    ] {
+        let error = refused(text);
+        assert!(
+            matches!(error, AugmentError::Twice { .. }),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
+fn sources_that_are_no_bytes_of_pixels_are_refused() {
+    let source = |change: fn(&mut ImageSource)| {
+        let mut source = ImageSource::raw(None, 3);
+        change(&mut source);
+        AugmentPlan::new(&Augment::new().center_crop(8), &source).unwrap_err()
+    };
+    let errors = [
+        source(|s| s.dtype = DType::F32),
+        source(|s| s.layout = packds_pixels::Layout::Chw),
+        source(|s| s.channels = 4),
+        ImageSource::of_field(&Field::variable("text", FieldKind::String)).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, AugmentError::Source { .. }), "{error}");
+    }
+}
+
+#[test]
+fn sizes_that_vary_need_an_op_that_gives_one() {
+    for text in ["", "flip", "resize32,flip"] {
+        assert_eq!(plan(text, None).unwrap_err(), AugmentError::SizesVary);
+    }
+    assert!(plan("resize32,center32", None).is_ok());
+}
+
+#[test]
+fn crops_larger_than_the_picture_are_refused() {
+    let error = refused("crop100+4");
+    assert!(
+        error.to_string().contains("at least 100x100, found 72x72"),
+        "{error}"
+    );
+    assert!(plan("crop100+4?", Some((64, 64))).is_ok());
+    let image = picture(20, 20, 3, 1);
+    let mut out = vec![0; 32 * 32 * 3];
+    let error = augmenter("crop32", None)
+        .apply(
+            key(0),
+            raw(&image, 20, 20, 3),
+            None,
+            &mut [&mut out],
+            &mut [],
+        )
+        .unwrap_err();
+    assert!(matches!(error, AugmentError::TooSmall { .. }));
+}
+
+#[test]
+fn pictures_masks_and_buffers_that_do_not_fit_are_refused() {
+    let image = picture(20, 20, 3, 1);
+    let mut augmenter = augmenter("center8", None);
+    let mut out = vec![0; 8 * 8 * 3];
+    let mut apply = |channels, mask, out: &mut [u8], mask_outs: &mut [&mut [u8]]| {
+        let pixels = &image[..20 * 20 * usize::from(channels)];
+        augmenter
+            .apply(
+                key(0),
+                raw(pixels, 20, 20, channels),
+                mask,
+                &mut [out],
+                mask_outs,
+            )
+            .unwrap_err()
+    };
+    let error = apply(1, None, &mut out, &mut []);
+    assert!(matches!(error, AugmentError::Picture { .. }));
+    let error = apply(3, None, &mut out[1..], &mut []);
+    assert!(matches!(
+        error,
+        AugmentError::Buffer {
+            expected: 192,
+            found: 191,
+            ..
+        }
+    ));
+    let mask = raw(&image[..19 * 20], 19, 20, 1);
+    let error = apply(3, Some(mask), &mut out, &mut [&mut [0; 64]]);
+    assert!(matches!(error, AugmentError::MaskSize { .. }));
+    let mask = raw(&image[..400], 20, 20, 1);
+    let error = apply(3, Some(mask), &mut out, &mut []);
+    assert!(matches!(
+        error,
+        AugmentError::Buffer {
+            expected: 1,
+            found: 0,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn errors_of_the_pixels_pass_through() {
+    let garbage = Picture::Encoded(Encoded {
+        bytes: b"not an image",
+        seek_index: None,
+    });
+    let mut out = vec![0; 8 * 8 * 3];
+    let error = augmenter("center8", None)
+        .apply(key(0), garbage, None, &mut [&mut out], &mut [])
+        .unwrap_err();
+    let unknown = matches!(
+        error,
+        AugmentError::Pixels(PixelError::UnknownFormat { .. })
+    );
+    assert!(unknown, "{error}");
+}
+
+#[test]
+fn batches_of_another_length_are_not_mixed() {
+    let plan = plan("mixup:1", Some((2, 2))).unwrap();
+    let error = plan.mix(&[key(0), key(1)], &mut [0; 23]).unwrap_err();
+    assert!(matches!(
+        error,
+        AugmentError::Buffer {
+            expected: 24,
+            found: 23,
+            ..
+        }
+    ));
+    let plain = super::plan("flip", Some((2, 2))).unwrap();
+    assert_eq!(plain.mix(&[], &mut []).unwrap(), None);
+    let image = picture(2, 2, 3, 0);
+    assert_eq!(
+        apply(&mut augmenter("", Some((2, 2))), 0, raw(&image, 2, 2, 3)),
+        image
+    );
+}

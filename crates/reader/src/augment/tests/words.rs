@@ -1,0 +1,83 @@
+//! The text form reads back what it writes.
+
+use packds_format::DType;
+use packds_pixels::{Filter, Layout, Resize};
+use proptest::prelude::*;
+
+use crate::augment::{Augment, Padding, Size};
+
+fn op() -> impl Strategy<Value = fn(Augment, f64, u32) -> Augment> {
+    let ops: Vec<fn(Augment, f64, u32) -> Augment> = vec![
+        |a, _, n| a.random_resized_crop(n),
+        |a, p, n| {
+            a.random_resized_crop_with(
+                Size {
+                    width: n,
+                    height: 7,
+                },
+                (p / 2.0, p),
+                (0.5, 1.0 + p),
+            )
+        },
+        |a, _, n| a.random_crop(n, 4, Padding::Constant([1, 2, 3, 0]), true),
+        |a, _, n| a.random_crop(n, 0, Padding::Reflect, false),
+        |a, _, n| a.center_crop(n),
+        |a, _, n| a.resize(Resize::Short(n)),
+        |a, _, n| {
+            a.resize(Resize::Exact {
+                width: n,
+                height: n,
+            })
+        },
+        |a, p, _| a.horizontal_flip(p),
+        |a, p, _| a.vertical_flip(p),
+        |a, p, _| a.rotation(p * 180.0),
+        |a, p, _| a.affine(p, (p, 0.5), (0.5, 1.0 + p), (p, 0.0)),
+        |a, p, _| a.color_jitter(p, p, p, p / 2.0),
+        |a, p, _| a.color_jitter_with(p, 0.0, p, p / 2.0, p),
+        |a, p, _| a.random_grayscale(p),
+        |a, p, _| a.gaussian_blur(23, (0.1, 0.1 + p), p),
+        |a, p, _| a.solarize(128, p),
+        |a, p, _| a.random_erasing(p),
+        |a, p, _| a.random_erasing_with(p, (0.0, p), (0.3, 3.3), &[-1.5, 0.25, 3.0]),
+        |a, _, n| a.cutout(n),
+        |a, p, _| a.mixup(0.1 + p),
+        |a, p, _| a.cutmix(0.1 + p),
+        |a, _, n| a.views(n),
+        |a, _, _| a.filter(Filter::Lanczos),
+        |a, _, _| a.dct_scaling(true),
+        |a, _, _| a.normalize_imagenet(),
+        |a, _, _| a.normalize(&[0.5], &[0.1]),
+        |a, _, _| a.dtype(DType::Bf16),
+        |a, _, _| a.layout(Layout::Chw),
+    ];
+    prop::sample::select(ops)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(steps in prop::collection::vec((op(), 0.0..1.0_f64, 1..999_u32), 0..8)) {
+        let augment = steps.iter().fold(Augment::new(), |a, (step, p, n)| step(a, *p, *n));
+        prop_assert_eq!(Augment::parse(&augment.to_string()), Ok(augment));
+    }
+
+    #[test]
+    fn no_text_panics(text in "[a-z0-9:/+?.,x-]{0,24}") {
+        let _ = Augment::parse(&text);
+    }
+}
+
+#[test]
+fn every_word_of_the_page_is_read() {
+    let page = "rrc224|rrc224:0.2-1.0|crop32+4|center224|resize256|resize256x128|flip|vflip|rotate:15|affine:15|\
+        affine:15/0.1/0.1|affine:15/0.1/0.1/0.9-1.1/10|jitter:0.4/0.4/0.4/0.1|gray:0.2|blur:23/0.1-2|solarize:128/0.2|\
+        erase:0.25|cutout:16|mixup:0.2|cutmix:1|views:2|filter:bicubic|dct|norm:imagenet|norm:0.5/0.5|u8|f32|f16|bf16|chw|hwc";
+    for word in page.split('|') {
+        let augment = Augment::parse(word).unwrap();
+        assert_eq!(
+            Augment::parse(&augment.to_string()).unwrap(),
+            augment,
+            "{word}"
+        );
+    }
+}
