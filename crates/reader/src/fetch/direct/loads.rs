@@ -108,6 +108,10 @@ impl Loads {
                 left -= len;
             }
         }
+        if lens.is_empty() {
+            // Items without bytes alone.
+            return buffer.fill(Ok(slot.freeze()));
+        }
         let Some(pieces) = slot.split(&lens) else {
             let error = io::Error::other("a buffer is too small for what it is to hold");
             let first = extents.first().map_or(0, |extent| extent.offset);

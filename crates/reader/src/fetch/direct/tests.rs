@@ -17,6 +17,10 @@ use packds_format::{
 };
 
 use self::faulty::Faults;
+use super::buffer::Buffer;
+use super::engine::Files;
+use super::loads::{Extent, Loads};
+use super::memory::Memory;
 use super::{DirectFetch, EngineKind};
 use crate::fetch::checks::{Checks, Checksums};
 use crate::fetch::tests::{ORDERS, golden, options, plan};
@@ -236,6 +240,21 @@ fn step_that_does_not_fit_is_refused_with_what_it_needs() {
             ..
         }
     ));
+}
+
+#[test]
+fn items_without_bytes_are_there_without_a_read() {
+    let (_folder, pack) = strided_pack(16);
+    let files = Arc::new(Files::open(&pack, true).unwrap());
+    let memory = Memory::new(1, 4096, 0).unwrap();
+    let mut loads = Loads::new(pack, files, Arc::default());
+    let nothing = Extent::around(4096, 0).unwrap();
+    assert_eq!(nothing.len, 0);
+    let buffer = Buffer::new(None, 0, 0, memory.ring());
+    let slot = memory.arena.try_take().unwrap();
+    loads.start(&buffer, slot, &[nothing], &memory);
+    assert!(loads.is_idle() && buffer.failure().is_none());
+    assert_eq!(buffer.slot(0, 0), Some(&[][..]));
 }
 
 #[test]
