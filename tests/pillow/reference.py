@@ -25,6 +25,8 @@ FILTERS = {
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
 }
+VIEWS = 48
+VIEW_SIDES = (16, 60, 250)
 
 
 def resize(image: Image.Image, spec: str, filter_name: str) -> Image.Image:
@@ -122,6 +124,79 @@ def render(path: Path, wanted: dict[str, str]) -> np.ndarray | None:
         return np.array(center_crop(image, wanted["crop"]))
 
 
+def views_of(path: Path, number: int) -> list[tuple[dict, np.ndarray]]:
+    """Random crops of the upright picture, resized and flipped, and their pixels."""
+    random = np.random.RandomState(number)
+    found = []
+    with Image.open(path) as image:
+        image.load()
+        image = ImageOps.exif_transpose(image)
+        colors = {color: convert(image, color) for color in ("rgb", "gray")}
+    for index in range(VIEWS):
+        color = "gray" if index % 4 == 3 else "rgb"
+        filter_name = list(FILTERS)[random.randint(len(FILTERS))]
+        area = [draw_side(random, side) for side in image.size]
+        (x, width), (y, height) = area
+        size = tuple(int(random.randint(1, 4 + VIEW_SIDES[random.randint(3)])) for _ in range(2))
+        if index % 8 == 7:
+            size = (width, size[1]) if random.randint(2) else (size[0], height)
+        flips = [bool(random.randint(2)) for _ in range(2)]
+        pixels = colors[color].crop((x, y, x + width, y + height)).resize(size, FILTERS[filter_name])
+        for flip, way in zip(flips, (Image.Transpose.FLIP_LEFT_RIGHT, Image.Transpose.FLIP_TOP_BOTTOM)):
+            if flip:
+                pixels = pixels.transpose(way)
+        view = {"area": [x, y, width, height], "size": size, "filter": filter_name, "flips": flips, "color": color}
+        found.append((view, np.array(pixels)))
+    return found
+
+
+def draw_side(random: np.random.RandomState, side: int) -> tuple[int, int]:
+    """A first position and a length: single pixels, the whole side, its ends, and anything."""
+    length = [1, side, int(random.randint(1, side + 1)), int(random.randint(1, side + 1))][random.randint(4)]
+    first = [0, side - length, int(random.randint(0, side - length + 1))][random.randint(3)]
+    return first, length
+
+
+def paddings() -> list[tuple[dict, np.ndarray, np.ndarray]]:
+    """CIFAR's random crop with every padding: the picture, and its window."""
+    random = np.random.RandomState(7)
+    found = []
+    for index in range(240):
+        channels = (1, 3, 4)[index % 3]
+        height, width = (32, 32) if index % 2 else random.randint(5, 40, size=2).tolist()
+        picture = random.randint(0, 256, size=(height, width, channels)).astype(np.uint8)
+        mode = ("constant", "edge", "reflect", "symmetric")[index // 3 % 4]
+        border = ((4, 4), (4, 4), (0, 0))
+        if mode == "constant":
+            padded = np.stack([np.pad(picture[:, :, c], 4, constant_values=10 * c + 1) for c in range(channels)], 2)
+        else:
+            padded = np.pad(picture, border, mode=mode)
+        x, y = (int(random.randint(0, 9)) for _ in range(2))
+        window = padded[y : y + height, x : x + width]
+        flips = [bool(random.randint(2)) for _ in range(2)]
+        window = window[:: -1 if flips[1] else 1, :: -1 if flips[0] else 1]
+        case = {"mode": mode, "corner": [x - 4, y - 4], "flips": flips, "shape": [height, width, channels]}
+        found.append((case, picture, window))
+    return found
+
+
+def write_views(output: Path, paths: list[Path]) -> None:
+    listed, padded = [], []
+    with open(output / "views.raw", "wb") as out:
+        for number, path in enumerate(paths):
+            try:
+                views = views_of(path, number)
+            except Exception:  # the file is bad: the other cases tell
+                continue
+            for view, pixels in views:
+                listed.append({"image": str(path), "offset": out.tell(), **view})
+                out.write(pixels.tobytes())
+        for case, picture, window in paddings():
+            padded.append({"offset": out.tell(), **case})
+            out.write(picture.tobytes() + window.tobytes())
+    (output / "views.json").write_text(json.dumps({"views": listed, "padded": padded}))
+
+
 def main() -> None:
     output = Path(sys.argv[1])
     output.mkdir(parents=True, exist_ok=True)
@@ -146,6 +221,7 @@ def main() -> None:
                 size = {"width": pixels.shape[1], "height": pixels.shape[0], "offset": out.tell(), "bytes": pixels.size}
                 out.write(pixels.tobytes())
                 listed.append({"image": str(path), "raw": raw, **size, **wanted})
+    write_views(output, paths)
     (output / "cases.json").write_text(json.dumps({"pillow": pillow_version, "cases": listed}))
 
 

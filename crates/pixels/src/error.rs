@@ -1,12 +1,13 @@
 //! What can be wrong with an image, and whose fault it is.
 
+use crate::area::Area;
 use crate::format::ImageFormat;
 
 /// Why an image could not be read, or an argument not be used.
 ///
 /// The variants say who is to blame: `UnknownFormat`, `Empty`, `Malformed` and `Truncated` the
 /// file; `TooManyPixels` and `OutOfMemory` a limit; `Unsupported` this library; `WrongBuffer`,
-/// `NotSingleChannel` and `InvalidArgument` the caller. No variant names a path: the caller, who
+/// `NotSingleChannel`, `EmptyArea`, `AreaOutside` and `InvalidArgument` the caller. No variant names a path: the caller, who
 /// knows it, adds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -76,6 +77,25 @@ pub enum PixelError {
     NotSingleChannel {
         /// Channels of the source.
         channels: u8,
+    },
+    /// An area without pixels.
+    #[error("empty area: {}x{}", area.width, area.height)]
+    EmptyArea {
+        /// The area asked for.
+        area: Area,
+    },
+    /// An area that reaches beyond the picture.
+    #[error(
+        "area of {}x{} at ({}, {}) is not inside the picture of {width}x{height}",
+        area.width, area.height, area.x, area.y
+    )]
+    AreaOutside {
+        /// The area asked for.
+        area: Area,
+        /// Width of the picture.
+        width: u32,
+        /// Height of the picture.
+        height: u32,
     },
     /// An argument that makes no sense.
     #[error("invalid {what}: expected {expected}, found {found:?}")]

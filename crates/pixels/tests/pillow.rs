@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use packds_pixels::{
-    Color, Crop, DecodeOptions, Decoder, Geometry, ImageFormat, Orientation, Resize,
-    check_structure,
+    Area, Color, Crop, CropResize, DecodeOptions, Decoder, Encoded, Geometry, ImageFormat,
+    Orientation, Padding, Pixels, Resize, check_structure, padded_crop_into,
 };
 use serde_json::Value;
 
@@ -179,6 +179,118 @@ fn check(cases: &Value, output: &Path) {
     );
 }
 
+/// Numbers in an array of a case.
+fn numbers<const N: usize>(case: &Value, key: &str) -> [i64; N] {
+    let list = case[key].as_array().unwrap();
+    std::array::from_fn(|index| list[index].as_i64().unwrap())
+}
+
+fn flips(case: &Value) -> [bool; 2] {
+    [0, 1].map(|index| case["flips"][index].as_bool().unwrap())
+}
+
+fn view(case: &Value) -> CropResize {
+    let of = |value: i64| u32::try_from(value).unwrap();
+    let [x, y, width, height] = numbers(case, "area").map(of);
+    let [to_width, to_height] = numbers(case, "size").map(of);
+    let [flip_horizontal, flip_vertical] = flips(case);
+    CropResize {
+        area: Area {
+            x,
+            y,
+            width,
+            height,
+        },
+        width: to_width,
+        height: to_height,
+        filter: text(case, "filter").parse().unwrap(),
+        flip_horizontal,
+        flip_vertical,
+    }
+}
+
+/// Renders the views singly and together, and compares both with Pillow's.
+fn check_image_views(path: &str, color: Color, cases: &[&Value], raw: &[u8]) {
+    let bytes = std::fs::read(path).unwrap();
+    let image = Encoded {
+        bytes: &bytes,
+        seek_index: None,
+    };
+    let mut decoder = Decoder::new(DecodeOptions {
+        color,
+        ..DecodeOptions::default()
+    });
+    let views: Vec<CropResize> = cases.iter().map(|case| view(case)).collect();
+    let n_bytes = |view: &CropResize| view.width as usize * view.height as usize * color.channels();
+    let mut outs: Vec<Vec<u8>> = views.iter().map(|view| vec![0xAA; n_bytes(view)]).collect();
+    for (few, outs) in views.chunks(3).zip(outs.chunks_mut(3)) {
+        let mut outs: Vec<&mut [u8]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
+        decoder.crop_resize_into(image, few, &mut outs).unwrap();
+    }
+    for ((case, view), several) in cases.iter().zip(&views).zip(&outs) {
+        let mut single = vec![0x55; n_bytes(view)];
+        let result = decoder.crop_resize_into(image, &[*view], &mut [&mut single]);
+        assert!(result.is_ok(), "{path}: {result:?}: {case}");
+        let expected = &raw[number(case, "offset")..][..single.len()];
+        assert!(single == expected, "{path}: a view differs: {case}");
+        assert!(
+            several == expected,
+            "{path}: of several, one differs: {case}"
+        );
+    }
+}
+
+fn check_views(output: &Path) {
+    let listed = std::fs::read_to_string(output.join("views.json")).unwrap();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let raw = std::fs::read(output.join("views.raw")).unwrap();
+    let mut images: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
+    for case in listed["views"].as_array().unwrap() {
+        let key = (text(case, "image"), text(case, "color"));
+        images.entry(key).or_default().push(case);
+    }
+    for ((path, color), cases) in &images {
+        let color = if *color == "gray" {
+            Color::Gray
+        } else {
+            Color::Rgb
+        };
+        check_image_views(path, color, cases, &raw);
+    }
+    let n_views: usize = images.values().map(Vec::len).sum();
+    println!("views            {n_views:>6} cases, no difference");
+    assert!(n_views > 0, "no views");
+    for case in listed["padded"].as_array().unwrap() {
+        check_padded(case, &raw);
+    }
+}
+
+fn check_padded(case: &Value, raw: &[u8]) {
+    let [height, width, channels] =
+        numbers(case, "shape").map(|value: i64| u32::try_from(value).unwrap());
+    let n_bytes = (height * width * channels) as usize;
+    let (picture, expected) = raw[number(case, "offset")..][..2 * n_bytes].split_at(n_bytes);
+    let image = Pixels {
+        data: picture,
+        width,
+        height,
+        channels: u8::try_from(channels).unwrap(),
+    };
+    let padding = match text(case, "mode") {
+        "constant" => Padding::Constant([1, 11, 21, 31]),
+        "edge" => Padding::Edge,
+        "reflect" => Padding::Reflect,
+        _ => Padding::Symmetric,
+    };
+    let ([x, y], [flip_x, flip_y]) = (numbers(case, "corner"), flips(case));
+    let mut out = vec![0xAA; n_bytes];
+    padded_crop_into(
+        image, x, y, width, height, padding, flip_x, flip_y, &mut out,
+    )
+    .unwrap();
+    assert!(out == expected, "a padded crop differs: {case}");
+}
+
 /// Centre crops of every width show every alignment of the crop to the blocks of a JPEG.
 fn check_crops(bytes: &[u8], what: &str) {
     for color in [Color::Rgb, Color::Gray] {
@@ -274,6 +386,7 @@ fn odd_images_are_rendered_as_pillow_does() {
     let output = tempfile::tempdir().unwrap();
     let cases = reference(output.path(), None);
     check(&cases, output.path());
+    check_views(output.path());
     for entry in std::fs::read_dir(output.path().join("images")).unwrap() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();
@@ -298,4 +411,5 @@ fn images_of_the_given_folder_are_rendered_as_pillow_does() {
     let output = tempfile::tempdir().unwrap();
     let cases = reference(output.path(), Some(Path::new(&folder)));
     check(&cases, output.path());
+    check_views(output.path());
 }

@@ -1,6 +1,9 @@
 //! JPEG: rows go from libjpeg straight to the resampler, and no more of them than needed.
 
-use super::{Color, Decoder, convert, resize_zeroed, usize_of};
+use std::ops::Range;
+
+use super::{Color, Decoder, byte_count, convert, resize_zeroed, usize_of};
+use crate::area::{Area, CropResize};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 use crate::geometry::Geometry;
@@ -8,25 +11,64 @@ use crate::jpeg::{JpegDecoder, Raw, Session};
 use crate::probe::{ImageInfo, jpeg_has_end};
 use crate::resize::Resampler;
 
+/// Fewer columns are never decoded, unless the picture has no more: libjpeg does not interpolate
+/// chroma where that has two columns or less, but repeats it.
+const MIN_COLUMNS: u32 = 8;
+
 /// What turns a decoded row into one of the output's channels.
 struct RowReader<'a> {
     session: Session<'a>,
     raw: Raw,
     color: Color,
     scratch: &'a mut Vec<u8>,
-    /// Decoded columns that lie before the wanted ones, and how many are wanted.
+    /// Decoded columns that lie before the wanted ones, how many are wanted, and how many decoded.
     lead: usize,
     n_columns: usize,
+    n_decoded: usize,
 }
 
-impl RowReader<'_> {
+impl<'a> RowReader<'a> {
+    fn new(session: Session<'a>, raw: Raw, color: Color, scratch: &'a mut Vec<u8>) -> Self {
+        Self {
+            session,
+            raw,
+            color,
+            scratch,
+            lead: 0,
+            n_columns: 0,
+            n_decoded: 0,
+        }
+    }
+
     /// Whether libjpeg can write to the destination itself.
     fn is_direct(&self) -> bool {
         self.raw.channels() == self.color.channels()
     }
 
+    /// Restricts the session to these columns of `width`; returns which come: a few more.
+    ///
+    /// One column more on either side: chroma is interpolated between neighbours, and at the edge of
+    /// the decoded columns the neighbour is missing.
+    fn restrict(&mut self, wanted: Range<usize>, width: u32) -> Result<Range<usize>, PixelError> {
+        let of = |column: usize| u32::try_from(column).unwrap_or(u32::MAX);
+        let first = of(wanted.start).saturating_sub(1);
+        let last = of(wanted.end).saturating_add(1);
+        let last = last.max(first.saturating_add(MIN_COLUMNS)).min(width);
+        let first = first.min(last.saturating_sub(MIN_COLUMNS));
+        let columns = self.session.crop(first, last - first)?;
+        Ok(usize_of(columns.start)..usize_of(columns.end))
+    }
+
+    /// Of the `n_decoded` columns that come, `n_columns` are wanted, `lead` columns in.
+    fn take(&mut self, lead: usize, n_columns: usize, n_decoded: usize) -> Result<(), PixelError> {
+        self.lead = lead;
+        self.n_columns = n_columns;
+        self.n_decoded = n_decoded;
+        resize_zeroed(self.scratch, n_decoded * self.raw.channels())
+    }
+
     fn read(&mut self, row: &mut [u8]) -> Result<(), PixelError> {
-        if self.is_direct() && self.lead == 0 {
+        if self.is_direct() && self.n_columns == self.n_decoded {
             return self.session.read_row(row);
         }
         self.session.read_row(self.scratch)?;
@@ -40,6 +82,15 @@ impl RowReader<'_> {
             (Raw::Rgb, Color::Rgb) | (Raw::Gray, _) => row.copy_from_slice(source),
         }
         Ok(())
+    }
+
+    /// After the rows that are needed; `complete` where those were all the picture has.
+    fn end(self, complete: bool) -> Result<(), PixelError> {
+        if complete {
+            self.session.finish()
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -78,16 +129,8 @@ impl Decoder {
         let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
         session.start(raw, 8)?;
         let n_columns = usize_of(info.width);
-        resize_zeroed(&mut self.samples, n_columns * raw.channels())?;
-        let scratch = &mut self.samples;
-        let mut reader = RowReader {
-            session,
-            raw,
-            color,
-            scratch,
-            lead: 0,
-            n_columns,
-        };
+        let mut reader = RowReader::new(session, raw, color, &mut self.samples);
+        reader.take(0, n_columns, n_columns)?;
         for row in self.pixels.chunks_exact_mut(n_columns * color.channels()) {
             reader.read(row)?;
         }
@@ -113,65 +156,80 @@ impl Decoder {
         let (width, height) = session.start(raw, eighths)?;
         let resampler = &mut self.resampler;
         resampler.start(width, height, color.channels(), window, geometry.filter);
-        let lead = restrict(
-            &mut session,
-            resampler,
-            width,
-            raw.channels() == color.channels(),
-        )?;
-        let n_columns = resampler.columns().len();
-        resize_zeroed(&mut self.samples, usize_of(width) * raw.channels())?;
-        let scratch = &mut self.samples;
-        let mut reader = RowReader {
-            session,
-            raw,
-            color,
-            scratch,
-            lead,
-            n_columns,
-        };
-        let rows = resampler.rows();
-        reader
-            .session
-            .skip(u32::try_from(rows.start).unwrap_or(u32::MAX))?;
-        for _ in rows.clone() {
-            reader.read(resampler.input())?;
-            resampler.commit(out);
+        let reader = RowReader::new(session, raw, color, &mut self.samples);
+        stream(reader, resampler, (0, 0), (width, height), out)
+    }
+
+    /// Decodes the rows and columns of a view's area, resizing on the way.
+    pub(super) fn view_jpeg(
+        &mut self,
+        bytes: &[u8],
+        info: &ImageInfo,
+        view: &CropResize,
+        out: &mut [u8],
+    ) -> Result<(), PixelError> {
+        let color = self.options.color;
+        let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
+        let size = session.start(raw, 8)?;
+        self.resampler.start_view(view, color.channels());
+        let reader = RowReader::new(session, raw, color, &mut self.samples);
+        let corner = (usize_of(view.area.x), usize_of(view.area.y));
+        stream(reader, &mut self.resampler, corner, size, out)
+    }
+
+    /// Fills `pixels` with an area of the stored picture.
+    pub(super) fn decode_jpeg_area(
+        &mut self,
+        bytes: &[u8],
+        info: &ImageInfo,
+        area: Area,
+    ) -> Result<(), PixelError> {
+        let color = self.options.color;
+        let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
+        let (width, height) = session.start(raw, 8)?;
+        let n_bytes = byte_count(area.width, area.height, color.channels())?;
+        resize_zeroed(&mut self.pixels, n_bytes)?;
+        let (first, n_columns) = (usize_of(area.x), usize_of(area.width));
+        let mut reader = RowReader::new(session, raw, color, &mut self.samples);
+        let columns = reader.restrict(first..first + n_columns, width)?;
+        reader.take(first - columns.start, n_columns, columns.len())?;
+        reader.session.skip(area.y)?;
+        for row in self.pixels.chunks_exact_mut(n_columns * color.channels()) {
+            reader.read(row)?;
         }
-        if rows.end == usize_of(height) {
-            reader.session.finish()
-        } else {
-            Ok(())
-        }
+        reader.end(area.y + area.height == height)
     }
 }
 
-/// Restricts the session to the columns that the resampler needs; returns how many come before.
-///
-/// One column more on either side: chroma is interpolated between neighbours, and at the edge of
-/// the decoded columns the neighbour is missing.
-fn restrict(
-    session: &mut Session<'_>,
+/// Reads the rows that the resampler needs of a picture of `size` whose pixel at `corner` is the
+/// resampler's first, and writes what it makes of them.
+fn stream(
+    mut reader: RowReader<'_>,
     resampler: &mut Resampler,
-    width: u32,
-    direct: bool,
-) -> Result<usize, PixelError> {
-    let wanted = resampler.columns();
-    let of = |column: usize| u32::try_from(column).unwrap_or(u32::MAX);
-    let first = of(wanted.start).saturating_sub(1);
-    let last = of(wanted.end).saturating_add(1).min(width);
-    let columns = session.crop(first, last - first)?;
-    let columns = usize_of(columns.start)..usize_of(columns.end);
-    if direct && resampler.widen(columns.clone()) {
-        return Ok(0);
-    }
-    let lead = wanted.start - columns.start;
-    // A direct row must end where the wanted columns do: else it goes through the scratch row.
-    if lead == 0 && columns.end == wanted.end {
-        Ok(0)
+    corner: (usize, usize),
+    (width, height): (u32, u32),
+    out: &mut [u8],
+) -> Result<(), PixelError> {
+    let columns = resampler.columns();
+    let wanted = corner.0 + columns.start..corner.0 + columns.end;
+    let decoded = reader.restrict(wanted.clone(), width)?;
+    let before = wanted.start - decoded.start;
+    if reader.is_direct() {
+        resampler.widen(before, decoded.end - wanted.end);
+        reader.take(0, decoded.len(), decoded.len())?;
     } else {
-        Ok(lead)
+        reader.take(before, wanted.len(), decoded.len())?;
     }
+    let rows = resampler.rows();
+    let first = corner.1 + rows.start;
+    reader
+        .session
+        .skip(u32::try_from(first).unwrap_or(u32::MAX))?;
+    for _ in rows.clone() {
+        reader.read(resampler.input())?;
+        resampler.commit(out);
+    }
+    reader.end(corner.1 + rows.end == usize_of(height))
 }
 
 /// The smallest scale, in eighths, that still leaves at least the wanted size.

@@ -9,6 +9,9 @@ mod png;
 #[cfg(test)]
 mod tests;
 mod tiff;
+mod view;
+#[cfg(test)]
+mod view_tests;
 mod webp;
 
 use crate::error::PixelError;

@@ -36,9 +36,12 @@ impl Avx2 {
     }
 
     /// See `Kernel::horizontal`. Every weight of the job must fit, see `Taps::fits_i16`.
-    pub(super) fn horizontal(self, job: &Horizontal<'_>, dst: &mut [u8], dst_stride: usize) {
+    pub(super) fn horizontal(
+        self,
+        job: &Horizontal<'_>,
+        blocks: &mut dyn Iterator<Item = &mut [u8]>,
+    ) {
         let width = job.taps.start.len() * job.channels;
-        let mut blocks = dst.chunks_mut(dst_stride);
         let mut row = job.first;
         let end = job.first + job.n_rows;
         while row < end {

@@ -14,6 +14,8 @@ pub(super) struct Ring {
     base: usize,
     /// Bytes before the first row.
     lead: usize,
+    /// Bytes at the start of each row that are written but not read.
+    skip: usize,
 }
 
 /// libjpeg writes rows that start at a multiple of 32 past the cache, straight to memory. Ours are
@@ -21,9 +23,11 @@ pub(super) struct Ring {
 const STREAMED: usize = 32;
 
 impl Ring {
-    /// Makes room for `n_rows` rows of `row_bytes` bytes, the first of which is number `base`.
-    pub(super) fn reset(&mut self, row_bytes: usize, n_rows: usize, base: usize) {
+    /// Makes room for `n_rows` rows of `row_bytes` bytes, the first of which is number `base`. The
+    /// first `skip` bytes of a row are written only.
+    pub(super) fn reset(&mut self, row_bytes: usize, skip: usize, n_rows: usize, base: usize) {
         self.base = base;
+        self.skip = skip;
         self.stride = (row_bytes + SLACK).next_multiple_of(64);
         self.n_rows = n_rows.max(1);
         let needed = self.stride * self.n_rows + 2 * STREAMED;
@@ -36,8 +40,7 @@ impl Ring {
 
     /// The row and the slack behind it.
     pub(super) fn row(&self, number: usize) -> &[u8] {
-        let slot = self.slot_of(number);
-        &self.bytes[self.lead + slot * self.stride..][..self.stride]
+        self.slot(self.slot_of(number))
     }
 
     /// Where row `number` stands.
@@ -52,9 +55,8 @@ impl Ring {
     }
 
     /// The row in a place.
-    #[cfg(target_arch = "x86_64")]
     pub(super) fn slot(&self, slot: usize) -> &[u8] {
-        &self.bytes[self.lead + slot * self.stride..][..self.stride]
+        &self.bytes[self.lead + slot * self.stride..][self.skip..self.stride]
     }
 
     pub(super) fn row_mut(&mut self, number: usize) -> &mut [u8] {
@@ -91,18 +93,18 @@ impl Kernel {
         Self::Scalar
     }
 
-    /// Resizes rows `first..first + n_rows` of `ring` horizontally into `dst`, one row every
-    /// `dst_stride` bytes. The ring's rows start at source column `offset`.
-    pub(super) fn horizontal(self, job: &Horizontal<'_>, dst: &mut [u8], dst_stride: usize) {
+    /// Resizes rows `first..first + n_rows` of `ring` horizontally into the rows that `dst` gives.
+    /// The ring's rows start at source column `offset`.
+    pub(super) fn horizontal(self, job: &Horizontal<'_>, dst: &mut dyn Iterator<Item = &mut [u8]>) {
         #[cfg(target_arch = "x86_64")]
         if let Self::Avx2(avx2) = self
             && job.taps.fits_i16
         {
-            avx2.horizontal(job, dst, dst_stride);
+            avx2.horizontal(job, dst);
             return;
         }
         let width = job.taps.start.len() * job.channels;
-        for (row, out) in (job.first..job.first + job.n_rows).zip(dst.chunks_mut(dst_stride)) {
+        for (row, out) in (job.first..job.first + job.n_rows).zip(dst) {
             scalar::horizontal(
                 job.ring.row(row),
                 job.offset,
@@ -122,11 +124,8 @@ impl Kernel {
             "a block of rows must not wrap"
         );
         let stride = middle.stride;
-        self.horizontal(
-            job,
-            &mut middle.bytes[middle.lead + slot * stride..],
-            stride,
-        );
+        let rows = &mut middle.bytes[middle.lead + slot * stride..];
+        self.horizontal(job, &mut rows.chunks_mut(stride));
     }
 
     /// Computes output row `index` of `taps` from the rows of `ring`.

@@ -8,6 +8,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod kernel;
+mod resizer;
 mod scalar;
 mod stream;
 mod taps;
@@ -18,6 +19,7 @@ use crate::decode::Image;
 use crate::error::PixelError;
 use crate::geometry::{Filter, Geometry, Resize};
 
+pub use resizer::Resizer;
 pub(crate) use stream::Resampler;
 
 /// Bytes that may be read or written beyond a row of a scratch buffer.

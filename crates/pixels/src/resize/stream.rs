@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::kernel::{Horizontal, Kernel, Ring};
 use super::taps::Taps;
-use crate::geometry::{Filter, Window};
+use crate::area::CropResize;
+use crate::geometry::{Filter, Span, Window};
+use crate::padded::reverse_pixels;
 
 /// Rows that the horizontal pass takes together.
 const BLOCK: usize = 4;
@@ -40,13 +42,23 @@ pub(crate) struct Resampler {
     next_row: usize,
     /// First source row that waits for the horizontal pass.
     waiting: usize,
+    /// Columns that arrive before and behind the needed ones.
+    margin: (usize, usize),
     /// Next shown output row.
     next_out: usize,
+    flip: Flip,
+}
+
+/// Which sides of the output are exchanged.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Flip {
+    pub(crate) horizontal: bool,
+    pub(crate) vertical: bool,
 }
 
 impl Resampler {
     pub(crate) fn new() -> Self {
-        let empty = crate::geometry::Span {
+        let empty = Span {
             full: 0,
             start: 0,
             len: 0,
@@ -66,7 +78,9 @@ impl Resampler {
             columns: 0..0,
             next_row: 0,
             waiting: 0,
+            margin: (0, 0),
             next_out: 0,
+            flip: Flip::default(),
         }
     }
 
@@ -88,26 +102,52 @@ impl Resampler {
         window: Window,
         filter: Filter,
     ) {
+        self.start_flipped(width, height, channels, window, filter, Flip::default());
+    }
+
+    /// Begins the area of a view.
+    pub(crate) fn start_view(&mut self, view: &CropResize, channels: usize) {
+        let whole = |full| Span {
+            full,
+            start: 0,
+            len: full,
+            pad: 0,
+            out: full,
+        };
+        let window = Window {
+            x: whole(view.width),
+            y: whole(view.height),
+        };
+        let flip = Flip {
+            horizontal: view.flip_horizontal,
+            vertical: view.flip_vertical,
+        };
+        let (width, height) = (view.area.width, view.area.height);
+        self.start_flipped(width, height, channels, window, view.filter, flip);
+    }
+
+    fn start_flipped(
+        &mut self,
+        width: u32,
+        height: u32,
+        channels: usize,
+        window: Window,
+        filter: Filter,
+        flip: Flip,
+    ) {
+        self.flip = flip;
+        self.margin = (0, 0);
         self.channels = channels;
         self.window = window;
         self.order = order_of(width, height, window, filter);
         self.columns = shown(window.x.start, window.x.len);
         self.rows = shown(window.y.start, window.y.len);
-        if self.order == Order::Nearest {
-            self.x.nearest(width, window.x);
-            self.y.nearest(height, window.y);
-        } else {
-            if self.order.resizes_width() {
-                self.x.compute(width, window.x, filter);
-            }
-            if self.order.resizes_height() {
-                self.y.compute(height, window.y, filter);
-            }
-        }
         if self.order.resizes_width() {
+            self.x.compute(width, window.x, filter, flip.horizontal);
             self.columns = self.x.source();
         }
         if self.order.resizes_height() {
+            self.y.compute(height, window.y, filter, false);
             self.rows = self.y.source();
         }
         self.reserve();
@@ -123,25 +163,25 @@ impl Resampler {
             Order::Vertical | Order::VerticalFirst => self.y.longest() + 2,
         };
         let input_bytes = self.columns.len() * self.channels;
-        self.input.reset(input_bytes, input_rows, self.rows.start);
+        let (before, behind) = self.margin;
+        let skip = before * self.channels;
+        let row_bytes = skip + input_bytes + behind * self.channels;
+        self.input
+            .reset(row_bytes, skip, input_rows, self.rows.start);
         let shown_bytes = crate::decode::usize_of(self.window.x.len) * self.channels;
         if self.order == Order::HorizontalFirst {
             // Whole blocks, so that none wraps around the end.
             let n_rows = (self.y.longest() + BLOCK + 2).next_multiple_of(BLOCK);
-            self.middle.reset(shown_bytes, n_rows, self.rows.start);
+            self.middle.reset(shown_bytes, 0, n_rows, self.rows.start);
         } else if self.order == Order::VerticalFirst {
-            self.middle.reset(input_bytes, BLOCK, 0);
+            self.middle.reset(input_bytes, 0, BLOCK, 0);
         }
     }
 
-    /// Lets more columns come than are needed, where that costs nothing: says whether it does.
-    pub(crate) fn widen(&mut self, columns: Range<usize>) -> bool {
-        let free = self.order.resizes_width();
-        if free {
-            self.columns = columns;
-            self.reserve();
-        }
-        free
+    /// Lets more columns come than are needed, before and behind them.
+    pub(crate) fn widen(&mut self, before: usize, behind: usize) {
+        self.margin = (before, behind);
+        self.reserve();
     }
 
     /// The source rows that are needed, to be given in this order.
@@ -154,7 +194,7 @@ impl Resampler {
         self.columns.clone()
     }
 
-    /// Where the next source row goes: the needed columns, and some bytes behind them that may be
+    /// Where the next source row goes: the columns that come, and some bytes behind them that may be
     /// written too.
     pub(crate) fn input(&mut self) -> &mut [u8] {
         self.input.row_mut(self.next_row)
@@ -168,7 +208,11 @@ impl Resampler {
             Order::Copy => {
                 let bytes = self.columns.len() * self.channels;
                 let (at, _) = self.place(row - self.rows.start);
-                out[at..at + bytes].copy_from_slice(&self.input.row(row)[..bytes]);
+                let line = &mut out[at..at + bytes];
+                line.copy_from_slice(&self.input.row(row)[..bytes]);
+                if self.flip.horizontal {
+                    reverse_pixels(line, self.channels);
+                }
             }
             Order::Nearest => self.commit_nearest(row, out),
             Order::Horizontal | Order::HorizontalFirst => {
@@ -184,9 +228,14 @@ impl Resampler {
 
     /// All rows of an image that lies in memory, one every `stride` bytes.
     pub(crate) fn push_image(&mut self, pixels: &[u8], stride: usize, out: &mut [u8]) {
+        self.push_area(pixels, 0, stride, out);
+    }
+
+    /// The same of an image whose first pixel is at byte `first`.
+    pub(crate) fn push_area(&mut self, pixels: &[u8], first: usize, stride: usize, out: &mut [u8]) {
         let columns = self.columns.start * self.channels..self.columns.end * self.channels;
         for row in self.rows.clone() {
-            let source = &pixels[row * stride..][columns.clone()];
+            let source = &pixels[first + row * stride..][columns.clone()];
             self.input()[..source.len()].copy_from_slice(source);
             self.commit(out);
         }
@@ -196,6 +245,11 @@ impl Resampler {
     fn place(&self, index: usize) -> (usize, usize) {
         let of = crate::decode::usize_of;
         let stride = of(self.window.x.out) * self.channels;
+        let index = if self.flip.vertical {
+            of(self.window.y.len) - 1 - index
+        } else {
+            index
+        };
         let row = of(self.window.y.pad) + index;
         (row * stride + of(self.window.x.pad) * self.channels, stride)
     }
@@ -226,12 +280,24 @@ impl Resampler {
         };
         self.waiting = self.next_row;
         if self.order == Order::Horizontal {
-            let (at, stride) = self.place(first - self.rows.start);
-            self.kernel.horizontal(&job, &mut out[at..], stride);
+            self.horizontal_to_out(&job, first - self.rows.start, out);
             return;
         }
         self.kernel.horizontal_to_ring(&job, &mut self.middle);
         self.emit_vertical(out);
+    }
+
+    /// Resizes rows horizontally to the output rows from shown row `index` on.
+    fn horizontal_to_out(&self, job: &Horizontal<'_>, index: usize, out: &mut [u8]) {
+        let (first, stride) = self.place(index);
+        if self.flip.vertical {
+            let (last, _) = self.place(index + job.n_rows - 1);
+            let mut rows = out[last..].chunks_mut(stride).take(job.n_rows).rev();
+            self.kernel.horizontal(job, &mut rows);
+        } else {
+            self.kernel
+                .horizontal(job, &mut out[first..].chunks_mut(stride));
+        }
     }
 
     /// Writes the output rows whose last source row has arrived.
@@ -244,8 +310,11 @@ impl Resampler {
         };
         while self.is_complete(self.next_out) {
             let (at, _) = self.place(self.next_out);
-            self.kernel
-                .vertical(ring, &self.y, self.next_out, &mut out[at..at + bytes]);
+            let line = &mut out[at..at + bytes];
+            self.kernel.vertical(ring, &self.y, self.next_out, line);
+            if self.flip.horizontal && self.order == Order::Vertical {
+                reverse_pixels(line, self.channels);
+            }
             self.next_out += 1;
         }
     }
@@ -273,8 +342,7 @@ impl Resampler {
                     channels: self.channels,
                     taps: &self.x,
                 };
-                let (at, stride) = self.place(first);
-                self.kernel.horizontal(&job, &mut out[at..], stride);
+                self.horizontal_to_out(&job, first, out);
             }
         }
     }

@@ -41,17 +41,26 @@ pub(super) struct Taps {
     source: Range<usize>,
     longest: usize,
     /// What the taps were computed for.
-    key: Option<(u32, Span, Filter)>,
+    key: Option<(u32, Span, Filter, bool)>,
 }
 
 impl Taps {
-    /// Computes the taps that `span` shows of an axis of `source` positions.
-    pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter) {
+    /// Computes the taps that `span` shows of an axis of `source` positions, from the last output to
+    /// the first where it is `flipped`.
+    pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
         // Data sets have many images of one size.
-        if self.key == Some((source, span, filter)) {
+        let key = (source, span, filter, flipped);
+        if self.key == Some(key) {
             return;
         }
-        self.key = Some((source, span, filter));
+        self.key = Some(key);
+        if filter == Filter::Nearest {
+            self.nearest(source, span);
+            if flipped {
+                self.start.reverse();
+            }
+            return;
+        }
         self.start.clear();
         self.len.clear();
         self.weights.clear();
@@ -60,7 +69,9 @@ impl Taps {
         let support = support_of(filter) * filter_scale;
         let n_max = support.ceil() as usize * 2 + 1;
         self.stride = n_max.next_multiple_of(GROUP);
-        for position in span.start..span.start + span.len {
+        for index in 0..span.len {
+            let index = if flipped { span.len - 1 - index } else { index };
+            let position = span.start + index;
             let center = (f64::from(position) + 0.5) * scale;
             let first = ((center - support + 0.5).max(0.0)) as u32;
             let last = ((center + support + 0.5) as u32).min(source);
@@ -106,8 +117,7 @@ impl Taps {
     }
 
     /// For `Nearest`: one tap of weight 1 per output, its coordinate accumulated as Pillow does.
-    pub(super) fn nearest(&mut self, source: u32, span: Span) {
-        self.key = None;
+    fn nearest(&mut self, source: u32, span: Span) {
         self.start.clear();
         self.len.clear();
         self.stride = 0;

@@ -1,0 +1,145 @@
+//! Views of encoded images: crops, resized and flipped.
+
+use super::{Decoder, orient, resize_zeroed, usize_of};
+use crate::area::{Area, CropResize, Encoded};
+use crate::error::PixelError;
+use crate::format::ImageFormat;
+use crate::probe::ImageInfo;
+
+impl Decoder {
+    /// Writes what each view shows of the image, turned as its EXIF orientation asks, to the buffer
+    /// of the same position, of exactly `width * height * channels` bytes of the view. One decode
+    /// serves all views, and of a JPEG only the rows and columns that the areas span are decoded.
+    /// The pixels are those of a full decode at full size, whatever `jpeg_scaling` says.
+    ///
+    /// # Errors
+    ///
+    /// `EmptyArea` or `AreaOutside`; `InvalidArgument` where views and buffers are not equally many
+    /// or a view is empty; `WrongBuffer`; and the errors of the file and the limit, as `render`.
+    pub fn crop_resize_into(
+        &mut self,
+        image: Encoded<'_>,
+        views: &[CropResize],
+        outs: &mut [&mut [u8]],
+    ) -> Result<(), PixelError> {
+        let info = self.admit(image.bytes)?;
+        if views.len() != outs.len() {
+            let found = format!("{} views, {} buffers", views.len(), outs.len());
+            return Err(PixelError::argument("views", "a buffer for each", &found));
+        }
+        let turned = info.orientation >= 5;
+        let (width, height) = if turned {
+            (info.height, info.width)
+        } else {
+            (info.width, info.height)
+        };
+        let channels = self.options.color.channels();
+        for (view, out) in views.iter().zip(outs.iter()) {
+            view.check(width, height, channels, out.len())?;
+        }
+        let Some(span) = span_of(views) else {
+            return Ok(());
+        };
+        if let ([view], [out]) = (views, &mut *outs)
+            && info.format == ImageFormat::Jpeg
+            && info.orientation <= 1
+        {
+            return self.view_jpeg(image.bytes, &info, view, out);
+        }
+        let (origin, stride) = self.decode_span(image.bytes, &info, span)?;
+        let pixels = if info.orientation <= 1 {
+            &self.pixels
+        } else {
+            &self.upright
+        };
+        for (view, out) in views.iter().zip(outs.iter_mut()) {
+            let column = usize_of(view.area.x - origin.0) * channels;
+            let first = usize_of(view.area.y - origin.1) * stride + column;
+            self.resampler.start_view(view, channels);
+            self.resampler.push_area(pixels, first, stride, out);
+        }
+        Ok(())
+    }
+
+    /// Decodes at least an area, and turns it upright: into `pixels`, or `upright` where it had to
+    /// be turned. Returns which pixel is the first there, and the bytes of a row.
+    fn decode_span(
+        &mut self,
+        bytes: &[u8],
+        info: &ImageInfo,
+        area: Area,
+    ) -> Result<((u32, u32), usize), PixelError> {
+        let channels = self.options.color.channels();
+        let stored = stored_area(area, info);
+        let stored_row = usize_of(stored.width) * channels;
+        if info.format == ImageFormat::Jpeg {
+            self.decode_jpeg_area(bytes, info, stored)?;
+        } else {
+            self.decode_all(bytes, info)?;
+            let stride = usize_of(info.width) * channels;
+            if info.orientation <= 1 {
+                return Ok(((0, 0), stride));
+            }
+            let first = usize_of(stored.x) * channels;
+            resize_zeroed(&mut self.samples, stored_row * usize_of(stored.height))?;
+            let rows = self.pixels.chunks_exact(stride).skip(usize_of(stored.y));
+            for (row, cut) in rows.zip(self.samples.chunks_exact_mut(stored_row)) {
+                cut.copy_from_slice(&row[first..first + stored_row]);
+            }
+            std::mem::swap(&mut self.pixels, &mut self.samples);
+        }
+        if info.orientation > 1 {
+            let columns = usize_of(stored.width);
+            let upright = &mut self.upright;
+            orient::turn(&self.pixels, columns, channels, info.orientation, upright);
+        }
+        Ok(((area.x, area.y), usize_of(area.width) * channels))
+    }
+}
+
+/// The smallest area that holds the areas of all views.
+fn span_of(views: &[CropResize]) -> Option<Area> {
+    let areas = || views.iter().map(|view| view.area);
+    let (x, y) = (
+        areas().map(|area| area.x).min()?,
+        areas().map(|area| area.y).min()?,
+    );
+    let right = areas().map(|area| area.x + area.width).max()?;
+    let bottom = areas().map(|area| area.y + area.height).max()?;
+    Some(Area {
+        x,
+        y,
+        width: right - x,
+        height: bottom - y,
+    })
+}
+
+/// Where an area of the upright picture is stored.
+fn stored_area(area: Area, info: &ImageInfo) -> Area {
+    let (width, height) = (info.width, info.height);
+    let from_right = |first: u32, len: u32| width - first - len;
+    let from_bottom = |first: u32, len: u32| height - first - len;
+    let Area {
+        x,
+        y,
+        width: w,
+        height: h,
+    } = area;
+    let (x, y, turned) = match info.orientation {
+        2 => (from_right(x, w), y, false),
+        3 => (from_right(x, w), from_bottom(y, h), false),
+        4 => (x, from_bottom(y, h), false),
+        5 => (y, x, true),
+        6 => (y, from_bottom(x, w), true),
+        7 => (from_right(y, h), from_bottom(x, w), true),
+        8 => (from_right(y, h), x, true),
+        _ => (x, y, false),
+    };
+    let (width, height) = if turned { (h, w) } else { (w, h) };
+    Area {
+        x,
+        y,
+        width,
+        height,
+    }
+}

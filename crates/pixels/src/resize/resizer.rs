@@ -1,0 +1,72 @@
+//! Views of pictures that lie in memory.
+
+use super::Resampler;
+use crate::area::{CropResize, Pixels};
+use crate::decode::usize_of;
+use crate::error::PixelError;
+
+/// Crops and resizes one picture after the other and keeps its tables and rows in between.
+///
+/// ```
+/// use packds_pixels::{Area, CropResize, Filter, Pixels, Resizer};
+///
+/// let image = Pixels { data: &[10, 20, 30, 40], width: 4, height: 1, channels: 1 };
+/// let view = CropResize {
+///     area: Area { x: 1, y: 0, width: 2, height: 1 },
+///     width: 2,
+///     height: 1,
+///     filter: Filter::Bilinear,
+///     flip_horizontal: true,
+///     flip_vertical: false,
+/// };
+/// let mut out = [0; 2];
+/// Resizer::new().crop_resize_into(image, &view, &mut out)?;
+/// assert_eq!(out, [30, 20]);
+/// # Ok::<(), packds_pixels::PixelError>(())
+/// ```
+#[derive(Debug)]
+pub struct Resizer {
+    resampler: Resampler,
+}
+
+impl Default for Resizer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Resizer {
+    /// A resizer without memory yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            resampler: Resampler::new(),
+        }
+    }
+
+    /// Writes what `view` shows of a picture of 1 or 3 channels to `out`, which must have exactly
+    /// `view.width * view.height * channels` bytes.
+    ///
+    /// # Errors
+    ///
+    /// `EmptyArea` or `AreaOutside`; `WrongBuffer` where the data do not fit the picture's size or
+    /// `out` the view's; `InvalidArgument` for an empty picture or result, or other channels.
+    pub fn crop_resize_into(
+        &mut self,
+        image: Pixels<'_>,
+        view: &CropResize,
+        out: &mut [u8],
+    ) -> Result<(), PixelError> {
+        let stride = image.check()?;
+        let channels = usize::from(image.channels);
+        if !matches!(channels, 1 | 3) {
+            let found = channels.to_string();
+            return Err(PixelError::argument("channels", "1 or 3", &found));
+        }
+        view.check(image.width, image.height, channels, out.len())?;
+        let first = usize_of(view.area.y) * stride + usize_of(view.area.x) * channels;
+        self.resampler.start_view(view, channels);
+        self.resampler.push_area(image.data, first, stride, out);
+        Ok(())
+    }
+}
