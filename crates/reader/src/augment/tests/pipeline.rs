@@ -336,3 +336,58 @@ fn bytes_are_mixed_to_the_nearest() {
     }
     assert_eq!(Augment::new(), Augment::default());
 }
+
+#[test]
+fn every_channel_is_erased_with_its_own_value() {
+    let image = picture(9, 9, 3, 10);
+    for layout in ["hwc", "chw"] {
+        let text = format!("erase:1/0.2-0.3/1-1/7/8/9,{layout}");
+        let found = apply(&mut augmenter(&text, Some((9, 9))), 1, raw(&image, 9, 9, 3));
+        let plain = apply(
+            &mut augmenter(layout, Some((9, 9))),
+            1,
+            raw(&image, 9, 9, 3),
+        );
+        let mut erased = [0; 3];
+        for (at, (value, before)) in found.iter().zip(&plain).enumerate() {
+            let channel = if layout == "hwc" { at % 3 } else { at / 81 };
+            if value != before {
+                assert_eq!(*value, [7, 8, 9][channel], "{layout} {at}");
+                erased[channel] += 1;
+            }
+        }
+        assert!(erased.iter().all(|n| (14..=25).contains(n)), "{erased:?}");
+    }
+}
+
+#[test]
+fn affine_maps_take_their_documented_draws() {
+    let image = picture(20, 10, 3, 11);
+    let mut augmenter = augmenter(
+        "affine:30/0.2/0.3/0.8-1.2/10/5,filter:nearest",
+        Some((20, 10)),
+    );
+    for sample in 0..10 {
+        let draws = Draws::new(key(sample).root(), 0, 0);
+        let both = |index, most: f64| draws.uniform(index, (-most, most));
+        let moved = (
+            both(1, 4.0).round_ties_even(),
+            both(2, 3.0).round_ties_even(),
+        );
+        let scale = draws.uniform(3, (0.8, 1.2));
+        let shear = (both(4, 10.0), both(5, 5.0));
+        let affine = Affine::new(20, 10, both(0, 30.0), moved, scale, shear).unwrap();
+        let mut wanted = vec![0; image.len()];
+        let pixels = Pixels {
+            data: &image,
+            width: 20,
+            height: 10,
+            channels: 3,
+        };
+        affine.apply_into(pixels, &mut wanted).unwrap();
+        assert_eq!(
+            apply(&mut augmenter, sample, raw(&image, 20, 10, 3)),
+            wanted
+        );
+    }
+}
