@@ -12,8 +12,8 @@ use super::draws::Draws;
 use super::finish;
 use super::frame::{Frame, Shown, whole};
 use super::op::{Op, Size, Stage};
-use super::pixels::{CropResize, Padding, Resizer, decode_crop_resize_into, padded_crop_into};
 use super::{AugmentError, AugmentPlan, Picture, SampleKey};
+use packds_pixels::{CropResize, Padding, Resizer, padded_crop_into};
 
 /// Applies a plan. One for each thread: it keeps a decoder, tables and scratch memory.
 #[derive(Debug)]
@@ -267,7 +267,7 @@ impl Renderer {
     fn show(&mut self, picture: Picture<'_>, outs: &mut [&mut [u8]]) -> Result<(), AugmentError> {
         match picture {
             Picture::Encoded(encoded) => {
-                decode_crop_resize_into(&mut self.decoder, encoded, &self.views, outs)?;
+                self.decoder.crop_resize_into(encoded, &self.views, outs)?;
             }
             Picture::Raw(raw) => {
                 for (view, out) in self.views.iter().zip(outs) {

@@ -5,7 +5,7 @@ use packds_pixels::{Filter, Layout, Resize};
 
 use super::Size;
 use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op};
-use super::pixels::Padding;
+use packds_pixels::Padding;
 
 /// Mean and standard deviation of ImageNet's training images, of values in 0 to 1.
 pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);

@@ -6,7 +6,7 @@ use super::AugmentError;
 use super::Size;
 use super::draws::Draws;
 use super::op::{Op, Span};
-use super::pixels::CropResize;
+use packds_pixels::CropResize;
 
 /// What one view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use packds_pixels::{Filter, Layout, Resize};
 
 use super::description::IMAGENET;
 use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Size, Span};
-use super::pixels::Padding;
 use super::{Augment, AugmentError};
+use packds_pixels::Padding;
 
 /// Every word's name, and how it is written.
 const WORDS: [(&str, &str); 25] = [

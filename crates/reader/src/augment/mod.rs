@@ -31,7 +31,6 @@ mod grammar;
 mod mix;
 mod op;
 mod picture;
-mod pixels;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -41,6 +40,6 @@ pub use description::Augment;
 pub use error::AugmentError;
 pub use mix::Mix;
 pub use op::Size;
+pub use packds_pixels::{Encoded, Padding};
 pub use picture::{Picture, SampleKey};
-pub use pixels::{Encoded, Padding};
 pub use plan::{AugmentPlan, ImageSource, Output};

@@ -3,7 +3,7 @@
 use packds_pixels::Resize;
 
 use super::AugmentError;
-use super::pixels::Padding;
+use packds_pixels::Padding;
 
 /// Width and height of a result in pixels; a single number is a square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

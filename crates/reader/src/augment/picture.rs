@@ -4,7 +4,7 @@ use packds_pixels::{Pixels, probe};
 
 use super::AugmentError;
 use super::op::Size;
-use super::pixels::Encoded;
+use packds_pixels::Encoded;
 
 /// Which sample of which epoch of which run: all that draws depend on, beside view, op and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,15 +27,17 @@ pub enum Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Width and height; of a file from its headers.
+    /// Width and height as it is shown; of a file from its headers.
     pub(super) fn size(&self) -> Result<Size, AugmentError> {
         Ok(match self {
             Self::Encoded(encoded) => {
                 let info = probe(encoded.bytes)?;
-                Size {
-                    width: info.width,
-                    height: info.height,
-                }
+                // The decoder turns pictures upright: from 5 on, they lie on their side.
+                let (width, height) = match info.orientation {
+                    5..=8 => (info.height, info.width),
+                    _ => (info.width, info.height),
+                };
+                Size { width, height }
             }
             Self::Raw(pixels) => Size {
                 width: pixels.width,

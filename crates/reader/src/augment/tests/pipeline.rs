@@ -104,6 +104,15 @@ fn centre_crops_show_the_middle_of_the_resized_picture() {
         raw(&image, 51, 40, 3),
     );
     assert_eq!(found, middle.data);
+    // Half of 51 - 20 lies between two pixels: Python's round takes the even one, 16.
+    let even = Area {
+        x: 16,
+        y: 10,
+        width: 20,
+        height: 20,
+    };
+    let found = apply(&mut augmenter("center20", None), 0, raw(&image, 51, 40, 3));
+    assert_eq!(found, cut(&image, 51, even).data);
     let larger = apply(&mut augmenter("center60", None), 0, raw(&image, 51, 40, 3));
     assert_eq!(larger[..60 * 3 * 10], vec![0; 60 * 3 * 10]);
     assert_eq!(larger[(60 * 10 + 4) * 3..][..51 * 3], image[..51 * 3]);
