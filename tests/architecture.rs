@@ -59,6 +59,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/pixels/src/ops/avx2.rs",
     "crates/pixels/src/ops/emit/avx2.rs",
     "crates/pixels/src/resize/avx2.rs",
+    "crates/pixels/src/resize/avx512.rs",
     "crates/reader/src/arena.rs",
     "crates/reader/src/fetch/direct/uring.rs",
     "crates/reader/src/mmap.rs",

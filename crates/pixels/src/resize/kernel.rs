@@ -71,6 +71,8 @@ pub(super) enum Kernel {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2(super::avx2::Avx2),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(super::avx512::Avx512, super::avx2::Avx2),
 }
 
 impl Kernel {
@@ -81,6 +83,9 @@ impl Kernel {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = super::avx2::Avx2::detect() {
             kernels.push(Self::Avx2(avx2));
+            if let Some(avx512) = super::avx512::Avx512::detect() {
+                kernels.push(Self::Avx512(avx512, avx2));
+            }
         }
         kernels
     }
@@ -88,20 +93,39 @@ impl Kernel {
     pub(super) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = super::avx2::Avx2::detect() {
-            return Self::Avx2(avx2);
+            return match super::avx512::Avx512::detect() {
+                Some(avx512) => Self::Avx512(avx512, avx2),
+                None => Self::Avx2(avx2),
+            };
         }
         Self::Scalar
+    }
+
+    /// Whether it takes `Lanes`.
+    pub(super) fn has_lanes(self) -> bool {
+        match self {
+            Self::Scalar => false,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => false,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(..) => true,
+        }
     }
 
     /// Resizes rows `first..first + n_rows` of `ring` horizontally into the rows that `dst` gives.
     /// The ring's rows start at source column `offset`.
     pub(super) fn horizontal(self, job: &Horizontal<'_>, dst: &mut dyn Iterator<Item = &mut [u8]>) {
         #[cfg(target_arch = "x86_64")]
-        if let Self::Avx2(avx2) = self
-            && job.taps.fits_i16
-        {
-            avx2.horizontal(job, dst);
-            return;
+        match self {
+            Self::Avx512(avx512, _) if job.taps.lanes.is_usable() => {
+                avx512.horizontal(job, &job.taps.lanes, dst);
+                return;
+            }
+            Self::Avx2(avx2) | Self::Avx512(_, avx2) if job.taps.fits_i16 => {
+                avx2.horizontal(job, dst);
+                return;
+            }
+            _ => {}
         }
         let width = job.taps.start.len() * job.channels;
         for (row, out) in (job.first..job.first + job.n_rows).zip(dst) {
@@ -131,11 +155,18 @@ impl Kernel {
     /// Computes output row `index` of `taps` from the rows of `ring`.
     pub(super) fn vertical(self, ring: &Ring, taps: &Taps, index: usize, dst: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if let Self::Avx2(avx2) = self
-            && taps.fits_i16
-        {
-            avx2.vertical(ring, taps, index, dst);
-            return;
+        match self {
+            Self::Avx512(avx512, _)
+                if taps.fits_i16 && dst.len() >= super::avx512::Avx512::MIN_COLUMNS =>
+            {
+                avx512.vertical(ring, taps, index, dst);
+                return;
+            }
+            Self::Avx2(avx2) | Self::Avx512(_, avx2) if taps.fits_i16 => {
+                avx2.vertical(ring, taps, index, dst);
+                return;
+            }
+            _ => {}
         }
         scalar::vertical(ring, taps, index, dst);
     }

@@ -7,7 +7,10 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod kernel;
+mod lanes;
 mod resizer;
 mod scalar;
 mod stream;
@@ -23,7 +26,7 @@ pub use resizer::Resizer;
 pub(crate) use stream::Resampler;
 
 /// Bytes that may be read or written beyond a row of a scratch buffer.
-const SLACK: usize = 32;
+const SLACK: usize = 64;
 
 /// Resizes a whole image, as `PIL.Image.resize(size, filter)` does.
 ///

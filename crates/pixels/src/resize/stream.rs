@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kernel::{Horizontal, Kernel, Ring};
-use super::taps::Taps;
+use super::taps::Axis;
 use crate::area::CropResize;
 use crate::geometry::{Filter, Span, Window};
 use crate::padded::reverse_pixels;
@@ -31,8 +31,8 @@ pub(crate) struct Resampler {
     order: Order,
     channels: usize,
     window: Window,
-    x: Taps,
-    y: Taps,
+    x: Axis,
+    y: Axis,
     input: Ring,
     middle: Ring,
     /// Source rows and columns that are needed.
@@ -70,8 +70,8 @@ impl Resampler {
             order: Order::Copy,
             channels: 1,
             window: Window { x: empty, y: empty },
-            x: Taps::default(),
-            y: Taps::default(),
+            x: Axis::default(),
+            y: Axis::default(),
             input: Ring::default(),
             middle: Ring::default(),
             rows: 0..0,
@@ -143,12 +143,15 @@ impl Resampler {
         self.columns = shown(window.x.start, window.x.len);
         self.rows = shown(window.y.start, window.y.len);
         if self.order.resizes_width() {
-            self.x.compute(width, window.x, filter, flip.horizontal);
+            self.x.choose(width, window.x, filter, flip.horizontal);
             self.columns = self.x.source();
         }
         if self.order.resizes_height() {
-            self.y.compute(height, window.y, filter, false);
+            self.y.choose(height, window.y, filter, false);
             self.rows = self.y.source();
+        }
+        if self.kernel.has_lanes() && self.order.resizes_width() && self.order != Order::Nearest {
+            self.x.arrange(channels, self.columns.clone());
         }
         self.reserve();
         self.next_row = self.rows.start;

@@ -9,6 +9,7 @@
 use std::f64::consts::PI;
 use std::ops::Range;
 
+use super::lanes::Lanes;
 use crate::geometry::{Filter, Span};
 
 /// Fractional bits of a weight.
@@ -37,6 +38,8 @@ pub(super) struct Taps {
     pub(super) stride: usize,
     /// Whether every `high` fits 16 bits.
     pub(super) fits_i16: bool,
+    /// The same for `avx512`.
+    pub(super) lanes: Lanes,
     scratch: Vec<f64>,
     source: Range<usize>,
     longest: usize,
@@ -47,13 +50,14 @@ pub(super) struct Taps {
 impl Taps {
     /// Computes the taps that `span` shows of an axis of `source` positions, from the last output to
     /// the first where it is `flipped`.
-    pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
+    fn compute(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
         // Data sets have many images of one size.
         let key = (source, span, filter, flipped);
         if self.key == Some(key) {
             return;
         }
         self.key = Some(key);
+        self.lanes.clear();
         if filter == Filter::Nearest {
             self.nearest(source, span);
             if flipped {
@@ -145,6 +149,13 @@ impl Taps {
         self.longest = self.len.iter().copied().max().unwrap_or(0);
     }
 
+    /// Makes the tables of bytes, for rows that have these `columns`.
+    fn arrange(&mut self, channels: usize, columns: Range<usize>) {
+        let mut lanes = std::mem::take(&mut self.lanes);
+        lanes.compute(self, channels, columns);
+        self.lanes = lanes;
+    }
+
     /// The run of source positions that all outputs together need.
     pub(super) fn source(&self) -> Range<usize> {
         self.source.clone()
@@ -153,6 +164,52 @@ impl Taps {
     /// The most taps of one output.
     pub(super) fn longest(&self) -> usize {
         self.longest
+    }
+}
+
+/// Random crops have a few hundred sizes, again and again.
+const SLOTS: usize = 512;
+/// Longer outputs are not kept: this bounds an axis to about 16 MiB.
+const LONGEST_KEPT: u32 = 256;
+
+/// The taps of one axis that are in use, and those of other sizes that may be wanted again.
+#[derive(Debug)]
+pub(super) struct Axis {
+    slots: Vec<Taps>,
+    current: usize,
+}
+
+impl Default for Axis {
+    fn default() -> Self {
+        Self {
+            slots: vec![Taps::default()],
+            current: 0,
+        }
+    }
+}
+
+impl Axis {
+    /// Computes the taps, or finds them. See `Taps::compute`.
+    pub(super) fn choose(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
+        let slot = (source as usize * 2 + usize::from(flipped)) % (SLOTS - 1) + 1;
+        self.current = if span.len <= LONGEST_KEPT { slot } else { 0 };
+        if self.slots.len() <= self.current {
+            self.slots.resize_with(self.current + 1, Taps::default);
+        }
+        self.slots[self.current].compute(source, span, filter, flipped);
+    }
+
+    /// See `Taps::arrange`.
+    pub(super) fn arrange(&mut self, channels: usize, columns: Range<usize>) {
+        self.slots[self.current].arrange(channels, columns);
+    }
+}
+
+impl std::ops::Deref for Axis {
+    type Target = Taps;
+
+    fn deref(&self) -> &Taps {
+        &self.slots[self.current]
     }
 }
 

@@ -1,0 +1,155 @@
+//! The taps of one axis as tables of bytes: what `avx512` gathers and multiplies with.
+
+use std::ops::Range;
+
+use super::taps::Taps;
+
+/// Output bytes of a step.
+pub(super) const LANES: usize = 16;
+/// Source bytes that a step can choose from.
+pub(super) const REACH: usize = 64;
+/// Taps of each output byte in a step.
+const TAPS: usize = 4;
+/// Steps come in whole blocks, of 64 output bytes.
+const QUARTERS: usize = 4;
+
+/// Four taps of each of 16 output bytes: where they stand behind `base`, and the digits of their
+/// weights, which are signed: `(high * 256 + middle) * 256 + low`.
+#[derive(Debug, Clone)]
+#[repr(C, align(64))]
+pub(super) struct Step {
+    pub(super) from: [u8; REACH],
+    pub(super) high: [u8; REACH],
+    pub(super) middle: [u8; REACH],
+    pub(super) low: [u8; REACH],
+    pub(super) base: usize,
+}
+
+/// The steps for all bytes of an output row.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    steps: Vec<Step>,
+    n_groups: usize,
+    reach: usize,
+    /// Channels and columns that the table is for.
+    key: Option<(usize, Range<usize>)>,
+}
+
+impl Lanes {
+    /// Forgets the table, as its taps have changed.
+    pub(super) fn clear(&mut self) {
+        self.key = None;
+        self.steps.clear();
+    }
+
+    /// Makes the table for rows that have these `columns`.
+    pub(super) fn compute(&mut self, taps: &Taps, channels: usize, columns: Range<usize>) {
+        let key = (channels, columns);
+        if self.key.as_ref() == Some(&key) {
+            return;
+        }
+        let columns = key.1.clone();
+        self.key = Some(key);
+        let row_bytes = columns.len() * channels;
+        self.reach = row_bytes.max(REACH);
+        self.n_groups = taps.longest().div_ceil(TAPS).max(1);
+        self.steps.clear();
+        let n_bytes = taps.start.len() * channels;
+        let n_lanes = n_bytes.next_multiple_of(LANES * QUARTERS);
+        for first in (0..n_lanes).step_by(LANES) {
+            for group in 0..self.n_groups {
+                let outputs = first.min(n_bytes)..(first + LANES).min(n_bytes);
+                let Some(step) = self.step(taps, channels, columns.start, outputs, group) else {
+                    self.steps.clear();
+                    return;
+                };
+                self.steps.push(step);
+            }
+        }
+    }
+
+    /// One step, where its taps lie near enough together and its weights have three digits.
+    fn step(
+        &self,
+        taps: &Taps,
+        channels: usize,
+        offset: usize,
+        outputs: Range<usize>,
+        group: usize,
+    ) -> Option<Step> {
+        let at = |output: usize| {
+            let pixel = output / channels;
+            let first = (taps.start[pixel] - offset) * channels + output % channels;
+            let n_taps = taps.len[pixel].saturating_sub(group * TAPS).min(TAPS);
+            (pixel, first + group * TAPS * channels, n_taps)
+        };
+        let used = outputs.clone().map(at).filter(|&(_, _, n_taps)| n_taps > 0);
+        let base = used.map(|(_, first, _)| first).min().unwrap_or(0);
+        let base = base.min(self.reach - REACH);
+        let mut step = Step {
+            from: [0; REACH],
+            high: [0; REACH],
+            middle: [0; REACH],
+            low: [0; REACH],
+            base,
+        };
+        for (lane, (pixel, first, n_taps)) in outputs.map(at).enumerate() {
+            let weights = &taps.weights[pixel * taps.stride + group * TAPS..];
+            for (tap, &weight) in weights.iter().take(n_taps).enumerate() {
+                let place = lane * TAPS + tap;
+                let from = first + tap * channels - base;
+                step.from[place] = u8::try_from(from).ok().filter(|&from| from < 64)?;
+                let [low, middle, high] = digits(weight)?;
+                step.low[place] = low;
+                step.middle[place] = middle;
+                step.high[place] = high;
+            }
+        }
+        Some(step)
+    }
+
+    /// Whether the taps fit a table: where they do not, another kernel takes them.
+    pub(super) fn is_usable(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    /// `n_groups` steps for every 16 output bytes, to whole blocks of 64.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub(super) fn n_groups(&self) -> usize {
+        self.n_groups
+    }
+
+    /// Bytes that a row must have: no step reads behind them.
+    pub(super) fn reach(&self) -> usize {
+        self.reach
+    }
+}
+
+/// A weight in digits from -128 to 127 as bytes, the lowest first.
+fn digits(weight: i32) -> Option<[u8; 3]> {
+    let [low, ..] = weight.to_le_bytes();
+    let rest = (weight - i32::from(low.cast_signed())) >> 8;
+    let [middle, ..] = rest.to_le_bytes();
+    let rest = (rest - i32::from(middle.cast_signed())) >> 8;
+    let high = i8::try_from(rest).ok()?;
+    Some([low, middle, high.cast_unsigned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_make_up_the_weight() {
+        for weight in [
+            0, 1, -1, 127, 128, -129, 32_768, -32_769, 4_194_304, -800_000, 8_000_000,
+        ] {
+            let [low, middle, high] = digits(weight).unwrap().map(|byte| i32::from(byte as i8));
+            assert_eq!((high * 256 + middle) * 256 + low, weight);
+        }
+        assert_eq!(digits(1 << 24), None);
+    }
+}
