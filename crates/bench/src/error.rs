@@ -12,6 +12,15 @@ pub enum BenchError {
     /// A pack could not be read.
     #[error(transparent)]
     Read(#[from] packds_reader::ReadError),
+    /// Batches could not be loaded.
+    #[error(transparent)]
+    Load(#[from] packds_reader::loader::LoadError),
+    /// The augmentation asked for is none.
+    #[error("--augment: {0}")]
+    Augment(packds_reader::augment::AugmentError),
+    /// A plan could not be made.
+    #[error(transparent)]
+    Plan(#[from] packds_reader::plan::PlanError),
     /// A pack could not be written.
     #[error(transparent)]
     Format(#[from] packds_format::FormatError),
@@ -44,6 +53,10 @@ pub enum BenchError {
 }
 
 impl BenchError {
+    pub(crate) fn augment(source: packds_reader::augment::AugmentError) -> Self {
+        Self::Augment(source)
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }

@@ -7,6 +7,7 @@
 mod convert;
 mod error;
 mod limits;
+mod load;
 mod machine;
 mod measure;
 mod opening;
@@ -14,5 +15,6 @@ mod workload;
 
 pub use convert::{ConvertBench, ConvertBenchOptions, bench_convert};
 pub use error::BenchError;
+pub use load::{LoadBench, LoadBenchOptions, bench_load};
 pub use machine::{Machine, PeakRss};
 pub use measure::{Figure, Pairs};

@@ -208,6 +208,12 @@ pub struct SlotMut {
 }
 
 impl SlotMut {
+    /// The slot's number in its arena, from 0.
+    #[must_use]
+    pub const fn number(&self) -> usize {
+        self.owner.number
+    }
+
     /// Cuts the slot into pieces for several threads, from its first byte on. Each dereferences to `&mut [u8]`; what no
     /// piece covers is nobody's until they are joined. None, and the slot is free again, where the pieces are longer
     /// than the slot or there are none.
@@ -310,6 +316,14 @@ impl DerefMut for PieceMut {
 #[derive(Debug, Clone)]
 pub struct SlotRef {
     owner: Arc<Owner>,
+}
+
+impl SlotRef {
+    /// The slot's number in its arena, from 0.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.owner.number
+    }
 }
 
 impl Deref for SlotRef {

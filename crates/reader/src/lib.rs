@@ -13,17 +13,25 @@
 
 pub mod arena;
 pub mod augment;
+mod copy;
+mod dataset;
+pub mod device;
 mod error;
-#[expect(dead_code, reason = "the loader is its user")]
 mod fetch;
+mod human;
+pub mod loader;
 mod mmap;
 mod open;
 pub mod plan;
+mod sample;
 mod sigbus;
 mod verify;
+mod view;
 
 pub use error::ReadError;
 pub use fetch::{Access, AccessReport, Checksums, FetchStats};
 pub use mmap::Mapping;
 pub use open::{MappedPack, open, open_with};
+pub use sample::{Chunk, Item, Sample};
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
+pub use view::{ArrayView, Element, WrongType};

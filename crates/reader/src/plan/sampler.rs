@@ -278,6 +278,13 @@ impl Sampler {
         }
     }
 
+    /// Another order, all else as it is.
+    #[must_use]
+    pub const fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
     /// Another seed, another order.
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Self {
@@ -525,6 +532,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// The seed of order and augmentation.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// What was decided.
     #[must_use]
     pub const fn recipe(&self) -> Recipe {

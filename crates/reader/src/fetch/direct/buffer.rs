@@ -87,7 +87,7 @@ struct Block {
     /// Where each ends.
     ends: Vec<usize>,
     /// Room for them.
-    reserved: Option<Reserved>,
+    _reserved: Option<Reserved>,
 }
 
 impl Buffer {
@@ -221,7 +221,7 @@ impl Buffer {
                 let block = self.decode(pack, chunk, position, number).ok()?;
                 let reserved = memory.reserve(block.bytes.capacity())?;
                 Some(Block {
-                    reserved: Some(reserved),
+                    _reserved: Some(reserved),
                     ..block
                 })
             };

@@ -30,7 +30,7 @@ pub(super) struct Request {
     /// Whether it goes through the page cache.
     pub(super) buffered: bool,
     /// Tells whoever waits for memory that the piece is given up; behind the piece, so that it is then.
-    pub(super) ring: Ring,
+    pub(super) _ring: Ring,
 }
 
 /// A request that came back, with the bytes read.

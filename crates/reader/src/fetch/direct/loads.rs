@@ -129,7 +129,7 @@ impl Loads {
                 wanted,
                 attempts: 0,
                 buffered: false,
-                ring: memory.ring(),
+                _ring: memory.ring(),
             }));
         let buffer = Arc::clone(buffer);
         let failure = None;

@@ -391,12 +391,12 @@ impl Held {
 #[derive(Debug)]
 struct Outstanding {
     count: Arc<AtomicU64>,
-    ring: Ring,
+    _ring: Ring,
 }
 
 impl Drop for Outstanding {
     fn drop(&mut self) {
-        // `ring` is dropped behind this.
+        // `_ring` is dropped behind this.
         self.count.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -406,7 +406,7 @@ impl StepParts {
         shared.outstanding.fetch_add(1, Ordering::AcqRel);
         let count = Arc::clone(&shared.outstanding);
         let ring = shared.memory.ring();
-        let _outstanding = Outstanding { count, ring };
+        let _outstanding = Outstanding { count, _ring: ring };
         Self { held, _outstanding }
     }
 }

@@ -1,27 +1,16 @@
-//! `packds bench`: how fast this machine does it, beside what it could do at best.
+//! `packds bench convert`: packing and verifying, beside what the machine could do at best.
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, ValueHint};
 use packds_bench::{ConvertBench, ConvertBenchOptions, Figure, bench_convert};
 
+use super::show_machine;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::human_bytes;
-
-/// Measure packds on this machine, each figure beside its physical limit in the same run
-#[derive(Debug, Args)]
-pub(crate) struct BenchArgs {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    Convert(ConvertBenchArgs),
-}
 
 /// Converting and verifying, beside reading and decoding, copying, and checksumming the same files
 ///
@@ -29,7 +18,7 @@ enum What {
 /// conversion beside `cat`; verify beside reading the pack with CRC32C alone; opening a pack of 1.28 million samples.
 /// Ours and the limit run in turn; ratios are medians of the pairs. Files are repeated, by links, until a run takes long enough.
 #[derive(Debug, Args)]
-struct ConvertBenchArgs {
+pub(crate) struct ConvertBenchArgs {
     /// The image folder
     #[arg(value_name = "DATA", value_hint = ValueHint::DirPath)]
     data: PathBuf,
@@ -44,8 +33,7 @@ struct ConvertBenchArgs {
     scratch: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let What::Convert(args) = &args.what;
+pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = ConvertBenchOptions {
         jobs: args.jobs,
         runs: args.runs,
@@ -61,14 +49,7 @@ pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failu
 }
 
 fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
-    let machine = &bench.machine;
-    let simd = if machine.jpeg_simd { "with" } else { "without" };
-    let memory = human_bytes(machine.memory_bytes);
-    writeln!(
-        out,
-        "machine  {}, {} cores, {memory}, Linux {}, JPEG {simd} SIMD",
-        machine.cpu, machine.cores, machine.kernel
-    )?;
+    show_machine(&bench.machine, out)?;
     writeln!(
         out,
         "data     {} files, repeated to the number of images shown; cache {}, {} threads, {} runs, seed {}",

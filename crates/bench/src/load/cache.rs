@@ -1,0 +1,66 @@
+//! The page cache: the pack is in it, or it is not, and either is proved.
+
+use std::os::unix::fs::FileExt;
+
+use packds_reader::MappedPack;
+use rustix::fs::{Advice, fadvise, fdatasync};
+
+use crate::BenchError;
+
+/// Bytes read at a time.
+const PIECE: usize = 1 << 20;
+/// The part of a pack that may be missing from the page cache, or be left in it, and the figure still be called warm or
+/// cold: its header, tables and columns are read when it is opened.
+const SLACK: f64 = 0.02;
+
+/// Reads the whole file, so that it is in the page cache.
+pub(crate) fn read_into(pack: &MappedPack) -> Result<(), BenchError> {
+    let mut buffer = vec![0; PIECE];
+    let mut offset = 0;
+    loop {
+        let n = pack
+            .file()
+            .read_at(&mut buffer, offset)
+            .map_err(BenchError::io(pack.file_path()))?;
+        if n == 0 {
+            return Ok(());
+        }
+        offset += u64::try_from(n).unwrap_or(0);
+    }
+}
+
+/// Asks the kernel to drop the file's pages.
+pub(crate) fn drop_from(pack: &MappedPack) -> Result<(), BenchError> {
+    let failed = |error: rustix::io::Errno| BenchError::io(pack.file_path())(error.into());
+    // Pages that are not on the disk yet are kept.
+    fdatasync(pack.file()).map_err(failed)?;
+    fadvise(pack.file(), 0, None, Advice::DontNeed).map_err(failed)
+}
+
+/// The part of the file that is in the page cache, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "a part has few digits")]
+pub(crate) fn resident(pack: &MappedPack) -> Result<f64, BenchError> {
+    let bytes = pack.resident_bytes().ok_or(BenchError::WrongResult {
+        what: "state of the page cache",
+        expected: "a system that tells it".to_owned(),
+        found: "none".to_owned(),
+    })?;
+    Ok(bytes as f64 / pack.file_len().max(1) as f64)
+}
+
+/// Refuses to call warm or cold what is not.
+pub(crate) fn check(resident: f64, cold: bool) -> Result<(), BenchError> {
+    let (good, expected) = if cold {
+        (resident <= SLACK, "a pack that is not in the page cache")
+    } else {
+        (resident >= 1.0 - SLACK, "a pack that fits the page cache")
+    };
+    if good {
+        return Ok(());
+    }
+    Err(BenchError::WrongResult {
+        what: "state of the page cache",
+        expected: expected.to_owned(),
+        found: format!("{:.1} % of it there", resident * 100.0),
+    })
+}

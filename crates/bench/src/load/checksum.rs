@@ -1,0 +1,34 @@
+//! What was delivered, as one number.
+
+use packds_format::{Crc32c, mix64};
+use packds_reader::loader::{Batch, Loader};
+
+use crate::BenchError;
+
+/// Sum over the samples of epoch 0 of a hash of their number and their fields. Orders, threads, batches and ways of
+/// reading do not change it, as long as the same samples come.
+pub(crate) fn of_epoch(loader: &Loader) -> Result<u64, BenchError> {
+    let mut sum = 0_u64;
+    for batch in loader.epoch(0)? {
+        sum = sum.wrapping_add(of_batch(&batch?)?);
+    }
+    Ok(sum)
+}
+
+fn of_batch(batch: &Batch) -> Result<u64, BenchError> {
+    let mut sum = 0_u64;
+    for (row, id) in batch.ids().iter().enumerate() {
+        let mut crc = Crc32c::new();
+        for field in batch.fields() {
+            if field.shape.is_none() {
+                crc.update(batch.item(&field.name, row)?);
+                continue;
+            }
+            let view = batch.view(&field.name, field.view)?;
+            let n = view.bytes.len() / batch.len().max(1);
+            crc.update(view.bytes.get(row * n..(row + 1) * n).unwrap_or_default());
+        }
+        sum = sum.wrapping_add(mix64(mix64(*id) ^ u64::from(crc.value())));
+    }
+    Ok(sum)
+}

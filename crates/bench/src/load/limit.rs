@@ -1,0 +1,121 @@
+//! What bounds loading: loops that do only what cannot be avoided, on the same number of threads.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use packds_reader::arena::{Arena, SlotMut};
+use packds_reader::augment::Augment;
+use packds_reader::loader::Loader;
+
+use super::LoadBenchOptions;
+use crate::BenchError;
+
+/// The most bytes that `memcpy` copies from: far more than the caches, less than memory.
+const MOST_SOURCE: usize = 1 << 30;
+/// Buffers that each thread copies into in turn.
+const BUFFERS: usize = 2;
+
+/// A bound, ready to be timed.
+pub(crate) enum Limit<'a> {
+    /// Blocks of a batch copied into reused buffers.
+    Memcpy(Memcpy<'a>),
+}
+
+impl<'a> Limit<'a> {
+    pub(crate) fn new(
+        loader: &'a Loader,
+        _: Option<&Augment>,
+        options: &LoadBenchOptions,
+    ) -> Result<Self, BenchError> {
+        Ok(Self::Memcpy(Memcpy::new(loader, options.threads.get())?))
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Memcpy(_) => "memcpy",
+        }
+    }
+
+    /// The time for `n_batches`.
+    pub(crate) fn run(&self, _: u32, n_batches: u64) -> Result<Duration, BenchError> {
+        match self {
+            Self::Memcpy(memcpy) => memcpy.run(n_batches),
+        }
+    }
+}
+
+/// Copies the pack's own bytes from memory of the process to memory of the process, both in huge pages.
+pub(crate) struct Memcpy<'a> {
+    loader: &'a Loader,
+    source: SlotMut,
+    source_bytes: usize,
+    batch_bytes: usize,
+    threads: usize,
+}
+
+impl<'a> Memcpy<'a> {
+    fn new(loader: &'a Loader, threads: usize) -> Result<Self, BenchError> {
+        let body = loader.pack().bytes();
+        let fields = loader.fields().iter();
+        let sample: usize = fields.map(packds_reader::loader::BatchField::n_bytes).sum();
+        let batch = usize::try_from(loader.schedule().rank_batch()).unwrap_or(1);
+        let batch_bytes = (sample * batch).max(1);
+        let blocks = (body.len().min(MOST_SOURCE) / batch_bytes).max(1);
+        let source_bytes = blocks * batch_bytes;
+        let mut source = reserve(loader, 1, source_bytes)?;
+        let mut source = source.remove(0);
+        for (to, from) in source
+            .chunks_mut(body.len().max(1))
+            .zip(std::iter::repeat(body))
+        {
+            to.copy_from_slice(from.get(..to.len()).unwrap_or_default());
+        }
+        Ok(Self {
+            loader,
+            source,
+            source_bytes,
+            batch_bytes,
+            threads,
+        })
+    }
+
+    fn run(&self, n_batches: u64) -> Result<Duration, BenchError> {
+        let mut buffers = reserve(self.loader, self.threads * BUFFERS, self.batch_bytes)?;
+        for buffer in &mut buffers {
+            // Touched before the clock starts.
+            buffer.fill(1);
+        }
+        let next = AtomicU64::new(0);
+        let n_blocks = u64::try_from(self.source_bytes / self.batch_bytes).unwrap_or(1);
+        let started = Instant::now();
+        thread::scope(|scope| {
+            for mine in buffers.chunks_mut(BUFFERS) {
+                scope.spawn(|| {
+                    for turn in (0..mine.len()).cycle() {
+                        let block = next.fetch_add(1, Ordering::Relaxed);
+                        if block >= n_batches {
+                            return;
+                        }
+                        let block = usize::try_from(block % n_blocks).unwrap_or(0);
+                        let from = &self.source[block * self.batch_bytes..][..self.batch_bytes];
+                        if let Some(to) = mine.get_mut(turn) {
+                            to[..self.batch_bytes].copy_from_slice(from);
+                            black_box(to.first());
+                        }
+                    }
+                });
+            }
+        });
+        Ok(started.elapsed())
+    }
+}
+
+/// Memory in huge pages, as the staging ring has it.
+fn reserve(loader: &Loader, n: usize, bytes: usize) -> Result<Vec<SlotMut>, BenchError> {
+    let arena: Arc<Arena> =
+        Arena::new(n, bytes).map_err(BenchError::io(loader.pack().file_path()))?;
+    Ok(std::iter::from_fn(|| arena.try_take()).collect())
+}

@@ -1,0 +1,345 @@
+//! `packds bench load`: how fast batches of a pack reach the staging buffers, beside what bounds it.
+
+mod cache;
+mod checksum;
+mod limit;
+mod memory;
+mod slices;
+
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use packds_format::{FieldKind, Role};
+use packds_reader::augment::Augment;
+use packds_reader::loader::{Loader, LoaderBuilder};
+use packds_reader::plan::Order;
+use packds_reader::{Access, Checksums, MappedPack};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::BenchError;
+use crate::machine::{Machine, PeakRss};
+use limit::Limit;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct LoadBenchOptions {
+    /// The order.
+    pub order: Order,
+    /// Samples of a batch; 256 if none, 64 for encoded images.
+    pub batch: Option<u32>,
+    /// Threads of the loader and of the limit.
+    pub threads: NonZero<usize>,
+    /// What is done to images; `rrc224,flip` for encoded images if none, nothing for others.
+    pub augment: Option<String>,
+    /// Read from the disk, past the page cache.
+    pub cold: bool,
+    /// How long each figure may take.
+    pub seconds: f64,
+    /// Memory of the loader in bytes; the loader's own default if none.
+    pub memory_bytes: Option<u64>,
+    /// When checksums are verified.
+    pub checksums: Checksums,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// The result of `packds bench load`.
+#[derive(Debug, Clone, Serialize)]
+pub struct LoadBench {
+    /// The machine.
+    pub machine: Machine,
+    /// Images a second into staging buffers: median of the slices.
+    pub images_per_s: f64,
+    /// Bytes a second of the batches' fields.
+    pub bytes_per_s: f64,
+    /// What bounds it: `memcpy`, `decode_crop_resize`, `resize` or `direct_read`.
+    pub limit: &'static str,
+    /// The limit in images a second: median of the slices.
+    pub limit_images_per_s: f64,
+    /// Median over the pairs of slices of (limit's time / our time).
+    pub ratio: f64,
+    /// The smallest and the largest of these.
+    pub ratio_range: (f64, f64),
+    /// Pairs of slices.
+    pub slices: usize,
+    /// Images of each slice.
+    pub slice_images: u64,
+    /// Images a second with every byte of the batches read once by the consumer; none unless batches are lent without a
+    /// copy.
+    pub read_once_images_per_s: Option<f64>,
+    /// Milliseconds from opening the pack to the first batch.
+    pub first_batch_ms: f64,
+    /// Images a second of the first epoch, which verifies checksums, from opening the pack on.
+    pub first_epoch_images_per_s: f64,
+    /// Images of it that were timed.
+    pub first_epoch_images: u64,
+    /// The 99th percentile of the time from one batch to the next, in milliseconds.
+    pub p99_batch_ms: f64,
+    /// The most memory resident during the first epoch, in bytes: mapped pages of the pack included.
+    pub peak_rss_bytes: u64,
+    /// The most memory of the process's own during the first epoch, in bytes.
+    pub peak_anon_bytes: u64,
+    /// Seconds of processor time of the whole process for 1000 images.
+    pub cpu_s_per_1000_images: f64,
+    /// Seconds of processor time for 10^9 bytes delivered.
+    pub cpu_s_per_gb: f64,
+    /// Sum over an epoch's samples of a hash of their fields: the same in every order and on any threads.
+    pub checksum: String,
+    /// What was measured.
+    pub options: OptionsShown,
+    /// `warm` or `cold`.
+    pub cache: &'static str,
+    /// The part of the pack that was in the page cache before the slices.
+    pub resident_before: f64,
+    /// The part of the pack that was in the page cache after the slices.
+    pub resident_after: f64,
+    /// How the pack was read, and why.
+    pub access: String,
+    /// The pack: samples, bytes, chunks.
+    pub pack: PackShown,
+    /// Batches made ahead at the end, and slots of the ring.
+    pub depth: usize,
+    /// Slots of the staging ring.
+    pub slots: usize,
+}
+
+/// The options as they were resolved.
+#[derive(Debug, Clone, Serialize)]
+pub struct OptionsShown {
+    /// The order, as it was decided.
+    pub order: &'static str,
+    /// Chunks mixed at one time.
+    pub window: u32,
+    /// Samples of a batch.
+    pub batch: u32,
+    /// Threads.
+    pub threads: usize,
+    /// The augmentation; empty for none.
+    pub augment: String,
+    /// Whether the pack was read cold.
+    pub cold: bool,
+    /// Seconds for each figure.
+    pub seconds: f64,
+    /// When checksums are verified.
+    pub checksums: String,
+    /// The loader's memory in bytes, where it was given.
+    pub memory_bytes: Option<u64>,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// What was read.
+#[derive(Debug, Clone, Serialize)]
+pub struct PackShown {
+    /// Samples.
+    pub n_samples: u64,
+    /// Samples of a chunk.
+    pub chunk_samples: u32,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of one sample in a batch, on average.
+    pub sample_bytes: u64,
+}
+
+impl LoadBench {
+    /// For machines.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or(Value::Null)
+    }
+}
+
+/// Everything that the parts of the measurement share.
+struct Bench<'a> {
+    path: &'a Path,
+    options: &'a LoadBenchOptions,
+    batch: u32,
+    augment: Option<Augment>,
+}
+
+/// Measures loading from a pack. `progress` is told what is being run.
+///
+/// # Errors
+/// [`BenchError`] where something fails, or does not do what it should.
+pub fn bench_load(
+    path: &Path,
+    options: &LoadBenchOptions,
+    progress: &mut dyn FnMut(&str),
+) -> Result<LoadBench, BenchError> {
+    let bench = Bench::new(path, options)?;
+    let pack = packds_reader::open(path)?;
+    if options.cold {
+        progress("dropping the pack from the page cache");
+        cache::drop_from(&pack)?;
+    } else {
+        progress("reading the pack into the page cache");
+        cache::read_into(&pack)?;
+    }
+    let resident_before = cache::resident(&pack)?;
+    cache::check(resident_before, options.cold)?;
+    drop(pack);
+    progress("the first epoch");
+    let first = bench.first_epoch()?;
+    let loader = bench.loader(packds_reader::open(path)?)?;
+    let limit = Limit::new(&loader, bench.augment.as_ref(), options)?;
+    let slices = slices::run(&loader, &limit, options, &first, progress)?;
+    let resident_after = cache::resident(loader.pack())?;
+    let read_once = slices::read_once(&loader, options)?;
+    progress("the checksum of what is delivered");
+    let checksum = checksum::of_epoch(&loader)?;
+    let stats = loader.stats();
+    let recipe = loader.schedule().recipe();
+    let sample_bytes = stats.bytes / stats.samples.max(1);
+    #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+    let (images, bytes) = (slices.images as f64, sample_bytes as f64);
+    let images_per_s = images / slices.pairs.ours();
+    Ok(LoadBench {
+        machine: Machine::here(),
+        images_per_s,
+        bytes_per_s: images_per_s * bytes,
+        limit: limit.name(),
+        limit_images_per_s: images / slices.pairs.limit(),
+        ratio: slices.pairs.ratio(),
+        ratio_range: slices.pairs.range(),
+        slices: slices.n,
+        slice_images: slices.images,
+        read_once_images_per_s: read_once,
+        first_batch_ms: first.first_batch.as_secs_f64() * 1e3,
+        first_epoch_images_per_s: first.images_per_s(),
+        first_epoch_images: first.images,
+        p99_batch_ms: slices.p99.as_secs_f64() * 1e3,
+        peak_rss_bytes: first.peak_rss,
+        peak_anon_bytes: first.peak_anon,
+        cpu_s_per_1000_images: slices.cpu_s_per_image * 1e3,
+        cpu_s_per_gb: slices.cpu_s_per_image / bytes.max(1.0) * 1e9,
+        checksum: format!("{checksum:016x}"),
+        options: bench.shown(recipe.order.name(), recipe.window),
+        cache: if options.cold { "cold" } else { "warm" },
+        resident_before,
+        resident_after,
+        access: format!("{}: {}", loader.access().engine, loader.access().reason),
+        pack: PackShown {
+            n_samples: loader.pack().n_samples(),
+            chunk_samples: loader.pack().geometry().chunk_samples(),
+            file_bytes: loader.pack().file_len(),
+            sample_bytes,
+        },
+        depth: stats.depth,
+        slots: stats.slots,
+    })
+}
+
+/// What the first epoch showed.
+struct First {
+    first_batch: Duration,
+    images: u64,
+    time: Duration,
+    peak_rss: u64,
+    peak_anon: u64,
+}
+
+impl First {
+    #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+    fn images_per_s(&self) -> f64 {
+        self.images as f64 / self.time.as_secs_f64().max(1e-9)
+    }
+}
+
+impl<'a> Bench<'a> {
+    fn new(path: &'a Path, options: &'a LoadBenchOptions) -> Result<Self, BenchError> {
+        let pack = packds_reader::open(path)?;
+        let encoded = has_encoded_images(&pack);
+        let augment = match (&options.augment, encoded) {
+            (Some(text), _) if text.is_empty() => None,
+            (Some(text), _) => Some(Augment::parse(text).map_err(BenchError::augment)?),
+            (None, true) => Some(Augment::parse("rrc224,flip").map_err(BenchError::augment)?),
+            (None, false) => None,
+        };
+        Ok(Self {
+            path,
+            options,
+            batch: options.batch.unwrap_or(if encoded { 64 } else { 256 }),
+            augment,
+        })
+    }
+
+    fn loader(&self, pack: MappedPack) -> Result<Loader, BenchError> {
+        let options = self.options;
+        let mut builder: LoaderBuilder = Loader::builder(Arc::new(pack))
+            .batch(self.batch)
+            .order(options.order)
+            .threads(options.threads)
+            .checksums(options.checksums)
+            .seed(options.seed);
+        if let Some(augment) = &self.augment {
+            builder = builder.augment(augment.clone());
+        }
+        if let Some(bytes) = options.memory_bytes {
+            builder = builder.memory_bytes(bytes);
+        }
+        if options.cold {
+            builder = builder.access(Access::Direct);
+        }
+        Ok(builder.build()?)
+    }
+
+    /// Opens the pack anew and reads its first epoch, for at most the seconds given.
+    fn first_epoch(&self) -> Result<First, BenchError> {
+        let rss = PeakRss::reset();
+        let mut anon = memory::PeakAnon::default();
+        let most = Duration::from_secs_f64(self.options.seconds);
+        let started = Instant::now();
+        let loader = self.loader(packds_reader::open(self.path)?)?;
+        let mut first_batch = None;
+        let mut images = 0;
+        for batch in loader.epoch(0)? {
+            let batch = batch?;
+            first_batch.get_or_insert_with(|| started.elapsed());
+            images += u64::try_from(batch.len()).unwrap_or(0);
+            drop(batch);
+            anon.look();
+            if started.elapsed() > most {
+                break;
+            }
+        }
+        Ok(First {
+            first_batch: first_batch.unwrap_or_default(),
+            images,
+            time: started.elapsed(),
+            peak_rss: rss.bytes(),
+            peak_anon: anon.bytes(),
+        })
+    }
+
+    fn shown(&self, order: &'static str, window: u32) -> OptionsShown {
+        let options = self.options;
+        OptionsShown {
+            order,
+            window,
+            batch: self.batch,
+            threads: options.threads.get(),
+            augment: self
+                .augment
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            cold: options.cold,
+            seconds: options.seconds,
+            checksums: format!("{:?}", options.checksums),
+            memory_bytes: options.memory_bytes,
+            seed: options.seed,
+        }
+    }
+}
+
+/// Whether the pack's images have sizes of their own: a batch of them needs an augmentation.
+fn has_encoded_images(pack: &MappedPack) -> bool {
+    let mut images = pack
+        .schema()
+        .body()
+        .filter(|(_, f)| f.role == Some(Role::Image));
+    images.any(|(_, field)| field.kind == FieldKind::Image)
+}

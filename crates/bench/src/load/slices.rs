@@ -1,0 +1,139 @@
+//! Slices of epochs, ours and the limit's in turn.
+
+use std::time::{Duration, Instant};
+
+use packds_format::Crc32c;
+use packds_reader::loader::Loader;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::limit::Limit;
+use super::{First, LoadBenchOptions};
+use crate::BenchError;
+use crate::measure::Pairs;
+
+/// The fewest pairs that a median is taken of.
+const LEAST_PAIRS: usize = 5;
+/// The most pairs: more would not make the median steadier.
+const MOST_PAIRS: usize = 15;
+
+/// What the slices showed.
+pub(crate) struct Slices {
+    pub(crate) pairs: Pairs,
+    pub(crate) n: usize,
+    pub(crate) images: u64,
+    pub(crate) p99: Duration,
+    pub(crate) cpu_s_per_image: f64,
+}
+
+/// Times slices of `loader` and of its limit in turn, each of as many batches.
+pub(crate) fn run(
+    loader: &Loader,
+    limit: &Limit<'_>,
+    options: &LoadBenchOptions,
+    first: &First,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Slices, BenchError> {
+    let batch = u64::from(loader.schedule().rank_batch());
+    let steps = loader.schedule().epoch(0)?.steps();
+    // About a tenth of the time for each of five slices and their limits, within one epoch.
+    let wanted = first.images_per_s() * options.seconds / 10.0 / to_f64(batch);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a positive number that need not be exact"
+    )]
+    let n_batches = (wanted as u64).clamp(1, steps);
+    let images = n_batches * batch;
+    let budget = Duration::from_secs_f64(options.seconds);
+    let mut pairs = Pairs::default();
+    let mut gaps: Vec<Duration> = Vec::new();
+    let (mut n, mut cpu) = (0, Duration::ZERO);
+    let begun = Instant::now();
+    // The first pair warms up both and does not count.
+    for (pair, epoch) in (0..=MOST_PAIRS).zip(1_u32..) {
+        if pair > LEAST_PAIRS && begun.elapsed() > budget {
+            break;
+        }
+        progress(&format!("slice {pair}"));
+        let limit_time = limit.run(epoch, n_batches)?;
+        let before = processor_time();
+        let (time, mut slice_gaps) = ours(loader, epoch, n_batches)?;
+        if pair > 0 {
+            cpu += processor_time().saturating_sub(before);
+            pairs.push(time, limit_time);
+            gaps.append(&mut slice_gaps);
+            n += 1;
+        }
+    }
+    gaps.sort_unstable();
+    let p99 = gaps.get(gaps.len().saturating_sub(1) * 99 / 100);
+    let all_images = images * u64::try_from(n).unwrap_or(1);
+    Ok(Slices {
+        p99: p99.copied().unwrap_or_default(),
+        cpu_s_per_image: cpu.as_secs_f64() / to_f64(all_images.max(1)),
+        pairs,
+        n,
+        images,
+    })
+}
+
+/// The time from beginning an epoch to having its first `n_batches`, and the times between them.
+fn ours(
+    loader: &Loader,
+    epoch: u32,
+    n_batches: u64,
+) -> Result<(Duration, Vec<Duration>), BenchError> {
+    let mut gaps = Vec::with_capacity(usize::try_from(n_batches).unwrap_or(0));
+    let started = Instant::now();
+    let mut last = started;
+    let mut batches = loader.epoch(epoch)?;
+    for _ in 0..n_batches {
+        if let Some(batch) = batches.next() {
+            drop(batch?);
+        }
+        gaps.push(last.elapsed());
+        last = Instant::now();
+    }
+    let time = started.elapsed();
+    drop(batches);
+    Ok((time, gaps))
+}
+
+/// Images a second where the consumer reads every byte once; none where batches are copied, which reads them too.
+pub(crate) fn read_once(
+    loader: &Loader,
+    options: &LoadBenchOptions,
+) -> Result<Option<f64>, BenchError> {
+    let most = Duration::from_secs_f64(options.seconds / 2.0);
+    let started = Instant::now();
+    let mut images = 0;
+    for batch in loader.epoch(1)? {
+        let batch = batch?;
+        if !batch.is_lent() {
+            return Ok(None);
+        }
+        for field in batch.fields().iter().filter(|f| f.shape.is_some()) {
+            let mut crc = Crc32c::new();
+            crc.update(batch.view(&field.name, field.view)?.bytes);
+            std::hint::black_box(crc.value());
+        }
+        images += batch.len();
+        if started.elapsed() > most {
+            break;
+        }
+    }
+    let images = u64::try_from(images).unwrap_or(0);
+    Ok(Some(to_f64(images) / started.elapsed().as_secs_f64()))
+}
+
+/// Time of all threads of this process on a processor.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+fn to_f64(n: u64) -> f64 {
+    n as f64
+}

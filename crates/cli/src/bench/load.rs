@@ -1,0 +1,204 @@
+//! `packds bench load`: batches of a pack, beside what the machine could do at best.
+
+use std::io::Write;
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use packds_bench::{LoadBench, LoadBenchOptions, bench_load};
+use packds_reader::Checksums;
+use packds_reader::plan::Order;
+
+use super::show_machine;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::human::human_bytes;
+
+/// Loading batches from a pack, beside copying, decoding or reading the same
+///
+/// Slices of epochs and of a loop that does only what cannot be avoided run in turn, on as many threads; ratios are medians
+/// of the pairs. The limit is memcpy for pixels that are copied, resize or decode_crop_resize for images that are
+/// augmented, direct_read for a pack that is read cold.
+#[derive(Debug, Args)]
+pub(crate) struct LoadBenchArgs {
+    /// The pack
+    #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
+    pack: PathBuf,
+    /// In which order samples are read
+    #[arg(long, value_enum, default_value_t)]
+    order: OrderName,
+    /// Chunks mixed at one time, for `--order window` [default: 64, or as many as fit twice in the memory]
+    #[arg(long, value_name = "CHUNKS")]
+    window: Option<NonZero<u32>>,
+    /// Samples of a batch [default: 256; 64 for images of sizes of their own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
+    /// Threads of the loader and of the limit
+    #[arg(long, value_name = "N", default_value = "1")]
+    threads: NonZero<usize>,
+    /// What is done to images, such as rrc224,flip; empty for nothing [default: rrc224,flip for images of sizes of their own]
+    #[arg(long, value_name = "OPS")]
+    augment: Option<String>,
+    /// Read from the disk past the page cache, proved to be cold; give a --memory smaller than the pack
+    #[arg(long)]
+    cold: bool,
+    /// How long each figure may take
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    seconds: f64,
+    /// Memory of the loader in bytes [default: 4 GiB]
+    #[arg(long, value_name = "BYTES")]
+    memory: Option<u64>,
+    /// When checksums are verified
+    #[arg(long, value_enum, default_value_t)]
+    checksums: ChecksumsName,
+    /// Seed of order and augmentation
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum OrderName {
+    Sequential,
+    Random,
+    Chunks,
+    #[default]
+    Window,
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum ChecksumsName {
+    Always,
+    #[default]
+    FirstTouch,
+    Off,
+}
+
+impl LoadBenchArgs {
+    fn options(&self) -> Result<LoadBenchOptions, Failure> {
+        let order = match self.order {
+            OrderName::Sequential => Order::Sequential,
+            OrderName::Random => Order::Random,
+            OrderName::Chunks => Order::Chunks,
+            OrderName::Window => Order::Window {
+                chunks: self.window.map(NonZero::get),
+            },
+        };
+        if self.window.is_some() && !matches!(order, Order::Window { .. }) {
+            return Err(
+                Failure::not_run("--window is for --order window: other orders have none")
+                    .hint("leave out --window or --order"),
+            );
+        }
+        if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
+            return Err(Failure::not_run(format!(
+                "--seconds is a number above 0, at most 3600: found {}",
+                self.seconds
+            )));
+        }
+        Ok(LoadBenchOptions {
+            order,
+            batch: self.batch,
+            threads: self.threads,
+            augment: self.augment.clone(),
+            cold: self.cold,
+            seconds: self.seconds,
+            memory_bytes: self.memory,
+            checksums: match self.checksums {
+                ChecksumsName::Always => Checksums::Always,
+                ChecksumsName::FirstTouch => Checksums::FirstTouch,
+                ChecksumsName::Off => Checksums::Off,
+            },
+            seed: self.seed,
+        })
+    }
+}
+
+pub(crate) fn run(args: &LoadBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let options = args.options()?;
+    let bench = bench_load(&args.pack, &options, &mut |what| console.note(what))?;
+    if console.json {
+        console.document(&bench.to_json())?;
+    } else {
+        show(&bench, console.out)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
+    show_machine(&bench.machine, out)?;
+    let (pack, options) = (&bench.pack, &bench.options);
+    writeln!(
+        out,
+        "pack     {} samples in chunks of {}, {}; {} a sample in a batch",
+        pack.n_samples,
+        pack.chunk_samples,
+        human_bytes(pack.file_bytes),
+        human_bytes(pack.sample_bytes)
+    )?;
+    let augment = match options.augment.as_str() {
+        "" => "as they are",
+        augment => augment,
+    };
+    writeln!(
+        out,
+        "options  order {} (window {}), batch {}, {} threads, images {augment}, checksums {}, seed {}",
+        options.order,
+        options.window,
+        options.batch,
+        options.threads,
+        options.checksums,
+        options.seed
+    )?;
+    writeln!(out, "access   {}", bench.access)?;
+    writeln!(
+        out,
+        "cache    {}: {:.1} % of the pack in the page cache before, {:.1} % after",
+        bench.cache,
+        bench.resident_before * 100.0,
+        bench.resident_after * 100.0
+    )?;
+    show_figures(bench, out)
+}
+
+fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
+    writeln!(
+        out,
+        "loaded   {:.0} images/s, {:.2} GB/s: {:.3} of {} ({:.0} images/s), {:.3} to {:.3} in {} slices of {} images",
+        bench.images_per_s,
+        bench.bytes_per_s / 1e9,
+        bench.ratio,
+        bench.limit,
+        bench.limit_images_per_s,
+        bench.ratio_range.0,
+        bench.ratio_range.1,
+        bench.slices,
+        bench.slice_images
+    )?;
+    if let Some(rate) = bench.read_once_images_per_s {
+        writeln!(
+            out,
+            "read     {rate:.0} images/s where the consumer reads every byte once"
+        )?;
+    }
+    writeln!(
+        out,
+        "first    batch after {:.1} ms; first epoch {:.0} images/s ({} images); 99 % of batches within {:.2} ms",
+        bench.first_batch_ms,
+        bench.first_epoch_images_per_s,
+        bench.first_epoch_images,
+        bench.p99_batch_ms
+    )?;
+    writeln!(
+        out,
+        "cost     {:.4} s of a core for 1000 images, {:.3} s for 10^9 bytes; {} resident at most, {} of it its own; {} batches ahead in {} slots",
+        bench.cpu_s_per_1000_images,
+        bench.cpu_s_per_gb,
+        human_bytes(bench.peak_rss_bytes),
+        human_bytes(bench.peak_anon_bytes),
+        bench.depth,
+        bench.slots
+    )?;
+    writeln!(out, "checksum {}", bench.checksum)?;
+    Ok(())
+}

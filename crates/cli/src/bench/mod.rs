@@ -1,0 +1,45 @@
+//! `packds bench`: how fast this machine does it, beside what it could do at best.
+
+mod convert;
+mod load;
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use packds_bench::Machine;
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::human::human_bytes;
+
+/// Measure packds on this machine, each figure beside its physical limit in the same run
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Convert(convert::ConvertBenchArgs),
+    Load(load::LoadBenchArgs),
+}
+
+pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failure> {
+    match &args.what {
+        What::Convert(args) => convert::run(args, console),
+        What::Load(args) => load::run(args, console),
+    }
+}
+
+fn show_machine(machine: &Machine, out: &mut dyn Write) -> Result<(), Failure> {
+    let simd = if machine.jpeg_simd { "with" } else { "without" };
+    let memory = human_bytes(machine.memory_bytes);
+    writeln!(
+        out,
+        "machine  {}, {} cores, {memory}, Linux {}, JPEG {simd} SIMD",
+        machine.cpu, machine.cores, machine.kernel
+    )?;
+    Ok(())
+}

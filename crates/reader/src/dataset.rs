@@ -1,0 +1,45 @@
+//! A pack's numbers, as plans want them.
+
+use packds_format::FieldKind;
+
+use crate::plan::Dataset;
+use crate::{MappedPack, ReadError};
+
+impl MappedPack {
+    /// What plans need to know of this pack: its division, the bytes that a chunk takes in memory, and its identifier.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] where the chunk table is damaged.
+    pub fn dataset(&self) -> Result<Dataset, ReadError> {
+        let bytes = self.stored_chunk_bytes()?.max(self.decoded_chunk_bytes());
+        Ok(Dataset::new(
+            *self.geometry(),
+            bytes,
+            &self.header().pack_uuid.0,
+        ))
+    }
+
+    /// Bytes of a chunk in the file, on average.
+    fn stored_chunk_bytes(&self) -> Result<u64, ReadError> {
+        let n_chunks = self.n_chunks();
+        let Some(last) = n_chunks.checked_sub(1) else {
+            return Ok(0);
+        };
+        let last = self.chunk_entry(last).map_err(|e| self.error(e))?;
+        let end = last.offset.saturating_add(last.stored_len);
+        let body = end.saturating_sub(self.header().data_off);
+        Ok(body.div_ceil(n_chunks))
+    }
+
+    /// Bytes of the items of fixed size in a chunk, decompressed.
+    fn decoded_chunk_bytes(&self) -> u64 {
+        let fixed = self
+            .schema()
+            .body()
+            .filter(|(_, f)| f.kind == FieldKind::Tensor);
+        let sample = fixed.fold(0_u64, |sum, (_, f)| {
+            sum.saturating_add(f.item_bytes().unwrap_or(0))
+        });
+        sample.saturating_mul(self.geometry().chunk_samples().into())
+    }
+}

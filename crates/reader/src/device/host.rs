@@ -1,0 +1,32 @@
+//! The host: batches stay in the staging slots, and the user reads them there.
+
+use super::{Device, DeviceError, Transfer};
+use crate::arena::{SlotMut, SlotRef};
+
+/// No device: the user reads batches where the loader wrote them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HostDevice;
+
+impl Device for HostDevice {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    fn recycle(&self, _: &mut SlotMut) {}
+
+    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        Ok(Box::new(Done))
+    }
+}
+
+/// Nothing to wait for.
+#[derive(Debug)]
+struct Done;
+
+impl Transfer for Done {
+    fn is_done(&self) -> bool {
+        true
+    }
+
+    fn wait(&self) {}
+}

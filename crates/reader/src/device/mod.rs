@@ -1,0 +1,50 @@
+//! Where batches go: the host's memory, or a device that copies them out of the staging slots.
+//!
+//! A slot of the staging ring belongs to one side at a time: Free, Filling (the loader's threads write it), Ready,
+//! InFlight (the batch is with the user or the device reads it), Free again. Both the user's batch and the device hold
+//! a counted reference to the slot; it is free when the last one is gone. So a batch never changes under whoever reads it,
+//! and no device needs to be told when that is over.
+
+mod host;
+mod sim;
+
+use std::fmt;
+
+use crate::arena::{SlotMut, SlotRef};
+
+pub use host::HostDevice;
+pub use sim::{SimDevice, Violation};
+
+/// What takes batches out of the staging ring.
+pub trait Device: fmt::Debug + Send + Sync {
+    /// Its name in statistics.
+    fn name(&self) -> &'static str;
+
+    /// Called before a slot is written again. For devices that watch over their slots; most have nothing to do.
+    fn recycle(&self, slot: &mut SlotMut);
+
+    /// Called when a slot has been filled: begins to read its first `len` bytes, and keeps `slot` until it is done.
+    ///
+    /// # Errors
+    /// [`DeviceError`], which the consumer of the batch gets.
+    fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
+}
+
+/// A device's reading of one slot.
+pub trait Transfer: fmt::Debug + Send + Sync {
+    /// Whether the device has all bytes.
+    fn is_done(&self) -> bool;
+
+    /// Returns when the device has all bytes.
+    fn wait(&self);
+}
+
+/// Why a device did not take a batch.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{device}: {reason}")]
+pub struct DeviceError {
+    /// The device's name.
+    pub device: &'static str,
+    /// What it says.
+    pub reason: String,
+}

@@ -1,0 +1,281 @@
+//! A batch in the consumer's hands: typed views of its fields. Its memory is its own until it is dropped.
+
+use std::sync::Arc;
+
+use super::board::{Board, Ready};
+use super::error::LoadError;
+use super::filling::{Ragged, Row};
+use super::outputs::{BatchField, Outputs, Source};
+use crate::arena::SlotRef;
+use crate::augment::Mix;
+use crate::device::Transfer;
+use crate::fetch::ItemRun;
+use crate::view::{ArrayView, Element};
+
+/// What belongs to a batch besides its slot.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) step: u64,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) padding: usize,
+    pub(crate) ragged: Vec<Ragged>,
+    pub(crate) lent: Option<(usize, ItemRun)>,
+    pub(crate) bad: Vec<BadSample>,
+    pub(crate) mix: Option<Mix>,
+}
+
+impl Prepared {
+    pub(crate) const fn new(step: u64) -> Self {
+        Self {
+            step,
+            rows: Vec::new(),
+            padding: 0,
+            ragged: Vec::new(),
+            lent: None,
+            bad: Vec::new(),
+            mix: None,
+        }
+    }
+}
+
+/// A sample that was left out or replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSample {
+    /// The pack, by its place among the loader's packs.
+    pub pack: usize,
+    /// The sample.
+    pub sample: u64,
+    /// What is wrong with it: file, chunk, sample and byte.
+    pub error: String,
+}
+
+/// Samples of one step of one rank, field by field.
+///
+/// It lies in a slot of the staging ring (or, lent, in the pack itself) and holds it: nothing writes there until the
+/// batch is dropped. Holding many batches holds many slots.
+#[derive(Debug)]
+pub struct Batch {
+    outputs: Arc<Outputs>,
+    board: Arc<Board>,
+    prepared: Prepared,
+    ids: Vec<u64>,
+    epoch: u32,
+    slot: Option<SlotRef>,
+    transfer: Box<dyn Transfer>,
+}
+
+impl Batch {
+    pub(crate) fn new(
+        outputs: &Arc<Outputs>,
+        board: &Arc<Board>,
+        epoch: u32,
+        ready: Ready,
+    ) -> Self {
+        let Ready {
+            prepared,
+            slot,
+            transfer,
+        } = ready;
+        Self {
+            outputs: Arc::clone(outputs),
+            board: Arc::clone(board),
+            ids: prepared.rows.iter().map(|row| row.sample).collect(),
+            prepared,
+            epoch,
+            slot: Some(slot),
+            transfer,
+        }
+    }
+
+    /// Samples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Never: a batch has at least one sample.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The samples, in the file order of their pack from 0.
+    #[must_use]
+    pub fn ids(&self) -> &[u64] {
+        &self.ids
+    }
+
+    /// The pack of each sample, for loaders of several packs; zeros otherwise.
+    #[must_use]
+    pub fn packs(&self) -> Vec<usize> {
+        self.prepared.rows.iter().map(|row| row.pack).collect()
+    }
+
+    /// How many samples at the end only fill up the last batch of the epoch and were in it before.
+    #[must_use]
+    pub fn padding(&self) -> usize {
+        self.prepared.padding
+    }
+
+    /// The epoch.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The step, from 0 in each epoch.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.prepared.step
+    }
+
+    /// The samples that were left out or replaced.
+    #[must_use]
+    pub fn bad_samples(&self) -> &[BadSample] {
+        &self.prepared.bad
+    }
+
+    /// Partners and weights, where the augmentation mixes images: what the labels must be mixed with.
+    #[must_use]
+    pub fn mix(&self) -> Option<&Mix> {
+        self.prepared.mix.as_ref()
+    }
+
+    /// Whether a field is shown where it lies in the pack, without a copy.
+    #[must_use]
+    pub fn is_lent(&self) -> bool {
+        self.prepared.lent.is_some()
+    }
+
+    /// The fields and their types.
+    #[must_use]
+    pub fn fields(&self) -> &[BatchField] {
+        &self.outputs.fields
+    }
+
+    /// The device's reading of this batch.
+    #[must_use]
+    pub fn transfer(&self) -> &dyn Transfer {
+        self.transfer.as_ref()
+    }
+
+    /// A field of fixed size, `[samples, ..]`; of an image with several views the first.
+    ///
+    /// # Errors
+    /// [`LoadError::Option`] where there is no such field, with those there are, or its items have sizes of their own.
+    pub fn field(&self, name: &str) -> Result<ArrayView<'_>, LoadError> {
+        self.view(name, 0)
+    }
+
+    /// One view of an image, `[samples, ..]`; views count from 0.
+    ///
+    /// # Errors
+    /// As [`field`](Self::field).
+    pub fn view(&self, name: &str, view: u32) -> Result<ArrayView<'_>, LoadError> {
+        let (number, field) = self.find(name, view)?;
+        let Some(item_shape) = &field.shape else {
+            return Err(LoadError::Option(format!(
+                "the items of field `{name}` have sizes of their own: take them one by one with `item`"
+            )));
+        };
+        let mut shape = vec![self.len()];
+        shape.extend(item_shape);
+        Ok(ArrayView {
+            dtype: field.dtype,
+            shape,
+            bytes: self.bytes(number, field),
+        })
+    }
+
+    /// The elements of a field, `[samples, ..]` in C order.
+    ///
+    /// # Errors
+    /// As [`field`](Self::field), or where `T` is not the field's element type.
+    pub fn elements<T: Element>(&self, name: &str) -> Result<&[T], LoadError> {
+        let elements = self.field(name)?.elements::<T>();
+        elements.map_err(|wrong| LoadError::Option(format!("field `{name}`: {wrong}")))
+    }
+
+    /// One sample's bytes of a field, whatever its kind.
+    ///
+    /// # Errors
+    /// [`LoadError::Option`] where there is no such field or the batch has no such row.
+    pub fn item(&self, name: &str, row: usize) -> Result<&[u8], LoadError> {
+        let (number, field) = self.find(name, 0)?;
+        let item = if field.shape.is_some() {
+            let start = row.saturating_mul(field.item_bytes);
+            self.bytes(number, field)
+                .get(start..start.saturating_add(field.item_bytes))
+                .filter(|_| row < self.len())
+        } else {
+            let is_ragged = |f: &&BatchField| matches!(f.source, Source::Ragged(_));
+            let before = self
+                .outputs
+                .fields
+                .iter()
+                .take(number)
+                .filter(is_ragged)
+                .count();
+            self.prepared
+                .ragged
+                .get(before)
+                .and_then(|ragged| ragged.item(row))
+        };
+        item.ok_or_else(|| {
+            LoadError::Option(format!(
+                "the batch has {} samples, no row {row}",
+                self.len()
+            ))
+        })
+    }
+
+    fn find(&self, name: &str, view: u32) -> Result<(usize, &BatchField), LoadError> {
+        let fields = &self.outputs.fields;
+        let found = fields
+            .iter()
+            .enumerate()
+            .find(|(_, f)| f.name == name && f.view == view);
+        found.ok_or_else(|| {
+            let mut known: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
+            known.dedup();
+            let known = known.join(", ");
+            if fields.iter().any(|f| f.name == name) {
+                return LoadError::Option(format!("field `{name}` has no view {view}"));
+            }
+            LoadError::Option(format!("batches have no field `{name}`; they have {known}"))
+        })
+    }
+
+    /// All bytes of a field of fixed size.
+    fn bytes(&self, number: usize, field: &BatchField) -> &[u8] {
+        let len = self.len() * field.item_bytes;
+        if let Some((lent, run)) = &self.prepared.lent
+            && *lent == number
+        {
+            return run.as_ref().get(..len).unwrap_or_default();
+        }
+        let slot = self.slot.as_deref().unwrap_or_default();
+        slot.get(field.offset..field.offset + len)
+            .unwrap_or_default()
+    }
+
+    /// Bytes of all fields.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        let fixed: usize = self
+            .outputs
+            .fields
+            .iter()
+            .map(|f| f.item_bytes * self.len())
+            .sum();
+        let ragged: usize = self.prepared.ragged.iter().map(|r| r.bytes.len()).sum();
+        u64::try_from(fixed + ragged).unwrap_or(u64::MAX)
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // First the slot, then the news of it.
+        self.slot = None;
+        self.board.batch_dropped();
+    }
+}

@@ -1,0 +1,263 @@
+//! The loader's threads: they begin steps in order, fill their pieces, and finish them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use super::BadSamples;
+use super::batch::Prepared;
+use super::board::{Board, Progress, Ready};
+use super::course::Course;
+use super::error::LoadError;
+use super::fill::Filler;
+use super::filling::{Filling, Piece, Row, cut};
+use super::finish::finish;
+use super::outputs::{Outputs, Source};
+use super::stats::{Counters, add, add_time};
+use crate::MappedPack;
+use crate::arena::{Arena, SlotMut, SlotRef};
+use crate::device::Device;
+use crate::fetch::StepItems;
+
+/// All that the threads of one epoch share.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    pub(crate) board: Arc<Board>,
+    pub(crate) course: Course,
+    pub(crate) outputs: Arc<Outputs>,
+    pub(crate) packs: Arc<[Arc<MappedPack>]>,
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) bad_samples: BadSamples,
+    pub(crate) seed: u64,
+    pub(crate) piece_rows: usize,
+    /// Whether batches that lie in the pack as they are wanted are lent from there.
+    pub(crate) lends: bool,
+}
+
+/// What a thread does next.
+enum Job {
+    Begin(u64),
+    Fill(Arc<Filling>, Piece),
+}
+
+impl Crew {
+    /// Starts `n` threads.
+    pub(crate) fn start(self: &Arc<Self>, n: usize) -> Result<Vec<JoinHandle<()>>, LoadError> {
+        let mut threads = Vec::with_capacity(n);
+        for number in 0..n {
+            let crew = Arc::clone(self);
+            let named = thread::Builder::new().name(format!("packds-load-{number}"));
+            match named.spawn(move || crew.guarded()) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    self.stop();
+                    threads.into_iter().for_each(|t| drop(t.join()));
+                    return Err(LoadError::Thread(error));
+                }
+            }
+        }
+        Ok(threads)
+    }
+
+    /// Makes the threads end soon, whatever they wait for.
+    pub(crate) fn stop(&self) {
+        self.board.stop();
+        self.course.stop();
+        self.arena.wake();
+    }
+
+    /// A panic reaches the consumer as an error.
+    fn guarded(&self) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work())) {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let message = text.unwrap_or("without a message").to_owned();
+            self.board.fail(LoadError::Panicked { message });
+        }
+    }
+
+    fn work(&self) {
+        let mut filler = Filler::new(&self.outputs, &self.packs, self.bad_samples, self.seed);
+        while let Some(job) = self.next_job() {
+            let result = match job {
+                Job::Begin(step) => self.begin(step),
+                Job::Fill(filling, piece) => self.fill(&mut filler, &filling, piece),
+            };
+            if let Err((step, error)) = result {
+                self.board.put(step, Err(error));
+            }
+        }
+    }
+
+    /// Waits for something to do; none once the loader stops.
+    fn next_job(&self) -> Option<Job> {
+        let mut progress = self.board.lock();
+        let mut idle: Option<Instant> = None;
+        let job = loop {
+            if self.board.is_stopped() {
+                return None;
+            }
+            if let Some(job) = self.job_in(&mut progress) {
+                break job;
+            }
+            idle.get_or_insert_with(Instant::now);
+            progress = self.board.wait_for_work(progress);
+        };
+        if let Some(idle) = idle {
+            add_time(&self.counters.threads_idle, idle.elapsed());
+        }
+        Some(job)
+    }
+
+    fn job_in(&self, progress: &mut Progress) -> Option<Job> {
+        while let Some(filling) = progress.filling.front().map(Arc::clone) {
+            let (piece, was_last) = filling.take();
+            if was_last {
+                progress.filling.pop_front();
+            }
+            if let Some(piece) = piece {
+                return Some(Job::Fill(filling, piece));
+            }
+        }
+        let ahead = progress.next_begin - progress.next_out;
+        let depth = u64::try_from(progress.depth.now()).unwrap_or(u64::MAX);
+        if progress.beginning || progress.next_begin >= progress.steps || ahead >= depth {
+            return None;
+        }
+        progress.beginning = true;
+        progress.next_begin += 1;
+        Some(Job::Begin(progress.next_begin - 1))
+    }
+
+    /// Finds the rows of a step, waits for a slot and for their bytes, and hands out the pieces.
+    fn begin(&self, step: u64) -> Result<(), (u64, LoadError)> {
+        let slot = {
+            let idle = Instant::now();
+            let slot = self.arena.take(&self.board.stopped);
+            add_time(&self.counters.threads_idle, idle.elapsed());
+            slot
+        };
+        // From here on another thread may begin the next step: it finds a slot after this one.
+        self.board.lock().beginning = false;
+        self.board.tell_threads();
+        let Some(slot) = slot else {
+            return Ok(());
+        };
+        self.begin_in(step, slot).map_err(|error| (step, error))
+    }
+
+    fn begin_in(&self, step: u64, mut slot: SlotMut) -> Result<(), LoadError> {
+        let started = Instant::now();
+        let (rows, padding) = self.course.rows(step)?;
+        let planned = started.elapsed();
+        let items = self.course.items(step)?;
+        add_time(
+            &self.counters.disk_waited,
+            started.elapsed().saturating_sub(planned),
+        );
+        let started = Instant::now();
+        self.device.recycle(&mut slot);
+        self.write_columns(&mut slot, &rows)?;
+        if let Some(lent) = self.lend(&rows, &items)? {
+            let prepared = Prepared {
+                rows,
+                padding,
+                lent: Some(lent),
+                ..Prepared::new(step)
+            };
+            add_time(&self.counters.threads_busy, planned + started.elapsed());
+            return self.hand_over(slot, prepared);
+        }
+        let pieces = cut(slot, &self.outputs, rows.len(), self.piece_rows);
+        let filling = Arc::new(Filling::new(step, rows, padding, items, pieces));
+        self.board.lock().filling.push_back(filling);
+        self.board.tell_threads();
+        add_time(&self.counters.threads_busy, planned + started.elapsed());
+        Ok(())
+    }
+
+    fn fill(
+        &self,
+        filler: &mut Filler,
+        filling: &Arc<Filling>,
+        mut piece: Piece,
+    ) -> Result<(), (u64, LoadError)> {
+        let started = Instant::now();
+        let step = filling.step;
+        let at_step = |error| (step, error);
+        let epoch = self.course.epoch_of(step);
+        filler.fill(epoch, filling, &mut piece).map_err(at_step)?;
+        if let Some(pieces) = filling.give_back(piece) {
+            let key = (self.seed, epoch);
+            let finished = finish(filling, pieces, &self.outputs, self.bad_samples, key);
+            if let Some((slot, prepared)) = finished.map_err(at_step)? {
+                self.hand_over(slot, prepared).map_err(at_step)?;
+            }
+        }
+        add_time(&self.counters.threads_busy, started.elapsed());
+        Ok(())
+    }
+
+    /// Gives a written slot to the device and the consumer.
+    fn hand_over(&self, slot: SlotMut, prepared: Prepared) -> Result<(), LoadError> {
+        let n_bad = u64::try_from(prepared.bad.len()).unwrap_or(u64::MAX);
+        add(&self.counters.bad_samples, n_bad);
+        let slot: SlotRef = slot.freeze();
+        let transfer = self.device.submit(slot.clone(), self.outputs.slot_bytes)?;
+        let step = prepared.step;
+        let ready = Ready {
+            prepared,
+            slot,
+            transfer,
+        };
+        self.board.put(step, Ok(ready));
+        Ok(())
+    }
+
+    /// Copies the columns' values of `rows` into the slot.
+    fn write_columns(&self, slot: &mut SlotMut, rows: &[Row]) -> Result<(), LoadError> {
+        for field in &self.outputs.fields {
+            let Source::Column(number) = field.source else {
+                continue;
+            };
+            let n = field.item_bytes;
+            let len = n * rows.len();
+            let Some(region) = slot.get_mut(field.offset..field.offset + len) else {
+                continue;
+            };
+            for (row, to) in rows.iter().zip(region.chunks_exact_mut(n.max(1))) {
+                let Some(pack) = self.packs.get(row.pack) else {
+                    continue;
+                };
+                let item = pack.item(number, row.sample).map_err(|e| pack.error(e))?;
+                to.copy_from_slice(&item);
+            }
+        }
+        Ok(())
+    }
+
+    /// The batch's bytes where they lie in the pack, if they lie there one after the other.
+    fn lend(
+        &self,
+        rows: &[Row],
+        items: &[Option<StepItems>],
+    ) -> Result<Option<(usize, crate::fetch::ItemRun)>, LoadError> {
+        let (Some((number, position)), true) = (self.outputs.lendable(), self.lends) else {
+            return Ok(None);
+        };
+        let (Some(first), Some(Some(items)), Ok(n)) =
+            (rows.first(), items.first(), u32::try_from(rows.len()))
+        else {
+            return Ok(None);
+        };
+        let in_order = |(row, next): (&Row, u64)| row.sample == next && row.pack == 0;
+        if !rows.iter().zip(first.sample..).all(in_order) {
+            return Ok(None);
+        }
+        let run = items.run(position, first.sample, n)?;
+        Ok(run.map(|run| (number, run)))
+    }
+}

@@ -1,0 +1,191 @@
+//! An epoch in the consumer's hands: an iterator of batches. Dropping it ends its threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use super::batch::Batch;
+use super::board::Ready;
+use super::crew::Crew;
+use super::error::LoadError;
+use super::stats::{add, add_time};
+use crate::plan::State;
+
+/// The batches of one epoch, in order. It ends after the last batch or the first error.
+///
+/// Its threads work ahead while it exists; dropping it, in the middle or at the end, ends them.
+#[derive(Debug)]
+pub struct Epoch {
+    crew: Arc<Crew>,
+    threads: Vec<JoinHandle<()>>,
+    number: u32,
+    /// When the consumer took its last batch.
+    taken: Instant,
+    over: bool,
+    made_in: u32,
+    /// Frees the ring for the loader's next epoch.
+    _lease: Lease,
+}
+
+/// The right to a loader's ring.
+#[derive(Debug)]
+pub(crate) struct Lease(Arc<AtomicBool>);
+
+impl Lease {
+    /// The ring, unless another epoch has it.
+    pub(crate) fn take(in_use: &Arc<AtomicBool>) -> Result<Self, LoadError> {
+        if in_use.swap(true, Ordering::AcqRel) {
+            return Err(LoadError::EpochOpen);
+        }
+        Ok(Self(Arc::clone(in_use)))
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Epoch {
+    pub(crate) fn start(
+        crew: Arc<Crew>,
+        n_threads: usize,
+        number: u32,
+        lease: Lease,
+    ) -> Result<Self, LoadError> {
+        let threads = crew.start(n_threads)?;
+        Ok(Self {
+            crew,
+            threads,
+            number,
+            taken: Instant::now(),
+            over: false,
+            made_in: std::process::id(),
+            _lease: lease,
+        })
+    }
+
+    /// The epoch's number.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Steps of the epoch, the same on every rank.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.crew.course.steps()
+    }
+
+    /// The step of the batch that comes next.
+    #[must_use]
+    pub fn next_step(&self) -> u64 {
+        self.crew.board.lock().next_out
+    }
+
+    /// What to save to go on after the batches taken so far; batches made ahead do not count.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.crew.course.state(self.next_step())
+    }
+
+    fn take(&mut self) -> Result<Option<Ready>, LoadError> {
+        let found = std::process::id();
+        if found != self.made_in {
+            let made_in = self.made_in;
+            return Err(LoadError::Forked { made_in, found });
+        }
+        let asked = Instant::now();
+        let board = &self.crew.board;
+        let mut progress = board.lock();
+        let ready = loop {
+            let step = progress.next_out;
+            if step >= progress.steps {
+                return Ok(None);
+            }
+            if let Some(result) = progress.done.remove(&step) {
+                break result?;
+            }
+            if let Some(error) = progress.failed.take() {
+                return Err(error);
+            }
+            let slots = self.crew.arena.n_slots();
+            if board.held() >= slots {
+                return Err(LoadError::SlotsHeld { slots });
+            }
+            progress = board.wait_for_batch(progress);
+        };
+        progress.next_out += 1;
+        let (waited, busy) = (asked.elapsed(), asked - self.taken);
+        progress.depth.learn(waited, waited + busy);
+        let depth = u64::try_from(progress.depth.now()).unwrap_or(u64::MAX);
+        drop(progress);
+        board.batch_taken();
+        board.tell_threads();
+        let counters = &self.crew.counters;
+        counters.depth.store(depth, Ordering::Relaxed);
+        add_time(&counters.consumer_waited, waited);
+        add_time(&counters.consumer_busy, busy);
+        Ok(Some(ready))
+    }
+}
+
+impl Iterator for Epoch {
+    type Item = Result<Batch, LoadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let taken = self.take();
+        self.taken = Instant::now();
+        match taken {
+            Ok(Some(ready)) => {
+                let crew = &self.crew;
+                let epoch = crew.course.epoch_of(ready.prepared.step);
+                let batch = Batch::new(&crew.outputs, &crew.board, epoch, ready);
+                add(&crew.counters.batches, 1);
+                add(
+                    &crew.counters.samples,
+                    u64::try_from(batch.len()).unwrap_or(u64::MAX),
+                );
+                add(&crew.counters.bytes, batch.n_bytes());
+                Some(Ok(batch))
+            }
+            Ok(None) => {
+                self.over = true;
+                None
+            }
+            // A consumer that holds too many batches can drop some and ask again.
+            Err(error @ LoadError::SlotsHeld { .. }) => Some(Err(error)),
+            Err(error) => {
+                self.over = true;
+                Some(Err(error))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        if self.over {
+            return (0, Some(0));
+        }
+        let left = usize::try_from(self.steps() - self.next_step().min(self.steps()));
+        (0, Some(left.unwrap_or(usize::MAX)))
+    }
+}
+
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        if std::process::id() != self.made_in {
+            // In a forked child there are no threads to wait for.
+            return;
+        }
+        self.crew.stop();
+        for thread in self.threads.drain(..) {
+            // A panic was told to the consumer already.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Writing rows of a batch: each thread has one [`Filler`], with its own decoder and scratch.
+
+use std::sync::Arc;
+
+use super::BadSamples;
+use super::error::LoadError;
+use super::filling::{Filling, Piece, Row};
+use super::outputs::{BatchField, Outputs, Source};
+use super::pictures::{PictureFiller, Views};
+use crate::MappedPack;
+use crate::copy::{copy_past_caches, fence};
+use crate::fetch::StepItems;
+
+/// Batches larger than this are written around the caches: they would not stay in them.
+const PAST_CACHES: usize = 4 << 20;
+
+/// What a thread needs to write rows.
+#[derive(Debug)]
+pub(crate) struct Filler {
+    outputs: Arc<Outputs>,
+    packs: Arc<[Arc<MappedPack>]>,
+    bad_samples: BadSamples,
+    pictures: Option<PictureFiller>,
+    scratch: Vec<u8>,
+}
+
+impl Filler {
+    pub(crate) fn new(
+        outputs: &Arc<Outputs>,
+        packs: &Arc<[Arc<MappedPack>]>,
+        bad_samples: BadSamples,
+        seed: u64,
+    ) -> Self {
+        let pictures = outputs.pictures.as_ref();
+        Self {
+            outputs: Arc::clone(outputs),
+            packs: Arc::clone(packs),
+            bad_samples,
+            pictures: pictures.map(|pictures| PictureFiller::new(pictures, seed)),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Writes the rows of `piece`. Rows that cannot be written are noted in it, or end the work with the first error.
+    pub(crate) fn fill(
+        &mut self,
+        epoch: u32,
+        filling: &Filling,
+        piece: &mut Piece,
+    ) -> Result<(), LoadError> {
+        for (place, number) in piece.rows.clone().enumerate() {
+            let Some(row) = filling.rows.get(number).copied() else {
+                continue;
+            };
+            let Some(items) = filling.items.get(row.pack).and_then(Option::as_ref) else {
+                continue;
+            };
+            if let Err(error) = self.row(epoch, items, row, place, piece) {
+                if self.bad_samples == BadSamples::Error {
+                    return Err(error);
+                }
+                piece.bad.push((number, error));
+            }
+            for ragged in &mut piece.ragged {
+                if ragged.ends.len() <= place {
+                    ragged.push(&[]);
+                }
+            }
+        }
+        fence();
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        epoch: u32,
+        items: &StepItems,
+        row: Row,
+        place: usize,
+        piece: &mut Piece,
+    ) -> Result<(), LoadError> {
+        let past_caches = self.outputs.slot_bytes >= PAST_CACHES;
+        let mut regions = piece.regions.iter_mut();
+        let mut ragged = piece.ragged.iter_mut();
+        let mut views = Views::default();
+        for field in &self.outputs.fields {
+            match field.source {
+                Source::Column(_) => {}
+                Source::Tensor(position) => {
+                    let item = items.item(position, row.sample, &mut self.scratch)?;
+                    let Some(to) = regions.next().and_then(|r| slot_row(r, field, place)) else {
+                        continue;
+                    };
+                    if past_caches {
+                        copy_past_caches(to, item);
+                    } else {
+                        to.copy_from_slice(item);
+                    }
+                }
+                Source::Ragged(position) => {
+                    let item = items.item(position, row.sample, &mut self.scratch)?;
+                    if let Some(ragged) = ragged.next() {
+                        ragged.push(item);
+                    }
+                }
+                Source::Image | Source::Mask => {
+                    if let Some(to) = regions.next().and_then(|r| slot_row(r, field, place)) {
+                        views.push(field.source, to);
+                    }
+                }
+            }
+        }
+        match (&mut self.pictures, self.packs.get(row.pack)) {
+            (Some(pictures), Some(pack)) => {
+                pictures.fill(pack, items, epoch, row.sample, &mut views)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The bytes of one row of a field in a piece's region.
+fn slot_row<'a>(region: &'a mut [u8], field: &BatchField, place: usize) -> Option<&'a mut [u8]> {
+    let start = place.checked_mul(field.item_bytes)?;
+    region.get_mut(start..start.checked_add(field.item_bytes)?)
+}

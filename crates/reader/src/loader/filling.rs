@@ -1,0 +1,181 @@
+//! One batch while it is written: its rows, the pieces that threads take, and what came of them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::error::LoadError;
+use super::outputs::{BatchField, Outputs};
+use crate::arena::{PieceMut, SlotMut};
+use crate::fetch::StepItems;
+
+/// A row of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// The pack, by its place among the loader's packs.
+    pub(crate) pack: usize,
+    /// The sample, in the file order of its pack.
+    pub(crate) sample: u64,
+}
+
+/// Some rows of a batch, for one thread.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) rows: Range<usize>,
+    /// For each field that [`BatchField::is_filled`], in their order, the bytes of these rows.
+    pub(crate) regions: Vec<PieceMut>,
+    /// For each ragged field, in their order, the items of these rows one after the other, and their lengths.
+    pub(crate) ragged: Vec<Ragged>,
+    /// Rows that could not be written, and why.
+    pub(crate) bad: Vec<(usize, LoadError)>,
+}
+
+/// Items of sizes of their own, one after the other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Ragged {
+    pub(crate) bytes: Vec<u8>,
+    /// Where each item ends in `bytes`.
+    pub(crate) ends: Vec<usize>,
+}
+
+impl Ragged {
+    pub(crate) fn push(&mut self, item: &[u8]) {
+        self.bytes.extend_from_slice(item);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(crate) fn item(&self, row: usize) -> Option<&[u8]> {
+        let start = match row.checked_sub(1) {
+            None => 0,
+            Some(before) => *self.ends.get(before)?,
+        };
+        self.bytes.get(start..*self.ends.get(row)?)
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        for row in 0..other.ends.len() {
+            self.push(other.item(row).unwrap_or_default());
+        }
+    }
+}
+
+/// A batch while it is written.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    pub(crate) step: u64,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) padding: usize,
+    /// For each pack the bytes of this step.
+    pub(crate) items: Vec<Option<StepItems>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: VecDeque<Piece>,
+    done: Vec<Piece>,
+    n_pieces: usize,
+}
+
+impl Filling {
+    /// A batch whose rows are written in these pieces.
+    pub(crate) fn new(
+        step: u64,
+        rows: Vec<Row>,
+        padding: usize,
+        items: Vec<Option<StepItems>>,
+        pieces: VecDeque<Piece>,
+    ) -> Self {
+        let n_pieces = pieces.len();
+        let state = Mutex::new(State {
+            waiting: pieces,
+            done: Vec::with_capacity(n_pieces),
+            n_pieces,
+        });
+        Self {
+            step,
+            rows,
+            padding,
+            items,
+            state,
+        }
+    }
+
+    /// A piece that nobody has taken, and whether it was the last.
+    pub(crate) fn take(&self) -> (Option<Piece>, bool) {
+        let mut state = self.lock();
+        let piece = state.waiting.pop_front();
+        (piece, state.waiting.is_empty())
+    }
+
+    /// Gives a piece back, written. All pieces, in the order of their rows, to the one who brings the last.
+    pub(crate) fn give_back(&self, piece: Piece) -> Option<Vec<Piece>> {
+        let mut state = self.lock();
+        state.done.push(piece);
+        if state.done.len() < state.n_pieces {
+            return None;
+        }
+        let mut done = std::mem::take(&mut state.done);
+        done.sort_by_key(|piece| piece.rows.start);
+        Some(done)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Cuts a slot into pieces of `piece_rows` rows each: field by field in the slot, and in each field row by row.
+pub(crate) fn cut(
+    slot: SlotMut,
+    outputs: &Outputs,
+    n_rows: usize,
+    piece_rows: usize,
+) -> VecDeque<Piece> {
+    let piece_rows = piece_rows.max(1);
+    let ranges: Vec<Range<usize>> = (0..n_rows)
+        .step_by(piece_rows)
+        .map(|start| start..(start + piece_rows).min(n_rows))
+        .collect();
+    let n_ragged = outputs.fields.iter().filter(|f| f.shape.is_none()).count();
+    let mut pieces: VecDeque<Piece> = ranges
+        .iter()
+        .map(|rows| Piece {
+            rows: rows.clone(),
+            regions: Vec::new(),
+            ragged: vec![Ragged::default(); n_ragged],
+            bad: Vec::new(),
+        })
+        .collect();
+    let filled: Vec<&BatchField> = outputs.fields.iter().filter(|f| f.is_filled()).collect();
+    let mut lens = Vec::with_capacity(filled.len() * (ranges.len() + 1));
+    let mut end = 0;
+    for field in &filled {
+        lens.push(field.offset - end);
+        lens.extend(ranges.iter().map(|rows| rows.len() * field.item_bytes));
+        end = field.offset + n_rows * field.item_bytes;
+    }
+    // At least one piece, so that the slot comes back when they are joined.
+    lens.push(0);
+    let mut parts = slot.split(&lens).unwrap_or_default().into_iter();
+    for _ in &filled {
+        // What lies between the fields: columns, written before, and padding.
+        drop(parts.next());
+        for (piece, part) in pieces.iter_mut().zip(&mut parts) {
+            piece.regions.push(part);
+        }
+    }
+    if let Some((piece, part)) = pieces.front_mut().zip(parts.next()) {
+        piece.regions.push(part);
+    }
+    pieces
+}
+
+/// The slot whose pieces these were.
+pub(crate) fn join(pieces: &mut [Piece]) -> Option<SlotMut> {
+    let mut slot = None;
+    for part in pieces.iter_mut().flat_map(|piece| piece.regions.drain(..)) {
+        slot = part.join();
+    }
+    slot
+}

@@ -1,0 +1,122 @@
+//! From written pieces to a batch: bad rows are replaced or left out, ragged items joined, images mixed.
+
+use super::BadSamples;
+use super::batch::{BadSample, Prepared};
+use super::error::LoadError;
+use super::filling::{Filling, Piece, Ragged, Row, join};
+use super::outputs::Outputs;
+use crate::arena::SlotMut;
+
+/// Joins what the threads wrote: the slot, no longer shared, and what else belongs to the batch.
+pub(crate) fn finish(
+    filling: &Filling,
+    mut pieces: Vec<Piece>,
+    outputs: &Outputs,
+    policy: BadSamples,
+    key: (u64, u32),
+) -> Result<Option<(SlotMut, Prepared)>, LoadError> {
+    for items in filling.items.iter().flatten() {
+        items.still_good()?;
+    }
+    let mut bad: Vec<(usize, LoadError)> = Vec::new();
+    let n_ragged = outputs.fields.iter().filter(|f| f.shape.is_none()).count();
+    let mut ragged = vec![Ragged::default(); n_ragged];
+    for piece in &mut pieces {
+        bad.append(&mut piece.bad);
+        for (all, part) in ragged.iter_mut().zip(&piece.ragged) {
+            all.append(part);
+        }
+    }
+    let Some(mut slot) = join(&mut pieces) else {
+        return Ok(None);
+    };
+    let mut prepared = Prepared {
+        rows: filling.rows.clone(),
+        padding: filling.padding,
+        ragged,
+        ..Prepared::new(filling.step)
+    };
+    if !bad.is_empty() {
+        let kept = kept_rows(filling, &mut bad, policy)?;
+        move_rows(&mut slot, outputs, &kept);
+        prepared.keep(&kept);
+        prepared.bad = bad
+            .iter()
+            .filter_map(|(row, error)| told(filling, *row, error))
+            .collect();
+    }
+    if let Some(pictures) = &outputs.pictures {
+        prepared.mix = pictures.mix(outputs, &mut slot, &prepared.rows, key)?;
+    }
+    Ok(Some((slot, prepared)))
+}
+
+fn told(filling: &Filling, row: usize, error: &LoadError) -> Option<BadSample> {
+    let Row { pack, sample } = *filling.rows.get(row)?;
+    Some(BadSample {
+        pack,
+        sample,
+        error: error.to_string(),
+    })
+}
+
+/// For each row of the batch the row that was written for it. A bad row is left out, or the good row before it (else the
+/// first one behind it) is taken twice: which one does not depend on threads.
+fn kept_rows(
+    filling: &Filling,
+    bad: &mut Vec<(usize, LoadError)>,
+    policy: BadSamples,
+) -> Result<Vec<usize>, LoadError> {
+    let n = filling.rows.len();
+    bad.sort_by_key(|(row, _)| *row);
+    let is_bad = |row: &usize| bad.binary_search_by_key(row, |(row, _)| *row).is_ok();
+    let good: Vec<usize> = (0..n).filter(|row| !is_bad(row)).collect();
+    if good.is_empty() {
+        return Err(LoadError::NothingLeft {
+            step: filling.step,
+            samples: n,
+            first: Box::new(bad.swap_remove(0).1),
+        });
+    }
+    if policy == BadSamples::Skip {
+        return Ok(good);
+    }
+    let substitute = |row: usize| {
+        let behind = good.partition_point(|good| *good <= row);
+        good.get(behind.saturating_sub(1)).copied().unwrap_or(row)
+    };
+    Ok((0..n).map(substitute).collect())
+}
+
+/// Gives row `to` of every field in the slot what row `kept[to]` has. In ascending order nothing is overwritten that is
+/// still wanted: rows close up to the front, or good rows, which stay, are taken twice.
+fn move_rows(slot: &mut SlotMut, outputs: &Outputs, kept: &[usize]) {
+    for field in &outputs.fields {
+        let n = field.item_bytes;
+        for (to, from) in kept.iter().enumerate().filter(|(to, from)| to != *from) {
+            let (from, to) = (field.offset + from * n, field.offset + to * n);
+            if from.max(to) + n <= slot.len() {
+                slot.copy_within(from..from + n, to);
+            }
+        }
+    }
+}
+
+impl Prepared {
+    /// Makes row `to` what row `kept[to]` was, in all that lies outside the slot.
+    fn keep(&mut self, kept: &[usize]) {
+        let first_padding = self.rows.len() - self.padding;
+        self.padding = kept.iter().filter(|from| **from >= first_padding).count();
+        self.rows = kept
+            .iter()
+            .filter_map(|from| self.rows.get(*from).copied())
+            .collect();
+        for ragged in &mut self.ragged {
+            let mut moved = Ragged::default();
+            for from in kept {
+                moved.push(ragged.item(*from).unwrap_or_default());
+            }
+            *ragged = moved;
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What a batch holds: each field's type, shape and place in a staging slot, decided once for a loader.
+
+use packds_format::{DType, Field, FieldKind, Role, Schema, Store};
+
+use super::error::LoadError;
+use super::pictures::Pictures;
+use crate::MappedPack;
+use crate::arena::SLOT_ALIGN;
+
+/// A field of every batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchField {
+    /// Its name in the pack's schema.
+    pub name: String,
+    /// Which view of the sample's image it shows; 0 for everything else.
+    pub view: u32,
+    /// Element type.
+    pub dtype: DType,
+    /// Dimensions of one sample; none where every sample has a size of its own.
+    pub shape: Option<Vec<usize>>,
+    /// Bytes of one sample; 0 where every sample has a size of its own.
+    pub(crate) item_bytes: usize,
+    /// First byte in a slot of `batch` samples.
+    pub(crate) offset: usize,
+    pub(crate) source: Source,
+}
+
+/// Where a field's values come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A column, by its number in the schema.
+    Column(usize),
+    /// A body field of fixed size, by its position in the body: copied.
+    Tensor(usize),
+    /// A body field of variable size, by its position in the body: copied into memory of the batch's own.
+    Ragged(usize),
+    /// A view of the image that goes through the augmentation.
+    Image,
+    /// The mask beside it.
+    Mask,
+}
+
+impl BatchField {
+    /// Bytes of one sample; 0 where every sample has a size of its own.
+    #[must_use]
+    pub const fn n_bytes(&self) -> usize {
+        self.item_bytes
+    }
+
+    /// Whether it has a region in each slot that pieces of the batch are written to.
+    pub(crate) const fn is_filled(&self) -> bool {
+        matches!(
+            self.source,
+            Source::Tensor(_) | Source::Image | Source::Mask
+        )
+    }
+}
+
+/// All fields of a loader's batches.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    pub(crate) fields: Vec<BatchField>,
+    /// Samples of a batch.
+    pub(crate) rows: usize,
+    /// Bytes of a slot.
+    pub(crate) slot_bytes: usize,
+    /// The body fields that are read, by their positions in the body.
+    pub(crate) positions: Vec<usize>,
+    /// What is done to images; none where no field goes through an augmentation.
+    pub(crate) pictures: Option<Pictures>,
+}
+
+impl Outputs {
+    /// The fields named in `wanted`, or all that are data, in batches of `rows` samples.
+    pub(crate) fn new(
+        pack: &MappedPack,
+        wanted: Option<&[String]>,
+        pictures: Option<Pictures>,
+        rows: usize,
+    ) -> Result<Self, LoadError> {
+        let schema = pack.schema();
+        let mut outputs = Self {
+            fields: Vec::new(),
+            rows,
+            slot_bytes: 0,
+            positions: Vec::new(),
+            pictures,
+        };
+        for number in numbers(pack, wanted)? {
+            outputs.add(schema, number)?;
+        }
+        if outputs.fields.is_empty() {
+            return Err(LoadError::Option(
+                "no field is loaded: name at least one".to_owned(),
+            ));
+        }
+        if let Some(pictures) = &outputs.pictures {
+            outputs.positions.extend(pictures.positions());
+        }
+        outputs.positions.sort_unstable();
+        outputs.positions.dedup();
+        Ok(outputs)
+    }
+
+    fn add(&mut self, schema: &Schema, number: usize) -> Result<(), LoadError> {
+        let Some(field) = schema.fields().get(number) else {
+            return Ok(());
+        };
+        if field.store == Store::Column {
+            return self.push(field, Source::Column(number));
+        }
+        let position = schema.body().position(|(n, _)| n == number).unwrap_or(0);
+        let role = self
+            .pictures
+            .as_ref()
+            .and_then(|pictures| pictures.source_of(position));
+        match role {
+            Some(Source::Image) => self.push_views(field, Source::Image),
+            Some(source) => self.push_views(field, source),
+            None => {
+                self.positions.push(position);
+                match field.kind {
+                    FieldKind::Tensor => self.push(field, Source::Tensor(position)),
+                    _ => self.push(field, Source::Ragged(position)),
+                }
+            }
+        }
+    }
+
+    /// A field with the dtype and shape that it has in the pack.
+    fn push(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
+        let shape = match source {
+            Source::Ragged(_) => None,
+            _ => Some(dimensions(field)?),
+        };
+        let bytes = match source {
+            Source::Ragged(_) => 0,
+            _ => field.item_bytes().unwrap_or(0),
+        };
+        self.place(field, 0, field.dtype, shape, bytes, source)
+    }
+
+    /// A field that the augmentation makes.
+    fn push_views(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
+        let Some(pictures) = &self.pictures else {
+            return Ok(());
+        };
+        let (dtype, shape, views) = pictures.output(source);
+        let bytes = shape.iter().fold(dtype.size(), |n, d| {
+            n.saturating_mul(u64::try_from(*d).unwrap_or(u64::MAX))
+        });
+        for view in 0..views {
+            self.place(field, view, dtype, Some(shape.clone()), bytes, source)?;
+        }
+        Ok(())
+    }
+
+    fn place(
+        &mut self,
+        field: &Field,
+        view: u32,
+        dtype: DType,
+        shape: Option<Vec<usize>>,
+        item_bytes: u64,
+        source: Source,
+    ) -> Result<(), LoadError> {
+        let too_large = || {
+            LoadError::Option(format!(
+                "field `{}`: {} samples of {item_bytes} bytes are more than this machine can address",
+                field.name, self.rows
+            ))
+        };
+        let item_bytes = usize::try_from(item_bytes).map_err(|_| too_large())?;
+        let offset = self.slot_bytes;
+        self.slot_bytes = item_bytes
+            .checked_mul(self.rows)
+            .and_then(|bytes| offset.checked_add(bytes))
+            .and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN))
+            .ok_or_else(too_large)?;
+        self.fields.push(BatchField {
+            name: field.name.clone(),
+            view,
+            dtype,
+            shape,
+            item_bytes,
+            offset,
+            source,
+        });
+        Ok(())
+    }
+
+    /// The one field whose batches may be handed out where they lie in the pack, if its samples lie there as in a batch.
+    pub(crate) fn lendable(&self) -> Option<(usize, usize)> {
+        let mut filled = self
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| !matches!(f.source, Source::Column(_)));
+        match (filled.next(), filled.next()) {
+            (Some((number, field)), None) => match field.source {
+                Source::Tensor(position) => Some((number, position)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// The schema numbers of the fields to load.
+fn numbers(pack: &MappedPack, wanted: Option<&[String]>) -> Result<Vec<usize>, LoadError> {
+    let schema = pack.schema();
+    match wanted {
+        None => Ok(schema
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| is_data(field))
+            .map(|(number, _)| number)
+            .collect()),
+        Some(names) => names
+            .iter()
+            .map(|name| {
+                schema
+                    .index_of(name)
+                    .map_err(|source| LoadError::Read(pack.error(source)))
+            })
+            .collect(),
+    }
+}
+
+/// Whether a field is what one trains with, not what describes another field or the sample's origin.
+fn is_data(field: &Field) -> bool {
+    match field.role {
+        None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => true,
+        Some(_) => false,
+    }
+}
+
+fn dimensions(field: &Field) -> Result<Vec<usize>, LoadError> {
+    let too_large = |_| {
+        LoadError::Option(format!(
+            "field `{}`: its shape {:?} is larger than this machine can address",
+            field.name, field.shape
+        ))
+    };
+    field
+        .shape
+        .iter()
+        .map(|d| usize::try_from(*d).map_err(too_large))
+        .collect()
+}

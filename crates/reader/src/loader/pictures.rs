@@ -1,0 +1,271 @@
+//! Images on their way through the augmentation: which fields they lie in, and how an item becomes a picture.
+
+use std::sync::Arc;
+
+use packds_format::{Coding, DType, Field, FieldKind, Role, Schema, Store};
+use packds_pixels::{Encoded, Layout, Pixels};
+
+use super::error::LoadError;
+use super::filling::Row;
+use super::outputs::{Outputs, Source};
+use crate::MappedPack;
+use crate::arena::SlotMut;
+use crate::augment::{
+    Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Picture, SampleKey,
+};
+use crate::fetch::StepItems;
+
+/// The image field that is augmented, its mask and its seek index.
+#[derive(Debug)]
+pub(crate) struct Pictures {
+    plan: Arc<AugmentPlan>,
+    image: PictureField,
+    mask: Option<PictureField>,
+    /// The position of the image's seek index in the body.
+    seek: Option<usize>,
+}
+
+/// A field of images, in the body.
+#[derive(Debug, Clone)]
+struct PictureField {
+    name: String,
+    position: usize,
+    /// Width, height and channels; none where every image has its own.
+    size: Option<(u32, u32, u8)>,
+    channels: u8,
+}
+
+impl Pictures {
+    /// What `augment` does to the images of `pack`: to the first field whose role is image, and with it to the first
+    /// mask, where these are `wanted`.
+    pub(crate) fn new(
+        pack: &MappedPack,
+        augment: &Augment,
+        wanted: Option<&[String]>,
+    ) -> Result<Self, LoadError> {
+        let schema = pack.schema();
+        let is_wanted = |f: &Field| wanted.is_none_or(|names| names.contains(&f.name));
+        let by_role = |role| {
+            let mut found = schema.fields().iter().filter(|f| f.role == Some(role));
+            found.find(|f| f.store == Store::Body && is_wanted(f))
+        };
+        let image = by_role(Role::Image).ok_or_else(|| {
+            LoadError::Option(format!(
+                "{}: no loaded field holds images, so there is nothing to augment",
+                pack.file_path().display()
+            ))
+        })?;
+        let refused = |source| LoadError::Augment {
+            path: pack.file_path().to_owned(),
+            source: Box::new(source),
+        };
+        let source = ImageSource::of_field(image).map_err(refused)?;
+        let plan = AugmentPlan::new(augment, &source).map_err(refused)?;
+        let mask = by_role(Role::Mask)
+            .map(|field| PictureField::new(schema, field).map_err(refused))
+            .transpose()?;
+        let seek: Option<(usize, &Field)> = None;
+        Ok(Self {
+            plan: Arc::new(plan),
+            image: PictureField::new(schema, image).map_err(refused)?,
+            mask,
+            seek: seek.and_then(|(number, _)| schema.body().position(|(n, _)| n == number)),
+        })
+    }
+
+    /// The body fields that are read for it, by their positions.
+    pub(crate) fn positions(&self) -> Vec<usize> {
+        let mask = self.mask.as_ref().map(|mask| mask.position);
+        let all = [Some(self.image.position), mask, self.seek];
+        all.into_iter().flatten().collect()
+    }
+
+    /// What becomes of the body field at `position`.
+    pub(crate) fn source_of(&self, position: usize) -> Option<Source> {
+        if position == self.image.position {
+            return Some(Source::Image);
+        }
+        let mask = self.mask.as_ref()?;
+        (position == mask.position).then_some(Source::Mask)
+    }
+
+    /// Element type, shape and views of what comes out.
+    pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
+        let output = self.plan.output();
+        let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        let (height, width) = (size(output.height), size(output.width));
+        if source == Source::Mask {
+            let channels = self.mask.as_ref().map_or(1, |mask| mask.channels);
+            return (
+                DType::U8,
+                vec![height, width, channels.into()],
+                output.views,
+            );
+        }
+        let channels = output.channels.into();
+        let shape = match output.layout {
+            Layout::Hwc => vec![height, width, channels],
+            Layout::Chw => vec![channels, height, width],
+        };
+        (output.dtype, shape, output.views)
+    }
+
+    /// Mixes the images of a finished batch, where the augmentation says so.
+    pub(crate) fn mix(
+        &self,
+        outputs: &Outputs,
+        slot: &mut SlotMut,
+        rows: &[Row],
+        (seed, epoch): (u64, u32),
+    ) -> Result<Option<Mix>, LoadError> {
+        let Some(field) = outputs.fields.iter().find(|f| f.source == Source::Image) else {
+            return Ok(None);
+        };
+        let key = |row: &Row| SampleKey {
+            seed,
+            epoch,
+            sample: row.sample,
+        };
+        let keys: Vec<SampleKey> = rows.iter().map(key).collect();
+        let len = rows.len() * field.item_bytes;
+        let batch = slot.get_mut(field.offset..field.offset + len);
+        let mixed = self.plan.mix(&keys, batch.unwrap_or_default());
+        mixed.map_err(|error| LoadError::Option(error.to_string()))
+    }
+}
+
+impl PictureField {
+    fn new(schema: &Schema, field: &Field) -> Result<Self, AugmentError> {
+        let position = schema.body().position(|(_, f)| f.name == field.name);
+        let source = ImageSource::of_field(field)?;
+        let size = source
+            .size
+            .map(|size| (size.width, size.height, source.channels));
+        // Decoded masks have one channel.
+        let is_mask = field.kind == FieldKind::Image && field.role == Some(Role::Mask);
+        Ok(Self {
+            name: field.name.clone(),
+            position: position.unwrap_or(0),
+            size,
+            channels: if is_mask { 1 } else { source.channels },
+        })
+    }
+
+    /// The item of `sample` as a picture.
+    fn picture<'a>(
+        &self,
+        pack: &MappedPack,
+        sample: u64,
+        item: &'a [u8],
+        seek_index: Option<&'a [u8]>,
+    ) -> Picture<'a> {
+        let raw = |(width, height, channels)| {
+            Picture::Raw(Pixels {
+                data: item,
+                width,
+                height,
+                channels,
+            })
+        };
+        if let Some(size) = self.size {
+            return raw(size);
+        }
+        if pack.coding(&self.name, sample) == Some(Coding::Raw) {
+            let (h, w, c) = pack.item_shape(&self.name, sample).unwrap_or((0, 0, 0));
+            let size = u32::try_from(w).ok().zip(u32::try_from(h).ok());
+            let (width, height) = size.unwrap_or((0, 0));
+            return raw((width, height, u8::try_from(c).unwrap_or(0)));
+        }
+        Picture::Encoded(Encoded {
+            bytes: item,
+            seek_index: seek_index.filter(|index| !index.is_empty()),
+        })
+    }
+}
+
+/// Applies the augmentation, on one thread.
+#[derive(Debug)]
+pub(crate) struct PictureFiller {
+    augmenter: Augmenter,
+    image: PictureField,
+    mask: Option<PictureField>,
+    seek: Option<usize>,
+    seed: u64,
+    /// Where items, one of each field, are decompressed to.
+    scratch: [Vec<u8>; 3],
+}
+
+/// Where the views of one sample go.
+#[derive(Debug, Default)]
+pub(crate) struct Views<'a> {
+    images: Vec<&'a mut [u8]>,
+    masks: Vec<&'a mut [u8]>,
+}
+
+impl<'a> Views<'a> {
+    pub(crate) fn push(&mut self, source: Source, to: &'a mut [u8]) {
+        match source {
+            Source::Mask => self.masks.push(to),
+            _ => self.images.push(to),
+        }
+    }
+}
+
+impl PictureFiller {
+    pub(crate) fn new(pictures: &Pictures, seed: u64) -> Self {
+        Self {
+            augmenter: Augmenter::new(Arc::clone(&pictures.plan)),
+            image: pictures.image.clone(),
+            mask: pictures.mask.clone(),
+            seek: pictures.seek,
+            seed,
+            scratch: Default::default(),
+        }
+    }
+
+    /// Makes the views of one sample.
+    pub(crate) fn fill(
+        &mut self,
+        pack: &Arc<MappedPack>,
+        items: &StepItems,
+        epoch: u32,
+        sample: u64,
+        views: &mut Views<'_>,
+    ) -> Result<(), LoadError> {
+        let [for_image, for_seek, for_mask] = &mut self.scratch;
+        let image = items.item(self.image.position, sample, for_image)?;
+        let seek = match self.seek {
+            Some(position) => Some(items.item(position, sample, for_seek)?),
+            None => None,
+        };
+        let mask = match &self.mask {
+            Some(field) => {
+                let item = items.item(field.position, sample, for_mask)?;
+                Some(field.picture(pack, sample, item, None))
+            }
+            None => None,
+        };
+        let image = self.image.picture(pack, sample, image, seek);
+        let key = SampleKey {
+            seed: self.seed,
+            epoch,
+            sample,
+        };
+        let applied = self
+            .augmenter
+            .apply(key, image, mask, &mut views.images, &mut views.masks);
+        applied.map_err(|source| LoadError::Sample {
+            path: pack.file_path().to_owned(),
+            sample,
+            chunk: pack.geometry().locate(sample).0,
+            file: file_of(pack, sample),
+            source: Box::new(source),
+        })
+    }
+}
+
+/// The sample's file in the source, for people.
+fn file_of(pack: &MappedPack, sample: u64) -> Option<String> {
+    let path = pack.path(sample).ok().flatten()?;
+    Some(String::from_utf8_lossy(&path).escape_debug().to_string())
+}

@@ -1,0 +1,205 @@
+//! What happens when bytes, threads or processes fail.
+
+use std::fs::OpenOptions;
+
+use super::{ORDERS, builder, damaged, ids, opened, pixels, some};
+use crate::arena::{SlotMut, SlotRef};
+use crate::device::{Device, DeviceError, Transfer};
+use crate::loader::{BadSamples, LoadError};
+use crate::plan::Order;
+use crate::{Access, Checksums};
+
+#[test]
+fn a_flipped_bit_ends_the_epoch_with_its_place() {
+    for (order, access) in ORDERS
+        .into_iter()
+        .flat_map(|order| [Access::Mapped, Access::Direct].map(|access| (order, access)))
+    {
+        let (_folder, pack) = damaged(64, [21]);
+        let loader = builder(&pack)
+            .order(order)
+            .access(access)
+            .threads(some(2))
+            .build()
+            .unwrap();
+        let mut epoch = loader.epoch(0).unwrap();
+        let error = epoch.find_map(Result::err).unwrap().to_string();
+        assert!(
+            error.contains("a.pack") && error.contains("chunk 2"),
+            "{error}"
+        );
+        assert!(epoch.next().is_none());
+    }
+}
+
+#[test]
+fn a_bad_sample_is_skipped_or_substituted_where_that_is_wanted() {
+    let (_folder, pack) = damaged(64, [21, 50]);
+    for threads in [1, 4] {
+        let with = |policy| {
+            let loader = builder(&pack)
+                .order(Order::Random)
+                .access(Access::Mapped)
+                .bad_samples(policy);
+            loader.threads(some(threads)).build().unwrap()
+        };
+        let loader = with(BadSamples::Skip);
+        let mut seen = 0;
+        let mut bad = Vec::new();
+        for batch in loader.epoch(0).unwrap() {
+            let batch = batch.unwrap();
+            seen += batch.len();
+            bad.extend(batch.bad_samples().iter().map(|bad| bad.sample));
+            for (row, id) in batch.ids().iter().enumerate() {
+                assert_eq!(batch.item("image", row).unwrap(), pixels(*id));
+                assert_eq!(
+                    batch.elements::<i32>("label").unwrap()[row],
+                    super::label(*id)
+                );
+            }
+        }
+        bad.sort_unstable();
+        assert_eq!((seen, bad), (62, vec![21, 50]));
+        assert_eq!(loader.stats().bad_samples, 2);
+        let loader = with(BadSamples::Substitute);
+        for batch in loader.epoch(0).unwrap() {
+            let batch = batch.unwrap();
+            assert_eq!(batch.len(), 16);
+            assert!(!batch.ids().contains(&21) && !batch.ids().contains(&50));
+            for (row, id) in batch.ids().iter().enumerate() {
+                assert_eq!(batch.item("image", row).unwrap(), pixels(*id));
+                assert_eq!(
+                    batch.elements::<i32>("label").unwrap()[row],
+                    super::label(*id)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_without_any_good_sample_is_an_error() {
+    let (_folder, pack) = damaged(64, 0..64);
+    for policy in [BadSamples::Skip, BadSamples::Substitute] {
+        let loader = builder(&pack)
+            .order(Order::Random)
+            .bad_samples(policy)
+            .build()
+            .unwrap();
+        let error = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
+        assert!(
+            matches!(
+                error,
+                LoadError::NothingLeft {
+                    step: 0,
+                    samples: 16,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn without_checksums_a_flipped_bit_is_delivered() {
+    let (_folder, pack) = damaged(64, [21]);
+    let loader = builder(&pack).checksums(Checksums::Off).build().unwrap();
+    assert_eq!(ids(loader.epoch(0).unwrap()).concat().len(), 64);
+}
+
+#[test]
+fn a_file_cut_short_while_it_is_mapped_is_an_error_and_not_a_signal() {
+    for order in ORDERS {
+        let (folder, pack) = opened(640);
+        let loader = builder(&pack)
+            .order(order)
+            .access(Access::Mapped)
+            .depth(some(1))
+            .build()
+            .unwrap();
+        let mut epoch = loader.epoch(0).unwrap();
+        epoch.next().unwrap().unwrap();
+        let file = OpenOptions::new()
+            .write(true)
+            .open(folder.path().join("a.pack"))
+            .unwrap();
+        file.set_len(100_000).unwrap();
+        let error = epoch.find_map(Result::err).unwrap().to_string();
+        assert!(error.contains("a.pack"), "{error}");
+        drop(epoch);
+        let error = loader.epoch(1).unwrap_err().to_string();
+        assert!(error.contains("a.pack"), "{error}");
+    }
+}
+
+/// A device that panics where the loader's thread calls it.
+#[derive(Debug)]
+struct Panicking;
+
+impl Device for Panicking {
+    fn name(&self) -> &'static str {
+        "panicking"
+    }
+
+    fn recycle(&self, slot: &mut SlotMut) {
+        assert!(slot.number() > 100, "no such luck");
+    }
+
+    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        Err(DeviceError {
+            device: self.name(),
+            reason: "never".to_owned(),
+        })
+    }
+}
+
+#[test]
+fn a_panic_in_a_thread_reaches_the_consumer() {
+    let (_folder, pack) = opened(640);
+    for threads in [1, 3] {
+        let device = std::sync::Arc::new(Panicking);
+        let loader = builder(&pack)
+            .device(device)
+            .threads(some(threads))
+            .build()
+            .unwrap();
+        let mut epoch = loader.epoch(0).unwrap();
+        let error = epoch.next().unwrap().unwrap_err();
+        assert!(
+            matches!(&error, LoadError::Panicked { message } if message == "no such luck"),
+            "{error}"
+        );
+        assert!(epoch.next().is_none());
+    }
+}
+
+/// A device that takes nothing.
+#[derive(Debug)]
+struct Refusing;
+
+impl Device for Refusing {
+    fn name(&self) -> &'static str {
+        "refusing"
+    }
+
+    fn recycle(&self, _: &mut SlotMut) {}
+
+    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        Err(DeviceError {
+            device: self.name(),
+            reason: "out of memory".to_owned(),
+        })
+    }
+}
+
+#[test]
+fn what_a_device_refuses_reaches_the_consumer() {
+    let (_folder, pack) = opened(64);
+    let loader = builder(&pack)
+        .device(std::sync::Arc::new(Refusing))
+        .build()
+        .unwrap();
+    let error = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "refusing: out of memory");
+}

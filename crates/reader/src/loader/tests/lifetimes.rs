@@ -1,0 +1,160 @@
+//! Who holds which memory and which thread, and for how long.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{ORDERS, builder, loader_threads, opened, pixels, some};
+use crate::Access;
+use crate::device::SimDevice;
+use crate::loader::{Batch, LoadError};
+use crate::plan::Order;
+
+#[test]
+fn a_batch_in_hand_never_changes() {
+    let (_folder, pack) = opened(640);
+    for order in ORDERS {
+        let loader = builder(&pack)
+            .order(order)
+            .threads(some(2))
+            .slots(some(6))
+            .build()
+            .unwrap();
+        let mut held: Vec<Batch> = Vec::new();
+        for batch in loader.epoch(0).unwrap() {
+            held.push(batch.unwrap());
+            if held.len() > 4 {
+                held.remove(0);
+            }
+            for batch in &held {
+                for (row, id) in batch.ids().iter().enumerate() {
+                    assert_eq!(batch.item("image", row).unwrap(), pixels(*id));
+                }
+            }
+        }
+        // They outlive their epoch.
+        for batch in &held {
+            assert_eq!(batch.item("image", 0).unwrap(), pixels(batch.ids()[0]));
+        }
+    }
+}
+
+#[test]
+fn holding_every_slot_is_an_error_and_dropping_one_goes_on() {
+    let (_folder, pack) = opened(640);
+    let loader = builder(&pack)
+        .order(Order::Random)
+        .slots(some(3))
+        .build()
+        .unwrap();
+    let mut epoch = loader.epoch(0).unwrap();
+    let mut held: Vec<Batch> = (0..3).map(|_| epoch.next().unwrap().unwrap()).collect();
+    let error = epoch.next().unwrap().unwrap_err();
+    assert!(
+        matches!(error, LoadError::SlotsHeld { slots: 3 }),
+        "{error}"
+    );
+    held.pop();
+    assert_eq!(epoch.next().unwrap().unwrap().step(), 3);
+}
+
+#[test]
+fn a_slow_device_reads_every_slot_whole_before_it_is_written_again() {
+    let (_folder, pack) = opened(640);
+    for seed in 0..8 {
+        let device = Arc::new(SimDevice::new(seed, Duration::from_millis(2)));
+        let loader = builder(&pack)
+            .order(Order::Window { chunks: Some(4) })
+            .threads(some(3))
+            .slots(some(2 + seed as usize % 3))
+            .device(device.clone())
+            .build()
+            .unwrap();
+        for batch in loader.epoch(0).unwrap() {
+            let batch = batch.unwrap();
+            if seed % 2 == 0 {
+                batch.transfer().wait();
+                assert!(batch.transfer().is_done());
+            }
+            assert_eq!(batch.item("image", 3).unwrap(), pixels(batch.ids()[3]));
+        }
+        assert_eq!(device.violations(), []);
+    }
+}
+
+#[test]
+fn leaving_an_epoch_early_ends_its_threads() {
+    let (_folder, pack) = opened(640);
+    for order in ORDERS {
+        let loader = builder(&pack)
+            .order(order)
+            .threads(some(4))
+            .build()
+            .unwrap();
+        for batch in loader.epoch(0).unwrap().take(2) {
+            batch.unwrap();
+        }
+        // The ring is free for the next one.
+        assert_eq!(loader.epoch(1).unwrap().count(), 40);
+        let started = Instant::now();
+        drop(loader.epoch(2).unwrap());
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn a_second_epoch_while_one_is_open_is_refused() {
+    let (_folder, pack) = opened(64);
+    let loader = builder(&pack).build().unwrap();
+    let first = loader.epoch(0).unwrap();
+    assert!(matches!(loader.epoch(1).unwrap_err(), LoadError::EpochOpen));
+    drop(first);
+    assert_eq!(loader.epoch(1).unwrap().count(), 4);
+}
+
+#[test]
+fn a_thousand_loaders_leave_nothing_behind() {
+    let (_folder, pack) = opened(64);
+    for i in 0..1000 {
+        let order = ORDERS[i % ORDERS.len()];
+        let access = [Access::Mapped, Access::Direct][i / 4 % 2];
+        let loader = builder(&pack)
+            .order(order)
+            .access(access)
+            .threads(some(2))
+            .build()
+            .unwrap();
+        let mut epoch = loader.epoch(0).unwrap();
+        assert_eq!(epoch.next().unwrap().unwrap().len(), 16);
+    }
+    // Other tests have loaders of their own, but not many.
+    assert!(loader_threads() < 100, "{}", loader_threads());
+}
+
+#[test]
+fn several_loaders_of_one_pack_work_side_by_side() {
+    let (_folder, pack) = opened(640);
+    let loaders: Vec<_> = (0..8)
+        .map(|seed| builder(&pack).seed(seed).build().unwrap())
+        .collect();
+    std::thread::scope(|scope| {
+        for loader in &loaders {
+            scope.spawn(|| {
+                for batch in loader.epoch(0).unwrap() {
+                    let batch = batch.unwrap();
+                    assert_eq!(batch.item("image", 5).unwrap(), pixels(batch.ids()[5]));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_batch_can_be_sent_to_another_thread_and_outlive_the_loader() {
+    let (_folder, pack) = opened(64);
+    let loader = builder(&pack).order(Order::Random).build().unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    drop((loader, pack));
+    let id = batch.ids()[0];
+    let first = std::thread::spawn(move || batch.item("image", 0).unwrap().to_vec());
+    assert_eq!(first.join().unwrap(), pixels(id));
+}

@@ -1,0 +1,292 @@
+//! Single samples and single chunks of a pack, where they lie: for looking and for code that has an order of its own.
+
+use std::borrow::Cow;
+
+use packds_format::{DType, Field, FieldKind, FormatError, Store};
+
+use crate::view::{ArrayView, Element, WrongType};
+use crate::{MappedPack, ReadError};
+
+/// One sample of a mapped pack.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<'a> {
+    pack: &'a MappedPack,
+    id: u64,
+}
+
+/// One field of one sample: borrowed from the map, or decompressed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item<'a> {
+    /// Element type; `u8` where the item has a size of its own.
+    pub dtype: DType,
+    /// Dimensions; those of its own size are one dimension of bytes.
+    pub shape: Vec<usize>,
+    /// The elements in C order, little-endian.
+    pub bytes: Cow<'a, [u8]>,
+}
+
+/// One chunk of a mapped pack.
+#[derive(Debug, Clone, Copy)]
+pub struct Chunk<'a> {
+    pack: &'a MappedPack,
+    number: u64,
+}
+
+impl MappedPack {
+    /// A sample, by its place in the file from 0. Nothing is read yet.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], with the path.
+    pub fn sample(&self, id: u64) -> Result<Sample<'_>, ReadError> {
+        self.check_index("sample", id, self.n_samples())?;
+        Ok(Sample { pack: self, id })
+    }
+
+    /// A chunk, by its number from 0. Nothing is read yet.
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample).
+    pub fn chunk(&self, number: u64) -> Result<Chunk<'_>, ReadError> {
+        self.check_index("chunk", number, self.n_chunks())?;
+        Ok(Chunk { pack: self, number })
+    }
+
+    fn check_index(&self, what: &'static str, index: u64, len: u64) -> Result<(), ReadError> {
+        if index < len {
+            return Ok(());
+        }
+        Err(self.error(FormatError::OutOfRange { what, index, len }))
+    }
+
+    fn field_named(&self, name: &str) -> Result<(usize, &Field), ReadError> {
+        let number = self.schema().index_of(name).map_err(|e| self.error(e))?;
+        let field = self.schema().fields().get(number);
+        field.map(|field| (number, field)).ok_or_else(|| {
+            let len = u64::try_from(self.schema().fields().len()).unwrap_or(u64::MAX);
+            self.error(FormatError::OutOfRange {
+                what: "field",
+                index: u64::try_from(number).unwrap_or(u64::MAX),
+                len,
+            })
+        })
+    }
+}
+
+impl<'a> Sample<'a> {
+    /// Its place in the file, from 0.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// One of its fields: without a copy, unless it is compressed. Its bytes are not checked against their checksum.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] where there is no such field or its bytes are damaged, [`ReadError::Changed`] where the file
+    /// was cut short.
+    pub fn field(&self, name: &str) -> Result<Item<'a>, ReadError> {
+        let (number, field) = self.pack.field_named(name)?;
+        let item = self.pack.item(number, self.id);
+        let bytes = item.map_err(|error| self.pack.error(error))?;
+        self.pack.still_good()?;
+        let shape = match field.kind {
+            FieldKind::Tensor => dimensions(field),
+            _ => vec![bytes.len()],
+        };
+        Ok(Item {
+            dtype: field.dtype,
+            shape,
+            bytes,
+        })
+    }
+
+    /// Checks its items against its checksum, where the pack has one for each sample.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].
+    pub fn check(&self) -> Result<(), ReadError> {
+        let checked = self.pack.check_sample(self.id);
+        self.pack.still_good()?;
+        checked.map_err(|error| self.pack.error(error))
+    }
+}
+
+impl Item<'_> {
+    /// The elements with their type and shape.
+    #[must_use]
+    pub fn view(&self) -> ArrayView<'_> {
+        ArrayView {
+            dtype: self.dtype,
+            shape: self.shape.clone(),
+            bytes: &self.bytes,
+        }
+    }
+
+    /// The elements as numbers, without a copy.
+    ///
+    /// # Errors
+    /// [`WrongType`] where `T` is not the element type, or they do not start where `T` may.
+    pub fn elements<T: Element>(&self) -> Result<&[T], WrongType> {
+        self.view().elements()
+    }
+}
+
+impl<'a> Chunk<'a> {
+    /// Its number, from 0.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Its samples, by their place in the file.
+    #[must_use]
+    pub fn samples(&self) -> std::ops::Range<u64> {
+        let geometry = self.pack.geometry();
+        let first = geometry.first_sample(self.number);
+        first..first + u64::from(geometry.samples_in(self.number))
+    }
+
+    /// A field of all its samples, `[samples, ..]`, where it lies in the file: for columns, and for body fields of fixed
+    /// size that are not compressed. Its bytes are not checked against their checksum.
+    ///
+    /// # Errors
+    /// [`FormatError::WrongUse`] for other fields, [`ReadError::Format`] where there is no such field or the chunk is
+    /// damaged.
+    pub fn field(&self, name: &str) -> Result<ArrayView<'a>, ReadError> {
+        let pack = self.pack;
+        let (number, field) = pack.field_named(name)?;
+        let samples = self.samples();
+        let bytes = if field.store == Store::Column {
+            self.column_bytes(number, field)
+        } else if field.kind == FieldKind::Tensor && field.codec.is_none() {
+            self.body_bytes(number)?
+        } else {
+            None
+        };
+        let bytes = bytes.ok_or_else(|| {
+            pack.error(FormatError::WrongUse(format!(
+                "field `{name}` does not lie in the file as an array: read its samples one by one"
+            )))
+        })?;
+        let mut shape = vec![usize::try_from(samples.end - samples.start).unwrap_or(0)];
+        shape.extend(dimensions(field));
+        Ok(ArrayView {
+            dtype: field.dtype,
+            shape,
+            bytes,
+        })
+    }
+
+    fn column_bytes(&self, number: usize, field: &Field) -> Option<&'a [u8]> {
+        let entry = self.pack.columns().iter().find(|c| c.field == number)?;
+        let n = field.item_bytes()?;
+        let samples = self.samples();
+        let place = |sample: u64| usize::try_from(entry.offset + sample * n).ok();
+        self.pack
+            .bytes()
+            .get(place(samples.start)?..place(samples.end)?)
+    }
+
+    fn body_bytes(&self, number: usize) -> Result<Option<&'a [u8]>, ReadError> {
+        let pack = self.pack;
+        let position = pack.schema().body().position(|(n, _)| n == number);
+        let stored = pack.chunk_bytes(self.number).map_err(|e| pack.error(e))?;
+        let view = pack.view_chunk(self.number, stored);
+        let view = view.map_err(|e| pack.error(e))?;
+        let Some((position, last)) = position.zip(view.n_samples().checked_sub(1)) else {
+            return Ok(None);
+        };
+        let place = |index| view.item_place(position, index).map_err(|e| pack.error(e));
+        let (start, end) = (place(0)?.start, place(last)?.end);
+        let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+        Ok(range.and_then(|(start, end)| stored.get(start..end)))
+    }
+
+    /// Checks its bytes against its checksum.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].
+    pub fn check(&self) -> Result<(), ReadError> {
+        let pack = self.pack;
+        let entry = pack.chunk_entry(self.number).map_err(|e| pack.error(e))?;
+        let stored = pack.chunk_bytes(self.number).map_err(|e| pack.error(e))?;
+        let found = packds_format::crc32c(stored);
+        pack.still_good()?;
+        if found == entry.crc32c {
+            return Ok(());
+        }
+        Err(pack.error(FormatError::ChunkChecksum {
+            chunk: self.number,
+            offset: entry.offset,
+            expected: entry.crc32c,
+            found,
+            first_sample: self.samples().start,
+            end_sample: self.samples().end,
+        }))
+    }
+}
+
+fn dimensions(field: &Field) -> Vec<usize> {
+    let dimension = |d: &u64| usize::try_from(*d).unwrap_or(usize::MAX);
+    field.shape.iter().map(dimension).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::open;
+
+    fn golden(name: &str) -> crate::MappedPack {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/v1");
+        open(folder.join(name)).unwrap()
+    }
+
+    #[test]
+    fn samples_and_chunks_lie_in_the_map() {
+        let pack = golden("short_last_chunk.pack");
+        let name = &pack.schema().body().next().unwrap().1.name;
+        let whole = pack.bytes().as_ptr_range();
+        let mut seen = 0;
+        for number in 0..pack.n_chunks() {
+            let chunk = pack.chunk(number).unwrap();
+            chunk.check().unwrap();
+            let array = chunk.field(name).unwrap();
+            assert!(whole.contains(&array.bytes.as_ptr()));
+            let n = array.bytes.len() / array.shape[0];
+            for (row, id) in chunk.samples().enumerate() {
+                let sample = pack.sample(id).unwrap();
+                sample.check().unwrap();
+                let item = sample.field(name).unwrap();
+                assert_eq!(*item.bytes, array.bytes[row * n..(row + 1) * n]);
+                assert_eq!(item.shape, array.shape[1..]);
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, pack.n_samples());
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        let pack = golden("several_fields.pack");
+        assert!(pack.sample(pack.n_samples()).is_err());
+        assert!(pack.chunk(pack.n_chunks()).is_err());
+        let error = pack
+            .sample(0)
+            .unwrap()
+            .field("none")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("none"), "{error}");
+    }
+
+    #[test]
+    fn compressed_fields_are_no_array_but_have_items() {
+        let pack = golden("zstd_hwc_rgb.pack");
+        let name = &pack.schema().body().next().unwrap().1.name;
+        let error = pack.chunk(0).unwrap().field(name).unwrap_err().to_string();
+        assert!(error.contains("one by one"), "{error}");
+        let item = pack.sample(0).unwrap().field(name).unwrap();
+        assert_eq!(item.elements::<u8>().unwrap().len(), item.bytes.len());
+    }
+}

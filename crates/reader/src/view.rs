@@ -1,0 +1,100 @@
+//! Bytes with their element type and shape: what a reader of a batch or a sample holds in hand.
+
+use bytemuck::{AnyBitPattern, try_cast_slice};
+use half::{bf16, f16};
+use packds_format::DType;
+
+/// An array in C order over borrowed bytes, little-endian.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArrayView<'a> {
+    /// Element type.
+    pub dtype: DType,
+    /// Dimensions, outermost first.
+    pub shape: Vec<usize>,
+    /// All elements.
+    pub bytes: &'a [u8],
+}
+
+/// The elements were asked for as another type, or the bytes do not start where that type may.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("elements are {found}, asked for as {expected}{}", if *.misaligned { ": the bytes are not aligned for it" } else { "" })]
+pub struct WrongType {
+    /// The type asked for.
+    pub expected: &'static str,
+    /// The type they have.
+    pub found: &'static str,
+    /// Whether only the alignment is wrong.
+    pub misaligned: bool,
+}
+
+impl<'a> ArrayView<'a> {
+    /// The elements as numbers of their type, without a copy.
+    ///
+    /// # Errors
+    /// [`WrongType`] where `T` is not the element type; or, for what lies in a pack at an odd place, not aligned.
+    pub fn elements<T: Element>(&self) -> Result<&'a [T], WrongType> {
+        let wrong = |misaligned| WrongType {
+            expected: T::DTYPE.name(),
+            found: self.dtype.name(),
+            misaligned,
+        };
+        if T::DTYPE != self.dtype {
+            return Err(wrong(false));
+        }
+        try_cast_slice(self.bytes).map_err(|_| wrong(true))
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A type of Rust that is an element type of packs.
+pub trait Element: AnyBitPattern + sealed::Sealed {
+    /// The element type.
+    const DTYPE: DType;
+}
+
+macro_rules! elements {
+    ($($rust:ty => $dtype:ident),* $(,)?) => {$(
+        impl sealed::Sealed for $rust {}
+        impl Element for $rust {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )*};
+}
+
+elements! {
+    u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32, u64 => U64, i64 => I64,
+    f16 => F16, bf16 => Bf16, f32 => F32, f64 => F64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_seen_as_their_own_type_only() {
+        let numbers = [1_i32, -2, 3];
+        let view = ArrayView {
+            dtype: DType::I32,
+            shape: vec![3],
+            bytes: bytemuck::cast_slice(&numbers),
+        };
+        assert_eq!(view.elements::<i32>().unwrap(), numbers);
+        let error = view.elements::<f32>().unwrap_err();
+        assert_eq!(error.to_string(), "elements are i32, asked for as f32");
+    }
+
+    #[test]
+    fn misaligned_bytes_are_refused() {
+        let bytes = [0_u64; 2];
+        let bytes: &[u8] = bytemuck::cast_slice(&bytes);
+        let view = ArrayView {
+            dtype: DType::F32,
+            shape: vec![1],
+            bytes: &bytes[1..5],
+        };
+        assert!(view.elements::<f32>().unwrap_err().misaligned);
+    }
+}
