@@ -102,7 +102,7 @@ pub(crate) fn check_out(
 pub struct Encoded<'a> {
     /// The file.
     pub bytes: &'a [u8],
-    /// What tells where the rows of a JPEG begin.
+    /// What tells where in a JPEG its rows and columns begin: see `build_seek_index`. Empty is none.
     pub seek_index: Option<&'a [u8]>,
 }
 

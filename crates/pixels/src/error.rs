@@ -97,6 +97,12 @@ pub enum PixelError {
         /// Height of the picture.
         height: u32,
     },
+    /// A seek index that is damaged, or belongs to another image.
+    #[error("the seek index {reason}")]
+    BadSeekIndex {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// An argument that makes no sense.
     #[error("invalid {what}: expected {expected}, found {found:?}")]
     InvalidArgument {

@@ -39,6 +39,7 @@ pub mod ops;
 mod padded;
 mod probe;
 mod resize;
+mod seek;
 
 pub use area::{Area, CropResize, Encoded, Pixels};
 pub use cast::{FloatType, Layout, cast_into, to_layout_into};
@@ -52,3 +53,4 @@ pub use jpeg::{encode_jpeg, jpeg_simd};
 pub use padded::{Padding, padded_crop_into};
 pub use probe::{ImageInfo, check_structure, probe};
 pub use resize::{Resizer, resize};
+pub use seek::build_seek_index;

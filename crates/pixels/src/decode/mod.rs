@@ -20,6 +20,7 @@ use crate::geometry::{Geometry, Orientation};
 use crate::jpeg::JpegDecoder;
 use crate::probe::{ImageInfo, probe};
 use crate::resize::Resampler;
+use crate::seek::Splicer;
 
 /// Pillow's own limit (`Image.MAX_IMAGE_PIXELS` twice over is its error, once its warning).
 const MAX_PIXELS: u64 = 178_956_970;
@@ -115,6 +116,8 @@ pub struct Decoder {
     samples: Vec<u8>,
     /// Pixels turned upright.
     upright: Vec<u8>,
+    /// Puts together what a view shows of a JPEG with a seek index.
+    splicer: Splicer,
 }
 
 impl std::fmt::Debug for Decoder {
@@ -136,6 +139,7 @@ impl Decoder {
             pixels: Vec::new(),
             samples: Vec::new(),
             upright: Vec::new(),
+            splicer: Splicer::default(),
         }
     }
 

@@ -10,12 +10,14 @@ impl Decoder {
     /// Writes what each view shows of the image, turned as its EXIF orientation asks, to the buffer
     /// of the same position, of exactly `width * height * channels` bytes of the view. One decode
     /// serves all views, and of a JPEG only the rows and columns that the areas span are decoded.
-    /// The pixels are those of a full decode at full size, whatever `jpeg_scaling` says.
+    /// With a seek index little else is even read. The pixels are those of a full decode at full
+    /// size, whatever `jpeg_scaling` says.
     ///
     /// # Errors
     ///
     /// `EmptyArea` or `AreaOutside`; `InvalidArgument` where views and buffers are not equally many
-    /// or a view is empty; `WrongBuffer`; and the errors of the file and the limit, as `render`.
+    /// or a view is empty; `WrongBuffer`; `BadSeekIndex` where a wrong index is used; and the errors of
+    /// the file and the limit, as `render`.
     pub fn crop_resize_into(
         &mut self,
         image: Encoded<'_>,
@@ -44,9 +46,11 @@ impl Decoder {
             && info.format == ImageFormat::Jpeg
             && info.orientation <= 1
         {
-            return self.view_jpeg(image.bytes, &info, view, out);
+            return self.with_spliced(&image, &info, view.area, |decoder, bytes, info, area| {
+                decoder.view_jpeg(bytes, info, &CropResize { area, ..*view }, out)
+            });
         }
-        let (origin, stride) = self.decode_span(image.bytes, &info, span)?;
+        let (origin, stride) = self.decode_span(&image, &info, span)?;
         let pixels = if info.orientation <= 1 {
             &self.pixels
         } else {
@@ -65,7 +69,7 @@ impl Decoder {
     /// be turned. Returns which pixel is the first there, and the bytes of a row.
     fn decode_span(
         &mut self,
-        bytes: &[u8],
+        image: &Encoded<'_>,
         info: &ImageInfo,
         area: Area,
     ) -> Result<((u32, u32), usize), PixelError> {
@@ -73,9 +77,9 @@ impl Decoder {
         let stored = stored_area(area, info);
         let stored_row = usize_of(stored.width) * channels;
         if info.format == ImageFormat::Jpeg {
-            self.decode_jpeg_area(bytes, info, stored)?;
+            self.with_spliced(image, info, stored, Self::decode_jpeg_area)?;
         } else {
-            self.decode_all(bytes, info)?;
+            self.decode_all(image.bytes, info)?;
             let stride = usize_of(info.width) * channels;
             if info.orientation <= 1 {
                 return Ok(((0, 0), stride));
@@ -94,6 +98,37 @@ impl Decoder {
             orient::turn(&self.pixels, columns, channels, info.orientation, upright);
         }
         Ok(((area.x, area.y), usize_of(area.width) * channels))
+    }
+
+    /// Calls `decode` with a JPEG, its headers, and where in it an area of the stored picture is: a
+    /// small JPEG spliced together where there is an index and it is worth it, else the image's own.
+    fn with_spliced<T>(
+        &mut self,
+        image: &Encoded<'_>,
+        info: &ImageInfo,
+        area: Area,
+        decode: impl FnOnce(&mut Self, &[u8], &ImageInfo, Area) -> Result<T, PixelError>,
+    ) -> Result<T, PixelError> {
+        let Some(index) = image.seek_index.filter(|index| !index.is_empty()) else {
+            return decode(self, image.bytes, info, area);
+        };
+        let mut splicer = std::mem::take(&mut self.splicer);
+        let decoded = match splicer.splice(image.bytes, index, area) {
+            Err(error) => Err(error),
+            Ok(None) => decode(self, image.bytes, info, area),
+            Ok(Some(small)) => {
+                let (x, y) = (small.x, small.y);
+                let (width, height) = (small.width, small.height);
+                let info = ImageInfo {
+                    width,
+                    height,
+                    ..*info
+                };
+                decode(self, small.jpeg, &info, Area { x, y, ..area })
+            }
+        };
+        self.splicer = splicer;
+        decoded
     }
 }
 

@@ -1,0 +1,287 @@
+//! Huffman tables: as the file has them, with codes added, and as a look-up for decoding.
+
+/// The largest category of a DC difference in a baseline file of 8 bits.
+pub(super) const MAX_DC_CATEGORY: u8 = 11;
+/// The AC symbol that ends a block.
+pub(super) const END_OF_BLOCK: u8 = 0;
+/// Every symbol that a dummy block can need of a DC table.
+pub(super) const DC_CATEGORIES: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+/// Bits that are looked up at once. Most codes are shorter.
+const LOOK: usize = 10;
+
+/// A code: its bits at the lower end, and how many they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Code {
+    pub(super) bits: u32,
+    pub(super) len: u32,
+}
+
+/// A Huffman table as a file has it: how many codes there are of each length, and what they mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CodeList<'a> {
+    pub(super) counts: [u8; 16],
+    symbols: &'a [u8],
+    /// Symbols that follow them: what the file's own table lacked.
+    added: [u8; 12],
+    n_added: usize,
+}
+
+impl<'a> CodeList<'a> {
+    /// None where there are more codes of some length than there is room for, or symbols for.
+    pub(super) fn new(counts: [u8; 16], symbols: &'a [u8]) -> Option<Self> {
+        let table = Self {
+            counts,
+            symbols,
+            added: [0; 12],
+            n_added: 0,
+        };
+        let n: usize = counts.iter().map(|&n| usize::from(n)).sum();
+        (n == symbols.len() && n <= 256 && table.next_codes().is_some()).then_some(table)
+    }
+
+    /// What the codes mean, shortest first.
+    pub(super) fn symbols(&self) -> impl Iterator<Item = u8> {
+        let added = self.added.iter().take(self.n_added);
+        self.symbols.iter().chain(added).copied()
+    }
+
+    pub(super) fn n_symbols(&self) -> usize {
+        self.symbols.len() + self.n_added
+    }
+
+    /// For each length the code after the last of that length. The code of ones alone is never used.
+    fn next_codes(&self) -> Option<[u32; 17]> {
+        let mut next = [0_u32; 17];
+        let mut code = 0_u32;
+        for (len, &count) in (1_u32..).zip(&self.counts) {
+            code = 2 * code + u32::from(count);
+            if count > 0 && code >= 1 << len {
+                return None;
+            }
+            *next.get_mut(len as usize)? = code;
+        }
+        Some(next)
+    }
+
+    /// The same table with a code for each of `wanted`. Codes that it lacks are added behind its
+    /// own, which stay as they are; none where there is no room for them.
+    pub(super) fn with(mut self, wanted: &[u8]) -> Option<Self> {
+        for &symbol in wanted {
+            if !self.symbols().any(|known| known == symbol) {
+                *self.added.get_mut(self.n_added)? = symbol;
+                self.n_added += 1;
+            }
+        }
+        if self.n_added == 0 {
+            return Some(self);
+        }
+        let longest = self.counts.iter().rposition(|&n| n > 0).unwrap_or(0);
+        let own = self.counts;
+        (longest..16).find_map(|idx| {
+            self.counts = own;
+            let n = usize::from(self.counts[idx]) + self.n_added;
+            self.counts[idx] = u8::try_from(n).ok()?;
+            (self.n_symbols() <= 256 && self.next_codes().is_some()).then_some(self)
+        })
+    }
+
+    /// The code of a symbol, where it has one.
+    pub(super) fn code(&self, wanted: u8) -> Option<Code> {
+        self.codes()
+            .find_map(|(symbol, code)| (symbol == wanted).then_some(code))
+    }
+
+    /// Every symbol with its code, shortest first.
+    fn codes(&self) -> impl Iterator<Item = (u8, Code)> {
+        let lengths = (1_u32..)
+            .zip(self.counts)
+            .flat_map(|(len, n)| std::iter::repeat_n(len, usize::from(n)));
+        let mut next = Code { bits: 0, len: 1 };
+        self.symbols().zip(lengths).map(move |(symbol, len)| {
+            let code = Code {
+                bits: next.bits << (len - next.len),
+                len,
+            };
+            next = Code {
+                bits: code.bits + 1,
+                len,
+            };
+            (symbol, code)
+        })
+    }
+}
+
+/// What a code means to someone who only passes over the coefficients.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Step {
+    /// Bits of the code and of the number behind it; 0 where no code begins so.
+    pub(super) n_bits: u8,
+    /// Bits of the number alone.
+    pub(super) size: u8,
+    /// Coefficients that it passes over: 64 and more at the end of the block.
+    pub(super) advance: u8,
+}
+
+/// A table to decode with.
+pub(super) struct Lookup<'a> {
+    short: Box<[Step; 1 << LOOK]>,
+    table: CodeList<'a>,
+    /// For each length the code after the last of that length.
+    next_codes: [u32; 17],
+    /// The meaning of a symbol.
+    step: fn(symbol: u8) -> Option<Step>,
+}
+
+impl<'a> Lookup<'a> {
+    pub(super) fn dc(table: CodeList<'a>) -> Self {
+        Self::new(table, |size| {
+            let valid = size <= MAX_DC_CATEGORY;
+            valid.then_some(Step {
+                n_bits: size,
+                size,
+                advance: 1,
+            })
+        })
+    }
+
+    pub(super) fn ac(table: CodeList<'a>) -> Self {
+        Self::new(table, |symbol| {
+            let (run, size) = (symbol >> 4, symbol & 15);
+            let advance = match (run, size) {
+                (0, 0) => 64,
+                (15, 0) => 16,
+                (_, 0) => return None,
+                _ => run + 1,
+            };
+            Some(Step {
+                n_bits: size,
+                size,
+                advance,
+            })
+        })
+    }
+
+    fn new(table: CodeList<'a>, step: fn(u8) -> Option<Step>) -> Self {
+        let mut short = Box::new([Step::default(); 1 << LOOK]);
+        for (symbol, code) in table.codes() {
+            let len = code.len as usize;
+            if len > LOOK {
+                break;
+            }
+            let Some(step) = step(symbol) else { continue };
+            let n_bits = step.n_bits + u8::try_from(len).unwrap_or(0);
+            let first = (code.bits as usize) << (LOOK - len);
+            if let Some(entries) = short.get_mut(first..first + (1 << (LOOK - len))) {
+                entries.fill(Step { n_bits, ..step });
+            }
+        }
+        Self {
+            short,
+            table,
+            // OK because `CodeList::new` refuses tables without them.
+            next_codes: table.next_codes().unwrap_or_default(),
+            step,
+        }
+    }
+
+    /// What the bits at the upper end of `bits` begin with.
+    pub(super) fn step(&self, bits: u64) -> Option<Step> {
+        // OK because LOOK bits are left: less than the table has entries.
+        let at = usize::try_from(bits >> (64 - LOOK)).unwrap_or(0);
+        let step = self.short[at & ((1 << LOOK) - 1)];
+        if step.n_bits > 0 {
+            Some(step)
+        } else {
+            self.long_step(bits)
+        }
+    }
+
+    #[cold]
+    fn long_step(&self, bits: u64) -> Option<Step> {
+        let mut n_before = 0;
+        for (len, (&count, &next)) in
+            (1_u8..).zip(self.table.counts.iter().zip(&self.next_codes[1..]))
+        {
+            n_before += usize::from(count);
+            let code = bits >> (64 - len);
+            if code < u64::from(next) {
+                // Counted from the last code of this length.
+                let back = usize::try_from(u64::from(next) - code).ok()?;
+                let symbol = *self.table.symbols.get(n_before.checked_sub(back)?)?;
+                let step = (self.step)(symbol)?;
+                return Some(Step {
+                    n_bits: step.n_bits + len,
+                    ..step
+                });
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_codes_are_added_behind_the_old_ones() {
+        // Two codes of 2 bits, 00 and 01; 10 and 11 begin what is free.
+        let mut counts = [0; 16];
+        counts[1] = 2;
+        let table = CodeList::new(counts, &[5, 0]).unwrap();
+        let full = table.with(&DC_CATEGORIES).unwrap();
+        assert_eq!(full.code(5), Some(Code { bits: 0, len: 2 }));
+        assert_eq!(full.code(0), Some(Code { bits: 1, len: 2 }));
+        // Ten codes behind 10, never ones alone: 5 bits give 16 - 1.
+        assert_eq!(
+            full.code(1),
+            Some(Code {
+                bits: 0b10000,
+                len: 5
+            })
+        );
+        assert_eq!(
+            full.code(11),
+            Some(Code {
+                bits: 0b11001,
+                len: 5
+            })
+        );
+        assert_eq!(full.n_symbols(), 12);
+    }
+
+    #[test]
+    fn a_table_without_room_gets_no_codes() {
+        // One code of each length: only ones alone are left.
+        let symbols: Vec<u8> = (20..36).collect();
+        let table = CodeList::new([1; 16], &symbols).unwrap();
+        assert_eq!(table.with(&[0]), None);
+        assert_eq!(table.with(&[20]), Some(table));
+    }
+
+    #[test]
+    fn more_codes_than_bits_are_refused() {
+        let mut counts = [0; 16];
+        counts[0] = 2;
+        assert_eq!(CodeList::new(counts, &[1, 2]), None);
+        counts[0] = 1;
+        assert!(CodeList::new(counts, &[1]).is_some());
+        assert_eq!(CodeList::new(counts, &[1, 2]), None);
+    }
+
+    #[test]
+    fn codes_of_every_length_are_found() {
+        let symbols: Vec<u8> = (1..=16).collect();
+        let table = CodeList::new([1; 16], &symbols).unwrap();
+        let lookup = Lookup::ac(table);
+        for len in 1..=16_u8 {
+            // len - 1 ones and a zero.
+            let bits = !0_u64 << (65 - u32::from(len)).min(63);
+            let bits = if len == 1 { 0 } else { bits };
+            let step = lookup.step(bits).map(|step| step.n_bits);
+            // Symbol 16 has a run and no number, which no encoder writes.
+            assert_eq!(step, (len < 16).then_some(2 * len), "{len} bits");
+        }
+        assert!(lookup.step(!0).is_none());
+    }
+}

@@ -1,0 +1,420 @@
+//! From a JPEG, its index and an area to a small JPEG with the bits that the area needs.
+
+use super::headers::Headers;
+use super::huffman::{Code, CodeList, DC_CATEGORIES, END_OF_BLOCK};
+use super::index::{Entry, Grid, bad, unpack};
+use super::walk::{be_word, first_255, has_255};
+use crate::area::Area;
+use crate::error::PixelError;
+
+/// libjpeg's largest side.
+const MAX_SIDE: u32 = 65_500;
+/// A splice of more than this share of the MCUs is not worth it: `WORTH.0 / WORTH.1`.
+const WORTH: (u64, u64) = (9, 10);
+
+/// Makes small JPEGs and keeps its buffers in between.
+#[derive(Debug, Default)]
+pub(crate) struct Splicer {
+    entries: Vec<Entry>,
+    jpeg: Vec<u8>,
+}
+
+/// A small JPEG, and where the area's first pixel lies in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spliced<'a> {
+    pub(crate) jpeg: &'a [u8],
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+}
+
+/// Which MCUs are taken over, and what is put beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    /// Entries of a row: the first, and the one after the last.
+    columns: (u32, u32),
+    /// Rows of MCUs.
+    rows: (u32, u32),
+    /// Beside the rows dummy MCUs set the DC predictors where others were left out.
+    dummy_left: bool,
+    dummy_right: bool,
+    /// A row of dummy MCUs on top does so for the first row.
+    dummy_top: bool,
+    /// MCUs across and down.
+    mcus: (u32, u32),
+}
+
+impl Layout {
+    /// What `area`, which lies in the picture, needs; none where that is almost everything.
+    fn new(headers: &Headers<'_>, grid: &Grid, area: Area) -> Option<Self> {
+        let (mcu_width, mcu_height) = headers.mcu_size();
+        let (margin_x, margin_y) = headers.is_subsampled();
+        let (margin_x, margin_y) = (u32::from(margin_x), u32::from(margin_y));
+        let entry_width = mcu_width * grid.step;
+        let columns = (
+            area.x.saturating_sub(margin_x) / entry_width,
+            (area.x + area.width + margin_x)
+                .min(headers.width)
+                .div_ceil(entry_width),
+        );
+        let rows = (
+            area.y.saturating_sub(margin_y) / mcu_height,
+            (area.y + area.height + margin_y)
+                .min(headers.height)
+                .div_ceil(mcu_height),
+        );
+        let dummy_left = columns.0 > 0;
+        let dummy_right = !dummy_left && columns.1 < grid.columns();
+        let dummy_top = !dummy_left && rows.0 > 0;
+        let across = (columns.1 * grid.step).min(grid.mcus_across) - columns.0 * grid.step;
+        let mcus = (
+            across + u32::from(dummy_left || dummy_right),
+            rows.1 - rows.0 + u32::from(dummy_top),
+        );
+        let n = u64::from(mcus.0) * u64::from(mcus.1);
+        let all = u64::from(grid.mcus_across) * u64::from(grid.rows);
+        let fits = mcus.0 * mcu_width <= MAX_SIDE && mcus.1 * mcu_height <= MAX_SIDE;
+        (fits && n * WORTH.1 < all * WORTH.0).then_some(Self {
+            columns,
+            rows,
+            dummy_left,
+            dummy_right,
+            dummy_top,
+            mcus,
+        })
+    }
+
+    /// Width and height: to the picture's own edge where that is reached, else to whole MCUs.
+    fn size(&self, headers: &Headers<'_>, grid: &Grid) -> Option<(u16, u16)> {
+        let (mcu_width, mcu_height) = headers.mcu_size();
+        let beyond = |n: u32, mcu: u32, side: u32| n * mcu - side;
+        let mut width = self.mcus.0 * mcu_width;
+        if self.columns.1 == grid.columns() {
+            width -= beyond(grid.mcus_across, mcu_width, headers.width);
+        }
+        let mut height = self.mcus.1 * mcu_height;
+        if self.rows.1 == grid.rows {
+            height -= beyond(grid.rows, mcu_height, headers.height);
+        }
+        Some((width.try_into().ok()?, height.try_into().ok()?))
+    }
+
+    /// The number of the entry at a row and a column; the column after the last is the next row's
+    /// first.
+    fn entry(grid: &Grid, row: u32, column: u32) -> Option<usize> {
+        let columns = usize::try_from(grid.columns()).ok()?;
+        let row = usize::try_from(row).ok()?.checked_mul(columns)?;
+        row.checked_add(usize::try_from(column).ok()?)
+    }
+}
+
+impl Splicer {
+    /// Makes a small JPEG that shows `area` of `jpeg`, which lies in the picture: its pixels there
+    /// are the same. None where decoding the file itself is as good.
+    pub(crate) fn splice(
+        &mut self,
+        jpeg: &[u8],
+        index: &[u8],
+        area: Area,
+    ) -> Result<Option<Spliced<'_>>, PixelError> {
+        let foreign = || bad("belongs to another image");
+        let headers = Headers::parse(jpeg).ok_or_else(foreign)?;
+        let grid = Grid::of_index(&headers, index)?;
+        let fits = |first: u32, len: u32, side: u32| {
+            len > 0 && first.checked_add(len).is_some_and(|end| end <= side)
+        };
+        if !fits(area.x, area.width, headers.width) || !fits(area.y, area.height, headers.height) {
+            return Err(foreign());
+        }
+        let Some(layout) = Layout::new(&headers, &grid, area) else {
+            return Ok(None);
+        };
+        let last = Layout::entry(&grid, layout.rows.1 - 1, layout.columns.1);
+        let last = last.ok_or_else(foreign)?;
+        let scan_bytes = unpack(index, &headers, &grid, last, &mut self.entries)?;
+        let data = usize::try_from(scan_bytes)
+            .ok()
+            .and_then(|n| headers.scan.checked_add(n))
+            .filter(|&end| jpeg.get(end..end.saturating_add(2)) == Some(&[0xFF, 0xD9]))
+            .and_then(|end| jpeg.get(headers.scan..end))
+            .ok_or_else(foreign)?;
+        let dummies = Dummies::new(&headers).ok_or_else(foreign)?;
+        let size = layout.size(&headers, &grid);
+        let size = size.ok_or_else(foreign)?;
+        self.jpeg.clear();
+        headers.write_into(size, &dummies.dc, &dummies.ac, &mut self.jpeg);
+        self.jpeg.reserve(data.len());
+        let writer = BitWriter {
+            out: &mut self.jpeg,
+            buffer: 0,
+            n_bits: 0,
+        };
+        let (mcu_width, mcu_height) = headers.mcu_size();
+        let assembly = Assembly {
+            headers: &headers,
+            dummies: &dummies,
+            writer,
+            dc: [0; 3],
+        };
+        assembly
+            .write(&layout, &grid, &self.entries, data)
+            .ok_or_else(|| bad("has an entry that cannot be"))?;
+        let left = if layout.dummy_left { mcu_width } else { 0 };
+        let top = if layout.dummy_top { mcu_height } else { 0 };
+        Ok(Some(Spliced {
+            jpeg: &self.jpeg,
+            width: u32::from(size.0),
+            height: u32::from(size.1),
+            x: area.x - layout.columns.0 * grid.step * mcu_width + left,
+            y: area.y - layout.rows.0 * mcu_height + top,
+        }))
+    }
+}
+
+/// The tables with all codes that dummy blocks need, and these codes.
+pub(super) struct Dummies<'a> {
+    dc: [Option<CodeList<'a>>; 4],
+    ac: [Option<CodeList<'a>>; 4],
+    /// For each component the code of each category of differences, and the end of a block.
+    categories: [[Code; 12]; 3],
+    ends: [Code; 3],
+}
+
+impl<'a> Dummies<'a> {
+    /// None where a table has no room for the codes that it lacks.
+    pub(super) fn new(headers: &Headers<'a>) -> Option<Self> {
+        let mut dummies = Self {
+            dc: [None; 4],
+            ac: [None; 4],
+            categories: [[Code::default(); 12]; 3],
+            ends: [Code::default(); 3],
+        };
+        for (idx, component) in headers.components().iter().enumerate() {
+            let dc = headers.dc[component.dc]?.with(&DC_CATEGORIES)?;
+            let ac = headers.ac[component.ac]?.with(&[END_OF_BLOCK])?;
+            for (code, category) in dummies.categories[idx].iter_mut().zip(DC_CATEGORIES) {
+                *code = dc.code(category)?;
+            }
+            dummies.ends[idx] = ac.code(END_OF_BLOCK)?;
+            dummies.dc[component.dc] = Some(dc);
+            dummies.ac[component.ac] = Some(ac);
+        }
+        Some(dummies)
+    }
+}
+
+/// The entropy-coded data as they are put together.
+struct Assembly<'a> {
+    headers: &'a Headers<'a>,
+    dummies: &'a Dummies<'a>,
+    writer: BitWriter<'a>,
+    /// What a decoder's DC predictors are.
+    dc: [i16; 3],
+}
+
+impl Assembly<'_> {
+    fn write(mut self, layout: &Layout, grid: &Grid, entries: &[Entry], data: &[u8]) -> Option<()> {
+        let entry = |row, column| entries.get(Layout::entry(grid, row, column)?).copied();
+        if layout.dummy_top {
+            let first = entry(layout.rows.0, layout.columns.0)?;
+            self.dummy(first.dc)?;
+            for _ in 1..layout.mcus.0 {
+                self.dummy(first.dc)?;
+            }
+        }
+        for row in layout.rows.0..layout.rows.1 {
+            let (from, to) = (entry(row, layout.columns.0)?, entry(row, layout.columns.1)?);
+            if layout.dummy_left {
+                self.dummy(from.dc)?;
+            }
+            self.writer.copy(data, from.position, to.position)?;
+            self.dc = to.dc;
+            if layout.dummy_right {
+                // What follows the last row does not matter.
+                let next = entry(row + 1, 0).filter(|_| row + 1 < layout.rows.1);
+                self.dummy(next.map_or(self.dc, |next| next.dc))?;
+            }
+        }
+        self.writer.finish();
+        Some(())
+    }
+
+    /// An MCU without detail, after which the predictors are `dc`.
+    fn dummy(&mut self, dc: [i16; 3]) -> Option<()> {
+        for (idx, component) in self.headers.components().iter().enumerate() {
+            let end = self.dummies.ends[idx];
+            for _ in 0..component.blocks() {
+                let difference = i32::from(dc[idx]) - i32::from(self.dc[idx]);
+                self.dc[idx] = dc[idx];
+                let size = u32::BITS - difference.unsigned_abs().leading_zeros();
+                let category = usize::try_from(size).ok()?;
+                let code = self.dummies.categories[idx].get(category)?;
+                self.writer.put(code.bits, code.len);
+                let number = if difference < 0 {
+                    (1 << size) - 1 - difference.unsigned_abs()
+                } else {
+                    difference.unsigned_abs()
+                };
+                self.writer.put(number, size);
+                self.writer.put(end.bits, end.len);
+            }
+        }
+        Some(())
+    }
+}
+
+/// Writes bits, with a zero behind each byte of 255.
+struct BitWriter<'a> {
+    out: &'a mut Vec<u8>,
+    /// Bits that are not written yet, at the upper end: fewer than 64.
+    buffer: u64,
+    n_bits: u32,
+}
+
+impl BitWriter<'_> {
+    /// Appends the lower `n` bits, at most 32; the others are 0.
+    fn put(&mut self, bits: u32, n: u32) {
+        if n == 0 {
+            return;
+        }
+        let bits = u64::from(bits) << (64 - n);
+        if self.n_bits + n < 64 {
+            self.buffer |= bits >> self.n_bits;
+            self.n_bits += n;
+        } else {
+            let taken = 64 - self.n_bits;
+            self.emit(self.buffer | bits >> self.n_bits);
+            self.buffer = bits << taken;
+            self.n_bits = n - taken;
+        }
+    }
+
+    /// Appends eight bytes at once.
+    fn put_word(&mut self, word: u64) {
+        self.emit(self.buffer | word >> self.n_bits);
+        if self.n_bits > 0 {
+            self.buffer = word << (64 - self.n_bits);
+        }
+    }
+
+    #[inline]
+    fn emit(&mut self, word: u64) {
+        if has_255(word) {
+            self.emit_stuffed(word);
+        } else {
+            self.push(word, 8);
+        }
+    }
+
+    fn emit_stuffed(&mut self, mut word: u64) {
+        let mut n_bytes = 8;
+        while let Some(first) = first_255(word).filter(|&first| first < n_bytes) {
+            self.push(word, first + 1);
+            self.out.push(0);
+            n_bytes -= first + 1;
+            // In two steps, since a shift by all 64 bits would be none.
+            word = word << (8 * first) << 8;
+        }
+        self.push(word, n_bytes);
+    }
+
+    /// Writes the first bytes of a word.
+    #[inline]
+    fn push(&mut self, word: u64, n_bytes: usize) {
+        #[expect(
+            clippy::big_endian_bytes,
+            reason = "JPEG's bits start at the upper end"
+        )]
+        let bytes = word.to_be_bytes();
+        let end = self.out.len() + n_bytes;
+        // All eight at once are faster than some of them.
+        self.out.extend_from_slice(&bytes);
+        self.out.truncate(end);
+    }
+
+    /// Appends what stands in `data` from one bit to another, without the zeros behind 255.
+    fn copy(&mut self, data: &[u8], from: u32, to: u32) -> Option<()> {
+        let place = |position: u32| usize::try_from(position / 8).ok();
+        let (mut at, end) = (place(from)?, place(to)?);
+        let (skipped, tail) = (from % 8, to % 8);
+        let data = data.get(..end + usize::from(tail > 0))?;
+        if at == end {
+            // Nothing, or bits of one byte.
+            let n = tail.checked_sub(skipped)?;
+            let byte = data.get(at).copied().unwrap_or(0);
+            self.put(u32::from(byte) >> (8 - tail) & ((1 << n) - 1), n);
+            return Some(());
+        }
+        if skipped > 0 {
+            let byte = next_byte(data, &mut at)?;
+            self.put(u32::from(byte) & (0xFF >> skipped), 8 - skipped);
+        }
+        while at < end {
+            if let Some(eight) = data.get(at..end).and_then(<[u8]>::first_chunk) {
+                let word = be_word(*eight);
+                if !has_255(word) {
+                    self.put_word(word);
+                    at += 8;
+                    continue;
+                }
+            }
+            self.copy_to_255(data, &mut at, end)?;
+        }
+        if tail > 0 {
+            // Where a wrong position is inside 255 and its zero, `at` is beyond the end.
+            let byte = *data.get(at)?;
+            self.put(u32::from(byte) >> (8 - tail), tail);
+        }
+        Some(())
+    }
+
+    /// Appends up to eight bytes: no further than to a 255, and passes over its zero.
+    fn copy_to_255(&mut self, data: &[u8], at: &mut usize, end: usize) -> Option<()> {
+        let rest = data.get(*at..end)?;
+        let mut eight = [0; 8];
+        let n_bytes = rest.len().min(8);
+        eight[..n_bytes].copy_from_slice(&rest[..n_bytes]);
+        let word = be_word(eight);
+        let (n_bytes, n_zeros) = match first_255(word) {
+            Some(first) => (
+                first + 1,
+                usize::from(data.get(*at + first + 1) == Some(&0)),
+            ),
+            None => (n_bytes, 0),
+        };
+        let n_bits = 8 * u32::try_from(n_bytes).ok()?;
+        let (upper, lower) = (n_bits.min(32), n_bits.saturating_sub(32));
+        self.put(u32::try_from(word >> 32).ok()? >> (32 - upper), upper);
+        if lower > 0 {
+            let bits = (word & u64::from(u32::MAX)) >> (32 - lower);
+            self.put(u32::try_from(bits).ok()?, lower);
+        }
+        *at += n_bytes + n_zeros;
+        Some(())
+    }
+
+    /// Fills the last byte with ones and ends the picture.
+    fn finish(mut self) {
+        let missing = self.n_bits.wrapping_neg() & 7;
+        self.put((1 << missing) - 1, missing);
+        let mut n_bits = self.n_bits;
+        while n_bits > 0 {
+            self.push(self.buffer, 1);
+            if self.buffer >> 56 == 255 {
+                self.out.push(0);
+            }
+            self.buffer <<= 8;
+            n_bits -= 8;
+        }
+        self.out.extend([0xFF, 0xD9]);
+    }
+}
+
+/// The byte at `at`; passes over it and the zero that follows 255.
+fn next_byte(data: &[u8], at: &mut usize) -> Option<u8> {
+    let byte = *data.get(*at)?;
+    let is_stuffed = byte == 255 && data.get(*at + 1) == Some(&0);
+    *at += if is_stuffed { 2 } else { 1 };
+    Some(byte)
+}

@@ -1,0 +1,181 @@
+//! One pass over the entropy-coded data that keeps no coefficient: where the MCUs begin.
+
+use super::headers::Headers;
+use super::huffman::Lookup;
+use super::index::{DC_RANGE, Entry, Grid};
+
+/// Bits of the largest code and the number behind it.
+const MAX_STEP_BITS: u32 = 16 + 15;
+
+/// Reads bits and leaves out the zero behind each 255.
+struct BitReader<'a> {
+    /// From the start of the entropy-coded data to the end of the file.
+    data: &'a [u8],
+    /// The next byte to be taken.
+    at: usize,
+    /// Bits that were taken, at the upper end.
+    buffer: u64,
+    n_bits: u32,
+}
+
+impl BitReader<'_> {
+    /// Takes bytes until there is no room for another, or a marker is next.
+    fn refill(&mut self) {
+        if let Some(eight) = self.data[self.at..].first_chunk() {
+            let word = be_word(*eight);
+            if !has_255(word) {
+                // Bits beyond the whole bytes are those that come next anyway.
+                self.buffer |= word >> self.n_bits;
+                let n_bytes = (64 - self.n_bits) / 8;
+                self.at += n_bytes as usize;
+                self.n_bits += 8 * n_bytes;
+                return;
+            }
+        }
+        while self.n_bits <= 56 {
+            let (byte, n_bytes) = match self.data.get(self.at) {
+                Some(255) if self.data.get(self.at + 1) == Some(&0) => (255, 2),
+                Some(255) | None => return,
+                Some(&byte) => (byte, 1),
+            };
+            self.buffer |= u64::from(byte) << (56 - self.n_bits);
+            self.at += n_bytes;
+            self.n_bits += 8;
+        }
+    }
+
+    /// Drops bits that `step` found at the upper end.
+    fn drop_bits(&mut self, n: u32) -> Option<()> {
+        self.n_bits = self.n_bits.checked_sub(n)?;
+        self.buffer <<= n;
+        Some(())
+    }
+
+    /// Where the next bit stands in the data, zeros behind 255 included.
+    fn position(&self) -> Option<u32> {
+        let mut at = self.at;
+        for _ in 0..self.n_bits.div_ceil(8) {
+            // Where 0 follows 255, it is the zero that was left out.
+            let stuffed = at >= 2 && self.data[at - 2] == 255 && self.data[at - 1] == 0;
+            at = at.checked_sub(if stuffed { 2 } else { 1 })?;
+        }
+        let bit = self.n_bits.wrapping_neg() & 7;
+        u32::try_from(at).ok()?.checked_mul(8)?.checked_add(bit)
+    }
+
+    /// Passes over a block; returns how much its DC coefficient differs from the one before.
+    fn block(&mut self, dc: &Lookup<'_>, ac: &Lookup<'_>) -> Option<i32> {
+        self.refill();
+        let step = dc.step(self.buffer)?;
+        let (n_bits, size) = (u32::from(step.n_bits), u32::from(step.size));
+        let difference = match size {
+            0 => 0,
+            _ => {
+                let bits = (self.buffer << (n_bits - size)) >> (64 - size);
+                let bits = i32::try_from(bits).ok()?;
+                // A number that begins with 0 is a negative one.
+                let is_negative = bits >> (size - 1) == 0;
+                bits - if is_negative { (1 << size) - 1 } else { 0 }
+            }
+        };
+        self.drop_bits(n_bits)?;
+        let mut coefficient = 1_u32;
+        while coefficient < 64 {
+            if self.n_bits < MAX_STEP_BITS {
+                self.refill();
+            }
+            let step = ac.step(self.buffer)?;
+            self.drop_bits(u32::from(step.n_bits))?;
+            coefficient += u32::from(step.advance);
+            if coefficient > 64 && step.advance < 64 {
+                return None;
+            }
+        }
+        Some(difference)
+    }
+}
+
+/// What the walk found: an entry for every few MCUs of every row, one for the end, and the bytes of
+/// the entropy-coded data.
+pub(super) struct Walked {
+    pub(super) entries: Vec<Entry>,
+    pub(super) scan_bytes: u32,
+}
+
+/// Walks through the data; none where they are damaged, or do not end with the picture.
+pub(super) fn walk(headers: &Headers<'_>, grid: &Grid, data: &[u8]) -> Option<Walked> {
+    let mut reader = BitReader {
+        data,
+        at: 0,
+        buffer: 0,
+        n_bits: 0,
+    };
+    let dc = [0, 1, 2, 3].map(|number: usize| headers.dc[number].map(Lookup::dc));
+    let ac = [0, 1, 2, 3].map(|number: usize| headers.ac[number].map(Lookup::ac));
+    // The components' blocks in an MCU, with their tables.
+    let mut blocks = Vec::new();
+    for (idx, component) in headers.components().iter().enumerate() {
+        let tables = (dc[component.dc].as_ref()?, ac[component.ac].as_ref()?);
+        blocks.extend(std::iter::repeat_n((idx, tables), component.blocks()));
+    }
+    let mut entries = Vec::new();
+    let mut dc_values = [0_i32; 3];
+    for _ in 0..grid.rows {
+        for column in 0..grid.mcus_across {
+            if column % grid.step == 0 {
+                entries.push(Entry::new(reader.position()?, dc_values)?);
+            }
+            for &(idx, (dc, ac)) in &blocks {
+                let value = dc_values[idx].checked_add(reader.block(dc, ac)?)?;
+                if !DC_RANGE.contains(&value) {
+                    return None;
+                }
+                dc_values[idx] = value;
+            }
+        }
+    }
+    let end = reader.position()?;
+    entries.push(Entry::new(end, [0; 3])?);
+    let scan_bytes = end_of_data(data, usize::try_from(end / 8).ok()?)?;
+    Some(Walked {
+        entries,
+        scan_bytes: u32::try_from(scan_bytes).ok()?,
+    })
+}
+
+/// Where the end-of-image marker stands, if that is the next marker.
+fn end_of_data(data: &[u8], from: usize) -> Option<usize> {
+    let rest = data.get(from..)?;
+    let is_marker = |pair: &[u8]| pair[0] == 255 && pair[1] != 0;
+    let at = from + rest.windows(2).position(is_marker)?;
+    (data[at + 1] == 0xD9).then_some(at)
+}
+
+/// Eight bytes, the first at the upper end.
+pub(super) fn be_word(bytes: [u8; 8]) -> u64 {
+    #[expect(
+        clippy::big_endian_bytes,
+        reason = "JPEG's bits start at the upper end"
+    )]
+    u64::from_be_bytes(bytes)
+}
+
+/// The highest bit of each of eight bytes that is 255, and no other bit.
+fn marks_of_255(word: u64) -> u64 {
+    const LOWEST: u64 = 0x0101_0101_0101_0101;
+    const LOWER_7: u64 = 0x7F * LOWEST;
+    // A byte's lower 7 bits carry into its highest where all of them are set.
+    ((word & LOWER_7) + LOWEST) & word & !LOWER_7
+}
+
+/// Whether one of the eight bytes is 255.
+pub(super) fn has_255(word: u64) -> bool {
+    marks_of_255(word) != 0
+}
+
+/// Which of the eight bytes is the first that is 255.
+pub(super) fn first_255(word: u64) -> Option<usize> {
+    let marks = marks_of_255(word);
+    let first = usize::try_from(marks.leading_zeros() / 8);
+    first.ok().filter(|_| marks != 0)
+}
