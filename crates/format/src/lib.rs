@@ -76,7 +76,7 @@ pub use pack::Pack;
 pub use paths::Paths;
 pub use permutation::{Permutation, hash_bytes, mix64};
 pub use schema::{Coding, Field, FieldKind, Normalize, Role, Schema, Store};
-pub use stats::{Classes, FieldStats, LabelStats, SizeStats, Stats, label_icc};
+pub use stats::{Classes, FieldStats, LabelStats, SeekStats, SizeStats, Stats, label_icc};
 pub use trailer::Trailer;
 pub use verify::{ChunkDamage, check_chunk, check_outside_chunks};
 pub use writer::{FooterParts, PackOptions, PackWriter, WriteSummary};

@@ -187,6 +187,9 @@ pub struct Field {
     /// The image field that a width, height, channels or coding column describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
+    /// The image field whose items' seek indexes these are: docs/format.md, "Seek index".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seek_index_of: Option<String>,
     /// How its chunks are compressed.
     #[serde(default, skip_serializing_if = "Codec::is_none")]
     pub codec: Codec,
@@ -213,6 +216,7 @@ impl Field {
             shape: shape.to_vec(),
             role: None,
             of: None,
+            seek_index_of: None,
             codec: Codec::None,
             layout: None,
             color: None,
@@ -391,7 +395,29 @@ impl Schema {
                 "at least one field lies in the body",
             ));
         }
-        Self { fields }.with_valid_roles()
+        Self { fields }.with_valid_roles()?.with_valid_indexes()
+    }
+
+    /// Checks that each seek index is one of an image field, and the only one of it.
+    fn with_valid_indexes(self) -> Result<Self, FormatError> {
+        for field in &self.fields {
+            let Some(of) = &field.seek_index_of else {
+                continue;
+            };
+            let bad = |reason| Err(FormatError::schema(&field.name, reason));
+            if field.kind != FieldKind::Bytes || field.store != Store::Body {
+                return bad("a seek index is a field of kind bytes in the body");
+            }
+            let target = self.fields.iter().find(|f| f.name == *of);
+            if target.is_none_or(|f| f.kind != FieldKind::Image) {
+                return bad("`seek_index_of` names no field of kind image");
+            }
+            let same = |f: &&Field| f.seek_index_of.as_ref() == Some(of);
+            if self.fields.iter().filter(same).count() > 1 {
+                return bad("two fields are seek indexes of one image field");
+            }
+        }
+        Ok(self)
     }
 
     /// Checks that columns with a role have the type that readers of the role rely on.
@@ -469,6 +495,15 @@ impl Schema {
             .iter()
             .enumerate()
             .find(|(_, f)| f.role == Some(role) && f.of.as_deref() == of)
+    }
+
+    /// The field with the seek indexes of this image field's items, with its number.
+    #[must_use]
+    pub fn seek_index_of(&self, image: &str) -> Option<(usize, &Field)> {
+        self.fields
+            .iter()
+            .enumerate()
+            .find(|(_, f)| f.seek_index_of.as_deref() == Some(image))
     }
 
     /// The number of the field of this name.

@@ -16,6 +16,9 @@ pub struct Stats {
     /// Sizes of the items of variable-size fields.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sizes: BTreeMap<String, SizeStats>,
+    /// Seek indexes by the name of the field that holds them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seek: BTreeMap<String, SeekStats>,
 }
 
 /// Statistics of the `u8` pixels of an image field after resize and crop, before normalization.
@@ -53,6 +56,17 @@ pub struct SizeStats {
     pub max: u64,
     /// All items together.
     pub total: u64,
+}
+
+/// The seek indexes of an image field's items.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeekStats {
+    /// Samples whose image has an index.
+    pub n_indexed: u64,
+    /// Bytes of all indexes together.
+    pub bytes: u64,
+    /// Bytes of all images together, those without an index as well.
+    pub image_bytes: u64,
 }
 
 /// Class names and counts of one label field; the CLASSES section is a list of these.

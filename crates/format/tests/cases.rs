@@ -84,6 +84,10 @@ impl Case {
             }
             FieldKind::Tensor => noise(seed, item_len(field)),
             FieldKind::Image => self.image(sample).2,
+            FieldKind::Bytes if field.seek_index_of.is_some() => match self.image(sample).0 {
+                Coding::Jpeg => include_bytes!("data/tiny.jpg.seek").to_vec(),
+                _ => Vec::new(),
+            },
             FieldKind::Bytes => noise(seed, usize::from(seed.to_le_bytes()[7] % 64)),
             FieldKind::String if sample == 0 => Vec::new(),
             FieldKind::String => format!("caption {sample}: caf\u{e9} \u{1f40d}").into_bytes(),
@@ -277,6 +281,7 @@ pub(crate) fn cases() -> Result<Vec<Case>, FormatError> {
     cases.extend(variable_cases()?);
     cases.extend(zstd_cases()?);
     cases.extend(meta_cases()?);
+    cases.push(seek_case()?);
     Ok(cases)
 }
 
@@ -339,6 +344,18 @@ fn variable_cases() -> Result<Vec<Case>, FormatError> {
         with("mixed_codings", 5, &[Coding::Raw, Coding::Jpeg])?,
         with("raw_variable_size", 4, &[Coding::Raw])?,
     ])
+}
+
+/// Image files with the seek indexes of those that have one.
+fn seek_case() -> Result<Case, FormatError> {
+    let mut fields = images(None);
+    let mut index = Field::variable("image.seek", FieldKind::Bytes);
+    index.seek_index_of = Some("image".to_owned());
+    fields.insert(1, index);
+    Ok(Case {
+        codings: &[Coding::Jpeg, Coding::Png],
+        ..Case::new("seek_index", 5, 3, fields)?
+    })
 }
 
 fn zstd_cases() -> Result<Vec<Case>, FormatError> {

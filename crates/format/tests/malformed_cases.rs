@@ -393,6 +393,21 @@ fn schemas() -> Vec<(&'static str, File)> {
             ),
         ),
         (
+            "seek_index_of_no_image",
+            two(r#"{"name":"y","kind":"bytes","store":"body","dtype":"u8","seek_index_of":"x"}"#),
+        ),
+        (
+            "seek_index_of_text",
+            one(r#"{"name":"x","kind":"image","store":"body","dtype":"u8"},
+                {"name":"y","kind":"string","store":"body","dtype":"u8","seek_index_of":"x"}"#),
+        ),
+        (
+            "two_seek_indexes_of_one_image",
+            one(r#"{"name":"x","kind":"image","store":"body","dtype":"u8"},
+                {"name":"y","kind":"bytes","store":"body","dtype":"u8","seek_index_of":"x"},
+                {"name":"z","kind":"bytes","store":"body","dtype":"u8","seek_index_of":"x"}"#),
+        ),
+        (
             "normalize_uneven",
             tensor(
                 "u8",
