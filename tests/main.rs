@@ -8,5 +8,6 @@ mod converting;
 mod cut_short;
 mod interrupted;
 mod look;
+mod seekable;
 mod shuffle;
 mod support;

@@ -18,14 +18,14 @@ use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::{counted, human_bytes, numbers};
+use crate::human::{counted, human_bytes, numbers, seek_line};
 use crate::progress::Shown;
 
 const EXAMPLES: &str = "\
 Examples:
   packds convert imagenet/train train.pack
   packds convert photos/ photos.pack --resize short:256 --batch 256
-  packds convert photos/ photos.pack --mode encoded
+  packds convert photos/ photos.pack --mode encoded --seekable
   packds convert dataset/ out.pack --split all
   packds convert captions.jsonl captions.pack --label-column species
   packds convert photos/ photos.pack --dtype f32 --normalize dataset
@@ -139,6 +139,9 @@ struct PixelArgs {
     /// Decode files that are kept untouched all the same: finds every damaged one, and measures mean and std
     #[arg(long)]
     check_decode: bool,
+    /// With --mode encoded: add to each JPEG an index, 1 to 2 % of its bytes, with which random crops of it decode faster
+    #[arg(long)]
+    seekable: bool,
 }
 
 #[derive(Debug, Args)]
@@ -238,6 +241,7 @@ impl ConvertArgs {
             quality: pixels.quality,
             jpeg_scaling: pixels.jpeg_scaling,
             check_decode: pixels.check_decode,
+            seekable: pixels.seekable,
             compression: layout.codec,
             chunk_samples: layout.chunk,
             batch: layout.batch,
@@ -433,6 +437,9 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
             numbers(&report.mean),
             numbers(&report.std)
         )?;
+    }
+    if let Some(seek) = &report.seek {
+        writeln!(console.out, "seek     {}", seek_line(seek, *n_samples))?;
     }
     let (bytes_in, bytes_out) = (human_bytes(report.bytes_in), human_bytes(report.bytes_out));
     writeln!(console.out, "bytes    {bytes_in} read, {bytes_out} written")?;

@@ -227,7 +227,7 @@ impl<'a> Extraction<'a> {
             }
         };
         let name = self.name(sample)?;
-        for ((extension, bytes), infix) in files.iter().zip(&self.infixes) {
+        for (infix, (extension, bytes)) in &files {
             let path = self.dir.join(format!("{name}{infix}.{extension}"));
             self.write(&path, bytes).map_err(|e| {
                 // Half a file is none. Where it cannot be removed either there is nothing left to do.
@@ -239,14 +239,22 @@ impl<'a> Extraction<'a> {
         Ok(())
     }
 
-    fn files(&self, sample: u64) -> Result<Vec<ItemFile<'a>>, String> {
+    /// The files of a sample, each with what stands before its extension. Seek indexes are none of them: they follow
+    /// from the images.
+    fn files(&self, sample: u64) -> Result<Vec<(&str, ItemFile<'a>)>, String> {
         let items = self.checked.items(sample).map_err(|e| e.to_string())?;
         let fields = self.pack.schema().body().map(|(_, field)| field);
-        let file = |(item, field): (_, &Field)| {
+        let file = |((item, field), infix): ((_, &Field), _)| {
             item_file(self.pack, field, sample, item)
+                .map(|file| (infix, file))
                 .map_err(|reason| format!("sample {sample}, field `{}`: {reason}", field.name))
         };
-        items.into_iter().zip(fields).map(file).collect()
+        let named = items.into_iter().zip(fields);
+        named
+            .zip(self.infixes.iter().map(String::as_str))
+            .filter(|((_, field), _)| field.seek_index_of.is_none())
+            .map(file)
+            .collect()
     }
 
     /// The path of a sample's files in the folder, without field and extension.

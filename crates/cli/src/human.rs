@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use packds_format::SeekStats;
+
 /// A size in the largest binary unit that leaves at least 1.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -29,6 +31,21 @@ pub(crate) fn numbers(values: &[f64]) -> String {
 pub(crate) fn counted(n: u64, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")
+}
+
+/// How many images have a seek index, and what these take.
+pub(crate) fn seek_line(seek: &SeekStats, n_samples: u64) -> String {
+    let SeekStats {
+        n_indexed,
+        bytes,
+        image_bytes,
+    } = *seek;
+    #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+    let percent = 100.0 * bytes as f64 / image_bytes.max(1) as f64;
+    let bytes = human_bytes(bytes);
+    format!(
+        "{n_indexed} of {n_samples} images have an index: {bytes}, {percent:.2} % of the images' bytes"
+    )
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::{counted, human_bytes, numbers};
+use crate::human::{counted, human_bytes, numbers, seek_line};
 use crate::numpy::Numpy;
 use crate::opened::with_pack;
 use crate::shuffle::{Shuffle, ShuffleArgs};
@@ -223,6 +223,10 @@ impl<'a> Info<'a> {
     }
 
     fn pixels(&self, lines: &mut Lines) -> Result<(), Failure> {
+        for (name, seek) in &self.stats.seek {
+            let line = seek_line(seek, self.pack.n_samples());
+            lines.put("seek", &format!("{}: {line}", escape(name)))?;
+        }
         for (name, stats) in &self.stats.fields {
             lines.put(
                 "pixels",
@@ -307,7 +311,10 @@ fn describe_field(field: &Field) -> String {
         FieldKind::Tensor if field.shape.is_empty() => field.dtype.to_string(),
         FieldKind::Tensor => format!("{} {:?}", field.dtype, field.shape),
         FieldKind::Image => "images of their own sizes".to_owned(),
-        FieldKind::Bytes => "bytes".to_owned(),
+        FieldKind::Bytes => match &field.seek_index_of {
+            Some(of) => format!("seek indexes of `{}`", escape(of)),
+            None => "bytes".to_owned(),
+        },
         FieldKind::String => "text".to_owned(),
         FieldKind::Json => "json".to_owned(),
     };

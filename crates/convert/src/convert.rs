@@ -256,6 +256,9 @@ fn stats(
         };
         stats.sizes.insert("image".to_owned(), sizes);
     }
+    if options.seekable {
+        stats.seek.insert("image.seek".to_owned(), findings.seek);
+    }
     if listing.has_labels() {
         let labels = ids.iter().filter_map(|id| listing.label(*id));
         let icc = label_icc(labels, plan.pack.chunk_samples);
@@ -349,6 +352,7 @@ fn report(
         substituted,
         oriented: findings.oriented,
         ignored: listing.ignored(),
+        seek: options.seekable.then_some(findings.seek),
         bytes_in: findings.bytes_in,
         bytes_out: summary.file_len,
         mean,

@@ -196,6 +196,8 @@ pub struct ConvertOptions {
     pub jpeg_scaling: bool,
     /// Whether files that are kept untouched are decoded all the same, to be sure that they can be.
     pub check_decode: bool,
+    /// Whether each JPEG gets an index with which a crop of it decodes faster; for [`Mode::Encoded`].
+    pub seekable: bool,
     /// How chunks are compressed.
     pub compression: Compression,
     /// Samples per chunk; none leaves it to the rule.
@@ -232,6 +234,7 @@ impl Default for ConvertOptions {
             quality: None,
             jpeg_scaling: false,
             check_decode: false,
+            seekable: false,
             compression: Compression::None,
             chunk_samples: None,
             batch: None,
@@ -308,6 +311,12 @@ impl ConvertOptions {
             return refuse(
                 "--check-decode is for files that are kept untouched",
                 "leave it out: raw images are decoded",
+            );
+        }
+        if self.mode != Mode::Encoded && self.seekable {
+            return refuse(
+                format!("--seekable is for image files, found --mode {what}"),
+                "add --mode encoded, or leave it out",
             );
         }
         if let Mode::Mixed { raw_fraction } = self.mode

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use packds_format::{Block, BlockBuilder};
+use packds_format::{Block, BlockBuilder, SeekStats};
 use packds_pixels::Histogram;
 
 use crate::ConvertError;
@@ -22,6 +22,8 @@ pub(crate) struct Findings {
     pub(crate) bytes_in: u64,
     pub(crate) oriented: u64,
     pub(crate) sizes: ItemSizes,
+    /// The images' seek indexes, where these were asked for.
+    pub(crate) seek: SeekStats,
     /// Bad samples by their number in the listing, with the reason; skipped or substituted.
     pub(crate) bad: Vec<(usize, String)>,
     pub(crate) times: Times,
@@ -199,6 +201,9 @@ impl Pass<'_> {
                     findings.oriented += u64::from(facts.oriented);
                     findings.counted += u64::from(facts.counted);
                     findings.sizes.add(facts.item_bytes);
+                    findings.seek.n_indexed += u64::from(facts.index_bytes > 0);
+                    findings.seek.bytes += facts.index_bytes;
+                    findings.seek.image_bytes += facts.item_bytes;
                 }
                 Err(error) => {
                     bad.push((id, error));
@@ -373,6 +378,7 @@ impl Findings {
             bytes_in: 0,
             oriented: 0,
             sizes: ItemSizes::default(),
+            seek: SeekStats::default(),
             bad: Vec::new(),
             times: Times::default(),
         }
@@ -385,6 +391,9 @@ impl Findings {
         self.bytes_in += other.bytes_in;
         self.oriented += other.oriented;
         self.sizes.merge(&other.sizes);
+        self.seek.n_indexed += other.seek.n_indexed;
+        self.seek.bytes += other.seek.bytes;
+        self.seek.image_bytes += other.seek.image_bytes;
         self.times.add(&other.times);
     }
 }

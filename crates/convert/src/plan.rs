@@ -37,6 +37,8 @@ pub(crate) enum ImageForm {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldNumbers {
     pub(crate) image: usize,
+    /// The seek indexes of the images.
+    pub(crate) seek: Option<usize>,
     pub(crate) mask: Option<usize>,
     pub(crate) label: Option<usize>,
     pub(crate) labels: Option<usize>,
@@ -240,6 +242,7 @@ impl Plan {
         let mut fields = Fields::default();
         fields.add(self.image_field(options));
         let mut numbers = FieldNumbers {
+            seek: options.seekable.then(|| fields.add(seek_field("image"))),
             mask: listing
                 .has_masks()
                 .then(|| fields.add(self.mask_field(options))),
@@ -420,6 +423,14 @@ impl Fields {
             }
         }
         Ok(())
+    }
+}
+
+/// The seek indexes of an image field. Never compressed: there is nothing in them to find.
+fn seek_field(of: &str) -> Field {
+    Field {
+        seek_index_of: Some(of.to_owned()),
+        ..Field::variable(&format!("{of}.seek"), FieldKind::Bytes)
     }
 }
 

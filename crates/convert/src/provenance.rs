@@ -35,7 +35,7 @@ pub(crate) fn options_json(options: &ConvertOptions, plan: &Plan) -> Value {
         packds_pixels::Orientation::Ignore => "ignore",
         packds_pixels::Orientation::Apply => "apply",
     };
-    json!({
+    let mut json = json!({
         "mode": options.mode.name(),
         "raw_fraction": raw_fraction,
         "resize": resize.to_string(),
@@ -55,7 +55,12 @@ pub(crate) fn options_json(options: &ConvertOptions, plan: &Plan) -> Value {
         "seed": options.seed,
         "on_error": options.on_error.name(),
         "max_pixels": options.max_pixels,
-    })
+    });
+    // Only where it is asked for: all other packs keep the identifiers that they had before there was such an option.
+    if options.seekable {
+        json["seekable"] = Value::Bool(true);
+    }
+    json
 }
 
 /// Identifies the data set, and this pack of it: a hash of the listing and of the options that decide the bytes.

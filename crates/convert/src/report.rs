@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use packds_format::SeekStats;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -87,6 +88,8 @@ pub struct Report {
     pub oriented: u64,
     /// Files in the source that are no images.
     pub ignored: u64,
+    /// The images' seek indexes, where these were asked for.
+    pub seek: Option<SeekStats>,
     /// Bytes of the files read.
     pub bytes_in: u64,
     /// Bytes of the pack.
@@ -130,6 +133,7 @@ impl Report {
             "substituted": self.substituted,
             "oriented": self.oriented,
             "ignored": self.ignored,
+            "seek": self.seek,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
             "mean": self.mean,

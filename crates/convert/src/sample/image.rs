@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use packds_format::{BlockBuilder, Coding, DType};
 use packds_pixels::{
-    Color, Decoder, Filter, FloatType, Geometry, ImageInfo, Layout, PixelError, cast_into,
-    check_structure, encode_jpeg, to_layout_into,
+    Color, Decoder, Filter, FloatType, Geometry, ImageInfo, Layout, PixelError, build_seek_index,
+    cast_into, check_structure, encode_jpeg, to_layout_into,
 };
 
 use super::columns::{Item, describe};
@@ -231,6 +231,26 @@ impl SampleReader<'_> {
             bytes_in,
             pixels: Pixels::InScratch,
         })
+    }
+
+    /// Adds the seek index of the image, the last `item_bytes` of its field, where there is one to be had; returns its
+    /// bytes.
+    pub(super) fn seek_index(
+        &mut self,
+        item_bytes: u64,
+        block: &mut BlockBuilder,
+    ) -> Result<u64, SampleError> {
+        let Some(field) = self.plan.fields.seek else {
+            return Ok(0);
+        };
+        let started = Instant::now();
+        let images = block.item_mut(self.plan.fields.image)?;
+        let n = usize::try_from(item_bytes).unwrap_or(usize::MAX);
+        let item = images.get(images.len().saturating_sub(n)..);
+        let index = build_seek_index(item.unwrap_or_default()).unwrap_or_default();
+        block.item_mut(field)?.extend_from_slice(&index);
+        self.times.encode += started.elapsed();
+        Ok(u64::try_from(index.len()).unwrap_or(u64::MAX))
     }
 
     /// Adds the mask: nearest pixels through the image's geometry, or the file as it is.

@@ -93,6 +93,8 @@ impl Times {
 pub(crate) struct Facts {
     pub(crate) bytes_in: u64,
     pub(crate) item_bytes: u64,
+    /// Bytes of the image's seek index; 0 where it has none.
+    pub(crate) index_bytes: u64,
     /// The file has an EXIF orientation other than upright.
     pub(crate) oriented: bool,
     /// Its pixels are in the histogram.
@@ -170,6 +172,7 @@ impl<'a> SampleReader<'a> {
         } else {
             0
         };
+        let index_bytes = self.seek_index(item_bytes, block)?;
         self.columns(id, Some(&info), block)?;
         // Near the end, since it cannot be taken back: the histogram counts only samples that are in.
         let started = Instant::now();
@@ -186,6 +189,7 @@ impl<'a> SampleReader<'a> {
         Ok(Facts {
             bytes_in: bytes_in + mask_bytes,
             item_bytes,
+            index_bytes,
             oriented: info.orientation != 1,
             counted,
         })
