@@ -43,6 +43,8 @@ pub(crate) fn run(
         reason = "a positive number that need not be exact"
     )]
     let n_batches = (wanted as u64).clamp(1, steps);
+    // Read cold, all of an epoch is needed before it ends: what is read ahead is then read for this slice.
+    let n_batches = if options.cold { steps } else { n_batches };
     let images = n_batches * batch;
     let budget = Duration::from_secs_f64(options.seconds);
     let mut pairs = Pairs::default();

@@ -1,8 +1,10 @@
 //! An augmentation checked against the field of a pack that it is for.
 
 use packds_format::{DType, Field, FieldKind};
-use packds_pixels::{Filter, FloatType, Layout, Resize};
+use packds_pixels::{CropResize, Filter, FloatType, Layout, Resize};
 
+use super::SampleKey;
+use super::frame::Frame;
 use super::op::{Op, Size, Stage};
 use super::{Augment, AugmentError};
 
@@ -195,6 +197,31 @@ impl AugmentPlan {
     #[must_use]
     pub fn item_bytes(&self) -> usize {
         self.item_bytes
+    }
+
+    /// The part of a picture of this size that each view of a sample shows, and its flips: what a decoder is asked for. No
+    /// view is left out: one that shows more than lies inside the picture (padding) gives `TooSmall`.
+    ///
+    /// # Errors
+    ///
+    /// `TooSmall` where the picture is smaller than the crop.
+    pub fn crops(
+        &self,
+        key: SampleKey,
+        width: u32,
+        height: u32,
+    ) -> Result<Vec<CropResize>, AugmentError> {
+        let picture = Size { width, height };
+        let crop = |view| {
+            let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
+            let shown = frame.crop_resize(picture, self.size(), self.filter);
+            shown.ok_or_else(|| AugmentError::TooSmall {
+                op: "crop".to_owned(),
+                expected: "one that needs neither padding nor a resize of the whole".to_owned(),
+                found: picture.to_string(),
+            })
+        };
+        (0..self.output.views).map(crop).collect()
     }
 
     pub(super) fn size(&self) -> Size {

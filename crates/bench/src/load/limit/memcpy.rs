@@ -1,4 +1,4 @@
-//! What bounds loading: loops that do only what cannot be avoided, on the same number of threads.
+//! The limit of copying: blocks of a batch into reused buffers.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,45 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use packds_reader::arena::{Arena, SlotMut};
-use packds_reader::augment::Augment;
-use packds_reader::loader::Loader;
+use packds_reader::loader::{BatchField, Loader};
 
-use super::LoadBenchOptions;
 use crate::BenchError;
 
-/// The most bytes that `memcpy` copies from: far more than the caches, less than memory.
+/// The most bytes that are copied from: far more than the caches, less than memory.
 const MOST_SOURCE: usize = 1 << 30;
 /// Buffers that each thread copies into in turn.
 const BUFFERS: usize = 2;
-
-/// A bound, ready to be timed.
-pub(crate) enum Limit<'a> {
-    /// Blocks of a batch copied into reused buffers.
-    Memcpy(Memcpy<'a>),
-}
-
-impl<'a> Limit<'a> {
-    pub(crate) fn new(
-        loader: &'a Loader,
-        _: Option<&Augment>,
-        options: &LoadBenchOptions,
-    ) -> Result<Self, BenchError> {
-        Ok(Self::Memcpy(Memcpy::new(loader, options.threads.get())?))
-    }
-
-    pub(crate) const fn name(&self) -> &'static str {
-        match self {
-            Self::Memcpy(_) => "memcpy",
-        }
-    }
-
-    /// The time for `n_batches`.
-    pub(crate) fn run(&self, _: u32, n_batches: u64) -> Result<Duration, BenchError> {
-        match self {
-            Self::Memcpy(memcpy) => memcpy.run(n_batches),
-        }
-    }
-}
 
 /// Copies the pack's own bytes from memory of the process to memory of the process, both in huge pages.
 pub(crate) struct Memcpy<'a> {
@@ -57,10 +26,10 @@ pub(crate) struct Memcpy<'a> {
 }
 
 impl<'a> Memcpy<'a> {
-    fn new(loader: &'a Loader, threads: usize) -> Result<Self, BenchError> {
+    pub(super) fn new(loader: &'a Loader, threads: usize) -> Result<Self, BenchError> {
         let body = loader.pack().bytes();
         let fields = loader.fields().iter();
-        let sample: usize = fields.map(packds_reader::loader::BatchField::n_bytes).sum();
+        let sample: usize = fields.map(BatchField::n_bytes).sum();
         let batch = usize::try_from(loader.schedule().rank_batch()).unwrap_or(1);
         let batch_bytes = (sample * batch).max(1);
         let blocks = (body.len().min(MOST_SOURCE) / batch_bytes).max(1);
@@ -82,7 +51,7 @@ impl<'a> Memcpy<'a> {
         })
     }
 
-    fn run(&self, n_batches: u64) -> Result<Duration, BenchError> {
+    pub(super) fn run(&self, n_batches: u64) -> Result<Duration, BenchError> {
         let mut buffers = reserve(self.loader, self.threads * BUFFERS, self.batch_bytes)?;
         for buffer in &mut buffers {
             // Touched before the clock starts.

@@ -1,0 +1,120 @@
+//! The limit of cold reading: the same chunks in the same order, by io_uring with O_DIRECT into reused buffers, and thrown
+//! away.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::{Duration, Instant};
+
+use io_uring::{IoUring, opcode, types};
+use packds_reader::arena::{Arena, SlotMut};
+use packds_reader::loader::Loader;
+use rustix::fs::OFlags;
+
+use crate::BenchError;
+
+/// Bytes of a request, and requests under way: those of the loader's own engine.
+const REQUEST_BYTES: u64 = 2 << 20;
+const DEPTH: usize = 64;
+/// Where reads past the page cache start and end.
+const ALIGN: u64 = 4096;
+
+pub(crate) struct DirectRead<'a> {
+    loader: &'a Loader,
+    file: File,
+}
+
+impl<'a> DirectRead<'a> {
+    pub(super) fn new(loader: &'a Loader) -> Result<Self, BenchError> {
+        let path = loader.pack().file_path();
+        let flags = i32::try_from(OFlags::DIRECT.bits()).unwrap_or(0);
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let file = file.map_err(BenchError::io(path))?;
+        Ok(Self { loader, file })
+    }
+
+    pub(super) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
+        let failed = |source| BenchError::io(self.loader.pack().file_path())(source);
+        let requests = self.requests(epoch, n_batches)?;
+        let slot_bytes = usize::try_from(REQUEST_BYTES).unwrap_or(0);
+        let arena = Arena::new(DEPTH, slot_bytes).map_err(failed)?;
+        let mut buffers: Vec<SlotMut> = std::iter::from_fn(|| arena.try_take()).collect();
+        for buffer in &mut buffers {
+            buffer.fill(1);
+        }
+        let started = Instant::now();
+        read_all(&self.file, &requests, &mut buffers).map_err(failed)?;
+        Ok(started.elapsed())
+    }
+
+    /// Where the chunks lie that the first batches need, each once, in order of first use, in pieces.
+    fn requests(&self, epoch: u32, n_batches: u64) -> Result<Vec<(u64, u32)>, BenchError> {
+        let pack = self.loader.pack();
+        let plan = self.loader.schedule().epoch(epoch)?;
+        let mut known = BTreeSet::new();
+        let mut requests = Vec::new();
+        for step in 0..n_batches {
+            for used in plan.chunk_uses(step) {
+                if !known.insert(used.chunk) {
+                    continue;
+                }
+                let entry = pack.chunk_entry(used.chunk).map_err(|e| pack.error(e))?;
+                let start = entry.offset / ALIGN * ALIGN;
+                let end = (entry.offset + entry.stored_len).next_multiple_of(ALIGN);
+                let mut at = start;
+                while at < end {
+                    let len = REQUEST_BYTES.min(end - at);
+                    requests.push((at, u32::try_from(len).unwrap_or(0)));
+                    at += len;
+                }
+            }
+        }
+        Ok(requests)
+    }
+}
+
+/// Keeps as many requests under way as there are buffers.
+fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> std::io::Result<()> {
+    let mut ring = IoUring::new(u32::try_from(DEPTH).unwrap_or(1))?;
+    let fd = types::Fd(file.as_raw_fd());
+    let mut waiting = requests.iter();
+    let mut free: Vec<usize> = (0..buffers.len()).collect();
+    loop {
+        while let Some(number) = free.pop() {
+            let Some(((offset, len), buffer)) = waiting.next().zip(buffers.get_mut(number)) else {
+                free.push(number);
+                break;
+            };
+            let read = opcode::Read::new(fd, buffer.as_mut_ptr(), *len)
+                .offset(*offset)
+                .build()
+                .user_data(u64::try_from(number).unwrap_or(0));
+            // SAFETY: the buffer has REQUEST_BYTES, `len` is at most that; it is not touched before its completion has
+            // come, and this function does not return before all have.
+            let pushed = unsafe { ring.submission().push(&read) };
+            if pushed.is_err() {
+                free.push(number);
+                break;
+            }
+        }
+        if free.len() == buffers.len() {
+            return Ok(());
+        }
+        ring.submit_and_wait(1)?;
+        let mut failed = None;
+        for completion in ring.completion() {
+            free.push(usize::try_from(completion.user_data()).unwrap_or(0));
+            if completion.result() < 0 {
+                failed = Some(std::io::Error::from_raw_os_error(-completion.result()));
+            }
+        }
+        if let Some(error) = failed {
+            while free.len() < buffers.len() {
+                ring.submit_and_wait(1)?;
+                free.extend(ring.completion().map(|c| usize::try_from(c.user_data()).unwrap_or(0)));
+            }
+            return Err(error);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What bounds loading: loops that do only what cannot be avoided.
+
+mod direct_read;
+mod memcpy;
+mod pictures;
+
+use std::time::Duration;
+
+use packds_reader::augment::Augment;
+use packds_reader::loader::Loader;
+
+use super::LoadBenchOptions;
+use crate::BenchError;
+use direct_read::DirectRead;
+use memcpy::Memcpy;
+use pictures::CropResizes;
+
+/// A bound, ready to be timed.
+pub(crate) enum Limit<'a> {
+    /// Blocks of a batch copied into reused buffers, on as many threads.
+    Memcpy(Memcpy<'a>),
+    /// The crops of the same samples decoded or taken from memory, and resized, on as many threads.
+    CropResizes(CropResizes<'a>),
+    /// The same chunks in the same order, read past the page cache and thrown away.
+    DirectRead(DirectRead<'a>),
+}
+
+impl<'a> Limit<'a> {
+    pub(crate) fn new(
+        loader: &'a Loader,
+        augment: Option<&Augment>,
+        options: &LoadBenchOptions,
+    ) -> Result<Self, BenchError> {
+        let threads = options.threads.get();
+        if options.cold {
+            return Ok(Self::DirectRead(DirectRead::new(loader)?));
+        }
+        match augment {
+            None => Ok(Self::Memcpy(Memcpy::new(loader, threads)?)),
+            Some(augment) => Ok(Self::CropResizes(CropResizes::new(
+                loader,
+                augment,
+                options.seed,
+                threads,
+            )?)),
+        }
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Memcpy(_) => "memcpy",
+            Self::CropResizes(loop_) => loop_.name(),
+            Self::DirectRead(_) => "direct_read",
+        }
+    }
+
+    /// The time for the first `n_batches` of an epoch.
+    pub(crate) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
+        match self {
+            Self::Memcpy(memcpy) => memcpy.run(n_batches),
+            Self::CropResizes(loop_) => loop_.run(epoch, n_batches),
+            Self::DirectRead(read) => read.run(epoch, n_batches),
+        }
+    }
+}

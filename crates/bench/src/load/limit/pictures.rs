@@ -1,0 +1,188 @@
+//! The limit of augmenting: the same crops of the same samples, decoded and resized by the same functions, and nothing
+//! else: no plan, no batch, no hand-over. What comes after the resize (colours, floats) is not in it.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use packds_format::{Field, FieldKind, Role};
+use packds_pixels::{
+    Color, CropResize, DecodeOptions, Decoder, Encoded, PixelError, Pixels, Resizer, probe,
+};
+use packds_reader::augment::{Augment, AugmentPlan, ImageSource, SampleKey};
+use packds_reader::loader::Loader;
+
+use crate::BenchError;
+
+/// Samples that a thread takes at a time.
+const TAKEN: usize = 8;
+
+pub(crate) struct CropResizes<'a> {
+    loader: &'a Loader,
+    plan: AugmentPlan,
+    /// The image field and its seek indexes, by their numbers in the schema.
+    image: usize,
+    seek: Option<usize>,
+    /// Height, width and channels where all images have one size.
+    size: Option<(u32, u32, u8)>,
+    seed: u64,
+    threads: usize,
+}
+
+/// One sample's work.
+struct Work<'a> {
+    item: &'a [u8],
+    seek_index: Option<&'a [u8]>,
+    views: Vec<CropResize>,
+}
+
+impl<'a> CropResizes<'a> {
+    pub(super) fn new(
+        loader: &'a Loader,
+        augment: &Augment,
+        seed: u64,
+        threads: usize,
+    ) -> Result<Self, BenchError> {
+        let schema = loader.pack().schema();
+        let mut body = schema.body();
+        let found = body.find(|(_, field)| field.role == Some(Role::Image));
+        let (image, field) = found.ok_or(BenchError::WrongResult {
+            what: "fields of the pack",
+            expected: "an image".to_owned(),
+            found: "none".to_owned(),
+        })?;
+        let source = ImageSource::of_field(field).map_err(BenchError::augment)?;
+        let plan = AugmentPlan::new(augment, &source).map_err(BenchError::augment)?;
+        let seek = seek_of(loader, field);
+        let size = source.size.filter(|_| field.kind == FieldKind::Tensor);
+        Ok(Self {
+            loader,
+            plan,
+            image,
+            seek,
+            size: size.map(|size| (size.height, size.width, source.channels)),
+            seed,
+            threads,
+        })
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self.size {
+            Some(_) => "resize",
+            None => "decode_crop_resize",
+        }
+    }
+
+    pub(super) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
+        // What is drawn, and where the items lie, is found before the clock starts.
+        let plan = self.loader.schedule().epoch(epoch)?;
+        let samples = (0..n_batches).flat_map(|step| plan.batch(step));
+        let work: Vec<Work<'_>> = samples
+            .map(|slot| self.work(epoch, slot.sample))
+            .collect::<Result<_, _>>()?;
+        let next = AtomicUsize::new(0);
+        let started = Instant::now();
+        let outcomes: Vec<Result<(), PixelError>> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.threads)
+                .map(|_| scope.spawn(|| self.work_off(&work, &next)))
+                .collect();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            joined.map(|outcome| outcome.unwrap_or(Ok(()))).collect()
+        });
+        let time = started.elapsed();
+        outcomes
+            .into_iter()
+            .collect::<Result<(), _>>()
+            .map_err(|source| BenchError::Pixels {
+                path: self.loader.pack().file_path().to_owned(),
+                source,
+            })?;
+        Ok(time)
+    }
+
+    fn work(&self, epoch: u32, sample: u64) -> Result<Work<'a>, BenchError> {
+        let pack = self.loader.pack();
+        let borrowed = |field| -> Result<&'a [u8], BenchError> {
+            match pack.item(field, sample).map_err(|e| pack.error(e))? {
+                std::borrow::Cow::Borrowed(item) => Ok(item),
+                std::borrow::Cow::Owned(_) => Err(BenchError::WrongResult {
+                    what: "images of the pack",
+                    expected: "images that are not compressed again".to_owned(),
+                    found: "compressed chunks".to_owned(),
+                }),
+            }
+        };
+        let item = borrowed(self.image)?;
+        let seek_index = self.seek.map(borrowed).transpose()?;
+        let (height, width) = match self.size {
+            Some((height, width, _)) => (height, width),
+            None => {
+                let info = probe(item).map_err(|source| BenchError::Pixels {
+                    path: pack.file_path().to_owned(),
+                    source,
+                })?;
+                (info.height, info.width)
+            }
+        };
+        let key = SampleKey {
+            seed: self.seed,
+            epoch,
+            sample,
+        };
+        let views = self.plan.crops(key, width, height);
+        Ok(Work {
+            item,
+            seek_index: seek_index.filter(|index| !index.is_empty()),
+            views: views.map_err(BenchError::augment)?,
+        })
+    }
+
+    fn work_off(&self, work: &[Work<'_>], next: &AtomicUsize) -> Result<(), PixelError> {
+        let output = self.plan.output();
+        let side = |n: u32| usize::try_from(n).unwrap_or(0);
+        let n_bytes = side(output.width) * side(output.height) * usize::from(output.channels);
+        let color = if output.channels == 1 { Color::Gray } else { Color::Rgb };
+        let mut decoder = Decoder::new(DecodeOptions {
+            color,
+            ..DecodeOptions::default()
+        });
+        let mut resizer = Resizer::new();
+        let mut outs = vec![vec![0; n_bytes]; side(output.views)];
+        loop {
+            let first = next.fetch_add(TAKEN, Ordering::Relaxed);
+            let Some(mine) = work.get(first..(first + TAKEN).min(work.len())) else {
+                return Ok(());
+            };
+            if mine.is_empty() {
+                return Ok(());
+            }
+            for work in mine {
+                let mut views: Vec<&mut [u8]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
+                if let Some((height, width, channels)) = self.size {
+                    let image = Pixels {
+                        data: work.item,
+                        width,
+                        height,
+                        channels,
+                    };
+                    for (view, out) in work.views.iter().zip(views) {
+                        resizer.crop_resize_into(image, view, out)?;
+                    }
+                } else {
+                    let image = Encoded {
+                        bytes: work.item,
+                        seek_index: work.seek_index,
+                    };
+                    decoder.crop_resize_into(image, &work.views, &mut views)?;
+                }
+                black_box(&outs);
+            }
+        }
+    }
+}
+
+fn seek_of(loader: &Loader, image: &Field) -> Option<usize> {
+    let schema = loader.pack().schema();
+    schema.seek_index_of(&image.name).map(|(number, _)| number)
+}
