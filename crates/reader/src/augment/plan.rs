@@ -418,7 +418,7 @@ fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
     }
     // A picture of one known size that is too small for its crop would fail at every sample.
     if let (Ok(size), Some(source)) = (size.ok_or(AugmentError::SizesVary), source) {
-        super::frame::Frame::draw(ops, source, 0, 0)?;
+        Frame::draw(ops, source, 0, 0)?;
         return Ok(size);
     }
     size.ok_or(AugmentError::SizesVary)

@@ -230,6 +230,9 @@ fn numbers(pack: &MappedPack, wanted: Option<&[String]>) -> Result<Vec<usize>, L
 
 /// Whether a field is what one trains with, not what describes another field or the sample's origin.
 fn is_data(field: &Field) -> bool {
+    if field.seek_index_of.is_some() {
+        return false;
+    }
     match field.role {
         None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => true,
         Some(_) => false,

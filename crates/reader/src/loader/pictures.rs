@@ -64,7 +64,7 @@ impl Pictures {
         let mask = by_role(Role::Mask)
             .map(|field| PictureField::new(schema, field).map_err(refused))
             .transpose()?;
-        let seek: Option<(usize, &Field)> = None;
+        let seek = schema.seek_index_of(&image.name);
         Ok(Self {
             plan: Arc::new(plan),
             image: PictureField::new(schema, image).map_err(refused)?,

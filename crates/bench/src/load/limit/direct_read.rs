@@ -112,7 +112,10 @@ fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> st
         if let Some(error) = failed {
             while free.len() < buffers.len() {
                 ring.submit_and_wait(1)?;
-                free.extend(ring.completion().map(|c| usize::try_from(c.user_data()).unwrap_or(0)));
+                free.extend(
+                    ring.completion()
+                        .map(|c| usize::try_from(c.user_data()).unwrap_or(0)),
+                );
             }
             return Err(error);
         }

@@ -142,7 +142,11 @@ impl<'a> CropResizes<'a> {
         let output = self.plan.output();
         let side = |n: u32| usize::try_from(n).unwrap_or(0);
         let n_bytes = side(output.width) * side(output.height) * usize::from(output.channels);
-        let color = if output.channels == 1 { Color::Gray } else { Color::Rgb };
+        let color = if output.channels == 1 {
+            Color::Gray
+        } else {
+            Color::Rgb
+        };
         let mut decoder = Decoder::new(DecodeOptions {
             color,
             ..DecodeOptions::default()
