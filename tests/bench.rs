@@ -51,3 +51,101 @@ fn bench_convert_tells_each_figure_beside_its_limit() {
         "the packs are removed"
     );
 }
+
+/// A pack of the fixtures' images, and its folder.
+fn pack(options: &[&str]) -> (tempfile::TempDir, String) {
+    let dir = temp_dir();
+    let path = dir.path().join("a.pack").to_str().unwrap().to_owned();
+    let images = fixture("images/same_size");
+    let mut args = vec!["convert", images.to_str().unwrap(), &path];
+    args.extend(options);
+    let result = packds(&args);
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    (dir, path)
+}
+
+fn bench_load(pack: &str, options: &[&str]) -> Value {
+    let mut args = vec!["bench", "load", pack, "--seconds", "0.2", "--json"];
+    args.extend(options);
+    let result = packds(&args);
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    serde_json::from_str(&stdout(&result)).unwrap()
+}
+
+#[test]
+fn bench_load_tells_loading_beside_memcpy() {
+    let (_dir, pack) = pack(&["--chunk", "4"]);
+    let mut checksums = Vec::new();
+    for order in ["sequential", "random", "chunks", "window"] {
+        let bench = bench_load(&pack, &["--order", order, "--batch", "4", "--threads", "2"]);
+        for key in [
+            "images_per_s",
+            "bytes_per_s",
+            "limit_images_per_s",
+            "ratio",
+            "first_batch_ms",
+            "first_epoch_images_per_s",
+            "p99_batch_ms",
+            "peak_rss_bytes",
+            "peak_anon_bytes",
+            "cpu_s_per_1000_images",
+        ] {
+            assert!(bench[key].as_f64().unwrap() > 0.0, "{key}");
+        }
+        assert_eq!(bench["limit"], "memcpy");
+        assert_eq!(bench["cache"], "warm");
+        assert_eq!(bench["options"]["order"], order);
+        assert!(bench["slices"].as_u64().unwrap() >= 5);
+        assert!(bench["machine"]["cores"].as_u64().unwrap() >= 1);
+        // Lent batches are read once more, to be fair.
+        let lent = ["sequential", "chunks"].contains(&order);
+        assert_eq!(bench["read_once_images_per_s"].is_number(), lent, "{order}");
+        checksums.push(bench["checksum"].as_str().unwrap().to_owned());
+    }
+    checksums.dedup();
+    assert_eq!(checksums.len(), 1, "{checksums:?}");
+}
+
+#[test]
+fn bench_load_tells_augmented_images_beside_their_decoding_and_resizing() {
+    let (_dir, encoded) = pack(&["--mode", "encoded"]);
+    let bench = bench_load(&encoded, &["--batch", "4"]);
+    assert_eq!(bench["limit"], "decode_crop_resize");
+    assert_eq!(bench["options"]["augment"], "rrc224,flip");
+    let (_dir, raw) = pack(&[]);
+    let bench = bench_load(&raw, &["--batch", "4", "--augment", "rrc16,flip"]);
+    assert_eq!(bench["limit"], "resize");
+    assert_eq!(
+        bench["pack"]["sample_bytes"].as_u64().unwrap(),
+        16 * 16 * 3 + 4
+    );
+}
+
+#[test]
+fn bench_load_calls_nothing_cold_that_is_not() {
+    let (_dir, pack) = pack(&[]);
+    let result = packds(&["bench", "load", &pack, "--cold", "--seconds", "0.1"]);
+    // So small a pack is in the page cache as soon as it is opened.
+    assert_eq!(result.status.code(), Some(1), "{}", stderr(&result));
+    assert!(
+        stderr(&result).contains("page cache"),
+        "{}",
+        stderr(&result)
+    );
+}
+
+#[test]
+fn bench_load_refuses_options_that_do_not_go_together() {
+    let (_dir, pack) = pack(&[]);
+    for (options, reason) in [
+        (["--order", "chunks", "--window", "3"], "--window"),
+        (["--order", "window", "--seconds", "0"], "--seconds"),
+        (["--order", "window", "--augment", "rcc224"], "rcc224"),
+    ] {
+        let mut args = vec!["bench", "load", &pack];
+        args.extend(options);
+        let result = packds(&args);
+        assert_eq!(result.status.code(), Some(2), "{}", stderr(&result));
+        assert!(stderr(&result).contains(reason), "{}", stderr(&result));
+    }
+}

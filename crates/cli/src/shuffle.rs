@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use packds_format::Stats;
 use packds_reader::MappedPack;
 use packds_reader::plan::{
-    Batching, Dataset, LabelReport, Order, OrderKind, PlanError, Ranks, Sampler, ShuffleReport,
+    Batching, LabelReport, Order, OrderKind, PlanError, Ranks, Sampler, ShuffleReport,
 };
 use serde_json::{Value, json};
 
@@ -116,8 +116,7 @@ impl Shuffle {
         if let Some(bytes) = args.memory {
             sampler = sampler.memory_bytes(bytes);
         }
-        let bytes = chunk_bytes(pack)?;
-        let dataset = Dataset::new(*pack.geometry(), bytes, &pack.header().pack_uuid.0);
+        let dataset = pack.dataset()?;
         let labels: Vec<(&str, Option<f64>)> = stats
             .labels
             .iter()
@@ -271,18 +270,6 @@ impl ShuffleArgs {
         }
         Ok(order)
     }
-}
-
-/// Bytes of a chunk in the file, on average.
-fn chunk_bytes(pack: &MappedPack) -> Result<u64, Failure> {
-    let n_chunks = pack.n_chunks();
-    let Some(last) = n_chunks.checked_sub(1) else {
-        return Ok(0);
-    };
-    let last = pack.chunk_entry(last).map_err(|e| pack.error(e))?;
-    let end = last.offset.saturating_add(last.stored_len);
-    let body = end.saturating_sub(pack.header().data_off);
-    Ok(body.div_ceil(n_chunks))
 }
 
 fn refused(error: &PlanError, pack: &MappedPack) -> Failure {
