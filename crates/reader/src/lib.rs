@@ -1,14 +1,22 @@
-//! Opening, mapping and verifying packs: what needs a file, on top of `packds-format`, which knows none.
+//! Opening, verifying and loading packs: what needs a file, on top of `packds-format`, which knows none.
 //!
-//! [`open`] maps a pack and checks everything but its chunks, in milliseconds whatever its size. [`verify`] reads it whole
-//! and names the damage.
+//! [`open`] maps a pack and checks everything but its chunks and columns, in milliseconds whatever its size. [`verify`]
+//! reads it whole and names the damage. A [`Loader`](loader::Loader) makes batches of it, in an order that [`plan`]
+//! computes, [augmented](augment) where that is wanted. [`MappedPack::sample`] and [`MappedPack::chunk`] show single ones.
+//! docs/loading.md is the guide.
 //!
 //! ```no_run
+//! use packds_reader::loader::{LoadError, Loader};
+//!
 //! let pack = packds_reader::open("train.pack")?;
 //! println!("{} samples in {} chunks", pack.n_samples(), pack.n_chunks());
 //! let report = packds_reader::verify(&pack, packds_reader::VerifyOptions::default(), &|_, _| {})?;
 //! assert!(report.is_ok());
-//! # Ok::<(), packds_reader::ReadError>(())
+//! let loader = Loader::builder(pack).batch(256).seed(42).build()?;
+//! for batch in loader.epoch(0)? {
+//!     println!("{:?}", batch?.elements::<i32>("label")?);
+//! }
+//! # Ok::<(), LoadError>(())
 //! ```
 
 pub mod arena;
@@ -35,3 +43,8 @@ pub use open::{MappedPack, open, open_with};
 pub use sample::{Chunk, Item, Sample};
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
 pub use view::{ArrayView, Element, WrongType};
+
+/// The guide's examples, so that they compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/loading.md")]
+struct LoadingGuide;
