@@ -4,7 +4,7 @@ use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 use crate::geometry::Filter;
 
-/// A rectangle of pixels of the (orientation-applied) picture.
+/// A rectangle of pixels of a picture: of the upright one where a decoder turns pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Area {
     /// First column.

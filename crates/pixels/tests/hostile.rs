@@ -117,6 +117,7 @@ fn decoder(color: Color) -> Decoder {
         color,
         max_pixels: 1 << 20,
         jpeg_scaling: false,
+        orientation: Orientation::Apply,
     })
 }
 

@@ -218,6 +218,7 @@ fn check_image_views(path: &str, color: Color, cases: &[&Value], raw: &[u8]) {
     };
     let mut decoder = Decoder::new(DecodeOptions {
         color,
+        orientation: Orientation::Apply,
         ..DecodeOptions::default()
     });
     let views: Vec<CropResize> = cases.iter().map(|case| view(case)).collect();
@@ -360,6 +361,7 @@ fn check_damage(bytes: &[u8]) {
                 color,
                 max_pixels: 1 << 18,
                 jpeg_scaling: round % 4 == 0,
+                ..DecodeOptions::default()
             };
             let mut decoder = Decoder::new(options);
             let resize = Resize::Short(20);

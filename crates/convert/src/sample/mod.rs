@@ -120,6 +120,7 @@ impl<'a> SampleReader<'a> {
             color,
             max_pixels: options.max_pixels,
             jpeg_scaling: options.jpeg_scaling,
+            ..DecodeOptions::default()
         };
         Self {
             listing,

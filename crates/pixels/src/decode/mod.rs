@@ -59,6 +59,8 @@ pub struct DecodeOptions {
     /// Decodes a JPEG at 1/2, 1/4 or 1/8 of its size where the output is that much smaller.
     /// Faster, but not Pillow's pixels.
     pub jpeg_scaling: bool,
+    /// What `crop_resize_into` does about the EXIF orientation; `render` goes by its geometry.
+    pub orientation: Orientation,
 }
 
 impl Default for DecodeOptions {
@@ -67,6 +69,7 @@ impl Default for DecodeOptions {
             color: Color::default(),
             max_pixels: MAX_PIXELS,
             jpeg_scaling: false,
+            orientation: Orientation::default(),
         }
     }
 }

@@ -4,11 +4,12 @@ use super::{Decoder, orient, resize_zeroed, usize_of};
 use crate::area::{Area, CropResize, Encoded};
 use crate::error::PixelError;
 use crate::format::ImageFormat;
+use crate::geometry::Orientation;
 use crate::probe::ImageInfo;
 
 impl Decoder {
-    /// Writes what each view shows of the image, turned as its EXIF orientation asks, to the buffer
-    /// of the same position, of exactly `width * height * channels` bytes of the view. One decode
+    /// Writes what each view shows of the image, as stored or turned upright as the options'
+    /// `orientation` says, to the buffer of the same position, of exactly `width * height * channels` bytes of the view. One decode
     /// serves all views, and of a JPEG only the rows and columns that the areas span are decoded.
     /// With a seek index little else is even read. The pixels are those of a full decode at full
     /// size, whatever `jpeg_scaling` says.
@@ -24,7 +25,10 @@ impl Decoder {
         views: &[CropResize],
         outs: &mut [&mut [u8]],
     ) -> Result<(), PixelError> {
-        let info = self.admit(image.bytes)?;
+        let mut info = self.admit(image.bytes)?;
+        if self.options.orientation == Orientation::Ignore {
+            info.orientation = 1;
+        }
         if views.len() != outs.len() {
             let found = format!("{} views, {} buffers", views.len(), outs.len());
             return Err(PixelError::argument("views", "a buffer for each", &found));

@@ -146,6 +146,36 @@ proptest! {
 }
 
 #[test]
+fn views_show_the_stored_picture_or_the_upright_one() {
+    let jpeg = std::fs::read("../../fixtures/images/formats/exif_orientation_6.jpg").unwrap();
+    for orientation in [Orientation::Ignore, Orientation::Apply] {
+        let options = DecodeOptions {
+            orientation,
+            ..DecodeOptions::default()
+        };
+        let mut decoder = Decoder::new(options);
+        let geometry = Geometry {
+            orientation,
+            ..Geometry::default()
+        };
+        let whole = decoder.render(&jpeg, &geometry).unwrap();
+        let view = view_of((3, 5, whole.width - 4, whole.height - 7));
+        let expected = step_by_step(&whole, &view);
+        let mut found = [[0; 12], [1; 12]];
+        let [one, two] = &mut found;
+        let outs: &mut [&mut [u8]] = &mut [one, two];
+        decoder
+            .crop_resize_into(encoded(&jpeg), &[view, view], outs)
+            .unwrap();
+        assert_eq!(found, [expected.as_slice(); 2], "{orientation:?}");
+        decoder
+            .crop_resize_into(encoded(&jpeg), &[view], &mut [&mut found[0]])
+            .unwrap();
+        assert_eq!(found[0], expected.as_slice(), "{orientation:?}");
+    }
+}
+
+#[test]
 fn empty_areas_and_areas_outside_are_rejected() {
     let image = noise(8, 6, 3);
     let jpeg = encode_jpeg(8, 6, 3, &image.data, 80).unwrap();

@@ -6,19 +6,25 @@ use packds_pixels::ops::{
     Affine, Blur, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize,
     to_grayscale,
 };
-use packds_pixels::{Color, DecodeOptions, Decoder, Filter, PixelError, Pixels};
+use packds_pixels::{Color, DecodeOptions, Filter, PixelError, Pixels};
 
 use super::draws::Draws;
 use super::finish;
-use super::frame::{Frame, Shown, whole};
+use super::frame::Frame;
 use super::op::{Op, Size, Stage};
+use super::render::Renderer;
 use super::{AugmentError, AugmentPlan, Picture, SampleKey};
-use packds_pixels::{CropResize, Padding, Resizer, padded_crop_into};
 
 /// Applies a plan. One for each thread: it keeps a decoder, tables and scratch memory.
 #[derive(Debug)]
 pub struct Augmenter {
     plan: Arc<AugmentPlan>,
+    workshop: Workshop,
+}
+
+/// What an augmenter works with.
+#[derive(Debug)]
+struct Workshop {
     images: Renderer,
     masks: Renderer,
     blur: Blur,
@@ -46,15 +52,15 @@ impl Augmenter {
             color: Color::Index,
             ..DecodeOptions::default()
         };
-        Self {
+        let workshop = Workshop {
             images: Renderer::new(options),
             masks: Renderer::new(masks),
             blur: Blur::new(),
             scratch: Vec::new(),
             turned: Vec::new(),
             frames: Vec::new(),
-            plan,
-        }
+        };
+        Self { plan, workshop }
     }
 
     /// The plan that is applied.
@@ -81,9 +87,9 @@ impl Augmenter {
         outs: &mut [&mut [u8]],
         mask_outs: &mut [&mut [u8]],
     ) -> Result<(), AugmentError> {
-        let plan = Arc::clone(&self.plan);
+        let Self { plan, workshop } = self;
         let channels = plan.output().channels;
-        check_buffers(&plan, outs, plan.item_bytes())?;
+        check_buffers(plan, outs, plan.item_bytes())?;
         if let Picture::Raw(raw) = image
             && raw.channels != channels
         {
@@ -95,17 +101,20 @@ impl Augmenter {
         }
         let size = image.size()?;
         let root = key.root();
-        self.frames.clear();
+        workshop.frames.clear();
         for view in 0..plan.output().views {
-            self.frames.push(Frame::draw(&plan.ops, size, root, view)?);
+            let frame = Frame::draw(&plan.ops, size, root, view)?;
+            workshop.frames.push(frame);
         }
-        self.images_into(&plan, root, (image, size), outs)?;
+        workshop.images_into(plan, root, (image, size), outs)?;
         match mask {
-            Some(mask) => self.masks_into(&plan, root, (mask, size), mask_outs),
+            Some(mask) => workshop.masks_into(plan, root, (mask, size), mask_outs),
             None => Ok(()),
         }
     }
+}
 
+impl Workshop {
     fn images_into(
         &mut self,
         plan: &AugmentPlan,
@@ -140,7 +149,7 @@ impl Augmenter {
             let bilinear = plan.filter != Filter::Nearest;
             let pixels = map(plan, root, view, channels, bilinear, pixels, spare)?;
             color(&mut self.blur, plan, root, view, pixels)?;
-            finish::emit(plan, pixels, out)?;
+            plan.emit.write_into(pixels, out)?;
             finish::erase(plan, root, view, out);
         }
         Ok(())
@@ -186,154 +195,6 @@ impl Augmenter {
         }
         Ok(())
     }
-}
-
-/// Shows frames of pictures, from files or pixels.
-#[derive(Debug)]
-struct Renderer {
-    decoder: Decoder,
-    max_pixels: u64,
-    /// Channels that files are decoded to.
-    file_channels: u8,
-    resizer: Resizer,
-    /// The whole picture, where a frame needs it resized, or its surroundings.
-    resized: Vec<u8>,
-    views: Vec<CropResize>,
-}
-
-impl Renderer {
-    fn new(options: DecodeOptions) -> Self {
-        Self {
-            decoder: Decoder::new(options),
-            max_pixels: options.max_pixels,
-            file_channels: if options.color == Color::Rgb { 3 } else { 1 },
-            resizer: Resizer::new(),
-            resized: Vec::new(),
-            views: Vec::new(),
-        }
-    }
-
-    fn render(
-        &mut self,
-        plan: &AugmentPlan,
-        filter: Filter,
-        frames: &[Frame],
-        (picture, size): (Picture<'_>, Size),
-        outs: &mut [&mut [u8]],
-    ) -> Result<(), AugmentError> {
-        let out = plan.size();
-        let views = frames
-            .iter()
-            .map(|frame| frame.crop_resize(size, out, filter));
-        self.views.clear();
-        self.views.extend(views.flatten());
-        // A window of raw pixels is a copy: resizing is for areas only.
-        let copies = matches!(
-            (picture, frames.first()),
-            (
-                Picture::Raw(_),
-                Some(Frame {
-                    shown: Shown::Window { .. },
-                    ..
-                })
-            )
-        );
-        if self.views.len() == frames.len() && !copies {
-            return self.show(picture, outs);
-        }
-        let padding = padding(&plan.ops);
-        let resized = frames.iter().find_map(|frame| match frame.shown {
-            Shown::Window { resized, .. } => Some(resized),
-            Shown::Area(_) => None,
-        });
-        let resized = resized.unwrap_or(size);
-        let whole = match picture {
-            Picture::Raw(raw) if resized == size => raw,
-            _ => self.whole(picture, size, resized, filter)?,
-        };
-        for (frame, to) in frames.iter().zip(outs) {
-            let Shown::Window { x, y, .. } = frame.shown else {
-                continue;
-            };
-            let flips = (frame.flip_horizontal, frame.flip_vertical);
-            padded_crop_into(
-                whole, x, y, out.width, out.height, padding, flips.0, flips.1, to,
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Shows `self.views`.
-    fn show(&mut self, picture: Picture<'_>, outs: &mut [&mut [u8]]) -> Result<(), AugmentError> {
-        match picture {
-            Picture::Encoded(encoded) => {
-                self.decoder.crop_resize_into(encoded, &self.views, outs)?;
-            }
-            Picture::Raw(raw) => {
-                for (view, out) in self.views.iter().zip(outs) {
-                    self.resizer.crop_resize_into(raw, view, out)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The whole picture, resized.
-    fn whole(
-        &mut self,
-        picture: Picture<'_>,
-        size: Size,
-        resized: Size,
-        filter: Filter,
-    ) -> Result<Pixels<'_>, AugmentError> {
-        let (width, height) = (resized.width, resized.height);
-        let limit = self.max_pixels;
-        if u64::from(width) * u64::from(height) > limit {
-            return Err(PixelError::TooManyPixels {
-                width,
-                height,
-                limit,
-            }
-            .into());
-        }
-        let channels = match picture {
-            Picture::Raw(raw) => raw.channels,
-            Picture::Encoded(_) => self.file_channels,
-        };
-        let n_bytes = pixel_bytes(resized, channels)?;
-        grow(&mut self.resized, n_bytes)?;
-        self.views.clear();
-        self.views.push(CropResize {
-            area: whole(size),
-            width,
-            height,
-            filter,
-            flip_horizontal: false,
-            flip_vertical: false,
-        });
-        let mut memory = std::mem::take(&mut self.resized);
-        let shown = self.show(
-            picture,
-            &mut [memory.get_mut(..n_bytes).unwrap_or_default()],
-        );
-        self.resized = memory;
-        shown?;
-        Ok(Pixels {
-            data: self.resized.get(..n_bytes).unwrap_or_default(),
-            width,
-            height,
-            channels,
-        })
-    }
-}
-
-/// What lies around the picture in the plan's crop.
-fn padding(ops: &[Op]) -> Padding {
-    let modes = ops.iter().find_map(|op| match *op {
-        Op::RandomCrop { mode, .. } => Some(mode),
-        _ => None,
-    });
-    modes.unwrap_or(Padding::Constant([0; 4]))
 }
 
 /// Rotates and maps the pixels of one view, from one buffer into the other and back; returns the one
@@ -484,7 +345,7 @@ fn check_buffers(
 }
 
 /// Bytes of `u8` pixels.
-fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
+pub(super) fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
     let sides = [size.width, size.height, channels.into()];
     let product = sides.iter().try_fold(1_usize, |n, &side| {
         n.checked_mul(usize::try_from(side).ok()?)
@@ -493,7 +354,7 @@ fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
 }
 
 /// Makes `memory` at least `n_bytes` long.
-fn grow(memory: &mut Vec<u8>, n_bytes: usize) -> Result<(), AugmentError> {
+pub(super) fn grow(memory: &mut Vec<u8>, n_bytes: usize) -> Result<(), AugmentError> {
     if memory.len() < n_bytes {
         let more = n_bytes - memory.len();
         memory

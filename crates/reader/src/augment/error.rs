@@ -6,7 +6,7 @@ use packds_pixels::PixelError;
 ///
 /// `Word`, `Parameter`, `Order` and `Twice` blame the description; `Source`, `SizesVary` and
 /// `TooSmall` the pack that it is to be used with; `Picture`, `MaskSize` and `Pixels` the sample;
-/// `Buffer` the caller. The caller, who knows file and sample, adds them.
+/// `Label` and `Buffer` the caller. The caller, who knows file and sample, adds them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
@@ -92,6 +92,16 @@ pub enum AugmentError {
         expected: String,
         /// Width and height of the mask.
         found: String,
+    },
+    /// A label that is none of the classes.
+    #[error("label {place} of the batch: expected 0 to {n_classes} (exclusive), found {found}")]
+    Label {
+        /// Its place in the batch.
+        place: usize,
+        /// How many classes there are.
+        n_classes: usize,
+        /// The label.
+        found: i64,
     },
     /// Memory that the caller gave does not fit.
     #[error("{what}: expected {expected}, found {found}")]

@@ -1,12 +1,12 @@
 //! The end of a sample's way: type and order of the values, then what is erased of them.
 
 use packds_format::DType;
-use packds_pixels::{FloatType, Layout, cast_into, to_layout_into};
+use packds_pixels::{FloatType, Layout};
 
+use super::AugmentPlan;
 use super::draws::Draws;
 use super::frame::pixels;
 use super::op::{Op, Size, Span};
-use super::{AugmentError, AugmentPlan};
 
 impl AugmentPlan {
     /// Whether results are the pixels' own bytes: no other type, no other order.
@@ -14,27 +14,6 @@ impl AugmentPlan {
         let output = self.output();
         output.dtype == DType::U8 && (output.layout == Layout::Hwc || output.channels == 1)
     }
-}
-
-/// Writes finished values of `hwc` pixels.
-pub(super) fn emit(plan: &AugmentPlan, hwc: &[u8], out: &mut [u8]) -> Result<(), AugmentError> {
-    let channels = usize::from(plan.output().channels);
-    let layout = plan.output().layout;
-    match plan.float {
-        None => to_layout_into(hwc, channels, layout, out)?,
-        Some(float) => {
-            cast_into(
-                hwc,
-                channels,
-                &plan.norm.0,
-                &plan.norm.1,
-                float,
-                layout,
-                out,
-            )?;
-        }
-    }
-    Ok(())
 }
 
 /// A rectangle of the result; empty where the last place is not behind the first.
@@ -108,10 +87,11 @@ pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
 /// Sets the values of a rectangle; `value` has one number, or one for each channel.
 fn fill(plan: &AugmentPlan, patch: Patch, value: &[f32], out: &mut [u8]) {
     let channels = usize::from(plan.output().channels);
-    let encoded: Vec<[u8; 4]> = (0..channels)
-        .map(|channel| value.get(channel).or(value.first()).copied().unwrap_or(0.0))
-        .map(|value| encode(plan.float, value))
-        .collect();
+    // Channels are 1 or 3.
+    let encoded = [0, 1, 2].map(|channel| {
+        let value = value.get(channel).or(value.first());
+        encode(plan.float, value.copied().unwrap_or(0.0))
+    });
     let n = plan.value_bytes();
     plan.for_each_run(patch, |run, channel| {
         let Some(run) = out.get_mut(run) else { return };

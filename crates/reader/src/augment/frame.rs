@@ -81,6 +81,11 @@ impl Frame {
         Ok(frame)
     }
 
+    /// Whether the frame is an area that is resized, no window.
+    pub(super) fn is_area(&self) -> bool {
+        matches!(self.shown, Shown::Area(_))
+    }
+
     /// The area of the picture that is shown, where the frame is one: it is then resized to `out`.
     pub(super) fn crop_resize(
         &self,

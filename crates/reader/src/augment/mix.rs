@@ -1,6 +1,6 @@
 //! Mixing the samples of a batch: mixup and cutmix.
 
-use packds_pixels::FloatType;
+use packds_pixels::{FloatType, PixelError};
 
 use super::draws::{Draws, MIX};
 use super::finish::Patch;
@@ -15,6 +15,76 @@ pub struct Mix {
     pub partner: Vec<u32>,
     /// The share of the sample itself, 0 to 1.
     pub lambda: Vec<f32>,
+}
+
+impl Mix {
+    /// The labels of the mixed batch, `[batch, classes]` row by row: `lambda` for the sample's own
+    /// class and `1 - lambda` for its partner's, their sum where these are one class.
+    ///
+    /// # Errors
+    ///
+    /// `Label` for a label outside `0..n_classes`; `Buffer` where there is not one label, and one
+    /// share, for each sample, or a partner is not in the batch; `Pixels` where there is no memory.
+    pub fn soft_labels(&self, labels: &[i64], n_classes: usize) -> Result<Vec<f32>, AugmentError> {
+        for (what, found) in [
+            ("labels of a batch", labels.len()),
+            ("shares of a batch", self.lambda.len()),
+        ] {
+            check_count(what, self.partner.len(), found)?;
+        }
+        let class = |place: usize, label: i64| {
+            let class = usize::try_from(label).ok();
+            class
+                .filter(|&class| class < n_classes)
+                .ok_or(AugmentError::Label {
+                    place,
+                    n_classes,
+                    found: label,
+                })
+        };
+        // Before memory is asked for.
+        for (place, label) in labels.iter().enumerate() {
+            class(place, *label)?;
+        }
+        let n_values = labels.len().saturating_mul(n_classes);
+        let mut soft = Vec::new();
+        soft.try_reserve_exact(n_values)
+            .map_err(|_| PixelError::OutOfMemory {
+                bytes: u64::try_from(n_values.saturating_mul(4)).unwrap_or(u64::MAX),
+            })?;
+        soft.resize(n_values, 0.0);
+        let shares = self.partner.iter().zip(&self.lambda);
+        // A row of no classes has no label that passed.
+        let rows = soft.chunks_exact_mut(n_classes.max(1));
+        for ((place, row), (partner, lambda)) in rows.enumerate().zip(shares) {
+            let partner = usize::try_from(*partner).unwrap_or(usize::MAX);
+            let (Some(own), Some(other)) = (labels.get(place), labels.get(partner)) else {
+                return Err(AugmentError::Buffer {
+                    what: "samples of a batch, for a partner to be one of",
+                    expected: partner.saturating_add(1),
+                    found: labels.len(),
+                });
+            };
+            for (place, label, share) in [(place, *own, *lambda), (partner, *other, 1.0 - *lambda)]
+            {
+                if let Some(value) = row.get_mut(class(place, label)?) {
+                    *value += share;
+                }
+            }
+        }
+        Ok(soft)
+    }
+}
+
+fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), AugmentError> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(AugmentError::Buffer {
+        what,
+        expected,
+        found,
+    })
 }
 
 /// What one sample gets of its partner.
@@ -41,13 +111,7 @@ impl AugmentPlan {
         }
         let n_bytes = self.item_bytes();
         let expected = n_bytes.saturating_mul(keys.len());
-        if batch.len() != expected {
-            return Err(AugmentError::Buffer {
-                what: "bytes of a batch to mix",
-                expected,
-                found: batch.len(),
-            });
-        }
+        check_count("bytes of a batch to mix", expected, batch.len())?;
         let n = u32::try_from(keys.len()).unwrap_or(u32::MAX);
         let mut mix = Mix {
             partner: (0..n)

@@ -32,6 +32,7 @@ mod mix;
 mod op;
 mod picture;
 mod plan;
+mod render;
 #[cfg(test)]
 mod tests;
 

@@ -27,17 +27,15 @@ pub enum Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Width and height as it is shown; of a file from its headers.
+    /// Width and height; of a file from its headers, as stored: its EXIF orientation is ignored.
     pub(super) fn size(&self) -> Result<Size, AugmentError> {
         Ok(match self {
             Self::Encoded(encoded) => {
                 let info = probe(encoded.bytes)?;
-                // The decoder turns pictures upright: from 5 on, they lie on their side.
-                let (width, height) = match info.orientation {
-                    5..=8 => (info.height, info.width),
-                    _ => (info.width, info.height),
-                };
-                Size { width, height }
+                Size {
+                    width: info.width,
+                    height: info.height,
+                }
             }
             Self::Raw(pixels) => Size {
                 width: pixels.width,

@@ -1,6 +1,7 @@
 //! An augmentation checked against the field of a pack that it is for.
 
 use packds_format::{DType, Field, FieldKind};
+use packds_pixels::ops::Emit;
 use packds_pixels::{CropResize, Filter, FloatType, Layout, Resize};
 
 use super::SampleKey;
@@ -117,9 +118,9 @@ pub struct AugmentPlan {
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
-    /// Mean and deviation of each channel.
-    pub(super) norm: (Vec<f32>, Vec<f32>),
     pub(super) float: Option<FloatType>,
+    /// Writes finished values.
+    pub(super) emit: Emit,
     output: Output,
     item_bytes: usize,
 }
@@ -144,12 +145,14 @@ impl AugmentPlan {
         }
         let (dtype, float) = output_type(augment.output_dtype())?;
         let norm = match &augment.normalize {
-            None => (vec![0.0; channels.into()], vec![1.0; channels.into()]),
-            Some((mean, std)) => (
+            None => None,
+            Some((mean, std)) => Some((
                 per_channel("mean", mean, channels)?,
                 per_channel("deviation", std, channels)?,
-            ),
+            )),
         };
+        let norm = norm.as_ref().map(|(mean, std)| (&mean[..], &std[..]));
+        let emit = Emit::new(channels.into(), norm, float, augment.layout)?;
         let Size { width, height } = output_size(&augment.ops, source.size)?;
         let n_values = [width, height, channels.into()]
             .iter()
@@ -173,8 +176,8 @@ impl AugmentPlan {
             dct_scaling: augment.dct_scaling,
             mixup: augment.mixup,
             cutmix: augment.cutmix,
-            norm,
             float,
+            emit,
             output: Output {
                 height,
                 width,
@@ -300,6 +303,10 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
                 augment.views.to_string(),
             ));
         }
+    }
+    if augment.dct_scaling && !augment.ops.iter().any(|op| matches!(op, Op::Resize(_))) {
+        let expected = "used with a resize of the whole picture (resize256,center224): random parts are decoded at full size";
+        return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
     let Some((mean, std)) = &augment.normalize else {
         return Ok(());

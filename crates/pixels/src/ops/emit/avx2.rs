@@ -23,7 +23,7 @@ const LANES: usize = 8;
 const NEAREST: i32 = 0;
 
 /// A vector loop for one kind of output. Exists only where the processor has AVX2, FMA and F16C.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fast {
     loops: Loop,
     layout: Layout,
@@ -39,7 +39,7 @@ enum Loop {
     Corrected(FloatType),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Norm {
     mean: f32,
     std: f32,

@@ -13,7 +13,7 @@ use crate::cast::{FloatType, Layout, check, tables, to_layout_into, write};
 use crate::error::PixelError;
 
 /// Writes pictures into batches; made once, used for every picture.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Emit {
     channels: usize,
     layout: Layout,
@@ -23,7 +23,7 @@ pub struct Emit {
 }
 
 /// The result of each byte in each channel.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 enum Values {
     Bytes,
     Halves(Vec<[[u8; 2]; 256]>),

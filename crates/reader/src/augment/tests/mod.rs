@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod draws;
+mod files;
 mod pipeline;
 mod rejections;
 mod words;
@@ -11,7 +12,9 @@ use std::sync::Arc;
 
 use packds_pixels::Pixels;
 
-use super::{Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
+use super::{
+    Augment, AugmentError, AugmentPlan, Augmenter, Encoded, ImageSource, Picture, SampleKey, Size,
+};
 
 /// A picture whose pixels all differ from their neighbours, `seed` apart from those of other seeds.
 pub(super) fn picture(width: u32, height: u32, channels: u8, seed: u64) -> Vec<u8> {
@@ -36,7 +39,21 @@ pub(super) fn plan(text: &str, size: Option<(u32, u32)>) -> Result<AugmentPlan, 
 }
 
 pub(super) fn augmenter(text: &str, size: Option<(u32, u32)>) -> Augmenter {
-    Augmenter::new(Arc::new(plan(text, size).unwrap()))
+    augmenter_of(text, size, 3)
+}
+
+pub(super) fn augmenter_of(text: &str, size: Option<(u32, u32)>, channels: u8) -> Augmenter {
+    let size = size.map(|(width, height)| Size { width, height });
+    let source = ImageSource::raw(size, channels);
+    let plan = AugmentPlan::new(&Augment::parse(text).unwrap(), &source);
+    Augmenter::new(Arc::new(plan.unwrap()))
+}
+
+pub(super) fn encoded(bytes: &[u8]) -> Picture<'_> {
+    Picture::Encoded(Encoded {
+        bytes,
+        seek_index: None,
+    })
 }
 
 pub(super) fn key(sample: u64) -> SampleKey {

@@ -5,22 +5,15 @@ use std::sync::Arc;
 use packds_pixels::ops::{Affine, adjust_brightness, solarize, to_grayscale};
 use packds_pixels::{Area, Filter, Image, Pixels, encode_jpeg, encode_png, resize};
 
-use super::{apply, augmenter, key, picture, plan, raw};
+use super::{apply, augmenter, encoded, key, picture, plan, raw};
 use crate::augment::draws::Draws;
 use crate::augment::finish::cut_out;
 use crate::augment::frame::{Frame, Shown};
 use crate::augment::op::Size;
-use crate::augment::{Augment, Augmenter, Encoded, Mix, Picture};
+use crate::augment::{Augment, Augmenter, Mix};
 
 const SIMCLR: &str = "rrc32:0.2-1,flip,jitter:0.4/0.4/0.4/0.1/0.8,gray:0.2,blur:5/0.1-2,solarize:128/0.2,erase:0.5,\
     views:2,norm:imagenet,f16,chw";
-
-fn encoded(bytes: &[u8]) -> Picture<'_> {
-    Picture::Encoded(Encoded {
-        bytes,
-        seek_index: None,
-    })
-}
 
 fn cut(image: &[u8], width: u32, area: Area) -> Image {
     let n = |v: u32| usize::try_from(v).unwrap();
@@ -331,6 +324,31 @@ fn cutmix_shows_as_much_of_the_partner_as_lambda_says() {
             assert!((own as f64 / 240.0 - f64::from(lambda[place])).abs() < 1e-6);
         }
     }
+}
+
+#[test]
+fn soft_labels_give_each_class_its_share() {
+    let mix = Mix {
+        partner: vec![2, 0, 1],
+        lambda: vec![0.75, 0.5, 1.0],
+    };
+    let soft = mix.soft_labels(&[3, 0, 0], 4).unwrap();
+    let wanted = [
+        [0.25, 0.0, 0.0, 0.75],
+        [0.5, 0.0, 0.0, 0.5],
+        [1.0, 0.0, 0.0, 0.0],
+    ];
+    assert_eq!(soft, wanted.concat());
+    // Both of one class.
+    assert_eq!(
+        mix.soft_labels(&[1, 1, 1], 2).unwrap(),
+        [0.0, 1.0].repeat(3)
+    );
+    let empty = Mix {
+        partner: vec![],
+        lambda: vec![],
+    };
+    assert!(empty.soft_labels(&[], 0).unwrap().is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use packds_format::{DType, Field, FieldKind};
 use packds_pixels::PixelError;
 
 use super::{apply, augmenter, key, picture, plan, raw};
-use crate::augment::{Augment, AugmentError, AugmentPlan, Encoded, ImageSource, Picture};
+use crate::augment::{Augment, AugmentError, AugmentPlan, Encoded, ImageSource, Mix, Picture};
 
 fn refused(text: &str) -> AugmentError {
     plan(text, Some((64, 64))).unwrap_err()
@@ -224,6 +224,65 @@ fn errors_of_the_pixels_pass_through() {
         AugmentError::Pixels(PixelError::UnknownFormat { .. })
     );
     assert!(unknown, "{error}");
+}
+
+#[test]
+fn labels_of_no_class_are_refused() {
+    let mix = Mix {
+        partner: vec![1, 0],
+        lambda: vec![0.5, 0.5],
+    };
+    for (labels, n_classes, place, found) in [
+        ([0, 10], 10, 1, 10),
+        ([-1, 0], 10, 0, -1),
+        ([0, 0], 0, 0, 0),
+        ([0, i64::MAX], usize::MAX, 1, i64::MAX),
+    ] {
+        let error = mix.soft_labels(&labels, n_classes).unwrap_err();
+        let wanted = AugmentError::Label {
+            place,
+            n_classes,
+            found,
+        };
+        if n_classes < usize::MAX {
+            assert_eq!(error, wanted);
+        } else {
+            let no_memory = matches!(error, AugmentError::Pixels(PixelError::OutOfMemory { .. }));
+            assert!(no_memory, "{error}");
+        }
+    }
+    let message = mix.soft_labels(&[0, 10], 10).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "label 1 of the batch: expected 0 to 10 (exclusive), found 10"
+    );
+}
+
+#[test]
+fn labels_that_are_not_those_of_the_batch_are_refused() {
+    let mix = |partner: &[u32], lambda: &[f32]| Mix {
+        partner: partner.to_vec(),
+        lambda: lambda.to_vec(),
+    };
+    for (mix, expected, found) in [
+        (mix(&[1, 0], &[0.5; 2]), 2, 3),
+        (mix(&[1, 0, 2], &[0.5; 2]), 3, 2),
+        (mix(&[1, 3, 0], &[0.5; 3]), 4, 3),
+    ] {
+        let error = mix.soft_labels(&[0, 0, 0], 5).unwrap_err();
+        let fits = matches!(error, AugmentError::Buffer { expected: e, found: f, .. } if (e, f) == (expected, found));
+        assert!(fits, "{error}");
+    }
+}
+
+#[test]
+fn dct_scaling_without_a_resize_is_refused() {
+    for text in ["rrc32,dct", "crop32,flip,dct", "center32,dct", "dct"] {
+        let error = refused(text);
+        let is_dct = matches!(&error, AugmentError::Parameter { op, .. } if op == "dct");
+        assert!(is_dct, "{text}: {error}");
+    }
+    assert!(plan("resize32,crop24,dct", None).is_ok());
 }
 
 #[test]

@@ -1,0 +1,229 @@
+//! What the frames of a sample show of its picture, from files or pixels.
+
+use packds_pixels::{
+    Color, Crop, CropResize, DecodeOptions, Decoder, Filter, Geometry, Padding, PixelError, Pixels,
+    Resizer, padded_crop_into,
+};
+
+use super::augmenter::{grow, pixel_bytes};
+use super::frame::{Frame, Shown, whole};
+use super::op::{Op, Size};
+use super::{AugmentError, AugmentPlan, Picture};
+
+/// Shows frames of pictures, from files or pixels.
+#[derive(Debug)]
+pub(super) struct Renderer {
+    decoder: Decoder,
+    max_pixels: u64,
+    /// Channels that files are decoded to.
+    file_channels: u8,
+    resizer: Resizer,
+    /// The whole picture, where a frame needs it resized, or its surroundings.
+    resized: Vec<u8>,
+    views: Vec<CropResize>,
+}
+
+impl Renderer {
+    pub(super) fn new(options: DecodeOptions) -> Self {
+        Self {
+            decoder: Decoder::new(options),
+            max_pixels: options.max_pixels,
+            file_channels: if options.color == Color::Rgb { 3 } else { 1 },
+            resizer: Resizer::new(),
+            resized: Vec::new(),
+            views: Vec::new(),
+        }
+    }
+
+    pub(super) fn render(
+        &mut self,
+        plan: &AugmentPlan,
+        filter: Filter,
+        frames: &[Frame],
+        (picture, size): (Picture<'_>, Size),
+        outs: &mut [&mut [u8]],
+    ) -> Result<(), AugmentError> {
+        let out = plan.size();
+        let views = frames
+            .iter()
+            .map(|frame| frame.crop_resize(size, out, filter));
+        self.views.clear();
+        self.views.extend(views.flatten());
+        // A window of raw pixels is a copy: resizing is for areas only.
+        let copies = matches!(
+            (picture, frames.first()),
+            (
+                Picture::Raw(_),
+                Some(Frame {
+                    shown: Shown::Window { .. },
+                    ..
+                })
+            )
+        );
+        // Views are decoded at full size.
+        let scaled = plan.dct_scaling && matches!(picture, Picture::Encoded(_));
+        if self.views.len() == frames.len() && !copies && !scaled {
+            return self.show(picture, outs);
+        }
+        let resized = frames.iter().find_map(|frame| match frame.shown {
+            Shown::Window { resized, .. } => Some(resized),
+            Shown::Area(_) => None,
+        });
+        let resized = resized.unwrap_or(size);
+        let whole = match picture {
+            Picture::Raw(raw) if resized == size => raw,
+            Picture::Raw(raw) => self.whole(raw, resized, filter)?,
+            Picture::Encoded(encoded) => {
+                let geometry = geometry(&plan.ops, filter);
+                // Where the middle is all that is shown, it is all that is decoded.
+                if geometry.crop != Crop::None || frames.iter().all(Frame::is_area) {
+                    return self.show_alike(encoded.bytes, &geometry, out, frames, outs);
+                }
+                self.rendered(encoded.bytes, &geometry, resized)?
+            }
+        };
+        let padding = padding(&plan.ops);
+        for (frame, to) in frames.iter().zip(outs) {
+            let Shown::Window { x, y, .. } = frame.shown else {
+                continue;
+            };
+            let flips = (frame.flip_horizontal, frame.flip_vertical);
+            padded_crop_into(
+                whole, x, y, out.width, out.height, padding, flips.0, flips.1, to,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Shows what is the same in all frames but for flips.
+    fn show_alike(
+        &mut self,
+        bytes: &[u8],
+        geometry: &Geometry,
+        size: Size,
+        frames: &[Frame],
+        outs: &mut [&mut [u8]],
+    ) -> Result<(), AugmentError> {
+        let flipped = |frame: &Frame| frame.flip_horizontal || frame.flip_vertical;
+        if let ([frame], [out]) = (frames, &mut *outs)
+            && !flipped(frame)
+        {
+            self.decoder.render_into(bytes, geometry, out)?;
+            return Ok(());
+        }
+        let (width, height) = (size.width, size.height);
+        let shown = self.rendered(bytes, geometry, size)?;
+        for (frame, out) in frames.iter().zip(outs) {
+            let flips = (frame.flip_horizontal, frame.flip_vertical);
+            let padding = Padding::Edge;
+            padded_crop_into(shown, 0, 0, width, height, padding, flips.0, flips.1, out)?;
+        }
+        Ok(())
+    }
+
+    /// What a geometry shows of a file: `size` pixels, in memory of the renderer's own.
+    fn rendered(
+        &mut self,
+        bytes: &[u8],
+        geometry: &Geometry,
+        size: Size,
+    ) -> Result<Pixels<'_>, AugmentError> {
+        let n_bytes = self.admit(size, self.file_channels)?;
+        let memory = self.resized.get_mut(..n_bytes).unwrap_or_default();
+        self.decoder.render_into(bytes, geometry, memory)?;
+        Ok(Pixels {
+            data: memory,
+            width: size.width,
+            height: size.height,
+            channels: self.file_channels,
+        })
+    }
+
+    /// Makes `resized` large enough for a picture that may be that large; returns its bytes.
+    fn admit(&mut self, size: Size, channels: u8) -> Result<usize, AugmentError> {
+        let Size { width, height } = size;
+        let limit = self.max_pixels;
+        if u64::from(width) * u64::from(height) > limit {
+            return Err(PixelError::TooManyPixels {
+                width,
+                height,
+                limit,
+            }
+            .into());
+        }
+        let n_bytes = pixel_bytes(size, channels)?;
+        grow(&mut self.resized, n_bytes)?;
+        Ok(n_bytes)
+    }
+
+    /// Shows `self.views`.
+    fn show(&mut self, picture: Picture<'_>, outs: &mut [&mut [u8]]) -> Result<(), AugmentError> {
+        match picture {
+            Picture::Encoded(encoded) => {
+                self.decoder.crop_resize_into(encoded, &self.views, outs)?;
+            }
+            Picture::Raw(raw) => {
+                for (view, out) in self.views.iter().zip(outs) {
+                    self.resizer.crop_resize_into(raw, view, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole of raw pixels, resized.
+    fn whole(
+        &mut self,
+        raw: Pixels<'_>,
+        resized: Size,
+        filter: Filter,
+    ) -> Result<Pixels<'_>, AugmentError> {
+        let n_bytes = self.admit(resized, raw.channels)?;
+        let memory = self.resized.get_mut(..n_bytes).unwrap_or_default();
+        let view = CropResize {
+            area: whole(Size {
+                width: raw.width,
+                height: raw.height,
+            }),
+            width: resized.width,
+            height: resized.height,
+            filter,
+            flip_horizontal: false,
+            flip_vertical: false,
+        };
+        self.resizer.crop_resize_into(raw, &view, memory)?;
+        Ok(Pixels {
+            data: memory,
+            width: resized.width,
+            height: resized.height,
+            channels: raw.channels,
+        })
+    }
+}
+
+/// The plan's resize and centre crop, as one geometry.
+fn geometry(ops: &[Op], filter: Filter) -> Geometry {
+    let mut geometry = Geometry {
+        filter,
+        ..Geometry::default()
+    };
+    for op in ops {
+        match *op {
+            Op::Resize(resize) => geometry.resize = resize,
+            Op::CenterCrop(Size { width, height }) => {
+                geometry.crop = Crop::Center { width, height };
+            }
+            _ => {}
+        }
+    }
+    geometry
+}
+
+/// What lies around the picture in the plan's crop.
+fn padding(ops: &[Op]) -> Padding {
+    let modes = ops.iter().find_map(|op| match *op {
+        Op::RandomCrop { mode, .. } => Some(mode),
+        _ => None,
+    });
+    modes.unwrap_or(Padding::Constant([0; 4]))
+}
