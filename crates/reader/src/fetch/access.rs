@@ -35,15 +35,15 @@ const MAPPED_TENTHS: u64 = 6;
 
 /// What was decided.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Choice {
-    pub(super) access: Access,
+pub(crate) struct Choice {
+    pub(crate) access: Access,
     /// Whether direct reads leave the page cache alone.
     pub(super) past_cache: bool,
     pub(super) reason: String,
 }
 
 /// Decides how to read `pack`.
-pub(super) fn choose(pack: &MappedPack, options: &FetchOptions) -> Choice {
+pub(crate) fn choose(pack: &MappedPack, options: &FetchOptions) -> Choice {
     let mut wanted = pack.schema().body().enumerate();
     let compressed = wanted
         .find(|(at, (_, field))| options.positions.contains(at) && !field.codec.is_none())
@@ -68,15 +68,22 @@ fn decide(
         Access::Direct => return choice(Access::Direct, true, "direct, as asked for".to_owned()),
         Access::Auto => {}
     }
-    let size = gib(file_len);
-    if let Some(budget) = options.budget.filter(|budget| file_len > *budget) {
+    let wanted = file_len.saturating_add(options.beside);
+    let mut size = gib(file_len);
+    if options.beside > 0 {
+        size = format!(
+            "{size} (and {} of smaller packs beside it)",
+            gib(options.beside)
+        );
+    }
+    if let Some(budget) = options.budget.filter(|budget| wanted > *budget) {
         let budget = gib(budget);
         let reason =
             format!("direct, because the pack has {size} and the memory budget is {budget}");
         return choice(Access::Direct, true, reason);
     }
     let fits = match available {
-        Some(available) if file_len > available / 10 * MAPPED_TENTHS => {
+        Some(available) if wanted > available / 10 * MAPPED_TENTHS => {
             let available = gib(available);
             let reason = format!(
                 "direct, because the pack has {size}, more than 0.6 of the {available} of memory available"
@@ -201,6 +208,7 @@ mod tests {
             checksums: Checksums::FirstTouch,
             memory_bytes: GIB,
             budget,
+            beside: 0,
             positions: vec![0],
         }
     }
@@ -231,6 +239,23 @@ mod tests {
         assert_eq!(auto(GIB, None, Some(GIB)).access, Access::Mapped);
         let larger = auto(GIB + 1, None, Some(GIB));
         assert_eq!((larger.access, larger.past_cache), (Access::Direct, true));
+    }
+
+    #[test]
+    fn smaller_packs_have_memory_first() {
+        let beside = |beside, budget| {
+            let mut options = options(Access::Auto, budget);
+            options.beside = beside;
+            decide(3 * GIB, None, &options, Some(10 * GIB))
+        };
+        assert_eq!(beside(3 * GIB, None).access, Access::Mapped);
+        assert_eq!(beside(3 * GIB + 1, None).access, Access::Direct);
+        assert_eq!(beside(GIB, Some(4 * GIB)).access, Access::Mapped);
+        let larger = beside(GIB + 1, Some(4 * GIB));
+        assert_eq!(
+            larger.reason,
+            "direct, because the pack has 3.0 GiB (and 1.0 GiB of smaller packs beside it) and the memory budget is 4.0 GiB"
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::time::Instant;
 use super::checks::Bitmap;
 use super::mapped::MappedFetch;
 use crate::ReadError;
-use crate::plan::EpochPlan;
+use crate::plan::Route;
 
 /// Bytes that are loaded by one call: a huge page.
 const PIECE_BYTES: u64 = 2 << 20;
@@ -85,7 +85,7 @@ pub(super) struct Ahead {
 #[derive(Debug)]
 struct Shared {
     fetch: Arc<MappedFetch>,
-    plan: Arc<EpochPlan>,
+    plan: Arc<dyn Route>,
     /// Whether all steps of the epoch are looked at.
     whole: bool,
     /// Whether steps wait for their bytes: a warm pack's pages are faster touched than waited for.
@@ -151,7 +151,7 @@ impl Ahead {
     /// Starts to load; none where there is nothing to do.
     pub(super) fn start(
         fetch: &Arc<MappedFetch>,
-        plan: Arc<EpochPlan>,
+        plan: Arc<dyn Route>,
         first_step: u64,
     ) -> Option<Self> {
         let cold = is_cold(fetch);
@@ -166,8 +166,8 @@ impl Ahead {
         }
         let shared = Arc::new(Shared {
             fetch: Arc::clone(fetch),
+            whole: plan.is_whole_from(first_step),
             plan,
-            whole: first_step == 0,
             cold,
             state: Mutex::new(State {
                 next_step: first_step,
@@ -319,8 +319,8 @@ impl Shared {
     fn pieces_of_step(&self, step: u64) -> Vec<u64> {
         let pieces = self.fetch.pieces();
         let mut found = Vec::new();
-        for slot in self.plan.batch(step) {
-            for range in self.fetch.needed(slot.sample) {
+        for sample in self.plan.samples_at(step) {
+            for range in self.fetch.needed(sample) {
                 found.extend(pieces_of(&range).filter(|piece| pieces.claim(*piece)));
             }
         }
@@ -383,7 +383,7 @@ mod tests {
 
     fn load_all(fetch: &Arc<MappedFetch>, order: Order) -> bool {
         let plan = plan(fetch.pack(), order, 7);
-        let Some(ahead) = Ahead::start(fetch, Arc::clone(&plan), 0) else {
+        let Some(ahead) = Ahead::start(fetch, plan.clone(), 0) else {
             return false;
         };
         for step in 0..plan.steps() {

@@ -10,7 +10,7 @@ use packds_format::ChunkEntry;
 use super::ahead::{Ahead, Pieces};
 use super::checks::{Checks, Checksums};
 use super::{FetchStats, ItemRun, Run};
-use crate::plan::EpochPlan;
+use crate::plan::Route;
 use crate::{MappedPack, ReadError};
 
 /// One loader's mapped pack.
@@ -202,7 +202,7 @@ pub(super) struct MappedEpoch {
 impl MappedEpoch {
     pub(super) fn start(
         fetch: &Arc<MappedFetch>,
-        plan: Arc<EpochPlan>,
+        plan: Arc<dyn Route>,
         first_step: u64,
     ) -> Result<Self, ReadError> {
         fetch.pack.check_unchanged()?;

@@ -20,10 +20,13 @@ use std::sync::Arc;
 pub use self::access::{Access, AccessReport};
 pub use self::checks::Checksums;
 
+pub(crate) use self::access::{Choice, choose};
+pub(crate) use self::direct::chunk_memory;
+
 use self::checks::Checks;
 use self::direct::{DirectEpoch, DirectFetch, DirectRun, DirectStep};
 use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
-use crate::plan::EpochPlan;
+use crate::plan::Route;
 use crate::{MappedPack, ReadError};
 
 /// What a loader asks of its fetching.
@@ -37,6 +40,8 @@ pub(crate) struct FetchOptions {
     pub(crate) memory_bytes: u64,
     /// What the user allows in all, where that was said: a pack larger than this is not mapped by [`Access::Auto`].
     pub(crate) budget: Option<u64>,
+    /// Bytes of the loader's other packs that have memory first, because they are smaller.
+    pub(crate) beside: u64,
     /// The body fields wanted, by their positions among the schema's body fields.
     pub(crate) positions: Vec<usize>,
 }
@@ -67,6 +72,24 @@ pub struct FetchStats {
     pub buffers_in_use: u64,
 }
 
+impl FetchStats {
+    /// Of two readings together.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            bytes_read: self.bytes_read + other.bytes_read,
+            reads: self.reads + other.reads,
+            wait_ns: self.wait_ns + other.wait_ns,
+            bytes_checked: self.bytes_checked + other.bytes_checked,
+            chunks_checked: self.chunks_checked + other.chunks_checked,
+            samples_checked: self.samples_checked + other.samples_checked,
+            busy_ns: self.busy_ns + other.busy_ns,
+            chunks_evicted: self.chunks_evicted + other.chunks_evicted,
+            buffers: self.buffers + other.buffers,
+            buffers_in_use: self.buffers_in_use + other.buffers_in_use,
+        }
+    }
+}
+
 /// How one loader reads one pack, shared by its epochs.
 #[derive(Debug)]
 pub(crate) struct Fetch {
@@ -82,15 +105,15 @@ enum Engine {
 }
 
 impl Fetch {
-    /// Decides how to read, and checks the column of sample checksums.
+    /// Reads as `choice` says, which [`choose`] made of the same options. Checks the column of sample checksums.
     ///
     /// # Errors
     /// [`ReadError::Format`] where a position is no body field or the column of checksums is damaged.
-    pub(crate) fn new(
+    pub(crate) fn chosen(
         pack: Arc<MappedPack>,
         options: FetchOptions,
+        choice: Choice,
     ) -> Result<Arc<Self>, ReadError> {
-        let choice = access::choose(&pack, &options);
         let checks = Checks::new(&pack, options.checksums)?;
         let (access, mut reason) = (choice.access, choice.reason);
         let (engine_name, engine) = if access == Access::Direct {
@@ -116,6 +139,15 @@ impl Fetch {
         Ok(Arc::new(Self { report, engine }))
     }
 
+    #[cfg(test)]
+    pub(crate) fn new(
+        pack: Arc<MappedPack>,
+        options: FetchOptions,
+    ) -> Result<Arc<Self>, ReadError> {
+        let choice = choose(&pack, &options);
+        Self::chosen(pack, options, choice)
+    }
+
     /// How the pack is read, and why.
     pub(crate) fn report(&self) -> &AccessReport {
         &self.report
@@ -127,7 +159,7 @@ impl Fetch {
     /// [`ReadError::Changed`] and [`ReadError::Modified`] where the file is no longer the one that was opened.
     pub(crate) fn start(
         self: &Arc<Self>,
-        plan: Arc<EpochPlan>,
+        plan: Arc<dyn Route>,
         first_step: u64,
     ) -> Result<EpochFetch, ReadError> {
         match &self.engine {
@@ -135,7 +167,7 @@ impl Fetch {
                 let epoch = MappedEpoch::start(fetch, plan, first_step)?;
                 Ok(EpochFetch(Epoch::Mapped(epoch)))
             }
-            Engine::Direct(_, Some(fetch)) if self.wastes_chunks(&plan) => {
+            Engine::Direct(_, Some(fetch)) if self.wastes_chunks(&*plan) => {
                 let epoch = MappedEpoch::start(fetch, plan, first_step)?;
                 Ok(EpochFetch(Epoch::Mapped(epoch)))
             }
@@ -147,7 +179,7 @@ impl Fetch {
     }
 
     /// Whether direct reading would read whole chunks for single samples.
-    fn wastes_chunks(&self, plan: &EpochPlan) -> bool {
+    fn wastes_chunks(&self, plan: &dyn Route) -> bool {
         matches!(&self.engine, Engine::Direct(direct, _) if direct.wastes_chunks(plan))
     }
 }

@@ -15,6 +15,7 @@ pub(super) fn options(pack: &MappedPack, checksums: Checksums) -> FetchOptions {
         checksums,
         memory_bytes: 64 << 20,
         budget: None,
+        beside: 0,
         positions: (0..pack.schema().body().count()).collect(),
     }
 }
@@ -70,7 +71,7 @@ fn items_are_those_of_the_pack_in_every_order() {
             assert_eq!(fetch.report().access == Access::Direct, direct);
             for order in ORDERS {
                 let plan = plan(&pack, order, 3);
-                let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+                let epoch = fetch.start(plan.clone(), 0).unwrap();
                 for step in 0..plan.steps() {
                     let items = epoch.step(step).unwrap();
                     let mut scratch = Vec::new();
@@ -107,7 +108,7 @@ fn flip(path: &Path, offset: u64) {
 fn errors(pack: &Arc<MappedPack>, checksums: Checksums) -> Vec<Option<ReadError>> {
     let fetch = Fetch::new(Arc::clone(pack), options(pack, checksums)).unwrap();
     let plan = plan(pack, Order::Sequential, 1);
-    let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+    let epoch = fetch.start(plan.clone(), 0).unwrap();
     let item = |sample| {
         let step = epoch.step(sample).unwrap();
         step.item(0, sample, &mut Vec::new()).err()
@@ -205,7 +206,7 @@ fn samples_are_checked_once_or_always_or_never() {
         let fetch = Fetch::new(Arc::clone(&pack), options(&pack, checksums)).unwrap();
         for _ in 0..3 {
             let plan = plan(&pack, Order::Random, 1);
-            let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+            let epoch = fetch.start(plan.clone(), 0).unwrap();
             for step in 0..plan.steps() {
                 let items = epoch.step(step).unwrap();
                 let sample = plan.batch(step).next().unwrap().sample;
@@ -411,7 +412,7 @@ fn how_fast_steps_are_copied_out_of_the_map() {
                 let plan = plan(&pack, order, 256);
                 for epoch_number in 0..3 {
                     let start = Instant::now();
-                    let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+                    let epoch = fetch.start(plan.clone(), 0).unwrap();
                     let mut first = None;
                     for step in 0..plan.steps() {
                         let items = epoch.step(step).unwrap();

@@ -117,7 +117,7 @@ impl Batch {
         self.prepared.padding
     }
 
-    /// The epoch.
+    /// The epoch of the loader; each pack of a mixture has epochs of its own.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch

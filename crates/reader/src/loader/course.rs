@@ -5,73 +5,210 @@ use std::sync::Arc;
 use super::error::LoadError;
 use super::filling::Row;
 use crate::fetch::{EpochFetch, Fetch, FetchStats, StepItems};
-use crate::plan::{EpochPlan, State};
+use crate::plan::{EpochPlan, Mixture, MixtureState, Route, SourcePlan, State};
 
-/// The way through one epoch of one pack.
+/// What is to be gone through.
 #[derive(Debug)]
-pub(crate) struct Course {
-    plan: Arc<EpochPlan>,
-    fetch: EpochFetch,
+pub(crate) enum Way {
+    /// An epoch of the only pack.
+    Epoch(Arc<EpochPlan>),
+    /// This epoch of a mixture.
+    Mixture(Arc<Mixture>, u32),
 }
 
-impl Course {
-    /// Starts to read what `plan` needs from `first_step` on.
-    pub(crate) fn start(
-        plan: EpochPlan,
-        fetch: &Arc<Fetch>,
-        first_step: u64,
-    ) -> Result<Self, LoadError> {
-        let plan = Arc::new(plan);
-        let fetch = fetch.start(Arc::clone(&plan), first_step)?;
-        Ok(Self { plan, fetch })
+impl Way {
+    /// The epoch's number.
+    pub(crate) fn number(&self) -> u32 {
+        match self {
+            Self::Epoch(plan) => plan.epoch(),
+            Self::Mixture(_, number) => *number,
+        }
     }
 
     /// Steps of the epoch.
     pub(crate) fn steps(&self) -> u64 {
-        self.plan.steps()
+        match self {
+            Self::Epoch(plan) => plan.steps(),
+            Self::Mixture(mixture, _) => mixture.steps_per_epoch(),
+        }
+    }
+}
+
+/// The way through one epoch.
+#[derive(Debug)]
+pub(crate) enum Course {
+    /// Of one pack.
+    One {
+        plan: Arc<EpochPlan>,
+        fetch: EpochFetch,
+    },
+    /// Of several.
+    Mixed(MixedCourse),
+}
+
+/// The way through an epoch of a mixture: reading goes on from epoch to epoch of each pack without a break.
+#[derive(Debug)]
+pub(crate) struct MixedCourse {
+    mixture: Arc<Mixture>,
+    /// Step 0 of the epoch, counted from the start of the run.
+    first: u64,
+    /// The plan of the first pack.
+    lead: Arc<SourcePlan>,
+    /// The source of each row.
+    sources: Vec<usize>,
+    /// Of each source its plan and, where this rank takes samples of it, their bytes.
+    parts: Vec<(Arc<SourcePlan>, Option<EpochFetch>)>,
+}
+
+impl Course {
+    /// Starts to read what `way` needs from `first_step` on; of each pack with its own fetching.
+    pub(crate) fn start(
+        way: Way,
+        fetches: &[Arc<Fetch>],
+        first_step: u64,
+    ) -> Result<Self, LoadError> {
+        match (way, fetches.first()) {
+            (Way::Epoch(plan), Some(fetch)) => {
+                let fetch = fetch.start(plan.clone(), first_step)?;
+                Ok(Self::One { plan, fetch })
+            }
+            (Way::Mixture(mixture, number), Some(_)) => {
+                MixedCourse::start(mixture, number, fetches, first_step).map(Self::Mixed)
+            }
+            (_, None) => Err(no_pack()),
+        }
     }
 
-    /// The epoch that a step draws its augmentation from.
-    pub(crate) fn epoch_of(&self, _: u64) -> u32 {
-        self.plan.epoch()
+    /// Steps of the epoch.
+    pub(crate) fn steps(&self) -> u64 {
+        match self {
+            Self::One { plan, .. } => plan.steps(),
+            Self::Mixed(mixed) => mixed.mixture.steps_per_epoch(),
+        }
     }
 
     /// The rows of a step, and how many at its end are padding.
     pub(crate) fn rows(&self, step: u64) -> Result<(Vec<Row>, usize), LoadError> {
+        let plan = match self {
+            Self::One { plan, .. } => plan,
+            Self::Mixed(mixed) => return mixed.rows(step).map(|rows| (rows, 0)),
+        };
         let mut padding = 0;
         let row = |slot: crate::plan::Slot| {
             padding += usize::from(slot.padding);
             Row {
                 pack: 0,
                 sample: slot.sample,
+                epoch: plan.epoch(),
             }
         };
-        let rows = self.plan.batch(step).map(row).collect();
+        let rows = plan.batch(step).map(row).collect();
         Ok((rows, padding))
     }
 
-    /// The bytes of a step, for each pack, once they are there.
+    /// The bytes of a step, for each pack that has rows in it, once they are there.
     pub(crate) fn items(&self, step: u64) -> Result<Vec<Option<StepItems>>, LoadError> {
-        Ok(vec![Some(self.fetch.step(step)?)])
+        let fetches: Vec<Option<&EpochFetch>> = match self {
+            Self::One { fetch, .. } => vec![Some(fetch)],
+            Self::Mixed(mixed) => mixed.parts.iter().map(|part| part.1.as_ref()).collect(),
+        };
+        let items = |fetch: Option<&EpochFetch>| Ok(fetch.map(|f| f.step(step)).transpose()?);
+        fetches.into_iter().map(items).collect()
     }
 
     /// Wakes who waits for bytes.
     pub(crate) fn stop(&self) {
-        self.fetch.stop();
+        self.fetches().for_each(EpochFetch::stop);
     }
 
-    /// What reading has cost.
+    /// What reading has cost, of all packs together.
     pub(crate) fn stats(&self) -> FetchStats {
-        self.fetch.stats()
+        let stats = self.fetches().map(EpochFetch::stats);
+        stats.fold(FetchStats::default(), FetchStats::plus)
     }
 
-    /// The state before a step.
+    /// The state before a step; of a mixture that of its first pack.
     pub(crate) fn state(&self, step: u64) -> State {
-        self.plan.state(step)
+        match self {
+            Self::One { plan, .. } => plan.state(step),
+            Self::Mixed(mixed) => mixed.lead.state(step),
+        }
+    }
+
+    /// The state of a mixture before a step.
+    pub(crate) fn mixture_state(&self, step: u64) -> Option<MixtureState> {
+        match self {
+            Self::One { .. } => None,
+            Self::Mixed(mixed) => Some(mixed.mixture.state(mixed.first + step)),
+        }
     }
 
     /// Bytes of the order's tables.
     pub(crate) fn table_bytes(&self) -> u64 {
-        self.plan.memory_bytes()
+        match self {
+            Self::One { plan, .. } => plan.memory_bytes(),
+            Self::Mixed(mixed) => mixed.parts.iter().map(|part| part.0.memory_bytes()).sum(),
+        }
     }
+
+    fn fetches(&self) -> impl Iterator<Item = &EpochFetch> {
+        let (one, parts) = match self {
+            Self::One { fetch, .. } => (Some(fetch), &[][..]),
+            Self::Mixed(mixed) => (None, mixed.parts.as_slice()),
+        };
+        one.into_iter()
+            .chain(parts.iter().filter_map(|part| part.1.as_ref()))
+    }
+}
+
+impl MixedCourse {
+    fn start(
+        mixture: Arc<Mixture>,
+        number: u32,
+        fetches: &[Arc<Fetch>],
+        first_step: u64,
+    ) -> Result<Self, LoadError> {
+        let steps = mixture.steps_per_epoch();
+        let first = u64::from(number).saturating_mul(steps);
+        let mut parts = Vec::with_capacity(fetches.len());
+        for (plan, fetch) in mixture.source_plans(first, steps).into_iter().zip(fetches) {
+            let plan = Arc::new(plan);
+            let fetch = if plan.is_empty() {
+                None
+            } else {
+                let route: Arc<dyn Route> = plan.clone();
+                Some(fetch.start(route, first_step)?)
+            };
+            parts.push((plan, fetch));
+        }
+        let lead = parts.first().map(|part| Arc::clone(&part.0));
+        Ok(Self {
+            first,
+            lead: lead.ok_or_else(no_pack)?,
+            sources: mixture.rank_sources(),
+            mixture,
+            parts,
+        })
+    }
+
+    fn rows(&self, step: u64) -> Result<Vec<Row>, LoadError> {
+        let mut samples = Vec::with_capacity(self.parts.len());
+        for (plan, _) in &self.parts {
+            let (epoch, samples_of) = plan.samples(step)?;
+            samples.push((epoch, samples_of.into_iter()));
+        }
+        let row = |pack: &usize| {
+            let (epoch, samples) = samples.get_mut(*pack)?;
+            Some(Row {
+                pack: *pack,
+                sample: samples.next()?,
+                epoch: *epoch,
+            })
+        };
+        Ok(self.sources.iter().filter_map(row).collect())
+    }
+}
+
+fn no_pack() -> LoadError {
+    LoadError::Option("there is no pack to load".to_owned())
 }

@@ -31,7 +31,8 @@ pub(crate) struct Crew {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) bad_samples: BadSamples,
-    pub(crate) seed: u64,
+    /// Of each pack the seed of its order and augmentation.
+    pub(crate) seeds: Arc<[u64]>,
     pub(crate) piece_rows: usize,
     /// Whether batches that lie in the pack as they are wanted are lent from there.
     pub(crate) lends: bool,
@@ -80,7 +81,7 @@ impl Crew {
     }
 
     fn work(&self) {
-        let mut filler = Filler::new(&self.outputs, &self.packs, self.bad_samples, self.seed);
+        let mut filler = Filler::new(&self.outputs, &self.packs, self.bad_samples, &self.seeds);
         while let Some(job) = self.next_job() {
             let result = match job {
                 Job::Begin(step) => self.begin(step),
@@ -188,11 +189,15 @@ impl Crew {
         let started = Instant::now();
         let step = filling.step;
         let at_step = |error| (step, error);
-        let epoch = self.course.epoch_of(step);
-        filler.fill(epoch, filling, &mut piece).map_err(at_step)?;
+        filler.fill(filling, &mut piece).map_err(at_step)?;
         if let Some(pieces) = filling.give_back(piece) {
-            let key = (self.seed, epoch);
-            let finished = finish(filling, pieces, &self.outputs, self.bad_samples, key);
+            let finished = finish(
+                filling,
+                pieces,
+                &self.outputs,
+                self.bad_samples,
+                &self.seeds,
+            );
             if let Some((slot, prepared)) = finished.map_err(at_step)? {
                 self.hand_over(slot, prepared).map_err(at_step)?;
             }

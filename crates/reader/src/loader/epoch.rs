@@ -10,7 +10,7 @@ use super::board::Ready;
 use super::crew::Crew;
 use super::error::LoadError;
 use super::stats::{add, add_time};
-use crate::plan::State;
+use crate::plan::{MixtureState, State};
 
 /// The batches of one epoch, in order. It ends after the last batch or the first error.
 ///
@@ -85,10 +85,17 @@ impl Epoch {
         self.crew.board.lock().next_out
     }
 
-    /// What to save to go on after the batches taken so far; batches made ahead do not count.
+    /// What to save to go on after the batches taken so far; batches made ahead do not count. Of a mixture only where
+    /// its first pack is: save its [`mixture_state`](Self::mixture_state).
     #[must_use]
     pub fn state(&self) -> State {
         self.crew.course.state(self.next_step())
+    }
+
+    /// What to save of a mixture to go on after the batches taken so far; none where there is one pack.
+    #[must_use]
+    pub fn mixture_state(&self) -> Option<MixtureState> {
+        self.crew.course.mixture_state(self.next_step())
     }
 
     fn take(&mut self) -> Result<Option<Ready>, LoadError> {
@@ -144,8 +151,7 @@ impl Iterator for Epoch {
         match taken {
             Ok(Some(ready)) => {
                 let crew = &self.crew;
-                let epoch = crew.course.epoch_of(ready.prepared.step);
-                let batch = Batch::new(&crew.outputs, &crew.board, epoch, ready);
+                let batch = Batch::new(&crew.outputs, &crew.board, self.number, ready);
                 add(&crew.counters.batches, 1);
                 add(
                     &crew.counters.samples,

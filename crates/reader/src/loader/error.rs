@@ -39,6 +39,20 @@ pub enum LoadError {
         /// What is wrong with it.
         source: Box<AugmentError>,
     },
+    /// The packs of a mixture differ in a field that is loaded.
+    #[error("{}: field `{field}`: {what}: expected {expected}, as in the first pack, found {found}; the packs of a mixture must have the same fields", path.display())]
+    OtherFields {
+        /// The pack that differs from the first one.
+        path: PathBuf,
+        /// The field.
+        field: String,
+        /// What of it differs.
+        what: &'static str,
+        /// What the first pack has.
+        expected: String,
+        /// What this one has.
+        found: String,
+    },
     /// An option cannot be met; the text says which, what was found and what to change.
     #[error("{0}")]
     Option(String),

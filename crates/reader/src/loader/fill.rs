@@ -29,25 +29,20 @@ impl Filler {
         outputs: &Arc<Outputs>,
         packs: &Arc<[Arc<MappedPack>]>,
         bad_samples: BadSamples,
-        seed: u64,
+        seeds: &Arc<[u64]>,
     ) -> Self {
         let pictures = outputs.pictures.as_ref();
         Self {
             outputs: Arc::clone(outputs),
             packs: Arc::clone(packs),
             bad_samples,
-            pictures: pictures.map(|pictures| PictureFiller::new(pictures, seed)),
+            pictures: pictures.map(|pictures| PictureFiller::new(pictures, seeds)),
             scratch: Vec::new(),
         }
     }
 
     /// Writes the rows of `piece`. Rows that cannot be written are noted in it, or end the work with the first error.
-    pub(crate) fn fill(
-        &mut self,
-        epoch: u32,
-        filling: &Filling,
-        piece: &mut Piece,
-    ) -> Result<(), LoadError> {
+    pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece) -> Result<(), LoadError> {
         for (place, number) in piece.rows.clone().enumerate() {
             let Some(row) = filling.rows.get(number).copied() else {
                 continue;
@@ -55,7 +50,7 @@ impl Filler {
             let Some(items) = filling.items.get(row.pack).and_then(Option::as_ref) else {
                 continue;
             };
-            if let Err(error) = self.row(epoch, items, row, place, piece) {
+            if let Err(error) = self.row(items, row, place, piece) {
                 if self.bad_samples == BadSamples::Error {
                     return Err(error);
                 }
@@ -73,7 +68,6 @@ impl Filler {
 
     fn row(
         &mut self,
-        epoch: u32,
         items: &StepItems,
         row: Row,
         place: usize,
@@ -111,9 +105,7 @@ impl Filler {
             }
         }
         match (&mut self.pictures, self.packs.get(row.pack)) {
-            (Some(pictures), Some(pack)) => {
-                pictures.fill(pack, items, epoch, row.sample, &mut views)
-            }
+            (Some(pictures), Some(pack)) => pictures.fill(pack, items, row, &mut views),
             _ => Ok(()),
         }
     }

@@ -16,6 +16,8 @@ pub(crate) struct Row {
     pub(crate) pack: usize,
     /// The sample, in the file order of its pack.
     pub(crate) sample: u64,
+    /// The epoch of the pack, which augmentation is drawn from.
+    pub(crate) epoch: u32,
 }
 
 /// Some rows of a batch, for one thread.

@@ -13,7 +13,7 @@ pub(crate) fn finish(
     mut pieces: Vec<Piece>,
     outputs: &Outputs,
     policy: BadSamples,
-    key: (u64, u32),
+    seeds: &[u64],
 ) -> Result<Option<(SlotMut, Prepared)>, LoadError> {
     for items in filling.items.iter().flatten() {
         items.still_good()?;
@@ -46,13 +46,13 @@ pub(crate) fn finish(
             .collect();
     }
     if let Some(pictures) = &outputs.pictures {
-        prepared.mix = pictures.mix(outputs, &mut slot, &prepared.rows, key)?;
+        prepared.mix = pictures.mix(outputs, &mut slot, &prepared.rows, seeds)?;
     }
     Ok(Some((slot, prepared)))
 }
 
 fn told(filling: &Filling, row: usize, error: &LoadError) -> Option<BadSample> {
-    let Row { pack, sample } = *filling.rows.get(row)?;
+    let Row { pack, sample, .. } = *filling.rows.get(row)?;
     Some(BadSample {
         pack,
         sample,

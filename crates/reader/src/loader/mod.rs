@@ -17,6 +17,27 @@
 //! # Ok::<(), packds_reader::loader::LoadError>(())
 //! ```
 //!
+//! Several packs with the same fields are mixed in fixed proportions: every batch has the same number of samples of each.
+//!
+//! ```no_run
+//! use packds_reader::loader::Loader;
+//!
+//! let loader = Loader::builder(packds_reader::open("photos.pack")?)
+//!     .proportion(0.75)
+//!     .mix(packds_reader::open("drawings.pack")?, 0.25)
+//!     .batch(256)
+//!     .build()?;
+//! let mut epoch = loader.epoch(0)?;
+//! for batch in &mut epoch {
+//!     let batch = batch?;
+//!     let of_drawings = batch.packs().iter().filter(|pack| **pack == 1).count();
+//!     assert_eq!(of_drawings, 64);
+//! }
+//! // What to go on with, later: `loader.epoch_at_mixture(&state)`.
+//! let state = epoch.mixture_state();
+//! # Ok::<(), packds_reader::loader::LoadError>(())
+//! ```
+//!
 //! Data goes one way: `course` says which samples a step has and fetches their bytes, the `crew` of threads begins steps in
 //! order and cuts each batch into pieces, `fill` writes them into a slot of the staging ring, `finish` makes a batch of
 //! them, and the consumer gets it from the `board`.
@@ -34,6 +55,7 @@ mod finish;
 mod options;
 mod outputs;
 mod pictures;
+mod sources;
 mod stats;
 
 #[cfg(test)]
@@ -43,7 +65,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use self::board::Board;
-use self::course::Course;
+use self::course::{Course, Way};
 use self::crew::Crew;
 use self::depth::Depth;
 use self::epoch::Lease;
@@ -53,7 +75,9 @@ use crate::MappedPack;
 use crate::arena::Arena;
 use crate::device::Device;
 use crate::fetch::{AccessReport, Fetch, FetchStats};
-use crate::plan::{EpochPlan, OrderKind, Schedule, ShuffleReport, State, Verdict};
+use crate::plan::{
+    Mixture, MixtureState, OrderKind, PlanError, Schedule, ShuffleReport, State, Verdict,
+};
 
 pub use self::batch::{BadSample, Batch};
 pub use self::epoch::Epoch;
@@ -74,15 +98,21 @@ pub enum BadSamples {
     Substitute,
 }
 
-/// A pack with all decisions made: order, batches, fields, augmentation, memory. See the [module](self).
+/// One pack, or several in fixed proportions, with all decisions made: order, batches, fields, augmentation, memory. See the [module](self).
 ///
 /// It has threads only while an [`Epoch`] is open. It may be shared between threads; its one staging ring serves one
 /// epoch at a time.
 #[derive(Debug)]
 pub struct Loader {
     packs: Arc<[Arc<MappedPack>]>,
-    fetch: Arc<Fetch>,
+    /// Of each pack.
+    fetches: Vec<Arc<Fetch>>,
+    /// Of the only pack, or the first.
     schedule: Schedule,
+    /// Where there are several packs.
+    mixture: Option<Arc<Mixture>>,
+    /// Of each pack.
+    seeds: Arc<[u64]>,
     outputs: Arc<Outputs>,
     arena: Arc<Arena>,
     device: Arc<dyn Device>,
@@ -104,13 +134,18 @@ impl Loader {
         LoaderBuilder::new(pack.into())
     }
 
-    /// The batches of an epoch, from its first step on.
+    /// The batches of an epoch, from its first step on. A mixture has no epochs of its own: as one count
+    /// [`Mixture::steps_per_epoch`] steps, after which as many samples were seen as all packs have together.
     ///
     /// # Errors
     /// [`LoadError::EpochOpen`] while another epoch of this loader exists, [`LoadError::Forked`] in a child process,
     /// [`LoadError::Plan`] where the epoch has no batch, [`LoadError::Read`] where the file has changed.
     pub fn epoch(&self, number: u32) -> Result<Epoch, LoadError> {
-        self.start(self.schedule.epoch(number)?, 0)
+        let way = match &self.mixture {
+            None => Way::Epoch(Arc::new(self.schedule.epoch(number)?)),
+            Some(mixture) => Way::Mixture(Arc::clone(mixture), number),
+        };
+        self.start(way, 0)
     }
 
     /// The batches from a saved state on, to the end of its epoch. The loader must have been made with
@@ -119,39 +154,67 @@ impl Loader {
     /// # Errors
     /// [`LoadError::Plan`] where the state is of another run, and as for [`epoch`](Self::epoch).
     pub fn epoch_at(&self, state: &State) -> Result<Epoch, LoadError> {
+        if self.mixture.is_some() {
+            return Err(LoadError::Option(
+                "the state is of one pack, this loader mixes several: go on with `Epoch::mixture_state` and `Loader::epoch_at_mixture`".to_owned(),
+            ));
+        }
         let (plan, step) = self.schedule.at(state)?;
-        self.start(plan, step)
+        self.start(Way::Epoch(Arc::new(plan)), step)
     }
 
-    fn start(&self, plan: EpochPlan, first_step: u64) -> Result<Epoch, LoadError> {
+    /// The batches from a saved state of a mixture on, to the end of its epoch. The number of ranks may be another;
+    /// packs, proportions, order, seed, memory budget and global batch may not.
+    ///
+    /// # Errors
+    /// [`LoadError::Plan`] where the state is of another run, [`LoadError::Option`] where this is no mixture, and as for
+    /// [`epoch`](Self::epoch).
+    pub fn epoch_at_mixture(&self, state: &MixtureState) -> Result<Epoch, LoadError> {
+        let Some(mixture) = &self.mixture else {
+            return Err(LoadError::Option(
+                "the state is of a mixture, this loader has one pack: go on with `Epoch::state` and `Loader::epoch_at`".to_owned(),
+            ));
+        };
+        let step = mixture.at(state)?;
+        let per_epoch = mixture.steps_per_epoch();
+        let number = u32::try_from(step / per_epoch).map_err(|_| PlanError::State {
+            why: format!("step {step} is beyond the last epoch that has a number"),
+        })?;
+        self.start(Way::Mixture(Arc::clone(mixture), number), step % per_epoch)
+    }
+
+    fn start(&self, way: Way, first_step: u64) -> Result<Epoch, LoadError> {
         let found = std::process::id();
         if found != self.made_in {
             let made_in = self.made_in;
             return Err(LoadError::Forked { made_in, found });
         }
         let lease = Lease::take(&self.in_use)?;
-        let number = plan.epoch();
+        let number = way.number();
         let depth = Depth::new(self.arena.n_slots(), self.depth);
         let held = Arc::clone(&self.held);
-        let board = Arc::new(Board::new(first_step, plan.steps(), depth, held));
+        let board = Arc::new(Board::new(first_step, way.steps(), depth, held));
         let crew = Arc::new(Crew {
             board,
-            course: Course::start(plan, &self.fetch, first_step)?,
+            course: Course::start(way, &self.fetches, first_step)?,
             outputs: Arc::clone(&self.outputs),
             packs: Arc::clone(&self.packs),
             arena: Arc::clone(&self.arena),
             device: Arc::clone(&self.device),
             counters: Arc::clone(&self.counters),
             bad_samples: self.bad_samples,
-            seed: self.schedule.seed(),
+            seeds: Arc::clone(&self.seeds),
             piece_rows: self.piece_rows(),
-            lends: matches!(
-                self.schedule.recipe().order,
-                OrderKind::Sequential | OrderKind::Chunks
-            ),
+            lends: self.lends(),
         });
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&crew);
         Epoch::start(crew, self.threads, number, lease)
+    }
+
+    /// Whether batches may lie in the pack as they are wanted.
+    fn lends(&self) -> bool {
+        let order = self.schedule.recipe().order;
+        self.mixture.is_none() && matches!(order, OrderKind::Sequential | OrderKind::Chunks)
     }
 
     /// Rows of a piece: several pieces for each thread, so that all end at about the same time.
@@ -162,11 +225,17 @@ impl Loader {
         self.outputs.rows.div_ceil(self.threads * 4).max(1)
     }
 
-    /// The pack.
+    /// The pack; of a mixture the first.
     #[must_use]
     pub fn pack(&self) -> &Arc<MappedPack> {
         // A loader is made from at least one pack.
         &self.packs[0]
+    }
+
+    /// All packs, in the order in which [`Batch::packs`] counts them.
+    #[must_use]
+    pub fn packs(&self) -> &[Arc<MappedPack>] {
+        &self.packs
     }
 
     /// What each batch holds.
@@ -175,50 +244,51 @@ impl Loader {
         &self.outputs.fields
     }
 
-    /// The order, batch and ranks, as they were decided.
+    /// The order, batch and ranks, as they were decided. Of a mixture those of its first pack, whose batch is its
+    /// part of the mixture's: see [`mixture`](Self::mixture).
     #[must_use]
     pub const fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// How the pack is read, and why.
+    /// The plan of a mixture, where there are several packs.
     #[must_use]
-    pub fn access(&self) -> &AccessReport {
-        self.fetch.report()
+    pub fn mixture(&self) -> Option<&Mixture> {
+        self.mixture.as_deref()
     }
 
-    /// How random the batches are: design effect of each label, batch-mates that meet again, memory, a verdict.
+    /// How the pack is read, and why; of a mixture the first.
+    #[must_use]
+    pub fn access(&self) -> &AccessReport {
+        self.fetches[0].report()
+    }
+
+    /// How random the batches are: design effect of each label, batch-mates that meet again, memory, a verdict. Of a
+    /// mixture, what its first pack gives to them.
     ///
     /// # Errors
     /// [`LoadError::Read`] where the pack's statistics are damaged, [`LoadError::Plan`] where the epoch has no batch.
     pub fn shuffle_report(&self) -> Result<ShuffleReport, LoadError> {
-        let pack = self.pack();
-        let stats = pack.stats().map_err(|error| pack.error(error))?;
-        let labels: Vec<(&str, Option<f64>)> = stats
-            .labels
-            .iter()
-            .filter(|(_, label)| label.icc.is_some())
-            .map(|(name, label)| (name.as_str(), label.icc))
-            .collect();
-        Ok(self.schedule.shuffle_report(&labels)?)
+        shuffle_report(self.pack(), &self.schedule)
     }
 
-    /// What the user should know: what was decided where options left it open, and what is doubtful about the order.
+    /// What the user should know: what was decided where options left it open, and what is doubtful about the order. Of a
+    /// mixture for each pack, with its path.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn notices(&self) -> Result<Vec<String>, LoadError> {
-        let report = self.shuffle_report()?;
-        let mut notices: Vec<String> = report.notices.iter().map(ToString::to_string).collect();
-        if let Some(verdict @ (Verdict::Weak | Verdict::Harmful)) = report.verdict {
-            let order = report.order.name();
-            notices.push(format!(
-                "the order {order} is {} for this pack, whose neighbours have like labels: `packds info --shuffle` says which window is enough, converting without --keep-order cures it",
-                verdict.name()
-            ));
+        let Some(mixture) = &self.mixture else {
+            return notices(self.pack(), &self.schedule, self.access());
+        };
+        let mut all = Vec::new();
+        let parts = self.packs.iter().zip(mixture.schedules());
+        for ((pack, schedule), fetch) in parts.zip(&self.fetches) {
+            let path = pack.file_path().display();
+            let of_pack = notices(pack, schedule, fetch.report())?;
+            all.extend(of_pack.iter().map(|notice| format!("{path}: {notice}")));
         }
-        notices.push(self.access().reason.clone());
-        Ok(notices)
+        Ok(all)
     }
 
     /// What was done so far, and who waited for whom.
@@ -250,4 +320,34 @@ impl Loader {
             table_bytes: crew.map_or(0, |crew| crew.course.table_bytes()),
         }
     }
+}
+
+fn shuffle_report(pack: &MappedPack, schedule: &Schedule) -> Result<ShuffleReport, LoadError> {
+    let stats = pack.stats().map_err(|error| pack.error(error))?;
+    let labels: Vec<(&str, Option<f64>)> = stats
+        .labels
+        .iter()
+        .filter(|(_, label)| label.icc.is_some())
+        .map(|(name, label)| (name.as_str(), label.icc))
+        .collect();
+    Ok(schedule.shuffle_report(&labels)?)
+}
+
+/// What the user should know of one pack.
+fn notices(
+    pack: &MappedPack,
+    schedule: &Schedule,
+    access: &AccessReport,
+) -> Result<Vec<String>, LoadError> {
+    let report = shuffle_report(pack, schedule)?;
+    let mut notices: Vec<String> = report.notices.iter().map(ToString::to_string).collect();
+    if let Some(verdict @ (Verdict::Weak | Verdict::Harmful)) = report.verdict {
+        let order = report.order.name();
+        notices.push(format!(
+            "the order {order} is {} for this pack, whose neighbours have like labels: `packds info --shuffle` says which window is enough, converting without --keep-order cures it",
+            verdict.name()
+        ));
+    }
+    notices.push(access.reason.clone());
+    Ok(notices)
 }

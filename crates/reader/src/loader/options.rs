@@ -7,14 +7,17 @@ use std::thread;
 
 use super::outputs::Outputs;
 use super::pictures::Pictures;
+use super::sources::{check_alike, fetches, share_out};
 use super::stats::Counters;
 use super::{BadSamples, LoadError, Loader};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
 use crate::device::{Device, HostDevice};
-use crate::fetch::{Access, Checksums, Fetch, FetchOptions};
-use crate::plan::{Batching, Choice, Last, Order, Ranks, Sampler, State};
+use crate::fetch::{Access, Checksums, FetchOptions};
+use crate::plan::{
+    Batching, Choice, Dataset, Last, Mixture, Order, Ranks, Sampler, Schedule, Source, State,
+};
 
 /// Memory where the user does not say: the same on every machine, because the default window depends on it.
 const DEFAULT_MEMORY: u64 = 4 << 30;
@@ -27,6 +30,9 @@ const LEAST_SLOTS: u64 = 2;
 #[derive(Debug, Clone)]
 pub struct LoaderBuilder {
     pack: Arc<MappedPack>,
+    proportion: f64,
+    /// The packs mixed in, with their proportions.
+    others: Vec<(Arc<MappedPack>, f64)>,
     sampler: Sampler,
     ranks: Ranks,
     batch: u32,
@@ -48,6 +54,8 @@ impl LoaderBuilder {
     pub(super) fn new(pack: Arc<MappedPack>) -> Self {
         Self {
             pack,
+            proportion: 1.0,
+            others: Vec::new(),
             sampler: Sampler::default(),
             ranks: Ranks::single(),
             batch: 32,
@@ -64,6 +72,23 @@ impl LoaderBuilder {
             bad_samples: BadSamples::Error,
             device: Arc::new(HostDevice),
         }
+    }
+
+    /// Mixes in another pack: each global batch has samples of every pack in their proportions, which are relative to
+    /// each other and rounded to whole samples ([`Mixture::quotas`] tells them). The fields that are loaded must be the
+    /// same in all packs. Order, seed, augmentation and all other options are for every pack; each goes through epochs
+    /// of its own. See docs/sampling.md, "Mixtures".
+    #[must_use]
+    pub fn mix(mut self, pack: impl Into<Arc<MappedPack>>, proportion: f64) -> Self {
+        self.others.push((pack.into(), proportion));
+        self
+    }
+
+    /// The proportion of the first pack, where others are mixed in. Default 1.
+    #[must_use]
+    pub const fn proportion(mut self, proportion: f64) -> Self {
+        self.proportion = proportion;
+        self
     }
 
     /// Samples of a batch, on each rank. Default 32.
@@ -201,38 +226,41 @@ impl LoaderBuilder {
     /// # Errors
     /// [`LoadError`], whatever does not fit.
     pub fn build(self) -> Result<Loader, LoadError> {
-        let pack = self.pack;
         let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
-        let sampler = self.sampler.memory_bytes(memory);
-        let batching = Batching::per_rank(self.batch).last(self.last);
-        let dataset = pack.dataset()?;
-        let schedule = match &self.resume {
-            None => sampler.schedule(dataset, self.ranks, batching)?,
-            Some(state) => sampler.resume(dataset, self.ranks, batching, state)?,
-        };
+        let (schedule, mixture) = self.plan(memory)?;
+        let pack = &self.pack;
+        let others = self.others.iter().map(|(pack, _)| Arc::clone(pack));
+        let packs: Arc<[Arc<MappedPack>]> =
+            std::iter::once(Arc::clone(pack)).chain(others).collect();
         let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
         let pictures = match &self.augment {
             None => None,
-            Some(augment) => Some(Pictures::new(&pack, augment, self.fields.as_deref())?),
+            Some(augment) => Some(Pictures::new(pack, augment, self.fields.as_deref())?),
         };
-        let outputs = Outputs::new(&pack, self.fields.as_deref(), pictures, rows)?;
+        let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
+        check_alike(&packs, &outputs)?;
         let arena = ring(&outputs, memory, self.slots)?;
         let ring_bytes = u64::try_from(arena.address().1).unwrap_or(u64::MAX);
-        let fetch = Fetch::new(
-            Arc::clone(&pack),
-            FetchOptions {
-                access: self.access,
-                checksums: self.checksums,
-                memory_bytes: memory.saturating_sub(ring_bytes),
-                budget: self.memory_bytes,
-                positions: outputs.positions.clone(),
-            },
-        )?;
+        let schedules: Vec<&Schedule> = match &mixture {
+            None => vec![&schedule],
+            Some(mixture) => mixture.schedules().collect(),
+        };
+        let options = FetchOptions {
+            access: self.access,
+            checksums: self.checksums,
+            memory_bytes: memory.saturating_sub(ring_bytes),
+            budget: self.memory_bytes,
+            beside: 0,
+            positions: outputs.positions.clone(),
+        };
+        let fetches = fetches(&packs, &schedules, &options)?;
         let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         Ok(Loader {
-            packs: Arc::new([pack]),
-            fetch,
+            packs,
+            fetches,
+            seeds: schedules.iter().map(|schedule| schedule.seed()).collect(),
             schedule,
+            mixture: mixture.map(Arc::new),
             outputs: Arc::new(outputs),
             arena,
             device: self.device,
@@ -245,6 +273,64 @@ impl LoaderBuilder {
             made_in: std::process::id(),
             last: Mutex::new(Weak::new()),
         })
+    }
+}
+
+impl LoaderBuilder {
+    /// The order of the only pack; or that of the first and the mixture.
+    fn plan(&self, memory: u64) -> Result<(Schedule, Option<Mixture>), LoadError> {
+        if !self.others.is_empty() {
+            let mixture = self.plan_mixture(memory)?;
+            let first = mixture.schedules().next().cloned();
+            let no_pack = || LoadError::Option("there is no pack to load".to_owned());
+            return Ok((first.ok_or_else(no_pack)?, Some(mixture)));
+        }
+        let sampler = self.sampler.clone().memory_bytes(memory);
+        let batching = Batching::per_rank(self.batch).last(self.last);
+        let dataset = self.pack.dataset()?;
+        let schedule = match &self.resume {
+            None => sampler.schedule(dataset, self.ranks, batching)?,
+            Some(state) => sampler.resume(dataset, self.ranks, batching, state)?,
+        };
+        Ok((schedule, None))
+    }
+
+    /// The mixture; packs share `memory` by their sizes.
+    fn plan_mixture(&self, memory: u64) -> Result<Mixture, LoadError> {
+        let refused = |text: &str| Err(LoadError::Option(text.to_owned()));
+        if self.resume.is_some() {
+            return refused(
+                "`resume` takes the state of one pack: make a mixture with the options it had, and go on with `Loader::epoch_at_mixture`",
+            );
+        }
+        if self.last == Last::Pad {
+            return refused("a mixture has no last batch to fill up: leave `last` at `Last::Drop`");
+        }
+        let first = std::iter::once((&self.pack, self.proportion));
+        let others = self
+            .others
+            .iter()
+            .map(|(pack, proportion)| (pack, *proportion));
+        let packs: Vec<(&Arc<MappedPack>, f64)> = first.chain(others).collect();
+        let datasets = packs.iter().map(|(pack, _)| pack.dataset());
+        let datasets: Vec<Dataset> = datasets.collect::<Result<_, _>>()?;
+        let needs: Vec<Option<u64>> = datasets.iter().map(|d| Some(d.total_bytes())).collect();
+        let shares = share_out(memory, &needs);
+        let sources: Vec<Source> = (0..)
+            .zip(&datasets)
+            .zip(packs.iter().zip(shares))
+            .map(|((place, dataset), ((_, proportion), share))| Source {
+                dataset: *dataset,
+                sampler: self
+                    .sampler
+                    .clone()
+                    .for_source(place, dataset)
+                    .memory_bytes(share),
+                proportion: *proportion,
+            })
+            .collect();
+        let batching = Batching::per_rank(self.batch);
+        Ok(Mixture::new(&sources, self.ranks, batching)?)
     }
 }
 

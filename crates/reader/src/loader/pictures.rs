@@ -116,17 +116,12 @@ impl Pictures {
         outputs: &Outputs,
         slot: &mut SlotMut,
         rows: &[Row],
-        (seed, epoch): (u64, u32),
+        seeds: &[u64],
     ) -> Result<Option<Mix>, LoadError> {
         let Some(field) = outputs.fields.iter().find(|f| f.source == Source::Image) else {
             return Ok(None);
         };
-        let key = |row: &Row| SampleKey {
-            seed,
-            epoch,
-            sample: row.sample,
-        };
-        let keys: Vec<SampleKey> = rows.iter().map(key).collect();
+        let keys: Vec<SampleKey> = rows.iter().map(|row| key(seeds, *row)).collect();
         let len = rows.len() * field.item_bytes;
         let batch = slot.get_mut(field.offset..field.offset + len);
         let mixed = self.plan.mix(&keys, batch.unwrap_or_default());
@@ -190,7 +185,7 @@ pub(crate) struct PictureFiller {
     image: PictureField,
     mask: Option<PictureField>,
     seek: Option<usize>,
-    seed: u64,
+    seeds: Arc<[u64]>,
     /// Where items, one of each field, are decompressed to.
     scratch: [Vec<u8>; 3],
 }
@@ -212,13 +207,13 @@ impl<'a> Views<'a> {
 }
 
 impl PictureFiller {
-    pub(crate) fn new(pictures: &Pictures, seed: u64) -> Self {
+    pub(crate) fn new(pictures: &Pictures, seeds: &Arc<[u64]>) -> Self {
         Self {
             augmenter: Augmenter::new(Arc::clone(&pictures.plan)),
             image: pictures.image.clone(),
             mask: pictures.mask.clone(),
             seek: pictures.seek,
-            seed,
+            seeds: Arc::clone(seeds),
             scratch: Default::default(),
         }
     }
@@ -228,10 +223,10 @@ impl PictureFiller {
         &mut self,
         pack: &Arc<MappedPack>,
         items: &StepItems,
-        epoch: u32,
-        sample: u64,
+        row: Row,
         views: &mut Views<'_>,
     ) -> Result<(), LoadError> {
+        let sample = row.sample;
         let [for_image, for_seek, for_mask] = &mut self.scratch;
         let image = items.item(self.image.position, sample, for_image)?;
         let seek = match self.seek {
@@ -246,11 +241,7 @@ impl PictureFiller {
             None => None,
         };
         let image = self.image.picture(pack, sample, image, seek);
-        let key = SampleKey {
-            seed: self.seed,
-            epoch,
-            sample,
-        };
+        let key = key(&self.seeds, row);
         let applied = self
             .augmenter
             .apply(key, image, mask, &mut views.images, &mut views.masks);
@@ -261,6 +252,15 @@ impl PictureFiller {
             file: file_of(pack, sample),
             source: Box::new(source),
         })
+    }
+}
+
+/// What the augmentation of a row is drawn from.
+fn key(seeds: &[u64], row: Row) -> SampleKey {
+    SampleKey {
+        seed: seeds.get(row.pack).copied().unwrap_or(0),
+        epoch: row.epoch,
+        sample: row.sample,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The plan of one epoch: which sample comes at which position, which positions are whose. docs/sampling.md.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use packds_format::Permutation;
 
@@ -193,23 +194,35 @@ impl EpochPlan {
     pub fn batch(&self, step: u64) -> Batch<'_> {
         let per_rank = u64::from(self.schedule.rank_batch());
         let first = u64::from(self.schedule.ranks.rank()) * per_rank;
-        let len = if step < self.steps { per_rank } else { 0 };
+        self.batch_part(step, first..first + per_rank)
+    }
+
+    /// The samples at these places of the global batch of a step; none beyond the last step.
+    pub(crate) fn batch_part(&self, step: u64, places: Range<u64>) -> Batch<'_> {
         Batch {
             plan: self,
             start: self
                 .origin
                 .saturating_add(step.saturating_mul(u64::from(self.schedule.batch))),
-            next: first,
-            end: first + len,
+            next: places.start,
+            end: if step < self.steps {
+                places.end
+            } else {
+                places.start
+            },
         }
     }
 
     /// The chunks that a step of this rank takes samples from, in order of first use.
     #[must_use]
     pub fn chunk_uses(&self, step: u64) -> Vec<ChunkUse> {
+        self.uses_of(step, self.batch(step))
+    }
+
+    /// The chunks that `batch`, all or a part of a step, takes samples from, in order of first use.
+    pub(crate) fn uses_of(&self, step: u64, mut batch: Batch<'_>) -> Vec<ChunkUse> {
         let mut uses: Vec<ChunkUse> = Vec::new();
         let mut known: BTreeMap<u64, usize> = BTreeMap::new();
-        let mut batch = self.batch(step);
         while let Some((position, slot)) = batch.advance() {
             let (chunk, _) = self.schedule.dataset.geometry().locate(slot.sample);
             let place = *known.entry(chunk).or_insert_with(|| {

@@ -1,11 +1,19 @@
 //! Several packs in fixed proportions: every batch has the same number of samples of each. docs/sampling.md, "Mixtures".
 
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use packds_format::hash_bytes;
 
-use super::epoch::EpochPlan;
+use super::epoch::{ChunkUse, EpochPlan};
 use super::error::PlanError;
-use super::sampler::{Batching, Dataset, Ranks, Sampler, Schedule};
-use super::state::{Fields, MAX_POSITION, VERSION};
+use super::route::Route;
+use super::sampler::{Batching, Dataset, OrderKind, Ranks, Sampler, Schedule};
+use super::state::{Fields, MAX_POSITION, State, VERSION};
+
+/// Plans of a pack's epochs kept while it is gone through.
+const KEPT_EPOCHS: usize = 4;
 
 /// A pack of a mixture.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,11 +151,9 @@ impl Mixture {
     /// # Errors
     /// None for a mixture that was made: its packs all have plans.
     pub fn batch(&self, step: u64) -> Result<Vec<MixedSlot>, PlanError> {
-        let per_rank = self.places.len() / usize::try_from(self.ranks.world()).unwrap_or(1).max(1);
-        let first = usize::try_from(self.ranks.rank()).unwrap_or(0) * per_rank;
         let mut plans = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
-            let epoch = u32::try_from(step / part.steps).unwrap_or(u32::MAX);
+            let epoch = epoch_number(step / part.steps);
             let start = step % part.steps * u64::from(part.quota);
             plans.push((part.schedule.epoch(epoch)?, start));
         }
@@ -156,13 +162,48 @@ impl Mixture {
             let sample = plan.position(start + u64::from(nth))?;
             Some(MixedSlot { source, sample })
         };
-        Ok(self
-            .places
-            .iter()
-            .skip(first)
-            .take(per_rank)
-            .filter_map(slot)
-            .collect())
+        Ok(self.rank_places().iter().filter_map(slot).collect())
+    }
+
+    /// The source of each place of this rank's batches, and which of its samples of the global batch it is.
+    fn rank_places(&self) -> &[(usize, u32)] {
+        let per_rank = self.places.len() / usize::try_from(self.ranks.world()).unwrap_or(1).max(1);
+        let first = usize::try_from(self.ranks.rank()).unwrap_or(0) * per_rank;
+        self.places.get(first..first + per_rank).unwrap_or_default()
+    }
+
+    /// The source of each place of this rank's batches.
+    pub(crate) fn rank_sources(&self) -> Vec<usize> {
+        self.rank_places().iter().map(|place| place.0).collect()
+    }
+
+    /// This rank's way through each pack, for `steps` steps from step `first` of the run on.
+    pub(crate) fn source_plans(&self, first: u64, steps: u64) -> Vec<SourcePlan> {
+        let plan = |(source, part): (usize, &Part)| {
+            // Places are sorted, so that a rank has samples of each source that follow each other.
+            let mut own = self.rank_places().iter().filter(|place| place.0 == source);
+            let start = own.next().map_or(0, |place| u64::from(place.1));
+            let n = self
+                .rank_places()
+                .iter()
+                .filter(|place| place.0 == source)
+                .count();
+            SourcePlan {
+                schedule: part.schedule.clone(),
+                epoch_steps: part.steps,
+                places: start..start + u64::try_from(n).unwrap_or(0),
+                first,
+                steps,
+                epochs: Mutex::default(),
+            }
+        };
+        self.parts.iter().enumerate().map(plan).collect()
+    }
+
+    /// The order of each pack and its part of the batch, as they were decided. Ranks are not theirs: they share the
+    /// places of the mixture's batch.
+    pub fn schedules(&self) -> impl ExactSizeIterator<Item = &Schedule> {
+        self.parts.iter().map(|part| &part.schedule)
     }
 
     /// The next `n` chunks that this rank needs from `step` on, in order of first use, each once: pack and chunk. Ends
@@ -213,6 +254,118 @@ impl Mixture {
             found: format!("{:016x}", self.fingerprint),
         })
     }
+}
+
+/// One rank's way through one pack of a mixture, from epoch to epoch of the pack, for a number of steps of the mixture.
+#[derive(Debug)]
+pub(crate) struct SourcePlan {
+    schedule: Schedule,
+    /// Steps of an epoch of the pack.
+    epoch_steps: u64,
+    /// The rank's places among the pack's samples of a global batch.
+    places: Range<u64>,
+    /// Step 0 of this plan, counted from the start of the run.
+    first: u64,
+    steps: u64,
+    /// The epochs last asked for: reading ahead and filling may be in different ones.
+    epochs: Mutex<VecDeque<Arc<EpochPlan>>>,
+}
+
+impl SourcePlan {
+    /// The samples of a step, as they come, and the pack's epoch that they are of.
+    pub(crate) fn samples(&self, step: u64) -> Result<(u32, Vec<u64>), PlanError> {
+        let (plan, at) = self.locate(step)?;
+        let batch = plan.batch_part(at, self.places.clone());
+        Ok((plan.epoch(), batch.map(|slot| slot.sample).collect()))
+    }
+
+    /// Whether this rank takes any sample of the pack.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Bytes of the tables kept now.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.lock().iter().map(|plan| plan.memory_bytes()).sum()
+    }
+
+    /// The pack's own state before a step.
+    pub(crate) fn state(&self, step: u64) -> State {
+        let (epoch, at) = self.place_of(step);
+        State {
+            dataset: self.schedule.dataset.fingerprint(),
+            choice: self.schedule.choice_fingerprint(),
+            seed: self.schedule.seed,
+            recipe: self.schedule.recipe,
+            epoch,
+            position: at * u64::from(self.schedule.batch),
+        }
+    }
+
+    /// The pack's epoch that a step is in, and its step there.
+    fn place_of(&self, step: u64) -> (u32, u64) {
+        let step = self.first.saturating_add(step);
+        (
+            epoch_number(step / self.epoch_steps),
+            step % self.epoch_steps,
+        )
+    }
+
+    /// The plan of the pack's epoch that a step is in, and its step there.
+    fn locate(&self, step: u64) -> Result<(Arc<EpochPlan>, u64), PlanError> {
+        let (number, at) = self.place_of(step);
+        let mut epochs = self.lock();
+        if let Some(plan) = epochs.iter().find(|plan| plan.epoch() == number) {
+            return Ok((Arc::clone(plan), at));
+        }
+        let plan = Arc::new(self.schedule.epoch(number)?);
+        epochs.truncate(KEPT_EPOCHS - 1);
+        epochs.push_front(Arc::clone(&plan));
+        Ok((plan, at))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<EpochPlan>>> {
+        self.epochs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Route for SourcePlan {
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn samples_at(&self, step: u64) -> Vec<u64> {
+        self.samples(step).map(|found| found.1).unwrap_or_default()
+    }
+
+    fn chunk_uses(&self, step: u64) -> Vec<ChunkUse> {
+        let Ok((plan, at)) = self.locate(step) else {
+            return Vec::new();
+        };
+        let mut uses = plan.uses_of(at, plan.batch_part(at, self.places.clone()));
+        let last = self.steps.saturating_sub(1);
+        for chunk_use in &mut uses {
+            // A pack in random order needs every chunk again in its next epoch.
+            chunk_use.until = match plan.order() {
+                OrderKind::Random => last,
+                _ => (step + (chunk_use.until - at)).min(last),
+            };
+        }
+        uses
+    }
+
+    fn order(&self) -> OrderKind {
+        self.schedule.recipe.order
+    }
+
+    fn is_whole_from(&self, first_step: u64) -> bool {
+        self.first == 0 && first_step == 0 && self.steps >= self.epoch_steps
+    }
+}
+
+/// The number of an epoch; epochs beyond the last that has a number are all the last.
+fn epoch_number(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// The samples of each source in a batch: proportions of `batch`, rounded down, and one more for those that lose most.

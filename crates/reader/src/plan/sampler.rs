@@ -307,6 +307,18 @@ impl Sampler {
         self
     }
 
+    /// The sampler of the pack at `place`, from 0, of a mixture whose packs are all sampled like this: from the second on
+    /// with a seed of its own, a hash of this one, the place and the pack. Else packs of one size would go through their
+    /// samples in step, and augment those with the same number alike.
+    #[must_use]
+    pub fn for_source(mut self, place: u64, dataset: &Dataset) -> Self {
+        if place > 0 {
+            let bytes = [place.to_le_bytes(), dataset.fingerprint().to_le_bytes()].concat();
+            self.seed = hash_bytes(self.seed, &bytes);
+        }
+        self
+    }
+
     /// Memory for the windows of all ranks together, two windows at a time.
     #[must_use]
     pub const fn memory_bytes(mut self, bytes: u64) -> Self {

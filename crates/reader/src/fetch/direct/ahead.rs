@@ -28,7 +28,7 @@ use super::engine::Engine;
 use super::loads::{Extent, Loads};
 use super::{Held, SamplePlace, Shared, StepParts};
 use crate::arena::SlotMut;
-use crate::plan::{ChunkUse, EpochPlan, OrderKind};
+use crate::plan::{ChunkUse, OrderKind, Route};
 
 /// Steps planned and not yet dropped, at most: they take memory for their lists.
 const MAX_STEPS: u64 = 1024;
@@ -44,7 +44,7 @@ enum End {
 /// The reading thread.
 pub(super) struct Ahead {
     shared: Arc<Shared>,
-    plan: Arc<EpochPlan>,
+    plan: Arc<dyn Route>,
     engine: Box<dyn Engine + Send>,
     loads: Loads,
     /// Chunks that a later step may still need.
@@ -59,7 +59,7 @@ struct Resident {
 impl Ahead {
     pub(super) fn new(
         shared: Arc<Shared>,
-        plan: Arc<EpochPlan>,
+        plan: Arc<dyn Route>,
         engine: Box<dyn Engine + Send>,
     ) -> Self {
         let fetch = &shared.fetch;
@@ -167,7 +167,7 @@ impl Ahead {
     /// The ranges of a step's samples, as few requests as they allow, put into slots in the order of the file.
     fn plan_samples(&mut self, step: u64) -> Result<Held, End> {
         let shared = Arc::clone(&self.shared);
-        let mut samples: Vec<u64> = self.plan.batch(step).map(|slot| slot.sample).collect();
+        let mut samples = self.plan.samples_at(step);
         samples.sort_unstable();
         samples.dedup();
         let mut slots = Slots::new(shared.memory.arena.slot_bytes());

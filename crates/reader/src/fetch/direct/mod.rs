@@ -36,7 +36,7 @@ use self::pread::Pread;
 use self::uring::Uring;
 use super::checks::{Checks, Checksums};
 use super::{FetchOptions, FetchStats};
-use crate::plan::{EpochPlan, OrderKind};
+use crate::plan::{OrderKind, Route};
 use crate::{MappedPack, ReadError};
 
 /// What reads.
@@ -61,6 +61,13 @@ impl EngineKind {
             Self::Faulty(faults) => Box::new(tests::faulty::Faulty::new(files, faults)),
         })
     }
+}
+
+/// Bytes that a chunk takes in memory where it is read directly, with what of it must be decompressed.
+pub(crate) fn chunk_memory(pack: &MappedPack, positions: &[usize]) -> Result<u64, ReadError> {
+    let layout = pack.told(Layout::new(pack, positions))?;
+    let bytes = layout.chunk_slot.saturating_add(layout.decoded);
+    Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
 }
 
 /// One loader's pack, read directly.
@@ -161,7 +168,7 @@ impl DirectFetch {
     /// the file is no longer the one that was opened, [`ReadError::Open`] where the system gives no thread or memory.
     pub(super) fn start(
         self: &Arc<Self>,
-        plan: Arc<EpochPlan>,
+        plan: Arc<dyn Route>,
         first_step: u64,
     ) -> Result<DirectEpoch, ReadError> {
         self.pack.check_unchanged()?;
@@ -206,7 +213,7 @@ impl DirectFetch {
     }
 
     /// Whether `plan` takes single samples from compressed chunks that are not all kept: then each costs a chunk.
-    pub(super) fn wastes_chunks(&self, plan: &EpochPlan) -> bool {
+    pub(super) fn wastes_chunks(&self, plan: &dyn Route) -> bool {
         let compressed = self.layout.compressed;
         plan.order() == OrderKind::Random && compressed && !self.fits_whole(self.slots(false))
     }

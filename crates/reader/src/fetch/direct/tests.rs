@@ -72,7 +72,7 @@ fn least_memory(pack: &Arc<MappedPack>, plan: &Arc<EpochPlan>, engine: &EngineKi
     let mut memory = 4096;
     loop {
         let all = fetch_with(pack, memory, Checksums::Off, engine.clone()).and_then(|fetch| {
-            let epoch = fetch.start(Arc::clone(plan), 0)?;
+            let epoch = fetch.start(Arc::<EpochPlan>::clone(plan), 0)?;
             (0..plan.steps()).try_for_each(|step| epoch.step(step).map(|_| ()))
         });
         match all {
@@ -90,7 +90,7 @@ fn least_memory(pack: &Arc<MappedPack>, plan: &Arc<EpochPlan>, engine: &EngineKi
 fn compare(fetch: &Arc<DirectFetch>, plan: &Arc<EpochPlan>, threads: u64, what: &str) {
     let pack = &fetch.pack;
     let fields: Vec<usize> = pack.schema().body().map(|(number, _)| number).collect();
-    let epoch = fetch.start(Arc::clone(plan), 0).unwrap();
+    let epoch = fetch.start(Arc::<EpochPlan>::clone(plan), 0).unwrap();
     let next = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..threads {
@@ -200,7 +200,7 @@ fn budget_is_never_exceeded_and_windows_that_do_not_fit_are_read_again() {
     // A chunk has 48,000 bytes: 13 pages where it starts at the worst place.
     let slot = 13 * 4096;
     let fetch = fetch_with(&pack, 9 * slot, Checksums::FirstTouch, EngineKind::Pread).unwrap();
-    let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+    let epoch = fetch.start(plan.clone(), 0).unwrap();
     for step in 0..plan.steps() {
         drop(epoch.step(step).unwrap());
         let stats = epoch.stats();
@@ -209,7 +209,7 @@ fn budget_is_never_exceeded_and_windows_that_do_not_fit_are_read_again() {
     }
     assert!(epoch.stats().chunks_evicted > 0);
     let fetch = fetch_with(&pack, 41 * slot, Checksums::FirstTouch, EngineKind::Pread).unwrap();
-    let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+    let epoch = fetch.start(plan.clone(), 0).unwrap();
     for step in 0..plan.steps() {
         drop(epoch.step(step).unwrap());
     }
@@ -269,7 +269,7 @@ fn unreadable_bytes_are_named_and_other_chunks_still_come() {
         },
     );
     let plan = plan(&pack, Order::Sequential, 16);
-    let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+    let epoch = fetch.start(plan.clone(), 0).unwrap();
     for step in 0..plan.steps() {
         match epoch.step(step) {
             Ok(_) => assert_ne!(step, 3),
@@ -324,7 +324,7 @@ fn engine_that_dies_and_thread_that_panics_are_errors_and_no_hang() {
     };
     for faults in [dies, panics] {
         let (fetch, _) = faulty(&pack, faults);
-        let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+        let epoch = fetch.start(plan.clone(), 0).unwrap();
         let results: Vec<_> = (0..plan.steps())
             .map(|step| epoch.step(step).is_ok())
             .collect();
@@ -371,7 +371,7 @@ fn flipped_bit_is_found_in_the_chunk_or_in_the_sample() {
                 let plan = plan(&pack, order, 1);
                 let engine = EngineKind::Pread;
                 let fetch = fetch_with(&pack, memory, Checksums::FirstTouch, engine).unwrap();
-                let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+                let epoch = fetch.start(plan.clone(), 0).unwrap();
                 let mut bad = Vec::new();
                 for step in 0..plan.steps() {
                     let items = epoch.step(step).unwrap();
@@ -409,7 +409,7 @@ fn runs_show_the_buffer_itself_and_at_most_half_of_all_are_out() {
         EngineKind::Pread,
     )
     .unwrap();
-    let epoch = fetch.start(Arc::clone(&plan), 0).unwrap();
+    let epoch = fetch.start(plan.clone(), 0).unwrap();
     let mut kept = Vec::new();
     for step in 0..plan.steps() {
         let items = epoch.step(step).unwrap();

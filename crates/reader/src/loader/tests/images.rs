@@ -76,7 +76,7 @@ fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
     })
 }
 
-fn write(
+pub(super) fn write(
     n: u64,
     fields: Vec<Field>,
     mut sample_into: impl FnMut(&mut BlockBuilder, u64),

@@ -10,6 +10,7 @@ mod delivery;
 mod faults;
 mod images;
 mod lifetimes;
+mod mixture;
 
 use std::fs::OpenOptions;
 use std::num::NonZero;

@@ -1,0 +1,196 @@
+//! The packs of a loader: whether they can be mixed, how they share memory, and how each is read.
+
+use std::sync::Arc;
+
+use packds_format::Field;
+
+use super::error::LoadError;
+use super::outputs::{Outputs, Source};
+use crate::MappedPack;
+use crate::fetch::{Access, Fetch, FetchOptions, choose, chunk_memory};
+use crate::plan::{OrderKind, Schedule};
+
+/// Chunks that are worth having in memory where the order mixes none.
+const CHUNKS_AHEAD: u64 = 64;
+
+/// A property of a field, in words.
+type Tell = fn(&Field) -> String;
+
+/// Whether each field that is loaded is the same, and at the same place, in all packs.
+pub(crate) fn check_alike(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Result<(), LoadError> {
+    let Some((first, others)) = packs.split_first() else {
+        return Ok(());
+    };
+    let columns = outputs
+        .fields
+        .iter()
+        .filter_map(|field| match field.source {
+            Source::Column(number) => Some(number),
+            _ => None,
+        });
+    let body = outputs.positions.iter();
+    let body = body.filter_map(|position| first.schema().body().nth(*position));
+    let numbers: Vec<usize> = columns.chain(body.map(|(number, _)| number)).collect();
+    for other in others {
+        for number in &numbers {
+            check_field(first, other, *number)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_field(first: &MappedPack, other: &MappedPack, number: usize) -> Result<(), LoadError> {
+    let Some(expected) = first.schema().fields().get(number) else {
+        return Ok(());
+    };
+    let name = &expected.name;
+    let place = |pack: &MappedPack| {
+        let mut body = pack.schema().body();
+        let in_body = body.position(|(_, field)| field.name == *name);
+        let fields = pack.schema().fields();
+        // Columns are found by their number in the schema, other fields by theirs in the body.
+        in_body.or_else(|| fields.iter().position(|field| field.name == *name))
+    };
+    let same = |what, expected: String, found: String| {
+        if expected == found {
+            return Ok(());
+        }
+        Err(LoadError::OtherFields {
+            path: other.file_path().to_owned(),
+            field: name.clone(),
+            what,
+            expected,
+            found,
+        })
+    };
+    let of_name = other.schema().fields().iter().find(|f| f.name == *name);
+    let Some(found) = of_name else {
+        return same("presence", "there".to_owned(), "missing".to_owned());
+    };
+    let told: [(&'static str, Tell); 8] = [
+        ("store", |f| format!("{:?}", f.store)),
+        ("kind", |f| format!("{:?}", f.kind)),
+        ("element type", |f| format!("{:?}", f.dtype)),
+        ("shape", |f| format!("{:?}", f.shape)),
+        ("role", |f| format!("{:?}", f.role)),
+        ("layout", |f| format!("{:?}", f.layout)),
+        ("color", |f| format!("{:?}", f.color)),
+        ("normalization", |f| format!("{:?}", f.normalize)),
+    ];
+    for (what, tell) in told {
+        same(what, tell(expected), tell(found))?;
+    }
+    let place = |pack| place(pack).map_or_else(String::new, |place| place.to_string());
+    same("place in the schema", place(first), place(other))
+}
+
+/// How each pack is read, with its share of the memory.
+pub(crate) fn fetches(
+    packs: &[Arc<MappedPack>],
+    schedules: &[&Schedule],
+    options: &FetchOptions,
+) -> Result<Vec<Arc<Fetch>>, LoadError> {
+    let lens: Vec<u64> = packs.iter().map(|pack| pack.file_len()).collect();
+    let mut choices = Vec::with_capacity(packs.len());
+    let mut needs = Vec::with_capacity(packs.len());
+    for ((pack, schedule), beside) in packs.iter().zip(schedules).zip(smaller(&lens)) {
+        let options = FetchOptions {
+            beside,
+            ..options.clone()
+        };
+        let choice = choose(pack, &options);
+        needs.push(match choice.access {
+            Access::Direct => Some(need(pack, schedule, &options.positions)?),
+            Access::Auto | Access::Mapped => None,
+        });
+        choices.push((choice, options));
+    }
+    let shares = share_out(options.memory_bytes, &needs);
+    let mut fetches = Vec::with_capacity(packs.len());
+    for ((pack, (choice, mut options)), share) in packs.iter().zip(choices).zip(shares) {
+        options.memory_bytes = share;
+        fetches.push(Fetch::chosen(Arc::clone(pack), options, choice)?);
+    }
+    Ok(fetches)
+}
+
+/// Bytes with which a pack is read directly as well as it can be: all of it in random order, else two windows.
+fn need(pack: &MappedPack, schedule: &Schedule, positions: &[usize]) -> Result<u64, LoadError> {
+    let recipe = schedule.recipe();
+    let wanted = match recipe.order {
+        OrderKind::Random => u64::MAX,
+        OrderKind::Window => u64::from(recipe.window).saturating_mul(2),
+        OrderKind::Sequential | OrderKind::Chunks => {
+            u64::from(recipe.lanes).saturating_mul(2).max(CHUNKS_AHEAD)
+        }
+    };
+    let chunk = chunk_memory(pack, positions)?;
+    Ok(chunk.saturating_mul(wanted.min(pack.n_chunks())))
+}
+
+/// For each pack the bytes of the smaller ones: those have memory first.
+fn smaller(lens: &[u64]) -> Vec<u64> {
+    let is_first = |a: (usize, u64), b: (usize, u64)| (a.1, a.0) < (b.1, b.0);
+    let of = |own: (usize, &u64)| {
+        let own = (own.0, *own.1);
+        let others = lens.iter().copied().enumerate();
+        others
+            .filter(|other| is_first(*other, own))
+            .fold(0, |sum: u64, other| sum.saturating_add(other.1))
+    };
+    lens.iter().enumerate().map(of).collect()
+}
+
+/// Shares of a budget: equal ones, but nobody has more than its need while another has less. What all needs leave is
+/// divided among those that have one.
+pub(crate) fn share_out(budget: u64, needs: &[Option<u64>]) -> Vec<u64> {
+    let mut by_need: Vec<(u64, usize)> = needs
+        .iter()
+        .enumerate()
+        .filter_map(|(i, need)| Some(((*need)?, i)))
+        .collect();
+    by_need.sort_unstable();
+    let mut shares = vec![0; needs.len()];
+    let (mut left, mut waiting) = (budget, u64::try_from(by_need.len()).unwrap_or(u64::MAX));
+    let all = waiting;
+    for (need, i) in &by_need {
+        let share = (left / waiting.max(1)).min(*need);
+        left -= share;
+        waiting -= 1;
+        if let Some(own) = shares.get_mut(*i) {
+            *own = share;
+        }
+    }
+    for (_, i) in &by_need {
+        if let Some(own) = shares.get_mut(*i) {
+            *own += left / all.max(1);
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_shared_by_need_and_never_exceeded() {
+        assert_eq!(share_out(100, &[Some(1000)]), [100]);
+        assert_eq!(share_out(100, &[Some(10)]), [100]);
+        assert_eq!(share_out(100, &[None, Some(10), None]), [0, 100, 0]);
+        assert_eq!(share_out(100, &[Some(1000), Some(10)]), [90, 10]);
+        assert_eq!(
+            share_out(100, &[Some(70), Some(80), Some(10)]),
+            [45, 45, 10]
+        );
+        assert_eq!(share_out(100, &[Some(30), Some(10)]), [60, 40]);
+        assert_eq!(share_out(0, &[Some(3), Some(3)]), [0, 0]);
+        assert_eq!(share_out(7, &[]), [0; 0]);
+    }
+
+    #[test]
+    fn smaller_packs_come_first_and_of_equal_ones_the_earlier() {
+        assert_eq!(smaller(&[30, 10, 20]), [30, 0, 10]);
+        assert_eq!(smaller(&[5, 5]), [0, 5]);
+    }
+}
