@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use packds_pixels::{
-    Area, Color, CropResize, DecodeOptions, Decoder, Encoded, Filter, ImageFormat, PixelError,
-    build_seek_index, encode_jpeg, probe,
+    Area, Color, CropResize, DecodeOptions, Decoder, Encoded, Filter, ImageFormat, Orientation,
+    PixelError, build_seek_index, encode_jpeg, probe,
 };
 
 fn root() -> PathBuf {
@@ -87,6 +87,7 @@ fn compare(bytes: &[u8], what: &str, n_views: usize) -> usize {
     for color in [Color::Rgb, Color::Gray] {
         let mut decoder = Decoder::new(DecodeOptions {
             color,
+            orientation: Orientation::Apply,
             ..DecodeOptions::default()
         });
         for n in 0..n_views {
