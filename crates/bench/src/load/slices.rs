@@ -22,7 +22,6 @@ pub(crate) struct Slices {
     pub(crate) n: usize,
     pub(crate) images: u64,
     pub(crate) p99: Duration,
-    pub(crate) cpu_s_per_image: f64,
 }
 
 /// Times slices of `loader` and of its limit in turn, each of as many batches.
@@ -49,7 +48,7 @@ pub(crate) fn run(
     let budget = Duration::from_secs_f64(options.seconds);
     let mut pairs = Pairs::default();
     let mut gaps: Vec<Duration> = Vec::new();
-    let (mut n, mut cpu) = (0, Duration::ZERO);
+    let mut n = 0;
     let begun = Instant::now();
     // The first pair warms up both and does not count.
     for (pair, epoch) in (0..=MOST_PAIRS).zip(1_u32..) {
@@ -58,10 +57,8 @@ pub(crate) fn run(
         }
         progress(&format!("slice {pair}"));
         let limit_time = limit.run(epoch, n_batches)?;
-        let before = processor_time();
         let (time, mut slice_gaps) = ours(loader, epoch, n_batches)?;
         if pair > 0 {
-            cpu += processor_time().saturating_sub(before);
             pairs.push(time, limit_time);
             gaps.append(&mut slice_gaps);
             n += 1;
@@ -69,10 +66,8 @@ pub(crate) fn run(
     }
     gaps.sort_unstable();
     let p99 = gaps.get(gaps.len().saturating_sub(1) * 99 / 100);
-    let all_images = images * u64::try_from(n).unwrap_or(1);
     Ok(Slices {
         p99: p99.copied().unwrap_or_default(),
-        cpu_s_per_image: cpu.as_secs_f64() / to_f64(all_images.max(1)),
         pairs,
         n,
         images,
@@ -126,6 +121,27 @@ pub(crate) fn read_once(
     }
     let images = u64::try_from(images).unwrap_or(0);
     Ok(Some(to_f64(images) / started.elapsed().as_secs_f64()))
+}
+
+/// Seconds of processor time of the whole process for one image, over an epoch to its end: slices would count batches that
+/// were made ahead and never taken. Ends early, after as many seconds as a figure may take.
+pub(crate) fn cpu_s_per_image(
+    loader: &Loader,
+    options: &LoadBenchOptions,
+) -> Result<f64, BenchError> {
+    let most = Duration::from_secs_f64(options.seconds);
+    let (started, before) = (Instant::now(), processor_time());
+    let mut images = 0;
+    let mut epoch = loader.epoch(2)?;
+    for batch in epoch.by_ref() {
+        images += u64::try_from(batch?.len()).unwrap_or(0);
+        if started.elapsed() > most {
+            break;
+        }
+    }
+    drop(epoch);
+    let used = processor_time().saturating_sub(before);
+    Ok(used.as_secs_f64() / to_f64(images.max(1)))
 }
 
 /// Time of all threads of this process on a processor.
