@@ -12,6 +12,10 @@ impl Device for HostDevice {
         "host"
     }
 
+    fn takes_lent(&self) -> bool {
+        true
+    }
+
     fn recycle(&self, _: &mut SlotMut) {}
 
     fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {

@@ -20,6 +20,12 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Its name in statistics.
     fn name(&self) -> &'static str;
 
+    /// Whether batches may lie elsewhere than in their slots: in the pack's memory, where the loader saves a copy. A device
+    /// that reads the slots cannot take them.
+    fn takes_lent(&self) -> bool {
+        false
+    }
+
     /// Called before a slot is written again. For devices that watch over their slots; most have nothing to do.
     fn recycle(&self, slot: &mut SlotMut);
 

@@ -46,7 +46,7 @@ pub(crate) struct FetchOptions {
     pub(crate) positions: Vec<usize>,
 }
 
-/// What was read, checked and waited for, since the epoch's fetching started; checks since the loader was made.
+/// What was read, checked and waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStats {
@@ -73,6 +73,19 @@ pub struct FetchStats {
 }
 
 impl FetchStats {
+    /// Of an epoch's readings and those of a later one of the same loader: what is counted since the loader was made is
+    /// the later one's.
+    pub(crate) const fn then(self, later: Self) -> Self {
+        Self {
+            bytes_read: self.bytes_read + later.bytes_read,
+            reads: self.reads + later.reads,
+            wait_ns: self.wait_ns + later.wait_ns,
+            busy_ns: self.busy_ns + later.busy_ns,
+            chunks_evicted: self.chunks_evicted + later.chunks_evicted,
+            ..later
+        }
+    }
+
     /// Of two readings together.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! The loader's threads: they begin steps in order, fill their pieces, and finish them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use super::stats::{Counters, add, add_time};
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 use crate::device::Device;
-use crate::fetch::StepItems;
+use crate::fetch::{FetchStats, StepItems};
 
 /// All that the threads of one epoch share.
 #[derive(Debug)]
@@ -34,8 +34,17 @@ pub(crate) struct Crew {
     /// Of each pack the seed of its order and augmentation.
     pub(crate) seeds: Arc<[u64]>,
     pub(crate) piece_rows: usize,
-    /// Whether batches that lie in the pack as they are wanted are lent from there.
+    /// Whether batches that lie in the pack as they are wanted are lent from there, not copied.
     pub(crate) lends: bool,
+    /// What reading has cost in the epochs of the loader that are over.
+    pub(crate) fetched: Arc<Mutex<FetchStats>>,
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        *fetched = fetched.then(self.course.stats());
+    }
 }
 
 /// What a thread does next.
@@ -262,7 +271,12 @@ impl Crew {
         if !rows.iter().zip(first.sample..).all(in_order) {
             return Ok(None);
         }
-        let run = items.run(position, first.sample, n)?;
+        let run = match items.run(position, first.sample, n) {
+            // Something in the chunk is damaged: row by row the good samples can be told from the bad ones.
+            Err(_) if self.bad_samples != BadSamples::Error => return Ok(None),
+            run => run?,
+        };
+        items.still_good()?;
         Ok(run.map(|run| (number, run)))
     }
 }

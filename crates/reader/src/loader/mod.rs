@@ -61,7 +61,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use self::board::Board;
@@ -125,6 +125,8 @@ pub struct Loader {
     made_in: u32,
     /// The crew of the last epoch, for statistics, and what it had read when it ended.
     last: Mutex<Weak<Crew>>,
+    /// What reading has cost in the epochs that are over.
+    fetched: Arc<Mutex<FetchStats>>,
 }
 
 impl Loader {
@@ -206,7 +208,12 @@ impl Loader {
             seeds: Arc::clone(&self.seeds),
             piece_rows: self.piece_rows(),
             lends: self.lends(),
+            fetched: Arc::clone(&self.fetched),
         });
+        let table_bytes = crew.course.table_bytes();
+        self.counters
+            .table_bytes
+            .store(table_bytes, Ordering::Relaxed);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&crew);
         Epoch::start(crew, self.threads, number, lease)
     }
@@ -214,7 +221,9 @@ impl Loader {
     /// Whether batches may lie in the pack as they are wanted.
     fn lends(&self) -> bool {
         let order = self.schedule.recipe().order;
-        self.mixture.is_none() && matches!(order, OrderKind::Sequential | OrderKind::Chunks)
+        self.mixture.is_none()
+            && self.device.takes_lent()
+            && matches!(order, OrderKind::Sequential | OrderKind::Chunks)
     }
 
     /// Rows of a piece: several pieces for each thread, so that all end at about the same time.
@@ -299,6 +308,8 @@ impl Loader {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .upgrade();
+        // A crew that is still there is not in these yet.
+        let fetched = *self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = &self.counters;
         let depth = usize::try_from(count(&counters.depth)).unwrap_or(usize::MAX);
         LoaderStats {
@@ -311,13 +322,14 @@ impl Loader {
             threads_busy: time(&counters.threads_busy),
             threads_waited_for_disk: time(&counters.disk_waited),
             threads_waited_for_consumer: time(&counters.threads_idle),
-            fetch: crew
-                .as_ref()
-                .map_or_else(FetchStats::default, |crew| crew.course.stats()),
+            fetch: match crew {
+                Some(crew) => fetched.then(crew.course.stats()),
+                None => fetched,
+            },
             depth,
             slots: self.arena.n_slots(),
             slot_bytes: u64::try_from(self.arena.slot_bytes()).unwrap_or(u64::MAX),
-            table_bytes: crew.map_or(0, |crew| crew.course.table_bytes()),
+            table_bytes: count(&counters.table_bytes),
         }
     }
 }

@@ -7,14 +7,14 @@ use std::thread;
 
 use super::outputs::Outputs;
 use super::pictures::Pictures;
-use super::sources::{check_alike, fetches, share_out};
+use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::{BadSamples, LoadError, Loader};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
 use crate::device::{Device, HostDevice};
-use crate::fetch::{Access, Checksums, FetchOptions};
+use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, Ranks, Sampler, Schedule, Source, State,
 };
@@ -239,6 +239,9 @@ impl LoaderBuilder {
         };
         let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
         check_alike(&packs, &outputs)?;
+        if self.checksums != Checksums::Off {
+            check_columns(&packs, &outputs)?;
+        }
         let arena = ring(&outputs, memory, self.slots)?;
         let ring_bytes = u64::try_from(arena.address().1).unwrap_or(u64::MAX);
         let schedules: Vec<&Schedule> = match &mixture {
@@ -272,6 +275,7 @@ impl LoaderBuilder {
             held: Arc::new(AtomicUsize::new(0)),
             made_in: std::process::id(),
             last: Mutex::new(Weak::new()),
+            fetched: Arc::new(Mutex::new(FetchStats::default())),
         })
     }
 }

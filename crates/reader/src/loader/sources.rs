@@ -39,6 +39,19 @@ pub(crate) fn check_alike(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Resul
     Ok(())
 }
 
+/// Checks the columns that are loaded against their checksums: single values have none of their own.
+pub(crate) fn check_columns(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Result<(), LoadError> {
+    for pack in packs {
+        for field in &outputs.fields {
+            if let Source::Column(number) = field.source {
+                pack.column(number).map_err(|error| pack.error(error))?;
+            }
+        }
+        pack.still_good()?;
+    }
+    Ok(())
+}
+
 fn check_field(first: &MappedPack, other: &MappedPack, number: usize) -> Result<(), LoadError> {
     let Some(expected) = first.schema().fields().get(number) else {
         return Ok(());

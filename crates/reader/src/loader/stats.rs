@@ -53,6 +53,7 @@ pub(crate) struct Counters {
     pub(crate) disk_waited: AtomicU64,
     pub(crate) threads_idle: AtomicU64,
     pub(crate) depth: AtomicU64,
+    pub(crate) table_bytes: AtomicU64,
 }
 
 /// Adds `n` to a counter that nothing else depends on.

@@ -561,7 +561,9 @@ impl DirectStep {
         let Some((_, buffer)) = chunks.get(at) else {
             return Err(self.not_here(sample));
         };
-        buffer.check(fetch)?;
+        if let Err(error) = buffer.check(fetch) {
+            self.check_alone(buffer, sample, error)?;
+        }
         if sample < fetch.pack.n_samples()
             && let Some(Some(place)) = fetch.layout.places.get(position)
             && let Some((start, len)) = place.of(index, 1)
@@ -571,6 +573,31 @@ impl DirectStep {
         }
         let item = buffer.looked_up_item(fetch, &self.shared.memory, (position, index), scratch);
         fetch.pack.told(item)
+    }
+
+    /// Whether a sample of a damaged chunk is whole itself, by its own checksum: one flipped bit loses one sample and not all
+    /// of its chunk. `error` is the chunk's.
+    #[cold]
+    fn check_alone(&self, buffer: &Buffer, sample: u64, error: ReadError) -> Result<(), ReadError> {
+        let fetch = &*self.shared.fetch;
+        let pack = &*fetch.pack;
+        let (chunk, index) = pack.geometry().locate(sample);
+        let plain = pack.schema().body().all(|(_, field)| field.codec.is_none());
+        if !fetch.checks.has_sample_crcs() || !plain {
+            return Err(error);
+        }
+        let Ok(view) = pack.view_chunk(chunk, buffer.chunk_bytes()) else {
+            return Err(error);
+        };
+        let n_fields = pack.schema().body().count();
+        let items = (0..n_fields).map(|position| view.stored_item(position, index));
+        let Ok(items) = items.collect::<Result<Vec<_>, _>>() else {
+            return Err(error);
+        };
+        let places = || pack.sample_places(sample).unwrap_or_default();
+        fetch
+            .checks
+            .check_sample(pack, sample, items.into_iter(), places)
     }
 
     /// An item where samples are read one by one.

@@ -203,3 +203,58 @@ fn what_a_device_refuses_reaches_the_consumer() {
     let error = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
     assert_eq!(error.to_string(), "refusing: out of memory");
 }
+
+#[test]
+fn bad_samples_of_chunks_that_would_be_lent_are_skipped_too() {
+    let (_folder, pack) = damaged(64, [21]);
+    for access in [Access::Mapped, Access::Direct] {
+        let loader = builder(&pack).batch(8).order(Order::Chunks).access(access);
+        let loader = loader.bad_samples(BadSamples::Skip).build().unwrap();
+        let mut seen = 0;
+        for batch in loader.epoch(0).unwrap() {
+            let batch = batch.unwrap();
+            seen += batch.len();
+            for (row, id) in batch.ids().iter().enumerate() {
+                assert_eq!(batch.item("image", row).unwrap(), pixels(*id));
+            }
+        }
+        assert_eq!(seen, 63, "{access:?}");
+    }
+}
+
+#[test]
+fn a_damaged_label_is_found_when_the_loader_is_made() {
+    let (folder, pack) = opened(64);
+    let column = pack.columns().iter().find(|c| c.field == 1).unwrap().offset;
+    let path = folder.path().join("a.pack");
+    drop(pack);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[77], column + 40).unwrap();
+    let pack = std::sync::Arc::new(crate::open(&path).unwrap());
+    let error = builder(&pack).build().unwrap_err().to_string();
+    assert!(
+        error.contains("a.pack") && error.contains("label"),
+        "{error}"
+    );
+    builder(&pack).checksums(Checksums::Off).build().unwrap();
+    builder(&pack).fields(&["image"]).build().unwrap();
+}
+
+#[test]
+fn a_file_cut_short_is_an_error_where_batches_are_lent() {
+    let (folder, pack) = opened(640);
+    let loader = builder(&pack)
+        .batch(8)
+        .order(Order::Sequential)
+        .access(Access::Mapped);
+    let loader = loader.depth(some(1)).build().unwrap();
+    assert_eq!(loader.epoch(0).unwrap().count(), 80);
+    let mut epoch = loader.epoch(1).unwrap();
+    epoch.next().unwrap().unwrap();
+    let file = OpenOptions::new()
+        .write(true)
+        .open(folder.path().join("a.pack"))
+        .unwrap();
+    file.set_len(100_000).unwrap();
+    assert!(epoch.any(|batch| batch.is_err()));
+}

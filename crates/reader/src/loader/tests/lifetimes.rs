@@ -158,3 +158,42 @@ fn a_batch_can_be_sent_to_another_thread_and_outlive_the_loader() {
     let first = std::thread::spawn(move || batch.item("image", 0).unwrap().to_vec());
     assert_eq!(first.join().unwrap(), pixels(id));
 }
+
+#[test]
+fn a_device_that_reads_slots_gets_chunks_copied_into_them() {
+    let (_folder, pack) = opened(64);
+    let device = Arc::new(SimDevice::new(3, Duration::from_millis(1)));
+    let loader = builder(&pack)
+        .batch(8)
+        .order(Order::Chunks)
+        .device(device.clone());
+    let loader = loader.build().unwrap();
+    for batch in loader.epoch(0).unwrap() {
+        let batch = batch.unwrap();
+        assert!(!batch.is_lent());
+        batch.transfer().wait();
+        let first = pixels(batch.ids()[0]);
+        assert_eq!(device.memory()[..first.len()], first);
+    }
+    assert_eq!(device.violations(), []);
+}
+
+#[test]
+fn what_was_read_is_told_after_the_epoch_too() {
+    let (_folder, pack) = opened(64);
+    let loader = builder(&pack)
+        .order(Order::Window { chunks: Some(2) })
+        .access(Access::Direct);
+    let loader = loader.build().unwrap();
+    assert_eq!(loader.epoch(0).unwrap().count(), 4);
+    let first = loader.stats();
+    assert!(first.fetch.bytes_read >= 64 * 5000, "{first:?}");
+    assert!(
+        first.fetch.chunks_checked == 8 && first.table_bytes > 0,
+        "{first:?}"
+    );
+    assert_eq!(loader.epoch(1).unwrap().count(), 4);
+    let both = loader.stats();
+    assert!(both.fetch.bytes_read > first.fetch.bytes_read, "{both:?}");
+    assert_eq!(both.fetch.chunks_checked, 8);
+}
