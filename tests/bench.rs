@@ -1,5 +1,7 @@
 //! `packds bench`: that it runs, checks itself, and says what machines read.
 
+#![cfg(test)]
+
 use serde_json::Value;
 
 use crate::support::{fixture, packds, stderr, stdout, temp_dir};
