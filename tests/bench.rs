@@ -86,6 +86,7 @@ fn bench_load_tells_loading_beside_memcpy() {
             "limit_images_per_s",
             "ratio",
             "first_batch_ms",
+            "resume_ms",
             "first_epoch_images_per_s",
             "p99_batch_ms",
             "peak_rss_bytes",

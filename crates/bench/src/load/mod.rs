@@ -72,6 +72,8 @@ pub struct LoadBench {
     pub read_once_images_per_s: Option<f64>,
     /// Milliseconds from opening the pack to the first batch.
     pub first_batch_ms: f64,
+    /// Milliseconds to go on from a saved state, until the loader's threads work.
+    pub resume_ms: f64,
     /// Images a second of the first epoch, which verifies checksums, from opening the pack on.
     pub first_epoch_images_per_s: f64,
     /// Images of it that were timed.
@@ -209,6 +211,7 @@ pub fn bench_load(
         slice_images: slices.images,
         read_once_images_per_s: read_once,
         first_batch_ms: first.first_batch.as_secs_f64() * 1e3,
+        resume_ms: first.resume.as_secs_f64() * 1e3,
         first_epoch_images_per_s: first.images_per_s(),
         first_epoch_images: first.images,
         p99_batch_ms: slices.p99.as_secs_f64() * 1e3,
@@ -236,6 +239,7 @@ pub fn bench_load(
 /// What the first epoch showed.
 struct First {
     first_batch: Duration,
+    resume: Duration,
     images: u64,
     time: Duration,
     peak_rss: u64,
@@ -296,7 +300,8 @@ impl<'a> Bench<'a> {
         let loader = self.loader(packds_reader::open(self.path)?)?;
         let mut first_batch = None;
         let mut images = 0;
-        for batch in loader.epoch(0)? {
+        let mut epoch = loader.epoch(0)?;
+        for batch in epoch.by_ref() {
             let batch = batch?;
             first_batch.get_or_insert_with(|| started.elapsed());
             images += u64::try_from(batch.len()).unwrap_or(0);
@@ -306,10 +311,19 @@ impl<'a> Bench<'a> {
                 break;
             }
         }
+        let time = started.elapsed();
+        drop(epoch);
+        let plan = loader.schedule().epoch(0)?;
+        let state = plan.state(plan.steps() / 2);
+        let resumed = Instant::now();
+        let epoch = loader.epoch_at(&state)?;
+        let resume = resumed.elapsed();
+        drop(epoch);
         Ok(First {
             first_batch: first_batch.unwrap_or_default(),
+            resume,
             images,
-            time: started.elapsed(),
+            time,
             peak_rss: rss.bytes(),
             peak_anon: anon.bytes(),
         })

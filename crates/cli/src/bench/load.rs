@@ -183,8 +183,9 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     }
     writeln!(
         out,
-        "first    batch after {:.1} ms; first epoch {:.0} images/s ({} images); 99 % of batches within {:.2} ms",
+        "first    batch after {:.1} ms, resumed in {:.2} ms; first epoch {:.0} images/s ({} images); 99 % of batches within {:.2} ms",
         bench.first_batch_ms,
+        bench.resume_ms,
         bench.first_epoch_images_per_s,
         bench.first_epoch_images,
         bench.p99_batch_ms
