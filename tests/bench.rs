@@ -125,19 +125,6 @@ fn bench_load_tells_augmented_images_beside_their_decoding_and_resizing() {
 }
 
 #[test]
-fn bench_load_calls_nothing_cold_that_is_not() {
-    let (_dir, pack) = pack(&[]);
-    let result = packds(&["bench", "load", &pack, "--cold", "--seconds", "0.1"]);
-    // So small a pack is in the page cache as soon as it is opened.
-    assert_eq!(result.status.code(), Some(1), "{}", stderr(&result));
-    assert!(
-        stderr(&result).contains("page cache"),
-        "{}",
-        stderr(&result)
-    );
-}
-
-#[test]
 fn bench_load_refuses_options_that_do_not_go_together() {
     let (_dir, pack) = pack(&[]);
     for (options, reason) in [

@@ -64,3 +64,20 @@ pub(crate) fn check(resident: f64, cold: bool) -> Result<(), BenchError> {
         found: format!("{:.1} % of it there", resident * 100.0),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_called_cold_or_warm_that_is_not() {
+        assert!(check(0.0, true).is_ok() && check(0.01, true).is_ok());
+        assert!(check(1.0, false).is_ok() && check(0.99, false).is_ok());
+        let error = check(0.5, true).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "state of the page cache: expected a pack that is not in the page cache, found 50.0 % of it there"
+        );
+        assert!(check(0.5, false).is_err());
+    }
+}
