@@ -78,8 +78,25 @@ fn bench_load(pack: &str, options: &[&str]) -> Value {
 fn bench_load_tells_loading_beside_memcpy() {
     let (_dir, pack) = pack(&["--chunk", "4"]);
     let mut checksums = Vec::new();
-    for order in ["sequential", "random", "chunks", "window"] {
-        let bench = bench_load(&pack, &["--order", order, "--batch", "4", "--threads", "2"]);
+    for (order, batch) in [
+        ("sequential", "4"),
+        ("random", "4"),
+        ("chunks", "4"),
+        ("window", "4"),
+        // 20 samples: the last batch is not full, and every sample counts.
+        ("window", "6"),
+    ] {
+        let options = [
+            "--order",
+            order,
+            "--batch",
+            batch,
+            "--threads",
+            "2",
+            "--memory",
+            "1GiB",
+        ];
+        let bench = bench_load(&pack, &options);
         for key in [
             "images_per_s",
             "bytes_per_s",
@@ -115,6 +132,8 @@ fn bench_load_tells_augmented_images_beside_their_decoding_and_resizing() {
     let bench = bench_load(&encoded, &["--batch", "4"]);
     assert_eq!(bench["limit"], "decode_crop_resize");
     assert_eq!(bench["options"]["augment"], "rrc224,flip");
+    let (_dir, mixed) = pack(&["--mode", "mixed", "--raw-fraction", "0.5"]);
+    bench_load(&mixed, &["--batch", "4"]);
     let (_dir, raw) = pack(&[]);
     let bench = bench_load(&raw, &["--batch", "4", "--augment", "rrc16,flip"]);
     assert_eq!(bench["limit"], "resize");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::escape::{escape, escape_path};
 use crate::failure::Failure;
-use crate::human::{counted, human_bytes};
+use crate::human::{counted, human_bytes, parse_bytes};
 use crate::output::{check_new, write_file};
 use crate::shuffle_plot::{Evidence, NoEvidence};
 
@@ -35,7 +35,7 @@ pub(crate) struct ShuffleArgs {
     #[arg(long, value_enum, default_value_t, requires = "shuffle")]
     order: OrderName,
     /// Memory for the windows of all ranks together [default: 4 GiB]
-    #[arg(long, value_name = "BYTES", requires = "shuffle")]
+    #[arg(long, value_name = "BYTES", requires = "shuffle", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Draw it: an .svg or a .png file of where batches come from, what they hold and what windows are worth
     #[arg(long, value_name = "FILE", requires = "shuffle", value_hint = clap::ValueHint::FilePath)]

@@ -31,7 +31,7 @@ impl MappedPack {
         Ok(body.div_ceil(n_chunks))
     }
 
-    /// Bytes of the items of fixed size in a chunk, decompressed.
+    /// Bytes of the items of fixed size in a chunk, decompressed, on average.
     fn decoded_chunk_bytes(&self) -> u64 {
         let fixed = self
             .schema()
@@ -40,6 +40,7 @@ impl MappedPack {
         let sample = fixed.fold(0_u64, |sum, (_, f)| {
             sum.saturating_add(f.item_bytes().unwrap_or(0))
         });
-        sample.saturating_mul(self.geometry().chunk_samples().into())
+        let all = sample.saturating_mul(self.n_samples());
+        all.div_ceil(self.n_chunks().max(1))
     }
 }

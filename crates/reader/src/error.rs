@@ -79,8 +79,8 @@ pub enum ReadError {
     },
     /// The memory allowed for buffers does not hold what one step needs.
     #[error(
-        "{}: one step needs buffers of {needed} bytes, allowed are {given}: allow more memory, or take smaller batches or a smaller window",
-        path.display()
+        "{}: reading it needs buffers of {}, allowed are {}: allow more memory, take smaller batches or a smaller window, or convert again with smaller chunks (--chunk)",
+        path.display(), crate::human::bytes(*needed), crate::human::bytes(*given)
     )]
     Memory {
         /// The file.

@@ -106,7 +106,8 @@ pub(crate) fn read_once(
     let mut images = 0;
     for batch in loader.epoch(1)? {
         let batch = batch?;
-        if !batch.is_lent() {
+        // One that lies across two chunks is copied; the first tells whether they lend at all.
+        if images == 0 && !batch.is_lent() {
             return Ok(None);
         }
         for field in batch.fields().iter().filter(|f| f.shape.is_some()) {

@@ -13,7 +13,7 @@ use super::show_machine;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::human_bytes;
+use crate::human::{human_bytes, parse_bytes};
 
 /// Loading batches from a pack, beside copying, decoding or reading the same
 ///
@@ -46,8 +46,8 @@ pub(crate) struct LoadBenchArgs {
     /// How long each figure may take
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     seconds: f64,
-    /// Memory of the loader in bytes [default: 4 GiB]
-    #[arg(long, value_name = "BYTES")]
+    /// Memory of the loader, in bytes or as 4GiB [default: 4 GiB]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// When checksums are verified
     #[arg(long, value_enum, default_value_t)]

@@ -59,11 +59,9 @@ impl Augment {
     pub fn parse(text: &str) -> Result<Self, AugmentError> {
         let mut augment = Self::new();
         let mut settings: Vec<&str> = Vec::new();
-        for word in text
-            .split(',')
-            .map(str::trim)
-            .filter(|word| !word.is_empty())
-        {
+        let words = text.split(',').map(str::trim);
+        // Nothing at all is no op; nothing between commas is a slip.
+        for word in words.filter(|word| !(word.is_empty() && text.trim().is_empty())) {
             let known = augment.ops.len();
             augment = augment.word(word)?;
             if let Some(op) = augment.ops.get(known) {

@@ -25,7 +25,11 @@ impl Mix {
     ///
     /// `Label` for a label outside `0..n_classes`; `Buffer` where there is not one label, and one
     /// share, for each sample, or a partner is not in the batch; `Pixels` where there is no memory.
-    pub fn soft_labels(&self, labels: &[i64], n_classes: usize) -> Result<Vec<f32>, AugmentError> {
+    pub fn soft_labels<L: Copy + Into<i64>>(
+        &self,
+        labels: &[L],
+        n_classes: usize,
+    ) -> Result<Vec<f32>, AugmentError> {
         for (what, found) in [
             ("labels of a batch", labels.len()),
             ("shares of a batch", self.lambda.len()),
@@ -44,7 +48,7 @@ impl Mix {
         };
         // Before memory is asked for.
         for (place, label) in labels.iter().enumerate() {
-            class(place, *label)?;
+            class(place, (*label).into())?;
         }
         let n_values = labels.len().saturating_mul(n_classes);
         let mut soft = Vec::new();
@@ -65,8 +69,11 @@ impl Mix {
                     found: labels.len(),
                 });
             };
-            for (place, label, share) in [(place, *own, *lambda), (partner, *other, 1.0 - *lambda)]
-            {
+            let shares = [
+                (place, (*own).into(), *lambda),
+                (partner, (*other).into(), 1.0 - *lambda),
+            ];
+            for (place, label, share) in shares {
                 if let Some(value) = row.get_mut(class(place, label)?) {
                     *value += share;
                 }

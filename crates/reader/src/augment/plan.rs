@@ -37,7 +37,8 @@ impl ImageSource {
         }
     }
 
-    /// The images of `field`: a tensor of three dimensions, or images of sizes of their own.
+    /// The images of `field`: a tensor of three dimensions with a layout or of two (one channel), or images of sizes of
+    /// their own.
     ///
     /// # Errors
     ///
@@ -54,7 +55,11 @@ impl ImageSource {
             let gray = matches!(field.color.as_deref(), Some("gray" | "index"));
             return Ok(Self::raw(None, if gray { 1 } else { 3 }));
         }
-        let Some((height, width, channels)) = field.image_shape() else {
+        let shape = match (field.kind, field.shape.as_slice()) {
+            (FieldKind::Tensor, &[height, width]) => Some((height, width, 1)),
+            _ => field.image_shape(),
+        };
+        let Some((height, width, channels)) = shape else {
             let found = format!("{:?} {:?}", field.kind, field.shape);
             return wrong("field", "an image or an image tensor with a layout", found);
         };

@@ -97,6 +97,8 @@ impl Crew {
                 Job::Fill(filling, piece) => self.fill(&mut filler, &filling, piece),
             };
             if let Err((step, error)) = result {
+                // Bytes that are gone look damaged: it is said that they are gone.
+                let error = self.still_good().err().unwrap_or(error);
                 self.board.put(step, Err(error));
             }
         }
@@ -171,7 +173,10 @@ impl Crew {
         let started = Instant::now();
         self.device.recycle(&mut slot);
         self.write_columns(&mut slot, &rows)?;
-        if let Some(lent) = self.lend(&rows, &items)? {
+        let lent = self.lend(&rows, &items)?;
+        // What columns and tables showed comes from maps: not from files that are shorter now.
+        self.still_good()?;
+        if let Some(lent) = lent {
             let prepared = Prepared {
                 rows,
                 padding,
@@ -276,7 +281,14 @@ impl Crew {
             Err(_) if self.bad_samples != BadSamples::Error => return Ok(None),
             run => run?,
         };
-        items.still_good()?;
         Ok(run.map(|run| (number, run)))
+    }
+
+    /// Whether all packs are still the files that were opened.
+    fn still_good(&self) -> Result<(), LoadError> {
+        for pack in self.packs.iter() {
+            pack.still_good()?;
+        }
+        Ok(())
     }
 }

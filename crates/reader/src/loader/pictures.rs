@@ -33,6 +33,8 @@ struct PictureField {
     /// Width, height and channels; none where every image has its own.
     size: Option<(u32, u32, u8)>,
     channels: u8,
+    /// Whether its items have no dimension for channels.
+    is_flat: bool,
 }
 
 impl Pictures {
@@ -95,12 +97,12 @@ impl Pictures {
         let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         let (height, width) = (size(output.height), size(output.width));
         if source == Source::Mask {
-            let channels = self.mask.as_ref().map_or(1, |mask| mask.channels);
-            return (
-                DType::U8,
-                vec![height, width, channels.into()],
-                output.views,
-            );
+            let mut shape = vec![height, width];
+            // As the pack has it: with a dimension for channels or without.
+            if let Some(mask) = self.mask.as_ref().filter(|mask| !mask.is_flat) {
+                shape.push(mask.channels.into());
+            }
+            return (DType::U8, shape, output.views);
         }
         let channels = output.channels.into();
         let shape = match output.layout {
@@ -143,6 +145,7 @@ impl PictureField {
             position: position.unwrap_or(0),
             size,
             channels: if is_mask { 1 } else { source.channels },
+            is_flat: field.kind == FieldKind::Tensor && field.shape.len() == 2,
         })
     }
 

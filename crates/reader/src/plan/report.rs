@@ -100,6 +100,12 @@ impl fmt::Display for Notice {
                 world,
                 window,
             } => {
+                if *world == 1 {
+                    return write!(
+                        f,
+                        "each chunk is read {times:.2} times an epoch, because parts of the epoch that are read side by side begin within chunks: a smaller window has fewer such parts"
+                    );
+                }
                 write!(
                     f,
                     "each chunk is read {times:.2} times an epoch, because the {world} ranks share chunks: "

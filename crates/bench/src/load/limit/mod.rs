@@ -20,7 +20,7 @@ pub(crate) enum Limit<'a> {
     /// Blocks of a batch copied into reused buffers, on as many threads.
     Memcpy(Memcpy<'a>),
     /// The crops of the same samples decoded or taken from memory, and resized, on as many threads.
-    CropResizes(CropResizes<'a>),
+    CropResizes(Box<CropResizes<'a>>),
     /// The same chunks in the same order, read past the page cache and thrown away.
     DirectRead(DirectRead<'a>),
 }
@@ -37,12 +37,12 @@ impl<'a> Limit<'a> {
         }
         match augment {
             None => Ok(Self::Memcpy(Memcpy::new(loader, threads)?)),
-            Some(augment) => Ok(Self::CropResizes(CropResizes::new(
+            Some(augment) => Ok(Self::CropResizes(Box::new(CropResizes::new(
                 loader,
                 augment,
                 options.seed,
                 threads,
-            )?)),
+            )?))),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use packds_format::{Field, FieldKind, Role};
+use packds_format::{Coding, Field, FieldKind, Role};
 use packds_pixels::{
     Color, CropResize, DecodeOptions, Decoder, Encoded, PixelError, Pixels, Resizer, probe,
 };
@@ -24,17 +24,26 @@ pub(crate) struct CropResizes<'a> {
     /// The image field and its seek indexes, by their numbers in the schema.
     image: usize,
     seek: Option<usize>,
+    /// The image field's name.
+    name: String,
     /// Height, width and channels where all images have one size.
     size: Option<(u32, u32, u8)>,
+    /// Whether the first image is a file: what the limit is called by.
+    decodes: bool,
     seed: u64,
     threads: usize,
 }
 
 /// One sample's work.
 struct Work<'a> {
-    item: &'a [u8],
-    seek_index: Option<&'a [u8]>,
+    image: Image<'a>,
     views: Vec<CropResize>,
+}
+
+/// An image as the pack has it.
+enum Image<'a> {
+    Raw(Pixels<'a>),
+    File(Encoded<'a>),
 }
 
 impl<'a> CropResizes<'a> {
@@ -61,16 +70,20 @@ impl<'a> CropResizes<'a> {
             plan,
             image,
             seek,
+            name: field.name.clone(),
             size: size.map(|size| (size.height, size.width, source.channels)),
+            decodes: field.kind != FieldKind::Tensor
+                && loader.pack().coding(&field.name, 0) != Some(Coding::Raw),
             seed,
             threads,
         })
     }
 
     pub(super) const fn name(&self) -> &'static str {
-        match self.size {
-            Some(_) => "resize",
-            None => "decode_crop_resize",
+        if self.decodes {
+            "decode_crop_resize"
+        } else {
+            "resize"
         }
     }
 
@@ -115,7 +128,8 @@ impl<'a> CropResizes<'a> {
         };
         let item = borrowed(self.image)?;
         let seek_index = self.seek.map(borrowed).transpose()?;
-        let (height, width) = match self.size {
+        let raw = self.raw_shape(sample);
+        let (height, width) = match raw {
             Some((height, width, _)) => (height, width),
             None => {
                 let info = probe(item).map_err(|source| BenchError::Pixels {
@@ -125,6 +139,18 @@ impl<'a> CropResizes<'a> {
                 (info.height, info.width)
             }
         };
+        let image = match raw {
+            Some((height, width, channels)) => Image::Raw(Pixels {
+                data: item,
+                width,
+                height,
+                channels,
+            }),
+            None => Image::File(Encoded {
+                bytes: item,
+                seek_index: seek_index.filter(|index| !index.is_empty()),
+            }),
+        };
         let key = SampleKey {
             seed: self.seed,
             epoch,
@@ -132,10 +158,26 @@ impl<'a> CropResizes<'a> {
         };
         let views = self.plan.crops(key, width, height);
         Ok(Work {
-            item,
-            seek_index: seek_index.filter(|index| !index.is_empty()),
+            image,
             views: views.map_err(BenchError::augment)?,
         })
+    }
+
+    /// Height, width and channels of a sample whose pixels are stored as they are; none where a file is.
+    fn raw_shape(&self, sample: u64) -> Option<(u32, u32, u8)> {
+        if self.size.is_some() {
+            return self.size;
+        }
+        let pack = self.loader.pack();
+        if pack.coding(&self.name, sample) != Some(Coding::Raw) {
+            return None;
+        }
+        let (height, width, channels) = pack.item_shape(&self.name, sample)?;
+        Some((
+            u32::try_from(height).ok()?,
+            u32::try_from(width).ok()?,
+            u8::try_from(channels).ok()?,
+        ))
     }
 
     fn work_off(&self, work: &[Work<'_>], next: &AtomicUsize) -> Result<(), PixelError> {
@@ -163,22 +205,15 @@ impl<'a> CropResizes<'a> {
             }
             for work in mine {
                 let mut views: Vec<&mut [u8]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
-                if let Some((height, width, channels)) = self.size {
-                    let image = Pixels {
-                        data: work.item,
-                        width,
-                        height,
-                        channels,
-                    };
-                    for (view, out) in work.views.iter().zip(views) {
-                        resizer.crop_resize_into(image, view, out)?;
+                match work.image {
+                    Image::Raw(image) => {
+                        for (view, out) in work.views.iter().zip(views) {
+                            resizer.crop_resize_into(image, view, out)?;
+                        }
                     }
-                } else {
-                    let image = Encoded {
-                        bytes: work.item,
-                        seek_index: work.seek_index,
-                    };
-                    decoder.crop_resize_into(image, &work.views, &mut views)?;
+                    Image::File(image) => {
+                        decoder.crop_resize_into(image, &work.views, &mut views)?;
+                    }
                 }
                 black_box(&outs);
             }

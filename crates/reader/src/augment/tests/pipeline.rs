@@ -348,7 +348,7 @@ fn soft_labels_give_each_class_its_share() {
         partner: vec![],
         lambda: vec![],
     };
-    assert!(empty.soft_labels(&[], 0).unwrap().is_empty());
+    assert!(empty.soft_labels::<i64>(&[], 0).unwrap().is_empty());
 }
 
 #[test]

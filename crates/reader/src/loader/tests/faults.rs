@@ -242,19 +242,37 @@ fn a_damaged_label_is_found_when_the_loader_is_made() {
 
 #[test]
 fn a_file_cut_short_is_an_error_where_batches_are_lent() {
-    let (folder, pack) = opened(640);
-    let loader = builder(&pack)
-        .batch(8)
-        .order(Order::Sequential)
-        .access(Access::Mapped);
-    let loader = loader.depth(some(1)).build().unwrap();
-    assert_eq!(loader.epoch(0).unwrap().count(), 80);
-    let mut epoch = loader.epoch(1).unwrap();
-    epoch.next().unwrap().unwrap();
-    let file = OpenOptions::new()
-        .write(true)
-        .open(folder.path().join("a.pack"))
-        .unwrap();
-    file.set_len(100_000).unwrap();
-    assert!(epoch.any(|batch| batch.is_err()));
+    for access in [Access::Mapped, Access::Direct] {
+        for checksums in [Checksums::FirstTouch, Checksums::Off] {
+            let (folder, pack) = opened(640);
+            let loader = builder(&pack).batch(8).order(Order::Chunks).access(access);
+            let loader = loader.checksums(checksums).depth(some(1)).build().unwrap();
+            assert_eq!(loader.epoch(0).unwrap().count(), 80);
+            let mut epoch = loader.epoch(1).unwrap();
+            epoch.next().unwrap().unwrap();
+            let path = folder.path().join("a.pack");
+            let file = OpenOptions::new().write(true).open(path).unwrap();
+            file.set_len(9000).unwrap();
+            let mut error = None;
+            for batch in epoch {
+                match batch {
+                    Err(found) => error = Some(found.to_string()),
+                    Ok(batch) => {
+                        // Made before the file was cut: right, or not delivered.
+                        for (row, id) in batch.ids().iter().enumerate() {
+                            assert_eq!(
+                                batch.elements::<i32>("label").unwrap()[row],
+                                super::label(*id)
+                            );
+                        }
+                    }
+                }
+            }
+            let error = error.unwrap();
+            assert!(
+                error.contains("changed while it was read"),
+                "{access:?}: {error}"
+            );
+        }
+    }
 }

@@ -287,3 +287,25 @@ fn an_augmentation_without_images_is_refused() {
         .to_string();
     assert!(error.contains("nothing to augment"), "{error}");
 }
+
+#[test]
+fn masks_without_a_dimension_for_channels_follow_their_images() {
+    let side = u64::from(SIDE);
+    let mut image = Field::tensor("image", DType::U8, &[side, side, 3]).with_role(Role::Image);
+    image.layout = Some("hwc".to_owned());
+    let mask_field = Field::tensor("mask", DType::U8, &[side, side]).with_role(Role::Mask);
+    let (_folder, pack) = write(16, vec![image, mask_field], |block, sample| {
+        block
+            .tensor_mut(0)
+            .unwrap()
+            .copy_from_slice(&self::image(sample));
+        block.tensor_mut(1).unwrap().copy_from_slice(&mask(sample));
+    });
+    let ops = "rrc8,flip";
+    let loader = augmented(&pack, ops).build().unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    assert_eq!(batch.field("mask").unwrap().shape, [16, 8, 8]);
+    for (row, id) in batch.ids().iter().enumerate() {
+        assert_eq!(batch.item("mask", row).unwrap(), directly(ops, 0, *id).1[0]);
+    }
+}
