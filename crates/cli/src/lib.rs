@@ -26,6 +26,7 @@ mod labels;
 mod man;
 mod numpy;
 mod opened;
+mod order;
 mod output;
 mod progress;
 mod safe_name;

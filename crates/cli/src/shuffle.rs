@@ -3,17 +3,18 @@
 use std::io;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use packds_format::Stats;
 use packds_reader::MappedPack;
 use packds_reader::plan::{
-    Batching, LabelReport, Order, OrderKind, PlanError, Ranks, Sampler, ShuffleReport,
+    Batching, LabelReport, OrderKind, PlanError, Ranks, Sampler, ShuffleReport,
 };
 use serde_json::{Value, json};
 
 use crate::escape::{escape, escape_path};
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes, parse_bytes};
+use crate::order::OrderName;
 use crate::output::{check_new, write_file};
 use crate::shuffle_plot::{Evidence, NoEvidence};
 
@@ -75,16 +76,6 @@ impl PlotFile {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum OrderName {
-    #[default]
-    Auto,
-    Sequential,
-    Random,
-    Chunks,
-    Window,
-}
-
 /// How random a pack is read in batches of one size.
 pub(crate) struct Shuffle {
     batch: u32,
@@ -112,7 +103,7 @@ impl Shuffle {
         if let Some(plot) = &args.plot {
             check_new(&plot.path, args.force)?;
         }
-        let mut sampler = Sampler::new(args.order()?).seed(args.seed);
+        let mut sampler = Sampler::new(args.order.with_window(args.window)?).seed(args.seed);
         if let Some(bytes) = args.memory {
             sampler = sampler.memory_bytes(bytes);
         }
@@ -248,27 +239,6 @@ impl Plot {
             ),
             None => path,
         }
-    }
-}
-
-impl ShuffleArgs {
-    fn order(&self) -> Result<Order, Failure> {
-        let order = match self.order {
-            OrderName::Auto if self.window.is_none() => Order::Auto,
-            OrderName::Auto | OrderName::Window => Order::Window {
-                chunks: self.window,
-            },
-            OrderName::Sequential => Order::Sequential,
-            OrderName::Random => Order::Random,
-            OrderName::Chunks => Order::Chunks,
-        };
-        if self.window.is_some() && !matches!(order, Order::Window { .. }) {
-            return Err(
-                Failure::not_run("--window is for --order window: other orders have none")
-                    .hint("leave out --window or --order"),
-            );
-        }
-        Ok(order)
     }
 }
 

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use packds_bench::{LoadBench, LoadBenchOptions, bench_load};
 use packds_reader::Checksums;
-use packds_reader::plan::Order;
 
 use super::show_machine;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{human_bytes, parse_bytes};
+use crate::order::OrderName;
 
 /// Loading batches from a pack, beside copying, decoding or reading the same
 ///
@@ -26,7 +26,7 @@ pub(crate) struct LoadBenchArgs {
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pack: PathBuf,
     /// In which order samples are read
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value = "window")]
     order: OrderName,
     /// Chunks mixed at one time, for `--order window` [default: 64, or as many as fit twice in the memory]
     #[arg(long, value_name = "CHUNKS")]
@@ -58,15 +58,6 @@ pub(crate) struct LoadBenchArgs {
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum OrderName {
-    Sequential,
-    Random,
-    Chunks,
-    #[default]
-    Window,
-}
-
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
 enum ChecksumsName {
     Always,
     #[default]
@@ -76,20 +67,7 @@ enum ChecksumsName {
 
 impl LoadBenchArgs {
     fn options(&self) -> Result<LoadBenchOptions, Failure> {
-        let order = match self.order {
-            OrderName::Sequential => Order::Sequential,
-            OrderName::Random => Order::Random,
-            OrderName::Chunks => Order::Chunks,
-            OrderName::Window => Order::Window {
-                chunks: self.window.map(NonZero::get),
-            },
-        };
-        if self.window.is_some() && !matches!(order, Order::Window { .. }) {
-            return Err(
-                Failure::not_run("--window is for --order window: other orders have none")
-                    .hint("leave out --window or --order"),
-            );
-        }
+        let order = self.order.with_window(self.window.map(NonZero::get))?;
         if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
             return Err(Failure::not_run(format!(
                 "--seconds is a number above 0, at most 3600: found {}",
