@@ -6,6 +6,7 @@ mod convert;
 mod convert_refusals;
 mod converting;
 mod cut_short;
+mod formats;
 mod interrupted;
 mod look;
 mod seekable;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::{Args, ValueEnum, ValueHint};
 use packds_convert::source::{ListOptions, Listing, list, list_splits};
 use packds_convert::{
-    Compression, ConvertOptions, Forecast, Mode, NormalizeBy, OnError, Report, Skipped,
+    Compression, ConvertOptions, DataFormat, Forecast, Mode, NormalizeBy, OnError, Report, Skipped,
     check_output, convert_listing, forecast,
 };
 use packds_format::DType;
@@ -27,7 +27,7 @@ Examples:
   packds convert photos/ photos.pack --resize short:256 --batch 256
   packds convert photos/ photos.pack --mode encoded --seekable
   packds convert dataset/ out.pack --split all
-  packds convert captions.jsonl captions.pack --label-column species
+  packds convert captions.jsonl captions.pack --label-key species
   packds convert photos/ photos.pack --dtype f32 --normalize dataset
   packds convert photos/ photos.pack --dry-run";
 
@@ -88,15 +88,18 @@ struct SourceArgs {
     /// The folder that a manifest's paths are relative to [default: the manifest's own]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
-    /// The manifest's column of image paths [default: found by name]
+    /// The field of images, or a manifest's column of image paths [default: found by name]
     #[arg(long, value_name = "NAME")]
-    path_column: Option<String>,
-    /// The manifest's column of labels [default: found by name]
+    image_key: Option<String>,
+    /// The field of labels [default: found by name]
     #[arg(long, value_name = "NAME")]
-    label_column: Option<String>,
-    /// The manifest's column of mask paths [default: found by name]
+    label_key: Option<String>,
+    /// The field of masks, or a manifest's column of mask paths [default: found by name]
     #[arg(long, value_name = "NAME")]
-    mask_column: Option<String>,
+    mask_key: Option<String>,
+    /// The source's format [default: by its content and name]; packds formats lists them
+    #[arg(long, value_name = "FORMAT", value_parser = parsed::<DataFormat>)]
+    from: Option<DataFormat>,
 }
 
 #[derive(Debug, Args)]
@@ -147,9 +150,9 @@ struct PixelArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Layout")]
 struct LayoutArgs {
-    /// hwc or chw
-    #[arg(long, default_value = "hwc", value_parser = parsed::<Layout>)]
-    layout: Layout,
+    /// hwc or chw [default: the source's, where it has arrays, else hwc]
+    #[arg(long, value_parser = parsed::<Layout>)]
+    layout: Option<Layout>,
     /// none, or zstd[:LEVEL] after a pixel filter
     #[arg(long, default_value = "none", value_parser = Compression::from_str)]
     codec: Compression,
@@ -217,9 +220,11 @@ impl ConvertArgs {
             list: ListOptions {
                 split: source.split.clone(),
                 root: source.root.clone(),
-                path_key: source.path_column.clone(),
-                label_key: source.label_column.clone(),
-                mask_key: source.mask_column.clone(),
+                from: source.from,
+                image_key: source.image_key.clone(),
+                label_key: source.label_key.clone(),
+                mask_key: source.mask_key.clone(),
+                spool: parent_folder(&self.output),
                 jobs: ConvertOptions {
                     jobs: self.jobs,
                     ..ConvertOptions::default()
@@ -354,6 +359,17 @@ fn run_splits(
     }
     let all: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
     Ok(exit_of(&all))
+}
+
+/// The folder that a file will lie in.
+fn parent_folder(path: &Path) -> Option<PathBuf> {
+    let parent = path.parent()?;
+    let here = parent == Path::new("");
+    Some(if here {
+        PathBuf::from(".")
+    } else {
+        parent.to_owned()
+    })
 }
 
 /// `out.pack` becomes `out.train.pack`.

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
+use packds_convert::{ItemFile, item_file};
 use packds_format::{Field, Role, SectionTag};
 use packds_reader::{MappedPack, ReadError};
 use serde_json::json;
@@ -18,7 +19,6 @@ use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::item_file::{ItemFile, item_file};
 use crate::label::{Label, Labels};
 use crate::opened::with_pack;
 use crate::safe_name::{safe_name, safe_names, stem};

@@ -20,7 +20,6 @@ mod failure;
 mod figure;
 mod human;
 mod info;
-mod item_file;
 mod label;
 mod labels;
 mod man;

@@ -85,6 +85,7 @@ impl Observer for Shown {
         let what = match progress.phase {
             Phase::Convert => "converting",
             Phase::Measure => "measuring mean and std",
+            Phase::Export => "exporting",
             Phase::FindFirst => "found a bad image, looking for the first in listing order",
         };
         #[expect(clippy::cast_precision_loss, reason = "shown with few digits")]

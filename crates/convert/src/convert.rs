@@ -16,7 +16,7 @@ use crate::ConvertError;
 use crate::options::{ConvertOptions, NormalizeBy, OnError};
 use crate::output::{Output, check_output};
 use crate::pipeline::{Findings, Observer, Pass, Phase};
-use crate::plan::{ImageForm, Order, Plan, plan};
+use crate::plan::{Order, Plan, plan};
 use crate::provenance::{self, options_json, uuids};
 use crate::report::{Report, Skipped, Stages};
 use crate::source::{Listing, list};
@@ -54,6 +54,7 @@ pub fn convert_listing(
 ) -> Result<Report, ConvertError> {
     let started = Instant::now();
     options.check()?;
+    let options = &options.for_listing(listing);
     let output = Output::create(output, options.force)?;
     let mut stages = Stages {
         list: list_time,
@@ -241,7 +242,7 @@ fn stats(
         };
         stats.fields.insert("image".to_owned(), field);
     }
-    if !matches!(plan.form, ImageForm::Fixed { .. }) && valid > 0 {
+    if !plan.form.is_fixed() && valid > 0 {
         let sizes = findings.sizes;
         #[expect(
             clippy::cast_precision_loss,

@@ -2,8 +2,12 @@
 //!
 //! Not for findings that let the conversion go on: those are warnings of the listing.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
+use crate::data_format::DataFormat;
 use crate::sample::SampleError;
 
 /// Why a conversion stopped.
@@ -19,11 +23,61 @@ pub enum ConvertError {
         /// The source as it was given.
         path: PathBuf,
     },
-    /// The source exists and is neither a folder nor a manifest.
-    #[error("{path}: expected an image folder or a .csv, .tsv, .jsonl or .ndjson manifest")]
-    NotADirectoryOrManifest {
+    /// The source exists, and neither its name nor its content is that of a known format.
+    #[error("{path}: this is no format that is known: {found}")]
+    UnknownFormat {
         /// The source as it was given.
         path: PathBuf,
+        /// What it starts with, or holds, in words.
+        found: String,
+    },
+    /// This build leaves the format out.
+    #[error("{path}: this build of packds has no {format}")]
+    FormatLeftOut {
+        /// The source or the target.
+        path: PathBuf,
+        /// The format.
+        format: DataFormat,
+    },
+    /// A source, or a part of it, is damaged or not what it says it is.
+    #[error("{}: {reason}", place_in(path, place))]
+    SourceMalformed {
+        /// The file or folder.
+        path: PathBuf,
+        /// Where in it: a data set, a member, an offset; empty for the whole.
+        place: String,
+        /// What was expected and found.
+        reason: String,
+    },
+    /// A source lacks a field that is needed or was asked for.
+    #[error("{path}: no field {wanted}, found {}", quoted(found))]
+    KeyMissing {
+        /// The source.
+        path: PathBuf,
+        /// The field that was sought, in words.
+        wanted: String,
+        /// The fields that are there, in order.
+        found: Vec<String>,
+    },
+    /// A source holds something that cannot be converted, though it is sound.
+    #[error("{}: {reason}", place_in(path, place))]
+    SourceUnsupported {
+        /// The file or folder.
+        path: PathBuf,
+        /// Where in it.
+        place: String,
+        /// What is not supported.
+        reason: String,
+        /// What to do instead.
+        hint: String,
+    },
+    /// The temporary file into which a source is unpacked cannot be written.
+    #[error("{folder}: cannot unpack the source into a temporary file here: {source}")]
+    Spool {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
     /// The folder holds no image.
     #[error("{path}: no images in this folder ({ignored} other files ignored)")]
@@ -43,6 +97,16 @@ pub enum ConvertError {
         path: PathBuf,
         /// The splits in it, sorted.
         splits: Vec<String>,
+    },
+    /// The source has several splits, and none was chosen.
+    #[error("{path}: found the splits {}{and}", quoted(splits))]
+    SeveralSplits {
+        /// The source.
+        path: PathBuf,
+        /// The splits in it, sorted.
+        splits: Vec<String>,
+        /// What else is there, in words.
+        and: &'static str,
     },
     /// The chosen split is not there.
     #[error("{path}: no split '{wanted}' here, found {}", quoted(available))]
@@ -128,6 +192,16 @@ pub enum ConvertError {
         /// What is wrong with it.
         source: SampleError,
     },
+    /// An item of a pack cannot be exported.
+    #[error("sample {sample}, field `{field}`: {reason}")]
+    BadItem {
+        /// The sample.
+        sample: u64,
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Every image was skipped.
     #[error("{path}: none of the images could be converted ({skipped} skipped)")]
     NothingLeft {
@@ -139,6 +213,12 @@ pub enum ConvertError {
     /// There is a file of the output's name.
     #[error("{path}: this file exists already")]
     OutputExists {
+        /// The output.
+        path: PathBuf,
+    },
+    /// There is a folder of the output's name with something in it.
+    #[error("{path}: this folder is not empty")]
+    OutputFolderFull {
         /// The output.
         path: PathBuf,
     },
@@ -187,12 +267,45 @@ pub enum ConvertError {
 }
 
 impl ConvertError {
+    /// A [`Self::SourceMalformed`].
+    pub(crate) fn malformed(path: &Path, place: &str, reason: impl Into<String>) -> Self {
+        Self::SourceMalformed {
+            path: path.to_owned(),
+            place: place.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// A [`Self::SourceUnsupported`].
+    pub(crate) fn unsupported(
+        path: &Path,
+        place: &str,
+        reason: impl Into<String>,
+        hint: &str,
+    ) -> Self {
+        Self::SourceUnsupported {
+            path: path.to_owned(),
+            place: place.to_owned(),
+            reason: reason.into(),
+            hint: hint.to_owned(),
+        }
+    }
+
+    /// A [`Self::Io`] of reading or writing `path`.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// What to do about it, for a line that starts with `hint:`.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::SourceMissing { .. }
             | Self::UnreadableDirectory { .. }
             | Self::Format(_)
+            | Self::BadItem { .. }
             | Self::Interrupted => None,
             Self::Options { hint, .. } => Some(hint.clone()),
             Self::BadSample { .. } => Some(
@@ -201,6 +314,7 @@ impl ConvertError {
             ),
             Self::NothingLeft { .. } => Some("run without '--on-error skip' to see the first reason".to_owned()),
             Self::OutputExists { .. } => Some("'--force' replaces it".to_owned()),
+            Self::OutputFolderFull { .. } => Some("name a new folder: folders are never replaced".to_owned()),
             Self::OutputIsFolder { .. } => Some("name a file, such as out.pack".to_owned()),
             Self::OutputFolderMissing { .. } => Some("make the folder first".to_owned()),
             Self::OutputNotWritable { .. } => Some("choose a folder that you may write to".to_owned()),
@@ -209,19 +323,31 @@ impl ConvertError {
                 Some("'--dry-run' tells how much room the pack needs".to_owned())
             }
             Self::Io { .. } => None,
-            Self::NotADirectoryOrManifest { .. } => Some(
-                "give a folder of class folders, a folder of images, or a manifest with a path column"
-                    .to_owned(),
+            Self::UnknownFormat { .. } => {
+                Some("'packds formats' lists what is known; '--from FORMAT' says which it is".to_owned())
+            }
+            Self::FormatLeftOut { .. } => {
+                Some("build it with the cargo feature of that format".to_owned())
+            }
+            Self::SourceMalformed { .. } => Some(
+                "the data are damaged or cut short: copy or make them again; nothing was written".to_owned(),
+            ),
+            Self::KeyMissing { .. } => Some(
+                "name the fields with --image-key, --label-key and --mask-key".to_owned(),
+            ),
+            Self::SourceUnsupported { hint, .. } => Some(hint.clone()),
+            Self::Spool { .. } => Some(
+                "sources that cannot be read in any order need as much room there as they have when unpacked".to_owned(),
             ),
             Self::EmptySource { .. } => Some(
                 "images are known by their extension or by their first bytes; check the path".to_owned(),
             ),
-            Self::OnlySplits { .. } => Some(
+            Self::OnlySplits { .. } | Self::SeveralSplits { .. } => Some(
                 "'--split all' writes one pack for each split with the same class ids, '--split NAME' only one"
                     .to_owned(),
             ),
             Self::SplitMissing { available, .. } if available.is_empty() => Some(
-                "only a folder with train, val or test folders in it has splits; leave --split out".to_owned(),
+                "only folders with train, val or test folders in them, and files whose names or parts are called so, have splits; leave --split out".to_owned(),
             ),
             Self::SplitMissing { available, .. } => {
                 Some(format!("choose one of {}, or 'all'", quoted(available)))
@@ -231,7 +357,7 @@ impl ConvertError {
             }
             Self::ManifestMalformed { .. } => Some("correct this line; nothing was written".to_owned()),
             Self::ManifestColumnMissing { .. } => Some(
-                "name the columns with --path-column, --label-column and --mask-column".to_owned(),
+                "name the columns with --image-key, --label-key and --mask-key".to_owned(),
             ),
             Self::ManifestFileMissing { .. } => Some(
                 "paths are relative to the manifest's folder; --root sets another folder".to_owned(),
@@ -251,16 +377,24 @@ impl ConvertError {
             | Self::ManifestMalformed { .. }
             | Self::ManifestFileMissing { .. }
             | Self::BadSample { .. }
-            | Self::NothingLeft { .. } => true,
+            | Self::NothingLeft { .. }
+            | Self::SourceMalformed { .. }
+            | Self::BadItem { .. } => true,
             Self::SourceMissing { .. }
-            | Self::NotADirectoryOrManifest { .. }
+            | Self::UnknownFormat { .. }
+            | Self::FormatLeftOut { .. }
+            | Self::KeyMissing { .. }
+            | Self::SourceUnsupported { .. }
+            | Self::Spool { .. }
             | Self::OnlySplits { .. }
+            | Self::SeveralSplits { .. }
             | Self::SplitMissing { .. }
             | Self::UnreadableDirectory { .. }
             | Self::ManifestColumnMissing { .. }
             | Self::ManifestPathEscapes { .. }
             | Self::Options { .. }
             | Self::OutputExists { .. }
+            | Self::OutputFolderFull { .. }
             | Self::OutputIsFolder { .. }
             | Self::OutputFolderMissing { .. }
             | Self::OutputNotWritable { .. }
@@ -269,6 +403,14 @@ impl ConvertError {
             | Self::Interrupted
             | Self::Io { .. } => false,
         }
+    }
+}
+
+/// A file and a place in it.
+fn place_in(path: &Path, place: &str) -> String {
+    match place {
+        "" => path.display().to_string(),
+        place => format!("{}: {place}", path.display()),
     }
 }
 

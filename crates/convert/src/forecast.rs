@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::ConvertError;
 use crate::options::{Compression, ConvertOptions, Mode};
 use crate::plan::{ImageForm, Plan, plan};
-use crate::sample::{SampleReader, read_file};
+use crate::sample::SampleReader;
 use crate::source::Listing;
 use crate::survey::mean_item_bytes;
 
@@ -87,6 +87,7 @@ impl Forecast {
 /// As the conversion, for what is wrong before the first image is converted.
 pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast, ConvertError> {
     options.check()?;
+    let options = &options.for_listing(listing);
     let chosen = plan(listing, options)?;
     let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let bytes_in = (0..listing.len())
@@ -170,7 +171,7 @@ fn raw_item_bytes(
         .filter_map(|(_, f)| f.item_bytes())
         .sum();
     match plan.form {
-        ImageForm::Fixed { .. } => Ok(fixed),
+        ImageForm::Fixed { .. } | ImageForm::Array(_) => Ok(fixed),
         _ => Ok(fixed + mean_item_bytes(listing, options, plan)?),
     }
 }
@@ -236,7 +237,8 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 
     for k in 0..wanted {
         let id = k * listing.len() / wanted;
         // Once to have it in memory: reading from disk is another limit.
-        if read_file(&listing.file_path(id), &mut file).is_err() {
+        file.clear();
+        if listing.append_image(id, u64::MAX, &mut file).is_err() {
             continue;
         }
         let mut block = BlockBuilder::new(&plan.pack.schema);

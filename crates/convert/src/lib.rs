@@ -16,7 +16,10 @@ pub mod error;
 pub mod source;
 
 mod convert;
+mod data_format;
+mod export;
 mod forecast;
+mod metadata;
 mod options;
 mod ordered;
 mod output;
@@ -25,13 +28,17 @@ mod plan;
 mod provenance;
 mod report;
 mod sample;
+mod sink;
 mod survey;
 
 pub use convert::{convert, convert_listing};
+pub use data_format::DataFormat;
 pub use error::ConvertError;
+pub use export::{ExportCodec, ExportOptions, ExportReport, export};
 pub use forecast::{Forecast, FormForecast, forecast};
 pub use options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
 pub use output::check_output;
 pub use pipeline::{Observer, Phase, Progress};
 pub use report::{Report, Skipped, Stages};
 pub use sample::SampleError;
+pub use sink::{ImagesAs, ItemFile, interleave, item_file};

@@ -6,7 +6,8 @@ use packds_format::DType;
 use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
 
 use crate::ConvertError;
-use crate::source::ListOptions;
+use crate::source::store::Content;
+use crate::source::{ListOptions, Listing};
 
 /// How images are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -186,8 +187,8 @@ pub struct ConvertOptions {
     pub color: Color,
     /// Element type of raw images: `u8`, `f16`, `bf16` or `f32`.
     pub dtype: DType,
-    /// Order of the dimensions of raw images of one size.
-    pub layout: Layout,
+    /// Order of the dimensions of raw images of one size; the source's own, or height, width, channels, if none.
+    pub layout: Option<Layout>,
     /// Normalization: baked in for float types, noted for `u8`.
     pub normalize: NormalizeBy,
     /// JPEG quality, 1 to 100, of images that are encoded anew; none keeps the source's bytes.
@@ -229,7 +230,7 @@ impl Default for ConvertOptions {
             orientation: Orientation::Ignore,
             color: Color::Rgb,
             dtype: DType::U8,
-            layout: Layout::Hwc,
+            layout: None,
             normalize: NormalizeBy::None,
             quality: None,
             jpeg_scaling: false,
@@ -258,6 +259,34 @@ impl ConvertOptions {
         }
     }
 
+    /// Order of the dimensions of raw images of one size.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.layout.unwrap_or(Layout::Hwc)
+    }
+
+    /// The options for `listing`, whose pixels keep their channels and the order of their dimensions where nobody asked
+    /// for others.
+    pub(crate) fn for_listing(&self, listing: &Listing) -> Self {
+        let mut options = self.clone();
+        let (mut n, mut gray, mut planar) = (0, 0, 0);
+        for content in listing.image_contents() {
+            let Content::Pixels(shape) = content else {
+                return options;
+            };
+            n += 1;
+            gray += u32::from(shape.channels == 1);
+            planar += u32::from(shape.planar);
+        }
+        if n > 0 && gray == n {
+            options.color = Color::Gray;
+        }
+        if n > 0 && planar == n && self.mode == Mode::Raw {
+            options.layout = Some(self.layout.unwrap_or(Layout::Chw));
+        }
+        options
+    }
+
     /// Whether a resize or crop was asked for.
     #[must_use]
     pub fn has_geometry(&self) -> bool {
@@ -276,8 +305,8 @@ impl ConvertOptions {
 
     fn check_mode(&self) -> Result<(), ConvertError> {
         let what = self.mode.name();
-        let Self { dtype, layout, .. } = self;
-        if self.mode != Mode::Raw && (*dtype != DType::U8 || *layout == Layout::Chw) {
+        let (dtype, layout) = (self.dtype, self.layout());
+        if self.mode != Mode::Raw && (dtype != DType::U8 || layout == Layout::Chw) {
             return refuse(
                 format!(
                     "--dtype {dtype} and --layout {layout} need --mode raw, found --mode {what}"

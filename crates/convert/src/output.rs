@@ -14,6 +14,7 @@ pub(crate) struct Output {
     target: PathBuf,
     working: PathBuf,
     force: bool,
+    is_folder: bool,
     committed: bool,
 }
 
@@ -22,22 +23,30 @@ impl Output {
     ///
     /// A working file that a killed conversion left is used again; one that is being written is not.
     pub(crate) fn create(target: &Path, force: bool) -> Result<Self, ConvertError> {
+        Self::create_kind(target, force, false)
+    }
+
+    /// As [`create`](Self::create), a file or a folder. A folder takes the place of an empty one only.
+    pub(crate) fn create_kind(
+        target: &Path,
+        force: bool,
+        is_folder: bool,
+    ) -> Result<Self, ConvertError> {
         let io_error = |path: &Path| {
             let path = path.to_owned();
             move |source| ConvertError::Io { path, source }
         };
-        check_output(target, force)?;
+        if is_folder {
+            check_folder(target)?;
+        } else {
+            check_output(target, force)?;
+        }
         let name = target.file_name().unwrap_or_default();
         let mut working_name = std::ffi::OsString::from(".");
         working_name.push(name);
         working_name.push(".packing");
         let working = target.with_file_name(working_name);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .read(true)
-            .open(&working);
+        let file = open_working(&working, is_folder);
         let file = file.map_err(|source| ConvertError::OutputNotWritable {
             path: target.to_owned(),
             source,
@@ -54,12 +63,18 @@ impl Output {
                 });
             }
         }
-        file.set_len(0).map_err(io_error(&working))?;
+        if is_folder {
+            // What a killed export left.
+            empty_folder(&working).map_err(io_error(&working))?;
+        } else {
+            file.set_len(0).map_err(io_error(&working))?;
+        }
         Ok(Self {
             file,
             target: target.to_owned(),
             working,
             force,
+            is_folder,
             committed: false,
         })
     }
@@ -69,6 +84,16 @@ impl Output {
         &self.file
     }
 
+    /// The working file or folder.
+    pub(crate) fn working(&self) -> &Path {
+        &self.working
+    }
+
+    /// Bytes of the file, or of all files in the folder.
+    pub(crate) fn bytes(&self) -> Result<u64, ConvertError> {
+        bytes_below(&self.working).map_err(ConvertError::io(&self.target))
+    }
+
     /// The name the user gave: errors of writing are about this one.
     pub(crate) fn target(&self) -> &Path {
         &self.target
@@ -76,15 +101,19 @@ impl Output {
 
     /// Brings the bytes to disk.
     pub(crate) fn sync(&self) -> Result<(), ConvertError> {
-        self.file.sync_all().map_err(|source| ConvertError::Io {
-            path: self.target.clone(),
-            source,
-        })
+        let synced = if self.is_folder {
+            // One call, however many files there are.
+            rustix::fs::syncfs(&self.file).map_err(io::Error::from)
+        } else {
+            // Opened again, because a library may have put a new file in the place of the one that was made here.
+            File::open(&self.working).and_then(|file| file.sync_all())
+        };
+        synced.map_err(ConvertError::io(&self.target))
     }
 
     /// Gives the file its name, without ever replacing one unless that was asked for.
     pub(crate) fn commit(mut self) -> Result<(), ConvertError> {
-        let result = if self.force {
+        let result = if self.force || self.is_folder {
             std::fs::rename(&self.working, &self.target)
         } else {
             self.rename_new()
@@ -139,8 +168,65 @@ impl Drop for Output {
     fn drop(&mut self) {
         if !self.committed {
             // Nothing more can be done about a file that cannot be removed.
-            let _ = std::fs::remove_file(&self.working);
+            let _ = if self.is_folder {
+                std::fs::remove_dir_all(&self.working)
+            } else {
+                std::fs::remove_file(&self.working)
+            };
         }
+    }
+}
+
+fn open_working(working: &Path, is_folder: bool) -> io::Result<File> {
+    if is_folder {
+        std::fs::create_dir_all(working)?;
+        return File::open(working);
+    }
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .read(true)
+        .open(working)
+}
+
+fn empty_folder(folder: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn bytes_below(path: &Path) -> io::Result<u64> {
+    let metadata = std::fs::symlink_metadata(path)?;
+    if !metadata.is_dir() {
+        return Ok(metadata.len());
+    }
+    std::fs::read_dir(path)?.try_fold(0, |sum, entry| Ok(sum + bytes_below(&entry?.path())?))
+}
+
+/// Refuses a target that cannot become a folder: folders with something in them are never replaced.
+fn check_folder(target: &Path) -> Result<(), ConvertError> {
+    let path = target.to_owned();
+    let folder = parent(target);
+    if target.file_name().is_none() || !folder.is_dir() {
+        return Err(ConvertError::OutputFolderMissing { path, folder });
+    }
+    match std::fs::read_dir(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(ConvertError::OutputExists { path })
+        }
+        Err(error) => Err(ConvertError::io(target)(error)),
+        Ok(mut entries) => match entries.next() {
+            Some(_) => Err(ConvertError::OutputFolderFull { path }),
+            None => Ok(()),
+        },
     }
 }
 

@@ -75,6 +75,8 @@ pub enum Phase {
     Measure,
     /// Looking for the first bad file in listing order.
     FindFirst,
+    /// Exporting.
+    Export,
 }
 
 /// Who is told how far the conversion is, and may end it.

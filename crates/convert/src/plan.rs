@@ -8,7 +8,8 @@ use packds_pixels::{Crop, Geometry, Layout, Resize};
 
 use crate::ConvertError;
 use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
-use crate::source::{ColumnValues, Listing};
+use crate::source::store::{ArrayType, Content};
+use crate::source::{ColumnValues, Listing, SourceField};
 use crate::survey::{Sizes, mean_item_bytes, survey};
 
 /// Short side and centre crop of images of several sizes: the customary evaluation at 224 pixels.
@@ -22,6 +23,8 @@ pub(crate) const MIXED_QUALITY: u8 = 90;
 pub(crate) enum ImageForm {
     /// Pixels of one size.
     Fixed { width: u32, height: u32 },
+    /// An array of this type, kept as it is.
+    Array(ArrayType),
     /// Pixels of each image's own size.
     Variable,
     /// The file as it is, or encoded anew.
@@ -31,6 +34,13 @@ pub(crate) enum ImageForm {
         raw_fraction: f64,
         quality: Option<u8>,
     },
+}
+
+impl ImageForm {
+    /// Whether all items have one size, told by the schema.
+    pub(crate) const fn is_fixed(&self) -> bool {
+        matches!(self, Self::Fixed { .. } | Self::Array(_))
+    }
 }
 
 /// The numbers of the fields in the schema that the converter fills in itself.
@@ -51,6 +61,8 @@ pub(crate) struct FieldNumbers {
     pub(crate) mask_columns: Option<ItemColumns>,
     /// The field of each further column of the source.
     pub(crate) extra: Vec<usize>,
+    /// The field of each array or bytes of the source beside image and mask.
+    pub(crate) source_fields: Vec<usize>,
 }
 
 /// The columns that describe an image field of variable size.
@@ -119,7 +131,17 @@ fn decide_image(
         filter: options.filter,
         orientation: options.orientation,
     };
+    if let Some(array) = one_array(listing)? {
+        check_array(&array, options)?;
+        return Ok((geometry, ImageForm::Array(array)));
+    }
     if options.mode == Mode::Encoded {
+        if options.quality.is_none() && listing.image_contents().any(|c| c != Content::File) {
+            return Err(ConvertError::Options {
+                reason: "--mode encoded keeps image files, and the source holds pixels".to_owned(),
+                hint: "add --quality 90 to encode them as JPEG, or use --mode raw".to_owned(),
+            });
+        }
         return Ok((
             geometry,
             ImageForm::Encoded {
@@ -168,16 +190,64 @@ fn decide_image(
     };
     Ok(match fixed {
         Some((width, height)) => (geometry, ImageForm::Fixed { width, height }),
-        None if options.dtype != DType::U8 || options.layout == Layout::Chw => {
+        None if options.dtype != DType::U8 || options.layout() == Layout::Chw => {
             return Err(ConvertError::Options {
                 reason: format!(
                     "--dtype {} and --layout {} need images of one size, and these have several",
-                    options.dtype, options.layout
+                    options.dtype,
+                    options.layout()
                 ),
                 hint: "add --crop center:224, or --resize WIDTHxHEIGHT".to_owned(),
             });
         }
         None => (geometry, ImageForm::Variable),
+    })
+}
+
+/// The type of the images where these are no pictures but arrays; all must have one type.
+fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
+    let mut found: Option<ArrayType> = None;
+    for content in listing.image_contents() {
+        match (content, &found) {
+            (Content::Array(array), None) => found = Some(array),
+            (Content::Array(array), Some(before)) if array == *before => {}
+            (Content::Array(array), Some(before)) => {
+                return Err(ConvertError::unsupported(
+                    listing.root(),
+                    "",
+                    format!(
+                        "arrays of several types: {} {:?} and {} {:?}",
+                        before.dtype, before.shape, array.dtype, array.shape
+                    ),
+                    "give all arrays one type and shape",
+                ));
+            }
+            _ => return Ok(found),
+        }
+    }
+    Ok(found)
+}
+
+/// Refuses options that change pixels: arrays that are none are kept as they are.
+fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), ConvertError> {
+    let default = ConvertOptions::default();
+    let changes = options.has_geometry()
+        || options.mode != default.mode
+        || options.dtype != default.dtype
+        || options.layout.is_some()
+        || options.color != default.color
+        || options.normalize != default.normalize
+        || options.jpeg_scaling;
+    if !changes {
+        return Ok(());
+    }
+    Err(ConvertError::Options {
+        reason: format!(
+            "the images are arrays {} of {:?}, which are kept as they are",
+            array.dtype, array.shape
+        ),
+        hint: "leave out --mode, --resize, --crop, --gray, --dtype, --layout and --normalize: they are for u8 images of 1 or 3 channels"
+            .to_owned(),
     })
 }
 
@@ -221,7 +291,7 @@ impl Plan {
     /// Whether raw pixels of the image are stored for sample `path`.
     pub(crate) fn is_raw(&self, seed: u64, path: &[u8]) -> bool {
         match self.form {
-            ImageForm::Fixed { .. } | ImageForm::Variable => true,
+            ImageForm::Fixed { .. } | ImageForm::Array(_) | ImageForm::Variable => true,
             ImageForm::Encoded { .. } => false,
             ImageForm::Mixed { raw_fraction, .. } => {
                 // The upper 53 bits as a fraction of 1: exact in an f64.
@@ -240,7 +310,7 @@ impl Plan {
         options: &ConvertOptions,
     ) -> Result<(), ConvertError> {
         let mut fields = Fields::default();
-        fields.add(self.image_field(options));
+        fields.add(self.image_field(listing, options));
         let mut numbers = FieldNumbers {
             seek: options.seekable.then(|| fields.add(seek_field("image"))),
             mask: listing
@@ -251,6 +321,10 @@ impl Plan {
         for column in listing.columns() {
             let field = extra_field(column.name.as_str(), &column.values, options);
             numbers.extra.push(fields.add(field));
+        }
+        for source in listing.fields() {
+            let field = source_field(source, options);
+            numbers.source_fields.push(fields.add(field));
         }
         if listing.has_labels() {
             numbers.label = Some(fields.column("label", self.label_dtype, Role::Label));
@@ -266,20 +340,47 @@ impl Plan {
         numbers.source_id = fields.column("source_id", DType::U64, Role::SourceId);
         numbers.source_width = fields.column("source_width", DType::U32, Role::SourceWidth);
         numbers.source_height = fields.column("source_height", DType::U32, Role::SourceHeight);
-        if !matches!(self.form, ImageForm::Fixed { .. }) {
+        if !self.form.is_fixed() {
             numbers.image_columns = Some(fields.describe("image"));
             numbers.mask_columns = listing.has_masks().then(|| fields.describe("mask"));
         }
         fields.column("sample_crc32c", DType::U32, Role::SampleCrc32c);
         fields.check_names(&numbers.extra)?;
+        fields.check_names(&numbers.source_fields)?;
         self.fields = numbers;
         self.pack.schema = Schema::new(fields.list)?;
         Ok(())
     }
 
-    fn image_field(&self, options: &ConvertOptions) -> Field {
+    /// Bytes of the items of a field; 0 where each has its own.
+    pub(crate) fn item_bytes(&self, field: usize) -> usize {
+        let field = self.pack.schema.fields().get(field);
+        let bytes = field.and_then(Field::item_bytes).unwrap_or(0);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Whether a field lies in a column of its own.
+    pub(crate) fn is_column(&self, field: usize) -> bool {
+        self.pack
+            .schema
+            .columns()
+            .any(|(number, _)| number == field)
+    }
+
+    /// Height and width of the images where they are arrays whose layout is known; 0 where it is not.
+    pub(crate) fn array_size(&self) -> (u32, u32) {
+        let field = self.pack.schema.fields().get(self.fields.image);
+        let shape = field.and_then(Field::image_shape);
+        let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        shape.map_or((0, 0), |(height, width, _)| (narrow(height), narrow(width)))
+    }
+
+    fn image_field(&self, listing: &Listing, options: &ConvertOptions) -> Field {
+        if let ImageForm::Array(array) = &self.form {
+            return array_field(array, listing, options);
+        }
         let channels = if options.color.channels() == 1 { 1 } else { 3 };
-        let interleaved = options.layout == Layout::Hwc;
+        let interleaved = options.layout() == Layout::Hwc;
         let mut field = match self.form {
             ImageForm::Fixed { width, height } => {
                 let (w, h) = (u64::from(width), u64::from(height));
@@ -289,7 +390,7 @@ impl Plan {
                     [channels, h, w]
                 };
                 Field {
-                    layout: Some(options.layout.to_string()),
+                    layout: Some(options.layout().to_string()),
                     ..Field::tensor("image", options.dtype, &shape)
                 }
             }
@@ -363,7 +464,7 @@ impl Plan {
             .filter_map(|(_, f)| f.item_bytes())
             .fold(0, u64::saturating_add);
         let variable = match self.form {
-            ImageForm::Fixed { .. } => 0,
+            ImageForm::Fixed { .. } | ImageForm::Array(_) => 0,
             ImageForm::Encoded { quality: None } => listing_mean_bytes(listing),
             _ => mean_item_bytes(listing, options, self)?,
         };
@@ -416,9 +517,9 @@ impl Fields {
                 let name = &field.name;
                 return Err(ConvertError::Options {
                     reason: format!(
-                        "the manifest's column `{name}` has the name of a field that packs have anyway"
+                        "the source's field `{name}` has the name of a field that packs have anyway"
                     ),
-                    hint: "rename the column".to_owned(),
+                    hint: "rename it".to_owned(),
                 });
             }
         }
@@ -431,6 +532,61 @@ fn seek_field(of: &str) -> Field {
     Field {
         seek_index_of: Some(of.to_owned()),
         ..Field::variable(&format!("{of}.seek"), FieldKind::Bytes)
+    }
+}
+
+/// The image field of arrays that are kept as they are: described as the pack did that they come from, or by their shape.
+fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -> Field {
+    let field = Field::tensor("image", array.dtype, &array.shape).with_role(Role::Image);
+    let known = listing.metadata().and_then(|metadata| {
+        let field = metadata.field("image")?;
+        (field.dtype == array.dtype && field.shape == array.shape).then_some(field)
+    });
+    let (layout, color) = match array.shape.as_slice() {
+        [_, _, 1] => (Some("hwc"), Some("gray")),
+        [_, _, 3] => (Some("hwc"), Some("rgb")),
+        [1, _, _] => (Some("chw"), Some("gray")),
+        [3, _, _] => (Some("chw"), Some("rgb")),
+        _ => (None, None),
+    };
+    let own = |text: Option<&str>| text.map(str::to_owned);
+    Field {
+        layout: known.map_or(own(layout), |field| field.layout.clone()),
+        color: known.map_or(own(color), |field| field.color.clone()),
+        normalize: known.and_then(|field| field.normalize.clone()),
+        codec: codec(options, Filter::NONE),
+        ..field
+    }
+}
+
+/// Bytes that an item of a column may have.
+const MAX_COLUMN_BYTES: u64 = 1024;
+
+/// A further field of the source: numbers and small arrays in a column, others in the chunks.
+fn source_field(source: &SourceField, options: &ConvertOptions) -> Field {
+    let array = match source.store.content(0) {
+        Content::Array(array) => array,
+        Content::Pixels(shape) => shape.array(),
+        Content::File | Content::Bytes => {
+            return Field {
+                codec: codec(options, Filter::NONE),
+                role: source.role,
+                ..Field::variable(&source.name, FieldKind::Bytes)
+            };
+        }
+    };
+    let small = array.bytes().is_some_and(|bytes| bytes <= MAX_COLUMN_BYTES);
+    let field = if small {
+        Field::column(&source.name, array.dtype, &array.shape)
+    } else {
+        Field {
+            codec: codec(options, Filter::NONE),
+            ..Field::tensor(&source.name, array.dtype, &array.shape)
+        }
+    };
+    Field {
+        role: source.role,
+        ..field
     }
 }
 
@@ -515,12 +671,13 @@ impl Plan {
     pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
         let channels = options.color.channels();
         match &self.form {
-            ImageForm::Fixed { width, height } if options.layout == Layout::Hwc => {
+            ImageForm::Fixed { width, height } if options.layout() == Layout::Hwc => {
                 format!("{} {height}x{width}x{channels}", options.dtype)
             }
             ImageForm::Fixed { width, height } => {
                 format!("{} {channels}x{height}x{width}", options.dtype)
             }
+            ImageForm::Array(array) => format!("{} arrays {:?}", array.dtype, array.shape),
             ImageForm::Variable => format!("u8 pixels, sizes of their own, {channels} channels"),
             ImageForm::Encoded { quality: None } => "the files' own bytes".to_owned(),
             ImageForm::Encoded { quality: Some(q) } => format!("JPEG files of quality {q}"),

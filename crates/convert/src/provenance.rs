@@ -44,7 +44,7 @@ pub(crate) fn options_json(options: &ConvertOptions, plan: &Plan) -> Value {
         "orientation": orientation,
         "color": if options.color.channels() == 1 { "gray" } else { "rgb" },
         "dtype": options.dtype.name(),
-        "layout": options.layout.to_string(),
+        "layout": options.layout().to_string(),
         "normalize": options.normalize.to_string(),
         "quality": quality,
         "jpeg_scaling": options.jpeg_scaling,
@@ -101,6 +101,7 @@ pub(crate) fn provenance(
         SourceKind::ImageFolder => "image_folder",
         SourceKind::FlatFolder => "flat_folder",
         SourceKind::Manifest => "manifest",
+        SourceKind::Container(format) => format.name(),
     };
     let option = |key| options.get(key).cloned().unwrap_or_default();
     let (order, seed) = (option("order"), option("seed"));
@@ -118,7 +119,16 @@ pub(crate) fn provenance(
         "substituted": listed(found.substituted),
     });
     match value {
-        Value::Object(map) => map,
+        Value::Object(mut map) => {
+            // What an exported pack said about itself goes on being said.
+            if let Some(metadata) = listing.metadata() {
+                map.insert(
+                    "origin".to_owned(),
+                    Value::Object(metadata.provenance.clone()),
+                );
+            }
+            map
+        }
         _ => Map::new(),
     }
 }

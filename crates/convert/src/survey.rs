@@ -1,8 +1,5 @@
 //! A look at the images before they are converted: whether they have one size, and how large their items will be.
 
-use std::io::Read;
-use std::path::Path;
-
 use packds_format::BlockBuilder;
 use packds_pixels::{Geometry, Histogram, ImageInfo, probe};
 
@@ -12,6 +9,7 @@ use crate::ordered::{Next, ordered};
 use crate::plan::Plan;
 use crate::sample::SampleReader;
 use crate::source::Listing;
+use crate::source::store::Content;
 
 /// The sizes that a geometry gives the images of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +42,12 @@ pub(crate) fn survey(
 ) -> Result<Sizes, ConvertError> {
     let mut next = 0;
     let mut found = Sizes::Unknown;
+    // Pixels that are all alike need no look at each.
+    let mut contents = listing.image_contents();
+    if let (Some(Content::Pixels(shape)), None) = (contents.next(), contents.next()) {
+        let (width, height) = geometry.output_size(shape.width, shape.height, 1);
+        return Ok(Sizes::One { width, height });
+    }
     let fold = |all: Sizes, one: Sizes| match (all, one) {
         (Sizes::Unknown, other) | (other, Sizes::Unknown) => other,
         (all, one) if all == one => all,
@@ -57,8 +61,8 @@ pub(crate) fn survey(
         |head: &mut Vec<u8>, range: std::ops::Range<usize>| {
             let mut sizes = Sizes::Unknown;
             for i in range {
-                let size = info(&listing.file_path(i), head)
-                    .map(|i| geometry.output_size(i.width, i.height, i.orientation));
+                let size =
+                    info(listing, i, head).map(|(w, h, turn)| geometry.output_size(w, h, turn));
                 let one = size.map_or(Sizes::Unknown, |(width, height)| Sizes::One {
                     width,
                     height,
@@ -89,18 +93,20 @@ pub(crate) fn survey(
     Ok(found)
 }
 
-/// The image's header: from the first bytes of the file, or from all of it where these are not enough.
-fn info(path: &Path, head: &mut Vec<u8>) -> Option<ImageInfo> {
-    let mut file = std::fs::File::open(path).ok()?;
-    head.clear();
-    (&mut file).take(HEAD_BYTES).read_to_end(head).ok()?;
-    if let Ok(info) = probe(head) {
-        return Some(info);
+/// Width, height and orientation: of a file from its first bytes, or from all of it where these are not enough.
+fn info(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<(u32, u32, u8)> {
+    if let Content::Pixels(shape) = listing.image_content(idx) {
+        return Some((shape.width, shape.height, 1));
     }
-    file.take(crate::sample::MAX_FILE_BYTES)
-        .read_to_end(head)
-        .ok()?;
-    probe(head).ok()
+    let of = |i: ImageInfo| (i.width, i.height, i.orientation);
+    for limit in [HEAD_BYTES, u64::MAX] {
+        head.clear();
+        listing.append_image(idx, limit, head).ok()?;
+        if let Ok(info) = probe(head) {
+            return Some(of(info));
+        }
+    }
+    None
 }
 
 /// The mean size of the image's item, over evenly spaced samples encoded for real.

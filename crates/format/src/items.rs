@@ -132,6 +132,46 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
+    /// Hands the items of `samples` of any field, in the body or a column, to `each`, with their samples, in order,
+    /// decoded. Of a compressed chunk only the blocks that hold some of them are decompressed. No checksum is checked:
+    /// see [`check_chunk`](crate::check_chunk).
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], what is wrong with the bytes, or what `each` returns.
+    pub fn for_each_item_in<E: From<FormatError>>(
+        &self,
+        field: usize,
+        samples: std::ops::Range<u64>,
+        mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if samples.end > self.n_samples() || samples.start > samples.end {
+            return Err(E::from(FormatError::OutOfRange {
+                what: "sample",
+                index: samples.start.max(samples.end),
+                len: self.n_samples(),
+            }));
+        }
+        let position = self.schema().body().position(|(number, _)| number == field);
+        let Some(position) = position else {
+            return samples
+                .into_iter()
+                .try_for_each(|sample| each(sample, &self.item(field, sample)?));
+        };
+        let mut sample = samples.start;
+        while sample < samples.end {
+            let (chunk, first) = self.geometry().locate(sample);
+            let mut items = ChunkItems::new(self, chunk, self.chunk_bytes(chunk)?)?;
+            for index in first..self.geometry().samples_in(chunk) {
+                if sample == samples.end {
+                    break;
+                }
+                each(sample, items.item(position, index)?)?;
+                sample += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// Hands the items of block `block` of the compressed body field at `position` among the body fields to `each`, in
     /// order, decoded; `bytes` are all the chunk's stored bytes, wherever the caller got these from.
     ///

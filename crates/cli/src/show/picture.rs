@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use packds_convert::interleave;
 use packds_format::{Coding, DType, Field, FieldKind, Normalize, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder, Filter, Geometry, Image, ImageFormat, resize};
 use packds_reader::MappedPack;
 
 use crate::canvas::Rgb;
-use crate::item_file::interleave;
 use crate::label::numbers;
 
 /// Whether a field looks like one that holds pictures.

@@ -1,11 +1,11 @@
 //! The columns of a sample: labels, numbers, what the source gives besides images.
 
 use packds_format::{BlockBuilder, Coding, DType};
-use packds_pixels::ImageInfo;
 
+use super::image::SourceSize;
 use super::{SampleError, SampleReader};
 use crate::plan::ItemColumns;
-use crate::source::ColumnValues;
+use crate::source::{ColumnValues, append_stored};
 
 /// What is stored for an image field.
 pub(super) struct Item {
@@ -20,7 +20,7 @@ impl SampleReader<'_> {
     pub(super) fn columns(
         &self,
         id: usize,
-        info: Option<&ImageInfo>,
+        size: Option<SourceSize>,
         block: &mut BlockBuilder,
     ) -> Result<(), SampleError> {
         let fields = &self.plan.fields;
@@ -47,7 +47,7 @@ impl SampleReader<'_> {
             block.set_column(field, &bits)?;
         }
         if let Some(field) = fields.valid {
-            block.set_column(field, &[u8::from(info.is_some())])?;
+            block.set_column(field, &[u8::from(size.is_some())])?;
         }
         block.set_column(
             fields.source_id,
@@ -55,11 +55,11 @@ impl SampleReader<'_> {
         )?;
         block.set_column(
             fields.source_width,
-            &info.map_or(0, |i| i.width).to_le_bytes(),
+            &size.map_or(0, |i| i.width).to_le_bytes(),
         )?;
         block.set_column(
             fields.source_height,
-            &info.map_or(0, |i| i.height).to_le_bytes(),
+            &size.map_or(0, |i| i.height).to_le_bytes(),
         )?;
         for (column, &field) in self.listing.columns().iter().zip(&fields.extra) {
             match &column.values {
@@ -71,6 +71,38 @@ impl SampleReader<'_> {
                         .item_mut(field)?
                         .extend_from_slice(texts.get(id).as_bytes());
                 }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SampleReader<'_> {
+    /// Copies the source's further arrays and bytes.
+    pub(super) fn source_fields(
+        &mut self,
+        id: usize,
+        block: &mut BlockBuilder,
+    ) -> Result<(), SampleError> {
+        let fields = self.listing.fields().iter();
+        for (source, &field) in fields.zip(&self.plan.fields.source_fields) {
+            let wrong = |error| SampleError::Field {
+                name: source.name.clone(),
+                source: Box::new(error),
+            };
+            self.file.clear();
+            append_stored(source.store.as_ref(), id, u64::MAX, &mut self.file).map_err(wrong)?;
+            if self.plan.is_column(field) {
+                block.set_column(field, &self.file)?;
+            } else if self.plan.item_bytes(field) == 0 {
+                block.item_mut(field)?.extend_from_slice(&self.file);
+            } else {
+                let out = block.tensor_mut(field)?;
+                if out.len() != self.file.len() {
+                    let (expected, found) = (out.len() as u64, self.file.len() as u64);
+                    return Err(wrong(SampleError::WrongLength { expected, found }));
+                }
+                out.copy_from_slice(&self.file);
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Reading a whole file in as few calls and copies as there can be.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use super::SampleError;
@@ -8,15 +9,13 @@ use super::SampleError;
 /// The longest file that is read: more would not fit a chunk.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Reads a whole file into `buffer`, which keeps its memory from file to file.
-pub(crate) fn read_file(path: &Path, buffer: &mut Vec<u8>) -> Result<u64, SampleError> {
-    buffer.clear();
-    append_file(path, buffer)
-}
-
-/// Reads a whole file to the end of `out`: into its spare memory, without a copy in between.
-pub(crate) fn append_file(path: &Path, out: &mut Vec<u8>) -> Result<u64, SampleError> {
+/// Appends a file, or its first `limit` bytes, to the end of `out`: into its spare memory, without a copy in between.
+pub(crate) fn append_file(path: &Path, limit: u64, out: &mut Vec<u8>) -> Result<u64, SampleError> {
     let file = File::open(path)?;
+    if limit <= MAX_FILE_BYTES {
+        let read = file.take(limit).read_to_end(out)?;
+        return Ok(u64::try_from(read).unwrap_or(u64::MAX));
+    }
     let len = file.metadata()?.len();
     let mut read = 0_u64;
     // One byte more than the file has, so that the second read finds the end without growing the memory.

@@ -4,32 +4,102 @@ use std::time::Instant;
 
 use packds_format::{BlockBuilder, Coding, DType};
 use packds_pixels::{
-    Color, Decoder, Filter, FloatType, Geometry, ImageInfo, Layout, PixelError, build_seek_index,
-    cast_into, check_structure, encode_jpeg, to_layout_into,
+    Color, Decoder, Filter, FloatType, Geometry, ImageInfo, Layout, PixelError, Pixels,
+    build_seek_index, cast_into, check_structure, encode_jpeg, probe, to_layout_into,
 };
 
 use super::columns::{Item, describe};
-use super::file::{append_file, read_file};
 use super::{SampleError, SampleReader};
 use crate::plan::{ImageForm, MIXED_QUALITY, coding_of};
+use crate::source::store::{ArrayType, Content, PixelShape};
 
 /// An image that is in the block.
 pub(super) struct Made {
-    pub(super) info: ImageInfo,
+    pub(super) size: SourceSize,
     pub(super) item_bytes: u64,
     pub(super) bytes_in: u64,
-    pub(super) pixels: Pixels,
+    pub(super) pixels: InHistogram,
+}
+
+/// The image's size in the source.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceSize {
+    pub(super) width: u32,
+    pub(super) height: u32,
+    /// EXIF orientation, 1 to 8.
+    pub(super) orientation: u8,
+}
+
+impl From<ImageInfo> for SourceSize {
+    fn from(info: ImageInfo) -> Self {
+        Self {
+            width: info.width,
+            height: info.height,
+            orientation: info.orientation,
+        }
+    }
+}
+
+impl From<PixelShape> for SourceSize {
+    fn from(shape: PixelShape) -> Self {
+        Self {
+            width: shape.width,
+            height: shape.height,
+            orientation: 1,
+        }
+    }
 }
 
 /// Where the pixels that the histogram counts lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pixels {
+pub(super) enum InHistogram {
     InBlock,
     InScratch,
     None,
 }
 
 impl SampleReader<'_> {
+    /// Reads the image of sample `id` into the buffer for files.
+    fn read_image(&mut self, id: usize) -> Result<Content, SampleError> {
+        let started = Instant::now();
+        self.file.clear();
+        let content = self.listing.append_image(id, u64::MAX, &mut self.file)?;
+        self.times.read += started.elapsed();
+        Ok(content)
+    }
+
+    /// Copies an array into the block as it is.
+    pub(super) fn array_image(
+        &mut self,
+        id: usize,
+        array: &ArrayType,
+        block: &mut BlockBuilder,
+    ) -> Result<Made, SampleError> {
+        let content = self.read_image(id)?;
+        let same = match &content {
+            Content::Array(found) => found == array,
+            _ => false,
+        };
+        let out = block.tensor_mut(self.plan.fields.image)?;
+        if !same || out.len() != self.file.len() {
+            let expected = format!("an array {} of {:?}", array.dtype, array.shape);
+            return Err(other_content(&expected, &content));
+        }
+        out.copy_from_slice(&self.file);
+        let item_bytes = u64::try_from(self.file.len()).unwrap_or(u64::MAX);
+        let (height, width) = self.plan.array_size();
+        Ok(Made {
+            size: SourceSize {
+                width,
+                height,
+                orientation: 1,
+            },
+            item_bytes,
+            bytes_in: item_bytes,
+            pixels: InHistogram::None,
+        })
+    }
+
     /// Decodes into the block, through a buffer where type or layout differ.
     pub(super) fn fixed_image(
         &mut self,
@@ -38,50 +108,43 @@ impl SampleReader<'_> {
         height: u32,
         block: &mut BlockBuilder,
     ) -> Result<Made, SampleError> {
-        let started = Instant::now();
-        let bytes_in = read_file(&self.listing.file_path(id), &mut self.file)?;
-        self.times.read += started.elapsed();
+        let content = self.read_image(id)?;
+        let bytes_in = u64::try_from(self.file.len()).unwrap_or(u64::MAX);
         let channels = self.options.color.channels();
         let n = pixel_bytes(width, height, channels);
         let out = block.tensor_mut(self.plan.fields.image)?;
         let item_bytes = u64::try_from(out.len()).unwrap_or(u64::MAX);
-        let direct = self.options.dtype == DType::U8 && self.options.layout == Layout::Hwc;
+        let direct = self.options.dtype == DType::U8 && self.options.layout() == Layout::Hwc;
         let started = Instant::now();
-        let info = if direct {
-            render(
-                &mut self.decoder,
-                &self.file,
-                &self.plan.geometry,
-                (width, height),
-                out,
-            )?
+        let item = RenderItem {
+            bytes: &self.file,
+            content: &content,
+            geometry: &self.plan.geometry,
+            expected: (width, height),
+        };
+        let size = if direct {
+            item.render(&mut self.decoder, &mut self.planes, out)?
         } else {
             self.pixels.resize(n, 0);
-            render(
-                &mut self.decoder,
-                &self.file,
-                &self.plan.geometry,
-                (width, height),
-                &mut self.pixels,
-            )?
+            item.render(&mut self.decoder, &mut self.planes, &mut self.pixels)?
         };
         self.times.decode += started.elapsed();
         if direct {
             return Ok(Made {
-                info,
+                size,
                 item_bytes,
                 bytes_in,
-                pixels: Pixels::InBlock,
+                pixels: InHistogram::InBlock,
             });
         }
         let started = Instant::now();
         self.store_pixels(out)?;
         self.times.encode += started.elapsed();
         Ok(Made {
-            info,
+            size,
             item_bytes,
             bytes_in,
-            pixels: Pixels::InScratch,
+            pixels: InHistogram::InScratch,
         })
     }
 
@@ -96,7 +159,7 @@ impl SampleReader<'_> {
                 return Ok(to_layout_into(
                     &self.pixels,
                     channels,
-                    self.options.layout,
+                    self.options.layout(),
                     out,
                 )?);
             }
@@ -116,7 +179,7 @@ impl SampleReader<'_> {
             &mean,
             &std,
             float,
-            self.options.layout,
+            self.options.layout(),
             out,
         )?)
     }
@@ -130,8 +193,10 @@ impl SampleReader<'_> {
         let started = Instant::now();
         let out = block.item_mut(self.plan.fields.image)?;
         let before = out.len();
-        let item_bytes = append_file(&self.listing.file_path(id), out)?;
+        let content = self.listing.append_image(id, u64::MAX, out)?;
         self.times.read += started.elapsed();
+        expect_file(&content)?;
+        let item_bytes = u64::try_from(out.len() - before).unwrap_or(u64::MAX);
         let started = Instant::now();
         let file = out.get(before..).unwrap_or(&[]);
         let (item, info) = check_file(file, self.options.max_pixels)?;
@@ -141,7 +206,7 @@ impl SampleReader<'_> {
             describe(&columns, &item, block)?;
         }
         Ok(Made {
-            info,
+            size: info.into(),
             item_bytes,
             bytes_in: item_bytes,
             pixels,
@@ -153,15 +218,15 @@ impl SampleReader<'_> {
         &mut self,
         before: usize,
         block: &mut BlockBuilder,
-    ) -> Result<Pixels, SampleError> {
+    ) -> Result<InHistogram, SampleError> {
         if !self.options.check_decode {
-            return Ok(Pixels::None);
+            return Ok(InHistogram::None);
         }
         let out = block.item_mut(self.plan.fields.image)?;
         let (_, pixels) = self.decoder.decode_full(out.get(before..).unwrap_or(&[]))?;
         self.pixels.clear();
         self.pixels.extend_from_slice(pixels);
-        Ok(Pixels::InScratch)
+        Ok(InHistogram::InScratch)
     }
 
     /// Appends the image's item: its pixels, its file, or a new file.
@@ -180,18 +245,22 @@ impl SampleReader<'_> {
         if !raw && quality.is_none() && self.options.color == Color::Rgb {
             return self.kept_image(id, block);
         }
+        let content = self.read_image(id)?;
+        let bytes_in = u64::try_from(self.file.len()).unwrap_or(u64::MAX);
         let started = Instant::now();
-        let bytes_in = read_file(&self.listing.file_path(id), &mut self.file)?;
-        self.times.read += started.elapsed();
-        let started = Instant::now();
-        let (_, info) = check_file(&self.file, self.options.max_pixels)?;
+        let size = source_size(&self.file, &content, self.options.max_pixels)?;
         let geometry = &self.plan.geometry;
-        let (width, height) = geometry.output_size(info.width, info.height, info.orientation);
+        let (width, height) = geometry.output_size(size.width, size.height, size.orientation);
         let channels = self.options.color.channels();
         let n = pixel_bytes(width, height, channels);
         self.pixels.resize(n, 0);
-        self.decoder
-            .render_into(&self.file, geometry, &mut self.pixels)?;
+        let item = RenderItem {
+            bytes: &self.file,
+            content: &content,
+            geometry,
+            expected: (width, height),
+        };
+        item.render(&mut self.decoder, &mut self.planes, &mut self.pixels)?;
         self.times.decode += started.elapsed();
         let started = Instant::now();
         let channels = u8::try_from(channels).unwrap_or(0);
@@ -226,10 +295,10 @@ impl SampleReader<'_> {
         }
         self.times.encode += started.elapsed();
         Ok(Made {
-            info,
+            size,
             item_bytes,
             bytes_in,
-            pixels: Pixels::InScratch,
+            pixels: InHistogram::InScratch,
         })
     }
 
@@ -257,16 +326,12 @@ impl SampleReader<'_> {
     pub(super) fn mask(
         &mut self,
         id: usize,
-        image: &ImageInfo,
+        image: SourceSize,
         block: &mut BlockBuilder,
     ) -> Result<u64, SampleError> {
         let mut name = Vec::new();
-        let Some((path, field)) = self
-            .listing
-            .mask_path_into(id, &mut name)
-            .and(self.listing.mask_file_path(id))
-            .zip(self.plan.fields.mask)
-        else {
+        let path = self.listing.mask_path_into(id, &mut name);
+        let Some((_, field)) = path.zip(self.plan.fields.mask) else {
             return Ok(0);
         };
         let mask = String::from_utf8_lossy(&name).into_owned();
@@ -275,10 +340,12 @@ impl SampleReader<'_> {
             source: Box::new(source),
         };
         let mut file = Vec::new();
-        let bytes = read_file(&path, &mut file).map_err(wrong)?;
-        let info = check_structure(&file).map_err(|e| wrong(e.into()))?;
-        if (info.width, info.height) != (image.width, image.height) {
-            let (expected, found) = ((image.width, image.height), (info.width, info.height));
+        let content = self.listing.append_mask(id, &mut file).map_err(wrong)?;
+        let content = content.unwrap_or(Content::Bytes);
+        let bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
+        let size = source_size(&file, &content, self.options.max_pixels).map_err(wrong)?;
+        if (size.width, size.height) != (image.width, image.height) {
+            let (expected, found) = ((image.width, image.height), (size.width, size.height));
             return Err(SampleError::MaskSize {
                 mask,
                 expected,
@@ -290,37 +357,38 @@ impl SampleReader<'_> {
             ..self.plan.geometry
         };
         let started = Instant::now();
-        if let ImageForm::Fixed { width, height } = self.plan.form {
+        let expected = match self.plan.form {
+            ImageForm::Fixed { width, height } => (width, height),
+            _ => geometry.output_size(size.width, size.height, size.orientation),
+        };
+        let rendered = RenderItem {
+            bytes: &file,
+            content: &content,
+            geometry: &geometry,
+            expected,
+        };
+        if matches!(self.plan.form, ImageForm::Fixed { .. }) {
             let out = block.tensor_mut(field)?;
-            render(
-                &mut self.mask_decoder,
-                &file,
-                &geometry,
-                (width, height),
-                out,
-            )
-            .map_err(wrong)?;
+            let rendered = rendered.render(&mut self.mask_decoder, &mut self.planes, out);
+            rendered.map_err(wrong)?;
         } else {
             let keep = matches!(self.plan.form, ImageForm::Encoded { quality: None });
             let item = if keep {
+                let (item, _) = check_file(&file, self.options.max_pixels).map_err(wrong)?;
                 block.item_mut(field)?.extend_from_slice(&file);
-                let coding = coding_of(info.format);
-                Item {
-                    width: info.width,
-                    height: info.height,
-                    channels: info.channels,
-                    coding,
-                }
+                item
             } else {
                 // Re-encoding would change class numbers, so masks stay raw where their images are not untouched.
-                let image = self
-                    .mask_decoder
-                    .render(&file, &geometry)
-                    .map_err(|e| wrong(e.into()))?;
-                block.item_mut(field)?.extend_from_slice(&image.data);
+                let (width, height) = expected;
+                let items = block.item_mut(field)?;
+                let before = items.len();
+                items.resize(before.saturating_add(pixel_bytes(width, height, 1)), 0);
+                let out = items.get_mut(before..).unwrap_or_default();
+                let rendered = rendered.render(&mut self.mask_decoder, &mut self.planes, out);
+                rendered.map_err(wrong)?;
                 Item {
-                    width: image.width,
-                    height: image.height,
+                    width,
+                    height,
                     channels: 1,
                     coding: Coding::Raw,
                 }
@@ -334,22 +402,98 @@ impl SampleReader<'_> {
     }
 }
 
-/// Decodes one image of a pack whose images have one size.
-fn render(
-    decoder: &mut Decoder,
-    file: &[u8],
-    geometry: &Geometry,
+/// An item of the source to be decoded, resized and cropped.
+struct RenderItem<'a> {
+    bytes: &'a [u8],
+    content: &'a Content,
+    geometry: &'a Geometry,
+    /// Width and height of the result.
     expected: (u32, u32),
-    out: &mut [u8],
-) -> Result<ImageInfo, SampleError> {
-    match decoder.render_into(file, geometry, out) {
-        Ok(rendered) => Ok(rendered.info),
-        Err(PixelError::WrongBuffer { .. }) => {
-            let info = packds_pixels::probe(file)?;
-            let found = geometry.output_size(info.width, info.height, info.orientation);
-            Err(SampleError::OtherSize { expected, found })
+}
+
+impl RenderItem<'_> {
+    /// Fills `out`; `planes` is memory for turning planes into pixels.
+    fn render(
+        &self,
+        decoder: &mut Decoder,
+        planes: &mut Vec<u8>,
+        out: &mut [u8],
+    ) -> Result<SourceSize, SampleError> {
+        let (result, size) = match self.content {
+            Content::File => {
+                let rendered = decoder.render_into(self.bytes, self.geometry, out);
+                (rendered.map(|rendered| rendered.info.into()), None)
+            }
+            Content::Pixels(shape) => {
+                let pixels = Pixels {
+                    data: interleaved(self.bytes, *shape, planes),
+                    width: shape.width,
+                    height: shape.height,
+                    channels: shape.channels,
+                };
+                let rendered = decoder.render_pixels_into(pixels, self.geometry, out);
+                let size = SourceSize::from(*shape);
+                (rendered.map(|()| size), Some(size))
+            }
+            other => return Err(other_content("an image", other)),
+        };
+        match result {
+            Ok(size) => Ok(size),
+            Err(PixelError::WrongBuffer { .. }) => {
+                let size = match size {
+                    Some(size) => size,
+                    None => probe(self.bytes)?.into(),
+                };
+                let found = self
+                    .geometry
+                    .output_size(size.width, size.height, size.orientation);
+                let expected = self.expected;
+                Err(SampleError::OtherSize { expected, found })
+            }
+            Err(error) => Err(error.into()),
         }
-        Err(error) => Err(error.into()),
+    }
+}
+
+/// The pixels with the channels of each together.
+fn interleaved<'a>(bytes: &'a [u8], shape: PixelShape, pixels: &'a mut Vec<u8>) -> &'a [u8] {
+    if !shape.planar || shape.channels == 1 {
+        return bytes;
+    }
+    pixels.clear();
+    let third = bytes.len() / 3;
+    let (red, rest) = bytes.split_at(third);
+    let (green, blue) = rest.split_at(third);
+    let planes = red.iter().zip(green).zip(blue);
+    pixels.extend(planes.flat_map(|((r, g), b)| [*r, *g, *b]));
+    pixels
+}
+
+fn other_content(expected: &str, found: &Content) -> SampleError {
+    SampleError::OtherContent {
+        expected: expected.to_owned(),
+        found: match found {
+            Content::File => "an image file".to_owned(),
+            Content::Pixels(shape) => format!("pixels of {}x{}", shape.width, shape.height),
+            Content::Array(array) => format!("an array {} of {:?}", array.dtype, array.shape),
+            Content::Bytes => "bytes".to_owned(),
+        },
+    }
+}
+
+fn expect_file(content: &Content) -> Result<(), SampleError> {
+    match content {
+        Content::File => Ok(()),
+        other => Err(other_content("an image file", other)),
+    }
+}
+
+/// The size of an item, without decoding it; of a file, whether it is whole.
+fn source_size(file: &[u8], content: &Content, limit: u64) -> Result<SourceSize, SampleError> {
+    match content {
+        Content::Pixels(shape) => Ok((*shape).into()),
+        Content::File => Ok(check_file(file, limit)?.1.into()),
+        other => Err(other_content("an image", other)),
     }
 }
 

@@ -14,8 +14,8 @@ use crate::plan::{ImageForm, Plan};
 use crate::source::Listing;
 
 use columns::{Item, describe};
-pub(crate) use file::{MAX_FILE_BYTES, read_file};
-use image::{Made, Pixels, pixel_bytes};
+pub(crate) use file::{MAX_FILE_BYTES, append_file};
+use image::{InHistogram, Made, pixel_bytes};
 
 /// Why a sample could not be made. The converter decides what that means for the whole.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,40 @@ pub enum SampleError {
         limit: u64,
         /// The file's length.
         found: u64,
+    },
+    /// The source is shorter than it was, or than it says.
+    #[error("{path}: expected {expected} bytes at {offset}, found {found}")]
+    SourceShort {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// Bytes that should be there.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+    /// The item has another length than its type says.
+    #[error("expected {expected} bytes, found {found}")]
+    WrongLength {
+        /// Bytes of the type.
+        expected: u64,
+        /// Bytes of the item.
+        found: u64,
+    },
+    /// There is no such item.
+    #[error("there is no such item in the source")]
+    Missing,
+    /// The source's own library could not read it.
+    #[error("{0}")]
+    Source(String),
+    /// The item is of another kind than those before it.
+    #[error("expected {expected}, found {found}")]
+    OtherContent {
+        /// What the others are.
+        expected: String,
+        /// What this one is.
+        found: String,
     },
     /// The file is no image, or a damaged one.
     #[error("{0}")]
@@ -62,6 +96,14 @@ pub enum SampleError {
     Mask {
         /// The mask's path.
         mask: String,
+        /// What is wrong with it.
+        source: Box<SampleError>,
+    },
+    /// Another field of the sample cannot be read.
+    #[error("field `{name}`: {source}")]
+    Field {
+        /// The field.
+        name: String,
         /// What is wrong with it.
         source: Box<SampleError>,
     },
@@ -110,6 +152,7 @@ pub(crate) struct SampleReader<'a> {
     mask_decoder: Decoder,
     file: Vec<u8>,
     pixels: Vec<u8>,
+    planes: Vec<u8>,
     path: Vec<u8>,
     pub(crate) times: Times,
 }
@@ -133,6 +176,7 @@ impl<'a> SampleReader<'a> {
             }),
             file: Vec::new(),
             pixels: Vec::new(),
+            planes: Vec::new(),
             path: Vec::new(),
             times: Times::default(),
         }
@@ -158,30 +202,32 @@ impl<'a> SampleReader<'a> {
         block: &mut BlockBuilder,
         histogram: &mut Histogram,
     ) -> Result<Facts, SampleError> {
-        let made = match self.plan.form {
-            ImageForm::Fixed { width, height } => self.fixed_image(id, width, height, block)?,
+        let made = match &self.plan.form {
+            ImageForm::Fixed { width, height } => self.fixed_image(id, *width, *height, block)?,
+            ImageForm::Array(array) => self.array_image(id, array, block)?,
             _ => self.variable_image(id, block)?,
         };
         let Made {
-            info,
+            size,
             item_bytes,
             bytes_in,
             pixels,
         } = made;
         let mask_bytes = if self.listing.has_masks() {
-            self.mask(id, &info, block)?
+            self.mask(id, size, block)?
         } else {
             0
         };
         let index_bytes = self.seek_index(item_bytes, block)?;
-        self.columns(id, Some(&info), block)?;
+        self.source_fields(id, block)?;
+        self.columns(id, Some(size), block)?;
         // Near the end, since it cannot be taken back: the histogram counts only samples that are in.
         let started = Instant::now();
-        let counted = pixels != Pixels::None;
+        let counted = pixels != InHistogram::None;
         match pixels {
-            Pixels::InBlock => histogram.add(block.tensor_mut(self.plan.fields.image)?),
-            Pixels::InScratch => histogram.add(&self.pixels),
-            Pixels::None => {}
+            InHistogram::InBlock => histogram.add(block.tensor_mut(self.plan.fields.image)?),
+            InHistogram::InScratch => histogram.add(&self.pixels),
+            InHistogram::None => {}
         }
         self.times.stats += started.elapsed();
         let started = Instant::now();
@@ -191,7 +237,7 @@ impl<'a> SampleReader<'a> {
             bytes_in: bytes_in + mask_bytes,
             item_bytes,
             index_bytes,
-            oriented: info.orientation != 1,
+            oriented: size.orientation != 1,
             counted,
         })
     }
@@ -203,7 +249,7 @@ impl<'a> SampleReader<'a> {
         block: &mut BlockBuilder,
     ) -> Result<(), SampleError> {
         let fields = &self.plan.fields;
-        if matches!(self.plan.form, ImageForm::Fixed { .. }) {
+        if self.plan.form.is_fixed() {
             block.tensor_mut(fields.image)?.fill(0);
             if let Some(mask) = fields.mask {
                 block.tensor_mut(mask)?.fill(0);
@@ -228,6 +274,14 @@ impl<'a> SampleReader<'a> {
                 let zeros = pixel_bytes(width, height, channels);
                 out.resize(out.len().saturating_add(zeros), 0);
                 describe(&columns, &one(channels), block)?;
+            }
+        }
+        for &field in &fields.source_fields {
+            if self.plan.is_column(field) {
+                let n = self.plan.item_bytes(field);
+                block.set_column(field, &vec![0; n])?;
+            } else if self.plan.item_bytes(field) > 0 {
+                block.tensor_mut(field)?.fill(0);
             }
         }
         self.columns(id, None, block)?;

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     directory::{Directory, Identity},
-    listing::{Labels, Listing, SourceKind},
+    listing::{Images, Labels, Listing, SourceKind},
     split,
     walk::{Found, count},
     warning::Warning,
@@ -78,6 +78,9 @@ fn list_scanned(
         classes: Vec::new(),
         columns: Vec::new(),
         masks: None,
+        images: Images::Files,
+        fields: Vec::new(),
+        metadata: None,
         warnings: found.oddities.into_warnings(),
         ignored: found.ignored,
     })
@@ -122,6 +125,9 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
         classes: classes.to_vec(),
         columns: Vec::new(),
         masks: None,
+        images: Images::Files,
+        fields: Vec::new(),
+        metadata: None,
         warnings,
         ignored: found.ignored + count(top.n_others()),
     }

@@ -2,12 +2,23 @@
 //!
 //! Not for finding them: that is `image_folder` and `manifest`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use packds_format::Role;
 
 use super::{
     column::{ColumnValues, SourceColumn},
     paths::{PathTable, as_path, join_into},
+    store::{Content, Store},
     warning::Warning,
+};
+use crate::{
+    data_format::DataFormat,
+    metadata::Metadata,
+    sample::{MAX_FILE_BYTES, SampleError, append_file},
 };
 
 /// What kind of source a listing was made from.
@@ -19,6 +30,8 @@ pub enum SourceKind {
     FlatFolder,
     /// A CSV or JSON Lines file that names the images.
     Manifest,
+    /// A file or folder of a format that holds its samples itself.
+    Container(DataFormat),
 }
 
 /// One sample of a [`Listing`].
@@ -57,6 +70,9 @@ pub struct Listing {
     pub(super) classes: Vec<Vec<u8>>,
     pub(super) columns: Vec<SourceColumn>,
     pub(super) masks: Option<Masks>,
+    pub(super) images: Images,
+    pub(super) fields: Vec<SourceField>,
+    pub(super) metadata: Option<Metadata>,
     pub(super) warnings: Vec<Warning>,
     pub(super) ignored: u64,
 }
@@ -78,11 +94,32 @@ pub(super) struct LabelLists {
     pub(super) ids: Vec<i64>,
 }
 
-/// One mask file for each sample.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Masks {
-    pub(super) paths: PathTable,
-    pub(super) bytes: Vec<u64>,
+/// One mask for each sample.
+#[derive(Debug, Clone)]
+pub(super) enum Masks {
+    /// A file each.
+    Files { paths: PathTable, bytes: Vec<u64> },
+    /// Whatever holds them.
+    Stored(Arc<dyn Store>),
+}
+
+/// Where the images are.
+#[derive(Debug, Clone)]
+pub(super) enum Images {
+    /// In files of their own, which the listing's paths name.
+    Files,
+    /// In whatever holds them.
+    Stored(Arc<dyn Store>),
+}
+
+/// A field of the source beside image, mask and label, which becomes a field of the pack of the same name: arrays of one
+/// type, or bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceField {
+    pub(crate) name: String,
+    pub(crate) store: Arc<dyn Store>,
+    /// What it means, where that is known.
+    pub(crate) role: Option<Role>,
 }
 
 impl Listing {
@@ -121,7 +158,7 @@ impl Listing {
         self.paths.path_into(idx, path);
     }
 
-    /// The file of sample `idx`, with the root in front.
+    /// The file of sample `idx`, or its name in a source that is no folder, with the root in front.
     pub fn file_path(&self, idx: usize) -> PathBuf {
         let mut path = Vec::new();
         self.path_into(idx, &mut path);
@@ -168,24 +205,86 @@ impl Listing {
         &self.columns
     }
 
-    /// True if each sample has a mask file.
+    /// True if each sample has a mask.
     pub fn has_masks(&self) -> bool {
         self.masks.is_some()
     }
 
     /// Appends the path of the mask of sample `idx`, relative to the root, to `path` and returns
-    /// the mask file's size; none, and nothing appended, if the source has no masks.
+    /// the mask's size; none, and nothing appended, if the source has no masks.
     pub fn mask_path_into(&self, idx: usize, path: &mut Vec<u8>) -> Option<u64> {
-        let masks = self.masks.as_ref()?;
-        masks.paths.path_into(idx, path);
-        Some(masks.bytes[idx])
+        match self.masks.as_ref()? {
+            Masks::Files { paths, bytes } => {
+                paths.path_into(idx, path);
+                Some(bytes[idx])
+            }
+            Masks::Stored(store) => {
+                self.path_into(idx, path);
+                path.extend_from_slice(b" (mask)");
+                Some(store.bytes(idx))
+            }
+        }
     }
 
-    /// The mask file of sample `idx`, with the root in front.
-    pub fn mask_file_path(&self, idx: usize) -> Option<PathBuf> {
-        let mut path = Vec::new();
-        self.mask_path_into(idx, &mut path)?;
-        Some(self.root.join(as_path(&path)))
+    /// Appends the image of sample `idx`, or as many of its first bytes as `limit` says, to `out`, and says what they are.
+    pub(crate) fn append_image(
+        &self,
+        idx: usize,
+        limit: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Content, SampleError> {
+        match &self.images {
+            Images::Files => append_file(&self.file_path(idx), limit, out).map(|_| Content::File),
+            Images::Stored(store) => append_stored(store.as_ref(), idx, limit, out),
+        }
+    }
+
+    /// Appends the mask of sample `idx` to `out`; none if the source has no masks.
+    pub(crate) fn append_mask(
+        &self,
+        idx: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Content>, SampleError> {
+        match &self.masks {
+            None => Ok(None),
+            Some(Masks::Files { paths, .. }) => {
+                let mut path = Vec::new();
+                paths.path_into(idx, &mut path);
+                append_file(&self.root.join(as_path(&path)), u64::MAX, out)?;
+                Ok(Some(Content::File))
+            }
+            Some(Masks::Stored(store)) => {
+                append_stored(store.as_ref(), idx, u64::MAX, out).map(Some)
+            }
+        }
+    }
+
+    /// What the image of sample `idx` is, without reading it.
+    pub(crate) fn image_content(&self, idx: usize) -> Content {
+        match &self.images {
+            Images::Files => Content::File,
+            Images::Stored(store) => store.content(idx),
+        }
+    }
+
+    /// The samples whose images' contents, together, are those of all: one where all are alike.
+    pub(crate) fn image_contents(&self) -> impl Iterator<Item = Content> {
+        let n = match &self.images {
+            Images::Files => 1,
+            Images::Stored(store) if store.is_uniform() => 1,
+            Images::Stored(store) => store.len(),
+        };
+        (0..n.min(self.len())).map(|idx| self.image_content(idx))
+    }
+
+    /// The fields beside image, mask and labels.
+    pub(crate) fn fields(&self) -> &[SourceField] {
+        &self.fields
+    }
+
+    /// What the pack said from which the source was exported, if it was.
+    pub(crate) fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
     }
 
     /// What was odd about the source.
@@ -241,6 +340,14 @@ impl Listing {
             feed(&piece);
             piece.clear();
         }
+        // Only where there are any: all other data sets keep the identifiers that they had before there were such fields.
+        for field in &self.fields {
+            push_string(&mut piece, field.name.as_bytes());
+            push_string(
+                &mut piece,
+                format!("{:?}", field.store.content(0)).as_bytes(),
+            );
+        }
         push_len(&mut piece, self.columns.len());
         for column in &self.columns {
             push_string(&mut piece, column.name.as_bytes());
@@ -264,6 +371,33 @@ impl Listing {
         } else {
             push_u64(piece, 0);
         }
+    }
+}
+
+/// Appends an item of a store, which has to be as long as its type says.
+pub(crate) fn append_stored(
+    store: &dyn Store,
+    idx: usize,
+    limit: u64,
+    out: &mut Vec<u8>,
+) -> Result<Content, SampleError> {
+    let (content, limit) = (store.content(idx), limit.min(MAX_FILE_BYTES + 1));
+    let before = out.len();
+    store.append(idx, limit, out)?;
+    let found = u64::try_from(out.len() - before).unwrap_or(u64::MAX);
+    let expected = match &content {
+        Content::Pixels(shape) => shape.bytes(),
+        Content::Array(array) => array.bytes().unwrap_or(u64::MAX),
+        Content::File | Content::Bytes if found > MAX_FILE_BYTES => {
+            let limit = MAX_FILE_BYTES;
+            return Err(SampleError::TooLarge { limit, found });
+        }
+        Content::File | Content::Bytes => found,
+    };
+    if found == expected.min(limit) {
+        Ok(content)
+    } else {
+        Err(SampleError::WrongLength { expected, found })
     }
 }
 

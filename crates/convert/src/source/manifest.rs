@@ -12,7 +12,7 @@ use super::{
     ListOptions,
     column::SourceColumn,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit},
-    listing::{Labels, Listing, Masks, SourceKind},
+    listing::{Images, Labels, Listing, Masks, SourceKind},
     paths::FileTable,
     root::{FailedFile, Root},
     rows::{Cell, RowForm, Rows, malformed},
@@ -129,7 +129,7 @@ impl Roles {
             },
             None => Ok(find_known(names, known)),
         };
-        let path = find(&options.path_key, &PATH_NAMES)?
+        let path = find(&options.image_key, &PATH_NAMES)?
             .ok_or_else(|| missing(format!("of image paths ({})", PATH_NAMES.join(", "))))?;
         let mask = find(&options.mask_key, &MASK_NAMES)?;
         let single = find(&options.label_key, &LABEL_NAMES)?;
@@ -318,7 +318,10 @@ fn finish(source: &Path, root: Root, taken: Taken, jobs: usize) -> Result<Listin
                 values: builder.finish(),
             })
             .collect(),
-        masks: taken.masks.map(|masks| Masks {
+        images: Images::Files,
+        fields: Vec::new(),
+        metadata: None,
+        masks: taken.masks.map(|masks| Masks::Files {
             paths: masks.paths,
             bytes: mask_bytes,
         }),

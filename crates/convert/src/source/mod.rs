@@ -1,7 +1,11 @@
-//! Where samples come from: lists the files of a folder or a manifest, with labels, in a fixed
-//! order.
+//! Where samples come from: lists the samples of a folder, a manifest or a file of another format, with labels, in a
+//! fixed order, and knows where each lies.
 //!
-//! Not for decoding: an image is opened here only if its name does not say that it is one.
+//! Not for decoding images: of a folder an image is opened here only if its name does not say that it is one.
+//!
+//! Each format has a module of its own, which finds the samples ([`found::Found`]) and where their bytes are
+//! ([`store::Store`]): read in place where the format lets them be read in any order, unpacked into a temporary file
+//! ([`spool::Spool`]) where it does not.
 //!
 //! A folder of class folders is read as torchvision's `ImageFolder` reads it: the classes are the
 //! subfolders in name order, hidden ones and links to folders included, and a class's id is its
@@ -11,76 +15,109 @@
 //!
 //! Links are followed. A link from which a walk would come back to a folder it is in is an error.
 
+mod arrow;
 mod candidate;
+mod cifar;
 mod column;
 mod csv_rows;
+mod detect;
 mod directory;
+mod found;
+mod hdf5;
 mod image_folder;
 mod labels;
 mod listing;
+mod lmdb;
 mod manifest;
+mod mnist;
+mod npy;
+mod npz;
+mod parquet;
 mod paths;
+mod pt;
 mod root;
 mod rows;
+mod safetensors;
+mod shards;
 mod split;
+mod spool;
+pub(crate) mod store;
+mod tfrecord;
 mod values;
 mod walk;
 mod warning;
+mod webdataset;
+mod zarr;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::listing::{SourceField, append_stored};
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
     listing::{Listing, Sample, SourceKind},
     warning::Warning,
 };
 
-use std::{
-    io::ErrorKind,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
+use self::found::Found;
+use self::shards::Shards;
+use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
 /// What to list and how.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
-    /// List only this split, a subfolder of the source. Class ids are those of the classes of all
-    /// splits together.
+    /// The source's format; found by its content and name if none.
+    pub from: Option<DataFormat>,
+    /// List only this split: a subfolder of the source, the files whose names start with it, or a part of the file. Class
+    /// ids are those of the classes of all splits together.
     pub split: Option<String>,
     /// The folder to which a manifest's paths are relative; the manifest's own folder if none.
     pub root: Option<PathBuf>,
-    /// The manifest's column of image paths; found by its name if none.
-    pub path_key: Option<String>,
-    /// The manifest's column of labels; found by its name if none.
+    /// The field of images, or of their paths in a manifest; found by its name if none.
+    pub image_key: Option<String>,
+    /// The field of labels; found by its name if none.
     pub label_key: Option<String>,
-    /// The manifest's column of mask paths; found by its name if none.
+    /// The field of masks, or of their paths in a manifest; found by its name if none.
     pub mask_key: Option<String>,
     /// How many threads list; 0 counts as 1. The listing does not depend on it.
     pub jobs: usize,
+    /// The folder for a temporary file, where the source has to be unpacked first; the system's if none.
+    pub spool: Option<PathBuf>,
 }
 
-/// Lists the samples of a folder or a manifest.
-///
-/// # Errors
-///
-/// If the source is missing, empty, unreadable, has only splits and `options` chooses none, or, for
-/// a manifest, if any row is malformed or names a file that is not there.
-pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    let form = source_form(source)?;
-    check_manifest_options(&form, options)?;
-    match (form, &options.split) {
-        (SourceForm::Folder, None) => image_folder::list_source(source, options.jobs),
-        (SourceForm::Folder, Some(split)) => split::list_one(source, split, options.jobs),
-        (SourceForm::Manifest(form), None) => manifest::list(source, form, options),
-        (SourceForm::Manifest(_), Some(split)) => Err(no_splits(source, split)),
+impl ListOptions {
+    /// The folder for temporary files.
+    fn spool_folder(&self) -> PathBuf {
+        self.spool.clone().unwrap_or_else(std::env::temp_dir)
     }
 }
 
-/// Lists every split of a folder, in name order. The class list is the same in each: the sorted
-/// names of the classes of all splits, so that ids agree. A split without class folders is listed
-/// without labels.
+/// Lists the samples of a source.
+///
+/// # Errors
+///
+/// If the source is missing, empty, unreadable or damaged, has only splits and `options` chooses none, lacks the field of
+/// images, or, for a manifest, if any row is malformed or names a file that is not there.
+pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
+    let format = source_format(source, options)?;
+    match (format, &options.split) {
+        (DataFormat::ImageFolder, None) => image_folder::list_source(source, options.jobs),
+        (DataFormat::ImageFolder, Some(split)) => split::list_one(source, split, options.jobs),
+        (DataFormat::Manifest, None) => manifest::list(source, manifest_form(source)?, options),
+        (DataFormat::Manifest, Some(split)) => Err(no_splits(source, split)),
+        (_, split) => {
+            let parts = parts(source, format)?;
+            let wanted = split.as_deref();
+            read(choose(source, &parts, wanted)?, format, options)?.into_listing(source)
+        }
+    }
+}
+
+/// Lists every split of a source, in name order. The class list is the same in each: the sorted names of the classes of
+/// all splits, so that ids agree. A split of a folder without class folders is listed without labels.
 ///
 /// # Errors
 ///
@@ -89,57 +126,131 @@ pub fn list_splits(
     source: &Path,
     options: &ListOptions,
 ) -> Result<Vec<(String, Listing)>, ConvertError> {
-    let form = source_form(source)?;
-    check_manifest_options(&form, options)?;
-    match form {
-        SourceForm::Folder => split::list_all(source, options.jobs),
-        SourceForm::Manifest(_) => Err(no_splits(source, "all")),
+    let format = source_format(source, options)?;
+    match format {
+        DataFormat::ImageFolder => split::list_all(source, options.jobs),
+        DataFormat::Manifest => Err(no_splits(source, "all")),
+        _ => {
+            let parts = parts(source, format)?;
+            let mut listings = Vec::new();
+            for part in &parts {
+                let Some(split) = &part.split else {
+                    return Err(no_splits(source, "all"));
+                };
+                let listing = read(part, format, options)?.into_listing(source)?;
+                listings.push((split.clone(), listing));
+            }
+            split::unite_classes(&mut listings);
+            Ok(listings)
+        }
     }
 }
 
-/// Refuses options that only a manifest has a use for.
-fn check_manifest_options(form: &SourceForm, options: &ListOptions) -> Result<(), ConvertError> {
-    let keys = [&options.path_key, &options.label_key, &options.mask_key];
-    let given = options.root.is_some() || keys.iter().any(|key| key.is_some());
-    if given && matches!(form, SourceForm::Folder) {
-        return Err(ConvertError::Options {
-            reason: "--root and the column names are for manifests, and the source is a folder"
-                .to_owned(),
-            hint: "leave them out, or name a .csv, .tsv or .jsonl manifest".to_owned(),
-        });
-    }
-    Ok(())
-}
-
-enum SourceForm {
-    Folder,
-    Manifest(rows::RowForm),
-}
-
-fn source_form(source: &Path) -> Result<SourceForm, ConvertError> {
-    let metadata = match std::fs::metadata(source) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(ConvertError::SourceMissing {
-                path: source.to_owned(),
-            });
-        }
-        Err(error) => {
-            return Err(ConvertError::Io {
-                path: source.to_owned(),
-                source: error,
-            });
-        }
+/// The format of `source`, which is what `options` say or what it looks like.
+///
+/// # Errors
+/// If the source is missing or of no known format, or the options do not go with it.
+pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat, ConvertError> {
+    let format = match options.from {
+        Some(format) => format,
+        None => detect::detect(source)?,
     };
-    if metadata.is_dir() {
-        return Ok(SourceForm::Folder);
+    let keys = [&options.image_key, &options.label_key, &options.mask_key];
+    let keyed = keys.iter().any(|key| key.is_some());
+    let (reason, hint) = match format {
+        DataFormat::ImageFolder if keyed => (
+            "--image-key, --label-key and --mask-key are for sources with fields, and a folder has none",
+            "leave them out, or name a manifest or another file",
+        ),
+        DataFormat::Manifest => return Ok(format),
+        _ if options.root.is_some() => (
+            "--root is for manifests",
+            "leave it out, or name a .csv, .tsv or .jsonl manifest",
+        ),
+        _ => return Ok(format),
+    };
+    Err(ConvertError::Options {
+        reason: reason.to_owned(),
+        hint: hint.to_owned(),
+    })
+}
+
+/// The parts of a source, one for each split that it has; one without a split where it has none.
+fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError> {
+    match format {
+        DataFormat::Zarr | DataFormat::Lmdb => Ok(vec![Shards::one(source)]),
+        DataFormat::Cifar => cifar::parts(source),
+        DataFormat::Mnist => mnist::parts(source),
+        DataFormat::Npy => Ok(vec![Shards::one(source)]),
+        DataFormat::Npz => npz::parts(Shards::find(source, format)?),
+        DataFormat::Hdf5 => hdf5::parts(Shards::find(source, format)?),
+        _ => Ok(Shards::find(source, format)?.by_split()),
     }
-    match rows::RowForm::from_path(source) {
-        Some(form) if metadata.is_file() => Ok(SourceForm::Manifest(form)),
-        _ => Err(ConvertError::NotADirectoryOrManifest {
-            path: source.to_owned(),
-        }),
+}
+
+/// The part that is asked for, or the only one.
+fn choose<'a>(
+    source: &Path,
+    parts: &'a [Shards],
+    wanted: Option<&str>,
+) -> Result<&'a Shards, ConvertError> {
+    let splits: Vec<String> = parts.iter().filter_map(|p| p.split.clone()).collect();
+    match (parts, wanted) {
+        ([part], None) => Ok(part),
+        (parts, None) => {
+            // Files that no split claims, beside some that do.
+            let unnamed = parts.iter().any(|part| part.split.is_none());
+            let and = if unnamed {
+                ", and files of none of them"
+            } else {
+                ""
+            };
+            Err(ConvertError::SeveralSplits {
+                path: source.to_owned(),
+                splits,
+                and,
+            })
+        }
+        (parts, Some(wanted)) => {
+            let found = parts.iter().find(|p| p.split.as_deref() == Some(wanted));
+            found.ok_or_else(|| ConvertError::SplitMissing {
+                path: source.to_owned(),
+                wanted: wanted.to_owned(),
+                available: splits,
+            })
+        }
     }
+}
+
+/// Finds the samples of one part.
+fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Found, ConvertError> {
+    match format {
+        DataFormat::Npy => npy::read(part, options),
+        DataFormat::Npz => npz::read(part, options),
+        DataFormat::Pt => pt::read(part, options),
+        DataFormat::Safetensors => safetensors::read(part, options),
+        DataFormat::Hdf5 => hdf5::read(part, options),
+        DataFormat::Zarr => zarr::read(part, options),
+        DataFormat::Parquet => parquet::read(part, options),
+        DataFormat::Arrow => arrow::read(part, options),
+        DataFormat::WebDataset => webdataset::read(part, options),
+        DataFormat::TfRecord => tfrecord::read(part, options),
+        DataFormat::Lmdb => lmdb::read(part, options),
+        DataFormat::Cifar => cifar::read(part, options),
+        DataFormat::Mnist => mnist::read(part, options),
+        DataFormat::ImageFolder | DataFormat::Manifest => Err(ConvertError::malformed(
+            &part.root,
+            "",
+            "expected a file that holds its samples itself",
+        )),
+    }
+}
+
+fn manifest_form(source: &Path) -> Result<rows::RowForm, ConvertError> {
+    rows::RowForm::from_path(source).ok_or_else(|| ConvertError::UnknownFormat {
+        path: source.to_owned(),
+        found: "a manifest's name ends in .csv, .tsv, .jsonl or .ndjson".to_owned(),
+    })
 }
 
 fn no_splits(source: &Path, wanted: &str) -> ConvertError {

@@ -5,7 +5,12 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use super::{directory::Directory, image_folder::list_folder, listing::Listing, paths::as_path};
+use super::{
+    directory::Directory,
+    image_folder::list_folder,
+    listing::{Labels, Listing},
+    paths::as_path,
+};
 use crate::error::ConvertError;
 
 const SPLIT_NAMES: [&str; 6] = ["train", "val", "valid", "validation", "test", "dev"];
@@ -104,4 +109,34 @@ fn class_union(source: &Path, splits: &[String]) -> Result<Vec<Vec<u8>>, Convert
         classes.extend(Directory::scan(&root, b"")?.subdirectories);
     }
     Ok(classes.into_iter().collect())
+}
+
+/// Gives the listings of all splits the same classes, so that ids agree.
+pub(super) fn unite_classes(listings: &mut [(String, Listing)]) {
+    let alike = listings
+        .windows(2)
+        .all(|pair| matches!(pair, [(_, a), (_, b)] if a.classes == b.classes));
+    if alike {
+        return;
+    }
+    let all = listings.iter().flat_map(|(_, listing)| &listing.classes);
+    let all: Vec<Vec<u8>> = all.cloned().collect::<BTreeSet<_>>().into_iter().collect();
+    for (_, listing) in listings {
+        let place = |class: &Vec<u8>| all.binary_search(class).ok();
+        let new: Vec<Option<i64>> = listing
+            .classes
+            .iter()
+            .map(|class| i64::try_from(place(class)?).ok())
+            .collect();
+        let new_id = |id: &mut i64| {
+            let found = usize::try_from(*id)
+                .ok()
+                .and_then(|id| new.get(id).copied());
+            *id = found.flatten().unwrap_or(*id);
+        };
+        if let Labels::PerSample(ids) = &mut listing.labels {
+            ids.iter_mut().for_each(new_id);
+        }
+        listing.classes.clone_from(&all);
+    }
 }

@@ -1,5 +1,6 @@
 //! From the bytes of a file to output pixels.
 
+mod bare;
 mod bmp;
 mod convert;
 mod gif;
@@ -218,15 +219,20 @@ impl Decoder {
     /// Reads the headers and applies the limits.
     fn admit(&self, bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         let info = probe(bytes)?;
+        self.check_n_pixels(info.width, info.height)?;
+        Ok(info)
+    }
+
+    fn check_n_pixels(&self, width: u32, height: u32) -> Result<(), PixelError> {
         let limit = self.options.max_pixels;
-        if u64::from(info.width) * u64::from(info.height) > limit {
+        if u64::from(width) * u64::from(height) > limit {
             return Err(PixelError::TooManyPixels {
-                width: info.width,
-                height: info.height,
+                width,
+                height,
                 limit,
             });
         }
-        Ok(info)
+        Ok(())
     }
 
     fn render_probed(

@@ -267,7 +267,7 @@ fn missing_source_and_other_files_are_told_apart() {
     for file in ["a.txt", "b.json"] {
         let error = list(&tree.path(file), &options).unwrap_err();
         assert!(
-            matches!(error, ConvertError::NotADirectoryOrManifest { .. }),
+            matches!(error, ConvertError::UnknownFormat { .. }),
             "{error}"
         );
     }

@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
-use packds_format::{Coding, DType, Field, FieldKind, Role};
+use packds_format::{Coding, DType, Field, FieldKind, Pack, Role};
 use packds_pixels::{ImageFormat, encode_png};
-use packds_reader::MappedPack;
+
+use super::npy_header::npy_header;
 
 /// An item as a file: the extension and the bytes.
-pub(crate) type ItemFile<'a> = (&'static str, Cow<'a, [u8]>);
+pub type ItemFile<'a> = (&'static str, Cow<'a, [u8]>);
 
 /// The file of sample `sample`'s item of `field`: `u8` pixels as PNG, other arrays as `.npy`, everything else as stored.
-pub(crate) fn item_file<'a>(
-    pack: &MappedPack,
+pub fn item_file<'a, D: AsRef<[u8]>>(
+    pack: &Pack<D>,
     field: &Field,
     sample: u64,
     item: Cow<'a, [u8]>,
@@ -76,43 +77,16 @@ fn png<'a>(item: &[u8], shape: (u64, u64, u64), chw: bool) -> Result<ItemFile<'a
 }
 
 /// Three planes as interleaved pixels.
-pub(crate) fn interleave(planes: &[u8]) -> Cow<'_, [u8]> {
+pub fn interleave(planes: &[u8]) -> Cow<'_, [u8]> {
     let (red, rest) = planes.split_at(planes.len() / 3);
     let (green, blue) = rest.split_at(rest.len() / 2);
     let pixels = red.iter().zip(green).zip(blue);
     Cow::Owned(pixels.flat_map(|((r, g), b)| [*r, *g, *b]).collect())
 }
 
-/// An array as NumPy's own file, version 1.0 (NEP 1). bf16, which NumPy lacks, is written as the integers that hold it.
+/// An array as NumPy's own file.
 fn npy(dtype: DType, shape: &[u64], item: &[u8]) -> Vec<u8> {
-    let kind = match dtype {
-        DType::Bool => "|b1",
-        DType::U8 => "|u1",
-        DType::I8 => "|i1",
-        DType::U16 | DType::Bf16 => "<u2",
-        DType::I16 => "<i2",
-        DType::U32 => "<u4",
-        DType::I32 => "<i4",
-        DType::U64 => "<u8",
-        DType::I64 => "<i8",
-        DType::F16 => "<f2",
-        DType::F32 => "<f4",
-        DType::F64 => "<f8",
-    };
-    let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
-    let mut head = format!(
-        "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
-        shape.trim_end()
-    );
-    // Ten bytes stand before the text; the data start at a multiple of 64.
-    while (10 + head.len() + 1) % 64 != 0 {
-        head.push(' ');
-    }
-    head.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    // A shape has at most 8 dimensions: a few hundred bytes.
-    file.extend_from_slice(&u16::try_from(head.len()).unwrap_or(u16::MAX).to_le_bytes());
-    file.extend_from_slice(head.as_bytes());
+    let mut file = npy_header(dtype, shape);
     file.extend_from_slice(item);
     file
 }

@@ -1,0 +1,170 @@
+//! The formats that data sets come in and go out in: one name for each, everywhere.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A format of data sets other than the pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DataFormat {
+    /// A folder of class folders of image files, or of image files alone.
+    ImageFolder,
+    /// A CSV, TSV or JSON Lines file that names image files.
+    Manifest,
+    /// NumPy's `.npy`: one array of all images, or one file a sample.
+    Npy,
+    /// NumPy's `.npz`: several arrays in a zip file.
+    Npz,
+    /// PyTorch's `.pt` or `.pth`.
+    Pt,
+    /// Hugging Face's `.safetensors`.
+    Safetensors,
+    /// HDF5.
+    Hdf5,
+    /// Zarr, version 2 or 3.
+    Zarr,
+    /// Parquet.
+    Parquet,
+    /// Arrow IPC: files (also called Feather) and streams.
+    Arrow,
+    /// WebDataset: shards of tar.
+    WebDataset,
+    /// TensorFlow's record files of `tf.Example`.
+    TfRecord,
+    /// LMDB.
+    Lmdb,
+    /// CIFAR-10 and CIFAR-100, binary or Python version.
+    Cifar,
+    /// MNIST's idx files, and those of its followers.
+    Mnist,
+}
+
+impl DataFormat {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::ImageFolder,
+        Self::Manifest,
+        Self::Npy,
+        Self::Npz,
+        Self::Pt,
+        Self::Safetensors,
+        Self::Hdf5,
+        Self::Zarr,
+        Self::Parquet,
+        Self::Arrow,
+        Self::WebDataset,
+        Self::TfRecord,
+        Self::Lmdb,
+        Self::Cifar,
+        Self::Mnist,
+    ];
+
+    /// Its name on the command line, in reports and in provenance.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ImageFolder => "image-folder",
+            Self::Manifest => "manifest",
+            Self::Npy => "npy",
+            Self::Npz => "npz",
+            Self::Pt => "pt",
+            Self::Safetensors => "safetensors",
+            Self::Hdf5 => "hdf5",
+            Self::Zarr => "zarr",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+            Self::WebDataset => "webdataset",
+            Self::TfRecord => "tfrecord",
+            Self::Lmdb => "lmdb",
+            Self::Cifar => "cifar",
+            Self::Mnist => "mnist",
+        }
+    }
+
+    /// What names of files or folders of this format end in, the customary one first; empty where the name says nothing.
+    #[must_use]
+    pub const fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::ImageFolder | Self::Cifar | Self::Mnist => &[],
+            Self::Manifest => &["csv", "tsv", "jsonl", "ndjson"],
+            Self::Npy => &["npy"],
+            Self::Npz => &["npz"],
+            Self::Pt => &["pt", "pth"],
+            Self::Safetensors => &["safetensors"],
+            Self::Hdf5 => &["h5", "hdf5", "hdf"],
+            Self::Zarr => &["zarr"],
+            Self::Parquet => &["parquet"],
+            Self::Arrow => &["arrow", "feather", "ipc"],
+            Self::WebDataset => &["tar", "tar.gz", "tgz"],
+            Self::TfRecord => &["tfrecord", "tfrecords", "tfrecord.gz"],
+            Self::Lmdb => &["lmdb", "mdb"],
+        }
+    }
+
+    /// Whether packs can be exported to it.
+    #[must_use]
+    pub const fn is_sink(self) -> bool {
+        !matches!(self, Self::Manifest | Self::Cifar | Self::Mnist)
+    }
+
+    /// The format that a name ends in the extension of; the longest extension wins.
+    #[must_use]
+    pub fn from_file_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let ends = |extension: &str| {
+            name.strip_suffix(extension)
+                .is_some_and(|stem| stem.len() > 1 && stem.ends_with('.'))
+        };
+        let known = Self::ALL.into_iter().flat_map(|format| {
+            let extensions = format.extensions().iter();
+            extensions.map(move |extension| (extension, format))
+        });
+        known
+            .filter(|(extension, _)| ends(extension))
+            .max_by_key(|(extension, _)| extension.len())
+            .map(|(_, format)| format)
+    }
+}
+
+impl fmt::Display for DataFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for DataFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name);
+            format!("expected one of {}, found {text:?}", names.join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_extension_names_the_format() {
+        for (name, format) in [
+            ("a.tar.gz", Some(DataFormat::WebDataset)),
+            ("a.H5", Some(DataFormat::Hdf5)),
+            ("train.tfrecord.gz", Some(DataFormat::TfRecord)),
+            (".npy", None),
+            ("npy", None),
+            ("folder", None),
+        ] {
+            assert_eq!(DataFormat::from_file_name(name), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_parse_back() {
+        for format in DataFormat::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The way out: a pack's samples, in file order, into another format.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use packds_format::Pack;
+use serde_json::{Value, json};
+
+use crate::ConvertError;
+use crate::data_format::DataFormat;
+use crate::metadata::Metadata;
+use crate::ordered::{Next, ordered};
+use crate::output::Output;
+use crate::pipeline::{Observer, Phase, Progress};
+use crate::sink::{self, BatchReader, Encode, Exported, ImagesAs, Sink, SinkStart};
+
+/// How the bytes of a format are compressed, where it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportCodec {
+    /// Not at all.
+    None,
+    /// Deflate with gzip's or zlib's frame, at a level of 1 to 9.
+    Gzip(u32),
+    /// Zstandard, at a level of 1 to 19.
+    Zstd(i32),
+    /// Blosc (LZ4 with byte shuffling).
+    Blosc,
+    /// LZ4.
+    Lz4,
+    /// Snappy.
+    Snappy,
+}
+
+/// Everything that can be chosen about an export. What the chosen format has no use for is refused.
+#[derive(Debug, Clone, Default)]
+pub struct ExportOptions {
+    /// The format; that of the target's name if none.
+    pub to: Option<DataFormat>,
+    /// How images leave; as the format likes it best if none.
+    pub images: Option<ImagesAs>,
+    /// Samples in a chunk (HDF5, Zarr), a row group (Parquet) or a record batch (Arrow).
+    pub chunk_samples: Option<u32>,
+    /// Samples in a shard (Zarr) or a file of a set (WebDataset, TFRecord, Parquet); all in one if none.
+    pub shard_samples: Option<u64>,
+    /// Compression; the format's custom if none.
+    pub codec: Option<ExportCodec>,
+    /// One file for each sample (npy).
+    pub per_sample: bool,
+    /// Zarr's version, 2 or 3.
+    pub zarr_version: Option<u8>,
+    /// Threads; 0 means all cores.
+    pub jobs: usize,
+    /// Whether an existing file is replaced.
+    pub force: bool,
+}
+
+/// What an export did.
+#[derive(Debug, Clone)]
+pub struct ExportReport {
+    /// The file or folder.
+    pub output: PathBuf,
+    /// Its format.
+    pub format: DataFormat,
+    /// Samples in it.
+    pub n_samples: u64,
+    /// The fields in it, by name.
+    pub fields: Vec<String>,
+    /// Bytes of it.
+    pub bytes_out: u64,
+    /// What the format could not hold, in sentences.
+    pub lost: Vec<String>,
+    /// From the first sample to the last written byte.
+    pub export: Duration,
+    /// Bringing it to disk.
+    pub sync: Duration,
+}
+
+impl ExportReport {
+    /// The report for machines.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "output": self.output.to_string_lossy(),
+            "format": self.format.name(),
+            "n_samples": self.n_samples,
+            "fields": self.fields,
+            "bytes_out": self.bytes_out,
+            "lost": self.lost,
+            "seconds": {"export": self.export.as_secs_f64(), "sync": self.sync.as_secs_f64()},
+        })
+    }
+}
+
+/// Exports `pack` to `target`.
+///
+/// The output appears under its name only when it is whole and on disk. The same pack and options give the same samples in
+/// the same order at any number of threads.
+///
+/// # Errors
+/// [`ConvertError`]: what stopped it, where, and whether the data is to blame. Nothing is left at `target`.
+pub fn export<D: AsRef<[u8]> + Sync>(
+    pack: &Pack<D>,
+    target: &Path,
+    options: &ExportOptions,
+    observer: &dyn Observer,
+) -> Result<ExportReport, ConvertError> {
+    let format = target_format(target, options)?;
+    sink::check_options(format, options)?;
+    let exported = Exported::of(pack, format, sink::holds(format), options.images)?;
+    let described = exported.fields.iter().map(|f| f.field.clone()).collect();
+    let metadata = Metadata::of_pack(pack, described)?;
+    let is_folder = sink::is_folder(format, target, options);
+    let output = Output::create_kind(target, options.force, is_folder)?;
+    let started = Instant::now();
+    let start = SinkStart {
+        path: output.working(),
+        target,
+        exported: &exported,
+        n_samples: pack.n_samples(),
+        classes: &metadata.classes,
+        metadata: &metadata,
+        options,
+    };
+    let paths = all_paths(pack, &exported)?;
+    let run = Run {
+        reader: BatchReader {
+            pack,
+            exported: &exported,
+            paths: &paths,
+        },
+        observer,
+        jobs: options.n_jobs(),
+        batch_samples: options.chunk_samples.unwrap_or(pack.header().chunk_samples),
+    };
+    let mut lost = exported.lost.clone();
+    lost.extend(sink::dispatch(format, &start, &run)?);
+    let export = started.elapsed();
+    let started = Instant::now();
+    output.sync()?;
+    let bytes_out = output.bytes()?;
+    output.commit()?;
+    Ok(ExportReport {
+        output: target.to_owned(),
+        format,
+        n_samples: pack.n_samples(),
+        fields: exported
+            .fields
+            .iter()
+            .map(|f| f.field.name.clone())
+            .collect(),
+        bytes_out,
+        lost,
+        export,
+        sync: started.elapsed(),
+    })
+}
+
+impl ExportOptions {
+    fn n_jobs(&self) -> usize {
+        let options = crate::ConvertOptions {
+            jobs: self.jobs,
+            ..crate::ConvertOptions::default()
+        };
+        options.n_jobs()
+    }
+}
+
+/// The format that the options or the target's name say.
+fn target_format(target: &Path, options: &ExportOptions) -> Result<DataFormat, ConvertError> {
+    let name = target.file_name().and_then(|name| name.to_str());
+    let named = name.and_then(DataFormat::from_file_name);
+    let wrong = |reason: String| ConvertError::Options {
+        reason,
+        hint: "'--to FORMAT' says which; 'packds formats' lists them".to_owned(),
+    };
+    let format = options.to.or(named).ok_or_else(|| {
+        wrong(format!(
+            "{}: the name is that of no format",
+            target.display()
+        ))
+    })?;
+    if format.is_sink() {
+        Ok(format)
+    } else {
+        Err(wrong(format!("packs cannot be exported to {format}")))
+    }
+}
+
+fn all_paths<D: AsRef<[u8]>>(
+    pack: &Pack<D>,
+    exported: &Exported,
+) -> Result<Vec<Vec<u8>>, ConvertError> {
+    let mut paths = Vec::new();
+    if exported.has_paths {
+        pack.for_each_path(|_, path| {
+            paths.push(path.to_vec());
+            Ok::<_, ConvertError>(())
+        })?;
+    }
+    Ok(paths)
+}
+
+/// An export under way: reads batches on all threads and hands them to a sink in order.
+pub(crate) struct Run<'a, D> {
+    reader: BatchReader<'a, D>,
+    observer: &'a dyn Observer,
+    jobs: usize,
+    batch_samples: u32,
+}
+
+impl<D: AsRef<[u8]> + Sync> Run<'_, D> {
+    /// Writes all samples to `sink`; returns what its format could not hold.
+    pub(crate) fn write_to<S: Sink>(&self, mut sink: S) -> Result<Vec<String>, ConvertError> {
+        let total = self.reader.pack.n_samples();
+        let step = u64::from(self.batch_samples.max(1));
+        let encoder = sink.encoder();
+        let mut next = 0_u64;
+        let mut done = 0_u64;
+        ordered(
+            self.jobs,
+            self.jobs * 2,
+            || (),
+            |(), (first, n): (u64, usize)| {
+                let batch = self.reader.read(first, n)?;
+                Ok((n, encoder.encode(batch)?))
+            },
+            || {
+                if self.observer.cancelled() {
+                    return Err(ConvertError::Interrupted);
+                }
+                let first = next;
+                next = total.min(first.saturating_add(step));
+                let n = usize::try_from(next - first).unwrap_or(usize::MAX);
+                Ok((n > 0).then_some((first, n)))
+            },
+            |encoded: Result<_, ConvertError>| {
+                let (n, ready) = encoded?;
+                sink.write(ready)?;
+                done += u64::try_from(n).unwrap_or(0);
+                self.observer.progress(Progress {
+                    samples: done,
+                    total,
+                    bytes_in: 0,
+                    phase: Phase::Export,
+                });
+                Ok(Next::Continue)
+            },
+        )?;
+        sink.finish()
+    }
+}

@@ -1,0 +1,82 @@
+//! What a pack says about its data set, as one JSON text that travels along in other formats.
+//!
+//! Every sink puts it where its format has room for text, and every source looks for it there; docs/formats.md says
+//! where that is. Foreign readers can ignore it: what is customary in a format (class names of a Parquet column, the
+//! attributes of a data set) is written in the customary way as well.
+
+use packds_format::{Classes, Field, FormatError, Pack, Stats};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The name of the attribute, key or file that holds it.
+pub(crate) const METADATA_KEY: &str = "packds";
+
+/// The version that is written; others are not read.
+const VERSION: u32 = 1;
+
+/// Fields, classes, statistics and provenance of a pack.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Metadata {
+    /// [`VERSION`].
+    packds: u32,
+    /// The exported fields, as the pack's schema describes them.
+    pub(crate) fields: Vec<Field>,
+    /// Class names and counts.
+    #[serde(default)]
+    pub(crate) classes: Vec<Classes>,
+    /// Statistics of all samples.
+    #[serde(default)]
+    pub(crate) stats: Stats,
+    /// Where the pack came from.
+    #[serde(default)]
+    pub(crate) provenance: Map<String, Value>,
+}
+
+impl Metadata {
+    /// What `pack` says, about these of its fields.
+    pub(crate) fn of_pack<D: AsRef<[u8]>>(
+        pack: &Pack<D>,
+        fields: Vec<Field>,
+    ) -> Result<Self, FormatError> {
+        Ok(Self {
+            packds: VERSION,
+            fields,
+            classes: pack.classes()?,
+            stats: pack.stats()?,
+            provenance: pack.provenance()?,
+        })
+    }
+
+    /// The JSON text, on one line.
+    pub(crate) fn to_text(&self) -> String {
+        // Nothing in it has a key that is no string.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads the text back.
+    ///
+    /// # Errors
+    /// In words what is wrong with it: the data can be used without it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let metadata: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        if metadata.packds == VERSION {
+            Ok(metadata)
+        } else {
+            Err(format!(
+                "expected version {VERSION}, found {}",
+                metadata.packds
+            ))
+        }
+    }
+
+    /// The field of this name.
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The class names of a label field; empty where it has none.
+    pub(crate) fn class_names(&self, field: &str) -> &[String] {
+        let classes = self.classes.iter().find(|classes| classes.field == field);
+        classes.map_or(&[], |classes| &classes.names)
+    }
+}

@@ -1,0 +1,104 @@
+//! Samples on the way out: some consecutive ones of a pack, decoded and checked.
+
+use packds_format::{Pack, check_chunk};
+
+use super::fields::{Exported, ExportedField, Form};
+use super::item_file::item_file;
+use crate::error::ConvertError;
+
+/// Consecutive samples, field by field in the order of [`Exported::fields`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Batch {
+    /// The number of the first sample.
+    pub(crate) first: u64,
+    pub(crate) n: usize,
+    pub(crate) columns: Vec<Column>,
+    /// Each sample's path relative to its source; empty where the pack has none.
+    pub(crate) paths: Vec<Vec<u8>>,
+}
+
+/// The items of one field.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Column {
+    /// One after the other.
+    pub(crate) bytes: Vec<u8>,
+    /// Where each ends.
+    pub(crate) ends: Vec<usize>,
+    /// Of image files: what their names end in. Empty for everything else.
+    pub(crate) extensions: Vec<&'static str>,
+}
+
+impl Column {
+    /// Item `idx`; empty if there is none.
+    pub(crate) fn item(&self, idx: usize) -> &[u8] {
+        let start = match idx.checked_sub(1) {
+            Some(before) => self.ends.get(before).copied(),
+            None => Some(0),
+        };
+        let range = start.zip(self.ends.get(idx).copied());
+        range
+            .and_then(|(start, end)| self.bytes.get(start..end))
+            .unwrap_or_default()
+    }
+
+    fn end_item(&mut self) {
+        self.ends.push(self.bytes.len());
+    }
+}
+
+/// Reads batches out of a pack, from any thread.
+pub(crate) struct BatchReader<'a, D> {
+    pub(crate) pack: &'a Pack<D>,
+    pub(crate) exported: &'a Exported,
+    /// Paths of all samples; empty where the pack has none.
+    pub(crate) paths: &'a [Vec<u8>],
+}
+
+impl<D: AsRef<[u8]>> BatchReader<'_, D> {
+    /// Reads `n` samples from `first`; every chunk that they lie in is checked against its checksum.
+    pub(crate) fn read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
+        let end = first.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+        let (first_chunk, _) = self.pack.geometry().locate(first);
+        let (last_chunk, _) = self.pack.geometry().locate(end.saturating_sub(1));
+        for chunk in first_chunk..=last_chunk {
+            let bytes = self.pack.chunk_bytes(chunk)?;
+            check_chunk(self.pack, chunk, bytes).map_err(|damage| damage.error)?;
+        }
+        let fields = self.exported.fields.iter();
+        let columns = fields.map(|field| self.column(field, first..end));
+        let paths = (first..end).filter_map(|s| self.paths.get(usize::try_from(s).ok()?));
+        Ok(Batch {
+            first,
+            n,
+            columns: columns.collect::<Result<_, _>>()?,
+            paths: paths.cloned().collect(),
+        })
+    }
+
+    fn column(
+        &self,
+        field: &ExportedField,
+        samples: std::ops::Range<u64>,
+    ) -> Result<Column, ConvertError> {
+        let mut column = Column::default();
+        self.pack
+            .for_each_item_in(field.number, samples, |sample, item| {
+                match field.form {
+                    Form::File => {
+                        let file = item_file(self.pack, &field.field, sample, item.into());
+                        let (extension, file) = file.map_err(|reason| ConvertError::BadItem {
+                            sample,
+                            field: field.field.name.clone(),
+                            reason,
+                        })?;
+                        column.bytes.extend_from_slice(&file);
+                        column.extensions.push(extension);
+                    }
+                    _ => column.bytes.extend_from_slice(item),
+                }
+                column.end_item();
+                Ok::<_, ConvertError>(())
+            })?;
+        Ok(column)
+    }
+}

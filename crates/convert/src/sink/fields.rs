@@ -1,0 +1,176 @@
+//! Which fields of a pack leave it, and as what.
+
+use packds_format::{Field, FieldKind, Pack, Role};
+
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::source::store::{ArrayType, PixelShape};
+
+/// What a format can hold for each sample.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Holds {
+    /// Arrays of one type and shape.
+    pub(crate) arrays: bool,
+    /// Image files.
+    pub(crate) files: bool,
+    /// Bytes of any length.
+    pub(crate) bytes: bool,
+    /// Text of any length.
+    pub(crate) text: bool,
+    /// Whether pixels go out as image files, losslessly, unless arrays are asked for.
+    pub(crate) prefers_files: bool,
+}
+
+/// What the items of a field are on the way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// An array of this type each, little-endian, in C order; scalars have no dimensions.
+    Array(ArrayType),
+    /// An image file each; the batch says in which format.
+    File,
+    /// Bytes.
+    Bytes,
+    /// UTF-8 text.
+    Text,
+    /// JSON text.
+    Json,
+}
+
+/// A field that leaves the pack.
+#[derive(Debug, Clone)]
+pub(crate) struct ExportedField {
+    /// Its number in the pack's schema.
+    pub(crate) number: usize,
+    /// As the pack describes it.
+    pub(crate) field: Field,
+    pub(crate) form: Form,
+}
+
+/// All of them: the image first, then the others in the schema's order.
+#[derive(Debug, Clone)]
+pub(crate) struct Exported {
+    pub(crate) fields: Vec<ExportedField>,
+    /// Whether the pack knows the path of each sample.
+    pub(crate) has_paths: bool,
+    /// Fields that stay behind, in sentences.
+    pub(crate) lost: Vec<String>,
+}
+
+/// How images leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImagesAs {
+    /// Arrays of pixels.
+    Pixels,
+    /// Image files: those that the pack holds, and lossless PNG for pixels.
+    Files,
+}
+
+impl Exported {
+    /// Decides for `format`.
+    ///
+    /// # Errors
+    /// If it cannot hold the images.
+    pub(crate) fn of<D: AsRef<[u8]>>(
+        pack: &Pack<D>,
+        format: DataFormat,
+        holds: Holds,
+        images: Option<ImagesAs>,
+    ) -> Result<Self, ConvertError> {
+        let (mut fields, mut lost) = (Vec::new(), Vec::new());
+        for (number, field) in pack.schema().fields().iter().enumerate() {
+            if field.seek_index_of.is_some() || field.role.is_some_and(describes) {
+                continue;
+            }
+            match form(field, holds, images) {
+                Some(form) => fields.push(ExportedField {
+                    number,
+                    field: field.clone(),
+                    form,
+                }),
+                None if field.role == Some(Role::Image) => {
+                    return Err(cannot_hold(format, images));
+                }
+                None => lost.push(format!("field `{}`: {format} cannot hold it", field.name)),
+            }
+        }
+        fields.sort_by_key(|f| f.field.role != Some(Role::Image));
+        Ok(Self {
+            fields,
+            has_paths: pack.path(0)?.is_some(),
+            lost,
+        })
+    }
+
+    /// The field with a role.
+    pub(crate) fn by_role(&self, role: Role) -> Option<(usize, &ExportedField)> {
+        let mut fields = self.fields.iter().enumerate();
+        fields.find(|(_, f)| f.field.role == Some(role))
+    }
+}
+
+/// Fields that say nothing that another conversion would not say anew.
+fn describes(role: Role) -> bool {
+    matches!(
+        role,
+        Role::SourceId
+            | Role::SourceWidth
+            | Role::SourceHeight
+            | Role::SampleCrc32c
+            | Role::Width
+            | Role::Height
+            | Role::Channels
+            | Role::Coding
+    )
+}
+
+fn form(field: &Field, holds: Holds, images: Option<ImagesAs>) -> Option<Form> {
+    let kept = |form, held: bool| held.then_some(form);
+    match field.kind {
+        FieldKind::Tensor => {
+            let array = ArrayType {
+                dtype: field.dtype,
+                shape: field.shape.clone(),
+            };
+            let is_picture = matches!(field.role, Some(Role::Image | Role::Mask))
+                && PixelShape::of(&array).is_some();
+            let as_files = match images {
+                Some(images) => images == ImagesAs::Files,
+                None => holds.prefers_files,
+            };
+            if is_picture && as_files {
+                kept(Form::File, holds.files)
+            } else {
+                kept(Form::Array(array), holds.arrays)
+            }
+        }
+        FieldKind::Image if images == Some(ImagesAs::Pixels) => None,
+        FieldKind::Image => kept(Form::File, holds.files),
+        FieldKind::Bytes => kept(Form::Bytes, holds.bytes),
+        FieldKind::String => kept(Form::Text, holds.text),
+        FieldKind::Json => kept(Form::Json, holds.text),
+    }
+}
+
+fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
+    let (reason, hint) = match images {
+        Some(ImagesAs::Pixels) => (
+            "--images pixels needs images of one size, and this pack holds image files or images of several sizes"
+                .to_owned(),
+            "leave --images out, or convert with --mode raw and one size first",
+        ),
+        Some(ImagesAs::Files) => (
+            format!("{format} cannot hold image files"),
+            "leave --images out, or choose another format",
+        ),
+        None => (
+            format!(
+                "{format} holds arrays of one shape, and this pack holds image files or images of several sizes"
+            ),
+            "choose a format that holds files, such as webdataset or parquet, or convert with --mode raw and one size first",
+        ),
+    };
+    ConvertError::Options {
+        reason,
+        hint: hint.to_owned(),
+    }
+}

@@ -1,0 +1,218 @@
+//! Where samples go on the way out: each module writes one format, from batches of samples in file order.
+//!
+//! Not for reading the pack or deciding what leaves it: that is `export`, with `fields` and `batch`.
+
+mod arrow;
+mod batch;
+mod fields;
+mod hdf5;
+mod image_folder;
+mod item_file;
+mod lmdb;
+mod npy;
+mod npy_header;
+mod npz;
+mod parquet;
+mod pt;
+mod safetensors;
+mod tfrecord;
+mod webdataset;
+mod zarr;
+
+pub(crate) use batch::{Batch, BatchReader};
+pub use fields::ImagesAs;
+pub(crate) use fields::{Exported, ExportedField, Form, Holds};
+pub use item_file::{ItemFile, interleave, item_file};
+
+use std::path::Path;
+
+use packds_format::Classes;
+
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::export::{ExportCodec, ExportOptions, Run};
+use crate::metadata::Metadata;
+
+/// What every sink is given to begin with.
+pub(crate) struct SinkStart<'a> {
+    /// The file or folder to make. It does not exist, or is an empty folder where the format is one; it gets its final
+    /// name later, from the caller, who also brings it to disk.
+    pub(crate) path: &'a Path,
+    /// The name that the user gave: for errors, and for names that go into the output.
+    pub(crate) target: &'a Path,
+    pub(crate) exported: &'a Exported,
+    pub(crate) n_samples: u64,
+    /// Class names and counts of the label fields.
+    pub(crate) classes: &'a [Classes],
+    pub(crate) metadata: &'a Metadata,
+    pub(crate) options: &'a ExportOptions,
+}
+
+/// A format being written.
+pub(crate) trait Sink {
+    /// What does its part on any thread.
+    type Encoder: Encode;
+
+    /// The encoder for this sink's batches; independent of the sink, which is written meanwhile.
+    fn encoder(&self) -> Self::Encoder;
+
+    /// Takes the batches in order.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    fn write(&mut self, ready: <Self::Encoder as Encode>::Ready) -> Result<(), ConvertError>;
+
+    /// All batches have come. Returns what the format could not hold, in sentences.
+    ///
+    /// # Errors
+    /// If the end cannot be written.
+    fn finish(self) -> Result<Vec<String>, ConvertError>;
+}
+
+/// What can be done to a batch on any thread, before it is written in order: compressing, framing, checksums.
+pub(crate) trait Encode: Sync {
+    /// What is left to write.
+    type Ready: Send;
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// If the batch cannot be encoded.
+    fn encode(&self, batch: Batch) -> Result<Self::Ready, ConvertError>;
+}
+
+/// An encoder with nothing to do.
+pub(crate) struct AsItIs;
+
+impl Encode for AsItIs {
+    type Ready = Batch;
+
+    fn encode(&self, batch: Batch) -> Result<Batch, ConvertError> {
+        Ok(batch)
+    }
+}
+
+/// What a format holds.
+pub(crate) fn holds(format: DataFormat) -> Holds {
+    let arrays = Holds {
+        arrays: true,
+        ..Holds::default()
+    };
+    let files = Holds {
+        files: true,
+        bytes: true,
+        text: true,
+        ..Holds::default()
+    };
+    match format {
+        DataFormat::Npy | DataFormat::Npz | DataFormat::Pt | DataFormat::Safetensors => arrays,
+        DataFormat::Hdf5 | DataFormat::Zarr => Holds {
+            arrays: true,
+            ..files
+        },
+        DataFormat::Parquet | DataFormat::Arrow => Holds {
+            arrays: true,
+            prefers_files: true,
+            ..files
+        },
+        DataFormat::WebDataset | DataFormat::TfRecord | DataFormat::Lmdb => Holds {
+            arrays: true,
+            prefers_files: true,
+            ..files
+        },
+        DataFormat::ImageFolder => Holds {
+            arrays: true,
+            prefers_files: true,
+            ..files
+        },
+        DataFormat::Manifest | DataFormat::Cifar | DataFormat::Mnist => Holds::default(),
+    }
+}
+
+/// Makes the sink of `format` and writes all samples to it; returns what it could not hold.
+///
+/// # Errors
+/// What stopped it.
+pub(crate) fn dispatch<D: AsRef<[u8]> + Sync>(
+    format: DataFormat,
+    start: &SinkStart<'_>,
+    run: &Run<'_, D>,
+) -> Result<Vec<String>, ConvertError> {
+    match format {
+        DataFormat::Npy => run.write_to(npy::NpySink::create(start)?),
+        DataFormat::Npz => run.write_to(npz::NpzSink::create(start)?),
+        DataFormat::Pt => run.write_to(pt::PtSink::create(start)?),
+        DataFormat::Safetensors => run.write_to(safetensors::SafetensorsSink::create(start)?),
+        DataFormat::Hdf5 => run.write_to(hdf5::Hdf5Sink::create(start)?),
+        DataFormat::Zarr => run.write_to(zarr::ZarrSink::create(start)?),
+        DataFormat::Parquet => run.write_to(parquet::ParquetSink::create(start)?),
+        DataFormat::Arrow => run.write_to(arrow::ArrowSink::create(start)?),
+        DataFormat::WebDataset => run.write_to(webdataset::WebDatasetSink::create(start)?),
+        DataFormat::TfRecord => run.write_to(tfrecord::TfRecordSink::create(start)?),
+        DataFormat::Lmdb => run.write_to(lmdb::LmdbSink::create(start)?),
+        DataFormat::ImageFolder => run.write_to(image_folder::ImageFolderSink::create(start)?),
+        DataFormat::Manifest | DataFormat::Cifar | DataFormat::Mnist => {
+            Err(ConvertError::FormatLeftOut {
+                path: start.target.to_owned(),
+                format,
+            })
+        }
+    }
+}
+
+/// Whether the output is a folder: always for some formats, for others where there are several files.
+pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptions) -> bool {
+    let named = target.file_name().and_then(|name| name.to_str());
+    let is_file_name = named.and_then(DataFormat::from_file_name) == Some(format);
+    match format {
+        DataFormat::ImageFolder | DataFormat::Zarr | DataFormat::Lmdb => true,
+        DataFormat::Npy => options.per_sample,
+        DataFormat::WebDataset | DataFormat::TfRecord | DataFormat::Parquet => {
+            options.shard_samples.is_some() || !is_file_name
+        }
+        _ => false,
+    }
+}
+
+/// Refuses options that `format` has no use for.
+///
+/// # Errors
+/// [`ConvertError::Options`] with what to change.
+pub(crate) fn check_options(
+    format: DataFormat,
+    options: &ExportOptions,
+) -> Result<(), ConvertError> {
+    use DataFormat as F;
+    let codec = match options.codec {
+        None | Some(ExportCodec::None) => true,
+        Some(ExportCodec::Gzip(_)) => {
+            matches!(
+                format,
+                F::Hdf5 | F::Zarr | F::WebDataset | F::TfRecord | F::Npz | F::Parquet
+            )
+        }
+        Some(ExportCodec::Zstd(_)) => matches!(format, F::Zarr | F::Parquet | F::Arrow),
+        Some(ExportCodec::Blosc) => format == F::Zarr,
+        Some(ExportCodec::Lz4) => matches!(format, F::Arrow | F::Parquet),
+        Some(ExportCodec::Snappy) => format == F::Parquet,
+    };
+    let chunks = matches!(format, F::Hdf5 | F::Zarr | F::Parquet | F::Arrow);
+    let shards = matches!(format, F::Zarr | F::WebDataset | F::TfRecord | F::Parquet);
+    let refused = [
+        ("--codec", !codec),
+        ("--chunk", options.chunk_samples.is_some() && !chunks),
+        ("--shard", options.shard_samples.is_some() && !shards),
+        ("--per-sample", options.per_sample && format != F::Npy),
+        (
+            "--zarr-version",
+            options.zarr_version.is_some() && format != F::Zarr,
+        ),
+    ];
+    match refused.into_iter().find(|(_, refused)| *refused) {
+        None => Ok(()),
+        Some((option, _)) => Err(ConvertError::Options {
+            reason: format!("{format} has no use for this {option}"),
+            hint: "leave it out; 'packds formats' says what each format takes".to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,36 @@
+//! What stands before an array in NumPy's own files.
+
+use packds_format::DType;
+
+/// The header of version 1.0 (NEP 1). bf16, which NumPy lacks, is written as the integers that hold it.
+pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
+    let kind = match dtype {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::U16 | DType::Bf16 => "<u2",
+        DType::I16 => "<i2",
+        DType::U32 => "<u4",
+        DType::I32 => "<i4",
+        DType::U64 => "<u8",
+        DType::I64 => "<i8",
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+    };
+    let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
+    let mut head = format!(
+        "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
+        shape.trim_end()
+    );
+    // Ten bytes stand before the text; the data start at a multiple of 64.
+    while (10 + head.len() + 1) % 64 != 0 {
+        head.push(' ');
+    }
+    head.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    // A shape has at most 8 dimensions: a few hundred bytes.
+    file.extend_from_slice(&u16::try_from(head.len()).unwrap_or(u16::MAX).to_le_bytes());
+    file.extend_from_slice(head.as_bytes());
+    file
+}

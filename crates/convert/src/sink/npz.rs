@@ -1,0 +1,33 @@
+//! STUB.
+
+use super::{AsItIs, Batch, Sink, SinkStart};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+
+/// Samples being written.
+pub(super) struct NpzSink;
+
+impl NpzSink {
+    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        Err(ConvertError::FormatLeftOut {
+            path: start.target.to_owned(),
+            format: DataFormat::Npz,
+        })
+    }
+}
+
+impl Sink for NpzSink {
+    type Encoder = AsItIs;
+
+    fn encoder(&self) -> AsItIs {
+        AsItIs
+    }
+
+    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<String>, ConvertError> {
+        Ok(Vec::new())
+    }
+}

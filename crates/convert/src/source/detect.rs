@@ -1,0 +1,210 @@
+//! Which format a source has: by its first bytes, by what a folder holds, and by its name where these do not tell.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+use super::candidate::is_image_name;
+use super::rows::RowForm;
+use super::shards::is_pattern;
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+
+/// First bytes of a file that are looked at.
+const HEAD_BYTES: u64 = 512;
+/// Entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 4096;
+
+/// The format of `source`.
+pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
+    let unknown = |found: String| ConvertError::UnknownFormat {
+        path: source.to_owned(),
+        found,
+    };
+    let name = source.file_name().and_then(|name| name.to_str());
+    let named = name.and_then(DataFormat::from_file_name);
+    let metadata = match std::fs::metadata(source) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if is_pattern(source) {
+                return named.ok_or_else(|| unknown("a pattern without an extension".to_owned()));
+            }
+            return Err(ConvertError::SourceMissing {
+                path: source.to_owned(),
+            });
+        }
+        Err(error) => return Err(ConvertError::io(source)(error)),
+    };
+    if metadata.is_dir() {
+        return Ok(of_folder(source).unwrap_or(DataFormat::ImageFolder));
+    }
+    if !metadata.is_file() {
+        return Err(unknown("neither a file nor a folder".to_owned()));
+    }
+    let mut head = Vec::new();
+    let opened = File::open(source).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    opened.map_err(ConvertError::io(source))?;
+    if let Some(format) = of_bytes(&head, source, named) {
+        return Ok(format);
+    }
+    if RowForm::from_path(source).is_some() {
+        return Ok(DataFormat::Manifest);
+    }
+    let known = named.filter(|format| trusts_names(*format));
+    known.ok_or_else(|| {
+        let shown = head.get(..16).unwrap_or(&head).escape_ascii();
+        unknown(match named {
+            Some(format) => format!("the name of {format}, but it starts with \"{shown}\""),
+            None => format!("it starts with \"{shown}\""),
+        })
+    })
+}
+
+/// Formats whose files have no first bytes of their own.
+fn trusts_names(format: DataFormat) -> bool {
+    matches!(
+        format,
+        DataFormat::TfRecord | DataFormat::WebDataset | DataFormat::Lmdb | DataFormat::Pt
+    )
+}
+
+/// What the first bytes of a file say.
+fn of_bytes(head: &[u8], source: &Path, named: Option<DataFormat>) -> Option<DataFormat> {
+    let name = source.file_name()?.to_str().unwrap_or_default();
+    let at = |offset: usize, magic: &[u8]| {
+        head.get(offset..)
+            .is_some_and(|rest| rest.starts_with(magic))
+    };
+    if at(0, b"\x89HDF\r\n\x1a\n") {
+        return Some(DataFormat::Hdf5);
+    }
+    if at(0, b"\x93NUMPY") {
+        return Some(DataFormat::Npy);
+    }
+    if at(0, b"PK\x03\x04") {
+        // Both are zip files: `.npz` has arrays in it, `.pt` a pickle.
+        let is_npz = named == Some(DataFormat::Npz) || first_zip_name(head).ends_with(b".npy");
+        return Some(if is_npz {
+            DataFormat::Npz
+        } else {
+            DataFormat::Pt
+        });
+    }
+    if at(0, b"PAR1") {
+        return Some(DataFormat::Parquet);
+    }
+    if at(0, b"ARROW1") || at(0, b"FEA1") || at(0, b"\xff\xff\xff\xff") {
+        return Some(DataFormat::Arrow);
+    }
+    if at(257, b"ustar") {
+        return Some(DataFormat::WebDataset);
+    }
+    if at(0, b"\x1f\x8b") {
+        return match named {
+            Some(DataFormat::TfRecord) => named,
+            _ if name.contains("idx") && name.contains("ubyte") => Some(DataFormat::Mnist),
+            _ => Some(DataFormat::WebDataset),
+        };
+    }
+    // The length of a header in JSON, then the JSON.
+    if at(8, b"{") && named == Some(DataFormat::Safetensors) {
+        return named;
+    }
+    if at(0, &[0, 0]) && matches!(head.get(2..4), Some([0x08 | 0x09 | 0x0b..=0x0e, 1..=4])) {
+        return Some(DataFormat::Mnist);
+    }
+    if is_cifar_name(name) && (name.ends_with(".bin") || at(0, b"\x80")) {
+        return Some(DataFormat::Cifar);
+    }
+    if at(0, b"\x80") && matches!(head.get(1), Some(2..=5)) {
+        return Some(DataFormat::Pt);
+    }
+    None
+}
+
+/// The name of the first file in a zip.
+fn first_zip_name(head: &[u8]) -> &[u8] {
+    let len = match head.get(26..28) {
+        Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
+        _ => 0,
+    };
+    head.get(30..30 + len).unwrap_or_default()
+}
+
+/// The names of the files that CIFAR is published as.
+pub(super) fn is_cifar_name(name: &str) -> bool {
+    name.starts_with("data_batch")
+        || matches!(
+            name.trim_end_matches(".bin"),
+            "test_batch" | "train" | "test"
+        )
+}
+
+/// What the files of a folder say; none where it is, or may be, a folder of images.
+fn of_folder(folder: &Path) -> Option<DataFormat> {
+    let has = |name: &str| folder.join(name).exists();
+    if [".zgroup", ".zarray", "zarr.json"].into_iter().any(has) {
+        return Some(DataFormat::Zarr);
+    }
+    if has("data.mdb") {
+        return Some(DataFormat::Lmdb);
+    }
+    let entries = std::fs::read_dir(folder).ok()?.flatten().take(MAX_ENTRIES);
+    let names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    // Whatever lies beside images, they are what the folder is for; `--from` says otherwise.
+    if names.iter().any(|name| is_image_name(name.as_bytes())) {
+        return None;
+    }
+    let cifar = [
+        "data_batch_1",
+        "data_batch_1.bin",
+        "batches.meta",
+        "batches.meta.txt",
+        "fine_label_names.txt",
+    ];
+    if names.iter().any(|name| cifar.contains(&name.as_str()))
+        || (has("train") && has("test") && has("meta") && folder.join("meta").is_file())
+    {
+        return Some(DataFormat::Cifar);
+    }
+    if names
+        .iter()
+        .any(|name| name.contains("-idx") && name.contains("ubyte"))
+    {
+        return Some(DataFormat::Mnist);
+    }
+    let sets = [
+        DataFormat::Parquet,
+        DataFormat::Arrow,
+        DataFormat::WebDataset,
+        DataFormat::TfRecord,
+        DataFormat::Hdf5,
+        DataFormat::Npz,
+        DataFormat::Pt,
+        DataFormat::Safetensors,
+    ];
+    let of =
+        |name: &String| DataFormat::from_file_name(name).filter(|format| sets.contains(format));
+    if let Some(format) = names.iter().find_map(of) {
+        return Some(format);
+    }
+    has_npy(folder, &names).then_some(DataFormat::Npy)
+}
+
+/// Whether a folder, or the first folder in it, holds `.npy` files.
+fn has_npy(folder: &Path, names: &[String]) -> bool {
+    let is_npy = |name: &str| DataFormat::from_file_name(name) == Some(DataFormat::Npy);
+    if names.iter().any(|name| is_npy(name)) {
+        return true;
+    }
+    let mut folders: Vec<&String> = names.iter().filter(|n| folder.join(n).is_dir()).collect();
+    folders.sort();
+    folders.first().is_some_and(|first| {
+        let entries = std::fs::read_dir(folder.join(first)).into_iter().flatten();
+        let mut names = entries.flatten().take(MAX_ENTRIES).map(|e| e.file_name());
+        names.any(|name| name.to_str().is_some_and(is_npy))
+    })
+}

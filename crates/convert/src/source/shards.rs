@@ -1,0 +1,208 @@
+//! The files of a source that may be one file, a folder of files, or a pattern such as `train-{000..099}.tar`; and the
+//! splits that their names tell.
+
+use std::path::{Path, PathBuf};
+
+use super::split::is_split_name;
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+
+/// The most files that a pattern names.
+const MAX_FILES: usize = 1 << 20;
+
+/// The files or folders of a source of one format.
+#[derive(Debug, Clone)]
+pub(super) struct Shards {
+    /// The source as it was given: what paths in errors start with.
+    pub(super) root: PathBuf,
+    /// At least one, in name order; of a pattern, in its order. The root itself for a source that is one file, or whose
+    /// format is a folder.
+    pub(super) files: Vec<PathBuf>,
+    /// Name of the split that all of them belong to, where their names tell.
+    pub(super) split: Option<String>,
+}
+
+impl Shards {
+    /// A source that is one file or one folder.
+    pub(super) fn one(path: &Path) -> Self {
+        Self {
+            root: path.to_owned(),
+            files: vec![path.to_owned()],
+            split: None,
+        }
+    }
+
+    /// The files that have an extension of `format` in the folder `path`, or all that the pattern `path` names.
+    pub(super) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
+        let files = if path.is_dir() {
+            files_in(path, format)?
+        } else if path.exists() {
+            vec![path.to_owned()]
+        } else {
+            pattern_files(path)?
+        };
+        if files.is_empty() {
+            let reason = format!(
+                "no files of {format} in this folder (names that end in .{})",
+                format.extensions().join(", .")
+            );
+            return Err(ConvertError::malformed(path, "", reason));
+        }
+        Ok(Self {
+            root: path.to_owned(),
+            files,
+            split: None,
+        })
+    }
+
+    /// The one file, where the format knows no sets of files.
+    pub(super) fn only(&self) -> Result<&Path, ConvertError> {
+        match self.files.as_slice() {
+            [file] => Ok(file),
+            files => Err(ConvertError::unsupported(
+                &self.root,
+                "",
+                format!("expected one file, found {}", files.len()),
+                "name one of them",
+            )),
+        }
+    }
+
+    /// These files by the splits that their names start with (`train-00000-of-00010.parquet`), in name order. One part
+    /// without a split where no name tells one.
+    pub(super) fn by_split(self) -> Vec<Self> {
+        let split = |file: &Path| {
+            let name = file.file_name()?.to_str()?;
+            let word = name.split(['-', '_', '.']).next()?;
+            is_split_name(word.as_bytes()).then(|| word.to_ascii_lowercase())
+        };
+        let mut parts: Vec<Self> = Vec::new();
+        for file in self.files {
+            let split = split(&file);
+            match parts.iter_mut().find(|part| part.split == split) {
+                Some(part) => part.files.push(file),
+                None => parts.push(Self {
+                    root: self.root.clone(),
+                    files: vec![file],
+                    split,
+                }),
+            }
+        }
+        parts.sort_by(|a, b| a.split.cmp(&b.split));
+        parts
+    }
+}
+
+fn files_in(folder: &Path, format: DataFormat) -> Result<Vec<PathBuf>, ConvertError> {
+    let listed = std::fs::read_dir(folder).and_then(|entries| {
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+        paths.collect::<Result<Vec<_>, _>>()
+    });
+    let mut files = listed.map_err(|source| ConvertError::UnreadableDirectory {
+        path: folder.to_owned(),
+        source,
+    })?;
+    files.retain(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.filter(|name| !name.starts_with('.'));
+        name.and_then(DataFormat::from_file_name) == Some(format)
+    });
+    files.sort();
+    Ok(files)
+}
+
+/// The files that a pattern with `{000..099}` or `{a,b}` names, all of which must be there.
+fn pattern_files(pattern: &Path) -> Result<Vec<PathBuf>, ConvertError> {
+    let text = pattern.to_str().unwrap_or_default();
+    let names =
+        expand_braces(text).map_err(|reason| ConvertError::malformed(pattern, "", reason))?;
+    let missing = names.iter().find(|name| !Path::new(name).exists());
+    match missing {
+        Some(name) => Err(ConvertError::SourceMissing {
+            path: PathBuf::from(name),
+        }),
+        None => Ok(names.into_iter().map(PathBuf::from).collect()),
+    }
+}
+
+/// Whether a path that does not exist is a pattern.
+pub(super) fn is_pattern(path: &Path) -> bool {
+    let text = path.to_str().unwrap_or_default();
+    text.contains('{') && text.contains('}')
+}
+
+/// All names that a pattern stands for, as a shell makes them: `{a,b}` and `{008..011}`, several of them in turn.
+fn expand_braces(pattern: &str) -> Result<Vec<String>, String> {
+    let mut names = vec![String::new()];
+    let mut rest = pattern;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((inside, after)) = after.split_once('}') else {
+            return Err("expected `}` after `{`".to_owned());
+        };
+        let words = brace_words(inside)?;
+        if names.len().saturating_mul(words.len()) > MAX_FILES {
+            return Err(format!("the pattern names more than {MAX_FILES} files"));
+        }
+        let joined = names.iter().flat_map(|name| {
+            words
+                .iter()
+                .map(move |word| format!("{name}{before}{word}"))
+        });
+        names = joined.collect();
+        rest = after;
+    }
+    names.iter_mut().for_each(|name| name.push_str(rest));
+    Ok(names)
+}
+
+fn brace_words(inside: &str) -> Result<Vec<String>, String> {
+    let Some((first, last)) = inside.split_once("..") else {
+        return Ok(inside.split(',').map(str::to_owned).collect());
+    };
+    let number = |text: &str| text.parse::<usize>().ok();
+    match (number(first), number(last)) {
+        (Some(from), Some(to)) if from <= to && to - from < MAX_FILES => {
+            let width = first.len();
+            Ok((from..=to).map(|n| format!("{n:0width$}")).collect())
+        }
+        _ => Err(format!(
+            "expected numbers as in {{000..099}}, found {{{inside}}}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_expand_as_in_a_shell() {
+        let names = expand_braces("a-{08..11}.{tar,gz}").unwrap();
+        assert_eq!(names.len(), 8);
+        assert_eq!(
+            (names[0].as_str(), names[7].as_str()),
+            ("a-08.tar", "a-11.gz")
+        );
+        assert_eq!(expand_braces("plain").unwrap(), ["plain"]);
+        assert!(expand_braces("a{").is_err());
+        assert!(expand_braces("{0..9999999999}").is_err());
+        assert!(expand_braces("{3..1}").is_err());
+    }
+
+    #[test]
+    fn files_go_to_the_split_that_their_names_start_with() {
+        let shards = Shards {
+            root: "d".into(),
+            files: ["test-0.parquet", "train-0.parquet", "train-1.parquet"]
+                .map(PathBuf::from)
+                .to_vec(),
+            split: None,
+        };
+        let parts = shards.by_split();
+        let found: Vec<_> = parts
+            .iter()
+            .map(|p| (p.split.as_deref(), p.files.len()))
+            .collect();
+        assert_eq!(found, [(Some("test"), 1), (Some("train"), 2)]);
+    }
+}

@@ -1,0 +1,289 @@
+//! Where the items of a source lie, however it keeps them: one item a sample, in any order, from any thread.
+//!
+//! Not for finding them: the module of each format does that and makes a [`Store`] of what it found.
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use packds_format::DType;
+
+use crate::sample::SampleError;
+
+/// Element type and dimensions of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ArrayType {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<u64>,
+}
+
+impl ArrayType {
+    /// Bytes of one array; none if they do not fit 64 bits.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        let n = |n: u64, &d: &u64| n.checked_mul(d);
+        self.shape.iter().try_fold(self.dtype.size(), n)
+    }
+}
+
+/// The size of an image of `u8` pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PixelShape {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    /// 1 or 3.
+    pub(crate) channels: u8,
+    /// Whether the dimensions are channels, height, width instead of height, width, channels.
+    pub(crate) planar: bool,
+}
+
+impl PixelShape {
+    /// The shape as an image, where an array of this type is one: `u8`, and `[H, W]`, `[H, W, 1 or 3]` or
+    /// `[1 or 3, H, W]`. Where both ends are 1 or 3, the last dimension is the channels.
+    pub(crate) fn of(array: &ArrayType) -> Option<Self> {
+        let (height, width, channels, planar) = match (array.dtype, array.shape.as_slice()) {
+            (DType::U8, &[h, w]) => (h, w, 1, false),
+            (DType::U8, &[h, w, c @ (1 | 3)]) => (h, w, c, false),
+            (DType::U8, &[c @ (1 | 3), h, w]) => (h, w, c, true),
+            _ => return None,
+        };
+        Some(Self {
+            width: u32::try_from(width).ok().filter(|n| *n > 0)?,
+            height: u32::try_from(height).ok().filter(|n| *n > 0)?,
+            channels: u8::try_from(channels).ok()?,
+            planar,
+        })
+    }
+
+    /// The type of the pixels as an array.
+    pub(crate) fn array(&self) -> ArrayType {
+        let (w, h, c) = (
+            self.width.into(),
+            self.height.into(),
+            u64::from(self.channels),
+        );
+        ArrayType {
+            dtype: DType::U8,
+            shape: match (c, self.planar) {
+                (1, false) => vec![h, w],
+                (_, true) => vec![c, h, w],
+                _ => vec![h, w, c],
+            },
+        }
+    }
+
+    /// Bytes of the pixels.
+    pub(crate) fn bytes(&self) -> u64 {
+        let n_pixels = u64::from(self.width).saturating_mul(u64::from(self.height));
+        n_pixels.saturating_mul(u64::from(self.channels))
+    }
+}
+
+/// What the bytes of an item are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// An image file, which says its own size.
+    File,
+    /// Pixels of this size.
+    Pixels(PixelShape),
+    /// An array of this type.
+    Array(ArrayType),
+    /// Bytes that mean nothing here.
+    Bytes,
+}
+
+impl Content {
+    /// Pixels where an array of this type is an image, else an array.
+    pub(crate) fn of_array(array: ArrayType) -> Self {
+        match PixelShape::of(&array) {
+            Some(shape) => Self::Pixels(shape),
+            None => Self::Array(array),
+        }
+    }
+}
+
+/// One item for each sample.
+pub(crate) trait Store: Send + Sync + fmt::Debug {
+    /// How many items there are.
+    fn len(&self) -> usize;
+
+    /// Bytes of item `idx`, without reading it.
+    fn bytes(&self, idx: usize) -> u64;
+
+    /// What item `idx` is, without reading it.
+    fn content(&self, idx: usize) -> Content;
+
+    /// Whether all items have the same content.
+    fn is_uniform(&self) -> bool;
+
+    /// Appends the first `limit` bytes of item `idx`, or all of it where it has fewer, to `out`.
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError>;
+}
+
+/// A file that is read at many places; opened once.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    /// Its length when it was opened.
+    pub(crate) bytes: u64,
+}
+
+impl OpenFile {
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        let path = path.to_owned();
+        Ok(Self { path, file, bytes })
+    }
+
+    /// Appends `len` bytes from `offset` to `out`, which stays as it was if there are not so many.
+    pub(crate) fn append_at(
+        &self,
+        offset: u64,
+        len: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SampleError> {
+        let before = out.len();
+        let end = offset.checked_add(len).filter(|end| *end <= self.bytes);
+        let wanted = usize::try_from(len).ok().filter(|_| end.is_some());
+        let short = || SampleError::SourceShort {
+            path: self.path.clone(),
+            offset,
+            expected: len,
+            found: self.bytes.saturating_sub(offset),
+        };
+        let wanted = wanted.ok_or_else(short)?;
+        out.resize(before.saturating_add(wanted), 0);
+        let room = out.get_mut(before..).unwrap_or_default();
+        let read = std::os::unix::fs::FileExt::read_exact_at(&self.file, room, offset);
+        read.map_err(|error| {
+            out.truncate(before);
+            match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => short(),
+                _ => SampleError::Read(error),
+            }
+        })
+    }
+}
+
+/// A run of bytes of one of several files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// The file's number.
+    pub(crate) file: u32,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Items that are runs of bytes of files, each of its own length. 24 bytes of memory an item.
+#[derive(Debug)]
+pub(crate) struct Spans {
+    pub(crate) files: Arc<Vec<OpenFile>>,
+    pub(crate) spans: Vec<Span>,
+    /// What each item is: one for all, or one for each.
+    pub(crate) contents: Contents,
+}
+
+/// What the items of a store are.
+#[derive(Debug)]
+pub(crate) enum Contents {
+    /// All are the same.
+    All(Content),
+    /// Each its own.
+    Each(Vec<Content>),
+}
+
+impl Contents {
+    fn get(&self, idx: usize) -> Content {
+        match self {
+            Self::All(content) => content.clone(),
+            Self::Each(contents) => contents.get(idx).cloned().unwrap_or(Content::Bytes),
+        }
+    }
+
+    fn is_uniform(&self) -> bool {
+        match self {
+            Self::All(_) => true,
+            Self::Each(contents) => contents.windows(2).all(|pair| pair.first() == pair.last()),
+        }
+    }
+}
+
+impl Store for Spans {
+    fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    fn bytes(&self, idx: usize) -> u64 {
+        self.spans.get(idx).map_or(0, |span| span.bytes)
+    }
+
+    fn content(&self, idx: usize) -> Content {
+        self.contents.get(idx)
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.contents.is_uniform()
+    }
+
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        let span = self.spans.get(idx).ok_or(SampleError::Missing)?;
+        let file = usize::try_from(span.file)
+            .ok()
+            .and_then(|n| self.files.get(n));
+        let file = file.ok_or(SampleError::Missing)?;
+        file.append_at(span.offset, span.bytes.min(limit), out)
+    }
+}
+
+/// Items of one type at equal distances: rows of arrays, in one file or one after the other in several. No memory an item.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    /// Each file, where in it the first row starts, and how many rows it has.
+    pub(crate) parts: Vec<RowPart>,
+    pub(crate) array: ArrayType,
+}
+
+/// Rows that lie one after the other in a file.
+#[derive(Debug, Clone)]
+pub(crate) struct RowPart {
+    pub(crate) file: Arc<OpenFile>,
+    pub(crate) offset: u64,
+    pub(crate) rows: usize,
+    /// From the start of a row to that of the next: at least the bytes of a row.
+    pub(crate) stride: u64,
+}
+
+impl Store for Rows {
+    fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.rows).sum()
+    }
+
+    fn bytes(&self, _idx: usize) -> u64 {
+        self.array.bytes().unwrap_or(u64::MAX)
+    }
+
+    fn content(&self, _idx: usize) -> Content {
+        Content::of_array(self.array.clone())
+    }
+
+    fn is_uniform(&self) -> bool {
+        true
+    }
+
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        let mut row = idx;
+        for part in &self.parts {
+            if row < part.rows {
+                let row = u64::try_from(row).unwrap_or(u64::MAX);
+                let offset = row.checked_mul(part.stride);
+                let offset = offset.and_then(|o| o.checked_add(part.offset));
+                let offset = offset.ok_or(SampleError::Missing)?;
+                return part.file.append_at(offset, self.bytes(idx).min(limit), out);
+            }
+            row -= part.rows;
+        }
+        Err(SampleError::Missing)
+    }
+}
