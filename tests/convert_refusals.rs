@@ -19,7 +19,7 @@ fn a_manifest_column_named_like_a_field_of_every_pack_is_refused() {
     refused(
         &run(&[], &manifest, &dir.path().join("out.pack")),
         2,
-        "the manifest's column `source_id` has the name of a field that packs have anyway",
+        "the source's field `source_id` has the name of a field that packs have anyway",
     );
 }
 
