@@ -1,14 +1,17 @@
 //! What can be typed. Each subcommand's own arguments stand in its file.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use packds_format::constants::{MAJOR, MINOR};
 
-use crate::{bench, completions, convert, extract, info, labels, man, show, verify};
+use crate::{
+    bench, completions, convert, export, extract, formats, info, labels, man, show, verify,
+};
 
-const ABOUT: &str = "Pack an image data set into one chunked, checksummed file, and look into it.";
+const ABOUT: &str = "Pack an image data set into one chunked, checksummed file, look into it, and take it out again.";
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 the data is not right; 2 could not run.
@@ -30,6 +33,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Convert(Box<convert::ConvertArgs>),
+    Export(export::ExportArgs),
+    Formats(formats::FormatsArgs),
     Info(info::InfoArgs),
     Verify(verify::VerifyArgs),
     Show(show::ShowArgs),
@@ -46,6 +51,11 @@ pub(crate) struct PackPath {
     /// The pack
     #[arg(value_name = "PACK", value_hint = clap::ValueHint::FilePath)]
     pub(crate) pack: PathBuf,
+}
+
+/// A value of a type that parses itself.
+pub(crate) fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: T::Err| e.to_string())
 }
 
 /// The parser, with what `--version` says.

@@ -14,6 +14,7 @@ use packds_format::DType;
 use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
 use serde_json::{Value, json};
 
+use crate::args::parsed;
 use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
@@ -28,21 +29,24 @@ Examples:
   packds convert photos/ photos.pack --mode encoded --seekable
   packds convert dataset/ out.pack --split all
   packds convert captions.jsonl captions.pack --label-key species
+  packds convert 'shards/train-{000..099}.tar' train.pack
+  packds convert train.h5 train.pack --image-key x --label-key y
   packds convert photos/ photos.pack --dtype f32 --normalize dataset
   packds convert photos/ photos.pack --dry-run";
 
 /// Skipped files that are listed on the terminal; `--json` has all.
 const SHOWN_SKIPPED: usize = 10;
 
-/// Pack an image folder or a manifest into one file
+/// Pack an image folder, a manifest or a data set of another format into one file
 ///
-/// SRC is a folder of class folders (read as torchvision's ImageFolder reads it), a flat folder of images, or a .csv,
-/// .tsv, .jsonl manifest. Without options, images of one size are kept as they are; images of several sizes get short
+/// SRC is a folder of class folders (read as torchvision's ImageFolder reads it), a flat folder of images, a .csv, .tsv,
+/// .jsonl manifest, or a file, a folder or a pattern such as 'train-{000..099}.tar' of another format: packds formats lists
+/// them. Without options, images of one size are kept as they are; images of several sizes get short
 /// side 256 and a centre crop of 224. Samples are shuffled, so that reading chunk by chunk is a random order.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ConvertArgs {
-    /// The image folder or manifest
+    /// The image folder, manifest, or data set of another format
     #[arg(value_name = "SRC", value_hint = ValueHint::AnyPath)]
     source: PathBuf,
     /// The pack to write
@@ -188,10 +192,6 @@ enum ErrorPolicy {
     Stop,
     Skip,
     Substitute,
-}
-
-fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|e: T::Err| e.to_string())
 }
 
 fn parse_dtype(text: &str) -> Result<DType, String> {

@@ -15,9 +15,11 @@ mod console;
 mod convert;
 mod escape;
 mod exit;
+mod export;
 mod extract;
 mod failure;
 mod figure;
+mod formats;
 mod human;
 mod info;
 mod label;
@@ -74,6 +76,8 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
 fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
     match command {
         Command::Convert(args) => convert::run(args, console),
+        Command::Export(args) => export::run(args, console),
+        Command::Formats(args) => formats::run(args, console),
         Command::Info(args) => info::run(args, console),
         Command::Verify(args) => verify::run(args, console),
         Command::Show(args) => show::run(args, console),

@@ -106,6 +106,39 @@ impl DataFormat {
         !matches!(self, Self::Manifest | Self::Cifar | Self::Mnist)
     }
 
+    /// Whether this build can read and write it.
+    #[must_use]
+    pub const fn is_built(self) -> bool {
+        match self {
+            Self::Hdf5 => cfg!(feature = "hdf5"),
+            Self::Zarr => cfg!(feature = "zarr"),
+            Self::Parquet | Self::Arrow => cfg!(feature = "arrow"),
+            _ => true,
+        }
+    }
+
+    /// What it holds, in a few words.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::ImageFolder => "image files in class folders, or in one folder",
+            Self::Manifest => "paths of image files, labels, further columns",
+            Self::Npy => "one array of all images, or one file a sample",
+            Self::Npz => "arrays in a zip file",
+            Self::Pt => "tensors of torch.save, read without running code",
+            Self::Safetensors => "tensors",
+            Self::Hdf5 => "data sets of images and labels: contiguous, chunked, gzip",
+            Self::Zarr => "arrays in a group, versions 2 and 3, sharded or not",
+            Self::Parquet => "rows of images (Hugging Face style) and labels",
+            Self::Arrow => "record batches: Feather 2, IPC files and streams",
+            Self::WebDataset => "tar shards of files named KEY.EXTENSION",
+            Self::TfRecord => "records of tf.Example, both checksums checked",
+            Self::Lmdb => "keys and image files, .npy or Caffe Datum",
+            Self::Cifar => "CIFAR-10 and CIFAR-100, binary or Python version",
+            Self::Mnist => "idx files of MNIST and its followers",
+        }
+    }
+
     /// The format that a name ends in the extension of; the longest extension wins.
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {

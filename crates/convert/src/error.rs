@@ -192,6 +192,9 @@ pub enum ConvertError {
         /// What is wrong with it.
         source: SampleError,
     },
+    /// The pack to be exported is damaged.
+    #[error("{0}")]
+    BadPack(packds_format::FormatError),
     /// An item of a pack cannot be exported.
     #[error("sample {sample}, field `{field}`: {reason}")]
     BadItem {
@@ -308,6 +311,7 @@ impl ConvertError {
             | Self::BadItem { .. }
             | Self::Interrupted => None,
             Self::Options { hint, .. } => Some(hint.clone()),
+            Self::BadPack(_) => Some("'packds verify' lists all damage; nothing was written".to_owned()),
             Self::BadSample { .. } => Some(
                 "'--on-error skip' leaves bad images out and lists them, '--on-error substitute' puts zeros in their place"
                     .to_owned(),
@@ -379,6 +383,7 @@ impl ConvertError {
             | Self::BadSample { .. }
             | Self::NothingLeft { .. }
             | Self::SourceMalformed { .. }
+            | Self::BadPack(_)
             | Self::BadItem { .. } => true,
             Self::SourceMissing { .. }
             | Self::UnknownFormat { .. }

@@ -1,6 +1,7 @@
 //! The way out: a pack's samples, in file order, into another format.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use packds_format::Pack;
@@ -29,6 +30,38 @@ pub enum ExportCodec {
     Lz4,
     /// Snappy.
     Snappy,
+}
+
+impl FromStr for ExportCodec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, level) = match text.split_once(':') {
+            Some((name, level)) => (name, Some(level)),
+            None => (text, None),
+        };
+        let level = |default: u32, most: u32| match level {
+            None => Some(default),
+            Some(level) => level
+                .parse()
+                .ok()
+                .filter(|level| (1..=most).contains(level)),
+        };
+        let codec = match name {
+            "gzip" => level(4, 9).map(Self::Gzip),
+            "zstd" => level(3, 19)
+                .and_then(|level| i32::try_from(level).ok())
+                .map(Self::Zstd),
+            "none" if text == name => Some(Self::None),
+            "blosc" if text == name => Some(Self::Blosc),
+            "lz4" if text == name => Some(Self::Lz4),
+            "snappy" if text == name => Some(Self::Snappy),
+            _ => None,
+        };
+        codec.ok_or_else(|| {
+            format!("expected none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, found {text:?}")
+        })
+    }
 }
 
 /// Everything that can be chosen about an export. What the chosen format has no use for is refused.
@@ -166,7 +199,10 @@ impl ExportOptions {
 }
 
 /// The format that the options or the target's name say.
-fn target_format(target: &Path, options: &ExportOptions) -> Result<DataFormat, ConvertError> {
+///
+/// # Errors
+/// [`ConvertError::Options`] if they say none, or one that packs cannot be exported to.
+pub fn target_format(target: &Path, options: &ExportOptions) -> Result<DataFormat, ConvertError> {
     let name = target.file_name().and_then(|name| name.to_str());
     let named = name.and_then(DataFormat::from_file_name);
     let wrong = |reason: String| ConvertError::Options {

@@ -1,6 +1,7 @@
-//! From image folders and manifests to packs: source -> decode -> transform -> chunk -> encode -> write.
+//! From image folders, manifests and other formats to packs: source -> decode -> transform -> chunk -> encode -> write; and
+//! from packs to other formats: pack -> batches -> encode -> sink.
 //!
-//! [`convert`] does it all. The modules follow the data: `source` lists the files, `survey` and `plan` decide what the
+//! [`convert`] does the one, [`export`] the other. The modules follow the data: `source` lists the files, `survey` and `plan` decide what the
 //! pack will look like, `sample` makes one sample, `pipeline` makes blocks of them on all cores, `output` is the file.
 //!
 //! ```no_run
@@ -34,7 +35,7 @@ mod survey;
 pub use convert::{convert, convert_listing};
 pub use data_format::DataFormat;
 pub use error::ConvertError;
-pub use export::{ExportCodec, ExportOptions, ExportReport, export};
+pub use export::{ExportCodec, ExportOptions, ExportReport, export, target_format};
 pub use forecast::{Forecast, FormForecast, forecast};
 pub use options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
 pub use output::check_output;

@@ -57,6 +57,13 @@ pub(crate) struct BatchReader<'a, D> {
 impl<D: AsRef<[u8]>> BatchReader<'_, D> {
     /// Reads `n` samples from `first`; every chunk that they lie in is checked against its checksum.
     pub(crate) fn read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
+        self.try_read(first, n).map_err(|error| match error {
+            ConvertError::Format(damage) => ConvertError::BadPack(damage),
+            other => other,
+        })
+    }
+
+    fn try_read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
         let end = first.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
         let (first_chunk, _) = self.pack.geometry().locate(first);
         let (last_chunk, _) = self.pack.geometry().locate(end.saturating_sub(1));

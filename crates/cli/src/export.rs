@@ -1,0 +1,128 @@
+//! `packds export`: a pack into another format.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueHint};
+use packds_convert::{
+    ConvertError, DataFormat, ExportCodec, ExportOptions, ExportReport, ImagesAs, export,
+    target_format,
+};
+
+use crate::args::{PackPath, parsed};
+use crate::console::Console;
+use crate::escape::{escape, escape_path};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::human::human_bytes;
+use crate::opened::with_pack;
+use crate::progress::Shown;
+
+const EXAMPLES: &str = "\
+Examples:
+  packds export train.pack train.h5
+  packds export train.pack train.zarr --chunk 256 --codec zstd
+  packds export train.pack shards --to webdataset --shard 10000
+  packds export train.pack train.parquet --images pixels
+  packds export train.pack images --to image-folder";
+
+/// Write a pack's samples in another format: HDF5, Zarr, Parquet, WebDataset and more
+///
+/// The format is that of DST's name (.npy, .npz, .pt, .safetensors, .h5, .zarr, .parquet, .arrow, .tar, .tfrecord, .lmdb) or
+/// what --to says. Samples keep their order; labels, class names, further fields, statistics and provenance go along as far
+/// as the format holds them, and the report says what it could not hold. Chunks are checked as they are read.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pack: PackPath,
+    /// The file or folder to write
+    #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
+    target: PathBuf,
+    /// The format [default: that of DST's name]; packds formats lists them
+    #[arg(long, value_name = "FORMAT", value_parser = parsed::<DataFormat>)]
+    to: Option<DataFormat>,
+    /// pixels (arrays) or files (those that the pack holds, lossless PNG for pixels) [default: by the format]
+    #[arg(long, value_name = "HOW", value_parser = images)]
+    images: Option<ImagesAs>,
+    /// Samples in a chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow) [default: those of the pack's chunks]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    chunk: Option<u32>,
+    /// Samples in a shard (Zarr) or in a file of several (WebDataset, TFRecord, Parquet) [default: all in one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    shard: Option<u64>,
+    /// none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, where the format has it [default: the format's]
+    #[arg(long, value_name = "CODEC", value_parser = ExportCodec::from_str)]
+    codec: Option<ExportCodec>,
+    /// One .npy for each sample, in class folders (npy)
+    #[arg(long)]
+    per_sample: bool,
+    /// 2 or 3 (Zarr) [default: 3]
+    #[arg(long, value_name = "V", value_parser = clap::value_parser!(u8).range(2..=3))]
+    zarr_version: Option<u8>,
+    /// Threads; 0 means all cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+    /// Replace DST if it is a file; folders are never replaced
+    #[arg(long)]
+    force: bool,
+}
+
+fn images(text: &str) -> Result<ImagesAs, String> {
+    match text {
+        "pixels" => Ok(ImagesAs::Pixels),
+        "files" => Ok(ImagesAs::Files),
+        _ => Err(format!("expected pixels or files, found {text:?}")),
+    }
+}
+
+pub(crate) fn run(args: &ExportArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let options = ExportOptions {
+        to: args.to,
+        images: args.images,
+        chunk_samples: args.chunk,
+        shard_samples: args.shard,
+        codec: args.codec,
+        per_sample: args.per_sample,
+        zarr_version: args.zarr_version,
+        jobs: args.jobs,
+        force: args.force,
+    };
+    // What is wrong with the target is said before the pack is opened.
+    target_format(&args.target, &options)?;
+    with_pack(&args.pack.pack, |pack| {
+        let shown = Shown::new(console.err_is_terminal);
+        let report = export(pack, &args.target, &options, &shown);
+        shown.finish();
+        let report = report.map_err(|error| match error {
+            ConvertError::BadPack(_) | ConvertError::BadItem { .. } => {
+                Failure::from(error).at(&args.pack.pack)
+            }
+            other => other.into(),
+        })?;
+        if console.json {
+            console.document(&report.to_json())?;
+        } else {
+            show(&report, console)?;
+        }
+        Ok(Exit::Done)
+    })
+}
+
+fn show(report: &ExportReport, console: &mut Console) -> Result<(), Failure> {
+    let out = &mut console.out;
+    let seconds = report.export.as_secs_f64() + report.sync.as_secs_f64();
+    writeln!(
+        out,
+        "{}: {} samples as {}, {} in {seconds:.1} s",
+        escape_path(&report.output),
+        report.n_samples,
+        report.format,
+        human_bytes(report.bytes_out),
+    )?;
+    writeln!(out, "fields: {}", escape(&report.fields.join(", ")))?;
+    for lost in &report.lost {
+        writeln!(out, "not in it: {}", escape(lost))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! `packds formats`: what comes in and what goes out.
+
+use clap::Args;
+use packds_convert::DataFormat;
+use serde_json::{Value, json};
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// List the formats that packds reads (convert) and writes (export)
+///
+/// docs/formats.md says for each what is recognized, what survives and what does not.
+#[derive(Debug, Args)]
+pub(crate) struct FormatsArgs {}
+
+pub(crate) fn run(_args: &FormatsArgs, console: &mut Console) -> Result<Exit, Failure> {
+    if console.json {
+        let formats: Vec<Value> = DataFormat::ALL.into_iter().map(document).collect();
+        console.document(&json!({ "formats": formats }))?;
+        return Ok(Exit::Done);
+    }
+    let out = &mut console.out;
+    writeln!(
+        out,
+        "{:<13} {:<3} {:<4} {:<28} holds",
+        "format", "in", "out", "names"
+    )?;
+    for format in DataFormat::ALL {
+        let names = format.extensions().iter().map(|e| format!(".{e}"));
+        let names = names.collect::<Vec<_>>().join(" ");
+        let yes = |is: bool| if is { "yes" } else { "-" };
+        let missing = if format.is_built() {
+            ""
+        } else {
+            " (left out of this build)"
+        };
+        writeln!(
+            out,
+            "{:<13} {:<3} {:<4} {names:<28} {}{missing}",
+            format.name(),
+            "yes",
+            yes(format.is_sink()),
+            format.describe(),
+        )?;
+    }
+    Ok(Exit::Done)
+}
+
+fn document(format: DataFormat) -> Value {
+    json!({
+        "format": format.name(),
+        "in": format.is_built(),
+        "out": format.is_built() && format.is_sink(),
+        "extensions": format.extensions(),
+        "holds": format.describe(),
+    })
+}
