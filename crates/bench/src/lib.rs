@@ -6,6 +6,7 @@
 
 mod convert;
 mod error;
+pub mod formats;
 mod limits;
 mod load;
 mod machine;
