@@ -47,10 +47,19 @@ const ARROWS: &[(&str, &[&str])] = &[
 const CONFINED: &[(&str, &[&str])] = &[
     ("image", &["packds-pixels"]),
     ("mozjpeg-sys", &["packds-pixels"]),
+    ("arrow-array", FORMATS),
     ("clap", &["packds"]),
     ("clap_complete", &["packds"]),
     ("clap_mangen", &["packds"]),
+    ("hdf5", FORMATS),
+    ("parquet", FORMATS),
+    ("tar", FORMATS),
+    ("zarrs", FORMATS),
+    ("zip", FORMATS),
 ];
+
+/// Who knows other formats of data sets: what converts them, and what measures them.
+const FORMATS: &[&str] = &["packds-convert", "packds-bench"];
 
 /// The only places where the word `unsafe` may stand. A path that ends in `/` is a whole folder.
 const UNSAFE_FILES: &[&str] = &[

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum, ValueHint};
-use packds_convert::source::{ListOptions, Listing, list, list_splits};
+use packds_convert::source::{ListOptions, Listing, Unpacking, list, list_splits};
 use packds_convert::{
     Compression, ConvertOptions, DataFormat, Forecast, Mode, NormalizeBy, OnError, Report, Skipped,
     check_output, convert_listing, forecast,
@@ -20,7 +20,7 @@ use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes, numbers, seek_line};
-use crate::progress::Shown;
+use crate::progress::{Shown, unpacking};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -225,6 +225,7 @@ impl ConvertArgs {
                 label_key: source.label_key.clone(),
                 mask_key: source.mask_key.clone(),
                 spool: parent_folder(&self.output),
+                unpacking: Unpacking::default(),
                 jobs: ConvertOptions {
                     jobs: self.jobs,
                     ..ConvertOptions::default()
@@ -265,8 +266,9 @@ impl ConvertArgs {
 }
 
 pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let options = args.options()?;
+    let mut options = args.options()?;
     options.check()?;
+    options.list.unpacking = unpacking(console.err_is_terminal);
     if options.list.split.as_deref() == Some("all") {
         return run_splits(args, &options, console);
     }
@@ -275,6 +277,8 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     }
     let started = Instant::now();
     let listing = list(&args.source, &options.list)?;
+    // Takes its line off the terminal.
+    options.list.unpacking = Unpacking::default();
     if args.dry_run {
         let forecast = forecast(&listing, &options)?;
         if console.json {

@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use packds_convert::source::Unpacking;
 use packds_convert::{Observer, Phase, Progress};
+
+use crate::human::human_bytes;
 
 /// Between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -65,6 +68,31 @@ impl Shown {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Shows how much of a source was unpacked, until it is dropped.
+pub(crate) fn unpacking(terminal: bool) -> Unpacking {
+    let bar = terminal.then(|| {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template("{msg}") {
+            bar.set_style(style);
+        }
+        bar.with_finish(ProgressFinish::AndClear)
+    });
+    let last = Mutex::new(Instant::now());
+    Unpacking::new(move |bytes| {
+        let text = format!("unpacking the source, {}", human_bytes(bytes));
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &bar {
+            Some(bar) => bar.set_message(text),
+            None if last.elapsed() >= LINE_EVERY => {
+                *last = Instant::now();
+                // Where stderr is closed there is nobody to tell.
+                let _ = writeln!(std::io::stderr(), "packds: {text}");
+            }
+            None => {}
+        }
+    })
 }
 
 impl Observer for Shown {

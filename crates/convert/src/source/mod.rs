@@ -56,6 +56,7 @@ pub(crate) use self::listing::{SourceField, append_stored};
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
     listing::{Listing, Sample, SourceKind},
+    spool::Unpacking,
     warning::Warning,
 };
 
@@ -63,6 +64,7 @@ use std::path::{Path, PathBuf};
 
 use self::found::Found;
 use self::shards::Shards;
+use self::spool::SpoolFolder;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
@@ -86,12 +88,17 @@ pub struct ListOptions {
     pub jobs: usize,
     /// The folder for a temporary file, where the source has to be unpacked first; the system's if none.
     pub spool: Option<PathBuf>,
+    /// Who is told how much was unpacked.
+    pub unpacking: Unpacking,
 }
 
 impl ListOptions {
-    /// The folder for temporary files.
-    fn spool_folder(&self) -> PathBuf {
-        self.spool.clone().unwrap_or_else(std::env::temp_dir)
+    /// Where sources are unpacked.
+    fn spool_folder(&self) -> SpoolFolder {
+        SpoolFolder {
+            path: self.spool.clone().unwrap_or_else(std::env::temp_dir),
+            unpacking: self.unpacking.clone(),
+        }
     }
 }
 

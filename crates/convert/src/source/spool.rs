@@ -14,20 +14,48 @@ use crate::error::ConvertError;
 /// Bytes handed to the system at a time.
 const WRITE_BYTES: usize = 1 << 20;
 
+/// Bytes between two tellings.
+const TOLD_BYTES: u64 = 16 << 20;
+
+/// Who is told, now and then, how many bytes were unpacked.
+#[derive(Clone, Default)]
+pub struct Unpacking(Option<Arc<dyn Fn(u64) + Send + Sync>>);
+
+impl Unpacking {
+    /// Calls `told` with the number of bytes so far.
+    pub fn new(told: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(told)))
+    }
+}
+
+impl std::fmt::Debug for Unpacking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Unpacking").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Where sources are unpacked.
+#[derive(Debug, Clone)]
+pub(super) struct SpoolFolder {
+    pub(super) path: PathBuf,
+    pub(super) unpacking: Unpacking,
+}
+
 /// Items being unpacked.
 #[derive(Debug)]
 pub(super) struct Spool {
-    folder: PathBuf,
+    folder: SpoolFolder,
     file: BufWriter<File>,
     bytes: u64,
 }
 
 impl Spool {
     /// An empty one in `folder`.
-    pub(super) fn create(folder: &Path) -> Result<Self, ConvertError> {
-        let file = tempfile::tempfile_in(folder).map_err(|e| spool_error(folder, e))?;
+    pub(super) fn create(folder: &SpoolFolder) -> Result<Self, ConvertError> {
+        let file = tempfile::tempfile_in(&folder.path);
+        let file = file.map_err(|e| spool_error(&folder.path, e))?;
         Ok(Self {
-            folder: folder.to_owned(),
+            folder: folder.clone(),
             file: BufWriter::with_capacity(WRITE_BYTES, file),
             bytes: 0,
         })
@@ -37,15 +65,20 @@ impl Spool {
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64, ConvertError> {
         let offset = self.bytes;
         let written = self.file.write_all(bytes);
-        written.map_err(|e| spool_error(&self.folder, e))?;
+        written.map_err(|e| spool_error(&self.folder.path, e))?;
         self.bytes += u64::try_from(bytes.len()).unwrap_or(0);
+        if let Some(told) = &self.folder.unpacking.0
+            && self.bytes / TOLD_BYTES != offset / TOLD_BYTES
+        {
+            told(self.bytes);
+        }
         Ok(offset)
     }
 
     /// Nothing more is coming: the file to read from. `source` is what errors name.
     pub(super) fn finish(self, source: &Path) -> Result<OpenFile, ConvertError> {
         let file = self.file.into_inner();
-        let file = file.map_err(|e| spool_error(&self.folder, e.into_error()))?;
+        let file = file.map_err(|e| spool_error(&self.folder.path, e.into_error()))?;
         Ok(OpenFile {
             path: source.to_owned(),
             file,
@@ -103,5 +136,77 @@ fn spool_error(folder: &Path, source: std::io::Error) -> ConvertError {
     ConvertError::Spool {
         folder: folder.to_owned(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use packds_format::DType;
+
+    use super::*;
+
+    fn spool(told: &Arc<Mutex<Vec<u64>>>) -> Spool {
+        let told = Arc::clone(told);
+        let folder = SpoolFolder {
+            path: std::env::temp_dir(),
+            unpacking: Unpacking::new(move |bytes| told.lock().unwrap().push(bytes)),
+        };
+        Spool::create(&folder).unwrap()
+    }
+
+    fn item(store: &dyn Store, idx: usize, limit: u64) -> Vec<u8> {
+        let mut out = vec![9];
+        store.append(idx, limit, &mut out).unwrap();
+        out.split_off(1)
+    }
+
+    #[test]
+    fn what_was_unpacked_is_read_in_any_order_and_told_now_and_then() {
+        let told = Arc::default();
+        let mut spool = spool(&told);
+        spool.append(b"ab").unwrap();
+        spool.append(b"").unwrap();
+        spool.append(&vec![7; 17 << 20]).unwrap();
+        let ends = [2, 2, (17 << 20) + 2];
+        let store = spool
+            .into_items(Path::new("s"), &ends, Content::Bytes)
+            .unwrap();
+        assert_eq!(*told.lock().unwrap(), [(17 << 20) + 2]);
+        assert_eq!((store.len(), store.bytes(1)), (3, 0));
+        assert_eq!(item(store.as_ref(), 2, 3), [7; 3]);
+        assert_eq!(item(store.as_ref(), 0, u64::MAX), b"ab");
+        assert!(store.append(3, 1, &mut Vec::new()).is_err());
+    }
+
+    #[test]
+    fn rows_that_are_not_there_are_an_error_that_says_how_many_bytes_are() {
+        let mut spool = spool(&Arc::default());
+        spool.append(&[1, 2, 3, 4, 5]).unwrap();
+        let array = ArrayType {
+            dtype: DType::U8,
+            shape: vec![2],
+        };
+        let store = spool.into_rows(Path::new("s"), array, 3).unwrap();
+        assert_eq!(item(store.as_ref(), 1, u64::MAX), [3, 4]);
+        let mut out = Vec::new();
+        let error = store.append(2, u64::MAX, &mut out).unwrap_err();
+        assert_eq!(error.to_string(), "s: expected 2 bytes at 4, found 1");
+        assert!(out.is_empty());
+        assert!(store.append(usize::MAX, 1, &mut out).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_named() {
+        let folder = SpoolFolder {
+            path: "/nowhere".into(),
+            unpacking: Unpacking::default(),
+        };
+        let error = Spool::create(&folder).unwrap_err();
+        assert!(
+            error.to_string().starts_with("/nowhere: cannot unpack"),
+            "{error}"
+        );
     }
 }
