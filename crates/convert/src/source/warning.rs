@@ -56,6 +56,23 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// What the pack said from which the source was exported cannot be read; the source is read without it.
+    BadMetadata {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Arrays that do not have one item for each image; they are ignored.
+    OtherArrays {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
+    /// There are images but no file of labels.
+    LabelsMissing {
+        /// The file that would have them.
+        file: Vec<u8>,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -110,6 +127,22 @@ impl fmt::Display for Warning {
                     "{count} unreadable files ignored, first '{}'",
                     text(first)
                 )
+            }
+            Self::BadMetadata { reason } => {
+                write!(
+                    out,
+                    "the metadata of the pack it was exported from ignored: {reason}"
+                )
+            }
+            Self::OtherArrays { count, first } => {
+                write!(
+                    out,
+                    "{count} arrays without an item for each image ignored, first '{}'",
+                    text(first)
+                )
+            }
+            Self::LabelsMissing { file } => {
+                write!(out, "no labels: there is no file '{}'", text(file))
             }
         }
     }

@@ -1,5 +1,9 @@
 //! STUB.
 
+mod header;
+
+pub(super) use header::npy_item;
+
 use super::ListOptions;
 use super::found::Found;
 use super::shards::Shards;
