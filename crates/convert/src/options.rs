@@ -265,24 +265,36 @@ impl ConvertOptions {
         self.layout.unwrap_or(Layout::Hwc)
     }
 
-    /// The options for `listing`, whose pixels keep their channels and the order of their dimensions where nobody asked
-    /// for others.
+    /// The options for `listing`, whose pixels keep their channels, the order of their dimensions and what a pack that they
+    /// come from said about normalization, where nobody asked for others.
     pub(crate) fn for_listing(&self, listing: &Listing) -> Self {
         let mut options = self.clone();
         let (mut n, mut gray, mut planar) = (0, 0, 0);
         for content in listing.image_contents() {
-            let Content::Pixels(shape) = content else {
-                return options;
-            };
             n += 1;
-            gray += u32::from(shape.channels == 1);
-            planar += u32::from(shape.planar);
+            if let Content::Pixels(shape) = content {
+                gray += u32::from(shape.channels == 1);
+                planar += u32::from(shape.planar);
+            }
         }
         if n > 0 && gray == n {
             options.color = Color::Gray;
         }
         if n > 0 && planar == n && self.mode == Mode::Raw {
             options.layout = Some(self.layout.unwrap_or(Layout::Chw));
+        }
+        let known = listing
+            .metadata()
+            .and_then(|m| m.field("image")?.normalize.clone());
+        if let Some(known) = known.filter(|known| !known.applied)
+            && self.normalize == NormalizeBy::None
+            && known.mean.len() == options.color.channels()
+            && known.std.iter().all(|std| *std > 0.0)
+        {
+            options.normalize = NormalizeBy::Values {
+                mean: known.mean,
+                std: known.std,
+            };
         }
         options
     }

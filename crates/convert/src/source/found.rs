@@ -7,7 +7,9 @@ use std::sync::Arc;
 use packds_format::{DType, Role};
 
 use super::column::{ColumnValues, SourceColumn, TextArena};
-use super::listing::{Images, Labels, Listing, Masks, SourceField, SourceKind};
+use super::listing::{
+    Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored,
+};
 use super::paths::{FileTable, PathTable};
 use super::store::Store;
 use super::warning::Warning;
@@ -89,8 +91,9 @@ impl Found {
             warnings: self.warnings,
             ignored: self.ignored,
         };
-        if let Some(labels) = self.labels {
-            labels.put_into(&mut listing, source)?;
+        match self.labels {
+            Some(labels) => labels.put_into(&mut listing, source)?,
+            None => take_label_sets(&mut listing, source)?,
         }
         Ok(listing)
     }
@@ -180,6 +183,42 @@ impl FoundLabels {
         }
         Ok(())
     }
+}
+
+/// Turns the sets of labels of an exported pack, a bit for each class, into lists of labels again.
+fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertError> {
+    let mut fields = listing.fields.iter();
+    let Some(place) = fields.position(|field| field.role == Some(Role::Labels)) else {
+        return Ok(());
+    };
+    let field = listing.fields.remove(place);
+    let (mut lists, mut bits) = (LabelLists::default(), Vec::new());
+    for idx in 0..field.store.len() {
+        bits.clear();
+        let read = append_stored(field.store.as_ref(), idx, u64::MAX, &mut bits);
+        read.map_err(|e| ConvertError::malformed(source, &field.name, e.to_string()))?;
+        let set = (0_i64..).zip(
+            bits.iter()
+                .flat_map(|byte| (0..8).map(move |k| (byte >> k) & 1)),
+        );
+        lists
+            .ids
+            .extend(set.filter(|(_, bit)| *bit == 1).map(|(id, _)| id));
+        lists.ends.push(lists.ids.len());
+    }
+    let names = listing
+        .metadata
+        .as_ref()
+        .map_or(&[][..], |m| m.class_names("labels"));
+    let largest = lists.ids.iter().max().copied().unwrap_or(0);
+    if !names.is_empty() && i64::try_from(names.len()).is_ok_and(|n| largest >= n) {
+        let n = names.len();
+        let reason = format!("there are {n} class names, found the class id {largest}");
+        return Err(ConvertError::malformed(source, &field.name, reason));
+    }
+    listing.classes = names.iter().map(|name| name.clone().into_bytes()).collect();
+    listing.labels = Labels::Lists(lists);
+    Ok(())
 }
 
 /// The words that name the field of images, where the caller names none; earlier ones win, upper and lower case are the
@@ -285,4 +324,177 @@ pub(super) fn role_of(metadata: Option<&Metadata>, name: &str) -> Option<Role> {
 /// Whether labels can be of this type; floats are labels only where all are whole numbers.
 pub(super) fn is_integer(dtype: DType) -> bool {
     !matches!(dtype, DType::F16 | DType::Bf16 | DType::F32 | DType::F64)
+}
+
+#[cfg(test)]
+mod tests {
+    use packds_format::{Classes, Field};
+
+    use super::super::spool::{Spool, SpoolFolder, Unpacking};
+    use super::super::store::ArrayType;
+    use super::*;
+
+    /// A store of these rows, each as long as the others.
+    fn rows(rows: &[&[u8]], shape: &[u64]) -> Arc<dyn Store> {
+        let folder = SpoolFolder {
+            path: std::env::temp_dir(),
+            unpacking: Unpacking::default(),
+        };
+        let mut spool = Spool::create(&folder).unwrap();
+        rows.iter().for_each(|row| {
+            spool.append(row).unwrap();
+        });
+        let array = ArrayType {
+            dtype: DType::U8,
+            shape: shape.to_vec(),
+        };
+        spool.into_rows(Path::new("s"), array, rows.len()).unwrap()
+    }
+
+    fn metadata(field: &str, names: &[&str]) -> Metadata {
+        let text = serde_json::json!({
+            "packds": 1,
+            "fields": [Field::column("labels", DType::U8, &[2]).with_role(Role::Labels)],
+            "classes": [Classes {
+                field: field.to_owned(),
+                names: names.iter().map(|n| (*n).to_owned()).collect(),
+                counts: Vec::new(),
+            }],
+        });
+        Metadata::parse(&text.to_string()).unwrap()
+    }
+
+    fn found(n: usize) -> Found {
+        Found {
+            format: DataFormat::Npz,
+            images: rows(&vec![&[0_u8; 4][..]; n], &[2, 2]),
+            names: Names::Numbered("image".to_owned()),
+            labels: None,
+            masks: None,
+            fields: Vec::new(),
+            texts: Vec::new(),
+            metadata: None,
+            warnings: Vec::new(),
+            ignored: 0,
+        }
+    }
+
+    fn labels(values: LabelValues, classes: &[&str]) -> Option<FoundLabels> {
+        Some(FoundLabels {
+            name: "y".to_owned(),
+            values,
+            classes: classes.iter().map(|c| (*c).to_owned()).collect(),
+        })
+    }
+
+    #[test]
+    fn class_names_become_ids_in_the_order_of_the_names() {
+        let mut names = TextArena::default();
+        ["dog", "cat", "dog"]
+            .iter()
+            .for_each(|name| names.push(name));
+        let found = Found {
+            labels: labels(LabelValues::Names(names), &[]),
+            ..found(3)
+        };
+        let listing = found.into_listing(Path::new("s.npz")).unwrap();
+        let ids: Vec<_> = (0..3).map(|i| listing.label(i)).collect();
+        assert_eq!(ids, [Some(1), Some(0), Some(1)]);
+        assert_eq!(listing.classes(), [b"cat".to_vec(), b"dog".to_vec()]);
+        assert_eq!(listing.file_path(2), Path::new("s.npz/image/2"));
+    }
+
+    #[test]
+    fn ids_without_a_name_are_refused_where_there_are_names() {
+        for ids in [vec![0, 2], vec![-1, 0]] {
+            let found = Found {
+                labels: labels(LabelValues::Ids(ids), &["a", "b"]),
+                ..found(2)
+            };
+            let error = found.into_listing(Path::new("s")).unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("s: y: there are 2 class names"),
+                "{error}"
+            );
+            assert!(error.is_data());
+        }
+    }
+
+    #[test]
+    fn names_of_an_exported_pack_come_back() {
+        let found = Found {
+            labels: labels(LabelValues::Ids(vec![1, 0]), &[]),
+            metadata: Some(metadata("label", &["a", "b"])),
+            ..found(2)
+        };
+        let listing = found.into_listing(Path::new("s")).unwrap();
+        assert_eq!(listing.classes(), [b"a".to_vec(), b"b".to_vec()]);
+    }
+
+    #[test]
+    fn sets_of_labels_come_back_as_lists() {
+        let sets = SourceField {
+            name: "labels".to_owned(),
+            store: rows(&[&[0b101, 0], &[0, 0], &[0, 0b10]], &[2]),
+            role: Some(Role::Labels),
+        };
+        let found = Found {
+            fields: vec![sets],
+            ..found(3)
+        };
+        let listing = found.into_listing(Path::new("s")).unwrap();
+        let lists: Vec<_> = (0..3)
+            .map(|i| listing.label_list(i).unwrap().to_vec())
+            .collect();
+        assert_eq!(lists, [vec![0, 2], vec![], vec![9]]);
+        assert!(listing.fields().is_empty());
+    }
+
+    #[test]
+    fn numbers_that_are_no_ids_become_a_column_that_does_not_take_the_labels_name() {
+        let mut found = Found {
+            labels: labels(LabelValues::Numbers(vec![0.5, 1.0]), &[]),
+            ..found(2)
+        };
+        found.labels.as_mut().unwrap().name = "label".to_owned();
+        let listing = found.into_listing(Path::new("s")).unwrap();
+        assert!(!listing.has_labels());
+        assert_eq!(listing.columns()[0].name, "target");
+    }
+
+    #[test]
+    fn fields_of_other_lengths_and_no_samples_are_refused() {
+        let short = SourceField {
+            name: "extra".to_owned(),
+            store: rows(&[&[1], &[2]], &[]),
+            role: None,
+        };
+        let found_short = Found {
+            fields: vec![short],
+            ..found(3)
+        };
+        let error = found_short.into_listing(Path::new("s")).unwrap_err();
+        let message = "s: extra: expected 3 values, one for each image, found 2";
+        assert_eq!(error.to_string(), message);
+        let error = found(0).into_listing(Path::new("s")).unwrap_err();
+        assert_eq!(error.to_string(), "s: there are no samples in it");
+    }
+
+    #[test]
+    fn the_customary_name_that_comes_first_wins_and_a_key_beats_it() {
+        let names = ["X", "img", "label"].map(str::to_owned);
+        let find = |part, key| find_field(Path::new("s"), &names, part, key);
+        assert_eq!(find(Part::Image, None).unwrap(), Some(1));
+        assert_eq!(find(Part::Image, Some("X")).unwrap(), Some(0));
+        assert_eq!(find(Part::Mask, None).unwrap(), None);
+        let error = find(Part::Label, Some("none")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "s: no field 'none', found 'X', 'img', 'label'"
+        );
+        let error = find_image_field(Path::new("s"), &names[2..], None).unwrap_err();
+        assert!(error.to_string().contains("no field of images"), "{error}");
+    }
 }

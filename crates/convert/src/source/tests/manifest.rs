@@ -146,7 +146,7 @@ fn chosen_columns_win_over_known_names() {
 
 #[test]
 fn masks_are_files_too() {
-    let (tree, path) = tree("m.tsv", "Image\tMask\nb.jpg\tm/b.png\na.jpg\tm/a.png\n");
+    let (_tree, path) = tree("m.tsv", "Image\tMask\nb.jpg\tm/b.png\na.jpg\tm/a.png\n");
     let listing = list(&path, &ListOptions::default()).unwrap();
     let mut mask = Vec::new();
     assert_eq!(listing.mask_path_into(0, &mut mask), Some(1));
