@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
-use packds_convert::{ItemFile, item_file};
+use packds_convert::{ItemFile, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role, SectionTag};
 use packds_reader::{MappedPack, ReadError};
 use serde_json::json;
@@ -21,7 +21,6 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::label::{Label, Labels};
 use crate::opened::with_pack;
-use crate::safe_name::{safe_name, safe_names, stem};
 use crate::samples::SampleList;
 
 const EXAMPLES: &str = "\

@@ -30,7 +30,6 @@ mod opened;
 mod order;
 mod output;
 mod progress;
-mod safe_name;
 mod samples;
 mod show;
 mod shuffle;

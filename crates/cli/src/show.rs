@@ -7,6 +7,7 @@ mod terminal;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use packds_convert::stem;
 use packds_format::Field;
 use packds_pixels::encode_png;
 use packds_reader::MappedPack;
@@ -21,7 +22,6 @@ use crate::failure::Failure;
 use crate::label::Labels;
 use crate::opened::with_pack;
 use crate::output::{check_new, write_file};
-use crate::safe_name::stem;
 use crate::samples::{SampleList, spread};
 use picture::{is_viewable, thumbnail};
 use sheet::{Cell, Layout};

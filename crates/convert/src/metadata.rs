@@ -4,12 +4,18 @@
 //! where that is. Foreign readers can ignore it: what is customary in a format (class names of a Parquet column, the
 //! attributes of a data set) is written in the customary way as well.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use packds_format::{Classes, Field, FormatError, Pack, Stats};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The name of the attribute, key or file that holds it.
 pub(crate) const METADATA_KEY: &str = "packds";
+/// The name of the file that holds it, in formats that are folders.
+pub(crate) const METADATA_FILE: &str = "packds.json";
 
 /// The version that is written; others are not read.
 const VERSION: u32 = 1;
@@ -67,6 +73,19 @@ impl Metadata {
                 metadata.packds
             ))
         }
+    }
+
+    /// What the file [`METADATA_FILE`] in `folder` says; nothing where there is none, or none that can be read.
+    pub(crate) fn in_folder(folder: &Path) -> Option<Result<Self, String>> {
+        // Far more than the class names of any data set; nothing says that the file is ours.
+        const MAX_BYTES: u64 = 1 << 28;
+        let file = File::open(folder.join(METADATA_FILE)).ok()?;
+        let mut text = String::new();
+        let read = file.take(MAX_BYTES).read_to_string(&mut text);
+        Some(match read {
+            Ok(_) => Self::parse(&text),
+            Err(error) => Err(error.to_string()),
+        })
     }
 
     /// The field of this name.

@@ -1,18 +1,238 @@
-//! STUB.
+//! The folder of class folders that torchvision's `ImageFolder` reads; beside them a manifest and the pack's metadata,
+//! for what file names cannot hold.
+//!
+//! Only files lie beside the class folders: `ImageFolder` takes every folder for a class, hidden ones as well.
 
-use super::{AsItIs, Batch, Sink, SinkStart};
-use crate::data_format::DataFormat;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use packds_format::{DType, Role};
+use serde_json::{Map, Value};
+
+use super::number::Number;
+use super::{AsItIs, Batch, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::metadata::METADATA_FILE;
+use crate::safe_name::{safe_name, safe_names, stem};
+
+/// The file that names every image with its label and columns.
+const MANIFEST_FILE: &str = "manifest.jsonl";
 
 /// Samples being written.
-pub(super) struct ImageFolderSink;
+pub(super) struct ImageFolderSink {
+    folder: PathBuf,
+    manifest: BufWriter<File>,
+    metadata: String,
+    columns: Columns,
+    /// The name and the folder of each class; both empty where the labels have no names.
+    names: Vec<String>,
+    folders: Vec<String>,
+    /// Class ids that were met, with their folders.
+    used: BTreeMap<i64, String>,
+    /// Paths of images without extension.
+    taken: HashSet<String>,
+    digits: usize,
+    lost: Vec<String>,
+}
+
+/// Which fields go where.
+struct Columns {
+    label: Option<(usize, DType)>,
+    /// A set of bits, one for each class.
+    label_set: Option<usize>,
+    /// Name, place and form of those that the manifest holds.
+    rest: Vec<(String, usize, Form)>,
+}
+
+impl Columns {
+    fn of(exported: &Exported, lost: &mut Vec<String>) -> Self {
+        let mut columns = Self {
+            label: None,
+            label_set: None,
+            rest: Vec::new(),
+        };
+        for (place, field) in exported.fields.iter().enumerate().skip(1) {
+            let name = field.field.name.clone();
+            let number = match &field.form {
+                Form::Array(array) => array.shape.is_empty() && Number::has(array.dtype),
+                _ => false,
+            };
+            let dtype = field.field.dtype;
+            match (&field.form, field.field.role) {
+                (_, Some(Role::Label)) if number => columns.label = Some((place, dtype)),
+                (Form::Array(_), Some(Role::Labels)) => columns.label_set = Some(place),
+                _ if name == "path" => {
+                    lost.push("field `path`: the manifest has a column of that name".to_owned());
+                }
+                (Form::Text | Form::Json, _) => {
+                    columns.rest.push((name, place, field.form.clone()));
+                }
+                (Form::Array(_), _) if number => {
+                    columns.rest.push((name, place, field.form.clone()));
+                }
+                _ => lost.push(format!(
+                    "field `{name}`: an image folder holds numbers and texts beside images, no arrays, masks or files"
+                )),
+            }
+        }
+        columns
+    }
+}
 
 impl ImageFolderSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format: DataFormat::ImageFolder,
+        let image = start.exported.fields.first();
+        if image.is_none_or(|image| image.form != Form::File) {
+            return Err(ConvertError::Options {
+                reason: "an image folder holds image files, and this pack holds arrays or is to leave as such"
+                    .to_owned(),
+                hint: "leave --images out, or choose a format that holds arrays".to_owned(),
+            });
+        }
+        let mut lost = Vec::new();
+        let columns = Columns::of(start.exported, &mut lost);
+        let names = match columns.label {
+            Some(_) => start.metadata.class_names("label"),
+            None => start.metadata.class_names("labels"),
+        };
+        let folders = match columns.label {
+            Some(_) => safe_names(names.iter().map(String::as_bytes)),
+            None => Vec::new(),
+        };
+        for folder in &folders {
+            let path = start.path.join(folder);
+            fs::create_dir(&path).map_err(ConvertError::io(&path))?;
+        }
+        let manifest = start.path.join(MANIFEST_FILE);
+        let file = File::create_new(&manifest).map_err(ConvertError::io(&manifest))?;
+        Ok(Self {
+            folder: start.path.to_owned(),
+            manifest: BufWriter::new(file),
+            metadata: start.metadata.to_text(),
+            columns,
+            names: names.to_vec(),
+            folders,
+            used: BTreeMap::new(),
+            taken: HashSet::new(),
+            digits: start.n_samples.saturating_sub(1).to_string().len(),
+            lost,
         })
+    }
+
+    /// The folder of a sample's class, with the slash; empty where it has no class.
+    fn class_folder(&mut self, id: i64) -> Result<String, ConvertError> {
+        let known = usize::try_from(id).ok().and_then(|i| self.folders.get(i));
+        let folder = known.cloned().unwrap_or_else(|| id.to_string());
+        if !self.used.contains_key(&id) {
+            let path = self.folder.join(&folder);
+            fs::create_dir_all(&path).map_err(ConvertError::io(&path))?;
+            self.used.insert(id, folder.clone());
+        }
+        Ok(folder)
+    }
+
+    /// A path for sample `sample` that no other has, without the extension.
+    fn image_path(&mut self, folder: &str, sample: u64, path: Option<&Vec<u8>>) -> String {
+        let number = format!("{sample:0digits$}", digits = self.digits);
+        let own = path
+            .map(|path| stem(path))
+            .filter(|stem| !stem.is_empty())
+            .map_or_else(|| number.clone(), safe_name);
+        let slash = if folder.is_empty() { "" } else { "/" };
+        let mut name = format!("{folder}{slash}{own}");
+        while !self.taken.insert(name.clone()) {
+            name = format!("{name}-{number}");
+        }
+        name
+    }
+
+    fn write_sample(&mut self, batch: &Batch, k: usize) -> Result<(), ConvertError> {
+        let sample = batch.first.saturating_add(u64::try_from(k).unwrap_or(0));
+        let item = |place: usize| batch.columns.get(place).map_or(&[][..], |c| c.item(k));
+        let label = self.columns.label;
+        let label = label
+            .and_then(|(place, dtype)| Number::of(dtype, item(place)).and_then(Number::integer));
+        let folder = match label {
+            Some(id) => self.class_folder(id)?,
+            None => String::new(),
+        };
+        let path = self.image_path(&folder, sample, batch.paths.get(k));
+        let extension = batch.columns.first().and_then(|c| c.extensions.get(k));
+        let path = format!("{path}.{}", extension.copied().unwrap_or("bin"));
+        let file = self.folder.join(&path);
+        fs::write(&file, item(0)).map_err(ConvertError::io(&file))?;
+
+        let mut row = Map::new();
+        row.insert("path".to_owned(), path.into());
+        if let Some(id) = label {
+            row.insert("label".to_owned(), self.class_value(id));
+        }
+        if let Some(place) = self.columns.label_set {
+            let ids = set_bits(item(place)).map(|id| self.class_value(id));
+            row.insert("labels".to_owned(), ids.collect());
+        }
+        for (name, place, form) in &self.columns.rest {
+            row.insert(name.clone(), value(form, item(*place)));
+        }
+        let line = Value::Object(row).to_string();
+        writeln!(self.manifest, "{line}").map_err(ConvertError::io(Path::new(MANIFEST_FILE)))
+    }
+
+    /// A class's name, or its id where it has none.
+    fn class_value(&self, id: i64) -> Value {
+        let name = usize::try_from(id).ok().and_then(|i| self.names.get(i));
+        name.map_or_else(|| id.into(), |name| name.clone().into())
+    }
+
+    /// What `ImageFolder` will see otherwise than the pack has it.
+    fn class_notes(&mut self) {
+        let changed = self.names.iter().zip(&self.folders).find(|(n, f)| n != f);
+        if let Some((name, folder)) = changed {
+            self.lost.push(format!(
+                "class names that no folder can have are changed, first '{}' to '{folder}'; {MANIFEST_FILE} has them as they are",
+                name.escape_default()
+            ));
+        }
+        let mut folders: BTreeMap<i64, String> = (0..).zip(self.folders.iter().cloned()).collect();
+        let named = folders.len();
+        folders.extend(std::mem::take(&mut self.used));
+        let mut sorted: Vec<&String> = folders.values().collect();
+        sorted.sort_unstable();
+        let other = folders.iter().find_map(|(id, folder)| {
+            let place = sorted.binary_search(&folder).unwrap_or_default();
+            (i64::try_from(place) != Ok(*id)).then_some((id, folder, place))
+        });
+        if let Some((id, folder, place)) = other {
+            self.lost.push(format!(
+                "class ids: ImageFolder numbers folders in name order, so that '{folder}' has the id {place} there and {id} in the pack; {MANIFEST_FILE} brings the pack's back"
+            ));
+        }
+        let n_empty = self.names.len().min(named);
+        let empty = folders.values().take(n_empty).find(|folder| {
+            let entries = fs::read_dir(self.folder.join(folder));
+            entries.is_ok_and(|mut entries| entries.next().is_none())
+        });
+        if let Some(folder) = empty {
+            self.lost.push(format!(
+                "classes without samples: torchvision's ImageFolder needs allow_empty=True for them, first '{folder}'"
+            ));
+        }
+    }
+}
+
+/// The numbers of the bits that are set.
+fn set_bits(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
+    let bits = bytes.iter().flat_map(|b| (0..8).map(move |i| b >> i & 1));
+    (0..).zip(bits).filter(|(_, bit)| *bit == 1).map(|(i, _)| i)
+}
+
+fn value(form: &Form, item: &[u8]) -> Value {
+    match form {
+        Form::Array(array) => Number::of(array.dtype, item).map_or(Value::Null, Number::json),
+        Form::Json => serde_json::from_slice(item).unwrap_or_default(),
+        _ => String::from_utf8_lossy(item).into_owned().into(),
     }
 }
 
@@ -23,11 +243,104 @@ impl Sink for ImageFolderSink {
         AsItIs
     }
 
-    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
-        Ok(())
+    fn write(&mut self, batch: Batch) -> Result<(), ConvertError> {
+        (0..batch.n).try_for_each(|k| self.write_sample(&batch, k))
     }
 
-    fn finish(self) -> Result<Vec<String>, ConvertError> {
-        Ok(Vec::new())
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        self.class_notes();
+        let flushed = self.manifest.flush();
+        flushed.map_err(ConvertError::io(&self.folder.join(MANIFEST_FILE)))?;
+        let path = self.folder.join(METADATA_FILE);
+        fs::write(&path, self.metadata).map_err(ConvertError::io(&path))?;
+        Ok(self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data_format::DataFormat;
+    use crate::export::ExportOptions;
+    use crate::sink::test_pack::{assert_same_field, back, fields, pack_of, to};
+
+    fn options() -> ExportOptions {
+        ExportOptions {
+            to: Some(DataFormat::ImageFolder),
+            ..ExportOptions::default()
+        }
+    }
+
+    #[test]
+    fn the_manifest_brings_back_order_labels_class_names_and_columns() {
+        let (pack, folder) = (pack_of(10, fields()), tempfile::tempdir().unwrap());
+        let target = folder.path().join("images");
+        let report = to(&pack, &target, &options()).unwrap();
+        let notes = report.lost.join("\n");
+        assert!(notes.contains("field `points`"), "{notes}");
+        assert!(
+            notes.contains("'zebra' has the id 3 there and 0"),
+            "{notes}"
+        );
+        assert!(notes.contains("first 'none'"), "{notes}");
+        let again = back(&target.join(MANIFEST_FILE), None);
+        for name in ["image", "label", "caption", "meta", "weight", "flag"] {
+            assert_same_field(&pack, &again, name);
+        }
+        assert_eq!(
+            pack.classes().unwrap()[0].names,
+            again.classes().unwrap()[0].names
+        );
+    }
+
+    #[test]
+    fn the_folder_is_one_of_class_folders() {
+        let (pack, folder) = (pack_of(10, fields()), tempfile::tempdir().unwrap());
+        let target = folder.path().join("images");
+        to(&pack, &target, &options()).unwrap();
+        let again = back(&target, None);
+        assert_eq!(
+            again.classes().unwrap()[0].names,
+            ["ant", "none", "sea lion", "zebra"]
+        );
+        assert_eq!(again.path(0).unwrap().unwrap(), b"ant/im.1.png");
+        assert_eq!(again.item(0, 0).unwrap(), pack.item(0, 1).unwrap());
+    }
+
+    #[test]
+    fn names_that_are_taken_get_the_number() {
+        let (pack, folder) = (pack_of(3, fields()), tempfile::tempdir().unwrap());
+        let mut lost = Vec::new();
+        let exported = Exported::of(
+            &pack,
+            DataFormat::ImageFolder,
+            crate::sink::holds(DataFormat::ImageFolder),
+            None,
+        )
+        .unwrap();
+        let manifest = File::create_new(folder.path().join("m")).unwrap();
+        let mut sink = ImageFolderSink {
+            folder: folder.path().to_owned(),
+            manifest: BufWriter::new(manifest),
+            metadata: String::new(),
+            columns: Columns::of(&exported, &mut lost),
+            names: Vec::new(),
+            folders: Vec::new(),
+            used: BTreeMap::new(),
+            taken: HashSet::new(),
+            digits: 2,
+            lost,
+        };
+        let mut name = |sample, path: &[u8]| sink.image_path("c", sample, Some(&path.to_vec()));
+        assert_eq!(name(1, b"a/x.png"), "c/x");
+        assert_eq!(name(2, b"b/x.png"), "c/x-02");
+        assert_eq!(name(3, b"x-02.png"), "c/x-02-03");
+        assert_eq!(name(4, b"../.."), "c/_");
+        assert_eq!(name(5, b"a/"), "c/05");
+    }
+
+    #[test]
+    fn sets_of_labels_are_their_bits() {
+        assert_eq!(set_bits(&[0b1000_0001, 2]).collect::<Vec<_>>(), [0, 7, 9]);
     }
 }

@@ -12,9 +12,12 @@ mod lmdb;
 mod npy;
 mod npy_header;
 mod npz;
+mod number;
 mod parquet;
 mod pt;
 mod safetensors;
+#[cfg(test)]
+pub(crate) mod test_pack;
 mod tfrecord;
 mod webdataset;
 mod zarr;

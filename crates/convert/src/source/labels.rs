@@ -11,6 +11,7 @@ use super::{
     rows::Cell,
     values::{CellKind, text_of},
 };
+use crate::metadata::Metadata;
 
 /// How the cells of a column are split into labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,6 +248,46 @@ impl LabelBuilder {
         };
         (labels, classes)
     }
+}
+
+/// Labels with the class ids of the pack from which a manifest was exported, and that pack's class names; as they are
+/// where they name classes that it does not have.
+pub(super) fn in_known_order(
+    mut labels: Labels,
+    classes: Vec<Vec<u8>>,
+    metadata: &Metadata,
+) -> (Labels, Vec<Vec<u8>>) {
+    let field = match labels {
+        Labels::Lists(_) => "labels",
+        _ => "label",
+    };
+    let known = metadata.class_names(field);
+    let id_of: HashMap<&[u8], i64> = known.iter().map(String::as_bytes).zip(0..).collect();
+    let new_ids: Option<Vec<i64>> = classes
+        .iter()
+        .map(|name| id_of.get(name.as_slice()).copied())
+        .collect();
+    let (Some(new_ids), false) = (new_ids, classes.is_empty()) else {
+        return (labels, classes);
+    };
+    let renumber = |id: &mut i64| {
+        let new = usize::try_from(*id).ok().and_then(|id| new_ids.get(id));
+        *id = new.copied().unwrap_or(*id);
+    };
+    match &mut labels {
+        Labels::PerSample(ids) => ids.iter_mut().for_each(renumber),
+        Labels::Lists(lists) => {
+            lists.ids.iter_mut().for_each(renumber);
+            let mut start = 0;
+            for end in &lists.ends {
+                lists.ids[start..*end].sort_unstable();
+                start = *end;
+            }
+        }
+        Labels::None | Labels::ByDirectory(_) => {}
+    }
+    let classes = known.iter().map(|name| name.clone().into_bytes()).collect();
+    (labels, classes)
 }
 
 /// Sorts the values from `start` on and removes repeats among them.

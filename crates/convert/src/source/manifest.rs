@@ -11,7 +11,7 @@ use std::path::Path;
 use super::{
     ListOptions,
     column::SourceColumn,
-    labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit},
+    labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, in_known_order},
     listing::{Images, Labels, Listing, Masks, SourceKind},
     paths::FileTable,
     root::{FailedFile, Root},
@@ -19,6 +19,7 @@ use super::{
     values::{ColumnBuilder, ColumnType, KindsSeen},
 };
 use crate::error::ConvertError;
+use crate::metadata::Metadata;
 
 // Earlier names win. Upper and lower case are the same.
 const PATH_NAMES: [&str; 6] = [
@@ -303,6 +304,11 @@ fn finish(source: &Path, root: Root, taken: Taken, jobs: usize) -> Result<Listin
     let (labels, classes) = taken
         .labels
         .map_or((Labels::None, Vec::new()), LabelBuilder::finish);
+    let (labels, classes) = match Metadata::in_folder(&root.path) {
+        Some(Ok(metadata)) => in_known_order(labels, classes, &metadata),
+        // A file of that name is most likely somebody else's.
+        Some(Err(_)) | None => (labels, classes),
+    };
     Ok(Listing {
         kind: SourceKind::Manifest,
         root: root.path,

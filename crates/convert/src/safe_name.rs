@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 const MAX_BYTES: usize = 120;
 
 /// A file name like `name`: one part of a path, not empty, not hidden, no control characters.
-pub(crate) fn safe_name(name: &[u8]) -> String {
+pub fn safe_name(name: &[u8]) -> String {
     let mut out = String::new();
     for c in String::from_utf8_lossy(name).chars() {
         let unsafe_here = c.is_control()
@@ -22,7 +22,7 @@ pub(crate) fn safe_name(name: &[u8]) -> String {
 }
 
 /// The same for a list of names: different for each.
-pub(crate) fn safe_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+pub fn safe_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let mut out = Vec::new();
     for (i, name) in names.into_iter().enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn safe_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<S
 }
 
 /// The name of a file in a source, without its folders and its extension; empty where the path is.
-pub(crate) fn stem(path: &[u8]) -> &[u8] {
+pub fn stem(path: &[u8]) -> &[u8] {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or(&[]);
     match name.iter().rposition(|b| *b == b'.') {
         Some(dot) if dot > 0 => name.get(..dot).unwrap_or(name),
