@@ -13,24 +13,11 @@ import argparse
 import json
 import os
 import shutil
-import sys
 from pathlib import Path
 
+from common.venv import counts, enter_venv
+
 BENCH = Path(__file__).resolve().parent
-VENV = BENCH / ".venv"
-
-
-def enter_venv() -> None:
-    python = VENV / "bin" / "python"
-    if sys.prefix == sys.base_prefix and python.exists():
-        os.execv(python, [str(python), *sys.argv])
-
-
-def thread_counts(text: str) -> tuple[int, ...]:
-    counts = tuple(int(count) for count in text.split(","))
-    if min(counts) < 1:
-        raise ValueError(text)
-    return counts
 
 
 def arguments() -> argparse.Namespace:
@@ -40,7 +27,7 @@ def arguments() -> argparse.Namespace:
     add("--out", type=Path, default=BENCH / "out", help="where inputs are made and kept, and the report [bench/out]")
     add("--seconds", type=float, default=5.0, help="how long each figure of a round is measured [5]")
     add("--rounds", type=int, default=5, help="rounds; figures are their medians [5]")
-    add("--threads", type=thread_counts, default=(1, 2), help="numbers of threads, by commas [1,2]")
+    add("--threads", type=counts, default=(1, 2), help="numbers of threads, by commas [1,2]")
     add("--raw-images", type=int, default=10_000, help="images of the raw comparison [10000]")
     add("--encoded-images", type=int, default=2000, help="images of the other comparisons [2000]")
     add("--only", help="names of comparisons, by commas [all]")
@@ -74,10 +61,10 @@ def main() -> None:
     enter_venv()
     options = arguments()
 
+    from common.machine import describe
     from compare import report
     from compare.comparisons import COMPARISONS
     from compare.inputs import Inputs, Source, say
-    from compare.machine import describe
     from compare.packds import Packds
     from compare.rounds import Runner, Settings
 

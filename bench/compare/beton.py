@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-# FFCV draws a progress bar, which says little here.
-os.environ.setdefault("TQDM_DISABLE", "1")
+# First: it says what FFCV is imported with.
+from python.peers.ffcv import write_beton  # isort: skip
 
-from ffcv.fields import IntField, RGBImageField  # noqa: E402
-from ffcv.reader import Reader  # noqa: E402
-from ffcv.writer import DatasetWriter  # noqa: E402
+from ffcv.reader import Reader
 
 
 class Files:
@@ -34,9 +31,7 @@ class Files:
 
 
 def write(path: Path, files: list[tuple[Path, int]], image: dict[str, Any]) -> None:
-    # One worker: with more, the order of the images in the file changes from run to run.
-    fields = {"image": RGBImageField(**image), "label": IntField()}
-    DatasetWriter(str(path), fields, num_workers=1).from_indexed_dataset(Files(files))
+    write_beton(path, Files(files), image)
 
 
 def jpegs(path: Path) -> Iterator[bytes]:

@@ -12,10 +12,11 @@ class Entry:
     """A peer in a comparison."""
 
     name: str
-    module: str  # in compare.peers
+    module: str
     variant: str
     input: str  # a property of Inputs
     packages: tuple[str, ...]  # what must be installed, by import name, and whose versions are told
+    order: str = "per-sample"
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,9 @@ RRC = "rrc224,flip"
 KEPT = ("--mode", "encoded")
 
 
-def ffcv(name: str, variant: str, source: str) -> Entry:
-    return Entry(name, "ffcv", variant, source, FFCV)
+def ffcv_crops(name: str, source: str) -> Entry:
+    # FFCV's QUASI_RANDOM
+    return Entry(name, "compare.peers.ffcv_crops", "", source, FFCV, order="chunk")
 
 
 def encoded(name: str, files: str) -> tuple[Pack, Pack]:
@@ -55,13 +57,13 @@ COMPARISONS = (
         lossless=True,
         packs=(Pack("raw224", "raw224_files", ("--batch", "256")),),
         entries=(
-            Entry("npy, ring of buffers", "npy", "ring", "raw224", ("numpy",)),
-            Entry("npy, new arrays", "npy", "new", "raw224", ("numpy",)),
-            Entry("LMDB", "lmdb", "", "raw224_lmdb", ("lmdb",)),
-            Entry("Arrow take", "arrow", "", "raw224_arrow", ("pyarrow",)),
-            ffcv("FFCV quasi-random", "quasi-raw", "raw224_beton"),
-            ffcv("FFCV random", "random-raw", "raw224_beton"),
-            Entry("DataLoader + npy", "torch_loader", "npy", "raw224", ("torch",)),
+            Entry("npy, ring of buffers", "python.peers.npy", "ring", "raw224", ("numpy",)),
+            Entry("npy, new arrays", "python.peers.npy", "new", "raw224", ("numpy",)),
+            Entry("LMDB", "python.peers.lmdb", "", "raw224_lmdb", ("lmdb",)),
+            Entry("Arrow take", "python.peers.arrow", "", "raw224_arrow", ("pyarrow",)),
+            Entry("FFCV quasi-random", "python.peers.ffcv", "", "raw224_beton", FFCV, order="chunk"),
+            Entry("FFCV random", "python.peers.ffcv", "", "raw224_beton", FFCV),
+            Entry("DataLoader + npy", "python.peers.torch_loader", "npy", "raw224", ("torch",)),
         ),
     ),
     Comparison(
@@ -71,7 +73,7 @@ COMPARISONS = (
         augment=RRC,
         lossless=False,
         packs=encoded("jpg500", "jpg500_files"),
-        entries=(ffcv("FFCV jpg 500", "quasi-rrc", "jpg500_beton"),),
+        entries=(ffcv_crops("FFCV jpg 500", "jpg500_beton"),),
     ),
     Comparison(
         name="jpg256",
@@ -80,7 +82,7 @@ COMPARISONS = (
         augment=RRC,
         lossless=False,
         packs=encoded("jpg256", "jpg256_files"),
-        entries=(ffcv("FFCV jpg 256", "quasi-rrc", "jpg256_beton"),),
+        entries=(ffcv_crops("FFCV jpg 256", "jpg256_beton"),),
     ),
     Comparison(
         name="raw256",
@@ -89,7 +91,7 @@ COMPARISONS = (
         augment=RRC,
         lossless=False,
         packs=(Pack("raw256", "short256_files", ("--resize", "none", "--crop", "none")),),
-        entries=(ffcv("FFCV raw 256", "quasi-rrc", "raw256_beton"),),
+        entries=(ffcv_crops("FFCV raw 256", "raw256_beton"),),
     ),
     Comparison(
         name="originals",
@@ -99,8 +101,8 @@ COMPARISONS = (
         lossless=False,
         packs=encoded("originals", "originals"),
         entries=(
-            Entry("tf.data decode_and_crop", "tfdata", "", "originals", ("tensorflow",)),
-            Entry("ImageFolder + DataLoader", "torch_loader", "imagefolder", "originals", ("torchvision", "torch")),
+            Entry("tf.data decode_and_crop", "compare.peers.tfdata", "", "originals", ("tensorflow",)),
+            Entry("ImageFolder + DataLoader", "compare.peers.image_folder", "", "originals", ("torchvision", "torch")),
         ),
     ),
 )

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -157,47 +158,30 @@ class Inputs:
 
     @property
     def raw224_lmdb(self) -> Path:
-        import lmdb
-
-        def maker(path: Path) -> None:
-            images = self.copy_labels(path)
-            size = images.nbytes + images.nbytes // 4 + (64 << 20)
-            with lmdb.open(str(path / "images.lmdb"), subdir=False, map_size=size, lock=False) as database:
-                for start in range(0, len(images), 1000):
-                    with database.begin(write=True) as writing:
-                        for index in range(start, min(start + 1000, len(images))):
-                            writing.put(index.to_bytes(4, "big"), images[index].tobytes(), append=True)
-
-        return self.make(f"raw224-{self.n_raw}-lmdb", maker)
+        return self.written("lmdb")
 
     @property
     def raw224_arrow(self) -> Path:
-        import pyarrow as pa
+        return self.written("arrow")
+
+    @property
+    def raw224_beton(self) -> Path:
+        return self.written("ffcv")
+
+    def written(self, peer: str) -> Path:
+        """A folder with the raw images as a module of python.peers writes them."""
 
         def maker(path: Path) -> None:
-            images = self.copy_labels(path)
-            item = pa.binary(images[0].nbytes)
-            column = pa.FixedSizeBinaryArray.from_buffers(item, len(images), [None, pa.py_buffer(images)])
-            batch = pa.record_batch([column], names=["image"])
-            with pa.OSFile(str(path / "images.arrow"), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-                writer.write_batch(batch)
+            path.mkdir()
+            images = np.load(self.raw224 / "images.npy", mmap_mode="r")
+            labels = np.load(self.raw224 / "labels.npy")
+            import_module(f"python.peers.{peer}").write(images, labels, path, len(images))
 
-        return self.make(f"raw224-{self.n_raw}-arrow", maker)
-
-    def copy_labels(self, path: Path) -> np.ndarray:
-        """Begins a folder of the raw images in another form; returns the images."""
-        path.mkdir()
-        shutil.copy(self.raw224 / "labels.npy", path / "labels.npy")
-        images: np.ndarray = np.load(self.raw224 / "images.npy", mmap_mode="r")
-        return images
+        return self.make(f"raw224-{self.n_raw}-{peer}", maker)
 
     def checksum224(self) -> int:
         images = np.load(self.raw224 / "images.npy", mmap_mode="r")
         return sum(zlib.crc32(image) for image in images)
-
-    @property
-    def raw224_beton(self) -> Path:
-        return self.beton(f"raw224-{self.n_raw}.beton", self.raw224_files, {"write_mode": "raw"})
 
     @property
     def raw256_beton(self) -> Path:

@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from common.machine import busy_cores, resident, warm
 from compare.comparisons import Comparison, Entry
 from compare.inputs import Inputs, say
-from compare.machine import busy_cores, resident, warm
 from compare.packds import Packds, PackdsError
 from compare.peers import Job
 
@@ -40,7 +40,7 @@ class Worker:
 
     def __init__(self, entry: Entry, job: Job, logs: Path) -> None:
         self.entry = entry
-        self.log = logs / f"{Path(job.input).name}-{job.module}-{job.variant or 'only'}-{job.threads}.log"
+        self.log = logs / f"{Path(job.input).name}-{job.module}-{job.variant or 'only'}-{job.order}-{job.threads}.log"
         command = [sys.executable, "-m", "compare.worker", json.dumps(job.to_dict())]
         environment = os.environ | {"PYTHONPATH": str(BENCH), "CUDA_VISIBLE_DEVICES": ""}
         with self.log.open("w") as log:
@@ -138,7 +138,9 @@ class Runner:
 
     def job(self, entry: Entry, path: Path, threads: int, whole: bool = False) -> Job:
         settings, batch = self.settings, self.comparison.batch
-        return Job(entry.module, entry.variant, str(path), self.n_images, batch, threads, settings.seed, whole)
+        return Job(
+            entry.module, entry.variant, entry.order, str(path), self.n_images, batch, threads, settings.seed, whole
+        )
 
     def check(self) -> None:
         """Has every peer deliver one whole epoch, and compares it with what it should be."""

@@ -16,8 +16,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from compare.peers import Job, Loading
-from compare.process import cpu_seconds, memory_bytes
+from common.process import cpu_seconds, memory_bytes
+from compare.peers import Job
+from python.peers import Loading
 
 # Left out at the start of each epoch. FFCV allocates its five buffers anew for each, and touches them first there.
 START_BATCHES = 6
@@ -89,9 +90,9 @@ def serve(job: Job, commands: TextIO, answers: TextIO) -> None:
         answers.flush()
 
     start = time.perf_counter()
-    module = importlib.import_module(f"compare.peers.{job.module}")
+    module = importlib.import_module(job.module)
     imported = time.perf_counter()
-    loading: Loading = module.Peer(job)
+    loading: Loading = module.open(job.request)
     made = time.perf_counter()
     if job.whole:
         answer(delivered(loading))

@@ -1,19 +1,21 @@
-"""One module for each peer. Each has a class `Peer`, made from a `Job`, whose `epoch` yields batches."""
+"""The peers that augment, one module for each, with an `open` as in python.peers, where the others are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
+
+from python.peers import Request
 
 
 @dataclass(frozen=True)
 class Job:
     """What a peer loads, and how."""
 
-    module: str  # its module in this package
+    module: str
     variant: str  # what tells it from others of the same module
+    order: str
     input: str  # the file or folder it reads
     n_images: int
     batch: int
@@ -22,16 +24,9 @@ class Job:
     whole: bool  # also the last batch, if it is smaller: only to check what is delivered
 
     @property
-    def path(self) -> Path:
-        return Path(self.input)
+    def request(self) -> Request:
+        whole = {"drop_last": not self.whole}
+        return Request(Path(self.input), self.variant, self.batch, self.threads, self.order, self.seed, **whole)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-class Loading(Protocol):
-    """A peer at work."""
-
-    def epoch(self, number: int) -> Iterator[tuple[Any, Any]]:
-        """Batches of (images, labels) in random order, in memory that later batches may use again."""
-        ...

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from compare.inputs import labelled_files
-from compare.peers import Job
+from python.peers import Request
 
 
 def load(path: Any, label: Any) -> tuple[Any, Any]:
@@ -26,22 +26,26 @@ def load(path: Any, label: Any) -> tuple[Any, Any]:
     return tf.cast(tf.image.random_flip_left_right(image) + 0.5, tf.uint8), label
 
 
-class Peer:
-    def __init__(self, job: Job) -> None:
-        tf.random.set_seed(job.seed)
-        paths, labels = zip(*((str(path), label) for path, label in labelled_files(job.path)), strict=True)
+class Loader:
+    def __init__(self, request: Request) -> None:
+        tf.random.set_seed(request.seed)
+        paths, labels = zip(*((str(path), label) for path, label in labelled_files(request.folder)), strict=True)
         options = tf.data.Options()
-        options.threading.private_threadpool_size = job.threads
+        options.threading.private_threadpool_size = request.threads
         options.threading.max_intra_op_parallelism = 1
         options.deterministic = False
         self.batches = (
             tf.data.Dataset.from_tensor_slices((list(paths), list(labels)))
             .shuffle(len(paths))
-            .map(load, num_parallel_calls=job.threads)
-            .batch(job.batch, drop_remainder=not job.whole)
+            .map(load, num_parallel_calls=request.threads)
+            .batch(request.batch, drop_remainder=request.drop_last)
             .prefetch(2)
             .with_options(options)
         )
 
     def epoch(self, number: int) -> Iterator[tuple[Any, Any]]:
         yield from self.batches
+
+
+def open(request: Request) -> Loader:
+    return Loader(request)

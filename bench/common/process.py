@@ -19,7 +19,7 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of the family, without members that have ended."""
+    """CPU time of the family, and of members that have ended and were waited for."""
     ticks = 0
     for member in family(pid):
         try:
@@ -27,7 +27,7 @@ def cpu_seconds(pid: int) -> float:
             fields = Path(f"/proc/{member}/stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        ticks += int(fields[11]) + int(fields[12])
+        ticks += sum(int(field) for field in fields[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -82,3 +82,20 @@ def resident(path: Path) -> float:
         pages += count
         libc.munmap(place, size)
     return present / max(pages, 1)
+
+
+def evict(path: Path) -> None:
+    """Takes a file, or all files of a folder, out of the page cache, as far as no process maps them."""
+    for file in files_of(path):
+        with file.open("rb") as opened:
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def to_disk(path: Path) -> int:
+    """Brings a file, or all files of a folder, to the disk; returns their bytes."""
+    total = 0
+    for file in files_of(path):
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+            total += os.fstat(opened.fileno()).st_size
+    return total

@@ -1,0 +1,16 @@
+"""FFCV with its files in the page cache, RandomResizedCrop(224) and flip."""
+
+from __future__ import annotations
+
+# First: it says what FFCV is imported with.
+from python.peers.ffcv import Batches, ToTensor  # isort: skip
+
+from ffcv.fields.decoders import RandomResizedCropRGBImageDecoder
+from ffcv.transforms import RandomHorizontalFlip
+
+from python.peers import Request
+
+
+def open(request: Request) -> Batches:
+    image = [RandomResizedCropRGBImageDecoder((224, 224)), RandomHorizontalFlip(), ToTensor()]
+    return Batches(request.folder, request, image)

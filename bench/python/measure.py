@@ -1,0 +1,161 @@
+"""What is measured of one peer in one process. Not for the checksum's arithmetic: that is checksum.py."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from common.machine import evict, resident, to_disk, warm
+from common.process import cpu_seconds, memory_bytes
+from python.checksum import Checksum
+from python.data import pair
+from python.peers import Request
+
+# Left out at the start of each epoch, as bench/peers.py does: what a loader has ready before it is asked for is not
+# how fast it loads, and starting an epoch is nothing in a large data set.
+START_BATCHES = 6
+
+
+def write(module: ModuleType, data: Path, n_samples: int, folder: Path, chunk: int) -> dict[str, Any]:
+    """Has the peer write its files, to the disk."""
+    images, labels = pair(data)
+    start = time.perf_counter()
+    module.write(images[:n_samples], labels[:n_samples], folder, chunk)
+    size = to_disk(folder)
+    return {"bytes_on_disk": size, "write_s": time.perf_counter() - start}
+
+
+def check(module: ModuleType, request: Request) -> dict[str, Any]:
+    """What one epoch delivers."""
+    checksum, shapes = Checksum(), set()
+    for images, labels in module.open(request).epoch(0):
+        images = np.asarray(images)
+        shapes.add((str(images.dtype), *images.shape[1:]))
+        checksum.add(images, labels)
+    return {"checksum": checksum.hex, "n_samples": checksum.n_samples, "images": sorted(shapes)}
+
+
+@dataclass
+class Waits:
+    """How long the consumer waited for each batch, and how many images it got; starts of epochs are left out."""
+
+    seconds: list[float] = field(default_factory=list)
+    images: list[int] = field(default_factory=list)
+    cpu_s: float = 0.0
+    cpu_images: int = 0  # that the CPU time was used for
+
+    def add_epoch(self, seconds: list[float], images: list[int]) -> None:
+        skipped = min(max(1, min(START_BATCHES, len(seconds) // 2)), len(seconds) - 1)
+        self.seconds += seconds[skipped:]
+        self.images += images[skipped:]
+
+    def figures(self, batch: int, step_s: float) -> dict[str, Any]:
+        full = [wait for wait, count in zip(self.seconds, self.images, strict=True) if count == batch] or self.seconds
+        waited, worked = sum(self.seconds), step_s * len(self.seconds)
+        return {
+            "batch_ms": spread([wait + step_s for wait in full]),
+            "images_per_s": sum(self.images) / (waited + worked),
+            "cpu_s_per_1000": self.cpu_s / self.cpu_images * 1e3 if self.cpu_images else None,
+            "wait_ms": spread(full) if step_s else None,
+            "wait_share": waited / (waited + worked) if step_s else None,
+        }
+
+
+def spread(seconds: list[float]) -> dict[str, float]:
+    return {"median": float(np.median(seconds)) * 1e3, "p95": float(np.percentile(seconds, 95)) * 1e3}
+
+
+def cpu() -> float:
+    return cpu_seconds(os.getpid())
+
+
+@dataclass
+class Clock:
+    """Takes batches of a loader, working `step_s` on each."""
+
+    loading: Any
+    step_s: float
+    limit_s: float  # an epoch that takes longer after its first batch is cut off
+    number: int = 0
+    cut: bool = False
+    cpu_at_first: float = 0.0
+
+    def epoch(self, waits: Waits) -> None:
+        """Runs the next epoch: all of it."""
+        begin = cpu()
+        images = self.take(waits, time.perf_counter())[1]
+        waits.cpu_s += cpu() - begin
+        waits.cpu_images += sum(images)
+
+    def first_epoch(self, waits: Waits, start: float) -> float:
+        """Returns the time from `start` to its first batch. CPU time counts from there: FFCV compiles before."""
+        first_s, images = self.take(waits, start)
+        waits.cpu_s = cpu() - self.cpu_at_first
+        waits.cpu_images = sum(images[1:])
+        return first_s
+
+    def take(self, waits: Waits, start: float) -> tuple[float, list[int]]:
+        seconds: list[float] = []
+        images: list[int] = []
+        before = start
+        for batch, _ in self.loading.epoch(self.number):
+            seconds.append(time.perf_counter() - before)
+            images.append(len(batch))
+            if sum(seconds[1:]) > self.limit_s:
+                self.cut = True
+                break
+            if not images[1:]:
+                self.cpu_at_first = cpu()
+            if self.step_s:
+                time.sleep(self.step_s)
+            before = time.perf_counter()
+        self.number += 1
+        if not seconds:
+            raise SystemExit("an epoch has no batch")
+        waits.add_epoch(seconds, images)
+        return seconds[0], images
+
+
+def run(module: ModuleType, request: Request, cold: bool, step_s: float, seconds: float, rounds: int) -> dict[str, Any]:
+    """Cold, or with a training step: the first epoch. Else rounds of epochs after it; or it alone, cut off,
+    where it takes longer than all rounds shall.
+    """
+    (evict if cold else warm)(request.folder)
+    share = resident(request.folder)
+    only_first = cold or step_s > 0
+    first = Waits()
+    start = time.perf_counter()
+    clock = Clock(module.open(request), step_s, max(20 * seconds, 10.0) if only_first else seconds * rounds)
+    first_s = clock.first_epoch(first, start)
+    measured = [first] if only_first or clock.cut else warm_rounds(clock, seconds, rounds)
+    return median_of([waits.figures(request.batch, step_s) for waits in measured]) | {
+        "first_batch_ms": first_s * 1e3,
+        "peak_rss_bytes": memory_bytes(os.getpid(), "VmHWM"),
+        "cached_share_before": share,
+    }
+
+
+def warm_rounds(clock: Clock, seconds: float, rounds: int) -> list[Waits]:
+    every = [Waits() for _ in range(rounds)]
+    for waits in every:
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end and not clock.cut:
+            clock.epoch(waits)
+    return [waits for waits in every if waits.seconds]
+
+
+def median_of(every: list[dict[str, Any]]) -> dict[str, Any]:
+    """Figure by figure, also within figures."""
+    return {key: middle([figures[key] for figures in every]) for key in every[0]}
+
+
+def middle(values: list[Any]) -> Any:
+    if isinstance(values[0], dict):
+        return median_of(values)
+    return None if values[0] is None else float(np.median(values))

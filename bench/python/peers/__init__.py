@@ -1,0 +1,60 @@
+"""One module for each peer. Each has two functions:
+
+    write(images, labels, folder, chunk)   its files, in an empty folder, by its own writer
+    open(request) -> Loading               a loader of them
+
+`images` are u8 [n, h, w, 3] in a mapped file, `labels` are i64 [n]; `chunk` is how many samples lie together.
+Modules whose files can be read at any place have `rows(folder, threads) -> Rows` too: torch_loader reads those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+ORDERS = ("sequential", "per-sample", "chunk")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be loaded, and how."""
+
+    folder: Path
+    variant: str  # what tells a peer from others of the same module
+    batch: int  # samples of a batch, and of a chunk where the format has chunks
+    threads: int
+    order: str
+    seed: int = 0
+    ahead: bool = False  # load while the caller computes, also with one thread
+    drop_last: bool = False
+
+
+class Loading(Protocol):
+    """A peer at work."""
+
+    def epoch(self, number: int) -> Iterator[tuple[Any, Any]]:
+        """Batches of (images, labels), in memory that later batches may use again."""
+        ...
+
+
+class Rows(Protocol):
+    """Files that can be read at any place, by several threads. Images are returned in `out`, or elsewhere."""
+
+    labels: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one image."""
+        ...
+
+    def take(self, indices: np.ndarray, out: np.ndarray) -> np.ndarray: ...
+
+    def block(self, start: int, stop: int, out: np.ndarray) -> np.ndarray: ...
+
+
+def random(seed: int, epoch: int) -> np.random.Generator:
+    return np.random.default_rng((seed, epoch))

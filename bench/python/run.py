@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Measures the Python peers of `packds bench formats`; see bench/python/README.md.
+
+    bench/setup-peers
+    bench/python/run.py DATA --out peers.json
+
+DATA is a pack of raw images of one size, or a folder with images.npy and labels.npy.
+Runs in bench/.venv where there is one, else in the environment it is started in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+sys.path[0] = str(BENCH)
+
+from common.venv import counts, enter_venv  # noqa: E402
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure the Python peers of packds bench formats.")
+    add = parser.add_argument
+    add("data", type=Path, nargs="?", metavar="DATA", help="a pack of raw images, or a folder with a pair of .npy")
+    add("--out", type=Path, default=Path("peers.json"), help="the report [peers.json]")
+    add("--work", type=Path, help="where the peers' files are made [a folder beside the report]")
+    add("--keep", action="store_true", help="keep the peers' files")
+    add("--peers", help="names of formats, by commas; --list tells them [all]")
+    add("--orders", default="sequential,per-sample,chunk", help="orders, by commas [sequential,per-sample,chunk]")
+    add("--threads", type=counts, default=(1, 2), help="numbers of threads or worker processes, by commas [1,2]")
+    add("--images", type=int, help="take no more than the first so many [all]")
+    add("--batch", type=int, default=64, help="samples of a batch, and of a chunk [64]")
+    add("--step-ms", type=float, default=50.0, help="length of a training step, in further runs; 0: none [50]")
+    add("--cache", default="warm,cold", help="states of the page cache, by commas [warm,cold]")
+    add("--seconds", type=float, default=1.0, help="how long a round of a warm run is measured, at least [1]")
+    add("--rounds", type=int, default=3, help="rounds; figures are their medians [3]")
+    add("--seed", type=int, default=0, help="seed of the orders [0]")
+    add("--quick", action="store_true", help="one round of 0.2 s: whether all runs, not how fast")
+    add("--list", action="store_true", help="list the peers, and what is not installed")
+    add("--self-test", action="store_true", help="test the checksum, and nothing else")
+    options = parser.parse_args()
+    if options.quick:
+        options.seconds, options.rounds = 0.2, 1
+    if options.data is None and not (options.list or options.self_test):
+        parser.error("DATA is missing")
+    return options
+
+
+def main() -> None:
+    options = arguments()
+    enter_venv()
+
+    from python.registry import PEERS
+
+    if options.self_test:
+        from python.checksum import self_test
+
+        self_test()
+        print("the checksum is right")
+        return
+    if options.list:
+        for peer in PEERS:
+            missing = peer.missing()
+            print(f"{peer.format:20} {peer.title}" + (f" (left out: {missing} is not installed)" if missing else ""))
+        return
+    if find_spec("numpy") is None:
+        raise SystemExit("run: NumPy is not installed; bench/setup-peers makes an environment with all peers")
+
+    from python.runner import Runner, say
+
+    names = options.peers.split(",") if options.peers else [peer.format for peer in PEERS]
+    unknown = set(names) - {peer.format for peer in PEERS}
+    if unknown:
+        raise SystemExit(f"run: no peer {', '.join(sorted(unknown))}; --list tells them")
+    chosen = [peer for peer in PEERS if peer.format in names]
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    runner = Runner(options, (options.work or options.out.with_suffix(".work")).resolve())
+    versions: dict[str, str] = {}
+    for number, peer in enumerate(chosen):
+        runner.peer(peer)
+        versions |= peer.versions()
+        if not options.keep and peer.writer not in {later.writer for later in chosen[number + 1 :]}:
+            runner.forget(peer)
+    report = {"versions": dict(sorted(versions.items())), "formats": runner.formats, "runs": runner.runs}
+    options.out.write_text(json.dumps(report, indent=1) + "\n")
+    for line in runner.wrong:
+        say(line)
+    if runner.wrong:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
