@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import PackageNotFoundError, version
 
 SHARD_BYTES = 64_000_000
 
@@ -16,7 +16,7 @@ class Peer:
     format: str
     title: str
     module: str  # in python.peers
-    packages: tuple[str, ...]  # what must be installed, by import name, and whose versions are told
+    packages: tuple[str, ...]  # what must be installed, `A|B` where either will do, and whose versions are told
     variant: str = ""
     input: str = ""  # the module that writes its files, where that is another
     chunk: str = ""  # "batch": as many samples as a batch; "shard": shards of SHARD_BYTES
@@ -32,18 +32,27 @@ class Peer:
 
     def missing(self) -> str | None:
         """The first package that is not installed."""
-        known = packages_distributions()
-        return next((name for name in self.packages if name.split(".")[0] not in known), None)
+        return next((name.replace("|", " or ") for name in self.packages if not installed(name)), None)
 
     def versions(self) -> dict[str, str]:
-        known = packages_distributions()
-        return {known[name][0].lower(): version(known[name][0]) for name in self.packages if name in known}
+        return dict(found for name in self.packages if (found := installed(name)))
+
+
+def installed(names: str) -> tuple[str, str] | None:
+    """The first of the packages that is there, and its version."""
+    for name in names.split("|"):
+        try:
+            return name, version(name)
+        except PackageNotFoundError:
+            continue
+    return None
 
 
 NO_RANDOM = "reads its files from end to end: no sample by itself"
 NO_CHUNKS = "every image is a file: there are no chunks"
 WORKERS = "threads are worker processes"
 RING = "copied into buffers that are used again"
+DALI = "nvidia-dali-cuda120|nvidia-dali-cuda130"
 TORCH = ("torch", "numpy")
 
 
@@ -78,7 +87,7 @@ PEERS = (
         "torch-images",
         "DataLoader, image folder (PNG)",
         "torch_loader",
-        ("torchvision", "torch", "PIL"),
+        ("torchvision", "torch", "pillow"),
         "images",
         "images",
         refused={"chunk": NO_CHUNKS},
@@ -99,7 +108,7 @@ PEERS = (
         "dali-images",
         "DALI on the CPU, image folder (PNG)",
         "dali",
-        ("nvidia.dali",),
+        (DALI,),
         "images",
         "images",
         refused={"chunk": NO_CHUNKS},
@@ -108,7 +117,7 @@ PEERS = (
         "dali-numpy",
         "DALI on the CPU, .npy files",
         "dali",
-        ("nvidia.dali",),
+        (DALI,),
         refused={"chunk": NO_CHUNKS},
         notes=("one file for each image",),
     ),
@@ -125,7 +134,7 @@ PEERS = (
         "mosaicml-streaming",
         "MosaicML Streaming",
         "mds",
-        ("streaming", "torch"),
+        ("mosaicml-streaming", "torch"),
         chunk="shard",
         notes=(WORKERS, "per-sample: shuffle_algo naive, chunk: py1e"),
     ),
@@ -142,7 +151,7 @@ PEERS = (
         "tfrecord-tfdata",
         "TFRecord, tf.data",
         "tfrecord",
-        ("tensorflow",),
+        ("tensorflow|tensorflow-cpu",),
         chunk="batch",
         refused={"per-sample": NO_RANDOM},
         notes=("raw pixels; chunk: files in random order, interleaved",),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,7 +80,7 @@ def main() -> None:
     chosen = [peer for peer in PEERS if peer.format in names]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     runner = Runner(options, (options.work or options.out.with_suffix(".work")).resolve())
-    versions: dict[str, str] = {}
+    versions = {"python": platform.python_version()}
     for number, peer in enumerate(chosen):
         runner.peer(peer)
         versions |= peer.versions()

@@ -21,6 +21,7 @@ from python import measure
 from python.peers import Request
 
 JOB_LIMIT_S = 600.0
+WORDS = 200  # of an error's message
 
 
 def perform(module: ModuleType, job: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def child(module: ModuleType, job: dict[str, Any], answers: int) -> None:
     except BaseException as error:
         traceback.print_exc()
         words = (str(error).strip().splitlines() or [""])[0]
-        answer = {"error": f"{type(error).__name__}: {words}"}
+        answer = {"error": f"{type(error).__name__}: {words[:WORDS]}"}
     os.write(answers, json.dumps(answer).encode())
     # Threads of the peer that never end must not keep the process.
     os._exit(0)

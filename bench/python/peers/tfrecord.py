@@ -50,13 +50,14 @@ class Loader:
         options.threading.private_threadpool_size = request.threads
         options.threading.max_intra_op_parallelism = 1
         options.deterministic = in_order
+        readers = 1 if in_order else request.threads
         files = tf.data.Dataset.from_tensor_slices(paths)
         self.batches = (
             (files if in_order else files.shuffle(len(paths)))
             .interleave(
                 lambda path: tf.data.TFRecordDataset(path, buffer_size=1 << 20).batch(request.batch),
-                cycle_length=1 if in_order else request.threads,
-                num_parallel_calls=request.threads,
+                cycle_length=readers,
+                num_parallel_calls=readers,
             )
             .map(parse, num_parallel_calls=request.threads)
             .prefetch(2)
