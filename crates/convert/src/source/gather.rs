@@ -1,0 +1,417 @@
+//! Fields of sources that come sample by sample (members of tar files, features of records, values of keys), gathered
+//! into one column each.
+//!
+//! Not for finding them: that is each format's own.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::{DType, Role};
+
+use super::ListOptions;
+use super::column::{ColumnValues, SourceColumn, TextArena};
+use super::found::{
+    Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
+    role_of,
+};
+use super::listing::SourceField;
+use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
+use super::warning::Warning;
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::metadata::Metadata;
+
+/// A field's item of one sample.
+#[derive(Debug)]
+pub(super) enum Item<'a> {
+    /// Bytes in one of the files.
+    Stored(Span, Content),
+    Text(&'a str),
+    /// JSON text without spaces.
+    Json(&'a str),
+    Int(i64),
+    Float(f64),
+}
+
+impl Item<'_> {
+    fn kind(&self) -> String {
+        match self {
+            Self::Stored(_, content) => kind_of(content),
+            Self::Text(_) => "text".to_owned(),
+            Self::Json(_) => "JSON".to_owned(),
+            Self::Int(_) => "an integer".to_owned(),
+            Self::Float(_) => "a number".to_owned(),
+        }
+    }
+}
+
+fn kind_of(content: &Content) -> String {
+    let array = |array: &ArrayType| format!("an array {} of {:?}", array.dtype, array.shape);
+    match content {
+        Content::File => "an image file".to_owned(),
+        Content::Bytes => "bytes".to_owned(),
+        Content::Pixels(shape) => array(&shape.array()),
+        Content::Array(of) => array(of),
+    }
+}
+
+/// The items of one field so far.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    pub(super) name: String,
+    items: Items,
+}
+
+#[derive(Debug)]
+enum Items {
+    Stored(Vec<Span>, Contents),
+    Texts(TextArena),
+    Jsons(TextArena),
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+}
+
+impl Gathered {
+    /// A field with its first item.
+    pub(super) fn begin(name: String, item: &Item<'_>) -> Self {
+        let items = match item {
+            Item::Stored(_, content) => Items::Stored(Vec::new(), Contents::All(content.clone())),
+            Item::Text(_) => Items::Texts(TextArena::default()),
+            Item::Json(_) => Items::Jsons(TextArena::default()),
+            Item::Int(_) => Items::Ints(Vec::new()),
+            Item::Float(_) => Items::Floats(Vec::new()),
+        };
+        let mut gathered = Self { name, items };
+        // Its own first item always fits.
+        let _ = gathered.push(item);
+        gathered
+    }
+
+    /// Takes the next item, or says what was expected and found.
+    pub(super) fn push(&mut self, item: &Item<'_>) -> Result<(), String> {
+        match (&mut self.items, item) {
+            (Items::Stored(spans, contents), Item::Stored(span, content)) => {
+                add_content(contents, spans.len(), content)?;
+                spans.push(*span);
+            }
+            (Items::Texts(texts), Item::Text(text)) | (Items::Jsons(texts), Item::Json(text)) => {
+                texts.push(text);
+            }
+            (Items::Ints(values), Item::Int(value)) => values.push(*value),
+            (Items::Floats(values), Item::Float(value)) => values.push(*value),
+            (items, item) => {
+                let expected = match items {
+                    Items::Stored(_, Contents::All(content)) => kind_of(content),
+                    Items::Stored(..) => "an image".to_owned(),
+                    Items::Texts(_) => Item::Text("").kind(),
+                    Items::Jsons(_) => Item::Json("").kind(),
+                    Items::Ints(_) => Item::Int(0).kind(),
+                    Items::Floats(_) => Item::Float(0.0).kind(),
+                };
+                return Err(format!("expected {expected}, found {}", item.kind()));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many items there are.
+    pub(super) fn len(&self) -> usize {
+        match &self.items {
+            Items::Stored(spans, _) => spans.len(),
+            Items::Texts(texts) | Items::Jsons(texts) => texts.len(),
+            Items::Ints(values) => values.len(),
+            Items::Floats(values) => values.len(),
+        }
+    }
+
+    /// Whether its items may be images.
+    pub(super) fn is_stored(&self) -> bool {
+        matches!(self.items, Items::Stored(..))
+    }
+}
+
+/// Notes the content of item `n`. Images may be of several sizes and of files and pixels, arrays are all alike.
+fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(), String> {
+    let is_image = |content: &Content| matches!(content, Content::File | Content::Pixels(_));
+    match contents {
+        Contents::All(first) if first == content => Ok(()),
+        Contents::All(first) if is_image(first) && is_image(content) => {
+            let mut each = vec![first.clone(); n];
+            each.push(content.clone());
+            *contents = Contents::Each(each);
+            Ok(())
+        }
+        Contents::Each(each) if is_image(content) => {
+            each.push(content.clone());
+            Ok(())
+        }
+        Contents::All(first) => Err(format!(
+            "expected {}, found {}",
+            kind_of(first),
+            kind_of(content)
+        )),
+        Contents::Each(_) => Err(format!("expected an image, found {}", kind_of(content))),
+    }
+}
+
+/// Everything that was gathered.
+pub(super) struct Gathering {
+    pub(super) format: DataFormat,
+    pub(super) fields: Vec<Gathered>,
+    pub(super) names: Names,
+    pub(super) files: Arc<Vec<OpenFile>>,
+    /// The class names, where the source gives them in a place of its own.
+    pub(super) classes: Vec<String>,
+    /// Labels that were found otherwise than in a field of their own.
+    pub(super) labels: Option<FoundLabels>,
+    pub(super) metadata: Option<Metadata>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) ignored: u64,
+}
+
+impl Gathering {
+    /// Decides which field plays which part.
+    pub(super) fn into_found(
+        mut self,
+        source: &Path,
+        options: &ListOptions,
+    ) -> Result<Found, ConvertError> {
+        self.fields.retain(|field| !is_made_anew(&field.name));
+        self.restore_types();
+        let names: Vec<String> = self.fields.iter().map(|f| f.name.clone()).collect();
+        let image = find_image_field(source, &names, options.image_key.as_deref())?;
+        let label = match &self.labels {
+            Some(_) => None,
+            None => find_field(source, &names, Part::Label, options.label_key.as_deref())?,
+        };
+        let mask = find_field(source, &names, Part::Mask, options.mask_key.as_deref())?;
+        let mut found = Found {
+            format: self.format,
+            images: Arc::new(empty(&self.files)),
+            names: self.names,
+            labels: self.labels,
+            masks: None,
+            fields: Vec::new(),
+            texts: Vec::new(),
+            metadata: self.metadata,
+            warnings: self.warnings,
+            ignored: self.ignored,
+        };
+        for (place, field) in self.fields.into_iter().enumerate() {
+            let name = field.name.clone();
+            let is_mask = match role_of(found.metadata.as_ref(), &name) {
+                Some(role) => role == Role::Mask,
+                None => Some(place) == mask,
+            };
+            if place == image {
+                found.images = field.into_store(source, &self.files)?;
+            } else if Some(place) == label && field.may_be_labels(found.metadata.as_ref()) {
+                found.labels = Some(field.into_labels(source, &self.files, &self.classes)?);
+            } else if is_mask && field.is_picture() {
+                found.masks = Some(field.into_store(source, &self.files)?);
+            } else {
+                field.into_field(&mut found, &self.files);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Gives arrays whose element type the format lacks the one that the pack had.
+    fn restore_types(&mut self) {
+        let Some(metadata) = &self.metadata else {
+            return;
+        };
+        for field in &mut self.fields {
+            let known = metadata.field(&field.name);
+            if let (Items::Stored(_, contents), Some(known)) = (&mut field.items, known)
+                && let Contents::All(Content::Array(array)) = contents
+                && array.shape == known.shape
+                && (array.dtype, known.dtype) == (DType::U16, DType::Bf16)
+            {
+                array.dtype = DType::Bf16;
+            }
+        }
+    }
+}
+
+fn empty(files: &Arc<Vec<OpenFile>>) -> Spans {
+    Spans {
+        files: Arc::clone(files),
+        spans: Vec::new(),
+        contents: Contents::All(Content::Bytes),
+    }
+}
+
+impl Gathered {
+    fn is_picture(&self) -> bool {
+        match &self.items {
+            Items::Stored(_, Contents::All(content)) => {
+                matches!(content, Content::File | Content::Pixels(_))
+            }
+            Items::Stored(_, Contents::Each(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether the items are one label each: no arrays, and no sets of labels.
+    fn may_be_labels(&self, metadata: Option<&Metadata>) -> bool {
+        match &self.items {
+            Items::Stored(_, Contents::All(Content::Array(array))) => {
+                array.shape.iter().all(|n| *n == 1)
+                    && !matches!(array.dtype, DType::F16 | DType::Bf16)
+                    && role_of(metadata, &self.name) != Some(Role::Labels)
+            }
+            Items::Stored(..) | Items::Jsons(_) => false,
+            Items::Texts(_) | Items::Ints(_) | Items::Floats(_) => true,
+        }
+    }
+
+    fn into_store(
+        self,
+        source: &Path,
+        files: &Arc<Vec<OpenFile>>,
+    ) -> Result<Arc<dyn Store>, ConvertError> {
+        match self.items {
+            Items::Stored(spans, contents) => Ok(Arc::new(Spans {
+                files: Arc::clone(files),
+                spans,
+                contents,
+            })),
+            _ => Err(ConvertError::unsupported(
+                source,
+                &self.name,
+                "expected images, found texts or numbers",
+                "name the field of images with --image-key",
+            )),
+        }
+    }
+
+    fn into_labels(
+        self,
+        source: &Path,
+        files: &Arc<Vec<OpenFile>>,
+        classes: &[String],
+    ) -> Result<FoundLabels, ConvertError> {
+        let name = self.name.clone();
+        let values = match self.items {
+            Items::Ints(ids) => LabelValues::Ids(ids),
+            Items::Floats(values) => numbers(values),
+            Items::Texts(texts) => {
+                let ids = texts.iter().map(|text| text.trim().parse().ok()).collect();
+                match ids {
+                    Some(ids) => LabelValues::Ids(ids),
+                    None => LabelValues::Names(texts),
+                }
+            }
+            Items::Stored(..) | Items::Jsons(_) => {
+                return self.into_array_labels(source, files, classes);
+            }
+        };
+        Ok(FoundLabels {
+            name,
+            values,
+            classes: classes.to_vec(),
+        })
+    }
+
+    /// Labels of arrays of one number each.
+    fn into_array_labels(
+        self,
+        source: &Path,
+        files: &Arc<Vec<OpenFile>>,
+        classes: &[String],
+    ) -> Result<FoundLabels, ConvertError> {
+        let (name, n) = (self.name.clone(), self.len());
+        let store = self.into_store(source, files)?;
+        let Content::Array(array) = store.content(0) else {
+            return Err(ConvertError::malformed(source, &name, "expected labels"));
+        };
+        let (mut ids, mut floats, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        for idx in 0..n {
+            bytes.clear();
+            let read = store.append(idx, u64::MAX, &mut bytes);
+            read.map_err(|e| ConvertError::malformed(source, &name, e.to_string()))?;
+            match number(array.dtype, &bytes) {
+                Some(Label::Id(id)) => ids.push(id),
+                Some(Label::Number(value)) => floats.push(value),
+                None => {
+                    let reason = format!("item {idx} is no label");
+                    return Err(ConvertError::malformed(source, &name, reason));
+                }
+            }
+        }
+        let values = match floats.is_empty() {
+            true => LabelValues::Ids(ids),
+            false => numbers(floats),
+        };
+        Ok(FoundLabels {
+            name,
+            values,
+            classes: classes.to_vec(),
+        })
+    }
+
+    fn into_field(self, found: &mut Found, files: &Arc<Vec<OpenFile>>) {
+        let name = self.name;
+        let values = match self.items {
+            Items::Stored(spans, contents) => {
+                let store = Arc::new(Spans {
+                    files: Arc::clone(files),
+                    spans,
+                    // Pictures that are neither image nor mask are bytes; so are those of several sizes.
+                    contents: match contents {
+                        Contents::Each(_) => Contents::All(Content::Bytes),
+                        all => all,
+                    },
+                });
+                let role = role_of(found.metadata.as_ref(), &name);
+                found.fields.push(SourceField { name, store, role });
+                return;
+            }
+            Items::Texts(texts) => ColumnValues::Text(texts),
+            Items::Jsons(texts) => ColumnValues::Json(texts),
+            Items::Ints(values) => ColumnValues::I64(values),
+            Items::Floats(values) => ColumnValues::F64(values),
+        };
+        found.texts.push(SourceColumn { name, values });
+    }
+}
+
+/// A number as a label.
+enum Label {
+    Id(i64),
+    Number(f64),
+}
+
+fn number(dtype: DType, bytes: &[u8]) -> Option<Label> {
+    Some(Label::Id(match dtype {
+        DType::Bool | DType::U8 => bytes.first().copied()?.into(),
+        DType::I8 => i8::from_le_bytes([*bytes.first()?]).into(),
+        DType::U16 => u16::from_le_bytes(*bytes.first_chunk()?).into(),
+        DType::I16 => i16::from_le_bytes(*bytes.first_chunk()?).into(),
+        DType::U32 => u32::from_le_bytes(*bytes.first_chunk()?).into(),
+        DType::I32 => i32::from_le_bytes(*bytes.first_chunk()?).into(),
+        DType::U64 => i64::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()?,
+        DType::I64 => i64::from_le_bytes(*bytes.first_chunk()?),
+        DType::F32 => {
+            return Some(Label::Number(
+                f32::from_le_bytes(*bytes.first_chunk()?).into(),
+            ));
+        }
+        DType::F64 => return Some(Label::Number(f64::from_le_bytes(*bytes.first_chunk()?))),
+        DType::F16 | DType::Bf16 => return None,
+    }))
+}
+
+/// Floats are class ids where all are whole numbers.
+fn numbers(values: Vec<f64>) -> LabelValues {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let whole = |v: &f64| v.fract() == 0.0 && (0.0..EXACT).contains(v);
+    if values.iter().all(whole) {
+        // Whole and in range: the text of the number is that of the integer.
+        let ids = values.iter().map(|v| format!("{v:.0}").parse().unwrap_or(0));
+        LabelValues::Ids(ids.collect())
+    } else {
+        LabelValues::Numbers(values)
+    }
+}

@@ -1,0 +1,424 @@
+//! The members of a tar file: names, sizes, places. POSIX ustar and pax, GNU's long names, plain or gzip.
+//!
+//! Names are names: nothing is ever unpacked under them.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+
+use super::store::OpenFile;
+use crate::error::ConvertError;
+
+/// Headers and data come in blocks of so many bytes.
+const BLOCK: u64 = 512;
+/// The most bytes of a long name or of a member's own pax records.
+const MAX_EXTENDED: u64 = 1 << 20;
+/// The most bytes of the pax records of all members: the metadata of a pack may be among them.
+const MAX_GLOBAL: u64 = 1 << 28;
+
+/// A regular file in a tar file, or something else that has a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) name: Vec<u8>,
+    pub(super) is_file: bool,
+    /// Where its data start, in the tar file unpacked.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// Where the bytes come from.
+enum Input {
+    Plain(Arc<OpenFile>),
+    Gzip(Box<MultiGzDecoder<BufReader<File>>>),
+}
+
+/// Reads member after member.
+pub(super) struct TarReader {
+    path: PathBuf,
+    input: Input,
+    /// Bytes read or passed so far.
+    at: u64,
+    /// Bytes of the member before that were not asked for, with what fills its last block.
+    rest: u64,
+    /// The value of the global pax record that was asked for.
+    wanted: &'static str,
+    global: Option<Vec<u8>>,
+}
+
+/// What the headers before a member say about it.
+#[derive(Default)]
+struct Extended {
+    name: Option<Vec<u8>>,
+    bytes: Option<u64>,
+}
+
+impl TarReader {
+    /// Reads a tar file as it lies there. `wanted` is the global pax record to keep.
+    pub(super) fn plain(file: Arc<OpenFile>, wanted: &'static str) -> Self {
+        Self::of(file.path.clone(), Input::Plain(file), wanted)
+    }
+
+    /// Reads a compressed one.
+    pub(super) fn gzip(path: &Path, wanted: &'static str) -> Result<Self, ConvertError> {
+        let file = File::open(path).map_err(ConvertError::io(path))?;
+        let input = MultiGzDecoder::new(BufReader::with_capacity(1 << 16, file));
+        Ok(Self::of(
+            path.to_owned(),
+            Input::Gzip(Box::new(input)),
+            wanted,
+        ))
+    }
+
+    fn of(path: PathBuf, input: Input, wanted: &'static str) -> Self {
+        Self {
+            path,
+            input,
+            at: 0,
+            rest: 0,
+            wanted,
+            global: None,
+        }
+    }
+
+    /// The global pax record, if there was one so far.
+    pub(super) fn global(&self) -> Option<&[u8]> {
+        self.global.as_deref()
+    }
+
+    /// The next member; none at the end.
+    pub(super) fn next(&mut self) -> Result<Option<Member>, ConvertError> {
+        let mut extended = Extended::default();
+        loop {
+            self.skip_rest()?;
+            let start = self.at;
+            let mut header = [0; 512];
+            if self.read(&mut header)? < header.len() {
+                return Err(self.cut_short(start, "a header of 512 bytes, or two of zeros at the end"));
+            }
+            if header.iter().all(|b| *b == 0) {
+                return self.check_end().map(|()| None);
+            }
+            let header = Header::parse(&header).map_err(|reason| self.malformed(start, reason))?;
+            let bytes = match header.kind {
+                // Links, devices and folders have no data whatever their size says.
+                b'1'..=b'6' => 0,
+                _ => extended.bytes.unwrap_or(header.bytes),
+            };
+            self.rest = padded(bytes).ok_or_else(|| {
+                self.malformed(start, format!("a member of {bytes} bytes is too large"))
+            })?;
+            match header.kind {
+                b'L' => {
+                    let mut name = self.extended(start, bytes, MAX_EXTENDED)?;
+                    name.truncate(name.iter().position(|b| *b == 0).unwrap_or(name.len()));
+                    extended.name = Some(name);
+                }
+                b'x' => {
+                    let records = self.extended(start, bytes, MAX_EXTENDED)?;
+                    let read = extended.read(&records);
+                    read.map_err(|reason| self.malformed(start, reason))?;
+                }
+                b'g' => self.global_records(start, bytes)?,
+                b'K' => {}
+                b'S' => return Err(self.sparse(start)),
+                kind => {
+                    let name = extended.name.take().unwrap_or(header.name);
+                    let is_folder = name.ends_with(b"/");
+                    return Ok(Some(Member {
+                        is_file: matches!(kind, b'0' | 0 | b'7') && !is_folder,
+                        name,
+                        offset: self.at,
+                        bytes,
+                    }));
+                }
+            }
+        }
+    }
+
+    /// Appends the data of the member that was returned last, or what is left of them, up to `limit` bytes.
+    pub(super) fn data(
+        &mut self,
+        member: &Member,
+        limit: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConvertError> {
+        let passed = self.at.saturating_sub(member.offset);
+        let wanted = member.bytes.saturating_sub(passed).min(limit);
+        let before = out.len();
+        let wanted_len = usize::try_from(wanted).unwrap_or(usize::MAX);
+        if let Input::Plain(file) = &self.input
+            && self.at.saturating_add(wanted) > file.bytes
+        {
+            return Err(self.cut_short(self.at, &format!("{wanted} bytes of data")));
+        }
+        // Not more at once than has been seen to come.
+        const STEP: usize = 1 << 20;
+        while out.len() - before < wanted_len {
+            let start = out.len();
+            let step = (wanted_len - (start - before)).min(STEP);
+            out.resize(start + step, 0);
+            let found = match out.get_mut(start..) {
+                Some(room) => read_input(&mut self.input, self.at, room),
+                None => Ok(0),
+            };
+            let found = found.map_err(|e| self.unreadable(e))?;
+            let advanced = u64::try_from(found).unwrap_or(u64::MAX);
+            self.at = self.at.saturating_add(advanced);
+            self.rest = self.rest.saturating_sub(advanced);
+            if found < step {
+                return Err(self.cut_short(self.at, &format!("{wanted} bytes of data")));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error at `offset` of the tar file.
+    pub(super) fn malformed(&self, offset: u64, reason: impl Into<String>) -> ConvertError {
+        ConvertError::malformed(&self.path, &self.place(offset), reason)
+    }
+
+    fn place(&self, offset: u64) -> String {
+        match self.input {
+            Input::Plain(_) => format!("byte {offset}"),
+            Input::Gzip(_) => format!("byte {offset} of the unpacked tar file"),
+        }
+    }
+
+    fn cut_short(&self, offset: u64, expected: &str) -> ConvertError {
+        self.malformed(offset, format!("the tar file ends too early: expected {expected}"))
+    }
+
+    fn sparse(&self, offset: u64) -> ConvertError {
+        ConvertError::unsupported(
+            &self.path,
+            &self.place(offset),
+            "a sparse file",
+            "make the tar file without --sparse",
+        )
+    }
+
+    fn unreadable(&self, error: std::io::Error) -> ConvertError {
+        match error.kind() {
+            // What the decompressor says about damaged data, too.
+            ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
+                self.malformed(self.at, format!("cannot be unpacked: {error}"))
+            }
+            _ => ConvertError::io(&self.path)(error),
+        }
+    }
+
+    /// Fills `out`; fewer bytes only at the end.
+    fn read(&mut self, out: &mut [u8]) -> Result<usize, ConvertError> {
+        let found = read_input(&mut self.input, self.at, out).map_err(|e| self.unreadable(e))?;
+        self.at = self.at.saturating_add(u64::try_from(found).unwrap_or(u64::MAX));
+        Ok(found)
+    }
+
+    fn skip_rest(&mut self) -> Result<(), ConvertError> {
+        let (start, rest) = (self.at, std::mem::take(&mut self.rest));
+        let end = start.saturating_add(rest);
+        match &mut self.input {
+            Input::Plain(file) => {
+                if end > file.bytes {
+                    return Err(self.cut_short(start, &format!("{rest} bytes of data")));
+                }
+                self.at = end;
+            }
+            Input::Gzip(input) => {
+                let passed = std::io::copy(&mut input.take(rest), &mut std::io::sink());
+                let passed = passed.map_err(|e| self.unreadable(e))?;
+                self.at = start.saturating_add(passed);
+                if passed < rest {
+                    return Err(self.cut_short(self.at, &format!("{rest} bytes of data")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// At the zeros that end a tar file: reads a compressed one to its own end, for its checksum.
+    fn check_end(&mut self) -> Result<(), ConvertError> {
+        // Writers fill up to some kilobytes; what comes after more than that is none of ours.
+        const MAX_FILL: u64 = 1 << 20;
+        if let Input::Gzip(input) = &mut self.input {
+            let filled = std::io::copy(&mut input.take(MAX_FILL), &mut std::io::sink());
+            filled.map_err(|e| self.unreadable(e))?;
+        }
+        Ok(())
+    }
+
+    /// All data of a header that belongs to other members.
+    fn extended(&mut self, start: u64, bytes: u64, most: u64) -> Result<Vec<u8>, ConvertError> {
+        if bytes > most {
+            let reason = format!("a header of {bytes} bytes, more than the limit of {most}");
+            return Err(self.malformed(start, reason));
+        }
+        let mut out = Vec::new();
+        let member = Member {
+            name: Vec::new(),
+            is_file: false,
+            offset: self.at,
+            bytes,
+        };
+        self.data(&member, u64::MAX, &mut out)?;
+        Ok(out)
+    }
+
+    fn global_records(&mut self, start: u64, bytes: u64) -> Result<(), ConvertError> {
+        let records = self.extended(start, bytes, MAX_GLOBAL)?;
+        let wanted = self.wanted.as_bytes();
+        let mut found = None;
+        let read = pax_records(&records, |key, value| {
+            if key == wanted {
+                found = Some(value.to_vec());
+            }
+            Ok(())
+        });
+        read.map_err(|reason| self.malformed(start, reason))?;
+        self.global = found.or(self.global.take());
+        Ok(())
+    }
+}
+
+fn read_input(input: &mut Input, at: u64, out: &mut [u8]) -> std::io::Result<usize> {
+    let mut n = 0;
+    while let Some(room) = out.get_mut(n..).filter(|room| !room.is_empty()) {
+        let found = match input {
+            Input::Plain(file) => {
+                let at = at.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+                std::os::unix::fs::FileExt::read_at(&file.file, room, at)
+            }
+            Input::Gzip(input) => input.read(room),
+        };
+        match found {
+            Ok(0) => break,
+            Ok(found) => n += found,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(n)
+}
+
+/// Bytes of whole blocks.
+fn padded(bytes: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(BLOCK)
+}
+
+/// What we need of a header.
+struct Header {
+    name: Vec<u8>,
+    bytes: u64,
+    kind: u8,
+}
+
+impl Header {
+    fn parse(block: &[u8; 512]) -> Result<Self, String> {
+        let field = |from: usize, len: usize| block.get(from..from + len).unwrap_or_default();
+        let text = |from, len| {
+            let field = field(from, len);
+            field.split(|b| *b == 0).next().unwrap_or_default()
+        };
+        check_sum(block, number(field(148, 8))?)?;
+        let kind = field(156, 1).first().copied().unwrap_or(0);
+        let mut name = Vec::new();
+        // In GNU's own headers something else stands in the place of the prefix.
+        if field(257, 6) == b"ustar\0" && !text(345, 155).is_empty() {
+            name.extend_from_slice(text(345, 155));
+            name.push(b'/');
+        }
+        name.extend_from_slice(text(0, 100));
+        let bytes = number(field(124, 12)).map_err(|reason| format!("size: {reason}"))?;
+        Ok(Self { name, bytes, kind })
+    }
+}
+
+/// The sum of all bytes of a header, its own field taken as spaces; some old writers summed signed bytes.
+fn check_sum(block: &[u8; 512], expected: u64) -> Result<(), String> {
+    let (mut unsigned, mut signed) = (0_u64, 0_i64);
+    for (i, byte) in block.iter().enumerate() {
+        let byte = if (148..156).contains(&i) { b' ' } else { *byte };
+        unsigned += u64::from(byte);
+        signed += i64::from(i8::from_le_bytes([byte]));
+    }
+    if expected == unsigned || i64::try_from(expected) == Ok(signed) {
+        Ok(())
+    } else {
+        Err(format!(
+            "expected a header with the checksum {expected}, found {unsigned}: this is no tar header, or a damaged one"
+        ))
+    }
+}
+
+/// A number in octal digits, or, GNU's way for large ones, in bytes.
+fn number(field: &[u8]) -> Result<u64, String> {
+    let wrong = || format!("expected an octal number, found \"{}\"", field.escape_ascii());
+    match field {
+        [0x80, rest @ ..] => rest.iter().try_fold(0_u64, |n, byte| {
+            let high = n.checked_mul(256);
+            high.and_then(|n| n.checked_add(u64::from(*byte)))
+                .ok_or_else(wrong)
+        }),
+        _ => {
+            let text = field.split(|b| *b == 0).next().unwrap_or_default();
+            let digits = text.trim_ascii();
+            if digits.is_empty() || !digits.iter().all(|d| (b'0'..=b'7').contains(d)) {
+                return Err(wrong());
+            }
+            // At most 12 digits of 3 bits.
+            Ok(digits.iter().fold(0, |n, d| n * 8 + u64::from(d - b'0')))
+        }
+    }
+}
+
+impl Extended {
+    fn read(&mut self, records: &[u8]) -> Result<(), String> {
+        pax_records(records, |key, value| {
+            match key {
+                b"path" => self.name = Some(value.to_vec()),
+                b"size" => {
+                    let text = str::from_utf8(value).ok();
+                    let bytes = text.and_then(|text| text.parse().ok());
+                    self.bytes = Some(bytes.ok_or_else(|| {
+                        format!("expected a size, found \"{}\"", value.escape_ascii())
+                    })?);
+                }
+                key if key.starts_with(b"GNU.sparse.") => {
+                    return Err("sparse files are not read".to_owned());
+                }
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Calls `each` with the key and the value of each record: `LENGTH KEY=VALUE\n`.
+fn pax_records(
+    mut records: &[u8],
+    mut each: impl FnMut(&[u8], &[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    while !records.is_empty() {
+        let shown = records.get(..24).unwrap_or(records).escape_ascii();
+        let wrong = format!("expected a pax record, found \"{shown}\"");
+        let space = records.iter().take(20).position(|b| *b == b' ');
+        let len = space
+            .and_then(|space| str::from_utf8(records.get(..space)?).ok())
+            .and_then(|len| len.parse::<usize>().ok());
+        let (Some(space), Some(len)) = (space, len) else {
+            return Err(wrong);
+        };
+        let record = records.get(space + 1..len).and_then(|r| r.strip_suffix(b"\n"));
+        let pair = record.and_then(|r| {
+            let equals = r.iter().position(|b| *b == b'=')?;
+            Some((r.get(..equals)?, r.get(equals + 1..)?))
+        });
+        let (key, value) = pair.ok_or(wrong)?;
+        each(key, value)?;
+        records = records.get(len..).unwrap_or_default();
+    }
+    Ok(())
+}
