@@ -16,6 +16,10 @@ use serde_json::{Map, Value};
 pub(crate) const METADATA_KEY: &str = "packds";
 /// The name of the file that holds it, in formats that are folders.
 pub(crate) const METADATA_FILE: &str = "packds.json";
+/// The name of the global pax record that holds it in tar files.
+pub(crate) const METADATA_RECORD: &str = "PACKDS.metadata";
+/// The name of the file with a class name on each line that lies beside shards.
+pub(crate) const CLASSES_FILE: &str = "classes.txt";
 
 /// The version that is written; others are not read.
 const VERSION: u32 = 1;

@@ -7,6 +7,7 @@ mod batch;
 mod fields;
 mod hdf5;
 mod image_folder;
+mod item_bytes;
 mod item_file;
 mod lmdb;
 mod npy;
@@ -16,6 +17,7 @@ mod number;
 mod parquet;
 mod pt;
 mod safetensors;
+mod shard_files;
 #[cfg(test)]
 pub(crate) mod test_pack;
 mod tfrecord;

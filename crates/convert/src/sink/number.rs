@@ -48,6 +48,16 @@ impl Number {
         }
     }
 
+    /// The number in digits.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Bool(value) => u8::from(value).to_string(),
+            Self::Int(value) => value.to_string(),
+            Self::Unsigned(value) => value.to_string(),
+            Self::Float(value) => value.to_string(),
+        }
+    }
+
     /// The number in JSON, which has no infinities: these and NaN are `null`.
     pub(super) fn json(self) -> Value {
         match self {

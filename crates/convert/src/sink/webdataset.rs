@@ -1,33 +1,320 @@
-//! STUB.
+//! WebDataset: a tar file, or a folder of them, whose members `KEY.EXTENSION` lie side by side for each sample.
+//!
+//! ustar headers without times or owners; the pack's metadata in a global pax record, which tar readers pass over.
 
-use super::{AsItIs, Batch, Sink, SinkStart};
-use crate::data_format::DataFormat;
+use packds_format::Role;
+
+use super::item_bytes::item_bytes;
+use super::number::Number;
+use super::shard_files::{ShardFiles, Spread, gzip, gzip_level};
+use super::{Batch, Encode, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::metadata::{CLASSES_FILE, METADATA_RECORD};
+use crate::safe_name::safe_names;
+
+/// Headers and data come in blocks of so many bytes.
+const BLOCK: usize = 512;
 
 /// Samples being written.
-pub(super) struct WebDatasetSink;
+pub(super) struct WebDatasetSink {
+    files: ShardFiles,
+    encoder: TarEncoder,
+    classes: String,
+    lost: Vec<String>,
+}
+
+/// Makes members.
+#[derive(Clone)]
+pub(super) struct TarEncoder {
+    exported: Exported,
+    /// What stands before the extension of each field's members.
+    infixes: Vec<String>,
+    /// The field that is written as text of an integer.
+    label: Option<usize>,
+    spread: Spread,
+    digits: usize,
+    level: Option<u32>,
+    /// The global pax header, with which each file starts.
+    head: Vec<u8>,
+}
+
+/// A piece of a file.
+pub(super) enum Piece {
+    /// The next file begins.
+    Begin(u64),
+    Bytes(Vec<u8>),
+}
 
 impl WebDatasetSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format: DataFormat::WebDataset,
+        let spread = Spread::of(start);
+        let exported = start.exported.clone();
+        let label = exported.by_role(Role::Label).filter(|(_, label)| {
+            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && Number::has(a.dtype))
+        });
+        let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
+        let infix = |(place, (name, field)): (usize, (String, &super::ExportedField))| {
+            // Image files are named by their format alone, as is the custom.
+            match place == 0 && field.form == Form::File {
+                true => String::new(),
+                false => format!("{name}."),
+            }
+        };
+        let infixes = names
+            .into_iter()
+            .zip(&exported.fields)
+            .enumerate()
+            .map(infix);
+        let classes = start.metadata.class_names("label");
+        let encoder = TarEncoder {
+            infixes: infixes.collect(),
+            label: label.map(|(place, _)| place),
+            exported,
+            spread,
+            digits: start.n_samples.saturating_sub(1).to_string().len().max(6),
+            level: gzip_level(start),
+            head: global_header(&start.metadata.to_text())?,
+        };
+        let is_line = |name: &String| !name.contains(['\n', '\r']);
+        Ok(Self {
+            files: ShardFiles::create(start, spread),
+            encoder,
+            classes: match classes.iter().all(is_line) {
+                true => classes.iter().map(|name| format!("{name}\n")).collect(),
+                false => String::new(),
+            },
+            lost: Vec::new(),
         })
     }
 }
 
 impl Sink for WebDatasetSink {
-    type Encoder = AsItIs;
+    type Encoder = TarEncoder;
 
-    fn encoder(&self) -> AsItIs {
-        AsItIs
+    fn encoder(&self) -> TarEncoder {
+        self.encoder.clone()
     }
 
-    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
+    fn write(&mut self, ready: Vec<Piece>) -> Result<(), ConvertError> {
+        for piece in ready {
+            match piece {
+                Piece::Begin(number) => {
+                    let end = if self.encoder.level.is_some() {
+                        ".gz"
+                    } else {
+                        ""
+                    };
+                    self.files.begin(&format!("shard-{number:06}.tar{end}"))?;
+                }
+                Piece::Bytes(bytes) => self.files.append(&bytes)?,
+            }
+        }
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<String>, ConvertError> {
-        Ok(Vec::new())
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        self.files.end()?;
+        if !self.classes.is_empty() {
+            self.files.beside(CLASSES_FILE, &self.classes)?;
+        }
+        Ok(self.lost)
+    }
+}
+
+impl Encode for TarEncoder {
+    type Ready = Vec<Piece>;
+
+    fn encode(&self, batch: Batch) -> Result<Vec<Piece>, ConvertError> {
+        let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
+        for k in 0..batch.n {
+            let sample = batch.first.saturating_add(u64::try_from(k).unwrap_or(0));
+            let shard = self.spread.shard(sample);
+            if shard.is_first {
+                self.cut(&mut bytes, &mut pieces)?;
+                pieces.push(Piece::Begin(shard.number));
+                bytes.extend_from_slice(&self.head);
+            }
+            self.sample(&batch, k, sample, &mut bytes)?;
+            if shard.is_last {
+                // Two blocks of zeros end a tar file.
+                bytes.resize(bytes.len() + 2 * BLOCK, 0);
+                self.cut(&mut bytes, &mut pieces)?;
+            }
+        }
+        self.cut(&mut bytes, &mut pieces)?;
+        Ok(pieces)
+    }
+}
+
+impl TarEncoder {
+    /// Moves what was made so far to the pieces.
+    fn cut(&self, bytes: &mut Vec<u8>, pieces: &mut Vec<Piece>) -> Result<(), ConvertError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let bytes = std::mem::take(bytes);
+        pieces.push(Piece::Bytes(match self.level {
+            Some(level) => gzip(&bytes, level)?,
+            None => bytes,
+        }));
+        Ok(())
+    }
+
+    fn sample(
+        &self,
+        batch: &Batch,
+        k: usize,
+        sample: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConvertError> {
+        let key = format!("{sample:0digits$}", digits = self.digits);
+        for (place, (field, infix)) in self.exported.fields.iter().zip(&self.infixes).enumerate() {
+            if self.label == Some(place) {
+                let item = batch.columns.get(place).map_or(&[][..], |c| c.item(k));
+                let id = Number::of(field.field.dtype, item).map(Number::text);
+                member(
+                    &format!("{key}.cls"),
+                    b'0',
+                    id.unwrap_or_default().as_bytes(),
+                    out,
+                )?;
+                continue;
+            }
+            let (extension, bytes) = item_bytes(field, batch, place, k);
+            member(&format!("{key}.{infix}{extension}"), b'0', &bytes, out)?;
+        }
+        Ok(())
+    }
+}
+
+/// A pax header for all members, with the metadata.
+fn global_header(metadata: &str) -> Result<Vec<u8>, ConvertError> {
+    let record = format!(" {METADATA_RECORD}={metadata}\n");
+    // The length counts its own digits.
+    let mut len = record.len();
+    while len != record.len() + len.to_string().len() {
+        len = record.len() + len.to_string().len();
+    }
+    let mut out = Vec::new();
+    member(
+        "pax_global_header",
+        b'g',
+        format!("{len}{record}").as_bytes(),
+        &mut out,
+    )?;
+    Ok(out)
+}
+
+/// Appends a member: header, data, zeros up to the next block.
+fn member(name: &str, kind: u8, data: &[u8], out: &mut Vec<u8>) -> Result<(), ConvertError> {
+    let mut block = [0_u8; BLOCK];
+    let mut put = |from: usize, bytes: &[u8]| {
+        let room = block.get_mut(from..from + bytes.len());
+        room.map(|room| room.copy_from_slice(bytes)).is_some()
+    };
+    // 11 octal digits: 8 GiB, more than any item of a pack.
+    let size = format!("{:011o}", data.len());
+    if name.len() > 100 || size.len() > 11 {
+        return Err(ConvertError::Options {
+            reason: format!("'{name}' has a name or a size that tar files cannot hold"),
+            hint: "give the field a shorter name".to_owned(),
+        });
+    }
+    put(0, name.as_bytes());
+    put(100, b"0000644\0");
+    put(108, b"0000000\0");
+    put(116, b"0000000\0");
+    put(124, size.as_bytes());
+    put(136, b"00000000000\0");
+    put(148, b"        ");
+    put(156, &[kind]);
+    put(257, b"ustar\x0000");
+    put(329, b"0000000\0");
+    put(337, b"0000000\0");
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    if let Some(room) = block.get_mut(148..156) {
+        room.copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    }
+    out.extend_from_slice(&block);
+    out.extend_from_slice(data);
+    out.resize(out.len().next_multiple_of(BLOCK), 0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data_format::DataFormat;
+    use crate::export::{ExportCodec, ExportOptions};
+    use crate::sink::test_pack::{assert_same, back, fields, pack_of, to};
+
+    #[test]
+    fn everything_comes_back_from_one_file_a_folder_and_compressed_shards() {
+        let (pack, folder) = (pack_of(10, fields()), tempfile::tempdir().unwrap());
+        for (name, shard, codec) in [
+            ("one.tar", None, None),
+            ("one.tar.gz", None, None),
+            ("plain", Some(3), None),
+            ("gzip", Some(4), Some(ExportCodec::Gzip(1))),
+        ] {
+            let target = folder.path().join(name);
+            let options = ExportOptions {
+                to: Some(DataFormat::WebDataset),
+                shard_samples: shard,
+                codec,
+                jobs: 2,
+                ..ExportOptions::default()
+            };
+            let report = to(&pack, &target, &options).unwrap();
+            assert_eq!(report.lost, Vec::<String>::new(), "{name}");
+            let again = back(&target, None);
+            assert_same(&pack, &again);
+            assert_eq!(again.path(3).unwrap().unwrap(), b"000003.png", "{name}");
+        }
+        let files = std::fs::read_dir(folder.path().join("plain")).unwrap();
+        let mut files: Vec<_> = files.map(|f| f.unwrap().file_name()).collect();
+        files.sort();
+        assert_eq!(
+            files,
+            [
+                "classes.txt",
+                "shard-000000.tar",
+                "shard-000001.tar",
+                "shard-000002.tar",
+                "shard-000003.tar"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_same_bytes_at_any_number_of_threads() {
+        let (pack, folder) = (pack_of(23, fields()), tempfile::tempdir().unwrap());
+        let written = [1, 2].map(|jobs| {
+            let target = folder.path().join(format!("{jobs}.tar.gz"));
+            let options = ExportOptions {
+                jobs,
+                ..ExportOptions::default()
+            };
+            to(&pack, &target, &options).unwrap();
+            std::fs::read(target).unwrap()
+        });
+        assert_eq!(written[0], written[1]);
+    }
+
+    #[test]
+    fn a_pax_record_counts_its_own_length() {
+        for text in ["x".repeat(70), "y".repeat(77), "z".repeat(980)] {
+            let header = global_header(&text).unwrap();
+            let record = &header[BLOCK..];
+            let end = record.iter().position(|b| *b == b'\n').unwrap() + 1;
+            let len: usize = str::from_utf8(record)
+                .unwrap()
+                .split(' ')
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap();
+            assert_eq!(len, end);
+        }
     }
 }

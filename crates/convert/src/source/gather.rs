@@ -124,6 +124,11 @@ impl Gathered {
         }
     }
 
+    /// Whether its items are texts.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.items, Items::Texts(_))
+    }
+
     /// Whether its items may be images.
     pub(super) fn is_stored(&self) -> bool {
         matches!(self.items, Items::Stored(..))
@@ -409,7 +414,9 @@ fn numbers(values: Vec<f64>) -> LabelValues {
     let whole = |v: &f64| v.fract() == 0.0 && (0.0..EXACT).contains(v);
     if values.iter().all(whole) {
         // Whole and in range: the text of the number is that of the integer.
-        let ids = values.iter().map(|v| format!("{v:.0}").parse().unwrap_or(0));
+        let ids = values
+            .iter()
+            .map(|v| format!("{v:.0}").parse().unwrap_or(0));
         LabelValues::Ids(ids.collect())
     } else {
         LabelValues::Numbers(values)

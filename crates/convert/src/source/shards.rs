@@ -93,6 +93,20 @@ impl Shards {
     }
 }
 
+/// Lets this process have `n` files open at a time, and some more, where the system's hard limit does; whoever opens too
+/// many gets the system's error.
+pub(super) fn allow_open_files(n: usize) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    const OTHERS: u64 = 256;
+    let wanted = u64::try_from(n).unwrap_or(u64::MAX).saturating_add(OTHERS);
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_some_and(|current| current < wanted) {
+        let current = Some(maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+        // Not allowed to: then the soft limit is the limit.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    }
+}
+
 fn files_in(folder: &Path, format: DataFormat) -> Result<Vec<PathBuf>, ConvertError> {
     let listed = std::fs::read_dir(folder).and_then(|entries| {
         let paths = entries.map(|entry| entry.map(|entry| entry.path()));

@@ -96,7 +96,9 @@ impl TarReader {
             let start = self.at;
             let mut header = [0; 512];
             if self.read(&mut header)? < header.len() {
-                return Err(self.cut_short(start, "a header of 512 bytes, or two of zeros at the end"));
+                return Err(
+                    self.cut_short(start, "a header of 512 bytes, or two of zeros at the end")
+                );
             }
             if header.iter().all(|b| *b == 0) {
                 return self.check_end().map(|()| None);
@@ -188,7 +190,10 @@ impl TarReader {
     }
 
     fn cut_short(&self, offset: u64, expected: &str) -> ConvertError {
-        self.malformed(offset, format!("the tar file ends too early: expected {expected}"))
+        self.malformed(
+            offset,
+            format!("the tar file ends too early: expected {expected}"),
+        )
     }
 
     fn sparse(&self, offset: u64) -> ConvertError {
@@ -213,7 +218,9 @@ impl TarReader {
     /// Fills `out`; fewer bytes only at the end.
     fn read(&mut self, out: &mut [u8]) -> Result<usize, ConvertError> {
         let found = read_input(&mut self.input, self.at, out).map_err(|e| self.unreadable(e))?;
-        self.at = self.at.saturating_add(u64::try_from(found).unwrap_or(u64::MAX));
+        self.at = self
+            .at
+            .saturating_add(u64::try_from(found).unwrap_or(u64::MAX));
         Ok(found)
     }
 
@@ -355,7 +362,12 @@ fn check_sum(block: &[u8; 512], expected: u64) -> Result<(), String> {
 
 /// A number in octal digits, or, GNU's way for large ones, in bytes.
 fn number(field: &[u8]) -> Result<u64, String> {
-    let wrong = || format!("expected an octal number, found \"{}\"", field.escape_ascii());
+    let wrong = || {
+        format!(
+            "expected an octal number, found \"{}\"",
+            field.escape_ascii()
+        )
+    };
     match field {
         [0x80, rest @ ..] => rest.iter().try_fold(0_u64, |n, byte| {
             let high = n.checked_mul(256);
@@ -411,7 +423,9 @@ fn pax_records(
         let (Some(space), Some(len)) = (space, len) else {
             return Err(wrong);
         };
-        let record = records.get(space + 1..len).and_then(|r| r.strip_suffix(b"\n"));
+        let record = records
+            .get(space + 1..len)
+            .and_then(|r| r.strip_suffix(b"\n"));
         let pair = record.and_then(|r| {
             let equals = r.iter().position(|b| *b == b'=')?;
             Some((r.get(..equals)?, r.get(equals + 1..)?))

@@ -68,6 +68,13 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Pickles, which are never run; they are ignored.
+    Pickles {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
     /// There are images but no file of labels.
     LabelsMissing {
         /// The file that would have them.
@@ -138,6 +145,13 @@ impl fmt::Display for Warning {
                 write!(
                     out,
                     "{count} arrays without an item for each image ignored, first '{}'",
+                    text(first)
+                )
+            }
+            Self::Pickles { count, first } => {
+                write!(
+                    out,
+                    "{count} pickles ignored, which are never run, first '{}'",
                     text(first)
                 )
             }

@@ -1,15 +1,775 @@
-//! STUB.
+//! WebDataset: tar files whose members `KEY.EXTENSION` lie side by side for each sample.
+//!
+//! Members of plain tar files are read where they lie; compressed ones are unpacked, several at a time. Pickles are never
+//! run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use packds_pixels::ImageFormat;
+use serde_json::Value;
 
 use super::ListOptions;
-use super::found::Found;
-use super::shards::Shards;
+use super::candidate::is_undecoded_name;
+use super::column::TextArena;
+use super::found::{Found, FoundLabels, LabelValues, Names};
+use super::gather::{Gathered, Gathering, Item};
+use super::npy::{MAX_HEADER, npy_head};
+use super::shards::{Shards, allow_open_files};
+use super::spool::Spool;
+use super::store::{Content, OpenFile, Span};
+use super::tar::{Member, TarReader};
+use super::warning::{Tally, Warning};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::metadata::{CLASSES_FILE, METADATA_RECORD, Metadata};
+use crate::ordered::{Next, ordered};
+use crate::sample::MAX_FILE_BYTES;
+
+/// The most bytes of a member that is read as text or numbers.
+const MAX_TEXT: u64 = 1 << 26;
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, _options: &ListOptions) -> Result<Found, ConvertError> {
-    Err(ConvertError::FormatLeftOut {
-        path: part.root.clone(),
-        format: DataFormat::WebDataset,
-    })
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let (shards, files) = list_shards(part, options)?;
+    let mut samples = Samples::new(options);
+    let mut metadata = None;
+    for shard in shards {
+        metadata = metadata.or(shard.metadata);
+        samples.ignored += shard.ignored;
+        let file = files.get(usize::try_from(shard.file).unwrap_or(usize::MAX));
+        let file = file.ok_or_else(|| ConvertError::malformed(&shard.path, "", "no such file"))?;
+        samples.add_shard(&shard.path, shard.file, file, &shard.members)?;
+    }
+    samples.into_found(part, options, metadata, files)
+}
+
+/// A shard and the members that may belong to samples.
+struct Shard {
+    path: PathBuf,
+    /// The number of the file in which the members' offsets are.
+    file: u32,
+    members: Vec<Member>,
+    metadata: Option<Vec<u8>>,
+    ignored: u64,
+}
+
+/// Lists all shards, in order, on all threads.
+fn list_shards(
+    part: &Shards,
+    options: &ListOptions,
+) -> Result<(Vec<Shard>, Arc<Vec<OpenFile>>), ConvertError> {
+    let jobs = options.jobs.max(1).min(part.files.len());
+    allow_open_files(part.files.len());
+    let spools: Vec<Mutex<Option<Spool>>> = (0..jobs).map(|_| Mutex::new(None)).collect();
+    let mut paths = part.files.iter().cloned();
+    let (mut shards, mut plain) = (Vec::new(), Vec::new());
+    ordered(
+        jobs,
+        jobs * 2,
+        || (),
+        |(), path: PathBuf| list_shard(path, &spools, options),
+        || Ok::<_, ConvertError>(paths.next()),
+        |listed: Result<(Shard, Option<Arc<OpenFile>>), ConvertError>| {
+            let (mut shard, file) = listed?;
+            if let Some(file) = file {
+                // Behind the spools.
+                shard.file = u32::try_from(jobs + plain.len()).unwrap_or(u32::MAX);
+                plain.push(file);
+            }
+            shards.push(shard);
+            Ok(Next::Continue)
+        },
+    )?;
+    let mut files = Vec::new();
+    for spool in spools {
+        let spool = spool.into_inner().unwrap_or_else(PoisonError::into_inner);
+        files.push(match spool {
+            Some(spool) => spool.finish(&part.root)?,
+            // Nothing was unpacked, and nothing refers to it.
+            None => OpenFile::open(Path::new("/dev/null")).map_err(ConvertError::io(&part.root))?,
+        });
+    }
+    for file in plain {
+        let file = Arc::into_inner(file);
+        files.push(file.ok_or_else(|| ConvertError::malformed(&part.root, "", "in use"))?);
+    }
+    Ok((shards, Arc::new(files)))
+}
+
+/// Lists one shard; unpacks it if it is compressed, into one of the `spools`.
+fn list_shard(
+    path: PathBuf,
+    spools: &[Mutex<Option<Spool>>],
+    options: &ListOptions,
+) -> Result<(Shard, Option<Arc<OpenFile>>), ConvertError> {
+    let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
+    let mut magic = Vec::new();
+    // A shorter file is no tar file, which reading it says.
+    let _ = file.append_at(0, 2, &mut magic);
+    let mut shard = Shard {
+        path,
+        file: 0,
+        members: Vec::new(),
+        metadata: None,
+        ignored: 0,
+    };
+    if magic == [0x1f, 0x8b] {
+        unpack(&mut shard, spools, options)?;
+        return Ok((shard, None));
+    }
+    let file = Arc::new(file);
+    let mut tar = TarReader::plain(Arc::clone(&file), METADATA_RECORD);
+    while let Some(member) = tar.next()? {
+        match is_of_sample(&member) {
+            true => shard.members.push(member),
+            false => shard.ignored += 1,
+        }
+    }
+    shard.metadata = tar.global().map(<[u8]>::to_vec);
+    drop(tar);
+    Ok((shard, Some(file)))
+}
+
+fn unpack(
+    shard: &mut Shard,
+    spools: &[Mutex<Option<Spool>>],
+    options: &ListOptions,
+) -> Result<(), ConvertError> {
+    // There are as many spools as threads, so one is free.
+    let free = (0_u32..)
+        .zip(spools)
+        .find_map(|(number, spool)| spool.try_lock().ok().map(|spool| (number, spool)));
+    let Some((number, mut spool)) = free else {
+        return Err(ConvertError::malformed(&shard.path, "", "no free spool"));
+    };
+    shard.file = number;
+    let spool = match spool.as_mut() {
+        Some(spool) => spool,
+        None => spool.insert(Spool::create(&options.spool_folder())?),
+    };
+    let mut tar = TarReader::gzip(&shard.path, METADATA_RECORD)?;
+    let mut bytes = Vec::new();
+    while let Some(mut member) = tar.next()? {
+        if !is_of_sample(&member) {
+            shard.ignored += 1;
+            continue;
+        }
+        if member.bytes > MAX_FILE_BYTES {
+            let reason = format!(
+                "'{}' has {} bytes, more than the limit of {MAX_FILE_BYTES}",
+                shown(&member.name),
+                member.bytes
+            );
+            return Err(tar.malformed(member.offset, reason));
+        }
+        bytes.clear();
+        tar.data(&member, u64::MAX, &mut bytes)?;
+        member.offset = spool.append(&bytes)?;
+        shard.members.push(member);
+    }
+    shard.metadata = tar.global().map(<[u8]>::to_vec);
+    Ok(())
+}
+
+/// Whether a member can belong to a sample: what `webdataset` leaves out belongs to none.
+fn is_of_sample(member: &Member) -> bool {
+    let first = member.name.split(|b| *b == b'/').next().unwrap_or_default();
+    let is_meta = first.len() >= 4 && first.starts_with(b"__") && first.ends_with(b"__");
+    member.is_file && !is_meta && key_and_extension(&member.name).is_some()
+}
+
+/// A name up to the first dot of its last part, and what follows that dot.
+fn key_and_extension(name: &[u8]) -> Option<(&[u8], &[u8])> {
+    let base = name.iter().rposition(|b| *b == b'/').map_or(0, |i| i + 1);
+    let dot = name.get(base..)?.iter().position(|b| *b == b'.')?;
+    let key = name.get(..base + dot).filter(|_| dot > 0)?;
+    Some((key, name.get(base + dot + 1..)?))
+}
+
+fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).escape_debug().to_string()
+}
+
+/// What a member is, by the last part of its extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Image,
+    Undecoded,
+    Array,
+    Text,
+    Json,
+    /// Text of an integer.
+    Integer,
+    Bytes,
+    /// A pickle, or what only runs code can read.
+    Refused,
+}
+
+/// The kind and the field of an extension in lower case: `points.npy` is the array `points`, `jpg` the image.
+fn kind_and_field(extension: &str, image_key: Option<&str>) -> (Kind, String) {
+    let (stem, last) = match extension.rsplit_once('.') {
+        Some((stem, last)) => (Some(stem), last),
+        None => (None, extension),
+    };
+    let kind = match last {
+        _ if ImageFormat::from_extension(last.as_bytes()).is_some() => Kind::Image,
+        _ if is_undecoded_name(format!(".{last}").as_bytes()) => Kind::Undecoded,
+        "npy" => Kind::Array,
+        "txt" | "text" | "transcript" => Kind::Text,
+        "json" | "jsn" => Kind::Json,
+        "cls" | "cls2" | "class" | "count" | "index" | "inx" | "id" => Kind::Integer,
+        "pth" | "pt" | "pyd" | "pickle" | "pkl" => Kind::Refused,
+        _ => Kind::Bytes,
+    };
+    let field = match (kind, stem) {
+        (_, Some(stem)) if kind != Kind::Integer && kind != Kind::Undecoded => stem,
+        // Whatever format each image has, they are one field; another that is asked for by name is not.
+        (Kind::Image, None) if image_key.is_none_or(|key| key == last || !is_image(key)) => "image",
+        _ => extension,
+    };
+    (kind, field.to_owned())
+}
+
+fn is_image(extension: &str) -> bool {
+    ImageFormat::from_extension(extension.as_bytes()).is_some()
+}
+
+/// Samples as they are put together.
+struct Samples<'a> {
+    image_key: Option<&'a str>,
+    /// A key of the JSON member that holds the label.
+    json_key: Option<&'a str>,
+    fields: Vec<Gathered>,
+    /// The place of the field of each extension; none where it is ignored.
+    places: BTreeMap<Vec<u8>, Option<usize>>,
+    labels: Vec<Value>,
+    paths: Vec<Vec<u8>>,
+    refused: Tally,
+    undecoded: Tally,
+    ignored: u64,
+}
+
+/// One member of a sample: its extension and where it is.
+struct Part<'a> {
+    extension: String,
+    member: &'a Member,
+}
+
+impl<'a> Samples<'a> {
+    fn new(options: &'a ListOptions) -> Self {
+        Self {
+            image_key: options.image_key.as_deref(),
+            json_key: options.label_key.as_deref(),
+            fields: Vec::new(),
+            places: BTreeMap::new(),
+            labels: Vec::new(),
+            paths: Vec::new(),
+            refused: Tally::default(),
+            undecoded: Tally::default(),
+            ignored: 0,
+        }
+    }
+
+    /// Adds the samples of a shard: members with the same key, side by side.
+    fn add_shard(
+        &mut self,
+        path: &Path,
+        number: u32,
+        file: &OpenFile,
+        members: &[Member],
+    ) -> Result<(), ConvertError> {
+        let mut key: &[u8] = &[];
+        let mut parts: Vec<Part<'_>> = Vec::new();
+        let shard = ShardFile { path, number, file };
+        for member in members {
+            let Some((own, extension)) = key_and_extension(&member.name) else {
+                continue;
+            };
+            if own != key && !parts.is_empty() {
+                self.add_sample(&shard, key, &parts)?;
+                parts.clear();
+            }
+            key = own;
+            let extension = String::from_utf8_lossy(extension).to_ascii_lowercase();
+            if parts.iter().any(|part| part.extension == extension) {
+                let reason = format!("there are two members '{}'", shown(&member.name));
+                return Err(ConvertError::malformed(path, "", reason));
+            }
+            parts.push(Part { extension, member });
+        }
+        match parts.is_empty() {
+            true => Ok(()),
+            false => self.add_sample(&shard, key, &parts),
+        }
+    }
+
+    fn add_sample(
+        &mut self,
+        shard: &ShardFile<'_>,
+        key: &[u8],
+        parts: &[Part<'_>],
+    ) -> Result<(), ConvertError> {
+        let n = self.paths.len();
+        let mut image: Option<&str> = None;
+        for part in parts {
+            let (kind, field) = kind_and_field(&part.extension, self.image_key);
+            if kind == Kind::Refused || kind == Kind::Undecoded {
+                match kind {
+                    Kind::Refused => self.refused.add(&part.member.name),
+                    _ => self.undecoded.add(&part.member.name),
+                }
+                continue;
+            }
+            if field == "image" {
+                if image.is_some() {
+                    return Err(ConvertError::unsupported(
+                        shard.path,
+                        &shown(key),
+                        "a sample with several images",
+                        "name the extension of the images with --image-key",
+                    ));
+                }
+                image = Some(&part.extension);
+            }
+            self.add_item(shard, part, (kind, field))?;
+        }
+        let short = self.fields.iter().find(|field| field.len() != n + 1);
+        if let Some(field) = short {
+            let has = parts.iter().map(|p| p.extension.as_str());
+            let reason = format!(
+                "expected a member of the field '{}' as in the samples before, found {}",
+                field.name,
+                has.collect::<Vec<_>>().join(", ")
+            );
+            return Err(ConvertError::malformed(shard.path, &shown(key), reason));
+        }
+        let mut path = key.to_vec();
+        let extension = image.or(parts.first().map(|part| part.extension.as_str()));
+        path.push(b'.');
+        path.extend_from_slice(extension.unwrap_or_default().as_bytes());
+        self.paths.push(path);
+        Ok(())
+    }
+
+    fn add_item(
+        &mut self,
+        shard: &ShardFile<'_>,
+        part: &Part<'_>,
+        (kind, field): (Kind, String),
+    ) -> Result<(), ConvertError> {
+        let wrong =
+            |reason: String| ConvertError::malformed(shard.path, &shown(&part.member.name), reason);
+        if kind == Kind::Json
+            && let Some(key) = self.json_key.filter(|key| **key != *field)
+        {
+            let value = shard.json(part.member)?;
+            if let Some(label) = value.get(key) {
+                self.labels.push(label.clone());
+            }
+        }
+        let known = self.places.get(part.extension.as_bytes()).copied();
+        let known = known.or_else(|| {
+            let place = self.fields.iter().position(|own| own.name == field)?;
+            Some(Some(place))
+        });
+        let text;
+        let item = match kind {
+            Kind::Image => shard.stored(part.member, 0, Content::File),
+            Kind::Array => shard.array(part.member)?,
+            Kind::Text => {
+                text = shard.text(part.member)?;
+                Item::Text(&text)
+            }
+            Kind::Integer => {
+                text = shard.text(part.member)?;
+                let is_text = matches!(known, Some(Some(place)) if self.fields.get(place).is_some_and(Gathered::is_text));
+                match text.trim().parse() {
+                    Ok(number) if !is_text => Item::Int(number),
+                    _ => Item::Text(text.trim()),
+                }
+            }
+            Kind::Json => {
+                text = shard.json(part.member)?.to_string();
+                Item::Json(&text)
+            }
+            Kind::Bytes | Kind::Undecoded | Kind::Refused => {
+                shard.stored(part.member, 0, Content::Bytes)
+            }
+        };
+        match known {
+            Some(Some(place)) => {
+                let own = self.fields.get_mut(place);
+                own.map_or(Ok(()), |own| own.push(&item)).map_err(wrong)
+            }
+            Some(None) => {
+                self.ignored += 1;
+                Ok(())
+            }
+            // The first sample says which fields there are.
+            None if self.paths.is_empty() => {
+                let place = self.fields.len();
+                self.places
+                    .insert(part.extension.clone().into_bytes(), Some(place));
+                self.fields.push(Gathered::begin(field, &item));
+                Ok(())
+            }
+            None => {
+                self.places
+                    .insert(part.extension.clone().into_bytes(), None);
+                self.ignored += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn into_found(
+        mut self,
+        part: &Shards,
+        options: &ListOptions,
+        metadata: Option<Vec<u8>>,
+        files: Arc<Vec<OpenFile>>,
+    ) -> Result<Found, ConvertError> {
+        let mut warnings = Vec::new();
+        let Tally { count, first } = std::mem::take(&mut self.refused);
+        if count > 0 {
+            warnings.push(Warning::Pickles { count, first });
+        }
+        let Tally { count, first } = std::mem::take(&mut self.undecoded);
+        if count > 0 {
+            warnings.push(Warning::UndecodedFormats { count, first });
+        }
+        let metadata = metadata.and_then(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            match Metadata::parse(&text) {
+                Ok(metadata) => Some(metadata),
+                Err(reason) => {
+                    warnings.push(Warning::BadMetadata { reason });
+                    None
+                }
+            }
+        });
+        let mut options = options.clone();
+        let names: Vec<&str> = self.fields.iter().map(|f| f.name.as_str()).collect();
+        let has = |name: &str| names.contains(&name);
+        options.image_key = match options.image_key {
+            // The image goes by its extension in the tar file.
+            Some(key) if !has(&key) && is_image(&key) && has("image") => Some("image".to_owned()),
+            None if !has("image") => self.only_image(),
+            key => key,
+        };
+        let labels = self.json_labels(part)?;
+        if labels.is_some() {
+            options.label_key = None;
+        }
+        self.sort_image_first();
+        Gathering {
+            format: DataFormat::WebDataset,
+            fields: self.fields,
+            names: Names::Paths(self.paths.into_iter().map(without_root).collect()),
+            files,
+            classes: classes_beside(part),
+            labels,
+            metadata,
+            warnings,
+            ignored: self.ignored,
+        }
+        .into_found(&part.root, &options)
+    }
+
+    fn sort_image_first(&mut self) {
+        self.fields.sort_by_key(|field| field.name != "image");
+    }
+
+    /// The only field that can be images, where none is called so.
+    fn only_image(&self) -> Option<String> {
+        let mut stored = self.fields.iter().filter(|field| field.is_stored());
+        match (stored.next(), stored.next()) {
+            (Some(field), None) => Some(field.name.clone()),
+            _ => None,
+        }
+    }
+
+    /// Labels out of the JSON members.
+    fn json_labels(&mut self, part: &Shards) -> Result<Option<FoundLabels>, ConvertError> {
+        let Some(key) = self.json_key else {
+            return Ok(None);
+        };
+        let values = std::mem::take(&mut self.labels);
+        if values.is_empty() || self.fields.iter().any(|field| field.name == key) {
+            return Ok(None);
+        }
+        let (n, n_found) = (self.paths.len(), values.len());
+        let ids: Option<Vec<i64>> = values.iter().map(Value::as_i64).collect();
+        let values = match ids {
+            Some(ids) => LabelValues::Ids(ids),
+            None => {
+                let mut names = TextArena::default();
+                for value in &values {
+                    names.push(&super::values::text_of(super::rows::Cell::Json(value)));
+                }
+                LabelValues::Names(names)
+            }
+        };
+        let found = FoundLabels {
+            name: key.to_owned(),
+            values,
+            classes: Vec::new(),
+        };
+        match n_found == n {
+            true => Ok(Some(found)),
+            false => Err(ConvertError::malformed(
+                &part.root,
+                "",
+                format!("expected '{key}' in the JSON of {n} samples, found it in {n_found}"),
+            )),
+        }
+    }
+}
+
+/// A shard that is read.
+struct ShardFile<'a> {
+    path: &'a Path,
+    number: u32,
+    file: &'a OpenFile,
+}
+
+impl ShardFile<'_> {
+    /// The member's bytes from `skip` on.
+    fn stored(&self, member: &Member, skip: u64, content: Content) -> Item<'static> {
+        let span = Span {
+            file: self.number,
+            offset: member.offset.saturating_add(skip),
+            bytes: member.bytes.saturating_sub(skip),
+        };
+        Item::Stored(span, content)
+    }
+
+    fn bytes(&self, member: &Member, limit: u64) -> Result<Vec<u8>, ConvertError> {
+        let mut bytes = Vec::new();
+        let read = self
+            .file
+            .append_at(member.offset, member.bytes.min(limit), &mut bytes);
+        let place = shown(&member.name);
+        read.map_err(|e| ConvertError::malformed(self.path, &place, e.to_string()))?;
+        Ok(bytes)
+    }
+
+    fn text(&self, member: &Member) -> Result<String, ConvertError> {
+        let place = shown(&member.name);
+        if member.bytes > MAX_TEXT {
+            let reason = format!(
+                "a text of {} bytes, more than the limit of {MAX_TEXT}",
+                member.bytes
+            );
+            return Err(ConvertError::malformed(self.path, &place, reason));
+        }
+        let bytes = self.bytes(member, MAX_TEXT)?;
+        String::from_utf8(bytes)
+            .map_err(|e| ConvertError::malformed(self.path, &place, format!("expected text: {e}")))
+    }
+
+    fn json(&self, member: &Member) -> Result<Value, ConvertError> {
+        serde_json::from_str(&self.text(member)?).map_err(|e| {
+            ConvertError::malformed(
+                self.path,
+                &shown(&member.name),
+                format!("expected JSON: {e}"),
+            )
+        })
+    }
+
+    fn array(&self, member: &Member) -> Result<Item<'static>, ConvertError> {
+        let head = self.bytes(member, MAX_HEADER.try_into().unwrap_or(u64::MAX))?;
+        let (array, data) = npy_head(&head, member.bytes)
+            .map_err(|reason| ConvertError::malformed(self.path, &shown(&member.name), reason))?;
+        Ok(self.stored(member, data, Content::of_array(array)))
+    }
+}
+
+/// The names of classes in the file `classes.txt` beside the shards, one on each line.
+fn classes_beside(part: &Shards) -> Vec<String> {
+    const MAX_BYTES: u64 = 1 << 26;
+    let folder = match () {
+        () if part.root.is_dir() => Some(part.root.as_path()),
+        // What lies beside a single file may belong to another one.
+        () if part.root.is_file() => None,
+        () => part.root.parent(),
+    };
+    let file = folder.map(|folder| folder.join(CLASSES_FILE));
+    let text = file
+        .filter(|file| std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.len() <= MAX_BYTES))
+        .and_then(|file| std::fs::read_to_string(file).ok());
+    text.map(|text| text.lines().map(str::to_owned).collect())
+        .unwrap_or_default()
+}
+
+/// A name as part of a path: tar files hold absolute ones and such that start with `./`.
+fn without_root(name: Vec<u8>) -> Vec<u8> {
+    let mut rest = name.as_slice();
+    while let Some(after) = rest.strip_prefix(b"./").or_else(|| rest.strip_prefix(b"/")) {
+        rest = after;
+    }
+    rest.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutation::{damage, survives};
+    use super::*;
+    use crate::export::ExportOptions;
+    use crate::sink::test_pack::{fields, pack_of, refused, to};
+
+    /// An exported tar file, packed or not.
+    fn exported(name: &str) -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join(name);
+        to(&pack_of(5, fields()), &target, &ExportOptions::default()).unwrap();
+        std::fs::read(target).unwrap()
+    }
+
+    /// The reason why these members are refused.
+    fn reason(members: &[(&str, &[u8])]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.tar");
+        let mut tar = tar::Builder::new(std::fs::File::create(&path).unwrap());
+        for (name, data) in members {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(data.len() as u64);
+            header.set_mode(0o644);
+            // As hostile as they come: the library would refuse such names.
+            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_cksum();
+            tar.append(&header, *data).unwrap();
+        }
+        tar.finish().unwrap();
+        refused(&path, &ListOptions::default()).replace(path.to_str().unwrap(), "s.tar")
+    }
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+    #[test]
+    fn keys_end_at_the_first_dot_of_the_last_part() {
+        let split = |name: &str| {
+            key_and_extension(name.as_bytes()).map(|(k, e)| format!("{} {}", shown(k), shown(e)))
+        };
+        assert_eq!(split("a.b/c.seg.png").as_deref(), Some("a.b/c seg.png"));
+        assert_eq!(split("./x.jpg").as_deref(), Some("./x jpg"));
+        assert_eq!(split("a/.hidden"), None);
+        assert_eq!(split("plain"), None);
+        assert_eq!(without_root(b"/./../etc/x".to_vec()), b"../etc/x");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_sample_is_said_with_its_key() {
+        for (members, expected) in [
+            (
+                &[("a.png", PNG), ("a.cls", b"1"), ("b.cls", b"2")][..],
+                "s.tar: b: expected a member of the field 'image' as in the samples before, found cls",
+            ),
+            (
+                &[("a.png", PNG), ("a.jpg", PNG)],
+                "s.tar: a: a sample with several images",
+            ),
+            (
+                &[("a.png", PNG), ("a.png", PNG)],
+                "s.tar: there are two members 'a.png'",
+            ),
+            (
+                &[("a.png", PNG), ("a.x.npy", b"\x93NUMPY")],
+                "s.tar: a.x.npy: expected a whole header, found \"\\x93NUMPY\"",
+            ),
+            (
+                &[("a.png", PNG), ("a.json", b"{")],
+                "s.tar: a.json: expected JSON: EOF while parsing an object at line 1 column 1",
+            ),
+        ] {
+            assert_eq!(reason(members), expected);
+        }
+        let pickle = reason(&[("a.pkl", b"x"), ("a.cls", b"1")]);
+        assert!(pickle.contains("no field of images"), "{pickle}");
+    }
+
+    #[test]
+    fn damaged_tar_files_say_where() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = exported("a.tar");
+        let said = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            refused(&path, &ListOptions::default())
+        };
+        let cut = said("cut.tar", &whole[..whole.len() - 1024]);
+        assert!(
+            cut.contains(&format!(
+                "byte {}: the tar file ends too early",
+                whole.len() - 1024
+            )),
+            "{cut}"
+        );
+        let mut wrong = whole.clone();
+        wrong[0] ^= 1;
+        let wrong = said("sum.tar", &wrong);
+        assert!(
+            wrong.contains("byte 0: expected a header with the checksum"),
+            "{wrong}"
+        );
+        let mut packed = exported("a.tar.gz");
+        let len = packed.len();
+        packed[len / 2] ^= 0x55;
+        let packed = said("bad.tar.gz", &packed);
+        assert!(packed.contains("of the unpacked tar file"), "{packed}");
+    }
+
+    #[test]
+    fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
+        let whole = exported("a.tar");
+        survives(DataFormat::WebDataset, "a.tar", 3000, |dice| {
+            let mut bytes = whole.clone();
+            damage(&mut bytes, dice);
+            bytes
+        });
+        // Behind checksums that are right, so that damage gets past them.
+        let headers: Vec<usize> = (0..whole.len() / 512).map(|i| i * 512).collect();
+        survives(DataFormat::WebDataset, "a.tar", 3000, |dice| {
+            let mut bytes = whole.clone();
+            for _ in 0..=dice.below(3) {
+                let at = headers[dice.below(headers.len())];
+                let field = [0, 100, 124, 124, 135, 156, 156, 345][dice.below(8)] + dice.below(11);
+                bytes[at + field] = b"0123457xgLKS/ .\x80\xff\0"[dice.below(18)];
+                bytes[at + 148..at + 156].fill(b' ');
+                let sum: u32 = bytes[at..at + 512].iter().map(|b| u32::from(*b)).sum();
+                bytes[at + 148..at + 155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+            }
+            bytes
+        });
+        let packed = exported("a.tar.gz");
+        survives(DataFormat::WebDataset, "a.tar.gz", 500, |dice| {
+            let mut bytes = packed.clone();
+            damage(&mut bytes, dice);
+            bytes
+        });
+    }
+
+    #[test]
+    fn a_size_without_end_is_refused_before_it_is_unpacked() {
+        use std::io::Write;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bomb.tar.gz");
+        let file = std::fs::File::create(&path).unwrap();
+        let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        let mut header = tar::Header::new_ustar();
+        header.set_path("a.png").unwrap();
+        header.set_size(1 << 40);
+        header.set_cksum();
+        gz.write_all(header.as_bytes()).unwrap();
+        (0..64).for_each(|_| gz.write_all(&[0; 1 << 20]).unwrap());
+        gz.finish().unwrap();
+        let said = refused(&path, &ListOptions::default());
+        assert!(
+            said.contains("'a.png' has 1099511627776 bytes, more than the limit"),
+            "{said}"
+        );
+    }
 }

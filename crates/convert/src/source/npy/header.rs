@@ -323,7 +323,13 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
 /// # Errors
 /// In words, if it is none, is cut short, or holds what cannot be handed out as it lies there.
 pub(in crate::source) fn npy_item(bytes: &[u8]) -> Result<(ArrayType, usize), String> {
-    let header = NpyHeader::parse(bytes).map_err(HeaderError::into_reason)?;
+    let (array, data) = npy_head(bytes, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+    Ok((array, usize::try_from(data).unwrap_or(usize::MAX)))
+}
+
+/// As [`npy_item`], of a file of `len` bytes whose first [`MAX_HEADER`] bytes are `head`.
+pub(in crate::source) fn npy_head(head: &[u8], len: u64) -> Result<(ArrayType, u64), String> {
+    let header = NpyHeader::parse(head).map_err(HeaderError::into_reason)?;
     let dtype = match header.elements {
         Elements::Numbers {
             dtype,
@@ -332,15 +338,13 @@ pub(in crate::source) fn npy_item(bytes: &[u8]) -> Result<(ArrayType, usize), St
         Elements::Numbers { .. } => return Err("the array is big-endian".to_owned()),
         Elements::Text { .. } => return Err("an array of texts".to_owned()),
     };
-    let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let found = len.saturating_sub(header.data);
     if found != header.bytes {
         let expected = header.bytes;
         return Err(format!("expected {expected} bytes of data, found {found}"));
     }
     let shape = header.shape;
-    let data = usize::try_from(header.data).unwrap_or(usize::MAX);
-    Ok((ArrayType { dtype, shape }, data))
+    Ok((ArrayType { dtype, shape }, header.data))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 mod header;
 
-pub(super) use header::npy_item;
+pub(super) use header::{MAX_HEADER, npy_head, npy_item};
 
 use super::ListOptions;
 use super::found::Found;

@@ -1,0 +1,152 @@
+//! The files of a set of shards, one after the other; each whole number of samples, each compressed or not.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::write::GzEncoder;
+use flate2::{Compression, GzBuilder};
+
+use super::SinkStart;
+use crate::error::ConvertError;
+use crate::export::ExportCodec;
+
+/// Bytes handed to the system at a time.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// A set of files being written.
+pub(super) struct ShardFiles {
+    /// The folder, or the one file.
+    path: PathBuf,
+    is_folder: bool,
+    /// Samples in each file.
+    samples: u64,
+    file: Option<BufWriter<File>>,
+}
+
+/// Which part of the samples of a batch goes to the next file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shard {
+    /// Its number.
+    pub(super) number: u64,
+    /// Whether the sample is its first, or its last.
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
+}
+
+/// How samples are spread over files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spread {
+    pub(super) n_samples: u64,
+    /// Samples in each file.
+    pub(super) samples: u64,
+}
+
+impl Spread {
+    /// As the options say.
+    pub(super) fn of(start: &SinkStart<'_>) -> Self {
+        let all = start.n_samples.max(1);
+        Self {
+            n_samples: start.n_samples,
+            samples: start.options.shard_samples.unwrap_or(all).clamp(1, all),
+        }
+    }
+
+    /// How many files there are.
+    pub(super) fn n_files(self) -> u64 {
+        self.n_samples.div_ceil(self.samples).max(1)
+    }
+
+    /// Where a sample goes.
+    pub(super) fn shard(self, sample: u64) -> Shard {
+        let number = sample / self.samples;
+        Shard {
+            number,
+            is_first: sample.is_multiple_of(self.samples),
+            is_last: sample + 1 == self.n_samples || (sample + 1).is_multiple_of(self.samples),
+        }
+    }
+}
+
+impl ShardFiles {
+    pub(super) fn create(start: &SinkStart<'_>, spread: Spread) -> Self {
+        Self {
+            path: start.path.to_owned(),
+            is_folder: start.path.is_dir(),
+            samples: spread.samples,
+            file: None,
+        }
+    }
+
+    /// Begins the next file, in a folder under `name`.
+    pub(super) fn begin(&mut self, name: &str) -> Result<(), ConvertError> {
+        self.end()?;
+        let path = self.path_of(name);
+        let mut options = OpenOptions::new();
+        options.write(true);
+        if self.is_folder {
+            options.create_new(true);
+        } else {
+            options.create(true).truncate(true);
+        }
+        let file = options.open(&path).map_err(ConvertError::io(&path))?;
+        self.file = Some(BufWriter::with_capacity(WRITE_BYTES, file));
+        Ok(())
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        match self.is_folder {
+            true => self.path.join(name),
+            false => self.path.clone(),
+        }
+    }
+
+    /// Appends bytes to the file that was begun last.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
+        let written = self.file.as_mut().map_or(Ok(()), |f| f.write_all(bytes));
+        written.map_err(ConvertError::io(&self.path))
+    }
+
+    /// Ends the file that was begun last.
+    pub(super) fn end(&mut self) -> Result<(), ConvertError> {
+        let flushed = self.file.take().map_or(Ok(()), |mut f| f.flush());
+        flushed.map_err(ConvertError::io(&self.path))
+    }
+
+    /// Writes a file beside the shards, where they are in a folder; says whether they are.
+    pub(super) fn beside(&self, name: &str, text: &str) -> Result<bool, ConvertError> {
+        if self.is_folder {
+            let path = self.path.join(name);
+            std::fs::write(&path, text).map_err(ConvertError::io(&path))?;
+        }
+        Ok(self.is_folder)
+    }
+}
+
+/// The level of gzip, where that is asked for by an option or by the name of the only file.
+pub(super) fn gzip_level(start: &SinkStart<'_>) -> Option<u32> {
+    const DEFAULT_LEVEL: u32 = 6;
+    let is_gzip_name = |path: &Path| {
+        let extension = path
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or_default();
+        extension.eq_ignore_ascii_case("gz") || extension.eq_ignore_ascii_case("tgz")
+    };
+    match start.options.codec {
+        Some(ExportCodec::Gzip(level)) => Some(level),
+        None if start.path.is_file() && is_gzip_name(start.target) => Some(DEFAULT_LEVEL),
+        _ => None,
+    }
+}
+
+/// One member of a gzip file, which may have several; always the same for the same bytes.
+pub(super) fn gzip(bytes: &[u8], level: u32) -> Result<Vec<u8>, ConvertError> {
+    let mut encoder: GzEncoder<Vec<u8>> = GzBuilder::new()
+        .mtime(0)
+        // "Unknown": nothing of the machine.
+        .operating_system(255)
+        .write(Vec::new(), Compression::new(level));
+    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    written.map_err(ConvertError::io(Path::new("gzip")))
+}
