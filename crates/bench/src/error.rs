@@ -40,6 +40,20 @@ pub enum BenchError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A format delivered other samples than it was written with.
+    #[error(
+        "{format}, {order} order: delivered other samples than the images: expected checksum {expected}, found {found}"
+    )]
+    Disagree {
+        /// The format.
+        format: String,
+        /// The order in which it was read.
+        order: String,
+        /// The checksum of the images.
+        expected: String,
+        /// The checksum of what came.
+        found: String,
+    },
     /// What was measured did not do what it should.
     #[error("{what}: expected {expected}, found {found}")]
     WrongResult {

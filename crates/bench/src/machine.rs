@@ -1,5 +1,8 @@
 //! The machine a benchmark ran on, and how much memory it took.
 
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 /// What the system says about the machine.
@@ -66,4 +69,11 @@ impl PeakRss {
             .unwrap_or(0)
             * 1024
     }
+}
+
+/// Time of all threads of this process on a processor.
+pub(crate) fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -92,7 +92,15 @@ impl Pairs {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The value that so many percent of the values do not exceed, by nearest rank; 0 where there are none.
+pub(crate) fn percentile(mut values: Vec<f64>, percent: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = (values.len() * percent.min(100)).div_ceil(100).max(1);
+    values.get(rank - 1).copied().unwrap_or(0.0)
+}
+
+/// The middle of the values, or the mean of the two that are; 0 where there are none.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len();
     match (n % 2, values.get(n / 2)) {
@@ -117,5 +125,14 @@ mod tests {
         assert!((pairs.ours() - 0.1).abs() < 1e-9);
         assert_eq!(pairs.range(), (0.5, 1.0));
         assert_eq!(pairs.median_run(), 0);
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let values: Vec<f64> = (1..=20).rev().map(f64::from).collect();
+        let found = [0, 5, 50, 95, 96, 100].map(|percent| percentile(values.clone(), percent));
+        assert_eq!(found, [1.0, 1.0, 10.0, 19.0, 20.0, 20.0]);
+        assert_eq!(percentile(vec![3.0], 95), 3.0);
+        assert_eq!(percentile(Vec::new(), 95), 0.0);
     }
 }

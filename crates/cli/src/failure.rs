@@ -146,6 +146,7 @@ impl From<BenchError> for Failure {
         match error {
             BenchError::Convert(error) => error.into(),
             BenchError::Read(error) => error.into(),
+            error @ BenchError::Disagree { .. } => Self::bad_data(error),
             other => Self::not_run(other),
         }
     }

@@ -1,3 +1,183 @@
 //! `packds bench formats`: the same images from every format, in the same orders, on the same threads.
+//!
+//! The flow: `reference` has the images, `written` makes each format's files of them, `cells` runs them in turn, `report`
+//! is what comes out. A format is an entry of `catalogue` and a reader in `read`; `feed` and `drive` know none of them.
 
+mod cache;
+mod candidate;
+mod catalogue;
+mod cells;
+mod checksum;
+mod csv;
+mod drive;
+mod feed;
+mod limits;
+mod machine;
+mod map;
+mod order;
+mod packs;
+mod peers;
+mod read;
+mod reference;
 pub mod report;
+mod written;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::BenchError;
+pub use csv::to_csv;
+pub use order::OrderName;
+use reference::Reference;
+use report::{Data, OptionsShown, Report};
+use written::Written;
+
+/// Whether files are in the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheName {
+    /// All of them.
+    Warm,
+    /// None of them.
+    Cold,
+}
+
+impl CacheName {
+    /// Its name in options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warm => "warm",
+            Self::Cold => "cold",
+        }
+    }
+}
+
+impl fmt::Display for CacheName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct FormatsBenchOptions {
+    /// The command, as the report shows it.
+    pub command: String,
+    /// Samples of a batch; fewer where there are not four batches of images.
+    pub batch: u32,
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// Orders.
+    pub orders: Vec<OrderName>,
+    /// States of the page cache.
+    pub cache: Vec<CacheName>,
+    /// Milliseconds of a training step beside loading alone; 0 for none.
+    pub step_ms: f64,
+    /// Short runs: a look, not a measurement.
+    pub quick: bool,
+    /// Runs of which the median counts.
+    pub rounds: usize,
+    /// How long one run may take.
+    pub seconds: f64,
+    /// The most images that are used; all of a pack and 1024 of a folder if none.
+    pub images: Option<u64>,
+    /// Only these formats; all if empty.
+    pub formats: Vec<String>,
+    /// Where the formats' files are written, in a folder that is removed at the end.
+    pub work: PathBuf,
+    /// The seed of orders.
+    pub seed: u64,
+    /// Rows that other programs measured.
+    pub with: Option<PathBuf>,
+}
+
+/// The names of all formats, in the order of reports.
+#[must_use]
+pub fn format_names() -> Vec<&'static str> {
+    catalogue::all().iter().map(|entry| entry.name).collect()
+}
+
+/// Writes `data` in every format and measures loading from each. `progress` is told what is being done.
+///
+/// # Errors
+/// [`BenchError`] where something fails, and [`BenchError::Disagree`] where a format delivers other samples than it should.
+pub fn bench_formats(
+    data: &Path,
+    options: &FormatsBenchOptions,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Report, BenchError> {
+    let started = machine::now();
+    let entries = chosen(&options.formats)?;
+    let work = tempfile::Builder::new()
+        .prefix("packds-formats")
+        .tempdir_in(&options.work);
+    let work = work.map_err(BenchError::io(&options.work))?;
+    progress("the images, as raw pixels");
+    let reference = Reference::make(data, work.path(), options.batch, options.images)?;
+    let mut written = Vec::new();
+    for (number, entry) in entries.iter().enumerate() {
+        progress(&format!(
+            "writing {} ({} of {})",
+            entry.name,
+            number + 1,
+            entries.len()
+        ));
+        written.push(Written::make(entry, &reference, work.path())?);
+    }
+    progress("the limits");
+    let cold = options.cache.contains(&CacheName::Cold);
+    let rounds = options.rounds.max(1);
+    let limits = limits::measure(&reference, &options.threads, rounds, cold, options.seed)?;
+    let runs = cells::run_all(&written, &reference, options, progress)?;
+    let mut report = Report {
+        command: options.command.clone(),
+        seed: options.seed,
+        started,
+        machine: machine::here(work.path()),
+        versions: machine::versions(),
+        data: shown(data, &reference),
+        options: OptionsShown {
+            batch: reference.batch,
+            threads: options.threads.clone(),
+            orders: options.orders.iter().map(ToString::to_string).collect(),
+            cache: options.cache.iter().map(ToString::to_string).collect(),
+            step_ms: options.step_ms,
+            quick: options.quick,
+            rounds,
+        },
+        limits,
+        formats: written.iter().map(|w| w.row(&reference)).collect(),
+        runs,
+    };
+    if let Some(path) = &options.with {
+        peers::merge(&mut report, path, &cells::expected(&reference)?)?;
+    }
+    Ok(report)
+}
+
+fn shown(data: &Path, reference: &Reference) -> Data {
+    let bytes_per_image = reference.height * reference.width * reference.channels;
+    Data {
+        path: data.to_string_lossy().into_owned(),
+        n_images: reference.n_samples(),
+        height: reference.height,
+        width: reference.width,
+        channels: reference.channels,
+        bytes_per_image,
+        pixel_bytes: bytes_per_image * reference.n_samples(),
+    }
+}
+
+fn chosen(names: &[String]) -> Result<Vec<catalogue::Entry>, BenchError> {
+    let mut all = catalogue::all();
+    let known: Vec<&str> = all.iter().map(|entry| entry.name).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(BenchError::WrongResult {
+            what: "--formats",
+            expected: format!("some of {}", known.join(", ")),
+            found: unknown.clone(),
+        });
+    }
+    all.retain(|entry| names.is_empty() || names.iter().any(|name| name == entry.name));
+    Ok(all)
+}

@@ -2,7 +2,7 @@
 
 mod cache;
 mod checksum;
-mod limit;
+pub(crate) mod limit;
 mod memory;
 mod slices;
 

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use packds_format::Crc32c;
 use packds_reader::loader::Loader;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::limit::Limit;
 use super::{First, LoadBenchOptions};
 use crate::BenchError;
+use crate::machine::processor_time;
 use crate::measure::Pairs;
 
 /// The fewest pairs that a median is taken of.
@@ -143,13 +143,6 @@ pub(crate) fn cpu_s_per_image(
     drop(epoch);
     let used = processor_time().saturating_sub(before);
     Ok(used.as_secs_f64() / to_f64(images.max(1)))
-}
-
-/// Time of all threads of this process on a processor.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]

@@ -1,6 +1,7 @@
 //! `packds bench`: how fast this machine does it, beside what it could do at best.
 
 mod convert;
+mod formats;
 mod load;
 
 use std::io::Write;
@@ -24,12 +25,14 @@ pub(crate) struct BenchArgs {
 enum What {
     Convert(convert::ConvertBenchArgs),
     Load(load::LoadBenchArgs),
+    Formats(formats::FormatsBenchArgs),
 }
 
 pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failure> {
     match &args.what {
         What::Convert(args) => convert::run(args, console),
         What::Load(args) => load::run(args, console),
+        What::Formats(args) => formats::run(args, console),
     }
 }
 

@@ -1,0 +1,89 @@
+//! The page cache's part of a format's files: all or nothing, and how much it really is.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, fadvise, fdatasync};
+
+use super::map::cached_bytes;
+use crate::BenchError;
+
+/// Every file of a format: the path itself, or all files below it.
+pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, BenchError> {
+    let mut files = Vec::new();
+    let mut open = vec![path.to_owned()];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(&path).map_err(BenchError::io(&path))?;
+            for entry in entries {
+                open.push(entry.map_err(BenchError::io(&path))?.path());
+            }
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// Bytes of files.
+pub(crate) fn bytes_of(files: &[PathBuf]) -> Result<u64, BenchError> {
+    let lens = files.iter().map(|path| {
+        let metadata = std::fs::metadata(path).map_err(BenchError::io(path))?;
+        Ok(metadata.len())
+    });
+    lens.sum()
+}
+
+/// Reads all files, so that they are in the page cache.
+pub(crate) fn warm(files: &[PathBuf]) -> Result<(), BenchError> {
+    let mut buffer = vec![0; 1 << 20];
+    for path in files {
+        let mut file = File::open(path).map_err(BenchError::io(path))?;
+        while file.read(&mut buffer).map_err(BenchError::io(path))? > 0 {}
+    }
+    Ok(())
+}
+
+/// Asks the kernel to drop all files' pages. Whoever mapped them must have let go.
+pub(crate) fn drop_all(files: &[PathBuf]) -> Result<(), BenchError> {
+    for path in files {
+        let failed = |error: rustix::io::Errno| BenchError::io(path)(error.into());
+        let file = File::open(path).map_err(BenchError::io(path))?;
+        // Pages that are not on the disk yet are kept.
+        fdatasync(&file).map_err(failed)?;
+        fadvise(&file, 0, None, Advice::DontNeed).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The part of the files' bytes that is in the page cache, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "a part has few digits")]
+pub(crate) fn share(files: &[PathBuf]) -> Result<f64, BenchError> {
+    let cached: u64 = files
+        .iter()
+        .map(|path| cached_bytes(path))
+        .sum::<Result<_, _>>()?;
+    Ok(cached as f64 / bytes_of(files)?.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_cached_and_all_files_of_a_folder_count() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("b")).unwrap();
+        std::fs::write(dir.path().join("b/2"), vec![1; 100_000]).unwrap();
+        std::fs::write(dir.path().join("1"), []).unwrap();
+        let files = files_of(dir.path()).unwrap();
+        assert_eq!(files, [dir.path().join("1"), dir.path().join("b/2")]);
+        assert_eq!(bytes_of(&files).unwrap(), 100_000);
+        warm(&files).unwrap();
+        assert!((share(&files).unwrap() - 1.0).abs() < 1e-9);
+        drop_all(&files).unwrap();
+        assert!((0.0..=1.0).contains(&share(&files).unwrap()));
+    }
+}

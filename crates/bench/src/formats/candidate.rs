@@ -1,0 +1,81 @@
+//! What every format has to do: fill a batch in reused memory, on each of several threads.
+
+use std::sync::Arc;
+
+use packds_reader::arena::{Arena, SlotMut};
+
+use super::order::Rows;
+use crate::BenchError;
+
+/// A format's files, ready to be opened.
+pub(crate) trait Candidate: Send + Sync {
+    /// Opens them anew, for as many threads.
+    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError>;
+}
+
+/// One thread's way to the samples.
+pub(crate) trait Reader: Send {
+    /// Puts the pixels and the labels of these samples into `out`, whose rows are theirs.
+    fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError>;
+}
+
+/// A batch under way: pixels in one piece, which lie in huge pages as those of packds' own batches do, and labels.
+pub(crate) struct Batch {
+    memory: SlotMut,
+    sample_bytes: usize,
+    labels: Vec<i64>,
+}
+
+impl Batch {
+    /// A batch in a free slot of `arena`; none where all are taken.
+    pub(crate) fn take(arena: &Arc<Arena>, sample_bytes: usize, rows: usize) -> Option<Self> {
+        Some(Self {
+            memory: arena.try_take()?,
+            sample_bytes,
+            labels: vec![0; rows],
+        })
+    }
+
+    /// Makes room for `rows` samples.
+    pub(crate) fn begin(&mut self, rows: usize) {
+        self.labels.clear();
+        self.labels.resize(rows, 0);
+    }
+
+    /// The memory of all pixels.
+    pub(crate) fn pixels_mut(&mut self) -> &mut [u8] {
+        let len = self.labels.len() * self.sample_bytes;
+        self.memory.get_mut(..len).unwrap_or_default()
+    }
+
+    /// The memory of each sample's pixels.
+    pub(crate) fn samples_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let sample_bytes = self.sample_bytes.max(1);
+        self.pixels_mut().chunks_exact_mut(sample_bytes)
+    }
+
+    /// The memory of each sample's pixels, and its label.
+    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = (&mut [u8], &mut i64)> {
+        let len = self.labels.len() * self.sample_bytes;
+        let pixels = self.memory.get_mut(..len).unwrap_or_default();
+        let samples = pixels.chunks_exact_mut(self.sample_bytes.max(1));
+        samples.zip(&mut self.labels)
+    }
+
+    /// Sets the labels to those of these samples, out of all labels.
+    pub(crate) fn set_labels(&mut self, rows: &Rows, all: &[i64]) {
+        for (to, sample) in self.labels.iter_mut().zip(rows.iter()) {
+            let label = usize::try_from(sample).ok().and_then(|i| all.get(i));
+            *to = label.copied().unwrap_or(-1);
+        }
+    }
+
+    pub(crate) fn pixels(&self) -> &[u8] {
+        let len = self.labels.len() * self.sample_bytes;
+        self.memory.get(..len).unwrap_or_default()
+    }
+
+    pub(crate) fn labels(&self) -> &[i64] {
+        &self.labels
+    }
+}

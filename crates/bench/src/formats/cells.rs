@@ -1,0 +1,292 @@
+//! All runs: every format in every order, cache state and number of threads, in turn.
+
+use std::time::Duration;
+
+use super::drive::{Measured, Pace, checked, measure, medians};
+use super::feed::Feed;
+use super::order::{Course, OrderName};
+use super::reference::Reference;
+use super::report::RunRow;
+use super::written::Written;
+use super::{CacheName, FormatsBenchOptions, cache, checksum};
+use crate::BenchError;
+
+/// New epochs of a warm run begin until this much time has passed: one epoch of few images is too short to be timed.
+const LEAST: Duration = Duration::from_millis(400);
+const LEAST_QUICK: Duration = Duration::from_millis(40);
+/// The part of the files that may be missing from the page cache for a run to be warm.
+const SLACK: f64 = 0.02;
+
+/// The checksum that every lossless format must deliver: that of the reference itself.
+pub(super) fn expected(reference: &Reference) -> Result<String, BenchError> {
+    let mut sum = 0_u64;
+    for (sample, label) in (0..).zip(&reference.labels) {
+        let pixels = reference.pack.item(0, sample)?;
+        sum = sum.wrapping_add(checksum::of_sample(&pixels, *label));
+    }
+    Ok(checksum::shown(sum))
+}
+
+/// What all formats of a group of runs have in common.
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    course: Course,
+    cache: CacheName,
+    step_ms: f64,
+}
+
+/// One format's run.
+struct Cell<'a> {
+    written: &'a Written,
+    skipped: Option<String>,
+    checksum: Option<String>,
+    runs: Vec<Measured>,
+    /// The page cache's part before each run.
+    shares: Vec<f64>,
+}
+
+/// Checks what every format delivers, then times it. Rounds go around all formats, so that a machine that changes its speed
+/// changes all of them.
+pub(super) fn run_all(
+    written: &[Written],
+    reference: &Reference,
+    options: &FormatsBenchOptions,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<RunRow>, BenchError> {
+    let expected = expected(reference)?;
+    let mut rows = Vec::new();
+    for &order in &options.orders {
+        for &threads in &options.threads {
+            let course = Course {
+                order,
+                n_samples: reference.n_samples(),
+                batch: u64::from(reference.batch),
+                threads,
+                seed: options.seed,
+                shard: None,
+            };
+            progress(&format!("checking {order} on {threads} threads"));
+            let sums = check_all(written, reference, &course, &expected)?;
+            for &cache in &options.cache {
+                for step_ms in steps(options.step_ms) {
+                    let setting = Setting {
+                        course,
+                        cache,
+                        step_ms,
+                    };
+                    rows.extend(run_setting(
+                        written, reference, options, setting, &sums, progress,
+                    )?);
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Loading alone, and beside a step where there is one.
+fn steps(step_ms: f64) -> Vec<f64> {
+    if step_ms > 0.0 {
+        vec![0.0, step_ms]
+    } else {
+        vec![0.0]
+    }
+}
+
+/// One whole epoch of each format, whose checksum must be the reference's.
+fn check_all(
+    written: &[Written],
+    reference: &Reference,
+    course: &Course,
+    expected: &str,
+) -> Result<Vec<Option<String>>, BenchError> {
+    let check_one = |written: &Written| {
+        if skipped(written, course.order).is_some() {
+            return Ok(None);
+        }
+        let mut feed = written.open(course, reference.sample_bytes())?;
+        let found = check(feed.as_mut(), written.entry.name, course.order, expected)?;
+        Ok(Some(found))
+    };
+    written.iter().map(check_one).collect()
+}
+
+/// The checksum of an epoch.
+fn check(
+    feed: &mut dyn Feed,
+    format: &str,
+    order: OrderName,
+    expected: &str,
+) -> Result<String, BenchError> {
+    let found = checksum::shown(checked(feed)?);
+    if found == expected {
+        return Ok(found);
+    }
+    Err(BenchError::Disagree {
+        format: format.to_owned(),
+        order: order.to_string(),
+        expected: expected.to_owned(),
+        found,
+    })
+}
+
+fn skipped(written: &Written, order: OrderName) -> Option<String> {
+    if let Some(reason) = written.left_out() {
+        return Some(reason.to_owned());
+    }
+    (written.entry.streamed && order == OrderName::PerSample)
+        .then(|| "read from one end to the other: no sample can be taken alone".to_owned())
+}
+
+fn run_setting(
+    written: &[Written],
+    reference: &Reference,
+    options: &FormatsBenchOptions,
+    setting: Setting,
+    sums: &[Option<String>],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Vec<RunRow>, BenchError> {
+    let mut cells: Vec<Cell<'_>> = written
+        .iter()
+        .zip(sums)
+        .map(|(written, sum)| Cell {
+            written,
+            skipped: skipped(written, setting.course.order),
+            checksum: sum.clone(),
+            runs: Vec::new(),
+            shares: Vec::new(),
+        })
+        .collect();
+    let Course { order, threads, .. } = setting.course;
+    for round in 1..=options.rounds.max(1) {
+        let step = match setting.step_ms > 0.0 {
+            true => format!(", steps of {} ms", setting.step_ms),
+            false => String::new(),
+        };
+        progress(&format!(
+            "{order}, {}, {threads} threads{step}: round {round} of {}",
+            setting.cache,
+            options.rounds.max(1)
+        ));
+        for cell in cells.iter_mut().filter(|cell| cell.skipped.is_none()) {
+            cell.run(reference, options, &setting)?;
+        }
+    }
+    Ok(cells.iter().map(|cell| cell.row(&setting)).collect())
+}
+
+impl Cell<'_> {
+    fn run(
+        &mut self,
+        reference: &Reference,
+        options: &FormatsBenchOptions,
+        setting: &Setting,
+    ) -> Result<(), BenchError> {
+        let files = self.written.files();
+        let mut share = cache::share(files)?;
+        match setting.cache {
+            CacheName::Warm if share < 1.0 - SLACK => {
+                cache::warm(files)?;
+                share = cache::share(files)?;
+            }
+            CacheName::Cold => {
+                cache::drop_all(files)?;
+                share = cache::share(files)?;
+            }
+            CacheName::Warm => {}
+        }
+        let epochs = match (setting.cache, setting.step_ms > 0.0, options.quick) {
+            (CacheName::Cold, _, _) | (_, true, _) => Duration::ZERO,
+            (CacheName::Warm, false, true) => LEAST_QUICK,
+            (CacheName::Warm, false, false) => LEAST,
+        };
+        let pace = Pace {
+            step: Duration::from_secs_f64(setting.step_ms / 1e3),
+            least: epochs,
+            most: Duration::from_secs_f64(options.seconds),
+        };
+        let open = || self.written.open(&setting.course, reference.sample_bytes());
+        self.runs.push(measure(&open, pace)?);
+        self.shares.push(share);
+        Ok(())
+    }
+
+    fn row(&self, setting: &Setting) -> RunRow {
+        let row = RunRow {
+            format: self.written.entry.name.to_owned(),
+            order: setting.course.order.to_string(),
+            cache: setting.cache.to_string(),
+            threads: setting.course.threads,
+            batch: u32::try_from(setting.course.batch).unwrap_or(u32::MAX),
+            step_ms: setting.step_ms,
+            skipped: self.skipped.clone(),
+            ..RunRow::default()
+        };
+        if self.skipped.is_some() {
+            return row;
+        }
+        let found = medians(&self.runs);
+        let waited = setting.step_ms > 0.0;
+        // The worst of the rounds: the fullest cache of a cold run, the emptiest of a warm one.
+        let shares = self.shares.iter().copied();
+        let share = match setting.cache {
+            CacheName::Cold => shares.fold(0.0, f64::max),
+            CacheName::Warm => shares.fold(1.0, f64::min),
+        };
+        RunRow {
+            batch_ms: Some(found.batch_ms),
+            images_per_s: Some(found.images_per_s),
+            first_batch_ms: Some(found.first_batch_ms),
+            cpu_s_per_1000: Some(found.cpu_s_per_1000),
+            peak_rss_bytes: Some(found.peak_rss_bytes),
+            wait_ms: waited.then_some(found.wait_ms),
+            wait_share: waited.then_some(found.wait_share),
+            checksum: self.checksum.clone(),
+            cached_share_before: Some(share),
+            ..row
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::feed::Take;
+    use super::*;
+
+    /// Two samples of four bytes; the second label is wrong where it is told to be.
+    struct Two {
+        label: i64,
+    }
+
+    impl Feed for Two {
+        fn epoch(&mut self, _: u32, take: &mut Take<'_>) -> Result<(), BenchError> {
+            take(&[1, 2, 3, 4, 5, 6, 7, 8], &[0, self.label]);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_format_that_delivers_something_else_is_named_with_both_sums() {
+        let expected = checksum::shown(checksum::of_batch(&[1, 2, 3, 4, 5, 6, 7, 8], &[0, 1]));
+        let right = check(&mut Two { label: 1 }, "npy", OrderName::Chunk, &expected);
+        assert_eq!(right.unwrap(), expected);
+        let wrong = check(&mut Two { label: 2 }, "npy", OrderName::Chunk, &expected);
+        let error = wrong.unwrap_err();
+        let BenchError::Disagree { found, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "npy, chunk order: delivered other samples than the images: expected checksum {expected}, found {found}"
+            )
+        );
+        assert_ne!(*found, expected);
+    }
+
+    #[test]
+    fn a_step_is_measured_beside_loading_alone() {
+        assert_eq!(steps(0.0), [0.0]);
+        assert_eq!(steps(50.0), [0.0, 50.0]);
+    }
+}

@@ -1,0 +1,192 @@
+//! One run of one format: epochs of batches, timed as the consumer sees them.
+
+use std::hint::black_box;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::checksum;
+use super::feed::Feed;
+use super::report::Spread;
+use crate::BenchError;
+use crate::machine::{PeakRss, processor_time};
+use crate::measure::{median, percentile};
+
+/// How long a run goes on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// What the consumer does with each batch: it sleeps, as a process does that waits for its accelerator.
+    pub(crate) step: Duration,
+    /// New epochs begin until this much time has passed.
+    pub(crate) least: Duration,
+    /// After this time no further batch is asked for.
+    pub(crate) most: Duration,
+}
+
+/// What a run showed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Measured {
+    pub(crate) batch_ms: Spread,
+    pub(crate) images_per_s: f64,
+    pub(crate) first_batch_ms: f64,
+    pub(crate) cpu_s_per_1000: f64,
+    pub(crate) peak_rss_bytes: u64,
+    pub(crate) wait_ms: Spread,
+    pub(crate) wait_share: f64,
+}
+
+/// Opens and runs a feed.
+pub(crate) fn measure(
+    open: &dyn Fn() -> Result<Box<dyn Feed>, BenchError>,
+    pace: Pace,
+) -> Result<Measured, BenchError> {
+    let rss = PeakRss::reset();
+    let cpu = processor_time();
+    let opened = Instant::now();
+    let mut feed = open()?;
+    let begun = Instant::now();
+    let (mut last, mut first_batch) = (begun, None);
+    let (mut waits, mut gaps) = (Vec::new(), Vec::new());
+    let (mut images, mut enough, mut epoch) = (0_usize, false, 0);
+    while !enough {
+        feed.epoch(epoch, &mut |pixels, labels| {
+            let wait = last.elapsed();
+            if first_batch.is_none() {
+                first_batch = Some(opened.elapsed());
+            } else {
+                gaps.push(to_ms(wait + pace.step));
+            }
+            waits.push(to_ms(wait));
+            images += labels.len();
+            black_box(pixels.first());
+            if !pace.step.is_zero() {
+                sleep(pace.step);
+            }
+            last = Instant::now();
+            enough = last.duration_since(begun) >= pace.most;
+            !enough
+        })?;
+        enough |= begun.elapsed() >= pace.least;
+        epoch += 1;
+    }
+    let time = last.duration_since(begun).as_secs_f64().max(1e-9);
+    let cpu = processor_time().saturating_sub(cpu).as_secs_f64();
+    let peak_rss_bytes = rss.bytes();
+    #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+    let images = images.max(1) as f64;
+    if gaps.is_empty() {
+        gaps.clone_from(&waits);
+    }
+    Ok(Measured {
+        images_per_s: images / time,
+        first_batch_ms: to_ms(first_batch.unwrap_or_default()),
+        cpu_s_per_1000: cpu / images * 1e3,
+        peak_rss_bytes,
+        wait_share: waits.iter().sum::<f64>() / 1e3 / time,
+        batch_ms: spread(gaps),
+        wait_ms: spread(waits),
+    })
+}
+
+/// The checksum of one whole epoch.
+pub(crate) fn checked(feed: &mut dyn Feed) -> Result<u64, BenchError> {
+    let mut sum = 0_u64;
+    feed.epoch(0, &mut |pixels, labels| {
+        sum = sum.wrapping_add(checksum::of_batch(pixels, labels));
+        true
+    })?;
+    Ok(sum)
+}
+
+/// Of each number the median over the runs.
+pub(crate) fn medians(runs: &[Measured]) -> Measured {
+    let of = |number: fn(&Measured) -> f64| median(runs.iter().map(number).collect());
+    let mut peaks: Vec<u64> = runs.iter().map(|run| run.peak_rss_bytes).collect();
+    peaks.sort_unstable();
+    Measured {
+        batch_ms: Spread {
+            median: of(|run| run.batch_ms.median),
+            p95: of(|run| run.batch_ms.p95),
+        },
+        images_per_s: of(|run| run.images_per_s),
+        first_batch_ms: of(|run| run.first_batch_ms),
+        cpu_s_per_1000: of(|run| run.cpu_s_per_1000),
+        peak_rss_bytes: peaks.get(peaks.len() / 2).copied().unwrap_or(0),
+        wait_ms: Spread {
+            median: of(|run| run.wait_ms.median),
+            p95: of(|run| run.wait_ms.p95),
+        },
+        wait_share: of(|run| run.wait_share),
+    }
+}
+
+fn spread(times: Vec<f64>) -> Spread {
+    Spread {
+        p95: percentile(times.clone(), 95),
+        median: median(times),
+    }
+}
+
+fn to_ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::feed::Take;
+    use super::*;
+
+    /// Ten batches of two samples of 8 bytes, each made in 2 ms.
+    struct Slow;
+
+    impl Feed for Slow {
+        fn epoch(&mut self, _: u32, take: &mut Take<'_>) -> Result<(), BenchError> {
+            for _ in 0..10 {
+                sleep(Duration::from_millis(2));
+                if !take(&[7; 16], &[1, 2]) {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    fn run(pace: Pace) -> Measured {
+        measure(&|| Ok(Box::new(Slow)), pace).unwrap()
+    }
+
+    #[test]
+    fn loading_alone_is_timed_from_batch_to_batch() {
+        let found = run(Pace {
+            step: Duration::ZERO,
+            least: Duration::from_millis(30),
+            most: Duration::from_secs(5),
+        });
+        assert!(found.batch_ms.median >= 2.0 && found.batch_ms.p95 >= found.batch_ms.median);
+        assert!((10.0..=1000.0).contains(&found.images_per_s), "{found:?}");
+        assert!(found.first_batch_ms >= 2.0);
+        assert!(found.wait_share > 0.9, "{found:?}");
+    }
+
+    #[test]
+    fn a_training_step_waits_only_for_its_batch() {
+        let found = run(Pace {
+            step: Duration::from_millis(4),
+            least: Duration::ZERO,
+            most: Duration::from_secs(5),
+        });
+        assert!(found.batch_ms.median >= 6.0, "{found:?}");
+        assert!((2.0..6.0).contains(&found.wait_ms.median), "{found:?}");
+        assert!((0.2..0.6).contains(&found.wait_share), "{found:?}");
+    }
+
+    #[test]
+    fn a_run_ends_when_its_time_is_over() {
+        let found = run(Pace {
+            step: Duration::ZERO,
+            least: Duration::ZERO,
+            most: Duration::from_nanos(1),
+        });
+        assert!(found.batch_ms.median >= 2.0, "one batch is always taken");
+        assert!((checked(&mut Slow).unwrap()) != 0);
+    }
+}

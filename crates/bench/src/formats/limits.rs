@@ -1,0 +1,145 @@
+//! What the machine could do at best with the same images, measured in the same run.
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use packds_pixels::encode_png;
+use packds_reader::Checksums;
+use packds_reader::loader::Loader;
+use packds_reader::plan::Order;
+
+use super::cache;
+use super::read::Pictures;
+use super::reference::Reference;
+use super::report::Limits;
+use crate::load::limit::Limit;
+use crate::measure::median;
+use crate::{BenchError, LoadBenchOptions};
+
+/// Images that are decoded again and again.
+const DECODED: u64 = 64;
+
+/// Measures all of them, each `rounds` times.
+pub(super) fn measure(
+    reference: &Reference,
+    threads: &[usize],
+    rounds: usize,
+    cold: bool,
+    seed: u64,
+) -> Result<Limits, BenchError> {
+    let mut limits = Limits::default();
+    let files = png_files(reference)?;
+    for &n in threads {
+        let mut copies = Vec::new();
+        let mut decodes = Vec::new();
+        for _ in 0..rounds.max(1) {
+            copies.push(copied(reference, n, seed)?);
+            decodes.push(decoded(&files, reference.sample_bytes(), n)?);
+        }
+        limits.memcpy_images_per_s.insert(n, median(copies));
+        limits.decode_images_per_s.insert(n, median(decodes));
+    }
+    if cold {
+        let reads: Result<Vec<f64>, BenchError> =
+            (0..rounds.max(1)).map(|_| read(reference, seed)).collect();
+        limits.disk_read_images_per_s = BTreeMap::from([("cold".to_owned(), median(reads?))]);
+    }
+    Ok(limits)
+}
+
+/// A loop of `bench load`, on the reference.
+fn run(
+    reference: &Reference,
+    threads: usize,
+    cold: bool,
+    seed: u64,
+    epochs: u64,
+) -> Result<f64, BenchError> {
+    let path = reference.pack.file_path();
+    let threads = NonZero::new(threads).unwrap_or(NonZero::<usize>::MIN);
+    let loader = Loader::builder(packds_reader::open(path)?)
+        .batch(reference.batch)
+        .order(Order::Sequential)
+        .threads(threads)
+        .build()?;
+    let options = LoadBenchOptions {
+        order: Order::Sequential,
+        batch: Some(reference.batch),
+        threads,
+        augment: None,
+        cold,
+        seconds: 1.0,
+        memory_bytes: None,
+        checksums: Checksums::Off,
+        seed,
+    };
+    let limit = Limit::new(&loader, None, &options)?;
+    let steps = loader.schedule().epoch(0)?.steps();
+    let time = limit.run(0, steps * epochs)?;
+    Ok(rate(reference.n_samples() * epochs, time))
+}
+
+fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, BenchError> {
+    // About 2 GB: long enough to be timed.
+    let bytes = reference.n_samples() * u64::try_from(reference.sample_bytes()).unwrap_or(1);
+    run(
+        reference,
+        threads,
+        false,
+        seed,
+        ((2 << 30) / bytes.max(1)).clamp(1, 10_000),
+    )
+}
+
+/// The reference pack is read past the page cache: what is cached of it is dropped before, because the kernel would have to
+/// write back and look there.
+fn read(reference: &Reference, seed: u64) -> Result<f64, BenchError> {
+    cache::drop_all(&[reference.pack.file_path().to_owned()])?;
+    run(reference, 1, true, seed, 1)
+}
+
+fn png_files(reference: &Reference) -> Result<Vec<Vec<u8>>, BenchError> {
+    let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let channels = u8::try_from(reference.channels).unwrap_or(3);
+    let (width, height) = (narrow(reference.width), narrow(reference.height));
+    let file = |sample| {
+        let pixels = reference.pack.item(0, sample)?;
+        encode_png(width, height, channels, &pixels).map_err(|source| BenchError::Pixels {
+            path: reference.pack.file_path().to_owned(),
+            source,
+        })
+    };
+    (0..reference.n_samples().min(DECODED)).map(file).collect()
+}
+
+/// Decodes the files in memory on threads that take the next one each, for a quarter of a second at least.
+fn decoded(files: &[Vec<u8>], sample_bytes: usize, threads: usize) -> Result<f64, BenchError> {
+    const LEAST: Duration = Duration::from_millis(250);
+    let next = AtomicUsize::new(0);
+    let started = Instant::now();
+    let n: u64 = std::thread::scope(|scope| {
+        let decode = || {
+            let (mut pictures, mut out) = (Pictures::new(), vec![0; sample_bytes]);
+            let mut n = 0;
+            while started.elapsed() < LEAST {
+                let number = next.fetch_add(1, Ordering::Relaxed) % files.len().max(1);
+                if let Some(file) = files.get(number) {
+                    // These files are made by our own encoder.
+                    n += u64::from(pictures.decode(file, &mut out).unwrap_or(false));
+                }
+                std::hint::black_box(out.first());
+            }
+            n
+        };
+        let all: Vec<_> = (0..threads).map(|_| scope.spawn(decode)).collect();
+        all.into_iter().map(|t| t.join().unwrap_or(0)).sum()
+    });
+    Ok(rate(n, started.elapsed()))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+fn rate(images: u64, time: Duration) -> f64 {
+    images as f64 / time.as_secs_f64().max(1e-9)
+}

@@ -1,0 +1,55 @@
+//! Files mapped whole, and what of them the page cache holds. Not for packs: their reader maps them itself.
+
+use std::fs::File;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+use crate::BenchError;
+
+/// Pages asked about at a time.
+const PAGES: usize = 1 << 16;
+
+/// A read-only map of a file that nobody changes while a benchmark runs.
+pub(crate) struct Map(Option<Mmap>);
+
+impl Map {
+    pub(crate) fn open(path: &Path) -> Result<Self, BenchError> {
+        let file = File::open(path).map_err(BenchError::io(path))?;
+        if file.metadata().map_err(BenchError::io(path))?.len() == 0 {
+            return Ok(Self(None));
+        }
+        // SAFETY: the contract is that the file does not change while it is mapped. Benchmarks map files that they have
+        // written themselves, into a folder of their own, and write none of them again while a map exists.
+        let map = unsafe { Mmap::map(&file) }.map_err(BenchError::io(path))?;
+        Ok(Self(Some(map)))
+    }
+}
+
+impl AsRef<[u8]> for Map {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+/// Bytes of a file that are in the page cache.
+pub(crate) fn cached_bytes(path: &Path) -> Result<u64, BenchError> {
+    let map = Map::open(path)?;
+    let bytes = map.as_ref();
+    let page = rustix::param::page_size();
+    let mut pages = vec![0_u8; PAGES];
+    let mut cached = 0;
+    for piece in bytes.chunks(PAGES * page) {
+        let address = piece.as_ptr().cast_mut().cast();
+        // SAFETY: the map begins at a page and pieces are whole pages but for the last, so the address is that of a page;
+        // `pages` has a byte for each of the piece's pages. No page is accessed.
+        let result = unsafe { libc::mincore(address, piece.len(), pages.as_mut_ptr()) };
+        if result != 0 {
+            return Err(BenchError::io(path)(std::io::Error::last_os_error()));
+        }
+        let n_pages = piece.len().div_ceil(page);
+        let in_cache = pages.iter().take(n_pages).filter(|p| **p & 1 == 1).count();
+        cached += (in_cache * page).min(piece.len());
+    }
+    Ok(u64::try_from(cached).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,239 @@
+//! Which samples make which batch: the three orders, the same for every format.
+
+use std::fmt;
+use std::ops::Range;
+
+use packds_format::mix64;
+
+/// The order of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderName {
+    /// Batch after batch, as the samples were written.
+    Sequential,
+    /// Every sample anywhere.
+    PerSample,
+    /// Batches as they were written, in random order: what lies together is read together.
+    Chunk,
+}
+
+impl OrderName {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sequential, Self::PerSample, Self::Chunk];
+
+    /// Its name in options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::PerSample => "per-sample",
+            Self::Chunk => "chunk",
+        }
+    }
+}
+
+impl fmt::Display for OrderName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The samples of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Samples that lie one behind the other.
+    Run(Range<u64>),
+    /// Samples from anywhere.
+    Each(Vec<u64>),
+}
+
+impl Rows {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Run(run) => usize::try_from(run.end.saturating_sub(run.start)).unwrap_or(0),
+            Self::Each(samples) => samples.len(),
+        }
+    }
+
+    /// Sample by sample.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        let (run, each) = match self {
+            Self::Run(run) => (run.clone(), [].as_slice()),
+            Self::Each(samples) => (0..0, samples.as_slice()),
+        };
+        run.chain(each.iter().copied())
+    }
+}
+
+/// A batch, and which of the threads makes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) lane: usize,
+    pub(crate) rows: Rows,
+}
+
+/// What an order is made for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Course {
+    pub(crate) order: OrderName,
+    pub(crate) n_samples: u64,
+    /// Samples of a batch; divides the number of samples.
+    pub(crate) batch: u64,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+    /// Samples of a shard, for formats that are read from the beginning of one to its end.
+    pub(crate) shard: Option<u64>,
+}
+
+impl Course {
+    /// The batches of an epoch in the order in which they are delivered. Threads take turns.
+    pub(crate) fn epoch(&self, epoch: u32) -> Vec<Planned> {
+        let seed = mix64(self.seed ^ mix64(u64::from(epoch) + 1));
+        let batch = self.batch.max(1);
+        if let Some(shard) = self.shard {
+            return self.by_shard(shard.max(batch), seed);
+        }
+        let n = usize::try_from(self.batch).unwrap_or(1).max(1);
+        let rows: Vec<Rows> = match self.order {
+            OrderName::PerSample => permuted(self.n_samples, seed)
+                .chunks(n)
+                .map(|samples| Rows::Each(samples.to_vec()))
+                .collect(),
+            OrderName::Sequential => self.runs(0..self.n_samples),
+            OrderName::Chunk => {
+                let mut runs = self.runs(0..self.n_samples);
+                shuffle(&mut runs, seed);
+                runs
+            }
+        };
+        let lanes = (0..self.threads.max(1)).cycle();
+        lanes
+            .zip(rows)
+            .map(|(lane, rows)| Planned { lane, rows })
+            .collect()
+    }
+
+    /// Each thread reads shards of its own from end to end; batches come from the threads in turn.
+    fn by_shard(&self, shard: u64, seed: u64) -> Vec<Planned> {
+        let mut shards: Vec<Range<u64>> = (0..self.n_samples.div_ceil(shard))
+            .map(|i| i * shard..((i + 1) * shard).min(self.n_samples))
+            .collect();
+        if self.order != OrderName::Sequential {
+            shuffle(&mut shards, seed);
+        }
+        let n_lanes = self.threads.max(1);
+        let mut lanes: Vec<std::vec::IntoIter<Rows>> = (0..n_lanes)
+            .map(|lane| {
+                let mine = shards.iter().skip(lane).step_by(n_lanes);
+                let runs: Vec<Rows> = mine.flat_map(|shard| self.runs(shard.clone())).collect();
+                runs.into_iter()
+            })
+            .collect();
+        let mut all = Vec::new();
+        loop {
+            let before = all.len();
+            for (lane, rows) in lanes.iter_mut().enumerate() {
+                all.extend(rows.next().map(|rows| Planned { lane, rows }));
+            }
+            if all.len() == before {
+                return all;
+            }
+        }
+    }
+
+    fn runs(&self, samples: Range<u64>) -> Vec<Rows> {
+        let batch = self.batch.max(1);
+        let n = (samples.end - samples.start).div_ceil(batch);
+        (0..n)
+            .map(|i| samples.start + i * batch)
+            .map(|start| Rows::Run(start..(start + batch).min(samples.end)))
+            .collect()
+    }
+}
+
+fn permuted(n: u64, seed: u64) -> Vec<u64> {
+    let mut all: Vec<u64> = (0..n).collect();
+    shuffle(&mut all, seed);
+    all
+}
+
+/// Fisher and Yates, with numbers that the seed decides.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    for last in (1..items.len()).rev() {
+        let place = u64::try_from(last).unwrap_or(0);
+        let random = mix64(seed.wrapping_add(mix64(place)));
+        let other = usize::try_from(random % (place + 1)).unwrap_or(0);
+        items.swap(last, other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course(order: OrderName, shard: Option<u64>) -> Course {
+        Course {
+            order,
+            n_samples: 24,
+            batch: 4,
+            threads: 2,
+            seed: 7,
+            shard,
+        }
+    }
+
+    fn samples(plan: &[Planned]) -> Vec<u64> {
+        plan.iter().flat_map(|p| p.rows.iter()).collect()
+    }
+
+    #[test]
+    fn every_order_has_every_sample_once() {
+        for order in OrderName::ALL {
+            for shard in [None, Some(8), Some(16)] {
+                let mut all = samples(&course(order, shard).epoch(3));
+                all.sort_unstable();
+                assert_eq!(all, (0..24).collect::<Vec<_>>(), "{order} {shard:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sequential_is_as_written() {
+        let plan = course(OrderName::Sequential, None).epoch(0);
+        assert_eq!(samples(&plan), (0..24).collect::<Vec<_>>());
+        assert!(plan.iter().map(|p| p.lane).eq([0, 1, 0, 1, 0, 1]));
+    }
+
+    #[test]
+    fn chunks_are_whole_and_shuffled() {
+        let plan = course(OrderName::Chunk, None).epoch(0);
+        let runs = plan.iter().map(|p| match &p.rows {
+            Rows::Run(run) => (run.start % 4, run.end - run.start),
+            Rows::Each(_) => (9, 9),
+        });
+        assert!(runs.into_iter().all(|run| run == (0, 4)));
+        assert_ne!(samples(&plan), (0..24).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn seed_and_epoch_decide_the_order() {
+        let first = course(OrderName::PerSample, None);
+        assert_eq!(first.epoch(1), first.epoch(1));
+        assert_ne!(first.epoch(1), first.epoch(2));
+        let other = Course { seed: 8, ..first };
+        assert_ne!(first.epoch(1), other.epoch(1));
+    }
+
+    #[test]
+    fn each_thread_reads_its_shards_from_end_to_end() {
+        let plan = course(OrderName::Chunk, Some(8)).epoch(0);
+        for lane in 0..2 {
+            let mine: Vec<Planned> = plan.iter().filter(|p| p.lane == lane).cloned().collect();
+            for shard in samples(&mine).chunks(8) {
+                assert!(shard.windows(2).all(|w| w[1] == w[0] + 1), "{shard:?}");
+                assert_eq!(shard[0] % 8, 0);
+            }
+        }
+        // Three shards for two threads: the first has twice as many, and its batches come last.
+        assert!(plan.iter().map(|p| p.lane).eq([0, 1, 0, 1, 0, 0]));
+    }
+}

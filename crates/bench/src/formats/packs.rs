@@ -1,0 +1,111 @@
+//! Packs, through the loader that users have.
+
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_reader::arena::{SlotMut, SlotRef};
+use packds_reader::augment::Augment;
+use packds_reader::device::{Device, DeviceError, Transfer};
+use packds_reader::loader::Loader;
+use packds_reader::plan::Order;
+
+use super::feed::{Feed, Take};
+use super::order::{Course, OrderName};
+use crate::BenchError;
+
+/// A loader with the defaults that users get. Batches come in slots of its ring, as a device takes them: what the loader
+/// would lend without a copy is copied, because every other format delivers into memory of its own too.
+pub(crate) struct PackFeed {
+    loader: Loader,
+    image: String,
+    label: String,
+    labels: Vec<i64>,
+}
+
+impl PackFeed {
+    pub(crate) fn open(
+        path: &Path,
+        course: &Course,
+        augment: Option<&str>,
+    ) -> Result<Self, BenchError> {
+        let order = match course.order {
+            OrderName::Sequential => Order::Sequential,
+            OrderName::PerSample => Order::Random,
+            OrderName::Chunk => Order::Chunks,
+        };
+        let pack = packds_reader::open(path)?;
+        let name = |role| {
+            let mut fields = pack.schema().fields().iter();
+            let field = fields.find(|field| field.role == Some(role));
+            field.map(|field| field.name.clone()).unwrap_or_default()
+        };
+        let image = name(packds_format::Role::Image);
+        let label = name(packds_format::Role::Label);
+        let threads = NonZero::new(course.threads).unwrap_or(NonZero::<usize>::MIN);
+        let mut builder = Loader::builder(pack)
+            .batch(u32::try_from(course.batch).unwrap_or(1))
+            .order(order)
+            .seed(course.seed)
+            .threads(threads)
+            .device(Arc::new(Staging));
+        if let Some(words) = augment {
+            builder = builder.augment(Augment::parse(words).map_err(BenchError::augment)?);
+        }
+        Ok(Self {
+            loader: builder.build()?,
+            image,
+            label,
+            labels: Vec::new(),
+        })
+    }
+}
+
+impl Feed for PackFeed {
+    fn epoch(&mut self, epoch: u32, take: &mut Take<'_>) -> Result<(), BenchError> {
+        for batch in self.loader.epoch(epoch)? {
+            let batch = batch?;
+            let pixels = batch.field(&self.image)?;
+            self.labels.clear();
+            if let Ok(labels) = batch.elements::<i64>(&self.label) {
+                self.labels.extend_from_slice(labels);
+            } else if let Ok(labels) = batch.elements::<i32>(&self.label) {
+                self.labels.extend(labels.iter().copied().map(i64::from));
+            } else {
+                self.labels.resize(batch.len(), 0);
+            }
+            if !take(pixels.bytes, &self.labels) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Memory that batches are read from and never lent around.
+#[derive(Debug)]
+struct Staging;
+
+impl Device for Staging {
+    fn name(&self) -> &'static str {
+        "staging"
+    }
+
+    fn recycle(&self, _: &mut SlotMut) {}
+
+    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        Ok(Box::new(Done))
+    }
+}
+
+/// Nothing to wait for.
+#[derive(Debug)]
+struct Done;
+
+impl Transfer for Done {
+    fn is_done(&self) -> bool {
+        true
+    }
+
+    fn wait(&self) {}
+}

@@ -1,0 +1,112 @@
+//! Arrow IPC files, mapped: the arrays of a record batch are used where they lie in the file.
+
+use std::sync::Arc;
+
+use ::arrow_array::RecordBatch;
+use ::arrow_buffer::Buffer;
+use ::arrow_ipc::convert::fb_to_schema;
+use ::arrow_ipc::reader::{FileDecoder, read_footer_length};
+use ::arrow_ipc::root_as_footer;
+use ::arrow_schema::ArrowError;
+use ::bytes::Bytes;
+
+use super::Made;
+use super::columns::{label, pixels};
+use crate::BenchError;
+use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::map::Map;
+use crate::formats::order::Rows;
+
+/// The file; its record batches have as many rows as a batch has samples.
+pub(crate) struct ArrowFile(Made);
+
+impl ArrowFile {
+    pub(crate) fn new(made: &Made) -> Self {
+        Self(made.clone())
+    }
+}
+
+impl Candidate for ArrowFile {
+    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
+        let map = Map::open(&self.0.path)?;
+        let batches = batches(Bytes::from_owner(map));
+        let batches: Arc<[RecordBatch]> = batches.map_err(|e| self.0.odd(&e.to_string()))?.into();
+        let reader = || MappedBatches {
+            made: self.0.clone(),
+            batches: Arc::clone(&batches),
+        };
+        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
+    }
+}
+
+/// All record batches of a file, whose arrays are in it.
+fn batches(file: Bytes) -> Result<Vec<RecordBatch>, ArrowError> {
+    let odd = |reason: &str| ArrowError::IpcError(reason.to_owned());
+    let file = Buffer::from(file);
+    let (rest, tail) = file
+        .split_last_chunk::<10>()
+        .ok_or_else(|| odd("too short"))?;
+    let footer = rest.len().checked_sub(read_footer_length(*tail)?);
+    let footer = footer.and_then(|start| rest.get(start..));
+    let footer = footer.ok_or_else(|| odd("too short for its footer"))?;
+    let footer = root_as_footer(footer).map_err(|e| odd(&e.to_string()))?;
+    let schema = footer.schema().ok_or_else(|| odd("no schema"))?;
+    let schema = Arc::new(fb_to_schema(schema));
+    let columns = ["image", "label"].map(|name| schema.index_of(name));
+    let [image, label] = columns;
+    let mut columns = vec![image?, label?];
+    columns.sort_unstable();
+    let decoder = FileDecoder::new(schema, footer.version()).with_projection(columns);
+    let blocks = footer.recordBatches().ok_or_else(|| odd("no batches"))?;
+    let mut all = Vec::new();
+    for block in blocks {
+        let len = i64::from(block.metaDataLength()) + block.bodyLength();
+        let (start, len) = (usize::try_from(block.offset()), usize::try_from(len));
+        let (Ok(start), Ok(len)) = (start, len) else {
+            return Err(odd("a batch at no place"));
+        };
+        if start.saturating_add(len) > file.len() {
+            return Err(odd("a batch behind the end"));
+        }
+        let buffer = file.slice_with_length(start, len);
+        all.extend(decoder.read_record_batch(block, &buffer)?);
+    }
+    Ok(all)
+}
+
+struct MappedBatches {
+    made: Made,
+    batches: Arc<[RecordBatch]>,
+}
+
+impl Reader for MappedBatches {
+    fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
+        let odd = || self.made.odd("`image` or `label` is not there");
+        let size = self.made.batch.max(1);
+        let place = |sample: u64| {
+            let number = usize::try_from(sample / size).ok()?;
+            let row = usize::try_from(sample % size).ok()?;
+            Some((self.batches.get(number)?, row))
+        };
+        let sample_bytes = self.made.sample_bytes;
+        if let Rows::Run(run) = rows
+            && run.start.is_multiple_of(size)
+        {
+            let (batch, _) = place(run.start).ok_or_else(odd)?;
+            let pixels = pixels(batch, "image").ok_or_else(odd)?;
+            let out = out.pixels_mut();
+            out.copy_from_slice(pixels.get(..out.len()).ok_or_else(odd)?);
+        }
+        let whole = matches!(rows, Rows::Run(run) if run.start.is_multiple_of(size));
+        for (sample, (out, to_label)) in rows.iter().zip(out.rows_mut()) {
+            let (batch, row) = place(sample).ok_or_else(odd)?;
+            *to_label = label(batch, "label", row).ok_or_else(odd)?;
+            if !whole {
+                let pixels = pixels(batch, "image").ok_or_else(odd)?;
+                let start = row * sample_bytes;
+                out.copy_from_slice(pixels.get(start..start + out.len()).ok_or_else(odd)?);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! Image files to pixels, in memory of the caller.
+
+use packds_pixels::{DecodeOptions, Decoder, PixelError};
+
+/// A decoder and its buffers, one for each thread.
+pub(crate) struct Pictures(Decoder);
+
+impl Pictures {
+    pub(crate) fn new() -> Self {
+        Self(Decoder::new(DecodeOptions::default()))
+    }
+
+    /// Decodes a file into `out`; says whether it has as many pixels as that has room for.
+    pub(crate) fn decode(&mut self, file: &[u8], out: &mut [u8]) -> Result<bool, PixelError> {
+        let (_, pixels) = self.0.decode_full(file)?;
+        if pixels.len() != out.len() {
+            return Ok(false);
+        }
+        out.copy_from_slice(pixels);
+        Ok(true)
+    }
+}

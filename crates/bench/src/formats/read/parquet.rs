@@ -1,0 +1,137 @@
+//! Parquet, mapped: whole row groups, or selected rows of them.
+
+use std::sync::Arc;
+
+use ::arrow_array::RecordBatch;
+use ::bytes::Bytes;
+use ::parquet::arrow::ProjectionMask;
+use ::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelector,
+};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::PageIndexPolicy;
+
+use super::Made;
+use super::columns::{label, pixels};
+use crate::BenchError;
+use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::map::Map;
+use crate::formats::order::Rows;
+
+/// The file; its row groups have as many rows as a batch has samples.
+pub(crate) struct ParquetFile(Made);
+
+impl ParquetFile {
+    pub(crate) fn new(made: &Made) -> Self {
+        Self(made.clone())
+    }
+}
+
+impl Candidate for ParquetFile {
+    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
+        let file = Bytes::from_owner(Map::open(&self.0.path)?);
+        // Where pages begin is known then, so that those without selected rows are passed over.
+        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+        let metadata = ArrowReaderMetadata::load(&file, options);
+        let metadata = metadata.map_err(|e| self.0.odd(&e.to_string()))?;
+        let reader = || RowGroups {
+            made: self.0.clone(),
+            file: file.clone(),
+            metadata: metadata.clone(),
+        };
+        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
+    }
+}
+
+struct RowGroups {
+    made: Made,
+    file: Bytes,
+    metadata: ArrowReaderMetadata,
+}
+
+impl RowGroups {
+    /// Rows of some row groups in the file's order, in as few pieces as the reader makes.
+    fn read(
+        &self,
+        groups: Vec<usize>,
+        rows: Option<RowSelection>,
+        n: usize,
+    ) -> Result<Vec<RecordBatch>, ParquetError> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+            self.file.clone(),
+            self.metadata.clone(),
+        );
+        let columns = ProjectionMask::columns(builder.parquet_schema(), ["image", "label"]);
+        let mut builder = builder
+            .with_projection(columns)
+            .with_row_groups(groups)
+            .with_batch_size(n);
+        if let Some(rows) = rows {
+            builder = builder.with_row_selection(rows);
+        }
+        let batches: Result<Vec<_>, _> = builder.build()?.collect();
+        Ok(batches?)
+    }
+
+    /// Which rows of the row groups that are needed, all row groups one behind the other.
+    fn selection(&self, sorted: &[u64], groups: &[usize]) -> RowSelection {
+        let size = self.made.batch.max(1);
+        let mut selectors = Vec::new();
+        let narrow = |n: u64| usize::try_from(n).unwrap_or(0);
+        for group in groups {
+            let mut at = 0;
+            let group = u64::try_from(*group).unwrap_or(0);
+            for sample in sorted.iter().filter(|sample| **sample / size == group) {
+                let row = sample % size;
+                if row > at {
+                    selectors.push(RowSelector::skip(narrow(row - at)));
+                }
+                selectors.push(RowSelector::select(1));
+                at = row + 1;
+            }
+            let rest = size.min(self.made.n_samples - group * size) - at;
+            if rest > 0 {
+                selectors.push(RowSelector::skip(narrow(rest)));
+            }
+        }
+        RowSelection::from(selectors)
+    }
+}
+
+impl Reader for RowGroups {
+    fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
+        let size = self.made.batch.max(1);
+        // Where each sample goes, in the order in which the file has them.
+        let mut wanted: Vec<(u64, usize)> = rows.iter().zip(0..).collect();
+        wanted.sort_unstable();
+        let sorted: Vec<u64> = wanted.iter().map(|(sample, _)| *sample).collect();
+        let group = |sample: &u64| usize::try_from(sample / size).unwrap_or(usize::MAX);
+        let mut groups: Vec<usize> = sorted.iter().map(group).collect();
+        groups.dedup();
+        let selection = match rows {
+            Rows::Run(_) => None,
+            Rows::Each(_) => Some(self.selection(&sorted, &groups)),
+        };
+        let odd = |reason: &str| self.made.odd(reason);
+        let batches = self.read(groups, selection, rows.len());
+        let batches = batches.map_err(|e| odd(&e.to_string()))?;
+        let mut places: Vec<Option<(&mut [u8], &mut i64)>> = out.rows_mut().map(Some).collect();
+        let mut next = wanted.iter();
+        for batch in &batches {
+            let missing = || odd("`image` or `label` is not there");
+            let pixels = pixels(batch, "image").ok_or_else(missing)?;
+            let found = pixels.chunks_exact(self.made.sample_bytes.max(1));
+            for (row, (found, (_, place))) in found.zip(next.by_ref()).enumerate() {
+                let place = places.get_mut(*place).and_then(Option::take);
+                let (to, to_label) = place.ok_or_else(missing)?;
+                to.copy_from_slice(found);
+                *to_label = label(batch, "label", row).ok_or_else(missing)?;
+            }
+        }
+        if next.next().is_some() {
+            return Err(odd("rows that are not there"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! Files that are read from the beginning to the end: WebDataset's tar files and TFRecord files.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Made;
+use super::decode::Pictures;
+use super::npy::header_bytes;
+use super::proto::example;
+use crate::BenchError;
+use crate::formats::cache::files_of;
+use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::order::Rows;
+
+/// Bytes that are read at a time, where a member is smaller.
+const BUFFER: usize = 256 << 10;
+/// Headers and data of tar files come in blocks of so many bytes.
+const BLOCK: usize = 512;
+
+/// What the files of a set are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Tar files of `KEY.EXTENSION`.
+    Tar,
+    /// Records of `tf.Example`.
+    Records,
+}
+
+/// The files, each with as many samples as a shard.
+pub(crate) struct Shards {
+    made: Made,
+    kind: Kind,
+    files: Arc<[PathBuf]>,
+}
+
+impl Shards {
+    pub(crate) fn new(made: &Made, kind: Kind) -> Result<Self, BenchError> {
+        let extension = match kind {
+            Kind::Tar => "tar",
+            Kind::Records => "tfrecord",
+        };
+        let mut files = files_of(&made.path)?;
+        // TensorFlow's own names go on behind the extension: `.tfrecord-00000-of-00004`.
+        let is_shard = |path: &Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.contains(&format!(".{extension}"))
+        };
+        files.retain(|path| is_shard(path));
+        let expected = made.n_samples.div_ceil(made.shard.max(1));
+        if !made.shard.is_multiple_of(made.batch.max(1)) {
+            return Err(made.odd("a batch in two shards"));
+        }
+        if u64::try_from(files.len()).ok() != Some(expected) {
+            return Err(made.odd(&format!("{} shards, not {expected}", files.len())));
+        }
+        Ok(Self {
+            made: made.clone(),
+            kind,
+            files: files.into(),
+        })
+    }
+}
+
+impl Candidate for Shards {
+    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
+        let reader = || Walk {
+            kind: self.kind,
+            shard: self.made.shard.max(1),
+            files: Arc::clone(&self.files),
+            next: 0,
+            open: None,
+            scratch: Vec::new(),
+            pictures: Pictures::new(),
+        };
+        Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
+    }
+}
+
+/// One thread's way through its shards.
+struct Walk {
+    kind: Kind,
+    shard: u64,
+    files: Arc<[PathBuf]>,
+    /// The sample that comes next in the open file.
+    next: u64,
+    open: Option<(PathBuf, BufReader<File>)>,
+    scratch: Vec<u8>,
+    pictures: Pictures,
+}
+
+impl Reader for Walk {
+    fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
+        for (sample, (pixels, label)) in rows.iter().zip(out.rows_mut()) {
+            self.go_to(sample)?;
+            let Some((path, file)) = &mut self.open else {
+                continue;
+            };
+            let read = match self.kind {
+                Kind::Tar => {
+                    let mut member = Members {
+                        file,
+                        scratch: &mut self.scratch,
+                        pictures: &mut self.pictures,
+                    };
+                    member.sample(pixels, label)
+                }
+                Kind::Records => record(file, &mut self.scratch, pixels, label),
+            };
+            read.map_err(BenchError::io(path.as_path()))?;
+            self.next = sample + 1;
+        }
+        Ok(())
+    }
+}
+
+impl Walk {
+    /// Opens the sample's shard, if it is not the one that is being read.
+    fn go_to(&mut self, sample: u64) -> Result<(), BenchError> {
+        let begins = sample.is_multiple_of(self.shard);
+        if self.open.is_some() && self.next == sample && !begins {
+            return Ok(());
+        }
+        let number = usize::try_from(sample / self.shard).unwrap_or(usize::MAX);
+        let path = self.files.get(number).cloned().unwrap_or_default();
+        let file = File::open(&path).map_err(BenchError::io(&path))?;
+        if !begins {
+            let odd = std::io::Error::other("shards are read from their beginning");
+            return Err(BenchError::io(&path)(odd));
+        }
+        self.open = Some((path, BufReader::with_capacity(BUFFER, file)));
+        Ok(())
+    }
+}
+
+fn odd(what: &str) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned())
+}
+
+/// The members of a tar file.
+struct Members<'a> {
+    file: &'a mut BufReader<File>,
+    scratch: &'a mut Vec<u8>,
+    pictures: &'a mut Pictures,
+}
+
+impl Members<'_> {
+    /// Reads members until there is an image and a label.
+    fn sample(&mut self, pixels: &mut [u8], label: &mut i64) -> std::io::Result<()> {
+        let (mut has_pixels, mut has_label) = (false, false);
+        while !(has_pixels && has_label) {
+            let mut header = [0; BLOCK];
+            self.file.read_exact(&mut header)?;
+            let (name, len) = member(&header)?;
+            let padding = len.next_multiple_of(BLOCK) - len;
+            let name = String::from_utf8_lossy(name);
+            let (_, extension) = name.split_once('.').unwrap_or(("", ""));
+            match extension {
+                "cls" => {
+                    *label = self.text(len)?.trim().parse().map_err(|_| odd("a label"))?;
+                    has_label = true;
+                }
+                "image.npy" | "npy" => {
+                    self.array(len, pixels)?;
+                    has_pixels = true;
+                }
+                "png" | "jpg" | "jpeg" => {
+                    self.bytes(len)?;
+                    let decoded = self.pictures.decode(self.scratch, pixels);
+                    if !decoded.map_err(std::io::Error::other)? {
+                        return Err(odd("an image of another size"));
+                    }
+                    has_pixels = true;
+                }
+                _ => self.bytes(len)?,
+            }
+            let mut rest = [0; BLOCK];
+            let rest = rest.get_mut(..padding).unwrap_or_default();
+            self.file.read_exact(rest)?;
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, len: usize) -> std::io::Result<()> {
+        self.scratch.resize(len, 0);
+        self.file.read_exact(self.scratch)
+    }
+
+    fn text(&mut self, len: usize) -> std::io::Result<&str> {
+        self.bytes(len)?;
+        std::str::from_utf8(self.scratch).map_err(std::io::Error::other)
+    }
+
+    /// The data of a `.npy`, straight into place.
+    fn array(&mut self, len: usize, pixels: &mut [u8]) -> std::io::Result<()> {
+        let header = len
+            .checked_sub(pixels.len())
+            .filter(|header| *header < 4096);
+        let header = header.ok_or_else(|| odd("an array of another size"))?;
+        self.bytes(header)?;
+        if header_bytes(self.scratch) != Some(header) {
+            return Err(odd("an array of another size"));
+        }
+        self.file.read_exact(pixels)
+    }
+}
+
+/// Name and length of a member.
+fn member(header: &[u8; BLOCK]) -> std::io::Result<(&[u8], usize)> {
+    let field = |from: usize, to: usize| {
+        let field = header.get(from..to).unwrap_or_default();
+        field.split(|byte| *byte == 0).next().unwrap_or_default()
+    };
+    let digits = std::str::from_utf8(field(124, 136)).unwrap_or_default();
+    let len = usize::from_str_radix(digits.trim(), 8);
+    Ok((field(0, 100), len.map_err(|_| odd("a member's length"))?))
+}
+
+/// One record: its length and the length's checksum, its bytes and theirs. Checksums are not verified.
+fn record(
+    file: &mut BufReader<File>,
+    scratch: &mut Vec<u8>,
+    pixels: &mut [u8],
+    label: &mut i64,
+) -> std::io::Result<()> {
+    let mut head = [0; 12];
+    file.read_exact(&mut head)?;
+    let [a, b, c, d, e, f, g, h, ..] = head;
+    let len = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+    let len = usize::try_from(len).ok().filter(|len| *len < 1 << 31);
+    scratch.resize(len.ok_or_else(|| odd("a record's length"))? + 4, 0);
+    file.read_exact(scratch)?;
+    let found = example(scratch.split_last_chunk::<4>().map_or(&[][..], |(r, _)| r));
+    let found = found.ok_or_else(|| odd("a record that is no tf.Example"))?;
+    let image = found.bytes.iter().find(|bytes| bytes.len() == pixels.len());
+    pixels.copy_from_slice(image.ok_or_else(|| odd("no pixels"))?);
+    *label = found.label.ok_or_else(|| odd("no label"))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_lengths_of_members_are_read() {
+        let mut header = [0; BLOCK];
+        header[..10].copy_from_slice(b"000001.cls");
+        header[124..135].copy_from_slice(b"00000000012");
+        assert_eq!(member(&header).unwrap(), (&b"000001.cls"[..], 10));
+        header[124] = b'x';
+        assert!(member(&header).is_err());
+    }
+}

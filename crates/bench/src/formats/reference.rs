@@ -1,0 +1,334 @@
+//! The images that every format holds: a pack of raw pixels made from what the user named.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use packds_convert::source::{ListOptions, Listing, list};
+use packds_convert::{ConvertOptions, convert};
+use packds_format::{
+    Block, BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, PackOptions,
+    PackWriter, Paths, Role, Schema,
+};
+use packds_pixels::{Crop, Resize, probe};
+use packds_reader::MappedPack;
+
+use crate::BenchError;
+
+/// Side of the whole image and of its middle where images have several sizes.
+const SHORT: u32 = 256;
+const MIDDLE: u32 = 224;
+/// Images that are taken of a folder where nobody says how many.
+const MOST: u64 = 1024;
+
+/// The reference pack and what follows from it.
+pub(crate) struct Reference {
+    pub(crate) pack: MappedPack,
+    /// Samples of a batch: fewer than asked for where there are few images. Divides the number of samples.
+    pub(crate) batch: u32,
+    pub(crate) height: u64,
+    pub(crate) width: u64,
+    pub(crate) channels: u64,
+    pub(crate) labels: Vec<i64>,
+    /// What makes the reference's pixels of the files in `images`.
+    pub(crate) augment: String,
+    /// The folder of the images as they came; none where they came in a pack.
+    pub(crate) images: Option<PathBuf>,
+}
+
+impl Reference {
+    pub(crate) fn n_samples(&self) -> u64 {
+        self.pack.n_samples()
+    }
+
+    pub(crate) fn sample_bytes(&self) -> usize {
+        usize::try_from(self.height * self.width * self.channels).unwrap_or(0)
+    }
+
+    /// Takes at most `most` images of `data`: the first of a pack, or some spread evenly over a folder. In batches of at most
+    /// `batch`.
+    pub(crate) fn make(
+        data: &Path,
+        work: &Path,
+        batch: u32,
+        most: Option<u64>,
+    ) -> Result<Self, BenchError> {
+        let path = work.join("reference.pack");
+        if data.extension().is_some_and(|e| e == "pack") && data.is_file() {
+            let source = packds_reader::open(data)?;
+            let (n, batch) = whole_batches(source.n_samples().min(most.unwrap_or(u64::MAX)), batch);
+            let writing = Copying {
+                source: &source,
+                n_samples: n,
+                chunk_samples: batch,
+                zstd: None,
+            };
+            writing.write(&path)?;
+            return Self::open(&path, batch, None, String::new());
+        }
+        let listing = list(data, &ListOptions::default())?;
+        let found = u64::try_from(listing.len()).unwrap_or(u64::MAX);
+        let (n, batch) = whole_batches(found.min(most.unwrap_or(MOST)), batch);
+        let images = work.join("images");
+        let several = link_some(&listing, &images, usize::try_from(n).unwrap_or(0))?;
+        let (resize, crop, augment) = if several {
+            let middle = Crop::Center {
+                width: MIDDLE,
+                height: MIDDLE,
+            };
+            let augment = format!("resize{SHORT},center{MIDDLE}");
+            (Some(Resize::Short(SHORT)), Some(middle), augment)
+        } else {
+            (None, None, String::new())
+        };
+        let options = ConvertOptions {
+            resize,
+            crop,
+            chunk_samples: Some(batch),
+            ..ConvertOptions::default()
+        };
+        convert(&images, &path, &options, &())?;
+        Self::open(&path, batch, Some(images), augment)
+    }
+
+    fn open(
+        path: &Path,
+        batch: u32,
+        images: Option<PathBuf>,
+        augment: String,
+    ) -> Result<Self, BenchError> {
+        let pack = packds_reader::open(path)?;
+        let fields = Fields::of(&pack)?;
+        let (height, width, channels) = fields.shape;
+        let labels = labels(&pack, fields.label)?;
+        let augment = match augment.is_empty() {
+            true => format!("center{width}x{height}"),
+            false => augment,
+        };
+        Ok(Self {
+            pack,
+            batch,
+            height,
+            width,
+            channels,
+            labels,
+            augment,
+            images,
+        })
+    }
+
+    /// Writes the same samples into another pack.
+    pub(crate) fn copy(&self, path: &Path, zstd: Option<i32>) -> Result<(), BenchError> {
+        let copying = Copying {
+            source: &self.pack,
+            n_samples: self.n_samples(),
+            chunk_samples: self.batch,
+            zstd,
+        };
+        copying.write(path)
+    }
+}
+
+/// As many samples as make whole batches, and their size: at least four batches, where there are so many samples.
+fn whole_batches(n: u64, batch: u32) -> (u64, u32) {
+    let fit = u32::try_from((n / 4).max(1)).unwrap_or(u32::MAX);
+    let batch = batch.clamp(1, fit);
+    (n / u64::from(batch) * u64::from(batch), batch)
+}
+
+/// Makes a folder of links to `n` of the listed images, spread evenly, class by class. Says whether their sizes differ.
+fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchError> {
+    let mut sizes = Vec::new();
+    for k in 0..n {
+        let i = k * listing.len() / n.max(1);
+        let path = listing.file_path(i);
+        let target = std::fs::canonicalize(&path).map_err(BenchError::io(&path))?;
+        let head = std::fs::read(&target).map_err(BenchError::io(&path))?;
+        let info = probe(&head).map_err(|source| BenchError::Pixels {
+            path: path.clone(),
+            source,
+        })?;
+        sizes.push((info.width, info.height));
+        let class = folder.join(format!("{:06}", listing.label(i).unwrap_or(0)));
+        std::fs::create_dir_all(&class).map_err(BenchError::io(&class))?;
+        let extension = target.extension().unwrap_or_default().to_string_lossy();
+        let link = class.join(format!("{i:08}.{extension}"));
+        symlink(&target, &link).map_err(BenchError::io(&link))?;
+    }
+    sizes.dedup();
+    Ok(sizes.len() > 1)
+}
+
+/// The fields that the benchmark is about, by their numbers in the schema.
+struct Fields {
+    image: usize,
+    label: Option<usize>,
+    shape: (u64, u64, u64),
+}
+
+impl Fields {
+    fn of(pack: &MappedPack) -> Result<Self, BenchError> {
+        let mut fields = pack.schema().fields().iter().enumerate();
+        let image = fields.clone().find(|(_, f)| f.role == Some(Role::Image));
+        let label = fields.find(|(_, f)| f.role == Some(Role::Label) && f.shape.is_empty());
+        let pixels = image.filter(|(_, field)| {
+            let interleaved = field.layout.as_deref() == Some("hwc");
+            field.kind == FieldKind::Tensor && field.dtype == DType::U8 && interleaved
+        });
+        let found = pixels.and_then(|(image, field)| Some((image, field.image_shape()?)));
+        let (image, shape) = found.ok_or_else(|| BenchError::WrongResult {
+            what: "images of the pack",
+            expected: "u8 pixels of one size, height x width x channels".to_owned(),
+            found: image.map_or("none".to_owned(), |(_, field)| {
+                format!("{:?} of {}", field.kind, field.dtype)
+            }),
+        })?;
+        Ok(Self {
+            image,
+            label: label.map(|(number, _)| number),
+            shape,
+        })
+    }
+}
+
+fn labels(pack: &MappedPack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
+    let label = |sample| {
+        let Some(field) = field else {
+            return Ok(0);
+        };
+        let item = pack.item(field, sample)?;
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(item.iter()) {
+            *to = *from;
+        }
+        let bits = 64 - 8 * u32::try_from(item.len().min(8)).unwrap_or(0);
+        // The sign of the stored integer, whatever its width.
+        Ok(i64::from_le_bytes(bytes)
+            .checked_shl(bits)
+            .map_or(0, |wide| wide >> bits))
+    };
+    (0..pack.n_samples()).map(label).collect()
+}
+
+/// Writing samples of a pack into another one.
+struct Copying<'a> {
+    source: &'a MappedPack,
+    n_samples: u64,
+    chunk_samples: u32,
+    zstd: Option<i32>,
+}
+
+impl Copying<'_> {
+    fn schema(&self, fields: &Fields) -> Result<Schema, BenchError> {
+        let known = self.source.schema().fields();
+        let mut image = known.get(fields.image).cloned().unwrap_or_else(|| {
+            let (h, w, c) = fields.shape;
+            Field::tensor("image", DType::U8, &[h, w, c])
+        });
+        image.codec = match self.zstd {
+            None => Codec::None,
+            Some(level) => Codec::Zstd {
+                level,
+                filter: Filter::for_pixels(fields.shape.2, true),
+            },
+        };
+        Ok(Schema::new(vec![
+            image,
+            Field::column("label", DType::I64, &[]).with_role(Role::Label),
+            Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c),
+        ])?)
+    }
+
+    /// Blocks are encoded on all cores and written in order; the file is on the disk when this returns.
+    fn write(&self, path: &Path) -> Result<(), BenchError> {
+        let fields = Fields::of(self.source)?;
+        let labels = labels(self.source, fields.label)?;
+        let file = File::create(path).map_err(BenchError::io(path))?;
+        let options = PackOptions::new(self.schema(&fields)?, self.chunk_samples);
+        let mut writer = PackWriter::new(BufWriter::new(file), options)?;
+        let schema = writer.schema().clone();
+        let block = u64::from(writer.next_block_samples());
+        let chunk = u64::from(self.chunk_samples);
+        let blocks: Vec<(u64, u64)> = (0..self.n_samples)
+            .step_by(usize::try_from(chunk).unwrap_or(1))
+            .flat_map(|start| {
+                let end = (start + chunk).min(self.n_samples);
+                let n_blocks = (end - start).div_ceil(block);
+                (0..n_blocks).map(move |i| (start + i * block, (start + (i + 1) * block).min(end)))
+            })
+            .collect();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        for wave in blocks.chunks(cores) {
+            let made: Vec<Result<Block, BenchError>> = std::thread::scope(|scope| {
+                let make = |span: &(u64, u64)| self.block(&schema, &fields, &labels, *span);
+                let threads: Vec<_> = wave
+                    .iter()
+                    .map(|span| scope.spawn(move || make(span)))
+                    .collect();
+                let ended = || BenchError::WrongResult {
+                    what: "a writing thread",
+                    expected: "a block".to_owned(),
+                    found: "its end".to_owned(),
+                };
+                threads
+                    .into_iter()
+                    .map(|thread| thread.join().unwrap_or_else(|_| Err(ended())))
+                    .collect()
+            });
+            for block in made {
+                writer.append(block?)?;
+            }
+        }
+        let mut paths = Paths::default();
+        let n = usize::try_from(self.n_samples).unwrap_or(usize::MAX);
+        let mut known = 0;
+        self.source.for_each_path(|_, path| {
+            known += 1;
+            if known <= n {
+                paths.push(path)?;
+            }
+            Ok::<_, packds_format::FormatError>(())
+        })?;
+        let parts = FooterParts {
+            paths,
+            ..FooterParts::default()
+        };
+        let (mut file, _) = writer.finish(parts)?;
+        file.flush().map_err(BenchError::io(path))?;
+        let file = file.into_inner().map_err(|e| e.into_error());
+        let synced = file.and_then(|file| file.sync_all());
+        synced.map_err(BenchError::io(path))
+    }
+
+    fn block(
+        &self,
+        schema: &Schema,
+        fields: &Fields,
+        labels: &[i64],
+        (start, end): (u64, u64),
+    ) -> Result<Block, BenchError> {
+        let mut block = BlockBuilder::new(schema);
+        for sample in start..end {
+            let item = self.source.item(fields.image, sample)?;
+            block.tensor_mut(0)?.copy_from_slice(&item);
+            let label = usize::try_from(sample).ok().and_then(|i| labels.get(i));
+            block.set_column(1, &label.copied().unwrap_or(0).to_le_bytes())?;
+            block.finish_sample()?;
+        }
+        Ok(block.finish()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_whole_and_there_are_four_of_them() {
+        assert_eq!(whole_batches(1000, 64), (960, 64));
+        assert_eq!(whole_batches(20, 64), (20, 5));
+        assert_eq!(whole_batches(3, 64), (3, 1));
+        assert_eq!(whole_batches(255, 64), (252, 63));
+    }
+}

@@ -1,0 +1,227 @@
+//! The files of one format, as they were made from the reference.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use packds_convert::{
+    ConvertError, ConvertOptions, DataFormat, ExportOptions, ImagesAs, Mode, convert, export,
+};
+
+use super::cache::{bytes_of, files_of};
+use super::candidate::Candidate;
+use super::catalogue::{Chunk, Entry, Export, Make, SHARD_BATCHES};
+use super::feed::{Feed, Lanes};
+use super::order::Course;
+use super::packs::PackFeed;
+use super::read::Made;
+use super::reference::Reference;
+use super::report::FormatRow;
+use crate::BenchError;
+
+/// How a format is read.
+enum Way {
+    Readers(Box<dyn Candidate>),
+    /// A pack, and what makes the reference's pixels of its images.
+    Pack(PathBuf, Option<String>),
+}
+
+/// What is there to be read.
+struct Files {
+    way: Way,
+    files: Vec<PathBuf>,
+    bytes: u64,
+    write: Duration,
+}
+
+/// A format, and its files where it could be written.
+pub(super) struct Written {
+    pub(super) entry: Entry,
+    files: Result<Files, String>,
+    shard: u64,
+    notes: Vec<String>,
+}
+
+impl Written {
+    /// Writes the format's files below `work`. A format that this program was built without is none that fails.
+    pub(super) fn make(
+        entry: &Entry,
+        reference: &Reference,
+        work: &Path,
+    ) -> Result<Self, BenchError> {
+        let shard = u64::from(reference.batch) * SHARD_BATCHES;
+        let mut written = Self {
+            entry: *entry,
+            files: Err(String::new()),
+            shard,
+            notes: entry.notes.iter().map(|note| (*note).to_owned()).collect(),
+        };
+        written.files = match written.write(reference, work) {
+            Ok(files) => Ok(files),
+            Err(BenchError::Convert(ConvertError::FormatLeftOut { .. })) => {
+                Err("not part of this build".to_owned())
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(written)
+    }
+
+    fn write(&mut self, reference: &Reference, work: &Path) -> Result<Files, BenchError> {
+        let started = Instant::now();
+        let (path, way) = match self.entry.make {
+            Make::Export(how) => {
+                let path = work.join(how.target);
+                let lost = run_export(&how, reference, &path, self.shard)?;
+                self.notes.extend(lost);
+                (path, None)
+            }
+            Make::Pack(zstd) => {
+                let path = work.join(format!("{}.pack", self.entry.name));
+                reference.copy(&path, zstd)?;
+                (path.clone(), Some(Way::Pack(path, None)))
+            }
+            Make::EncodedPack => {
+                let path = work.join("encoded.pack");
+                let images = self.image_files(reference, work)?;
+                let options = ConvertOptions {
+                    mode: Mode::Encoded,
+                    ..ConvertOptions::default()
+                };
+                convert(&images, &path, &options, &())?;
+                let augment = Some(reference.augment.clone());
+                (path.clone(), Some(Way::Pack(path, augment)))
+            }
+        };
+        let write = started.elapsed();
+        let way = match (way, self.entry.make) {
+            (None, Make::Export(how)) => {
+                let made = self.made(reference, path.clone());
+                let candidate = how.reader.candidate(&made)?;
+                Way::Readers(candidate.ok_or_else(|| left_out(&path, how.to))?)
+            }
+            (way, _) => way.unwrap_or(Way::Pack(path.clone(), None)),
+        };
+        let files = files_of(&path)?;
+        Ok(Files {
+            way,
+            bytes: bytes_of(&files)?,
+            files,
+            write,
+        })
+    }
+
+    /// The files that an encoded pack is made of: those the user has, or PNG files of the same pixels.
+    fn image_files(&mut self, reference: &Reference, work: &Path) -> Result<PathBuf, BenchError> {
+        if let Some(images) = &reference.images {
+            self.notes.push(format!("decoded by {}", reference.augment));
+            return Ok(images.clone());
+        }
+        let folder = work.join("encoded-images");
+        let options = ExportOptions {
+            to: Some(DataFormat::ImageFolder),
+            images: Some(ImagesAs::Files),
+            ..ExportOptions::default()
+        };
+        export(&reference.pack, &folder, &options, &())?;
+        self.notes.push("PNG files of the pixels".to_owned());
+        Ok(folder)
+    }
+
+    fn made(&self, reference: &Reference, path: PathBuf) -> Made {
+        Made {
+            path,
+            n_samples: reference.n_samples(),
+            sample_bytes: reference.sample_bytes(),
+            batch: u64::from(reference.batch),
+            shard: self.shard,
+            labels: reference.labels.clone().into(),
+        }
+    }
+
+    /// Why there is nothing to read; none where there is.
+    pub(super) fn left_out(&self) -> Option<&str> {
+        self.files.as_ref().err().map(String::as_str)
+    }
+
+    /// Its files.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        self.files.as_ref().map_or(&[], |files| &files.files)
+    }
+
+    /// Opens it anew for an order.
+    pub(super) fn open(
+        &self,
+        course: &Course,
+        sample_bytes: usize,
+    ) -> Result<Box<dyn Feed>, BenchError> {
+        let files = self
+            .files
+            .as_ref()
+            .map_err(|reason| BenchError::WrongResult {
+                what: self.entry.name,
+                expected: "files".to_owned(),
+                found: reason.clone(),
+            })?;
+        let course = Course {
+            shard: self.entry.streamed.then_some(self.shard),
+            ..*course
+        };
+        Ok(match &files.way {
+            Way::Readers(candidate) => {
+                Box::new(Lanes::open(candidate.as_ref(), course, sample_bytes)?)
+            }
+            Way::Pack(path, augment) => {
+                Box::new(PackFeed::open(path, &course, augment.as_deref())?)
+            }
+        })
+    }
+
+    /// Its row in the report.
+    pub(super) fn row(&self, reference: &Reference) -> FormatRow {
+        let files = self.files.as_ref().ok();
+        FormatRow {
+            format: self.entry.name.to_owned(),
+            title: self.entry.title.to_owned(),
+            runtime: "rust".to_owned(),
+            lossless: true,
+            bytes_on_disk: files.map(|files| files.bytes),
+            write_s: files.map(|files| files.write.as_secs_f64()),
+            chunk: self.entry.chunk(reference.batch).map(u64::from),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+fn left_out(path: &Path, format: DataFormat) -> BenchError {
+    let path = path.to_owned();
+    ConvertError::FormatLeftOut { path, format }.into()
+}
+
+/// Exports and brings to disk; says what the format could not hold.
+fn run_export(
+    how: &Export,
+    reference: &Reference,
+    path: &Path,
+    shard: u64,
+) -> Result<Vec<String>, BenchError> {
+    let options = ExportOptions {
+        to: Some(how.to),
+        images: Some(how.images),
+        chunk_samples: match how.chunk {
+            Chunk::Unset => None,
+            Chunk::One => Some(1),
+            Chunk::Batch => Some(reference.batch),
+        },
+        shard_samples: how.sharded.then_some(shard),
+        codec: how.codec,
+        per_sample: how.per_sample,
+        ..ExportOptions::default()
+    };
+    let report = export(&reference.pack, path, &options, &())?;
+    // The export syncs what it wrote; folders of many files are synced here, so that none is written back later.
+    for file in files_of(path)? {
+        let synced = File::open(&file).and_then(|file| file.sync_all());
+        synced.map_err(BenchError::io(&file))?;
+    }
+    Ok(report.lost)
+}

@@ -1,0 +1,377 @@
+//! `packds bench formats`: the same images from every format, beside packs.
+
+use std::cmp::Ordering;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum, ValueHint};
+use packds_bench::formats::report::{FormatRow, Report, RunRow};
+use packds_bench::{
+    CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv,
+};
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::human::human_bytes;
+
+/// Loading the same images from every format: folders, NumPy, HDF5, Zarr, Parquet, packs and others
+///
+/// Each format's files are made from the same images and read in the same orders and batches, on as many threads, warm and
+/// cold. What each delivers is checked: a format whose checksum is not that of the images ends the run with exit code 1.
+/// See docs/bench-formats.md for how it is measured.
+#[derive(Debug, Args)]
+pub(crate) struct FormatsBenchArgs {
+    /// An image folder, or a pack of raw images
+    #[arg(value_name = "DATA", value_hint = ValueHint::AnyPath)]
+    data: PathBuf,
+    /// A look in less than a minute: 128 images, short runs, one round
+    #[arg(long)]
+    quick: bool,
+    /// Write report.json, report.csv and charts into this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+    /// Write the formats' files below this folder, and remove them at the end [default: --out, or the system's folder for
+    /// temporary files]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    work: Option<PathBuf>,
+    /// Only these formats, with commas between them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    formats: Vec<String>,
+    /// Orders of samples
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ORDERS",
+        value_delimiter = ',',
+        default_value = "sequential,per-sample,chunk"
+    )]
+    orders: Vec<Order>,
+    /// States of the page cache
+    #[arg(
+        long,
+        value_enum,
+        value_name = "STATES",
+        value_delimiter = ',',
+        default_value = "warm,cold"
+    )]
+    cache: Vec<Cache>,
+    /// Numbers of threads
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Vec<u16>,
+    /// Samples of a batch and of a chunk [default: 64; 32 with --quick alone]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    batch: Option<u32>,
+    /// The most images that are used [default: all of a pack, 1024 of a folder; 128 with --quick alone]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    images: Option<u64>,
+    /// Measure also what a training step of this length waits for its batches
+    #[arg(long, value_name = "MS", default_value_t = 0.0)]
+    step_ms: f64,
+    /// Runs of which the median counts [default: 3; 1 with --quick]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=99))]
+    rounds: Option<u16>,
+    /// How long one run may take [default: 5; 0.2 with --quick]
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+    /// Seed of orders
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Add the rows that other programs measured with the same images
+    #[arg(long, value_name = "PEERS.JSON", value_hint = ValueHint::FilePath)]
+    with: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Order {
+    /// As written
+    Sequential,
+    /// Every sample anywhere
+    PerSample,
+    /// Whole batches, as written, in random order
+    Chunk,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Cache {
+    /// All files are in the page cache
+    Warm,
+    /// None are: they are dropped before each run
+    Cold,
+}
+
+impl FormatsBenchArgs {
+    fn options(&self) -> Result<FormatsBenchOptions, Failure> {
+        let quick = |value, look| if self.quick { look } else { value };
+        let seconds = self.seconds.unwrap_or(quick(5.0, 0.2));
+        let is_time = |value: f64| (0.0..=3600.0).contains(&value);
+        if !is_time(seconds) || seconds <= 0.0 || !is_time(self.step_ms / 1e3) {
+            return Err(Failure::not_run(format!(
+                "--seconds is above 0 and at most 3600, --step-ms 0 to 3600000: found {seconds} and {}",
+                self.step_ms
+            )));
+        }
+        let known = format_names();
+        if let Some(name) = self.formats.iter().find(|n| !known.contains(&n.as_str())) {
+            return Err(Failure::not_run(format!("--formats: no format {name:?}"))
+                .hint(format!("there are {}", known.join(", "))));
+        }
+        // What others measured they measured with all images.
+        let few = self.quick && self.with.is_none();
+        let work = self.work.clone().or_else(|| self.out.clone());
+        let args: Vec<String> = std::env::args().skip(1).collect();
+        Ok(FormatsBenchOptions {
+            command: format!("packds {}", args.join(" ")),
+            batch: self.batch.unwrap_or(if few { 32 } else { 64 }),
+            threads: self.threads.iter().copied().map(usize::from).collect(),
+            orders: self.orders.iter().map(|order| order.named()).collect(),
+            cache: self.cache.iter().map(|cache| cache.named()).collect(),
+            step_ms: self.step_ms,
+            quick: self.quick,
+            rounds: usize::from(self.rounds.unwrap_or(if self.quick { 1 } else { 3 })),
+            seconds,
+            images: self.images.or(few.then_some(128)),
+            formats: self.formats.clone(),
+            work: work.unwrap_or_else(std::env::temp_dir),
+            seed: self.seed,
+            with: self.with.clone(),
+        })
+    }
+}
+
+impl Order {
+    const fn named(self) -> OrderName {
+        match self {
+            Self::Sequential => OrderName::Sequential,
+            Self::PerSample => OrderName::PerSample,
+            Self::Chunk => OrderName::Chunk,
+        }
+    }
+}
+
+impl Cache {
+    const fn named(self) -> CacheName {
+        match self {
+            Self::Warm => CacheName::Warm,
+            Self::Cold => CacheName::Cold,
+        }
+    }
+}
+
+pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit, Failure> {
+    let options = args.options()?;
+    for folder in args.out.iter().chain([&options.work]) {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
+    }
+    let report = bench_formats(&args.data, &options, &mut |what| console.note(what))?;
+    if let Some(folder) = &args.out {
+        write_all(&report, folder)?;
+    }
+    if console.json {
+        console.document(&report)?;
+    } else {
+        show(&report, console.out)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn write_all(report: &Report, folder: &Path) -> Result<(), Failure> {
+    let mut json = serde_json::to_vec_pretty(report).map_err(std::io::Error::from)?;
+    json.push(b'\n');
+    for (name, bytes) in [("report.json", json), ("report.csv", to_csv(report).into())] {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).map_err(|error| Failure::write(&path, &error))?;
+    }
+    Ok(())
+}
+
+fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
+    let (machine, data) = (&report.machine, &report.data);
+    writeln!(
+        out,
+        "machine  {}, {} cores, {}, Linux {}, {} on {}",
+        machine.cpu,
+        machine.cores,
+        human_bytes(machine.ram_bytes),
+        machine.kernel,
+        machine.filesystem,
+        machine.disk
+    )?;
+    writeln!(
+        out,
+        "data     {} images of {}x{}x{}, {}; batches of {}, {} rounds, seed {}",
+        data.n_images,
+        data.height,
+        data.width,
+        data.channels,
+        human_bytes(data.pixel_bytes),
+        report.options.batch,
+        report.options.rounds,
+        report.seed
+    )?;
+    show_limits(report, out)?;
+    for group in groups(&report.runs) {
+        show_group(report, &group, out)?;
+    }
+    Ok(())
+}
+
+fn show_limits(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
+    let limits = &report.limits;
+    for (threads, rate) in &limits.memcpy_images_per_s {
+        let decode = limits.decode_images_per_s.get(threads).copied();
+        writeln!(
+            out,
+            "limit    {threads} threads: memcpy {rate:.0} images/s, decoding PNG {:.0} images/s",
+            decode.unwrap_or(0.0)
+        )?;
+    }
+    for (cache, rate) in &limits.disk_read_images_per_s {
+        writeln!(
+            out,
+            "limit    reading the disk, {cache}: {rate:.0} images/s"
+        )?;
+    }
+    Ok(())
+}
+
+/// Runs that differ in nothing but the format, in the order of the report.
+fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
+    let alike = |a: &RunRow, b: &RunRow| {
+        (&a.order, &a.cache, a.threads, a.step_ms.to_bits())
+            == (&b.order, &b.cache, b.threads, b.step_ms.to_bits())
+    };
+    let mut groups: Vec<Vec<&RunRow>> = Vec::new();
+    for run in runs {
+        let known = groups.iter_mut().find(|g| g.iter().all(|r| alike(r, run)));
+        match known {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups
+}
+
+/// A column of the table: what stands above it, and the number of a run of which the smallest is the best.
+struct Column {
+    name: &'static str,
+    value: fn(&RunRow, &FormatRow) -> Option<f64>,
+    shown: fn(f64) -> String,
+}
+
+const COLUMNS: [Column; 9] = [
+    Column {
+        name: "images/s",
+        // The largest is the best.
+        value: |run, _| run.images_per_s.map(|rate| -rate),
+        shown: |rate| format!("{:.0}", -rate),
+    },
+    Column {
+        name: "batch ms",
+        value: |run, _| run.batch_ms.map(|ms| ms.median),
+        shown: |ms| format!("{ms:.2}"),
+    },
+    Column {
+        name: "p95 ms",
+        value: |run, _| run.batch_ms.map(|ms| ms.p95),
+        shown: |ms| format!("{ms:.2}"),
+    },
+    Column {
+        name: "first ms",
+        value: |run, _| run.first_batch_ms,
+        shown: |ms| format!("{ms:.1}"),
+    },
+    Column {
+        name: "wait ms",
+        value: |run, _| run.wait_ms.map(|ms| ms.median),
+        shown: |ms| format!("{ms:.2}"),
+    },
+    Column {
+        name: "cpu s/1000",
+        value: |run, _| run.cpu_s_per_1000,
+        shown: |seconds| format!("{seconds:.3}"),
+    },
+    Column {
+        name: "peak RSS",
+        value: |run, _| run.peak_rss_bytes.map(to_f64),
+        shown: |bytes| format!("{:.0} MiB", bytes / 1_048_576.0),
+    },
+    Column {
+        name: "on disk",
+        value: |_, format| format.bytes_on_disk.map(to_f64),
+        shown: |bytes| format!("{:.1} MiB", bytes / 1_048_576.0),
+    },
+    Column {
+        name: "write s",
+        value: |_, format| format.write_s,
+        shown: |seconds| format!("{seconds:.2}"),
+    },
+];
+
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+fn to_f64(n: u64) -> f64 {
+    n as f64
+}
+
+/// One table, the fastest first; the best of each column is marked.
+fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
+    let Some(first) = group.first() else {
+        return Ok(());
+    };
+    let step = match first.step_ms > 0.0 {
+        true => format!(", beside steps of {} ms", first.step_ms),
+        false => String::new(),
+    };
+    writeln!(
+        out,
+        "\n{} order, {}, {} threads{step}",
+        first.order, first.cache, first.threads
+    )?;
+    let of = |run: &RunRow| report.formats.iter().find(|f| f.format == run.format);
+    let mut rows: Vec<(&RunRow, &FormatRow)> = group
+        .iter()
+        .filter_map(|run| Some((*run, of(run)?)))
+        .collect();
+    let rate = |run: &RunRow| run.images_per_s.unwrap_or(0.0);
+    rows.sort_by(|(a, _), (b, _)| rate(b).partial_cmp(&rate(a)).unwrap_or(Ordering::Equal));
+    let waited = first.step_ms > 0.0;
+    let columns = || COLUMNS.iter().filter(|c| waited || c.name != "wait ms");
+    write!(out, "{:24}", "format")?;
+    for column in columns() {
+        write!(out, " {:>11}", column.name)?;
+    }
+    writeln!(out)?;
+    let best = |column: &Column| {
+        let values = rows.iter().filter(|(run, _)| run.skipped.is_none());
+        let values = values.filter_map(|(run, format)| (column.value)(run, format));
+        values.fold(f64::INFINITY, f64::min)
+    };
+    for (run, format) in &rows {
+        write!(out, "{:24}", run.format)?;
+        if let Some(reason) = &run.skipped {
+            writeln!(out, " skipped: {reason}")?;
+            continue;
+        }
+        for column in columns() {
+            let value = (column.value)(run, format);
+            let is_best = value.is_some_and(|value| value <= best(column));
+            let shown = value.map_or_else(|| "-".to_owned(), column.shown);
+            let mark = if is_best { "*" } else { " " };
+            write!(out, " {:>11}", format!("{shown}{mark}"))?;
+        }
+        writeln!(out, "{}", note(run))?;
+    }
+    Ok(())
+}
+
+/// Says where a run was not what its name says.
+fn note(run: &RunRow) -> String {
+    let cached = run.cached_share_before.unwrap_or(0.0);
+    if run.cache == "cold" && cached > 0.02 {
+        format!("  {:.0} % cached", cached * 100.0)
+    } else if run.cache == "warm" && run.cached_share_before.is_some_and(|share| share < 0.98) {
+        format!("  only {:.0} % cached", cached * 100.0)
+    } else {
+        String::new()
+    }
+}
