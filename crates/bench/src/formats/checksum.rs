@@ -51,6 +51,7 @@ mod tests {
     fn hashes_are_those_that_are_written_down() {
         assert_eq!(shown(of_sample(&ramp(13), 3)), "60daa66a6bbd6eb6");
         assert_eq!(shown(of_sample(&ramp(16), 0)), "faac668db4ab60e4");
+        assert_eq!(shown(of_sample(&ramp(16), 3)), "1584a16a1ee369b6");
         assert_eq!(shown(of_sample(&[], -1)), "0000000000000000");
         let pixels: Vec<u8> = ramp(12);
         assert_eq!(shown(of_batch(&pixels, &[0, 1, 2])), "9e0023fb41ac1223");

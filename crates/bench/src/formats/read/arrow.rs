@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ::arrow_array::RecordBatch;
 use ::arrow_buffer::Buffer;
-use ::arrow_ipc::convert::fb_to_schema;
+use ::arrow_ipc::convert::try_fb_to_schema;
 use ::arrow_ipc::reader::{FileDecoder, read_footer_length};
 use ::arrow_ipc::root_as_footer;
 use ::arrow_schema::ArrowError;
@@ -51,7 +51,7 @@ fn batches(file: Bytes) -> Result<Vec<RecordBatch>, ArrowError> {
     let footer = footer.ok_or_else(|| odd("too short for its footer"))?;
     let footer = root_as_footer(footer).map_err(|e| odd(&e.to_string()))?;
     let schema = footer.schema().ok_or_else(|| odd("no schema"))?;
-    let schema = Arc::new(fb_to_schema(schema));
+    let schema = Arc::new(try_fb_to_schema(schema)?);
     let columns = ["image", "label"].map(|name| schema.index_of(name));
     let [image, label] = columns;
     let mut columns = vec![image?, label?];

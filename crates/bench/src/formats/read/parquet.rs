@@ -1,7 +1,5 @@
 //! Parquet, mapped: whole row groups, or selected rows of them.
 
-use std::sync::Arc;
-
 use ::arrow_array::RecordBatch;
 use ::bytes::Bytes;
 use ::parquet::arrow::ProjectionMask;
