@@ -145,16 +145,17 @@ pub fn export<D: AsRef<[u8]> + Sync>(
     let is_folder = sink::is_folder(format, target, options);
     let output = Output::create_kind(target, options.force, is_folder)?;
     let started = Instant::now();
+    let paths = all_paths(pack, &exported)?;
     let start = SinkStart {
         path: output.working(),
         target,
         exported: &exported,
         n_samples: pack.n_samples(),
+        paths: &paths,
         classes: &metadata.classes,
         metadata: &metadata,
         options,
     };
-    let paths = all_paths(pack, &exported)?;
     let run = Run {
         reader: BatchReader {
             pack,

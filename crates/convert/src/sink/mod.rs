@@ -15,6 +15,7 @@ mod npy_header;
 mod npz;
 mod number;
 mod parquet;
+mod placed;
 mod pt;
 mod safetensors;
 mod shard_files;
@@ -23,6 +24,7 @@ pub(crate) mod test_pack;
 mod tfrecord;
 mod webdataset;
 mod zarr;
+mod zip_file;
 
 pub(crate) use batch::{Batch, BatchReader};
 pub use fields::ImagesAs;
@@ -47,6 +49,8 @@ pub(crate) struct SinkStart<'a> {
     pub(crate) target: &'a Path,
     pub(crate) exported: &'a Exported,
     pub(crate) n_samples: u64,
+    /// Each sample's path; empty where the pack has none.
+    pub(crate) paths: &'a [Vec<u8>],
     /// Class names and counts of the label fields.
     pub(crate) classes: &'a [Classes],
     pub(crate) metadata: &'a Metadata,
@@ -171,7 +175,7 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
     let is_file_name = named.and_then(DataFormat::from_file_name) == Some(format);
     match format {
         DataFormat::ImageFolder | DataFormat::Zarr | DataFormat::Lmdb => true,
-        DataFormat::Npy => options.per_sample,
+        DataFormat::Npy => options.per_sample || !is_file_name,
         DataFormat::WebDataset | DataFormat::TfRecord | DataFormat::Parquet => {
             options.shard_samples.is_some() || !is_file_name
         }

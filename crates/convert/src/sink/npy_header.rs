@@ -4,7 +4,12 @@ use packds_format::DType;
 
 /// The header of version 1.0 (NEP 1). bf16, which NumPy lacks, is written as the integers that hold it.
 pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
-    let kind = match dtype {
+    npy_header_of(descr(dtype), shape)
+}
+
+/// The type string of `dtype`.
+fn descr(dtype: DType) -> &'static str {
+    match dtype {
         DType::Bool => "|b1",
         DType::U8 => "|u1",
         DType::I8 => "|i1",
@@ -17,10 +22,14 @@ pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
         DType::F16 => "<f2",
         DType::F32 => "<f4",
         DType::F64 => "<f8",
-    };
+    }
+}
+
+/// The header of an array of elements with this type string.
+pub(super) fn npy_header_of(descr: &str, shape: &[u64]) -> Vec<u8> {
     let shape: String = shape.iter().map(|n| format!("{n}, ")).collect();
     let mut head = format!(
-        "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
+        "{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}",
         shape.trim_end()
     );
     // Ten bytes stand before the text; the data start at a multiple of 64.

@@ -1,33 +1,271 @@
-//! STUB.
+//! NumPy's `.npz`: each field an array in a zip file, stored as it is or deflated.
 
-use super::{AsItIs, Batch, Sink, SinkStart};
-use crate::data_format::DataFormat;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use flate2::{Compress, Compression, FlushCompress, Status};
+use packds_format::DType;
+
+use super::npy::header_of;
+use super::npy_header::npy_header_of;
+use super::placed::{
+    Piece, PieceEncoder, Pieces, PlacedFile, Planned, crc32, crc32_joined, is_taken, planned,
+};
+use super::zip_file::{Member, directory};
+use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::export::ExportCodec;
+use crate::metadata::METADATA_KEY;
+
+/// Bytes copied at a time.
+const COPY_BYTES: usize = 1 << 20;
+/// What ends deflated data after a flush: an empty last block.
+const DEFLATE_END: [u8; 2] = [3, 0];
 
 /// Samples being written.
-pub(super) struct NpzSink;
+pub(super) struct NpzSink {
+    arrays: Vec<Planned>,
+    file: PlacedFile,
+    target: PathBuf,
+    members: Vec<Open>,
+    /// Small members that are known from the start: their contents.
+    extras: Vec<(String, Vec<u8>)>,
+    level: Option<u32>,
+    lost: Vec<String>,
+}
+
+/// A member being written.
+struct Open {
+    member: Member,
+    /// Bytes of NumPy's header, which stands before the items.
+    header: u64,
+    item_bytes: u64,
+    /// Where deflated bytes wait until it is known where the member before ends; none for the first member.
+    waiting: Option<std::fs::File>,
+}
 
 impl NpzSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format: DataFormat::Npz,
-        })
+        let level = match start.options.codec {
+            Some(ExportCodec::Gzip(level)) => Some(level.clamp(1, 9)),
+            _ => None,
+        };
+        let arrays = planned(start);
+        let mut extras = Vec::new();
+        let classes = start.metadata.class_names("label");
+        if !classes.is_empty() && !is_taken(&arrays, "classes") {
+            let n = u64::try_from(classes.len()).unwrap_or(0);
+            extras.push(("classes".to_owned(), texts(classes, &[n])));
+        }
+        if !is_taken(&arrays, METADATA_KEY) {
+            let text = texts(&[start.metadata.to_text()], &[]);
+            extras.push((METADATA_KEY.to_owned(), text));
+        }
+        let bits = arrays.iter().filter(|a| a.dtype == Some(DType::Bf16));
+        let lost = bits.map(|a| {
+            format!(
+                "the type bf16 of `{}`: NumPy gets its bits as uint16",
+                a.name
+            )
+        });
+        let mut sink = Self {
+            file: PlacedFile::open(start.path, start.target)?,
+            target: start.target.to_owned(),
+            members: Vec::new(),
+            extras,
+            level,
+            lost: lost.collect(),
+            arrays,
+        };
+        sink.begin(start)?;
+        Ok(sink)
+    }
+
+    /// Writes what stands before the items of each array.
+    fn begin(&mut self, start: &SinkStart<'_>) -> Result<(), ConvertError> {
+        let folder = start
+            .path
+            .parent()
+            .map_or(PathBuf::from("."), PathBuf::from);
+        let mut end = 0;
+        for array in &self.arrays {
+            let head = header_of(array);
+            let header = u64::try_from(head.len()).unwrap_or(0);
+            let name = format!("{}.npy", array.name);
+            let mut member = Member::stored(&name, header.saturating_add(array.bytes()), end);
+            member.crc = crc32(&head);
+            let mut open = Open {
+                member,
+                header,
+                item_bytes: array.item_bytes,
+                waiting: None,
+            };
+            if let Some(level) = self.level {
+                (open.member.is_deflated, open.member.stored) = (true, 0);
+                if !self.members.is_empty() {
+                    let waiting = tempfile::tempfile_in(&folder);
+                    open.waiting = Some(waiting.map_err(ConvertError::io(&self.target))?);
+                }
+                let deflated = deflate(&head, level);
+                open.append(&deflated, &self.file, &self.target)?;
+            } else {
+                self.file.write_at(&head, open.member.data())?;
+                end = open.member.end();
+            }
+            self.members.push(open);
+        }
+        Ok(())
+    }
+}
+
+impl Open {
+    /// Appends deflated bytes.
+    fn append(
+        &mut self,
+        bytes: &[u8],
+        file: &PlacedFile,
+        target: &std::path::Path,
+    ) -> Result<(), ConvertError> {
+        match &mut self.waiting {
+            Some(waiting) => waiting.write_all(bytes).map_err(ConvertError::io(target))?,
+            None => file.write_at(bytes, self.member.end())?,
+        }
+        self.member.stored += u64::try_from(bytes.len()).unwrap_or(0);
+        Ok(())
+    }
+
+    /// Puts what waited where it belongs.
+    fn settle(&mut self, file: &PlacedFile, target: &std::path::Path) -> Result<(), ConvertError> {
+        let Some(mut waiting) = self.waiting.take() else {
+            return Ok(());
+        };
+        let mut at = self.member.data();
+        let mut piece = vec![0; COPY_BYTES];
+        waiting
+            .seek(SeekFrom::Start(0))
+            .map_err(ConvertError::io(target))?;
+        loop {
+            let n = waiting.read(&mut piece).map_err(ConvertError::io(target))?;
+            if n == 0 {
+                return Ok(());
+            }
+            file.write_at(piece.get(..n).unwrap_or_default(), at)?;
+            at += u64::try_from(n).unwrap_or(0);
+        }
+    }
+}
+
+/// An array of texts of one width as a whole `.npy` file.
+fn texts(texts: &[String], shape: &[u64]) -> Vec<u8> {
+    let width = texts.iter().map(|text| text.chars().count()).max();
+    let width = width.unwrap_or(0).max(1);
+    let mut file = npy_header_of(&format!("<U{width}"), shape);
+    for text in texts {
+        let end = file.len() + 4 * width;
+        text.chars()
+            .for_each(|c| file.extend_from_slice(&u32::from(c).to_le_bytes()));
+        file.resize(end, 0);
+    }
+    file
+}
+
+/// Raw deflate of `bytes`, ending where a byte ends, so that the next piece can follow.
+fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
+    let mut state = Compress::new(Compression::new(level), false);
+    let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
+    let mut taken = 0;
+    loop {
+        let rest = bytes.get(taken..).unwrap_or_default();
+        let before = (state.total_in(), out.len());
+        let status = state.compress_vec(rest, &mut out, FlushCompress::Full);
+        taken += usize::try_from(state.total_in() - before.0).unwrap_or(0);
+        // With room left over, everything was flushed.
+        let done = taken == bytes.len() && out.len() < out.capacity();
+        if done || !matches!(status, Ok(Status::Ok | Status::BufError)) {
+            return out;
+        }
+        out.reserve(bytes.len() / 4 + 64);
+    }
+}
+
+/// Makes pieces with checksums, deflated where asked for.
+pub(super) struct NpzEncoder {
+    pieces: PieceEncoder,
+    level: Option<u32>,
+}
+
+/// Pieces, and the bytes that each had before it was deflated.
+pub(super) struct NpzPieces {
+    pieces: Pieces,
+    whole: Vec<u64>,
+}
+
+impl Encode for NpzEncoder {
+    type Ready = NpzPieces;
+
+    fn encode(&self, batch: Batch) -> Result<NpzPieces, ConvertError> {
+        let mut pieces = self.pieces.pieces(batch);
+        let whole = |piece: &Piece| u64::try_from(piece.bytes.len()).unwrap_or(0);
+        let whole = pieces.pieces.iter().map(whole).collect();
+        if let Some(level) = self.level {
+            for piece in &mut pieces.pieces {
+                piece.bytes = deflate(&piece.bytes, level);
+            }
+        }
+        Ok(NpzPieces { pieces, whole })
     }
 }
 
 impl Sink for NpzSink {
-    type Encoder = AsItIs;
+    type Encoder = NpzEncoder;
 
-    fn encoder(&self) -> AsItIs {
-        AsItIs
+    fn encoder(&self) -> NpzEncoder {
+        NpzEncoder {
+            pieces: PieceEncoder::new(&self.arrays, true),
+            level: self.level,
+        }
     }
 
-    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
+    fn write(&mut self, ready: NpzPieces) -> Result<(), ConvertError> {
+        let NpzPieces { pieces, whole } = ready;
+        let open = self.members.iter_mut();
+        for ((open, piece), whole) in open.zip(&pieces.pieces).zip(whole) {
+            open.member.crc = crc32_joined(open.member.crc, piece.crc, whole);
+            if self.level.is_some() {
+                open.append(&piece.bytes, &self.file, &self.target)?;
+            } else {
+                let at = open
+                    .header
+                    .saturating_add(pieces.first.saturating_mul(open.item_bytes));
+                self.file
+                    .write_at(&piece.bytes, open.member.data().saturating_add(at))?;
+            }
+        }
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<String>, ConvertError> {
-        Ok(Vec::new())
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        let mut end = 0;
+        for open in &mut self.members {
+            open.member.header = end;
+            if self.level.is_some() {
+                open.append(&DEFLATE_END, &self.file, &self.target)?;
+                open.settle(&self.file, &self.target)?;
+            }
+            self.file.write_at(&open.member.local_header(), end)?;
+            end = open.member.end();
+        }
+        let mut members: Vec<Member> = self.members.into_iter().map(|open| open.member).collect();
+        for (name, bytes) in &self.extras {
+            let len = u64::try_from(bytes.len()).unwrap_or(0);
+            let mut member = Member::stored(&format!("{name}.npy"), len, end);
+            member.crc = crc32(bytes);
+            self.file.write_at(&member.local_header(), end)?;
+            self.file.write_at(bytes, member.data())?;
+            end = member.end();
+            members.push(member);
+        }
+        self.file.write_at(&directory(&members, end), end)?;
+        Ok(self.lost)
     }
 }

@@ -1,30 +1,100 @@
-//! STUB.
+//! Hugging Face's `.safetensors`: a header in JSON, then every field in one piece.
 
-use super::{AsItIs, Batch, Sink, SinkStart};
-use crate::data_format::DataFormat;
+use packds_format::DType;
+use serde_json::{Map, Value, json};
+
+use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, planned};
+use super::{Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
+
+/// The tensors start at a multiple of this.
+const ALIGNMENT: usize = 64;
 
 /// Samples being written.
-pub(super) struct SafetensorsSink;
+pub(super) struct SafetensorsSink {
+    arrays: Vec<Planned>,
+    places: Places,
+}
 
 impl SafetensorsSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format: DataFormat::Safetensors,
+        let arrays = planned(start);
+        let mut order: Vec<&Planned> = arrays.iter().collect();
+        // Wide numbers first, so that each tensor starts at a multiple of its numbers' size.
+        order.sort_by_key(|array| std::cmp::Reverse(array.as_numbers().0.size()));
+        let mut metadata = Map::new();
+        metadata.insert("format".to_owned(), json!("pt"));
+        metadata.insert(METADATA_KEY.to_owned(), json!(start.metadata.to_text()));
+        let classes = start.metadata.class_names("label");
+        if !classes.is_empty() {
+            metadata.insert("classes".to_owned(), json!(json!(classes).to_string()));
+        }
+        let mut header = Map::new();
+        header.insert("__metadata__".to_owned(), Value::Object(metadata));
+        let mut end = 0_u64;
+        let mut offsets = Vec::new();
+        for array in order {
+            let (dtype, shape) = array.as_numbers();
+            let begin = end;
+            end = end.saturating_add(array.bytes());
+            offsets.push((array.name.as_str(), begin));
+            let described = json!({
+                "dtype": dtype_name(dtype), "shape": shape, "data_offsets": [begin, end],
+            });
+            header.insert(array.name.clone(), described);
+        }
+        let mut text = Value::Object(header).to_string();
+        while !(8 + text.len()).is_multiple_of(ALIGNMENT) {
+            text.push(' ');
+        }
+        let file = PlacedFile::open(start.path, start.target)?;
+        let len = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        file.write_at(&len.to_le_bytes(), 0)?;
+        file.write_at(text.as_bytes(), 8)?;
+        let start_of = |array: &Planned| {
+            let found = offsets.iter().find(|(name, _)| *name == array.name);
+            let begin = found.map_or(0, |(_, begin)| *begin);
+            (
+                begin.saturating_add(8).saturating_add(len),
+                array.item_bytes,
+            )
+        };
+        let starts = arrays.iter().map(start_of).collect();
+        Ok(Self {
+            arrays,
+            places: Places { file, starts },
         })
     }
 }
 
-impl Sink for SafetensorsSink {
-    type Encoder = AsItIs;
+const fn dtype_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "BOOL",
+        DType::U8 => "U8",
+        DType::I8 => "I8",
+        DType::U16 => "U16",
+        DType::I16 => "I16",
+        DType::U32 => "U32",
+        DType::I32 => "I32",
+        DType::U64 => "U64",
+        DType::I64 => "I64",
+        DType::F16 => "F16",
+        DType::Bf16 => "BF16",
+        DType::F32 => "F32",
+        DType::F64 => "F64",
+    }
+}
 
-    fn encoder(&self) -> AsItIs {
-        AsItIs
+impl Sink for SafetensorsSink {
+    type Encoder = PieceEncoder;
+
+    fn encoder(&self) -> PieceEncoder {
+        PieceEncoder::new(&self.arrays, false)
     }
 
-    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
-        Ok(())
+    fn write(&mut self, ready: Pieces) -> Result<(), ConvertError> {
+        self.places.write(&ready)
     }
 
     fn finish(self) -> Result<Vec<String>, ConvertError> {

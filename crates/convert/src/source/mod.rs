@@ -15,6 +15,7 @@
 //!
 //! Links are followed. A link from which a walk would come back to a folder it is in is an error.
 
+mod arrays;
 mod arrow;
 mod candidate;
 mod cifar;
@@ -26,6 +27,7 @@ mod found;
 mod gather;
 mod hdf5;
 mod image_folder;
+mod key_split;
 mod labels;
 mod listing;
 mod lmdb;
@@ -35,6 +37,7 @@ mod mnist;
 mod mutation;
 mod npy;
 mod npz;
+mod numbers;
 mod parquet;
 mod paths;
 mod pt;
@@ -46,12 +49,14 @@ mod split;
 mod spool;
 pub(crate) mod store;
 mod tar;
+mod swapped;
 mod tfrecord;
 mod values;
 mod walk;
 mod warning;
 mod webdataset;
 mod zarr;
+mod zip_dir;
 
 #[cfg(test)]
 mod tests;
@@ -192,7 +197,7 @@ fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError>
         DataFormat::Zarr | DataFormat::Lmdb => Ok(vec![Shards::one(source)]),
         DataFormat::Cifar => cifar::parts(source),
         DataFormat::Mnist => mnist::parts(source),
-        DataFormat::Npy => Ok(vec![Shards::one(source)]),
+        DataFormat::Npy => npy::parts(source),
         DataFormat::Npz => npz::parts(Shards::find(source, format)?),
         DataFormat::Hdf5 => hdf5::parts(Shards::find(source, format)?),
         _ => Ok(Shards::find(source, format)?.by_split()),

@@ -1,20 +1,247 @@
-//! STUB.
+//! NumPy's `.npz`: arrays in a zip file. Stored ones are read in place, deflated ones unpacked once.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
 
 use super::ListOptions;
-use super::found::Found;
+use super::arrays::{ArraySet, Described, Keys};
+use super::found::{Found, is_made_anew};
+use super::key_split::{SplitNames, splits};
+use super::npy::{Elements, MAX_HEADER, MAX_TEXT, NpyHeader, header_error};
 use super::shards::Shards;
+use super::spool::Spool;
+use super::store::OpenFile;
+use super::zip_dir::{ZipEntry, unpack, zip_entries};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
 
-/// One part for each split.
+/// Bytes unpacked at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// One part for each split: by the names of files, or of the arrays in them.
 pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
-    Ok(shards.by_split())
+    let parts = shards.by_split();
+    let [
+        Shards {
+            split: None, files, ..
+        },
+    ] = parts.as_slice()
+    else {
+        return Ok(parts);
+    };
+    let Some(first) = files.first() else {
+        return Ok(parts);
+    };
+    let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
+    let entries = zip_entries(&file)?;
+    let splits = splits(entries.iter().filter_map(key));
+    let whole = parts.first().cloned();
+    let part = |split| {
+        whole.clone().map(|part| Shards {
+            split: Some(split),
+            ..part
+        })
+    };
+    let by_key: Vec<Shards> = splits.into_iter().filter_map(part).collect();
+    Ok(if by_key.is_empty() { parts } else { by_key })
+}
+
+/// What NumPy calls a member; none for members that are no arrays.
+fn key(entry: &ZipEntry) -> Option<&str> {
+    entry.name.strip_suffix(".npy")
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, _options: &ListOptions) -> Result<Found, ConvertError> {
-    Err(ConvertError::FormatLeftOut {
-        path: part.root.clone(),
-        format: DataFormat::Npz,
-    })
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let mut all: Option<(ArraySet, Keys<'_>)> = None;
+    for path in &part.files {
+        let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
+        let entries = zip_entries(&file)?;
+        let names = SplitNames::new(entries.iter().filter_map(key), part.split.as_deref());
+        let set = read_file(&file, &entries, &names, options)?;
+        match &mut all {
+            None => all = Some((set, names.keys(Keys::of(options)))),
+            Some((all, _)) => all.append(set, path)?,
+        }
+    }
+    match all {
+        Some((set, keys)) => set.into_found(&part.root, keys),
+        None => Err(ConvertError::malformed(
+            &part.root,
+            "",
+            "there are no files",
+        )),
+    }
+}
+
+fn read_file(
+    file: &Arc<OpenFile>,
+    entries: &[ZipEntry],
+    names: &SplitNames<'_>,
+    options: &ListOptions,
+) -> Result<ArraySet, ConvertError> {
+    let mut set = ArraySet::new(DataFormat::Npz, &file.path);
+    // Deflated arrays go one after the other into one temporary file.
+    let mut spool: Option<Spool> = None;
+    let mut unpacked = Vec::new();
+    for entry in entries {
+        let Some(name) = key(entry).and_then(|name| names.plain(name)) else {
+            continue;
+        };
+        if is_made_anew(name) {
+            continue;
+        }
+        let member = Member::open(file, entry)?;
+        if name == METADATA_KEY {
+            let text = member.text(file, entry)?;
+            set.take_metadata(&text);
+        } else if entry.is_deflated {
+            let spool = match &mut spool {
+                Some(spool) => spool,
+                None => spool.insert(Spool::create(&options.spool_folder())?),
+            };
+            let offset = member.unpack_into(spool, file, entry)?;
+            unpacked.push((name, member.header, offset));
+        } else {
+            member.check(file, entry)?;
+            set.push(file, &member.described(name, entry))?;
+        }
+    }
+    if let Some(spool) = spool {
+        let spooled = Arc::new(spool.finish(&file.path)?);
+        for (name, header, offset) in unpacked {
+            let described = Described {
+                name,
+                elements: header.elements,
+                shape: &header.shape,
+                offset,
+                room: header.bytes,
+                stride: None,
+            };
+            set.push(&spooled, &described)?;
+        }
+    }
+    Ok(set)
+}
+
+/// An array of the file.
+struct Member {
+    header: NpyHeader,
+}
+
+impl Member {
+    /// Reads the header, and as much as it needs of the member.
+    fn open(file: &OpenFile, entry: &ZipEntry) -> Result<Self, ConvertError> {
+        let mut head = Vec::new();
+        let most = u64::try_from(MAX_HEADER).unwrap_or(0);
+        let read = unpack(file, entry)?.take(most).read_to_end(&mut head);
+        read.map_err(|error| damaged(&file.path, entry, &error))?;
+        let header = NpyHeader::parse(&head);
+        let header = header.map_err(|error| header_error(&file.path, &entry.name, error))?;
+        if !entry.is_deflated && entry.stored != header.data.saturating_add(header.bytes) {
+            let found = entry.stored.saturating_sub(header.data);
+            let reason = format!("expected {} bytes of data, found {found}", header.bytes);
+            return Err(ConvertError::malformed(&file.path, &entry.name, reason));
+        }
+        Ok(Self { header })
+    }
+
+    fn described<'a>(&'a self, name: &'a str, entry: &ZipEntry) -> Described<'a> {
+        Described {
+            name,
+            elements: self.header.elements,
+            shape: &self.header.shape,
+            offset: entry.offset.saturating_add(self.header.data),
+            room: entry.stored.saturating_sub(self.header.data),
+            stride: None,
+        }
+    }
+
+    /// Hands out all bytes, header included, piece by piece, as many as the header says, and checks them.
+    fn pieces(
+        &self,
+        file: &OpenFile,
+        entry: &ZipEntry,
+        mut take: impl FnMut(&[u8]) -> Result<(), ConvertError>,
+    ) -> Result<(), ConvertError> {
+        let expected = self.header.data.saturating_add(self.header.bytes);
+        // One more than there should be: a member that never ends is stopped there.
+        let mut source = unpack(file, entry)?.take(expected.saturating_add(1));
+        let mut piece = vec![0; PIECE_BYTES];
+        let (mut found, mut digest) = (0_u64, Digest::new(Crc32IsoHdlc));
+        loop {
+            let n = source.read(&mut piece);
+            let n = n.map_err(|error| damaged(&file.path, entry, &error))?;
+            let bytes = piece.get(..n).unwrap_or_default();
+            if n == 0 {
+                break;
+            }
+            found = found.saturating_add(u64::try_from(n).unwrap_or(0));
+            if found > expected {
+                break;
+            }
+            digest.update(bytes);
+            take(bytes)?;
+        }
+        if found != expected {
+            let more = if found > expected { "more" } else { "fewer" };
+            let reason = format!("expected {expected} bytes when unpacked, found {more}");
+            return Err(ConvertError::malformed(&file.path, &entry.name, reason));
+        }
+        if digest.finalize() != u64::from(entry.crc) {
+            let reason = format!(
+                "expected the checksum {:08x}, found {:08x}",
+                entry.crc,
+                digest.finalize()
+            );
+            return Err(ConvertError::malformed(&file.path, &entry.name, reason));
+        }
+        Ok(())
+    }
+
+    fn check(&self, file: &OpenFile, entry: &ZipEntry) -> Result<(), ConvertError> {
+        self.pieces(file, entry, |_| Ok(()))
+    }
+
+    /// Unpacks the data; returns where they start.
+    fn unpack_into(
+        &self,
+        spool: &mut Spool,
+        file: &OpenFile,
+        entry: &ZipEntry,
+    ) -> Result<u64, ConvertError> {
+        let mut start = None;
+        self.pieces(file, entry, |bytes| {
+            let at = spool.append(bytes)?;
+            start.get_or_insert(at);
+            Ok(())
+        })?;
+        Ok(start.unwrap_or(0).saturating_add(self.header.data))
+    }
+
+    /// The text that the one element of the array is.
+    fn text(&self, file: &OpenFile, entry: &ZipEntry) -> Result<String, ConvertError> {
+        let Elements::Text { wide, .. } = self.header.elements else {
+            return Ok(String::new());
+        };
+        if self.header.bytes > MAX_TEXT {
+            return Ok(String::new());
+        }
+        let mut bytes = Vec::new();
+        self.pieces(file, entry, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        let data = usize::try_from(self.header.data).unwrap_or(usize::MAX);
+        let data = bytes.get(data..).unwrap_or_default();
+        Ok(super::numbers::text_of(data, wide))
+    }
+}
+
+fn damaged(path: &Path, entry: &ZipEntry, error: &std::io::Error) -> ConvertError {
+    ConvertError::malformed(path, &entry.name, format!("cannot be unpacked: {error}"))
 }

@@ -1,15 +1,140 @@
-//! STUB.
+//! Hugging Face's `.safetensors`: tensors behind a header in JSON, read in place.
+
+use std::sync::Arc;
+
+use packds_format::DType;
+use serde_json::{Map, Value};
 
 use super::ListOptions;
+use super::arrays::{ArraySet, Described, Keys};
 use super::found::Found;
+use super::npy::Elements;
 use super::shards::Shards;
+use super::store::OpenFile;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
+
+/// The most bytes of a header: the format's own limit.
+const MAX_HEADER: u64 = 100_000_000;
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, _options: &ListOptions) -> Result<Found, ConvertError> {
-    Err(ConvertError::FormatLeftOut {
-        path: part.root.clone(),
-        format: DataFormat::Safetensors,
-    })
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let mut all: Option<ArraySet> = None;
+    for path in &part.files {
+        let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
+        let set = read_file(&file)?;
+        match &mut all {
+            None => all = Some(set),
+            Some(all) => all.append(set, path)?,
+        }
+    }
+    match all {
+        Some(set) => set.into_found(&part.root, Keys::of(options)),
+        None => Err(ConvertError::malformed(
+            &part.root,
+            "",
+            "there are no files",
+        )),
+    }
+}
+
+fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
+    let malformed = |reason: String| ConvertError::malformed(&file.path, "", reason);
+    let mut len = Vec::new();
+    let read = file.append_at(0, 8, &mut len);
+    read.map_err(|e| malformed(e.to_string()))?;
+    let len = len
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let room = file.bytes.saturating_sub(8);
+    if len > room.min(MAX_HEADER) {
+        let most = room.min(MAX_HEADER);
+        return Err(malformed(format!(
+            "expected a header of at most {most} bytes, found {len}"
+        )));
+    }
+    let mut text = Vec::new();
+    let read = file.append_at(8, len, &mut text);
+    read.map_err(|e| malformed(e.to_string()))?;
+    let header: Map<String, Value> = serde_json::from_slice(&text)
+        .map_err(|error| malformed(format!("the header is no JSON object: {error}")))?;
+    let mut set = ArraySet::new(DataFormat::Safetensors, &file.path);
+    let data = len.saturating_add(8);
+    for (name, tensor) in &header {
+        if name == "__metadata__" {
+            take_metadata(&mut set, tensor);
+        } else {
+            push_tensor(&mut set, file, (name, tensor), data)?;
+        }
+    }
+    Ok(set)
+}
+
+fn take_metadata(set: &mut ArraySet, metadata: &Value) {
+    let text = |key| metadata.get(key).and_then(Value::as_str);
+    if let Some(text) = text(METADATA_KEY) {
+        set.take_metadata(text);
+    }
+    let classes = text("classes").and_then(|text| serde_json::from_str(text).ok());
+    set.classes = classes.unwrap_or_default();
+}
+
+fn push_tensor(
+    set: &mut ArraySet,
+    file: &Arc<OpenFile>,
+    (name, tensor): (&str, &Value),
+    data: u64,
+) -> Result<(), ConvertError> {
+    let wrong = |expected: &str| {
+        let found = tensor.to_string();
+        let found: String = found.chars().take(120).collect();
+        let reason = format!("expected {expected}, found {found}");
+        ConvertError::malformed(&file.path, name, reason)
+    };
+    let numbers = |key: &str| -> Option<Vec<u64>> {
+        let list = tensor.get(key)?.as_array()?;
+        list.iter().map(Value::as_u64).collect()
+    };
+    let shape = numbers("shape").ok_or_else(|| wrong("a list `shape` of dimensions"))?;
+    let dtype = tensor.get("dtype").and_then(Value::as_str);
+    let dtype = dtype.ok_or_else(|| wrong("a text `dtype`"))?;
+    let dtype = dtype_of(dtype).ok_or_else(|| {
+        ConvertError::unsupported(
+            &file.path,
+            name,
+            format!("elements of type {dtype}"),
+            "save it as BOOL, an integer, F16, BF16, F32 or F64",
+        )
+    })?;
+    let offsets = numbers("data_offsets");
+    let Some((begin, end)) = offsets.and_then(|o| Some((*o.first()?, *o.get(1)?))) else {
+        return Err(wrong("two `data_offsets`"));
+    };
+    let n = shape
+        .iter()
+        .try_fold(dtype.size(), |n, d| n.checked_mul(*d));
+    let in_file = data.checked_add(end).is_some_and(|end| end <= file.bytes);
+    if n.is_none() || end.checked_sub(begin) != n || !in_file {
+        return Err(wrong("`data_offsets` that fit its shape and the file"));
+    }
+    let described = Described {
+        name,
+        elements: Elements::Numbers {
+            dtype,
+            swapped: false,
+        },
+        shape: &shape,
+        offset: data.saturating_add(begin),
+        room: end.saturating_sub(begin),
+        stride: None,
+    };
+    set.push(file, &described)
+}
+
+fn dtype_of(name: &str) -> Option<DType> {
+    let known = DType::ALL.into_iter();
+    known
+        .into_iter()
+        .find(|dtype| dtype.name().eq_ignore_ascii_case(name))
 }

@@ -195,14 +195,14 @@ pub(crate) enum Contents {
 }
 
 impl Contents {
-    fn get(&self, idx: usize) -> Content {
+    pub(super) fn get(&self, idx: usize) -> Content {
         match self {
             Self::All(content) => content.clone(),
             Self::Each(contents) => contents.get(idx).cloned().unwrap_or(Content::Bytes),
         }
     }
 
-    fn is_uniform(&self) -> bool {
+    pub(super) fn is_uniform(&self) -> bool {
         match self {
             Self::All(_) => true,
             Self::Each(contents) => contents.windows(2).all(|pair| pair.first() == pair.last()),

@@ -1,19 +1,254 @@
-//! STUB.
+//! NumPy's `.npy`: one file of all images with labels beside it, a folder of such files, or a folder of one file a sample.
 
+mod files;
 mod header;
 
-pub(super) use header::{MAX_HEADER, npy_head, npy_item};
+pub(super) use header::{
+    Elements, HeaderError, MAX_HEADER, NpyHeader, elements, npy_head, npy_item,
+};
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::ListOptions;
-use super::found::Found;
+use super::arrays::{ArraySet, Described, Keys, StoredArray};
+use super::found::{Found, Part, find_field};
+use super::key_split::{SplitNames, splits};
 use super::shards::Shards;
+use super::store::OpenFile;
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
+
+/// Bytes of a header that are read at first.
+const HEAD_BYTES: u64 = 512;
+/// The most bytes of a text with metadata or class names.
+pub(super) const MAX_TEXT: u64 = 64 << 20;
+
+/// One part for each split that the names of a folder's files tell.
+pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+    let whole = Shards::one(source);
+    if !source.is_dir() {
+        return Ok(vec![whole]);
+    }
+    let stems: Vec<String> = npy_files(source)?
+        .into_iter()
+        .map(|(stem, _)| stem)
+        .collect();
+    let part = |split| Shards {
+        split: Some(split),
+        ..whole.clone()
+    };
+    let parts: Vec<Shards> = splits(stems.iter().map(String::as_str))
+        .into_iter()
+        .map(part)
+        .collect();
+    Ok(if parts.is_empty() { vec![whole] } else { parts })
+}
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, _options: &ListOptions) -> Result<Found, ConvertError> {
-    Err(ConvertError::FormatLeftOut {
-        path: part.root.clone(),
-        format: DataFormat::Npy,
-    })
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let source = part.only()?;
+    if !source.is_dir() {
+        return read_file(source, options);
+    }
+    let files = npy_files(source)?;
+    match read_fields(source, &files, part.split.as_deref(), options)? {
+        Some(found) => Ok(found),
+        None => files::read(source, !files.is_empty()),
+    }
+}
+
+/// The `.npy` files that lie in a folder, in name order, with what their names are without the extension.
+fn npy_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ConvertError> {
+    let unreadable = |source| ConvertError::UnreadableDirectory {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let stem = name.and_then(npy_stem);
+        if let Some(stem) = stem.filter(|_| path.is_file()) {
+            files.push((stem.to_owned(), path));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The name of a `.npy` file without its extension; none for hidden files and others.
+fn npy_stem(name: &str) -> Option<&str> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    (extension.eq_ignore_ascii_case("npy") && !stem.starts_with('.') && !stem.is_empty())
+        .then_some(stem)
+}
+
+/// One file of all images, and what lies beside it.
+fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> {
+    let mut set = ArraySet::new(DataFormat::Npy, path);
+    push_file(&mut set, "image", path)?;
+    let stem = set.dataset.clone();
+    let n = set.arrays.first().map(StoredArray::rows);
+    let Some(n) = n else {
+        return Err(ConvertError::malformed(
+            path,
+            "",
+            "there are no samples in it",
+        ));
+    };
+    let beside = |name: &str| path.with_file_name(format!("{name}.npy"));
+    if let Some(key) = &options.label_key {
+        let file = beside(key);
+        if !file.is_file() {
+            return Err(ConvertError::SourceMissing { path: file });
+        }
+        push_file(&mut set, "label", &file)?;
+    } else {
+        let own = label_stems(&stem).into_iter().map(|stem| (stem, true));
+        let any = ["labels", "y"].map(|stem| (stem.to_owned(), false));
+        for (name, is_own) in own.chain(any) {
+            let file = beside(&name);
+            if name == stem || !file.is_file() {
+                continue;
+            }
+            push_file(&mut set, "label", &file)?;
+            // A file of this name may belong to another one of images.
+            if !is_own && set.arrays.last().is_some_and(|labels| labels.rows() != n) {
+                set.arrays.pop();
+                let (count, first) = (1, name.into_bytes());
+                set.warnings.push(Warning::OtherArrays { count, first });
+            }
+            break;
+        }
+    }
+    if let Some(text) = text_file(&path.with_extension("json"))? {
+        // Any JSON may lie there: only ours is taken.
+        if crate::metadata::Metadata::parse(&text).is_ok() {
+            set.take_metadata(&text);
+        }
+    }
+    let has_labels = set.arrays.iter().any(|a| a.name == "label");
+    let keys = Keys {
+        image: Some("image"),
+        label: has_labels.then_some("label"),
+        mask: None,
+    };
+    set.into_found(path, keys)
+}
+
+/// What the labels of a file of images are called.
+fn label_stems(stem: &str) -> Vec<String> {
+    let mut stems = vec![format!("{stem}.labels"), format!("{stem}_labels")];
+    for (image, label) in [("images", "labels"), ("image", "label")] {
+        if stem.contains(image) {
+            stems.push(stem.replacen(image, label, 1));
+        }
+    }
+    if let Some(rest) = stem.strip_prefix(['x', 'X']).filter(|r| r.starts_with('_')) {
+        stems.push(format!("y{rest}"));
+    }
+    stems
+}
+
+/// A folder in which each file is a field; none if it is not one.
+fn read_fields(
+    folder: &Path,
+    files: &[(String, PathBuf)],
+    split: Option<&str>,
+    options: &ListOptions,
+) -> Result<Option<Found>, ConvertError> {
+    let stems = files.iter().map(|(stem, _)| stem.as_str());
+    let names = SplitNames::new(stems.clone(), split);
+    let keys = names.keys(Keys::of(options));
+    let plain: Vec<String> = stems
+        .filter_map(|s| names.plain(s))
+        .map(str::to_owned)
+        .collect();
+    if keys.image.is_none() && find_field(folder, &plain, Part::Image, None)?.is_none() {
+        return Ok(None);
+    }
+    let mut set = ArraySet::new(DataFormat::Npy, folder);
+    for (stem, path) in files {
+        if let Some(name) = names.plain(stem) {
+            push_file(&mut set, name, path)?;
+        }
+    }
+    let images = find_field(folder, &plain, Part::Image, keys.image)?.and_then(|at| plain.get(at));
+    let n = set.arrays.iter().find(|a| Some(&a.name) == images);
+    let n = n.map(StoredArray::rows);
+    // One file a sample is called anything: a folder of fields has as many samples in each.
+    let is_field = |array: &StoredArray| {
+        Some(array.rows()) == n || matches!(array.elements, Elements::Text { .. })
+    };
+    if keys.image.is_none() && !set.arrays.iter().all(is_field) {
+        return Ok(None);
+    }
+    if let Some(text) = text_file(&folder.join("classes.json"))? {
+        set.classes = serde_json::from_str(&text).map_err(|error| {
+            let reason = format!("expected a list of names, found {error}");
+            ConvertError::malformed(&folder.join("classes.json"), "", reason)
+        })?;
+    }
+    if let Some(text) = metadata_text(folder)? {
+        set.take_metadata(&text);
+    }
+    set.into_found(folder, keys).map(Some)
+}
+
+/// The text that a pack left in a folder.
+fn metadata_text(folder: &Path) -> Result<Option<String>, ConvertError> {
+    text_file(&folder.join(format!("{METADATA_KEY}.json")))
+}
+
+/// A small text file, if it is there.
+pub(super) fn text_file(path: &Path) -> Result<Option<String>, ConvertError> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() && found.len() <= MAX_TEXT => {
+            let bytes = std::fs::read(path).map_err(ConvertError::io(path))?;
+            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Takes the array of a file, under this name.
+fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<(), ConvertError> {
+    let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+    let header = read_header(&file, 0, file.bytes)?;
+    let described = Described {
+        name,
+        elements: header.elements,
+        shape: &header.shape,
+        offset: header.data,
+        room: file.bytes.saturating_sub(header.data),
+        stride: None,
+    };
+    set.push(&Arc::new(file), &described)
+}
+
+/// Reads the header of an array that starts at `offset` of a file and has at most `room` bytes.
+fn read_header(file: &OpenFile, offset: u64, room: u64) -> Result<NpyHeader, ConvertError> {
+    let most = u64::try_from(MAX_HEADER).unwrap_or(0);
+    let mut head = Vec::new();
+    let mut look = |bytes: u64| {
+        head.clear();
+        let read = file.append_at(offset, room.min(bytes), &mut head);
+        read.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
+        NpyHeader::parse(&head).map_err(|error| header_error(&file.path, "", error))
+    };
+    // Nearly all headers are short, and there may be a file for each sample.
+    look(HEAD_BYTES).or_else(|_| look(most))
+}
+
+/// What is wrong with the header of the array `name` of a file.
+pub(super) fn header_error(path: &Path, name: &str, error: HeaderError) -> ConvertError {
+    match error {
+        HeaderError::Malformed(reason) => ConvertError::malformed(path, name, reason),
+        HeaderError::Unsupported(reason, hint) => {
+            ConvertError::unsupported(path, name, reason, hint)
+        }
+    }
 }

@@ -1,0 +1,227 @@
+//! Arrays whose places in the output are known from the start: batches are written where they belong, so that every field
+//! lies in one piece though samples come with all of theirs.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crc_fast::CrcAlgorithm::Crc32IsoHdlc;
+use packds_format::DType;
+
+use super::fields::Form;
+use super::{Batch, Encode, SinkStart};
+use crate::error::ConvertError;
+
+/// The name under which samples' paths are written.
+pub(super) const PATHS: &str = "path";
+
+/// An array to be written: an exported field, or the samples' paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Planned {
+    pub(super) name: String,
+    /// The type of its numbers; none for paths, which are bytes with zeros behind them.
+    pub(super) dtype: Option<DType>,
+    /// Samples first; of paths, nothing more.
+    pub(super) shape: Vec<u64>,
+    pub(super) item_bytes: u64,
+}
+
+impl Planned {
+    /// Bytes of the whole array.
+    pub(super) fn bytes(&self) -> u64 {
+        let n = self.shape.first().copied().unwrap_or(0);
+        n.saturating_mul(self.item_bytes)
+    }
+
+    /// Its type and shape as numbers: paths are rows of bytes.
+    pub(super) fn as_numbers(&self) -> (DType, Vec<u64>) {
+        match self.dtype {
+            Some(dtype) => (dtype, self.shape.clone()),
+            None => {
+                let mut shape = self.shape.clone();
+                shape.push(self.item_bytes);
+                (DType::U8, shape)
+            }
+        }
+    }
+}
+
+/// All of them: the exported fields in their order, then the paths.
+pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
+    let mut arrays = Vec::new();
+    for exported in &start.exported.fields {
+        if let Form::Array(array) = &exported.form {
+            let mut shape = vec![start.n_samples];
+            shape.extend_from_slice(&array.shape);
+            arrays.push(Planned {
+                name: exported.field.name.clone(),
+                dtype: Some(array.dtype),
+                shape,
+                item_bytes: array.bytes().unwrap_or(0),
+            });
+        }
+    }
+    let longest = start.paths.iter().map(Vec::len).max().unwrap_or(0);
+    if longest > 0 && !is_taken(&arrays, PATHS) {
+        arrays.push(Planned {
+            name: PATHS.to_owned(),
+            dtype: None,
+            shape: vec![start.n_samples],
+            item_bytes: u64::try_from(longest).unwrap_or(0),
+        });
+    }
+    arrays
+}
+
+/// Whether an array has this name.
+pub(super) fn is_taken(arrays: &[Planned], name: &str) -> bool {
+    arrays.iter().any(|array| array.name == name)
+}
+
+/// Some items of every array.
+pub(super) struct Pieces {
+    pub(super) first: u64,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// Some items of an array.
+pub(super) struct Piece {
+    pub(super) bytes: Vec<u8>,
+    /// As zip files have it, where that was asked for.
+    pub(super) crc: u32,
+}
+
+/// Makes [`Pieces`] of batches.
+pub(super) struct PieceEncoder {
+    arrays: Vec<Planned>,
+    with_crc: bool,
+}
+
+impl PieceEncoder {
+    pub(super) fn new(arrays: &[Planned], with_crc: bool) -> Self {
+        Self {
+            arrays: arrays.to_vec(),
+            with_crc,
+        }
+    }
+
+    /// The pieces of a batch.
+    pub(super) fn pieces(&self, batch: Batch) -> Pieces {
+        let Batch {
+            first,
+            columns,
+            paths,
+            ..
+        } = batch;
+        let mut columns = columns.into_iter();
+        let piece = |array: &Planned| {
+            let bytes = match array.dtype {
+                Some(_) => columns
+                    .next()
+                    .map(|column| column.bytes)
+                    .unwrap_or_default(),
+                None => padded(&paths, array.item_bytes),
+            };
+            let crc = if self.with_crc { crc32(&bytes) } else { 0 };
+            Piece { bytes, crc }
+        };
+        Pieces {
+            first,
+            pieces: self.arrays.iter().map(piece).collect(),
+        }
+    }
+}
+
+impl Encode for PieceEncoder {
+    type Ready = Pieces;
+
+    fn encode(&self, batch: Batch) -> Result<Pieces, ConvertError> {
+        Ok(self.pieces(batch))
+    }
+}
+
+fn padded(paths: &[Vec<u8>], item_bytes: u64) -> Vec<u8> {
+    let item_bytes = usize::try_from(item_bytes).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(item_bytes.saturating_mul(paths.len()));
+    for path in paths {
+        let end = bytes.len().saturating_add(item_bytes);
+        bytes.extend_from_slice(path);
+        bytes.resize(end, 0);
+    }
+    bytes
+}
+
+/// The CRC-32 of zip files.
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
+    u32::try_from(crc_fast::checksum(Crc32IsoHdlc, bytes)).unwrap_or(0)
+}
+
+/// The CRC-32 of two runs of bytes of which the second has `len`.
+pub(super) fn crc32_joined(first: u32, second: u32, len: u64) -> u32 {
+    let joined = crc_fast::checksum_combine(Crc32IsoHdlc, first.into(), second.into(), len);
+    u32::try_from(joined).unwrap_or(0)
+}
+
+/// A file that is written at many places.
+pub(super) struct PlacedFile {
+    file: File,
+    /// What errors name.
+    target: PathBuf,
+}
+
+impl PlacedFile {
+    /// Opens or makes the file at `path`.
+    pub(super) fn open(path: &Path, target: &Path) -> Result<Self, ConvertError> {
+        let mut options = OpenOptions::new();
+        let file = options.create(true).truncate(true).write(true).open(path);
+        Ok(Self {
+            file: file.map_err(ConvertError::io(target))?,
+            target: target.to_owned(),
+        })
+    }
+
+    /// Writes bytes at a place.
+    pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ConvertError> {
+        let written = self.file.write_all_at(bytes, offset);
+        written.map_err(ConvertError::io(&self.target))
+    }
+}
+
+/// Where the items of arrays go in a file.
+pub(super) struct Places {
+    pub(super) file: PlacedFile,
+    /// Where each array starts, and the bytes of its items.
+    pub(super) starts: Vec<(u64, u64)>,
+}
+
+impl Places {
+    /// Writes each piece to its place.
+    pub(super) fn write(&self, pieces: &Pieces) -> Result<(), ConvertError> {
+        for (piece, (start, item_bytes)) in pieces.pieces.iter().zip(&self.starts) {
+            let offset = start.saturating_add(pieces.first.saturating_mul(*item_bytes));
+            self.file.write_at(&piece.bytes, offset)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_of_pieces_join_to_that_of_the_whole() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(
+            crc32_joined(crc32(b"1234"), crc32(b"56789"), 5),
+            0xcbf4_3926
+        );
+        assert_eq!(crc32_joined(crc32(b""), crc32(b"ab"), 2), crc32(b"ab"));
+    }
+
+    #[test]
+    fn paths_become_rows_of_one_width() {
+        let paths = [b"a/b".to_vec(), b"c".to_vec()];
+        assert_eq!(padded(&paths, 4), b"a/b\0c\0\0\0");
+    }
+}

@@ -1,0 +1,165 @@
+//! Zip files whose members' sizes are known before they are written: headers, directory and places.
+//!
+//! Not for reading them: that is `source::zip_dir`. Written are names in UTF-8, no times, and the 64-bit fields where a size
+//! or a place needs them.
+
+/// Member data start at a multiple of this, so that arrays can be used where they lie.
+const ALIGNMENT: u64 = 64;
+/// From here on a size or place needs 64 bits.
+const LARGE: u64 = 0xffff_ffff;
+/// The first of January 1980, midnight: the format's zero.
+const DATE: u16 = (1 << 5) | 1;
+const VERSION: u16 = 45;
+const UTF8_NAMES: u16 = 1 << 11;
+
+/// A member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) crc: u32,
+    /// Bytes of what is in it.
+    pub(super) bytes: u64,
+    /// Bytes in the file: fewer where it is deflated.
+    pub(super) stored: u64,
+    pub(super) is_deflated: bool,
+    /// Where its header is.
+    pub(super) header: u64,
+}
+
+impl Member {
+    /// A member that is stored as it is, with the header at `header`.
+    pub(super) fn stored(name: &str, bytes: u64, header: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            crc: 0,
+            bytes,
+            stored: bytes,
+            is_deflated: false,
+            header,
+        }
+    }
+
+    /// Where its data start.
+    pub(super) fn data(&self) -> u64 {
+        let least = self.header + 30 + u64_of(self.name.len()) + self.sizes_bytes() + 4;
+        least.next_multiple_of(ALIGNMENT)
+    }
+
+    /// Where its data end.
+    pub(super) fn end(&self) -> u64 {
+        self.data().saturating_add(self.stored)
+    }
+
+    /// Whether the sizes have the 64-bit fields. A deflated one has them always: its size comes last.
+    fn is_large(&self) -> bool {
+        self.is_deflated || self.bytes >= LARGE
+    }
+
+    fn sizes_bytes(&self) -> u64 {
+        if self.is_large() { 20 } else { 0 }
+    }
+
+    /// What stands before the data.
+    pub(super) fn local_header(&self) -> Vec<u8> {
+        let mut out = b"PK\x03\x04".to_vec();
+        self.common(&mut out);
+        let start = self.header + 30 + u64_of(self.name.len());
+        let extra = self.data().saturating_sub(start);
+        // At most 24 bytes and the alignment.
+        out.extend_from_slice(&u16::try_from(extra).unwrap_or(0).to_le_bytes());
+        out.extend_from_slice(self.name.as_bytes());
+        if self.is_large() {
+            out.extend_from_slice(&[1, 0, 16, 0]);
+            out.extend_from_slice(&self.bytes.to_le_bytes());
+            out.extend_from_slice(&self.stored.to_le_bytes());
+        }
+        let padding = extra.saturating_sub(self.sizes_bytes() + 4);
+        // The mark under which PyTorch pads.
+        out.extend_from_slice(b"FB");
+        out.extend_from_slice(&u16::try_from(padding).unwrap_or(0).to_le_bytes());
+        out.extend((0..padding).map(|_| b'Z'));
+        out
+    }
+
+    /// From the version to the length of the name.
+    fn common(&self, out: &mut Vec<u8>) {
+        let method: u16 = if self.is_deflated { 8 } else { 0 };
+        for field in [VERSION, UTF8_NAMES, method, 0, DATE] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        out.extend_from_slice(&self.crc.to_le_bytes());
+        for size in [self.stored, self.bytes] {
+            let short = if self.is_large() { LARGE } else { size };
+            out.extend_from_slice(&short_of(short).to_le_bytes());
+        }
+        let name = u16::try_from(self.name.len()).unwrap_or(u16::MAX);
+        out.extend_from_slice(&name.to_le_bytes());
+    }
+
+    fn directory_entry(&self, out: &mut Vec<u8>) {
+        let mut extra = Vec::new();
+        if self.is_large() {
+            extra.extend_from_slice(&self.bytes.to_le_bytes());
+            extra.extend_from_slice(&self.stored.to_le_bytes());
+        }
+        if self.header >= LARGE {
+            extra.extend_from_slice(&self.header.to_le_bytes());
+        }
+        out.extend_from_slice(b"PK\x01\x02");
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        self.common(out);
+        let n_extra = u16::try_from(extra.len()).unwrap_or(0);
+        let n_extra = if n_extra == 0 { 0 } else { n_extra + 4 };
+        for field in [n_extra, 0, 0, 0] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&short_of(self.header).to_le_bytes());
+        out.extend_from_slice(self.name.as_bytes());
+        if n_extra > 0 {
+            out.extend_from_slice(&1_u16.to_le_bytes());
+            out.extend_from_slice(&(n_extra - 4).to_le_bytes());
+            out.extend_from_slice(&extra);
+        }
+    }
+}
+
+/// The directory of `members`, which starts at `offset`, and what ends the file.
+pub(super) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    members
+        .iter()
+        .for_each(|member| member.directory_entry(&mut out));
+    let bytes = u64_of(out.len());
+    let n = u64_of(members.len());
+    if offset >= LARGE || bytes >= LARGE || n >= 0xffff {
+        out.extend_from_slice(b"PK\x06\x06");
+        out.extend_from_slice(&44_u64.to_le_bytes());
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 8]);
+        for field in [n, n, bytes, offset] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        out.extend_from_slice(b"PK\x06\x07");
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&(offset + bytes).to_le_bytes());
+        out.extend_from_slice(&1_u32.to_le_bytes());
+    }
+    out.extend_from_slice(b"PK\x05\x06\0\0\0\0");
+    let short_n = u16::try_from(n).unwrap_or(u16::MAX);
+    out.extend_from_slice(&short_n.to_le_bytes());
+    out.extend_from_slice(&short_n.to_le_bytes());
+    out.extend_from_slice(&short_of(bytes).to_le_bytes());
+    out.extend_from_slice(&short_of(offset).to_le_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out
+}
+
+fn short_of(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn u64_of(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}

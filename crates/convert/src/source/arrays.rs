@@ -1,0 +1,471 @@
+//! From the arrays of a file, each with one item for each sample, to what was found: which of them are images, labels and
+//! names. What `.npy`, `.npz`, `.pt` and `.safetensors` have in common.
+//!
+//! Not for finding the arrays: the module of each format does that.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::{DType, Role};
+
+use super::ListOptions;
+use super::column::{ColumnValues, SourceColumn, TextArena};
+use super::found::{
+    Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
+    role_of,
+};
+use super::listing::SourceField;
+use super::npy::Elements;
+use super::numbers::{read_ids, read_texts};
+use super::store::{ArrayType, Content, OpenFile, RowPart, Rows, Store};
+use super::swapped::Swapped;
+use super::warning::{Tally, Warning};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::metadata::Metadata;
+
+/// An array that lies uncompressed in a file, or one after the other in several.
+#[derive(Debug, Clone)]
+pub(super) struct StoredArray {
+    pub(super) name: String,
+    pub(super) elements: Elements,
+    /// Dimensions of an item.
+    pub(super) item: Vec<u64>,
+    pub(super) parts: Vec<RowPart>,
+}
+
+/// An array as a file describes it, before its numbers are believed.
+#[derive(Debug, Clone)]
+pub(super) struct Described<'a> {
+    pub(super) name: &'a str,
+    pub(super) elements: Elements,
+    /// All dimensions; the first is that of samples.
+    pub(super) shape: &'a [u64],
+    /// Where it starts.
+    pub(super) offset: u64,
+    /// Bytes from there that are its own.
+    pub(super) room: u64,
+    /// Bytes from an item to the next; those of an item if none.
+    pub(super) stride: Option<u64>,
+}
+
+impl StoredArray {
+    /// The array that is described, which has to lie within its room and the file. None if it has no items of at least
+    /// one byte: a single number, or an empty array.
+    pub(super) fn new(
+        file: &Arc<OpenFile>,
+        described: &Described<'_>,
+    ) -> Result<Option<Self>, ConvertError> {
+        let wrong = |reason: String| ConvertError::malformed(&file.path, described.name, reason);
+        let Some((&n, item)) = described.shape.split_first() else {
+            return Ok(None);
+        };
+        let bytes = item
+            .iter()
+            .try_fold(described.elements.bytes(), |n, d| n.checked_mul(*d));
+        let bytes = bytes.ok_or_else(|| wrong(format!("dimensions too large: {item:?}")))?;
+        if bytes == 0 || n == 0 {
+            return Ok(None);
+        }
+        let stride = described.stride.unwrap_or(bytes);
+        let all = (n - 1)
+            .checked_mul(stride)
+            .and_then(|b| b.checked_add(bytes));
+        let in_file = file.bytes.saturating_sub(described.offset);
+        let room = described.room.min(in_file);
+        let rows = usize::try_from(n).ok();
+        match (all, rows) {
+            (Some(all), Some(rows)) if all <= room && stride >= bytes => Ok(Some(Self {
+                name: described.name.to_owned(),
+                elements: described.elements,
+                item: item.to_vec(),
+                parts: vec![RowPart {
+                    file: Arc::clone(file),
+                    offset: described.offset,
+                    rows,
+                    stride,
+                }],
+            })),
+            _ => {
+                let shape = described.shape;
+                let expected = all.map_or("more than 2^64".to_owned(), |all| all.to_string());
+                Err(wrong(format!(
+                    "expected {expected} bytes for an array of {shape:?}, found {room}"
+                )))
+            }
+        }
+    }
+
+    /// How many items it has.
+    pub(super) fn rows(&self) -> usize {
+        self.parts.iter().map(|part| part.rows).sum()
+    }
+
+    /// Whether an item is one number or text.
+    pub(super) fn is_scalar(&self) -> bool {
+        self.item.iter().all(|n| *n == 1)
+    }
+
+    /// Its items; none where it holds texts.
+    pub(super) fn store(&self) -> Option<Arc<dyn Store>> {
+        let Elements::Numbers { dtype, swapped } = self.elements else {
+            return None;
+        };
+        let rows: Arc<dyn Store> = Arc::new(Rows {
+            parts: self.parts.clone(),
+            array: ArrayType {
+                dtype,
+                shape: self.item.clone(),
+            },
+        });
+        Some(if swapped {
+            let element = usize::try_from(dtype.size()).unwrap_or(1);
+            Arc::new(Swapped {
+                store: rows,
+                element,
+            })
+        } else {
+            rows
+        })
+    }
+
+    /// As a field of this name.
+    fn field(&self, name: &str, role: Option<Role>) -> Option<SourceField> {
+        Some(SourceField {
+            name: name.to_owned(),
+            store: self.store()?,
+            role,
+        })
+    }
+}
+
+/// The fields that the caller named.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Keys<'a> {
+    pub(super) image: Option<&'a str>,
+    pub(super) label: Option<&'a str>,
+    pub(super) mask: Option<&'a str>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn of(options: &'a ListOptions) -> Self {
+        Self {
+            image: options.image_key.as_deref(),
+            label: options.label_key.as_deref(),
+            mask: options.mask_key.as_deref(),
+        }
+    }
+}
+
+/// The arrays of a file.
+#[derive(Debug)]
+pub(super) struct ArraySet {
+    pub(super) format: DataFormat,
+    /// What samples are called: `DATASET/0`, where no array says otherwise.
+    pub(super) dataset: String,
+    pub(super) arrays: Vec<StoredArray>,
+    /// Class names, where the format has a place for them.
+    pub(super) classes: Vec<String>,
+    pub(super) metadata: Option<Metadata>,
+    pub(super) warnings: Vec<Warning>,
+    /// What is in the file but is no array of samples.
+    pub(super) others: Tally,
+}
+
+impl ArraySet {
+    /// An empty one; samples are called as the file is.
+    pub(super) fn new(format: DataFormat, file: &Path) -> Self {
+        let stem = file.file_stem().unwrap_or_default();
+        Self {
+            format,
+            dataset: stem.to_string_lossy().into_owned(),
+            arrays: Vec::new(),
+            classes: Vec::new(),
+            metadata: None,
+            warnings: Vec::new(),
+            others: Tally::default(),
+        }
+    }
+
+    /// Takes the array that is described, if it has items.
+    pub(super) fn push(
+        &mut self,
+        file: &Arc<OpenFile>,
+        described: &Described<'_>,
+    ) -> Result<(), ConvertError> {
+        match StoredArray::new(file, described)? {
+            Some(array) => self.arrays.push(array),
+            None => self.others.add(described.name.as_bytes()),
+        }
+        Ok(())
+    }
+
+    /// Takes the text that a pack left; a damaged one is a warning.
+    pub(super) fn take_metadata(&mut self, text: &str) {
+        match Metadata::parse(text) {
+            Ok(metadata) => self.metadata = Some(metadata),
+            Err(reason) => self.warnings.push(Warning::BadMetadata { reason }),
+        }
+    }
+
+    /// Appends the samples of the next file, which has to have the same arrays.
+    pub(super) fn append(&mut self, other: Self, file: &Path) -> Result<(), ConvertError> {
+        for array in &mut self.arrays {
+            let next = other.arrays.iter().find(|a| a.name == array.name);
+            let next = next.filter(|a| a.elements == array.elements && a.item == array.item);
+            let Some(next) = next else {
+                let reason = format!(
+                    "expected items of {:?} of {:?}, as in the files before it",
+                    array.elements, array.item
+                );
+                return Err(ConvertError::malformed(file, &array.name, reason));
+            };
+            array.parts.extend(next.parts.iter().cloned());
+        }
+        let known = |name: &String| self.arrays.iter().any(|a| a.name == *name);
+        match other.arrays.iter().find(|a| !known(&a.name)) {
+            None => Ok(()),
+            Some(new) => Err(ConvertError::malformed(
+                file,
+                &new.name,
+                "the files before it have no such array",
+            )),
+        }
+    }
+
+    /// Decides which array is what.
+    pub(super) fn into_found(
+        mut self,
+        source: &Path,
+        keys: Keys<'_>,
+    ) -> Result<Found, ConvertError> {
+        self.take_class_names()?;
+        self.restore_types();
+        let names: Vec<String> = self.arrays.iter().map(|a| a.name.clone()).collect();
+        let known = self.metadata.as_ref();
+        let place = |part, role, key| choose(source, &names, known, (part, role, key));
+        let image = match place(Part::Image, Role::Image, keys.image)? {
+            Some(image) => image,
+            None => find_image_field(source, &names, None)?,
+        };
+        let label = place(Part::Label, Role::Label, keys.label)?;
+        let mask = place(Part::Mask, Role::Mask, keys.mask)?;
+        let images = self.arrays.get(image).and_then(StoredArray::store);
+        let images = images.ok_or_else(|| {
+            let name = names.get(image).map_or("", String::as_str);
+            ConvertError::unsupported(
+                source,
+                name,
+                "the images are texts",
+                "name the array of images with --image-key",
+            )
+        })?;
+        let mut sorted = Sorted {
+            names: Names::Numbered(std::mem::take(&mut self.dataset)),
+            found: Columns::default(),
+        };
+        for (place, array) in self.arrays.iter().enumerate() {
+            let is_wanted = Some(place) == label || Some(place) == mask;
+            if place == image || is_made_anew(&array.name) {
+                continue;
+            }
+            if array.rows() != images.len() {
+                if is_wanted {
+                    let (expected, found) = (images.len(), array.rows());
+                    let reason =
+                        format!("expected {expected} values, one for each image, found {found}");
+                    return Err(ConvertError::malformed(source, &array.name, reason));
+                }
+                self.others.add(array.name.as_bytes());
+            } else if Some(place) == label {
+                sorted.take_label(array)?;
+            } else {
+                sorted.take(array, Some(place) == mask, self.metadata.as_ref())?;
+            }
+        }
+        if self.others.count > 0 {
+            let Tally { count, first } = std::mem::take(&mut self.others);
+            self.warnings.push(Warning::OtherArrays { count, first });
+        }
+        let Sorted { names, mut found } = sorted;
+        if let Some(labels) = &mut found.labels {
+            labels.classes = self.classes;
+        }
+        Ok(Found {
+            format: self.format,
+            images,
+            names,
+            labels: found.labels,
+            masks: found.masks,
+            fields: found.fields,
+            texts: found.texts,
+            metadata: self.metadata,
+            warnings: self.warnings,
+            ignored: 0,
+        })
+    }
+
+    /// Takes the array of class names out.
+    fn take_class_names(&mut self) -> Result<(), ConvertError> {
+        let names = ["classes", "class_names", "label_names"];
+        let is_classes = |array: &StoredArray| {
+            matches!(array.elements, Elements::Text { .. })
+                && names.contains(&array.name.as_str())
+                && array.is_scalar()
+        };
+        if let Some(place) = self.arrays.iter().position(is_classes) {
+            let array = self.arrays.remove(place);
+            self.classes = read_texts(&array)?.iter().map(str::to_owned).collect();
+        }
+        Ok(())
+    }
+
+    /// Gives bf16 back to arrays that had to be written as the integers that hold it.
+    fn restore_types(&mut self) {
+        for array in &mut self.arrays {
+            let field = self.metadata.as_ref().and_then(|m| m.field(&array.name));
+            let is_bits = matches!(
+                array.elements,
+                Elements::Numbers {
+                    dtype: DType::U16,
+                    ..
+                }
+            );
+            if is_bits && field.is_some_and(|f| f.dtype == DType::Bf16 && f.shape == array.item) {
+                array.elements = Elements::Numbers {
+                    dtype: DType::Bf16,
+                    swapped: false,
+                };
+            }
+        }
+    }
+}
+
+/// The place of the field that plays a part: what the caller says, else what the pack said that it comes from, else by the
+/// customary names.
+fn choose(
+    source: &Path,
+    names: &[String],
+    known: Option<&Metadata>,
+    (part, role, key): (Part, Role, Option<&str>),
+) -> Result<Option<usize>, ConvertError> {
+    match (key, known) {
+        (None, Some(metadata)) => {
+            let field = metadata.fields.iter().find(|f| f.role == Some(role));
+            Ok(field.and_then(|field| names.iter().position(|name| *name == field.name)))
+        }
+        (key, _) => find_field(source, names, part, key),
+    }
+}
+
+/// The arrays beside the images.
+struct Sorted {
+    names: Names,
+    found: Columns,
+}
+
+#[derive(Default)]
+struct Columns {
+    labels: Option<FoundLabels>,
+    masks: Option<Arc<dyn Store>>,
+    fields: Vec<SourceField>,
+    texts: Vec<SourceColumn>,
+}
+
+impl Sorted {
+    fn take_label(&mut self, array: &StoredArray) -> Result<(), ConvertError> {
+        let ids = |values| FoundLabels {
+            name: array.name.clone(),
+            values,
+            classes: Vec::new(),
+        };
+        if !array.is_scalar() {
+            // One number for each class, or a map: nothing that a class id could say.
+            self.found.fields.extend(array.field(&array.name, None));
+            return Ok(());
+        }
+        match array.elements {
+            Elements::Text { .. } => {
+                self.found.labels = Some(ids(LabelValues::Names(read_texts(array)?)));
+            }
+            Elements::Numbers { .. } => match read_ids(array)? {
+                Some(found) => self.found.labels = Some(ids(LabelValues::Ids(found))),
+                None => {
+                    // `label` is the name of class ids: numbers to be predicted need another.
+                    let name = match array.name.as_str() {
+                        "label" => "target",
+                        name => name,
+                    };
+                    self.found.fields.extend(array.field(name, None));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        array: &StoredArray,
+        is_mask: bool,
+        known: Option<&Metadata>,
+    ) -> Result<(), ConvertError> {
+        if is_paths(array, known) {
+            let paths = read_paths(array)?;
+            if let Some(paths) = paths {
+                self.names = Names::Paths(paths);
+                return Ok(());
+            }
+        }
+        let Some(store) = array.store() else {
+            if array.is_scalar() {
+                self.found.texts.push(SourceColumn {
+                    name: array.name.clone(),
+                    values: ColumnValues::Text(read_texts(array)?),
+                });
+            }
+            return Ok(());
+        };
+        if is_mask && matches!(store.content(0), Content::Pixels(_)) {
+            self.found.masks = Some(store);
+        } else {
+            let role = role_of(known, &array.name).filter(|role| *role != Role::Label);
+            self.found.fields.extend(array.field(&array.name, role));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an array has the samples' paths: as texts, or, where a pack was exported, as bytes.
+fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
+    let names = ["path", "paths", "filename", "filenames", "file_name"];
+    match array.elements {
+        Elements::Text { .. } => names.contains(&array.name.as_str()) && array.is_scalar(),
+        Elements::Numbers { dtype, .. } => {
+            dtype == DType::U8
+                && array.item.len() == 1
+                && array.name == PATHS
+                && known.is_some_and(|m| m.field(PATHS).is_none())
+        }
+    }
+}
+
+/// The name of the array in which exports keep paths.
+pub(crate) const PATHS: &str = "path";
+
+/// The paths; none if they do not tell the samples apart.
+fn read_paths(array: &StoredArray) -> Result<Option<Vec<Vec<u8>>>, ConvertError> {
+    let mut texts = array.clone();
+    if let (Elements::Numbers { .. }, Some(&bytes)) = (array.elements, array.item.first()) {
+        texts.elements = Elements::Text {
+            bytes,
+            wide: false,
+            swapped: false,
+        };
+        texts.item.clear();
+    }
+    let paths: TextArena = read_texts(&texts)?;
+    let unique: BTreeSet<&str> = paths.iter().collect();
+    let sound = unique.len() == paths.len() && !unique.contains("");
+    Ok(sound.then(|| paths.iter().map(|path| path.as_bytes().to_vec()).collect()))
+}

@@ -1,0 +1,264 @@
+//! A folder of one `.npy` file for each sample: in class folders, or flat.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::header::Elements;
+use super::{metadata_text, npy_stem, read_header};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::metadata::Metadata;
+use crate::safe_name::safe_names;
+use crate::sample::SampleError;
+use crate::source::found::{Found, FoundLabels, LabelValues, Names};
+use crate::source::paths::as_path;
+use crate::source::store::{ArrayType, Content, Contents, OpenFile, Store};
+use crate::source::swapped::swap;
+use crate::source::warning::Warning;
+
+/// The deepest folders that are looked into.
+const MAX_DEPTH: usize = 16;
+/// Finds the samples; in class folders unless there are files in the folder itself.
+pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> {
+    let mut paths = Vec::new();
+    let mut other_files = 0;
+    walk(folder, b"", (!is_flat, 0), &mut paths, &mut other_files)?;
+    if paths.is_empty() {
+        return Err(ConvertError::malformed(
+            folder,
+            "",
+            "there are no .npy files in it",
+        ));
+    }
+    let files = NpyFiles::new(folder, &paths)?;
+    let (mut metadata, mut warnings) = (None, Vec::new());
+    match metadata_text(folder)?.map(|text| Metadata::parse(&text)) {
+        Some(Ok(found)) => metadata = Some(found),
+        Some(Err(reason)) => warnings.push(Warning::BadMetadata { reason }),
+        None => {}
+    }
+    let labels = (!is_flat).then(|| labels(&paths, metadata.as_ref()));
+    Ok(Found {
+        format: DataFormat::Npy,
+        images: Arc::new(files),
+        names: Names::Paths(paths),
+        labels: labels.flatten(),
+        masks: None,
+        fields: Vec::new(),
+        texts: Vec::new(),
+        metadata,
+        warnings,
+        ignored: other_files,
+    })
+}
+
+/// The paths of all files below a folder, in the order of the names in each.
+fn walk(
+    root: &Path,
+    below: &[u8],
+    (deep, depth): (bool, usize),
+    paths: &mut Vec<Vec<u8>>,
+    others: &mut u64,
+) -> Result<(), ConvertError> {
+    let folder = root.join(as_path(below));
+    let unreadable = |source| ConvertError::UnreadableDirectory {
+        path: folder.clone(),
+        source,
+    };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
+        names.push(entry.map_err(unreadable)?.file_name());
+    }
+    names.sort_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
+    for name in names
+        .iter()
+        .filter(|name| !name.as_bytes().starts_with(b"."))
+    {
+        let mut path = below.to_vec();
+        if !below.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name.as_bytes());
+        let is_folder = root.join(as_path(&path)).is_dir();
+        if is_folder && deep && depth < MAX_DEPTH {
+            walk(root, &path, (deep, depth + 1), paths, others)?;
+        } else if !is_folder && name.to_str().and_then(npy_stem).is_some() && (depth > 0 || !deep) {
+            paths.push(path);
+        } else if !is_folder && name != "packds.json" {
+            *others += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The labels that the class folders tell: in name order, or as the pack numbered them.
+fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels> {
+    let class = |path: &Vec<u8>| {
+        let first = path.split(|b| *b == b'/').next().unwrap_or_default();
+        String::from_utf8_lossy(first).into_owned()
+    };
+    let mut folders: Vec<String> = paths.iter().map(class).collect();
+    folders.dedup();
+    folders.sort_unstable();
+    folders.dedup();
+    let known = metadata.map_or(&[][..], |m| m.class_names("label"));
+    let of_classes = safe_names(known.iter().map(String::as_bytes));
+    let (classes, order) = if folders.iter().all(|folder| of_classes.contains(folder)) {
+        (known.to_vec(), of_classes)
+    } else if let Some(ids) = numbered(paths, &folders, metadata) {
+        return Some(FoundLabels {
+            name: "label".to_owned(),
+            values: LabelValues::Ids(ids),
+            classes: Vec::new(),
+        });
+    } else {
+        (folders.clone(), folders)
+    };
+    let id_of = |path| order.iter().position(|name| *name == class(path));
+    // Paths come folder by folder: each is looked up once.
+    let mut ids = Vec::with_capacity(paths.len());
+    let mut last: Option<(String, i64)> = None;
+    for path in paths {
+        let name = class(path);
+        let id = match &last {
+            Some((known, id)) if *known == name => *id,
+            _ => i64::try_from(id_of(path)?).ok()?,
+        };
+        last = Some((name, id));
+        ids.push(id);
+    }
+    Some(FoundLabels {
+        name: "label".to_owned(),
+        values: LabelValues::Ids(ids),
+        classes,
+    })
+}
+
+/// The ids that folders of a pack without class names are called.
+fn numbered(
+    paths: &[Vec<u8>],
+    folders: &[String],
+    metadata: Option<&Metadata>,
+) -> Option<Vec<i64>> {
+    let label = metadata?.field("label")?;
+    label
+        .role
+        .filter(|role| *role == packds_format::Role::Label)?;
+    folders
+        .iter()
+        .try_for_each(|name| name.parse::<i64>().ok().map(|_| ()))?;
+    let id = |path: &Vec<u8>| {
+        let first = path.split(|b| *b == b'/').next()?;
+        str::from_utf8(first).ok()?.parse().ok()
+    };
+    paths.iter().map(id).collect()
+}
+
+/// Arrays in files of their own, opened when they are read.
+#[derive(Debug)]
+struct NpyFiles {
+    root: PathBuf,
+    paths: Vec<Vec<u8>>,
+    contents: Contents,
+    /// Where in each file the data start.
+    starts: Vec<u32>,
+    /// Bytes of a number where they are in big-endian order, else 0.
+    swapped: Vec<u8>,
+}
+
+impl NpyFiles {
+    fn new(root: &Path, paths: &[Vec<u8>]) -> Result<Self, ConvertError> {
+        let mut files = Self {
+            root: root.to_owned(),
+            paths: paths.to_vec(),
+            contents: Contents::Each(Vec::new()),
+            starts: Vec::with_capacity(paths.len()),
+            swapped: Vec::with_capacity(paths.len()),
+        };
+        let mut contents: Vec<Content> = Vec::new();
+        for (n, path) in paths.iter().enumerate() {
+            let content = files.look_into(path)?;
+            // As long as all are the same, one is kept.
+            match contents.first() {
+                Some(first) if contents.len() == 1 && *first == content => {}
+                Some(first) if contents.len() == 1 => {
+                    contents = vec![first.clone(); n];
+                    contents.push(content);
+                }
+                _ => contents.push(content),
+            }
+        }
+        files.contents = match contents.as_slice() {
+            [one] => Contents::All(one.clone()),
+            _ => Contents::Each(contents),
+        };
+        Ok(files)
+    }
+
+    /// What the array of a file is, by its header.
+    fn look_into(&mut self, path: &[u8]) -> Result<Content, ConvertError> {
+        let full = self.root.join(as_path(path));
+        let file = OpenFile::open(&full).map_err(ConvertError::io(&full))?;
+        let header = read_header(&file, 0, file.bytes)?;
+        let Elements::Numbers { dtype, swapped } = header.elements else {
+            return Err(ConvertError::unsupported(
+                &full,
+                "",
+                "an array of texts",
+                "leave out files that are no images",
+            ));
+        };
+        let found = file.bytes.saturating_sub(header.data);
+        if found < header.bytes {
+            let reason = format!("expected {} bytes of data, found {found}", header.bytes);
+            return Err(ConvertError::malformed(&full, "", reason));
+        }
+        self.starts
+            .push(u32::try_from(header.data).unwrap_or(u32::MAX));
+        let element = if swapped { dtype.size() } else { 0 };
+        self.swapped.push(u8::try_from(element).unwrap_or(0));
+        Ok(Content::of_array(ArrayType {
+            dtype,
+            shape: header.shape,
+        }))
+    }
+}
+
+impl Store for NpyFiles {
+    fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    fn bytes(&self, idx: usize) -> u64 {
+        match self.contents.get(idx) {
+            Content::Pixels(shape) => shape.bytes(),
+            Content::Array(array) => array.bytes().unwrap_or(u64::MAX),
+            Content::File | Content::Bytes => 0,
+        }
+    }
+
+    fn content(&self, idx: usize) -> Content {
+        self.contents.get(idx)
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.contents.is_uniform()
+    }
+
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        let path = self.paths.get(idx).ok_or(SampleError::Missing)?;
+        let start = self.starts.get(idx).ok_or(SampleError::Missing)?;
+        let file = OpenFile::open(&self.root.join(as_path(path)))?;
+        let before = out.len();
+        // Bytes cannot be turned one number short: the whole array is read, then cut.
+        let element = self.swapped.get(idx).copied().map_or(0, usize::from);
+        let wanted = if element == 0 { limit } else { u64::MAX };
+        file.append_at((*start).into(), self.bytes(idx).min(wanted), out)?;
+        if element > 0 {
+            swap(out.get_mut(before..).unwrap_or_default(), element);
+            out.truncate(before.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Small arrays read into memory: labels and texts.
+
+use super::arrays::StoredArray;
+use super::column::TextArena;
+use super::npy::Elements;
+use super::swapped::swap;
+use crate::error::ConvertError;
+use packds_format::DType;
+
+/// Bytes read at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Calls `take` with the elements of the array, one after the other, little-endian.
+fn each_element(
+    array: &StoredArray,
+    mut take: impl FnMut(&[u8]) -> Result<(), ConvertError>,
+) -> Result<(), ConvertError> {
+    let (element, swapped) = match array.elements {
+        Elements::Numbers { dtype, swapped } => (dtype.size(), swapped.then_some(dtype.size())),
+        Elements::Text { bytes, swapped, .. } => (bytes, swapped.then_some(4)),
+    };
+    let size = usize::try_from(element).unwrap_or(usize::MAX).max(1);
+    let at_a_time = (PIECE_BYTES / size).max(1);
+    let swapped = swapped.and_then(|n| usize::try_from(n).ok());
+    let mut piece = Vec::new();
+    for part in &array.parts {
+        let path = &part.file.path;
+        let read_error = |error: crate::SampleError| {
+            ConvertError::malformed(path, &array.name, error.to_string())
+        };
+        // Where there is something between the items, they are read one by one.
+        let mut row = 0;
+        while row < part.rows {
+            let n = match part.stride == element {
+                true => at_a_time.min(part.rows - row),
+                false => 1,
+            };
+            let at = u64::try_from(row).unwrap_or(u64::MAX);
+            let offset = at.saturating_mul(part.stride).saturating_add(part.offset);
+            let bytes = u64::try_from(n).unwrap_or(u64::MAX).saturating_mul(element);
+            piece.clear();
+            let read = part.file.append_at(offset, bytes, &mut piece);
+            read.map_err(read_error)?;
+            if let Some(element) = swapped {
+                swap(&mut piece, element);
+            }
+            piece.chunks_exact(size).try_for_each(&mut take)?;
+            row += n;
+        }
+    }
+    Ok(())
+}
+
+/// The integers of an array of one number an item; none where some are no whole numbers.
+pub(super) fn read_ids(array: &StoredArray) -> Result<Option<Vec<i64>>, ConvertError> {
+    let Elements::Numbers { dtype, .. } = array.elements else {
+        return Ok(None);
+    };
+    let mut ids = Some(Vec::new());
+    each_element(array, |number| {
+        let id = integer(dtype, number);
+        match (&mut ids, id) {
+            (Some(list), Some(id)) => list.push(id),
+            _ => ids = None,
+        }
+        Ok(())
+    })?;
+    Ok(ids)
+}
+
+/// The number as an integer, if it is one.
+fn integer(dtype: DType, number: &[u8]) -> Option<i64> {
+    let mut wide = [0_u8; 8];
+    wide.get_mut(..number.len())?.copy_from_slice(number);
+    let bits = u64::from_le_bytes(wide);
+    // Shifted up and down again, a number fills the upper bits with its sign.
+    let signed = |bits: u64, spare: u32| Some((bits << spare).cast_signed() >> spare);
+    match dtype {
+        DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::U64 => bits.try_into().ok(),
+        DType::I8 => signed(bits, 56),
+        DType::I16 => signed(bits, 48),
+        DType::I32 => signed(bits, 32),
+        DType::I64 => signed(bits, 0),
+        DType::F32 => whole(f32::from_bits(u32::try_from(bits).ok()?).into()),
+        DType::F64 => whole(f64::from_bits(bits)),
+        // Nobody keeps class ids in half precision: above 2048 it has not even all integers.
+        DType::F16 | DType::Bf16 => None,
+    }
+}
+
+/// A float as an integer, if it is one that a float holds exactly.
+fn whole(number: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let is_whole = number.abs() <= EXACT && number.fract().abs().to_bits() == 0;
+    // A whole number of this size prints as an integer.
+    is_whole
+        .then(|| format!("{number:.0}").parse().ok())
+        .flatten()
+}
+
+/// The texts of an array of one text an item, without the zeros behind them.
+pub(super) fn read_texts(array: &StoredArray) -> Result<TextArena, ConvertError> {
+    let wide = matches!(array.elements, Elements::Text { wide: true, .. });
+    let mut texts = TextArena::default();
+    each_element(array, |text| {
+        texts.push(&text_of(text, wide));
+        Ok(())
+    })?;
+    Ok(texts)
+}
+
+/// A text of fixed width without the zeros behind it.
+pub(super) fn text_of(bytes: &[u8], wide: bool) -> String {
+    if wide {
+        let chars = bytes.as_chunks::<4>().0.iter();
+        let codes = chars.map(|code| u32::from_le_bytes(*code));
+        let text: String = codes
+            .map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect();
+        return text.trim_end_matches('\0').to_owned();
+    }
+    let end = bytes
+        .iter()
+        .rposition(|b| *b != 0)
+        .map_or(0, |last| last + 1);
+    String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+}

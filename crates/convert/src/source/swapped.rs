@@ -1,0 +1,52 @@
+//! Items whose numbers are in big-endian order, handed out in little-endian order.
+
+use std::sync::Arc;
+
+use super::store::{Content, Store};
+use crate::sample::SampleError;
+
+/// Another store's items with the bytes of each number in reverse.
+#[derive(Debug)]
+pub(super) struct Swapped {
+    pub(super) store: Arc<dyn Store>,
+    /// Bytes of a number.
+    pub(super) element: usize,
+}
+
+impl Store for Swapped {
+    fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    fn bytes(&self, idx: usize) -> u64 {
+        self.store.bytes(idx)
+    }
+
+    fn content(&self, idx: usize) -> Content {
+        self.store.content(idx)
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.store.is_uniform()
+    }
+
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        let before = out.len();
+        // Whole numbers, so that each can be turned.
+        let element = u64::try_from(self.element).unwrap_or(1).max(1);
+        let whole = limit.div_ceil(element).saturating_mul(element);
+        self.store.append(idx, whole, out)?;
+        let numbers = out.get_mut(before..).unwrap_or_default();
+        swap(numbers, self.element);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        out.truncate(before.saturating_add(limit));
+        Ok(())
+    }
+}
+
+/// Reverses the bytes of each number.
+pub(super) fn swap(numbers: &mut [u8], element: usize) {
+    for number in numbers.chunks_exact_mut(element.max(1)) {
+        number.reverse();
+    }
+}

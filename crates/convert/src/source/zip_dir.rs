@@ -1,0 +1,242 @@
+//! The members of a zip file: where each lies, how large it is and how it is packed, with every number checked against the
+//! file before it is used.
+//!
+//! Not for writing them: that is `sink::zip_file`. Names are only names: nothing is ever unpacked to them.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use super::store::OpenFile;
+use crate::error::ConvertError;
+
+/// The most bytes behind the end record: a comment.
+const MAX_COMMENT: u64 = 1 << 16;
+/// The most bytes of a directory.
+const MAX_DIRECTORY: u64 = 64 << 20;
+/// A size or place of 32 bits that says: look for the one of 64.
+const LARGE: u64 = 0xffff_ffff;
+
+/// A member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ZipEntry {
+    pub(super) name: String,
+    pub(super) is_deflated: bool,
+    pub(super) crc: u32,
+    /// Where its bytes start in the file.
+    pub(super) offset: u64,
+    /// Bytes there.
+    pub(super) stored: u64,
+    /// Bytes that it says it has when unpacked. Not to be believed where it is deflated.
+    pub(super) bytes: u64,
+}
+
+/// The members of `file`, in the directory's order.
+pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError> {
+    let (offset, bytes) = find_directory(file)?;
+    let directory = read(file, offset, bytes)?;
+    let mut rest = Fields { bytes: &directory };
+    let mut entries = Vec::new();
+    while !rest.bytes.is_empty() {
+        let entry = rest
+            .entry(&file.path)
+            .ok_or_else(|| damaged(file, offset))??;
+        entries.push(locate(file, entry, offset)?);
+    }
+    Ok(entries)
+}
+
+fn damaged(file: &OpenFile, offset: u64) -> ConvertError {
+    let place = format!("byte {offset}");
+    ConvertError::malformed(&file.path, &place, "the zip file's directory is damaged")
+}
+
+fn read(file: &OpenFile, offset: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
+    let mut out = Vec::new();
+    let read = file.append_at(offset, bytes, &mut out);
+    read.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
+    Ok(out)
+}
+
+/// Where the directory starts and its bytes.
+fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
+    let cut = || {
+        let reason = "expected a zip file's directory at the end, found none";
+        ConvertError::malformed(&file.path, "", reason)
+    };
+    let tail_bytes = file.bytes.min(MAX_COMMENT + 22);
+    let tail_offset = file.bytes - tail_bytes;
+    let tail = read(file, tail_offset, tail_bytes)?;
+    let at = tail.windows(4).rposition(|four| four == b"PK\x05\x06");
+    let at = at.ok_or_else(cut)?;
+    let end = tail_offset + u64::try_from(at).unwrap_or(0);
+    let mut record = Fields {
+        bytes: tail.get(at + 12..).unwrap_or_default(),
+    };
+    let (bytes, offset) = record.u32().zip(record.u32()).ok_or_else(cut)?;
+    let (mut bytes, mut offset) = (u64::from(bytes), u64::from(offset));
+    if bytes == LARGE || offset == LARGE {
+        (bytes, offset) = large_directory(file, end).ok_or_else(cut)?;
+    }
+    if bytes > MAX_DIRECTORY {
+        let reason =
+            format!("a directory of {bytes} bytes, more than the limit of {MAX_DIRECTORY}");
+        return Err(ConvertError::malformed(&file.path, "", reason));
+    }
+    match offset.checked_add(bytes) {
+        Some(last) if last <= end => Ok((offset, bytes)),
+        _ => Err(damaged(file, offset)),
+    }
+}
+
+/// The directory's bytes and place as the records of 64 bits before the end at `end` say.
+fn large_directory(file: &OpenFile, end: u64) -> Option<(u64, u64)> {
+    let locator = read(file, end.checked_sub(20)?, 20).ok()?;
+    let mut locator = Fields { bytes: &locator };
+    if locator.take(4)? != b"PK\x06\x07" {
+        return None;
+    }
+    locator.u32()?;
+    let record = read(file, locator.u64()?, 56).ok()?;
+    let mut record = Fields { bytes: &record };
+    if record.take(4)? != b"PK\x06\x06" {
+        return None;
+    }
+    record.take(36)?;
+    Some((record.u64()?, record.u64()?))
+}
+
+/// Where the bytes of an entry start: behind its local header, whose length only it knows.
+fn locate(file: &OpenFile, entry: ZipEntry, directory: u64) -> Result<ZipEntry, ConvertError> {
+    let wrong = |reason: &str| ConvertError::malformed(&file.path, &entry.name, reason);
+    let header = read(file, entry.offset, 30)?;
+    let mut fields = Fields { bytes: &header };
+    if fields.take(4) != Some(b"PK\x03\x04") {
+        return Err(wrong("the zip file's directory points to no member"));
+    }
+    fields.take(22);
+    let lengths = fields.u16().zip(fields.u16());
+    let (name, extra) = lengths.ok_or_else(|| wrong("the member's header is cut short"))?;
+    let offset = entry.offset + 30 + u64::from(name) + u64::from(extra);
+    let end = offset.checked_add(entry.stored);
+    if end.is_none_or(|end| end > directory) {
+        let (stored, room) = (entry.stored, directory.saturating_sub(offset));
+        return Err(wrong(&format!("expected {stored} bytes, found {room}")));
+    }
+    Ok(ZipEntry { offset, ..entry })
+}
+
+/// Little-endian fields, one after the other; none where they end.
+struct Fields<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(n)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take(2)?.try_into().ok().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4)?.try_into().ok().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// An entry of the directory, its offset still that of the local header; none if it is cut short.
+    fn entry(&mut self, path: &Path) -> Option<Result<ZipEntry, ConvertError>> {
+        if self.take(4)? != b"PK\x01\x02" {
+            return None;
+        }
+        self.take(4)?;
+        let (flags, method) = (self.u16()?, self.u16()?);
+        self.take(4)?;
+        let crc = self.u32()?;
+        let (stored, bytes) = (self.u32()?, self.u32()?);
+        let (name, extra, comment) = (self.u16()?, self.u16()?, self.u16()?);
+        self.take(8)?;
+        let offset = self.u32()?;
+        let name = String::from_utf8_lossy(self.take(name.into())?).into_owned();
+        let mut extra = Fields {
+            bytes: self.take(extra.into())?,
+        };
+        self.take(comment.into())?;
+        let mut wide = [u64::from(bytes), u64::from(stored), u64::from(offset)];
+        if wide.contains(&LARGE) {
+            let mut sizes = extra.sizes()?;
+            for field in wide.iter_mut().filter(|field| **field == LARGE) {
+                *field = sizes.u64()?;
+            }
+        }
+        let [bytes, stored, offset] = wide;
+        let unsupported =
+            |reason: &str, hint| Some(Err(ConvertError::unsupported(path, &name, reason, hint)));
+        if flags & 1 != 0 {
+            return unsupported("the member is encrypted", "save it without a password");
+        }
+        if !matches!(method, 0 | 8) {
+            let reason = format!("packed by method {method}; stored and deflated members are read");
+            return unsupported(
+                &reason,
+                "save it with numpy.savez or numpy.savez_compressed",
+            );
+        }
+        Some(Ok(ZipEntry {
+            name,
+            is_deflated: method == 8,
+            crc,
+            offset,
+            stored,
+            bytes,
+        }))
+    }
+
+    /// The extra field of sizes of 64 bits.
+    fn sizes(&mut self) -> Option<Fields<'a>> {
+        loop {
+            let (kind, len) = (self.u16()?, self.u16()?);
+            let bytes = self.take(len.into())?;
+            if kind == 1 {
+                return Some(Fields { bytes });
+            }
+        }
+    }
+}
+
+/// The unpacked bytes of a member, as far as they are asked for.
+pub(super) fn unpack<'a>(
+    file: &'a OpenFile,
+    entry: &ZipEntry,
+) -> Result<Unpacked<'a>, ConvertError> {
+    let mut raw = &file.file;
+    // Only one member is unpacked at a time: nobody else uses the file's own position.
+    raw.seek(SeekFrom::Start(entry.offset))
+        .map_err(ConvertError::io(&file.path))?;
+    let stored = raw.take(entry.stored);
+    Ok(if entry.is_deflated {
+        Unpacked::Deflated(flate2::read::DeflateDecoder::new(stored))
+    } else {
+        Unpacked::Stored(stored)
+    })
+}
+
+/// See [`unpack`].
+pub(super) enum Unpacked<'a> {
+    Stored(std::io::Take<&'a std::fs::File>),
+    Deflated(flate2::read::DeflateDecoder<std::io::Take<&'a std::fs::File>>),
+}
+
+impl Read for Unpacked<'_> {
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Stored(bytes) => bytes.read(room),
+            Self::Deflated(bytes) => bytes.read(room),
+        }
+    }
+}
