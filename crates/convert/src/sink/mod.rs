@@ -15,6 +15,7 @@ mod npy_header;
 mod npz;
 mod number;
 mod parquet;
+mod pickle_writer;
 mod placed;
 mod pt;
 mod safetensors;

@@ -1,33 +1,124 @@
-//! STUB.
+//! PyTorch's `.pt` as `torch.save` writes it: a dictionary of tensors, with class names and the pack's metadata beside them.
 
-use super::{AsItIs, Batch, Sink, SinkStart};
-use crate::data_format::DataFormat;
+use packds_format::DType;
+
+use super::pickle_writer::PickleWriter;
+use super::placed::{
+    PieceEncoder, Pieces, PlacedFile, Places, Planned, crc32, crc32_joined, is_taken, planned,
+};
+use super::zip_file::{Member, directory};
+use super::{Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
+
+/// The folder of all members: PyTorch takes any.
+const FOLDER: &str = "archive";
 
 /// Samples being written.
-pub(super) struct PtSink;
+pub(super) struct PtSink {
+    arrays: Vec<Planned>,
+    places: Places,
+    /// All members in order; those of the arrays lack their checksums.
+    members: Vec<Member>,
+    /// How many members stand before those of the arrays.
+    n_before: usize,
+    end: u64,
+}
 
 impl PtSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format: DataFormat::Pt,
+        let arrays = planned(start);
+        let file = PlacedFile::open(start.path, start.target)?;
+        let (mut members, mut end) = (Vec::new(), 0);
+        let mut small = |name: &str, bytes: &[u8], members: &mut Vec<Member>, end: &mut u64| {
+            let len = u64::try_from(bytes.len()).unwrap_or(0);
+            let mut member = Member::stored(&format!("{FOLDER}/{name}"), len, *end);
+            member.crc = crc32(bytes);
+            file.write_at(&member.local_header(), member.header)?;
+            file.write_at(bytes, member.data())?;
+            *end = member.end();
+            members.push(member);
+            Ok::<_, ConvertError>(())
+        };
+        small("data.pkl", &pickle(start, &arrays), &mut members, &mut end)?;
+        small("byteorder", b"little", &mut members, &mut end)?;
+        let n_before = members.len();
+        let mut starts = Vec::new();
+        for (number, array) in arrays.iter().enumerate() {
+            let name = format!("{FOLDER}/data/{number}");
+            let member = Member::stored(&name, array.bytes(), end);
+            starts.push((member.data(), array.item_bytes));
+            end = member.end();
+            members.push(member);
+        }
+        small("version", b"3\n", &mut members, &mut end)?;
+        Ok(Self {
+            arrays,
+            places: Places { file, starts },
+            members,
+            n_before,
+            end,
         })
     }
 }
 
-impl Sink for PtSink {
-    type Encoder = AsItIs;
+/// What `torch.load` makes the dictionary of.
+fn pickle(start: &SinkStart<'_>, arrays: &[Planned]) -> Vec<u8> {
+    let mut out = PickleWriter::new();
+    out.begin_dict();
+    for (number, array) in arrays.iter().enumerate() {
+        let (dtype, shape) = array.as_numbers();
+        out.text(&array.name);
+        out.tensor(dtype, &shape, &number.to_string());
+    }
+    let classes = start.metadata.class_names("label");
+    if !classes.is_empty() && !is_taken(arrays, "classes") {
+        out.text("classes");
+        out.texts(classes);
+    }
+    if !is_taken(arrays, METADATA_KEY) {
+        out.text(METADATA_KEY);
+        out.text(&start.metadata.to_text());
+    }
+    out.end_dict();
+    out.finish()
+}
 
-    fn encoder(&self) -> AsItIs {
-        AsItIs
+impl Sink for PtSink {
+    type Encoder = PieceEncoder;
+
+    fn encoder(&self) -> PieceEncoder {
+        PieceEncoder::new(&self.arrays, true)
     }
 
-    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
-        Ok(())
+    fn write(&mut self, ready: Pieces) -> Result<(), ConvertError> {
+        let members = self.members.iter_mut().skip(self.n_before);
+        for (member, piece) in members.zip(&ready.pieces) {
+            let len = u64::try_from(piece.bytes.len()).unwrap_or(0);
+            member.crc = crc32_joined(member.crc, piece.crc, len);
+        }
+        self.places.write(&ready)
     }
 
     fn finish(self) -> Result<Vec<String>, ConvertError> {
-        Ok(Vec::new())
+        for member in self.members.iter().skip(self.n_before) {
+            self.places
+                .file
+                .write_at(&member.local_header(), member.header)?;
+        }
+        let end = directory(&self.members, self.end);
+        self.places.file.write_at(&end, self.end)?;
+        let is_new =
+            |array: &&Planned| matches!(array.as_numbers().0, DType::U16 | DType::U32 | DType::U64);
+        let newer = self.arrays.iter().filter(is_new);
+        Ok(newer
+            .map(|array| {
+                let (dtype, _) = array.as_numbers();
+                format!(
+                    "`{}` for PyTorch before 2.3, which has no {dtype}",
+                    array.name
+                )
+            })
+            .collect())
     }
 }

@@ -1,20 +1,215 @@
-//! STUB.
+//! CIFAR-10 and CIFAR-100, as binary files or as Python's pickles, which are read as data.
+
+mod python;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::ListOptions;
-use super::found::Found;
+use super::arrays::{Described, StoredArray};
+use super::column::{ColumnValues, SourceColumn};
+use super::found::{Found, FoundLabels, LabelValues, Names};
+use super::npy::{Elements, text_file};
+use super::numbers::read_ids;
 use super::shards::Shards;
+use super::store::OpenFile;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use packds_format::DType;
 
-/// One part for each split.
-pub(super) fn parts(source: &std::path::Path) -> Result<Vec<Shards>, ConvertError> {
-    Ok(vec![Shards::one(source)])
+/// Three planes of 32 by 32 pixels.
+const SHAPE: [u64; 3] = [3, 32, 32];
+const IMAGE_BYTES: u64 = 3072;
+const U8: Elements = Elements::Numbers {
+    dtype: DType::U8,
+    swapped: false,
+};
+
+/// The training set and the test set of a folder; a single file is a set without a name.
+pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+    if !source.is_dir() {
+        return Ok(vec![Shards::one(source)]);
+    }
+    let numbered = |ending: &str| -> Vec<PathBuf> {
+        let names = (1..=9).map(|n| source.join(format!("data_batch_{n}{ending}")));
+        names.filter(|path| path.is_file()).collect()
+    };
+    let named = |names: &[&str]| -> Vec<PathBuf> {
+        let found = names
+            .iter()
+            .map(|name| source.join(name))
+            .find(|path| path.is_file());
+        found.into_iter().collect()
+    };
+    let sets = [
+        (
+            "test",
+            vec![named(&["test_batch.bin", "test_batch", "test.bin", "test"])],
+        ),
+        (
+            "train",
+            vec![
+                numbered(".bin"),
+                numbered(""),
+                named(&["train.bin", "train"]),
+            ],
+        ),
+    ];
+    let mut parts = Vec::new();
+    for (split, files) in sets {
+        if let Some(files) = files.into_iter().find(|files| !files.is_empty()) {
+            parts.push(Shards {
+                root: source.to_owned(),
+                files,
+                split: Some(split.to_owned()),
+            });
+        }
+    }
+    if parts.is_empty() {
+        let reason = "expected data_batch_1, test_batch, train or test, with or without .bin";
+        return Err(ConvertError::malformed(source, "", reason));
+    }
+    Ok(parts)
+}
+
+/// What one or several files hold.
+#[derive(Default)]
+struct Batches {
+    images: Option<StoredArray>,
+    labels: Vec<i64>,
+    /// Of CIFAR-100.
+    coarse: Vec<i64>,
+    names: Vec<Vec<u8>>,
+}
+
+impl Batches {
+    /// Takes the images of the next file.
+    fn take_images(&mut self, array: StoredArray) {
+        match &mut self.images {
+            None => self.images = Some(array),
+            Some(images) => images.parts.extend(array.parts),
+        }
+    }
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, _options: &ListOptions) -> Result<Found, ConvertError> {
-    Err(ConvertError::FormatLeftOut {
-        path: part.root.clone(),
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let mut batches = Batches::default();
+    for path in &part.files {
+        let is_binary = path.extension().is_some_and(|e| e == "bin");
+        let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
+        if is_binary {
+            read_binary(&file, &mut batches)?;
+        } else {
+            python::read(&file, options, &mut batches)?;
+        }
+    }
+    let images = batches.images.as_ref().and_then(StoredArray::store);
+    let images = images
+        .ok_or_else(|| ConvertError::malformed(&part.root, "", "there are no samples in it"))?;
+    let first = part.files.first().map_or(&part.root, |file| file);
+    let dataset = if part.root.is_dir() {
+        part.split.clone()
+    } else {
+        None
+    };
+    let dataset = dataset.unwrap_or_else(|| {
+        let stem = first.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    });
+    let is_100 = !batches.coarse.is_empty();
+    let coarse = ColumnValues::I64(std::mem::take(&mut batches.coarse));
+    let texts = is_100.then(|| SourceColumn {
+        name: "coarse_label".to_owned(),
+        values: coarse,
+    });
+    let mut unique: Vec<&[u8]> = batches.names.iter().map(Vec::as_slice).collect();
+    unique.sort_unstable();
+    unique.dedup();
+    let named = unique.len() == images.len();
+    Ok(Found {
         format: DataFormat::Cifar,
+        images,
+        names: if named {
+            Names::Paths(batches.names)
+        } else {
+            Names::Numbered(dataset)
+        },
+        labels: Some(FoundLabels {
+            name: "label".to_owned(),
+            values: LabelValues::Ids(batches.labels),
+            classes: class_names(first, is_100)?,
+        }),
+        masks: None,
+        fields: Vec::new(),
+        texts: texts.into_iter().collect(),
+        metadata: None,
+        warnings: Vec::new(),
+        ignored: 0,
     })
 }
+
+/// Records of one label, or a coarse and a fine one, and the pixels.
+fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), ConvertError> {
+    let name = file.path.file_name().and_then(|name| name.to_str());
+    let fits = |labels: u64| file.bytes.is_multiple_of(IMAGE_BYTES + labels);
+    // The names are those that the sets are published under; the length decides for others.
+    let n_labels = match name {
+        Some("train.bin" | "test.bin") => 2,
+        Some(name) if name.contains("batch") => 1,
+        _ if !fits(1) && fits(2) => 2,
+        _ => 1,
+    };
+    let record = IMAGE_BYTES + n_labels;
+    if !fits(n_labels) || file.bytes == 0 {
+        let reason = format!(
+            "expected records of {record} bytes, found {} bytes, which are {} more than whole records",
+            file.bytes,
+            file.bytes % record
+        );
+        return Err(ConvertError::malformed(&file.path, "", reason));
+    }
+    let n = file.bytes / record;
+    let array = |name: &str, shape: &[u64], offset: u64| {
+        let described = Described {
+            name,
+            elements: U8,
+            shape,
+            offset,
+            room: file.bytes.saturating_sub(offset),
+            stride: Some(record),
+        };
+        StoredArray::new(file, &described)
+    };
+    let labels = |name: &str, offset: u64| -> Result<Vec<i64>, ConvertError> {
+        let array = array(name, &[n], offset)?;
+        let ids = array.map(|array| read_ids(&array)).transpose()?;
+        Ok(ids.flatten().unwrap_or_default())
+    };
+    batches.labels.extend(labels("label", n_labels - 1)?);
+    if n_labels == 2 {
+        batches.coarse.extend(labels("coarse_label", 0)?);
+    }
+    let [c, h, w] = SHAPE;
+    if let Some(images) = array("image", &[n, c, h, w], n_labels)? {
+        batches.take_images(images);
+    }
+    Ok(())
+}
+
+/// The names of the classes, which lie in a file beside the samples.
+fn class_names(beside: &Path, is_100: bool) -> Result<Vec<String>, ConvertError> {
+    let (text, pickle, key) = if is_100 {
+        ("fine_label_names.txt", "meta", "fine_label_names")
+    } else {
+        ("batches.meta.txt", "batches.meta", "label_names")
+    };
+    if let Some(text) = text_file(&beside.with_file_name(text))? {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        return Ok(lines.map(str::to_owned).collect());
+    }
+    python::names(&beside.with_file_name(pickle), key)
+}
+
+#[cfg(test)]
+mod tests;

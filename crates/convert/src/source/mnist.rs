@@ -1,20 +1,259 @@
-//! STUB.
+//! MNIST's idx files and those of its followers: read in place, or unpacked once where they are gzipped.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+use packds_format::DType;
 
 use super::ListOptions;
+use super::arrays::{ArraySet, Described, Keys};
 use super::found::Found;
+use super::npy::Elements;
 use super::shards::Shards;
+use super::split::is_split_name;
+use super::spool::Spool;
+use super::store::OpenFile;
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// One part for each split.
-pub(super) fn parts(source: &std::path::Path) -> Result<Vec<Shards>, ConvertError> {
-    Ok(vec![Shards::one(source)])
+/// The most dimensions that are looked at: images have three, or four with channels.
+const MAX_DIMENSIONS: u8 = 8;
+/// Bytes unpacked at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// One part for each split that a folder's files tell: each a file of images.
+pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+    if !source.is_dir() {
+        return Ok(vec![Shards::one(source)]);
+    }
+    let unreadable = |error| ConvertError::UnreadableDirectory {
+        path: source.to_owned(),
+        source: error,
+    };
+    let mut sets: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for entry in std::fs::read_dir(source).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(name) = name.filter(|name| is_images(name) && path.is_file()) else {
+            continue;
+        };
+        let plain = name.trim_end_matches(".gz").to_owned();
+        // Of a file and the one it was unpacked from, the plain one is read.
+        if plain == name || !sets.contains_key(&plain) {
+            sets.insert(plain, path);
+        }
+    }
+    let mut parts: Vec<Shards> = Vec::new();
+    for (name, path) in sets {
+        let split = split_of(&name);
+        if parts.iter().any(|part| part.split == split) {
+            let reason = format!(
+                "several files of images for {}",
+                split.as_deref().unwrap_or("no split")
+            );
+            let hint = "name one file of images; its labels are found beside it";
+            return Err(ConvertError::unsupported(source, &name, reason, hint));
+        }
+        parts.push(Shards {
+            root: source.to_owned(),
+            files: vec![path],
+            split,
+        });
+    }
+    if parts.is_empty() {
+        let reason = "no files of images (such as train-images-idx3-ubyte) in this folder";
+        return Err(ConvertError::malformed(source, "", reason));
+    }
+    parts.sort_by(|a, b| a.split.cmp(&b.split));
+    Ok(parts)
+}
+
+/// Whether a name is that of a file of images.
+fn is_images(name: &str) -> bool {
+    name.contains("images") && name.contains("idx") && name.contains("ubyte")
+}
+
+/// The split before `images` in a name; MNIST calls the test set `t10k`.
+fn split_of(name: &str) -> Option<String> {
+    let (before, _) = name.split_once("images")?;
+    let word = before.trim_end_matches(['-', '_', '.']);
+    let word = word.rsplit(['-', '_', '.']).next()?.to_ascii_lowercase();
+    match word.as_str() {
+        "t10k" => Some("test".to_owned()),
+        word if is_split_name(word.as_bytes()) => Some(word.to_owned()),
+        _ => None,
+    }
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, _options: &ListOptions) -> Result<Found, ConvertError> {
-    Err(ConvertError::FormatLeftOut {
-        path: part.root.clone(),
-        format: DataFormat::Mnist,
-    })
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let images = part.only()?;
+    let mut set = ArraySet::new(DataFormat::Mnist, images);
+    let file = IdxFile::open(images, options)?;
+    file.push(&mut set, "image", false)?;
+    let name = images.file_name().and_then(|name| name.to_str());
+    let labels = label_names(name.unwrap_or_default());
+    let found = labels.iter().map(|name| images.with_file_name(name));
+    let has_labels = match found.into_iter().find(|path| path.is_file()) {
+        Some(path) => {
+            let file = IdxFile::open(&path, options)?;
+            if file.shape.len() > 1 {
+                // QMNIST: a row for each image, whose first number is the class.
+                file.push(&mut set, "label_info", false)?;
+            }
+            file.push(&mut set, "label", true)?;
+            true
+        }
+        None => {
+            let file = labels.first().cloned().unwrap_or_default().into_bytes();
+            set.warnings.push(Warning::LabelsMissing { file });
+            false
+        }
+    };
+    let keys = Keys {
+        image: Some("image"),
+        label: has_labels.then_some("label"),
+        mask: None,
+    };
+    set.into_found(images, keys)
 }
+
+/// What the labels of a file of images may be called.
+fn label_names(images: &str) -> Vec<String> {
+    let plain = images.trim_end_matches(".gz");
+    let labels = plain.replacen("images", "labels", 1);
+    let names = [
+        labels.replacen("idx3-ubyte", "idx1-ubyte", 1),
+        labels.replacen("idx3-ubyte", "idx2-int", 1),
+        labels,
+    ];
+    let with_gz = |name: &String| [name.clone(), format!("{name}.gz")];
+    let names = names.iter().flat_map(with_gz);
+    names.filter(|name| *name != images).collect()
+}
+
+/// An array in a file.
+struct IdxFile {
+    file: Arc<OpenFile>,
+    dtype: DType,
+    shape: Vec<u64>,
+    /// Where the data start.
+    data: u64,
+}
+
+impl IdxFile {
+    fn open(path: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
+        let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+        let mut head = Vec::new();
+        let read = file.append_at(0, file.bytes.min(512), &mut head);
+        read.map_err(|e| ConvertError::malformed(path, "", e.to_string()))?;
+        if head.starts_with(b"\x1f\x8b") {
+            return Self::unpack(path, &file, options);
+        }
+        let (dtype, shape, data) = header(path, &head)?;
+        Ok(Self {
+            file: Arc::new(file),
+            dtype,
+            shape,
+            data,
+        })
+    }
+
+    /// Unpacks a gzipped file, as much of it as its header says.
+    fn unpack(path: &Path, file: &OpenFile, options: &ListOptions) -> Result<Self, ConvertError> {
+        let damaged = |error: std::io::Error| {
+            ConvertError::malformed(path, "", format!("cannot be unpacked: {error}"))
+        };
+        let mut source = MultiGzDecoder::new(&file.file);
+        let mut head = Vec::new();
+        let most = u64::from(MAX_DIMENSIONS) * 4 + 4;
+        let read = source.by_ref().take(most).read_to_end(&mut head);
+        read.map_err(damaged)?;
+        let (dtype, shape, data) = header(path, &head)?;
+        let bytes = shape
+            .iter()
+            .try_fold(dtype.size(), |n, d| n.checked_mul(*d));
+        let expected = bytes.and_then(|n| n.checked_add(data)).unwrap_or(u64::MAX);
+        let mut spool = Spool::create(&options.spool_folder())?;
+        spool.append(&head)?;
+        let mut found = u64::try_from(head.len()).unwrap_or(0);
+        let mut piece = vec![0; PIECE_BYTES];
+        while found <= expected {
+            let n = source.read(&mut piece).map_err(damaged)?;
+            if n == 0 {
+                break;
+            }
+            spool.append(piece.get(..n).unwrap_or_default())?;
+            found = found.saturating_add(u64::try_from(n).unwrap_or(0));
+        }
+        if found != expected {
+            let reason = format!("expected {expected} bytes when unpacked, found {found}");
+            return Err(ConvertError::malformed(path, "", reason));
+        }
+        Ok(Self {
+            file: Arc::new(spool.finish(path)?),
+            dtype,
+            shape,
+            data,
+        })
+    }
+
+    /// Takes the array, or of each row the first number alone.
+    fn push(&self, set: &mut ArraySet, name: &str, is_first: bool) -> Result<(), ConvertError> {
+        let row = self.shape.iter().skip(1);
+        let row = row.fold(self.dtype.size(), |n, d| n.saturating_mul(*d));
+        let shape = self.shape.get(..1).filter(|_| is_first);
+        let described = Described {
+            name,
+            elements: Elements::Numbers {
+                dtype: self.dtype,
+                swapped: self.dtype.size() > 1,
+            },
+            shape: shape.unwrap_or(&self.shape),
+            offset: self.data,
+            room: self.file.bytes.saturating_sub(self.data),
+            stride: Some(row),
+        };
+        set.push(&self.file, &described)
+    }
+}
+
+/// Type, dimensions and where the data start.
+fn header(path: &Path, head: &[u8]) -> Result<(DType, Vec<u64>, u64), ConvertError> {
+    let wrong = || {
+        let found = head.get(..4).unwrap_or(head).escape_ascii();
+        let reason = format!("expected an idx file's header, found \"{found}\"");
+        ConvertError::malformed(path, "", reason)
+    };
+    let (dtype, n) = match head.get(..4) {
+        Some(&[0, 0, kind, n @ 1..=MAX_DIMENSIONS]) => {
+            let dtype = match kind {
+                0x08 => DType::U8,
+                0x09 => DType::I8,
+                0x0b => DType::I16,
+                0x0c => DType::I32,
+                0x0d => DType::F32,
+                0x0e => DType::F64,
+                _ => return Err(wrong()),
+            };
+            (dtype, usize::from(n))
+        }
+        _ => return Err(wrong()),
+    };
+    let sizes = head.get(4..4 + 4 * n).ok_or_else(wrong)?;
+    let shape = sizes.as_chunks::<4>().0.iter().map(|size| {
+        // The format's numbers are in the other order.
+        let mut size = *size;
+        size.reverse();
+        u32::from_le_bytes(size).into()
+    });
+    let data = u64::try_from(4 + 4 * n).unwrap_or(0);
+    Ok((dtype, shape.collect(), data))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Pickles of tensors, texts and a dictionary of them, as PyTorch's restricted loader takes them.
+
+use packds_format::DType;
+
+/// A pickle of protocol 2 being written.
+pub(super) struct PickleWriter {
+    out: Vec<u8>,
+}
+
+impl PickleWriter {
+    pub(super) fn new() -> Self {
+        Self { out: vec![0x80, 2] }
+    }
+
+    /// Begins a dictionary: keys and values follow in turn.
+    pub(super) fn begin_dict(&mut self) {
+        self.out.extend_from_slice(b"}(");
+    }
+
+    /// Ends it.
+    pub(super) fn end_dict(&mut self) {
+        self.out.push(b'u');
+    }
+
+    /// A text.
+    pub(super) fn text(&mut self, text: &str) {
+        self.out.push(b'X');
+        // Metadata of a pack have a limit far below this.
+        let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        self.out.extend_from_slice(&len.to_le_bytes());
+        self.out.extend_from_slice(text.as_bytes());
+    }
+
+    /// A list of texts.
+    pub(super) fn texts(&mut self, texts: &[String]) {
+        self.out.extend_from_slice(b"](");
+        texts.iter().for_each(|text| self.text(text));
+        self.out.push(b'e');
+    }
+
+    /// A tensor in C order whose storage is the member `key`.
+    pub(super) fn tensor(&mut self, dtype: DType, shape: &[u64], key: &str) {
+        // Types that came later have no storage of their own.
+        let (class, typed) = match storage_class(dtype) {
+            Some(class) => (class, true),
+            None => ("torch.storage\nUntypedStorage", false),
+        };
+        let version = if typed { "2" } else { "3" };
+        self.global(&format!("torch._utils\n_rebuild_tensor_v{version}"));
+        let n = shape.iter().fold(1_u64, |n, d| n.saturating_mul(*d));
+        let n_storage = if typed {
+            n
+        } else {
+            n.saturating_mul(dtype.size())
+        };
+        self.out.extend_from_slice(b"((");
+        self.text("storage");
+        self.global(class);
+        self.text(key);
+        self.text("cpu");
+        self.int(n_storage);
+        // The tuple, as the name of what is kept outside; then the offset.
+        self.out.extend_from_slice(b"tQ");
+        self.int(0);
+        self.sizes(shape);
+        let mut stride = 1_u64;
+        let mut strides: Vec<u64> = Vec::with_capacity(shape.len());
+        for n in shape.iter().rev() {
+            strides.push(stride);
+            stride = stride.saturating_mul(*n);
+        }
+        strides.reverse();
+        self.sizes(&strides);
+        // No gradient, no hooks.
+        self.out.push(0x89);
+        self.global("collections\nOrderedDict");
+        self.out.extend_from_slice(b")R");
+        if !typed {
+            self.global(&format!("torch\n{}", dtype.numpy()));
+        }
+        self.out.extend_from_slice(b"tR");
+    }
+
+    fn global(&mut self, name: &str) {
+        self.out.push(b'c');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.push(b'\n');
+    }
+
+    fn sizes(&mut self, sizes: &[u64]) {
+        self.out.push(b'(');
+        sizes.iter().for_each(|n| self.int(*n));
+        self.out.push(b't');
+    }
+
+    fn int(&mut self, n: u64) {
+        match i32::try_from(n) {
+            Ok(short) => {
+                self.out.push(b'J');
+                self.out.extend_from_slice(&short.to_le_bytes());
+            }
+            Err(_) => {
+                // Nine bytes, so that the sign is plain.
+                self.out.extend_from_slice(&[0x8a, 9]);
+                self.out.extend_from_slice(&n.to_le_bytes());
+                self.out.push(0);
+            }
+        }
+    }
+
+    /// The pickle.
+    pub(super) fn finish(mut self) -> Vec<u8> {
+        self.out.push(b'.');
+        self.out
+    }
+}
+
+/// The class of storages of a type; none for those without.
+const fn storage_class(dtype: DType) -> Option<&'static str> {
+    Some(match dtype {
+        DType::Bool => "torch\nBoolStorage",
+        DType::U8 => "torch\nByteStorage",
+        DType::I8 => "torch\nCharStorage",
+        DType::I16 => "torch\nShortStorage",
+        DType::I32 => "torch\nIntStorage",
+        DType::I64 => "torch\nLongStorage",
+        DType::F16 => "torch\nHalfStorage",
+        DType::Bf16 => "torch\nBFloat16Storage",
+        DType::F32 => "torch\nFloatStorage",
+        DType::F64 => "torch\nDoubleStorage",
+        DType::U16 | DType::U32 | DType::U64 => return None,
+    })
+}

@@ -1,0 +1,108 @@
+//! The bytes of a pickle, read from a part of a file in pieces.
+
+use super::super::store::OpenFile;
+use crate::error::ConvertError;
+
+/// Bytes read at a time.
+const PIECE_BYTES: u64 = 1 << 16;
+
+/// A place in a part of a file.
+pub(super) struct Input<'a> {
+    file: &'a OpenFile,
+    /// The place in the file.
+    pub(super) at: u64,
+    end: u64,
+    piece: Vec<u8>,
+    /// Where in the file the piece starts.
+    piece_at: u64,
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(file: &'a OpenFile, start: u64, end: u64) -> Self {
+        Self {
+            file,
+            at: start,
+            end: end.min(file.bytes),
+            piece: Vec::new(),
+            piece_at: start,
+        }
+    }
+
+    /// What is wrong at a place.
+    pub(super) fn wrong(&self, at: u64, reason: impl Into<String>) -> ConvertError {
+        ConvertError::malformed(&self.file.path, &format!("pickle, byte {at}"), reason)
+    }
+
+    /// What is sound at a place but not for us.
+    pub(super) fn refused(&self, at: u64, reason: impl Into<String>, hint: &str) -> ConvertError {
+        let place = format!("pickle, byte {at}");
+        ConvertError::unsupported(&self.file.path, &place, reason, hint)
+    }
+
+    /// Bytes that are left.
+    fn left(&self) -> u64 {
+        self.end.saturating_sub(self.at)
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, ConvertError> {
+        if self.left() == 0 {
+            return Err(self.wrong(self.at, "the pickle is cut short"));
+        }
+        let place = |input: &Self| usize::try_from(input.at.checked_sub(input.piece_at)?).ok();
+        let found = place(self).and_then(|at| self.piece.get(at).copied());
+        let byte = match found {
+            Some(byte) => byte,
+            None => {
+                self.piece.clear();
+                self.piece_at = self.at;
+                let bytes = self.left().min(PIECE_BYTES);
+                let read = self.file.append_at(self.at, bytes, &mut self.piece);
+                read.map_err(|e| self.wrong(self.at, e.to_string()))?;
+                self.piece.first().copied().unwrap_or(0)
+            }
+        };
+        self.at += 1;
+        Ok(byte)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], ConvertError> {
+        let mut out = [0; N];
+        for byte in &mut out {
+            *byte = self.byte()?;
+        }
+        Ok(out)
+    }
+
+    /// Short bytes, into memory.
+    pub(super) fn bytes(&mut self, n: u64) -> Result<Vec<u8>, ConvertError> {
+        let at = self.skip(n)?;
+        let mut out = Vec::new();
+        let read = self.file.append_at(at, n, &mut out);
+        read.map_err(|e| self.wrong(at, e.to_string()))?;
+        Ok(out)
+    }
+
+    /// Goes past `n` bytes; returns where they start.
+    pub(super) fn skip(&mut self, n: u64) -> Result<u64, ConvertError> {
+        let (at, left) = (self.at, self.left());
+        if n > left {
+            return Err(self.wrong(at, format!("expected {n} bytes, found {left}")));
+        }
+        self.at += n;
+        Ok(at)
+    }
+
+    /// Text up to the end of the line.
+    pub(super) fn line(&mut self) -> Result<Vec<u8>, ConvertError> {
+        let (start, mut line) = (self.at, Vec::new());
+        loop {
+            match self.byte()? {
+                b'\n' => return Ok(line),
+                byte => line.push(byte),
+            }
+            if line.len() > 4096 {
+                return Err(self.wrong(start, "expected a line of at most 4096 bytes"));
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What a pickle describes: values that refer to each other by number.
+
+/// The number of a value.
+pub(in crate::source) type Id = u32;
+
+/// Bytes or text: here, or in the file where they are long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::source) enum Bytes {
+    Here(Box<[u8]>),
+    /// Where in the file, and how many.
+    Far(u64, u64),
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::source) enum Node {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// A whole number beyond 64 bits.
+    Huge,
+    Bytes(Bytes),
+    /// UTF-8, or of Python 2 whatever it was.
+    Text(Bytes),
+    List(Vec<Id>),
+    Tuple(Box<[Id]>),
+    /// Keys and values, in the order in which they came.
+    Dict(Vec<(Id, Id)>),
+    /// `module.name`.
+    Global(Box<str>),
+    /// What a call of a name with arguments would give, and the state it would be given then.
+    Made {
+        callable: Id,
+        args: Id,
+        state: Option<Id>,
+    },
+    /// Entries that were put into what a call would give.
+    MadeDict(Vec<(Id, Id)>),
+    /// What the program that wrote the pickle keeps outside of it.
+    Persistent(Id),
+}
+
+/// All values, and which is the whole.
+#[derive(Debug)]
+pub(in crate::source) struct Tree {
+    pub(super) nodes: Vec<Node>,
+    pub(in crate::source) root: Id,
+    /// Where the pickle ends in the file.
+    pub(in crate::source) end: u64,
+}
+
+impl Tree {
+    /// A value.
+    pub(in crate::source) fn get(&self, id: Id) -> &Node {
+        let node = usize::try_from(id).ok().and_then(|id| self.nodes.get(id));
+        node.unwrap_or(&Node::None)
+    }
+
+    /// All values.
+    pub(in crate::source) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter()
+    }
+
+    /// A short text.
+    pub(in crate::source) fn text(&self, id: Id) -> Option<&str> {
+        match self.get(id) {
+            Node::Text(Bytes::Here(text)) | Node::Bytes(Bytes::Here(text)) => {
+                str::from_utf8(text).ok()
+            }
+            _ => None,
+        }
+    }
+
+    pub(in crate::source) fn int(&self, id: Id) -> Option<i64> {
+        match self.get(id) {
+            Node::Int(n) => Some(*n),
+            Node::Bool(b) => Some((*b).into()),
+            _ => None,
+        }
+    }
+
+    pub(in crate::source) fn global(&self, id: Id) -> Option<&str> {
+        match self.get(id) {
+            Node::Global(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The items of a list or tuple.
+    pub(in crate::source) fn items(&self, id: Id) -> Option<&[Id]> {
+        match self.get(id) {
+            Node::List(items) => Some(items),
+            Node::Tuple(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The entries of a dictionary, ordered ones included.
+    pub(in crate::source) fn entries(&self, id: Id) -> Option<&[(Id, Id)]> {
+        match self.get(id) {
+            Node::Dict(entries) | Node::MadeDict(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The value of the key of this text.
+    pub(in crate::source) fn value(&self, dict: Id, key: &str) -> Option<Id> {
+        let mut entries = self.entries(dict)?.iter();
+        entries
+            .find(|(k, _)| self.text(*k) == Some(key))
+            .map(|(_, value)| *value)
+    }
+
+    /// Name, arguments and state of what a call would give.
+    pub(in crate::source) fn made(&self, id: Id) -> Option<(&str, &[Id], Option<Id>)> {
+        match self.get(id) {
+            Node::Made {
+                callable,
+                args,
+                state,
+            } => Some((self.global(*callable)?, self.items(*args)?, *state)),
+            _ => None,
+        }
+    }
+
+    /// A tuple or list of sizes.
+    pub(in crate::source) fn sizes(&self, id: Id) -> Option<Vec<u64>> {
+        // torch.Size is a tuple that is made of one.
+        let id = match self.made(id) {
+            Some(("torch.Size", [inner], _)) => *inner,
+            _ => id,
+        };
+        let size = |id: &Id| self.int(*id).and_then(|n| u64::try_from(n).ok());
+        let items = self.items(id)?;
+        // No array has so many dimensions.
+        (items.len() <= 64).then(|| items.iter().map(size).collect())?
+    }
+
+    /// What a value is, for messages.
+    pub(in crate::source) fn kind(&self, id: Id) -> String {
+        match self.get(id) {
+            Node::None => "None".to_owned(),
+            Node::Bool(_) => "a bool".to_owned(),
+            Node::Int(_) | Node::Huge => "an integer".to_owned(),
+            Node::Float(_) => "a float".to_owned(),
+            Node::Bytes(_) => "bytes".to_owned(),
+            Node::Text(_) => "a text".to_owned(),
+            Node::List(items) => format!("a list of {}", items.len()),
+            Node::Tuple(items) => format!("a tuple of {}", items.len()),
+            Node::Dict(entries) | Node::MadeDict(entries) => {
+                format!("a dictionary of {}", entries.len())
+            }
+            Node::Global(name) => format!("the name {name}"),
+            Node::Made { callable, .. } => match self.global(*callable) {
+                Some(name) => format!("an object of {name}"),
+                None => "an object".to_owned(),
+            },
+            Node::Persistent(_) => "a storage".to_owned(),
+        }
+    }
+}

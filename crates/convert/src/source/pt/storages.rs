@@ -1,0 +1,154 @@
+//! Where the bytes of tensors lie: members of a zip file, or one after the other behind the pickles of the old form.
+
+use std::collections::BTreeMap;
+
+use super::super::pickle::{Node, Tree, read_pickle};
+use super::super::store::OpenFile;
+use super::super::zip_dir::{ZipEntry, zip_entries};
+use crate::error::ConvertError;
+
+/// The number that the old form starts with, as a pickle.
+const OLD_MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+
+/// The storages of a file.
+pub(super) struct Storages {
+    /// Where each starts, by its key, and how many bytes there are from there; in the old form all that follow.
+    places: BTreeMap<String, (u64, u64)>,
+}
+
+impl Storages {
+    /// Where the storage of this key starts and how many bytes it may have.
+    pub(super) fn place(&self, key: &str) -> Option<(u64, u64)> {
+        self.places.get(key).copied()
+    }
+}
+
+/// The pickle of a file, and where its storages are.
+pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
+    let mut head = Vec::new();
+    let bytes = file.bytes.min(16);
+    let read = file.append_at(0, bytes, &mut head);
+    read.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
+    if head.starts_with(b"PK\x03\x04") {
+        return open_zip(file);
+    }
+    if head.starts_with(OLD_MAGIC) {
+        return open_old(file);
+    }
+    let hint = "save tensors with torch.save";
+    let reason = "not a file that torch.save wrote";
+    Err(ConvertError::unsupported(&file.path, "", reason, hint))
+}
+
+fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
+    let entries = zip_entries(file)?;
+    let pickle = entries.iter().find_map(|entry| {
+        let folder = entry.name.strip_suffix("data.pkl")?;
+        (folder.is_empty() || folder.ends_with('/')).then_some((folder, entry))
+    });
+    let Some((folder, pickle)) = pickle else {
+        let reason = "expected a member data.pkl, found none";
+        return Err(ConvertError::malformed(&file.path, "", reason));
+    };
+    let in_folder = |name: &str| {
+        let full = format!("{folder}{name}");
+        entries.iter().find(move |entry| entry.name == full)
+    };
+    if in_folder("constants.pkl").is_some() {
+        let reason = "a TorchScript program, not saved tensors";
+        let hint = "save tensors with torch.save";
+        return Err(ConvertError::unsupported(&file.path, "", reason, hint));
+    }
+    let stored = |entry: &ZipEntry| {
+        if entry.is_deflated {
+            let (reason, hint) = ("the member is deflated", "save it with torch.save");
+            return Err(ConvertError::unsupported(
+                &file.path,
+                &entry.name,
+                reason,
+                hint,
+            ));
+        }
+        Ok((entry.offset, entry.stored))
+    };
+    if let Some(order) = in_folder("byteorder") {
+        let (offset, bytes) = stored(order)?;
+        let mut text = Vec::new();
+        let read = file.append_at(offset, bytes.min(16), &mut text);
+        read.map_err(|e| ConvertError::malformed(&file.path, &order.name, e.to_string()))?;
+        if text != b"little" {
+            let reason = format!("bytes in {} order", text.escape_ascii());
+            let hint = "save it on a little-endian machine";
+            return Err(ConvertError::unsupported(&file.path, "", reason, hint));
+        }
+    }
+    let (start, bytes) = stored(pickle)?;
+    let tree = read_pickle(file, start, start.saturating_add(bytes))?;
+    let data = format!("{folder}data/");
+    let mut places = BTreeMap::new();
+    for entry in &entries {
+        if let Some(key) = entry.name.strip_prefix(&data) {
+            places.insert(key.to_owned(), stored(entry)?);
+        }
+    }
+    Ok((tree, Storages { places }))
+}
+
+/// Five pickles: a number, a version, the machine, what was saved, the keys of the storages; then the storages, each
+/// behind the number of its elements.
+fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
+    let next = |start: u64| read_pickle(file, start, file.bytes);
+    let version = next(next(0)?.end)?;
+    if version.int(version.root) != Some(1001) {
+        let reason = "expected version 1001 of the old form";
+        return Err(ConvertError::malformed(&file.path, "", reason));
+    }
+    let machine = next(version.end)?;
+    let little = machine.value(machine.root, "little_endian");
+    if little.and_then(|id| machine.int(id)) != Some(1) {
+        let hint = "save it on a little-endian machine";
+        let reason = "bytes in big-endian order";
+        return Err(ConvertError::unsupported(&file.path, "", reason, hint));
+    }
+    let tree = next(machine.end)?;
+    let keys = next(tree.end)?;
+    let sizes = element_sizes(&tree);
+    let mut places = BTreeMap::new();
+    let mut at = keys.end;
+    for key in keys.items(keys.root).unwrap_or_default() {
+        let key = keys.text(*key).unwrap_or_default();
+        let malformed =
+            |reason| ConvertError::malformed(&file.path, &format!("storage {key}"), reason);
+        let mut n = Vec::new();
+        let read = file.append_at(at, 8, &mut n);
+        read.map_err(|e| malformed(e.to_string()))?;
+        let n = n.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
+        let size = sizes.get(key).copied().unwrap_or(1);
+        let bytes = n.checked_mul(size);
+        let start = at.saturating_add(8);
+        let room = file.bytes.saturating_sub(start);
+        let Some(bytes) = bytes.filter(|bytes| *bytes <= room) else {
+            return Err(malformed(format!(
+                "expected {n} elements, found {room} bytes"
+            )));
+        };
+        places.insert(key.to_owned(), (start, bytes));
+        at = start.saturating_add(bytes);
+    }
+    Ok((tree, Storages { places }))
+}
+
+/// Bytes of an element of each storage that the pickle mentions.
+fn element_sizes(tree: &Tree) -> BTreeMap<String, u64> {
+    let storages = tree.nodes().filter_map(|node| match node {
+        Node::Persistent(id) => {
+            let storage = super::tensors::storage(tree, *id)?;
+            Some((
+                storage.key.to_owned(),
+                storage.dtype.map_or(1, |d| d.size()),
+            ))
+        }
+        _ => None,
+    });
+    storages.collect()
+}

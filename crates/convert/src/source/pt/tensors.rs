@@ -1,0 +1,231 @@
+//! From the values of a pickle to arrays: which tensors there are, what they are called and where they lie.
+
+use std::sync::Arc;
+
+use packds_format::DType;
+
+use super::super::arrays::{ArraySet, Described};
+use super::super::npy::Elements;
+use super::super::pickle::{Id, Node, Tree};
+use super::super::store::OpenFile;
+use super::storages::Storages;
+use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
+
+/// What the tensors of a tuple are called.
+const PLACES: [&str; 2] = ["image", "label"];
+
+/// The storage that a tensor names.
+pub(super) struct Storage<'a> {
+    /// None for bytes without a type.
+    pub(super) dtype: Option<DType>,
+    pub(super) key: &'a str,
+}
+
+/// The storage that a persistent name `('storage', type, key, location, n)` means.
+pub(super) fn storage(tree: &Tree, name: Id) -> Option<Storage<'_>> {
+    let parts = tree.items(name)?;
+    let (&[word, class, key], _) = parts.split_first_chunk()?;
+    if tree.text(word) != Some("storage") {
+        return None;
+    }
+    let class = tree.global(class)?.rsplit('.').next()?;
+    let dtype = match class {
+        "BoolStorage" => Some(DType::Bool),
+        "ByteStorage" => Some(DType::U8),
+        "CharStorage" => Some(DType::I8),
+        "ShortStorage" => Some(DType::I16),
+        "IntStorage" => Some(DType::I32),
+        "LongStorage" => Some(DType::I64),
+        "HalfStorage" => Some(DType::F16),
+        "BFloat16Storage" => Some(DType::Bf16),
+        "FloatStorage" => Some(DType::F32),
+        "DoubleStorage" => Some(DType::F64),
+        "UntypedStorage" => None,
+        _ => return None,
+    };
+    Some(Storage {
+        dtype,
+        key: tree.text(key)?,
+    })
+}
+
+/// The type that `torch.uint16` and its like name.
+fn dtype_of(name: &str) -> Option<DType> {
+    Some(match name.strip_prefix("torch.")? {
+        "bool" => DType::Bool,
+        "uint8" => DType::U8,
+        "int8" => DType::I8,
+        "uint16" => DType::U16,
+        "int16" => DType::I16,
+        "uint32" => DType::U32,
+        "int32" => DType::I32,
+        "uint64" => DType::U64,
+        "int64" => DType::I64,
+        "float16" => DType::F16,
+        "bfloat16" => DType::Bf16,
+        "float32" => DType::F32,
+        "float64" => DType::F64,
+        _ => return None,
+    })
+}
+
+/// Takes all tensors of what was saved.
+pub(super) fn collect(
+    tree: &Tree,
+    storages: &Storages,
+    file: &Arc<OpenFile>,
+    set: &mut ArraySet,
+) -> Result<(), ConvertError> {
+    let mut taker = Taker {
+        tree,
+        storages,
+        file,
+        set,
+    };
+    let root = taker.inner(tree.root);
+    if taker.take("image", root)? {
+        return Ok(());
+    }
+    if let Some(entries) = tree.entries(root) {
+        for (key, value) in entries {
+            match tree.text(*key) {
+                Some(name) => taker.entry(name, *value)?,
+                None => taker.set.others.add(b"an entry whose key is no text"),
+            }
+        }
+        return Ok(());
+    }
+    let items = tree.items(root);
+    let Some(items) = items.filter(|items| items.len() <= 64) else {
+        let reason = format!(
+            "expected a tensor, or a dictionary, tuple or list of some, found {}",
+            tree.kind(root)
+        );
+        let hint = "save one tensor of all images (torch.stack), or a dictionary of tensors";
+        return Err(ConvertError::unsupported(&file.path, "", reason, hint));
+    };
+    for (place, item) in items.iter().enumerate() {
+        let item = taker.inner(*item);
+        let name = match PLACES.get(place) {
+            Some(name) => (*name).to_owned(),
+            None => format!("field_{place}"),
+        };
+        if !taker.take(&name, item)? {
+            taker.set.others.add(name.as_bytes());
+        }
+    }
+    Ok(())
+}
+
+struct Taker<'a> {
+    tree: &'a Tree,
+    storages: &'a Storages,
+    file: &'a Arc<OpenFile>,
+    set: &'a mut ArraySet,
+}
+
+impl Taker<'_> {
+    /// The tensors of a data set, the tensor of a parameter, else the value itself.
+    fn inner(&self, id: Id) -> Id {
+        match self.tree.made(id) {
+            Some(("torch.utils.data.dataset.TensorDataset", _, Some(state))) => {
+                self.tree.value(state, "tensors").unwrap_or(id)
+            }
+            Some(("torch._utils._rebuild_parameter", [tensor, ..], _)) => *tensor,
+            _ => id,
+        }
+    }
+
+    /// Takes what stands under a name in a dictionary.
+    fn entry(&mut self, name: &str, value: Id) -> Result<(), ConvertError> {
+        let value = self.inner(value);
+        if self.take(name, value)? {
+            return Ok(());
+        }
+        let texts = self.tree.items(value).and_then(|items| {
+            let text = |id: &Id| self.tree.text(*id).map(str::to_owned);
+            items.iter().map(text).collect::<Option<Vec<_>>>()
+        });
+        match (name, self.tree.text(value), texts) {
+            (METADATA_KEY, Some(text), _) => self.set.take_metadata(text),
+            ("classes" | "class_names", _, Some(texts)) => self.set.classes = texts,
+            _ => self.set.others.add(name.as_bytes()),
+        }
+        Ok(())
+    }
+
+    /// Takes a tensor; false if the value is none.
+    fn take(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
+        let Some((callable, args, _)) = self.tree.made(id) else {
+            return Ok(false);
+        };
+        let version = callable.strip_prefix("torch._utils._rebuild_tensor");
+        let Some(version @ ("" | "_v2" | "_v3")) = version else {
+            return Ok(false);
+        };
+        let malformed =
+            |what: &str| ConvertError::malformed(&self.file.path, name, format!("expected {what}"));
+        let Some((&[place, offset, size, stride], rest)) = args.split_first_chunk() else {
+            return Err(malformed("a tensor's storage, offset, size and stride"));
+        };
+        let storage = match self.tree.get(place) {
+            Node::Persistent(id) => storage(self.tree, *id),
+            _ => None,
+        };
+        let storage = storage.ok_or_else(|| malformed("a storage of numbers that are known"))?;
+        let dtype = match version {
+            "_v3" => rest.get(2).and_then(|id| dtype_of(self.tree.global(*id)?)),
+            _ => storage.dtype,
+        };
+        let dtype = dtype.ok_or_else(|| malformed("a type of numbers that is known"))?;
+        let offset = self.tree.int(offset).and_then(|n| u64::try_from(n).ok());
+        let offset = offset.and_then(|n| n.checked_mul(dtype.size()));
+        let (shape, stride) = (self.tree.sizes(size), self.tree.sizes(stride));
+        let (Some(offset), Some(shape), Some(stride)) = (offset, shape, stride) else {
+            return Err(malformed("an offset, sizes and strides"));
+        };
+        let Some((start, bytes)) = self.storages.place(storage.key) else {
+            return Err(malformed(&format!("the storage {}", storage.key)));
+        };
+        let row = row_stride(&shape, &stride).ok_or_else(|| {
+            let reason = format!("a tensor of {shape:?} with the strides {stride:?}");
+            let hint = "save tensor.contiguous()";
+            ConvertError::unsupported(&self.file.path, name, reason, hint)
+        })?;
+        let described = Described {
+            name,
+            elements: Elements::Numbers {
+                dtype,
+                swapped: false,
+            },
+            shape: &shape,
+            offset: start.saturating_add(offset),
+            room: bytes.saturating_sub(offset),
+            stride: row.map(|row| row.saturating_mul(dtype.size())),
+        };
+        self.set.push(self.file, &described)?;
+        Ok(true)
+    }
+}
+
+/// Elements from a row to the next, of a tensor whose rows lie in C order; `Some(None)` where there is only one.
+///
+/// None if rows do not lie so, or overlap.
+fn row_stride(shape: &[u64], stride: &[u64]) -> Option<Option<u64>> {
+    if shape.len() != stride.len() {
+        return None;
+    }
+    let mut expected = 1_u64;
+    for (n, stride) in shape.iter().zip(stride).skip(1).rev() {
+        // Where there is only one, nobody steps.
+        if *n > 1 && *stride != expected {
+            return None;
+        }
+        expected = expected.checked_mul(*n)?;
+    }
+    match (shape.first(), stride.first()) {
+        (Some(n), Some(stride)) if *n > 1 => (*stride >= expected).then_some(Some(*stride)),
+        _ => Some(None),
+    }
+}
