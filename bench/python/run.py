@@ -33,19 +33,21 @@ def arguments() -> argparse.Namespace:
     add("--peers", help="names of formats, by commas; --list tells them [all]")
     add("--orders", default="sequential,per-sample,chunk", help="orders, by commas [sequential,per-sample,chunk]")
     add("--threads", type=counts, default=(1, 2), help="numbers of threads or worker processes, by commas [1,2]")
-    add("--images", type=int, help="take no more than the first so many [all]")
-    add("--batch", type=int, default=64, help="samples of a batch, and of a chunk [64]")
+    add("--images", type=int, help="take no more than the first so many [all; 128 with --quick]")
+    add("--batch", type=int, help="samples of a batch, and of a chunk [64; 32 with --quick]")
     add("--step-ms", type=float, default=50.0, help="length of a training step, in further runs; 0: none [50]")
     add("--cache", default="warm,cold", help="states of the page cache, by commas [warm,cold]")
     add("--seconds", type=float, default=1.0, help="how long a round of a warm run is measured, at least [1]")
     add("--rounds", type=int, default=3, help="rounds; figures are their medians [3]")
     add("--seed", type=int, default=0, help="seed of the orders [0]")
-    add("--quick", action="store_true", help="one round of 0.2 s: whether all runs, not how fast")
+    add("--quick", action="store_true", help="128 images, one round of 0.2 s: whether all runs, not how fast")
     add("--list", action="store_true", help="list the peers, and what is not installed")
     add("--self-test", action="store_true", help="test the checksum, and nothing else")
     options = parser.parse_args()
     if options.quick:
+        options.images, options.batch = options.images or 128, options.batch or 32
         options.seconds, options.rounds = 0.2, 1
+    options.batch = options.batch or 64
     if options.data is None and not (options.list or options.self_test):
         parser.error("DATA is missing")
     return options
