@@ -1,18 +1,264 @@
-//! STUB.
+//! HDF5: one data set a field, as h5py reads them.
+//!
+//! Not for compressing: the library does that itself, one chunk at a time.
 
-use super::{AsItIs, Batch, Sink, SinkStart};
-use crate::data_format::DataFormat;
+use std::fs::File as Plain;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use ::hdf5::dataset::{AllocTime, FillTime, Layout};
+use ::hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenArray, VarLenUnicode};
+use ::hdf5::{Dataset, File, H5Type, Hyperslab, SliceOrIndex};
+use ndarray::{ArrayViewD, IxDyn};
+use packds_format::{Classes, DType};
+
+use super::batch::Column;
+use super::{AsItIs, Batch, ExportedField, Form, Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::export::ExportCodec;
+use crate::metadata::METADATA_KEY;
+
+/// The data set of the samples' paths.
+const PATHS: &str = "path";
+/// Attributes lie in an object's header, which holds 64 KiB; a text in a list takes 16 bytes of it.
+const MAX_CLASSES: usize = 4000;
 
 /// Samples being written.
-pub(super) struct Hdf5Sink;
+pub(super) struct Hdf5Sink {
+    target: PathBuf,
+    fields: Vec<ExportedField>,
+    has_paths: bool,
+    n_samples: usize,
+    classes: Vec<Classes>,
+    metadata: String,
+    /// Whether images lie in chunks, compressed or not.
+    chunked: bool,
+    gzip: Option<u8>,
+    file: File,
+    /// The same file, for data sets that lie in it as they are.
+    plain: Plain,
+    /// Made with the first batch, which has as many samples as a chunk.
+    datasets: Vec<Place>,
+    paths: Option<Dataset>,
+    lost: Vec<String>,
+    /// Paths that are no UTF-8.
+    bent_paths: u64,
+}
+
+/// Where a field goes.
+enum Place {
+    /// An array at this offset of the file, of so many bytes a sample.
+    Plain { offset: u64, bytes: u64 },
+    /// Through the library.
+    Library(Dataset),
+}
 
 impl Hdf5Sink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format: DataFormat::Hdf5,
+        let failed = |e: ::hdf5::Error| failed(start.target, &e);
+        // The file is locked already, by who will rename it.
+        let mut options = File::with_options();
+        options.with_fapl(|access| access.libver_earliest().file_locking(false));
+        let file = options.create(start.path).map_err(failed)?;
+        let plain = Plain::options().write(true).open(start.path);
+        let gzip = match start.options.codec {
+            Some(ExportCodec::Gzip(level)) => u8::try_from(level).ok(),
+            _ => None,
+        };
+        Ok(Self {
+            target: start.target.to_owned(),
+            fields: start.exported.fields.clone(),
+            has_paths: start.exported.has_paths,
+            n_samples: usize::try_from(start.n_samples).unwrap_or(usize::MAX),
+            classes: start.classes.to_vec(),
+            metadata: start.metadata.to_text(),
+            chunked: start.options.chunk_samples.is_some() || gzip.is_some(),
+            gzip,
+            file,
+            plain: plain.map_err(ConvertError::io(start.target))?,
+            datasets: Vec::new(),
+            paths: None,
+            lost: Vec::new(),
+            bent_paths: 0,
         })
+    }
+
+    fn make_datasets(&mut self, chunk: usize) -> ::hdf5::Result<()> {
+        for field in self.fields.clone() {
+            let place = match &field.form {
+                Form::Array(array) => {
+                    if array.dtype == DType::Bf16 {
+                        self.lost.push(format!(
+                            "field `{}`: HDF5 has no bfloat16, so its bits are there as uint16",
+                            field.field.name
+                        ));
+                    }
+                    self.make_array(&field.field.name, array.dtype, &array.shape, chunk)?
+                }
+                Form::File | Form::Bytes => {
+                    let bytes = TypeDescriptor::Unsigned(IntSize::U1);
+                    let bytes = TypeDescriptor::VarLenArray(Box::new(bytes));
+                    Place::Library(self.make(&field.field.name, &bytes, vec![], None)?)
+                }
+                Form::Text | Form::Json => {
+                    let text = TypeDescriptor::VarLenUnicode;
+                    Place::Library(self.make(&field.field.name, &text, vec![], None)?)
+                }
+            };
+            self.datasets.push(place);
+        }
+        if self.has_paths {
+            if self.fields.iter().any(|f| f.field.name == PATHS) {
+                self.has_paths = false;
+                let reason = format!("paths: there is a field `{PATHS}`");
+                self.lost.push(reason);
+            } else {
+                let text = TypeDescriptor::VarLenUnicode;
+                self.paths = Some(self.make(PATHS, &text, vec![], None)?);
+            }
+        }
+        self.describe()
+    }
+
+    /// A data set of one item of this type and shape for each sample.
+    fn make(
+        &self,
+        name: &str,
+        dtype: &TypeDescriptor,
+        shape: Vec<usize>,
+        chunk: Option<usize>,
+    ) -> ::hdf5::Result<Dataset> {
+        let mut dims = vec![self.n_samples];
+        dims.extend(&shape);
+        let builder = self.file.new_dataset_builder().empty_as(dtype);
+        // Times would make every file another.
+        let builder = builder.shape(dims).obj_track_times(false);
+        let builder = match chunk {
+            Some(chunk) => {
+                let mut dims = vec![chunk.clamp(1, self.n_samples.max(1))];
+                dims.extend(&shape);
+                let builder = builder.chunk(dims);
+                match self.gzip {
+                    Some(level) => builder.deflate(level),
+                    None => builder,
+                }
+            }
+            // References to items of variable length have to be filled before they are written.
+            None if matches!(
+                dtype,
+                TypeDescriptor::VarLenArray(_) | TypeDescriptor::VarLenUnicode
+            ) =>
+            {
+                builder.layout(Layout::Contiguous)
+            }
+            None => builder
+                .layout(Layout::Contiguous)
+                .alloc_time(Some(AllocTime::Early))
+                .fill_time(FillTime::Never),
+        };
+        builder.create(name)
+    }
+
+    fn make_array(
+        &self,
+        name: &str,
+        dtype: DType,
+        shape: &[u64],
+        chunk: usize,
+    ) -> ::hdf5::Result<Place> {
+        let dims = shape
+            .iter()
+            .map(|n| usize::try_from(*n).unwrap_or(usize::MAX));
+        let chunk = self.chunked.then_some(chunk);
+        let dataset = self.make(name, &descriptor(dtype), dims.collect(), chunk)?;
+        let bytes = shape.iter().product::<u64>() * dtype.size();
+        Ok(match dataset.offset() {
+            Some(offset) if chunk.is_none() => Place::Plain { offset, bytes },
+            _ => Place::Library(dataset),
+        })
+    }
+
+    /// Writes what is said about the data.
+    fn describe(&mut self) -> ::hdf5::Result<()> {
+        let text = VarLenUnicode::from_str(&self.metadata).map_err(|e| e.to_string())?;
+        let attribute = self.file.new_attr::<VarLenUnicode>();
+        attribute.create(METADATA_KEY)?.write_scalar(&text)?;
+        for classes in &self.classes {
+            let known = self.fields.iter().any(|f| f.field.name == classes.field);
+            if !known || classes.names.is_empty() {
+                continue;
+            }
+            if classes.names.len() > MAX_CLASSES {
+                self.lost.push(format!(
+                    "class names of `{}`: more than {MAX_CLASSES} fit no attribute; those in the attribute `{METADATA_KEY}` are read back",
+                    classes.field
+                ));
+                continue;
+            }
+            let names = classes.names.iter().map(|n| VarLenUnicode::from_str(n));
+            let names: Vec<VarLenUnicode> =
+                names.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+            let dataset = self.file.dataset(&classes.field)?;
+            let attribute = dataset.new_attr::<VarLenUnicode>().shape(names.len());
+            let name = crate::source::CLASSES_ATTRIBUTE;
+            attribute.create(name)?.write_raw(names.as_slice())?;
+        }
+        Ok(())
+    }
+
+    fn write_column(
+        &self,
+        place: &Place,
+        field: &ExportedField,
+        column: &Column,
+        batch: &Batch,
+    ) -> Result<(), ConvertError> {
+        let first = batch.first;
+        let bad = |e: String| ConvertError::BadItem {
+            sample: first,
+            field: field.field.name.clone(),
+            reason: e,
+        };
+        match (place, &field.form) {
+            (Place::Plain { offset, bytes }, _) => {
+                let at = offset + first * bytes;
+                let written = self.plain.write_all_at(&column.bytes, at);
+                written.map_err(ConvertError::io(&self.target))
+            }
+            (Place::Library(dataset), Form::Array(array)) => {
+                write_array(dataset, array.dtype, first, batch.n, &column.bytes)
+                    .map_err(|e| failed(&self.target, &e))
+            }
+            (Place::Library(dataset), Form::File | Form::Bytes) => {
+                let items = (0..batch.n).map(|idx| VarLenArray::from_slice(column.item(idx)));
+                write_rows(dataset, first, &items.collect::<Vec<VarLenArray<u8>>>())
+                    .map_err(|e| failed(&self.target, &e))
+            }
+            (Place::Library(dataset), Form::Text | Form::Json) => {
+                let text = |idx| {
+                    let text = str::from_utf8(column.item(idx)).map_err(|e| bad(e.to_string()))?;
+                    VarLenUnicode::from_str(text).map_err(|e| bad(e.to_string()))
+                };
+                let texts: Result<Vec<_>, _> = (0..batch.n).map(text).collect();
+                write_rows(dataset, first, &texts?).map_err(|e| failed(&self.target, &e))
+            }
+        }
+    }
+
+    fn write_paths(&mut self, batch: &Batch) -> Result<(), ConvertError> {
+        let Some(dataset) = &self.paths else {
+            return Ok(());
+        };
+        let mut paths = Vec::with_capacity(batch.n);
+        for path in &batch.paths {
+            let text = String::from_utf8_lossy(path);
+            self.bent_paths += u64::from(matches!(text, std::borrow::Cow::Owned(_)));
+            // No path of a file has a zero in it.
+            paths.push(VarLenUnicode::from_str(&text).unwrap_or_default());
+        }
+        write_rows(dataset, batch.first, &paths).map_err(|e| failed(&self.target, &e))
     }
 }
 
@@ -23,11 +269,127 @@ impl Sink for Hdf5Sink {
         AsItIs
     }
 
-    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
-        Ok(())
+    fn write(&mut self, batch: Batch) -> Result<(), ConvertError> {
+        if self.datasets.is_empty() {
+            let made = self.make_datasets(batch.n);
+            made.map_err(|e| failed(&self.target, &e))?;
+        }
+        let fields = self.fields.iter().zip(&self.datasets).zip(&batch.columns);
+        for ((field, place), column) in fields {
+            self.write_column(place, field, column, &batch)?;
+        }
+        self.write_paths(&batch)
     }
 
-    fn finish(self) -> Result<Vec<String>, ConvertError> {
-        Ok(Vec::new())
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        if self.datasets.is_empty() {
+            let made = self.make_datasets(1);
+            made.map_err(|e| failed(&self.target, &e))?;
+        }
+        if self.bent_paths > 0 {
+            let lost = format!("{} paths are no UTF-8 and were changed", self.bent_paths);
+            self.lost.push(lost);
+        }
+        self.datasets.clear();
+        self.paths = None;
+        self.plain.flush().map_err(ConvertError::io(&self.target))?;
+        let closed = self.file.close();
+        closed.map_err(|e| failed(&self.target, &e))?;
+        Ok(self.lost)
+    }
+}
+
+fn failed(target: &Path, error: &::hdf5::Error) -> ConvertError {
+    ConvertError::Io {
+        path: target.to_owned(),
+        source: std::io::Error::other(error.to_string()),
+    }
+}
+
+/// The type under which elements are stored.
+fn descriptor(dtype: DType) -> TypeDescriptor {
+    match dtype {
+        DType::Bool => TypeDescriptor::Boolean,
+        DType::U8 => TypeDescriptor::Unsigned(IntSize::U1),
+        DType::I8 => TypeDescriptor::Integer(IntSize::U1),
+        DType::U16 | DType::Bf16 => TypeDescriptor::Unsigned(IntSize::U2),
+        DType::I16 => TypeDescriptor::Integer(IntSize::U2),
+        DType::U32 => TypeDescriptor::Unsigned(IntSize::U4),
+        DType::I32 => TypeDescriptor::Integer(IntSize::U4),
+        DType::U64 => TypeDescriptor::Unsigned(IntSize::U8),
+        DType::I64 => TypeDescriptor::Integer(IntSize::U8),
+        DType::F16 => TypeDescriptor::Float(FloatSize::U2),
+        DType::F32 => TypeDescriptor::Float(FloatSize::U4),
+        DType::F64 => TypeDescriptor::Float(FloatSize::U8),
+    }
+}
+
+fn slab(dims: usize, first: u64, count: usize) -> Hyperslab {
+    let mut slice = vec![SliceOrIndex::SliceCount {
+        start: usize::try_from(first).unwrap_or(usize::MAX),
+        step: 1,
+        count,
+        block: 1,
+    }];
+    slice.resize(dims, SliceOrIndex::from(..));
+    Hyperslab::from(slice)
+}
+
+fn write_rows<T: H5Type>(dataset: &Dataset, first: u64, items: &[T]) -> ::hdf5::Result<()> {
+    let view = ArrayViewD::from_shape(IxDyn(&[items.len()]), items);
+    let view = view.map_err(|e| e.to_string())?;
+    dataset.write_slice(view, slab(1, first, items.len()))
+}
+
+/// Writes `n` samples of arrays of `dtype`.
+fn write_array(
+    dataset: &Dataset,
+    dtype: DType,
+    first: u64,
+    n: usize,
+    bytes: &[u8],
+) -> ::hdf5::Result<()> {
+    let write = Elements {
+        dataset,
+        first,
+        n,
+        bytes,
+    };
+    match dtype {
+        DType::Bool => write.all(|[b]| b != 0),
+        DType::U8 => write.all(|[b]| b),
+        DType::I8 => write.all(i8::from_le_bytes),
+        DType::U16 | DType::Bf16 => write.all(u16::from_le_bytes),
+        DType::I16 => write.all(i16::from_le_bytes),
+        DType::U32 => write.all(u32::from_le_bytes),
+        DType::I32 => write.all(i32::from_le_bytes),
+        DType::U64 => write.all(u64::from_le_bytes),
+        DType::I64 => write.all(i64::from_le_bytes),
+        DType::F16 => write.all(half::f16::from_le_bytes),
+        DType::F32 => write.all(f32::from_le_bytes),
+        DType::F64 => write.all(f64::from_le_bytes),
+    }
+}
+
+struct Elements<'a> {
+    dataset: &'a Dataset,
+    first: u64,
+    n: usize,
+    bytes: &'a [u8],
+}
+
+impl Elements<'_> {
+    fn all<T: H5Type, const N: usize>(&self, of: impl Fn([u8; N]) -> T) -> ::hdf5::Result<()> {
+        let elements = self.bytes.chunks_exact(N);
+        let elements = elements.map(|bytes| of(bytes.try_into().unwrap_or([0; N])));
+        let elements: Vec<T> = elements.collect();
+        let mut shape = self.dataset.shape();
+        if let Some(n) = shape.first_mut() {
+            *n = self.n;
+        }
+        let view = ArrayViewD::from_shape(IxDyn(&shape), &elements);
+        let view = view.map_err(|e| e.to_string())?;
+        let slab = slab(shape.len(), self.first, self.n);
+        self.dataset.write_slice(view, slab)
     }
 }

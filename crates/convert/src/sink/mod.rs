@@ -5,6 +5,10 @@
 mod arrow;
 mod batch;
 mod fields;
+#[cfg(feature = "hdf5")]
+mod hdf5;
+#[cfg(not(feature = "hdf5"))]
+#[path = "hdf5_left_out.rs"]
 mod hdf5;
 mod image_folder;
 mod item_bytes;
@@ -24,6 +28,10 @@ mod shard_files;
 pub(crate) mod test_pack;
 mod tfrecord;
 mod webdataset;
+#[cfg(feature = "zarr")]
+mod zarr;
+#[cfg(not(feature = "zarr"))]
+#[path = "zarr_left_out.rs"]
 mod zarr;
 mod zip_file;
 

@@ -60,11 +60,15 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     })
 }
 
-/// Formats whose files have no first bytes of their own.
+/// Formats whose files have no first bytes of their own, or may have others before them.
 fn trusts_names(format: DataFormat) -> bool {
     matches!(
         format,
-        DataFormat::TfRecord | DataFormat::WebDataset | DataFormat::Lmdb | DataFormat::Pt
+        DataFormat::Hdf5
+            | DataFormat::TfRecord
+            | DataFormat::WebDataset
+            | DataFormat::Lmdb
+            | DataFormat::Pt
     )
 }
 

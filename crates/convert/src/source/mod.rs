@@ -25,6 +25,12 @@ mod detect;
 mod directory;
 mod found;
 mod gather;
+#[cfg(any(feature = "hdf5", feature = "zarr"))]
+mod grid;
+#[cfg(feature = "hdf5")]
+mod hdf5;
+#[cfg(not(feature = "hdf5"))]
+#[path = "hdf5_left_out.rs"]
 mod hdf5;
 mod image_folder;
 mod key_split;
@@ -52,10 +58,16 @@ pub(crate) mod store;
 mod swapped;
 mod tar;
 mod tfrecord;
+#[cfg(any(feature = "hdf5", feature = "zarr"))]
+mod tree;
 mod values;
 mod walk;
 mod warning;
 mod webdataset;
+#[cfg(feature = "zarr")]
+mod zarr;
+#[cfg(not(feature = "zarr"))]
+#[path = "zarr_left_out.rs"]
 mod zarr;
 mod zip_dir;
 
@@ -63,6 +75,8 @@ mod zip_dir;
 mod tests;
 
 pub(crate) use self::listing::{SourceField, append_stored};
+#[cfg(any(feature = "hdf5", feature = "zarr"))]
+pub(crate) use self::tree::CLASSES_ATTRIBUTE;
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
     listing::{Listing, Sample, SourceKind},
@@ -195,7 +209,8 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
 /// The parts of a source, one for each split that it has; one without a split where it has none.
 fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError> {
     match format {
-        DataFormat::Zarr | DataFormat::Lmdb => Ok(vec![Shards::one(source)]),
+        DataFormat::Lmdb => Ok(vec![Shards::one(source)]),
+        DataFormat::Zarr => zarr::parts(source),
         DataFormat::Cifar => cifar::parts(source),
         DataFormat::Mnist => mnist::parts(source),
         DataFormat::Npy => npy::parts(source),

@@ -1,4 +1,4 @@
-//! STUB.
+//! In place of `hdf5` where the build leaves it out: says so.
 
 use super::ListOptions;
 use super::found::Found;

@@ -1,0 +1,104 @@
+//! Arrays cut into chunks along every dimension: where the elements of a chunk go, and which sizes are believed.
+
+/// The most bytes of the chunks that hold the same rows: they are in memory together.
+pub(super) const MAX_BAND_BYTES: u64 = 1 << 30;
+/// What all bands under way may take.
+pub(super) const WINDOW_BYTES: u64 = 512 << 20;
+/// By how much unpacking makes data larger, deflate's limit and a bit more; runs of one byte do better elsewhere.
+const MAX_GROWTH: u64 = 1100;
+/// What is believed however small the file.
+const SMALL_BYTES: u64 = 64 << 30;
+/// Rows that are believed however small the file: a row costs memory.
+const SMALL_ROWS: u64 = 1 << 20;
+
+/// Whether so many rows of so many bytes can come from `stored` bytes. Sizes are claims until then.
+pub(super) fn is_plausible(rows: u64, row_bytes: u64, stored: u64) -> bool {
+    let most = stored.saturating_mul(MAX_GROWTH);
+    let most = most.saturating_add(SMALL_BYTES);
+    let most_rows = stored.saturating_mul(64).saturating_add(SMALL_ROWS);
+    let total = rows.checked_mul(row_bytes);
+    total.is_some_and(|total| total <= most) && rows <= most_rows
+}
+
+/// A chunk's place in a larger array.
+pub(super) struct Placing<'a> {
+    /// Elements of a chunk in each dimension.
+    pub(super) chunk: &'a [u64],
+    /// Of the array.
+    pub(super) shape: &'a [u64],
+    /// The chunk's first element in the array.
+    pub(super) at: &'a [u64],
+    pub(super) element_bytes: u64,
+}
+
+impl Placing<'_> {
+    /// Copies the part of a chunk that lies in the array to its place; none if nothing does, or `bytes` or `out` are too
+    /// short.
+    pub(super) fn copy(&self, bytes: &[u8], out: &mut [u8]) -> Option<()> {
+        let n = self.chunk.len();
+        let mut copied = Vec::with_capacity(n);
+        for ((at, chunk), shape) in self.at.iter().zip(self.chunk).zip(self.shape) {
+            copied.push(shape.checked_sub(*at).filter(|n| *n > 0)?.min(*chunk));
+        }
+        let run = copied.last()?.checked_mul(self.element_bytes)?;
+        let mut place = vec![0_u64; n];
+        loop {
+            let (mut from, mut to) = (0_u64, 0_u64);
+            for dim in 0..n {
+                let place = *place.get(dim)?;
+                from = from
+                    .checked_mul(*self.chunk.get(dim)?)?
+                    .checked_add(place)?;
+                to = to.checked_mul(*self.shape.get(dim)?)?;
+                to = to.checked_add(place)?.checked_add(*self.at.get(dim)?)?;
+            }
+            let slice = |at: u64| {
+                let start = usize::try_from(at.checked_mul(self.element_bytes)?).ok()?;
+                Some(start..start.checked_add(usize::try_from(run).ok()?)?)
+            };
+            let source = bytes.get(slice(from)?)?;
+            out.get_mut(slice(to)?)?.copy_from_slice(source);
+            // The next run: all dimensions but the last count up.
+            let mut dim = n.checked_sub(1)?;
+            loop {
+                if dim == 0 {
+                    return Some(());
+                }
+                dim -= 1;
+                let place = place.get_mut(dim)?;
+                *place += 1;
+                if *place < *copied.get(dim)? {
+                    break;
+                }
+                *place = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_at_the_edge_fills_only_what_lies_in_the_array() {
+        let placing = Placing {
+            chunk: &[2, 2],
+            shape: &[3, 3],
+            at: &[2, 2],
+            element_bytes: 1,
+        };
+        let mut out = [0; 9];
+        assert_eq!(placing.copy(&[1, 2, 3, 4], &mut out), Some(()));
+        assert_eq!(out, [0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(placing.copy(&[], &mut out), None);
+    }
+
+    #[test]
+    fn sizes_that_nothing_stands_behind_are_not_believed() {
+        assert!(is_plausible(60_000, 784, 10_000_000));
+        assert!(!is_plausible(1 << 60, 1, 1000));
+        assert!(!is_plausible(1 << 40, 1 << 40, 1 << 40));
+        assert!(!is_plausible(1 << 30, 1, 1000));
+    }
+}

@@ -1,0 +1,372 @@
+//! Chunked data sets: chunks are read and unpacked on all threads, without the library.
+//!
+//! Not for filters other than gzip, lzf, shuffle and fletcher32: those are left to the library.
+
+use std::io::Read;
+
+use ::hdf5::dataset::{ChunkInfo, FillValue, Layout};
+use ::hdf5::filters::Filter;
+
+use super::file::{Element, H5Dataset, H5File};
+use super::rows::row_bytes;
+use crate::error::ConvertError;
+use crate::ordered::{Next, ordered};
+use crate::source::ListOptions;
+use crate::source::grid::{MAX_BAND_BYTES, Placing, WINDOW_BYTES};
+use crate::source::spool::Spool;
+
+/// The library finds chunk `n` by going through all before it, so more are left to its own reading.
+const MAX_CHUNKS: usize = 1 << 15;
+/// The number under which h5py's lzf is registered.
+const LZF: i32 = 32000;
+
+/// A step of unpacking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Deflate,
+    Lzf,
+    Shuffle,
+    Fletcher32,
+}
+
+/// A data set whose chunks can be unpacked here.
+pub(super) struct Chunks<'a> {
+    file: &'a H5File,
+    dataset: &'a H5Dataset,
+    /// As they were applied: the last is undone first.
+    steps: Vec<Step>,
+    /// Elements of a chunk in each dimension.
+    chunk: Vec<u64>,
+    element_bytes: u64,
+    /// By the first row, then by place.
+    infos: Vec<ChunkInfo>,
+}
+
+/// Refuses chunks of so many rows that what shares them does not fit in memory.
+pub(super) fn check_band(
+    file: &H5File,
+    dataset: &H5Dataset,
+    rows: usize,
+) -> Result<u64, ConvertError> {
+    let all = dataset.shape.first().copied().unwrap_or(0);
+    let rows = u64::try_from(rows).unwrap_or(u64::MAX).min(all);
+    let bytes = row_bytes(file, dataset)?.checked_mul(rows);
+    bytes
+        .filter(|bytes| *bytes <= MAX_BAND_BYTES)
+        .ok_or_else(|| {
+            ConvertError::unsupported(
+                &file.open.path,
+                &dataset.path,
+                format!("chunks of {rows} rows, which are more than 1 GiB"),
+                "rewrite the data set with chunks of fewer samples (h5repack -l CHUNK=..., or h5py)",
+            )
+        })
+}
+
+impl<'a> Chunks<'a> {
+    /// None if it has to be left to the library.
+    pub(super) fn of(
+        file: &'a H5File,
+        dataset: &'a H5Dataset,
+    ) -> Result<Option<Self>, ConvertError> {
+        let data = &dataset.dataset;
+        if data.layout() != Layout::Chunked {
+            return Ok(None);
+        }
+        let filters = data.filters();
+        let steps = filters.iter().map(|filter| match filter {
+            Filter::Deflate(_) => Some(Step::Deflate),
+            Filter::Shuffle => Some(Step::Shuffle),
+            Filter::Fletcher32 => Some(Step::Fletcher32),
+            Filter::User(id, _) if *id == LZF => Some(Step::Lzf),
+            _ => None,
+        });
+        let Some(steps) = steps.collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let chunk = data.chunk().unwrap_or_default();
+        let chunk: Vec<u64> = chunk
+            .iter()
+            .filter_map(|n| u64::try_from(*n).ok())
+            .collect();
+        if chunk.len() != dataset.shape.len() || chunk.contains(&0) {
+            return Err(dataset.malformed(file, format!("chunks of {chunk:?} elements")));
+        }
+        let n = data.num_chunks().unwrap_or(usize::MAX);
+        let missing = chunk_count(&dataset.shape, &chunk) != u64::try_from(n).ok();
+        let fill = data.dcpl().map(|plist| plist.fill_value_defined());
+        let filled = !matches!(fill, Ok(FillValue::Default | FillValue::Undefined));
+        // A user block shifts addresses, and versions of the library disagree whether theirs contain it.
+        if n > MAX_CHUNKS || file.base > 0 || (missing && filled) {
+            return Ok(None);
+        }
+        let mut infos = Vec::with_capacity(n);
+        for idx in 0..n {
+            let info = data.chunk_info(idx);
+            infos.push(info.ok_or_else(|| {
+                dataset.malformed(file, format!("chunk {idx} is not to be found"))
+            })?);
+        }
+        infos.sort_by(|a, b| a.offset.cmp(&b.offset));
+        let element_bytes = match &dataset.element {
+            Element::Number { dtype, .. } => dtype.size(),
+            Element::FixedText(bytes) => *bytes,
+            Element::Text | Element::Bytes | Element::Other(_) => 16,
+        };
+        Ok(Some(Self {
+            file,
+            dataset,
+            steps,
+            chunk,
+            element_bytes,
+            infos,
+        }))
+    }
+
+    /// Appends all rows to `spool`.
+    pub(super) fn unpack(
+        &self,
+        options: &ListOptions,
+        spool: &mut Spool,
+    ) -> Result<(), ConvertError> {
+        let rows = self.dataset.shape.first().copied().unwrap_or(0);
+        let step = self.chunk.first().copied().unwrap_or(1);
+        let in_band = usize::try_from(step).unwrap_or(usize::MAX);
+        let band_bytes = check_band(self.file, self.dataset, in_band)?.max(1);
+        self.chunk_bytes()?;
+        let fit = usize::try_from(WINDOW_BYTES / band_bytes)
+            .unwrap_or(1)
+            .max(1);
+        let jobs = options.jobs.max(1).min(fit);
+        let mut next = 0;
+        ordered(
+            jobs,
+            (jobs * 2).min(fit),
+            || (),
+            |(), start: u64| self.band(start, step.min(rows - start)),
+            || {
+                let start = next;
+                next += step;
+                Ok((start < rows).then_some(start))
+            },
+            |band: Result<Vec<u8>, ConvertError>| {
+                spool.append(&band?)?;
+                Ok(Next::Continue)
+            },
+        )
+    }
+
+    /// Bytes of an unpacked chunk.
+    fn chunk_bytes(&self) -> Result<usize, ConvertError> {
+        let bytes = self.chunk.iter();
+        let bytes = bytes
+            .copied()
+            .try_fold(self.element_bytes, u64::checked_mul)
+            .filter(|bytes| *bytes <= MAX_BAND_BYTES);
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        bytes.ok_or_else(|| {
+            self.dataset
+                .malformed(self.file, format!("chunks of {:?} elements", self.chunk))
+        })
+    }
+
+    /// The rows `start..start + count`, which begin at a chunk's first row and lie in no other chunks.
+    fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
+        let row = row_bytes(self.file, self.dataset)?;
+        let len = usize::try_from(row.saturating_mul(count)).unwrap_or(0);
+        let mut out = vec![0; len];
+        let from = self
+            .infos
+            .partition_point(|i| i.offset.first() < Some(&start));
+        let infos = self.infos.get(from..).unwrap_or_default();
+        for info in infos
+            .iter()
+            .take_while(|i| i.offset.first() == Some(&start))
+        {
+            let bad = |reason: String| {
+                let place = format!("chunk at {:?}: {reason}", info.offset);
+                self.dataset.malformed(self.file, place)
+            };
+            let bytes = self.chunk(info).map_err(bad)?;
+            let mut shape = self.dataset.shape.clone();
+            let mut at = info.offset.clone();
+            if let (Some(rows), Some(first)) = (shape.first_mut(), at.first_mut()) {
+                (*rows, *first) = (count, 0);
+            }
+            let placing = Placing {
+                chunk: &self.chunk,
+                shape: &shape,
+                at: &at,
+                element_bytes: self.element_bytes,
+            };
+            let placed = placing.copy(&bytes, &mut out);
+            placed.ok_or_else(|| bad("lies outside the data set".to_owned()))?;
+        }
+        Ok(out)
+    }
+
+    /// Reads a chunk and unpacks it.
+    fn chunk(&self, info: &ChunkInfo) -> Result<Vec<u8>, String> {
+        let expected = self.chunk_bytes().map_err(|e| e.to_string())?;
+        let mut bytes = Vec::new();
+        let read = self.file.open.append_at(info.addr, info.size, &mut bytes);
+        read.map_err(|e| e.to_string())?;
+        for (number, step) in self.steps.iter().enumerate().rev() {
+            if info.filter_mask >> number.min(31) & 1 == 1 {
+                continue;
+            }
+            bytes = match step {
+                // A checksum may follow what is compressed.
+                Step::Deflate => inflate(&bytes, expected + 4)?,
+                Step::Lzf => unlzf(&bytes, expected + 4)?,
+                Step::Shuffle => unshuffle(&bytes, self.element_bytes),
+                Step::Fletcher32 => checked(bytes)?,
+            };
+        }
+        if bytes.len() != expected {
+            return Err(format!("expected {expected} bytes, found {}", bytes.len()));
+        }
+        Ok(bytes)
+    }
+}
+
+/// How many chunks there are where none is missing.
+fn chunk_count(shape: &[u64], chunk: &[u64]) -> Option<u64> {
+    let mut dims = shape.iter().zip(chunk);
+    dims.try_fold(1, |n: u64, (shape, chunk)| {
+        n.checked_mul(shape.div_ceil(*chunk))
+    })
+}
+
+/// Inflates what zlib's frame holds, at most `most` bytes.
+fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let mut inflated = flate2::read::ZlibDecoder::new(bytes).take(limit);
+    let read = inflated.read_to_end(&mut out);
+    read.map_err(|e| format!("the gzip data are damaged: {e}"))?;
+    Ok(out)
+}
+
+/// Puts the bytes of each element together again: first bytes of all elements, second bytes, and so on.
+fn unshuffle(bytes: &[u8], element: u64) -> Vec<u8> {
+    let size = usize::try_from(element).unwrap_or(1).max(1);
+    let n = bytes.len() / size;
+    if size == 1 || n <= 1 {
+        return bytes.to_vec();
+    }
+    let mut out = vec![0; bytes.len()];
+    for (byte, plane) in bytes.chunks_exact(n).take(size).enumerate() {
+        for (element, value) in out.chunks_exact_mut(size).zip(plane) {
+            if let Some(place) = element.get_mut(byte) {
+                *place = *value;
+            }
+        }
+    }
+    // What is left over of an element is not shuffled.
+    if let (Some(rest), Some(source)) = (out.get_mut(n * size..), bytes.get(n * size..)) {
+        rest.copy_from_slice(source);
+    }
+    out
+}
+
+/// The bytes before their checksum, if it is theirs.
+fn checked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    let at = bytes.len().checked_sub(4);
+    let at = at.ok_or("expected a checksum, found less than 4 bytes")?;
+    let stored = bytes.split_off(at);
+    let stored = stored.try_into().map(u32::from_le_bytes).unwrap_or(0);
+    let found = fletcher32(&bytes);
+    // Some versions of the library wrote the halves' bytes swapped, and all accept that.
+    let swapped = (found & 0x00ff_00ff) << 8 | (found >> 8) & 0x00ff_00ff;
+    if stored == found || stored == swapped {
+        Ok(bytes)
+    } else {
+        Err(format!(
+            "expected the checksum {found:08x}, found {stored:08x}"
+        ))
+    }
+}
+
+/// Fletcher's checksum of big-endian words of 16 bits, sums modulo 65535.
+fn fletcher32(bytes: &[u8]) -> u32 {
+    let (mut low, mut high) = (0_u64, 0_u64);
+    let fold = |sum: u64| (sum & 0xffff) + (sum >> 16);
+    for words in bytes.chunks(720) {
+        for word in words.chunks(2) {
+            let first = word.first().copied().unwrap_or(0);
+            let second = word.get(1).copied().unwrap_or(0);
+            low += u64::from(first) << 8 | u64::from(second);
+            high += low;
+        }
+        low = fold(low);
+        high = fold(high);
+    }
+    let last = |sum: u64| u32::try_from(fold(fold(sum))).unwrap_or(0);
+    last(high) << 16 | last(low)
+}
+
+/// Unpacks LibLZF's data: runs of bytes, and copies of what came before.
+fn unlzf(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
+    let short = || "the lzf data end too early".to_owned();
+    let mut out: Vec<u8> = Vec::new();
+    let mut rest = bytes.iter().copied();
+    while let Some(control) = rest.next() {
+        let control = usize::from(control);
+        if control < 32 {
+            for _ in 0..=control {
+                out.push(rest.next().ok_or_else(short)?);
+            }
+        } else {
+            let mut len = control >> 5;
+            if len == 7 {
+                len += usize::from(rest.next().ok_or_else(short)?);
+            }
+            let low = usize::from(rest.next().ok_or_else(short)?);
+            let back = ((control & 31) << 8 | low) + 1;
+            let start = out.len().checked_sub(back);
+            let start = start.ok_or("the lzf data point before their start")?;
+            for idx in start..start + len + 2 {
+                let byte = out.get(idx).copied().ok_or_else(short)?;
+                out.push(byte);
+            }
+        }
+        if out.len() > most {
+            return Err(format!("the lzf data have more than {most} bytes"));
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffled_bytes_come_back() {
+        assert_eq!(unshuffle(&[1, 3, 2, 4, 9], 2), [1, 2, 3, 4, 9]);
+        assert_eq!(unshuffle(&[1, 2, 3], 1), [1, 2, 3]);
+    }
+
+    #[test]
+    fn lzf_copies_may_overlap_and_never_reach_before_the_start() {
+        // "ab", then 6 bytes from 2 back.
+        assert_eq!(
+            unlzf(&[1, b'a', b'b', 4 << 5, 1], 99),
+            Ok(b"abababab".to_vec())
+        );
+        assert!(unlzf(&[1, b'a', b'b', 4 << 5, 2], 99).is_err());
+        assert!(unlzf(&[5, b'a'], 99).is_err());
+        assert!(unlzf(&[1, b'a', b'b', 4 << 5, 1], 5).is_err());
+    }
+
+    #[test]
+    fn a_checksum_that_is_another_is_refused() {
+        let mut bytes = vec![1, 2, 3, 4, 5];
+        let sum = fletcher32(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        assert_eq!(checked(bytes.clone()), Ok(vec![1, 2, 3, 4, 5]));
+        bytes[0] ^= 1;
+        assert!(checked(bytes).is_err());
+    }
+}

@@ -1,0 +1,257 @@
+//! An HDF5 file and the data sets in it, as the library describes them.
+//!
+//! Not for their bytes: that is `rows`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ::hdf5::datatype::ByteOrder;
+use ::hdf5::types::{
+    FixedAscii, FixedUnicode, IntSize, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode,
+};
+use ::hdf5::{Container, Dataset, Datatype, File, Group, LinkType};
+use packds_format::DType;
+
+use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
+use crate::source::store::OpenFile;
+use crate::source::tree::CLASSES_ATTRIBUTE;
+
+/// How deep groups may lie in groups: links can make a group its own member.
+const MAX_DEPTH: usize = 16;
+/// The most data sets and groups of a file.
+const MAX_MEMBERS: usize = 1 << 16;
+/// The most bytes of a file's attributes that are read.
+const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
+
+/// A file, open for the library and for reading its bytes.
+pub(super) struct H5File {
+    pub(super) open: Arc<OpenFile>,
+    /// Where HDF5's own addresses start to count.
+    pub(super) base: u64,
+    /// In name order.
+    pub(super) datasets: Vec<H5Dataset>,
+    file: File,
+}
+
+/// A data set.
+pub(super) struct H5Dataset {
+    /// Its name with those of its groups.
+    pub(super) path: String,
+    pub(super) dataset: Dataset,
+    pub(super) shape: Vec<u64>,
+    pub(super) element: Element,
+}
+
+/// What the elements of a data set are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Element {
+    /// Numbers that become this type; `exact` where they lie in the file as such.
+    Number { dtype: DType, exact: bool },
+    /// Texts in so many bytes.
+    FixedText(u64),
+    /// Texts of variable length.
+    Text,
+    /// Bytes of variable length.
+    Bytes,
+    /// What nobody can read, in words.
+    Other(String),
+}
+
+impl H5File {
+    pub(super) fn open(path: &Path) -> Result<Self, ConvertError> {
+        let open = OpenFile::open(path).map_err(ConvertError::io(path))?;
+        let bad = |e: ::hdf5::Error| ConvertError::malformed(path, "", e.to_string());
+        let file = File::open(path).map_err(bad)?;
+        let mut datasets = Vec::new();
+        let mut seen = 0;
+        collect(&file, "", 0, &mut seen, &mut datasets).map_err(bad)?;
+        datasets.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Self {
+            base: file.userblock(),
+            open: Arc::new(open),
+            datasets,
+            file,
+        })
+    }
+
+    /// The file once more, for a store of its own.
+    pub(super) fn reopen(open: &OpenFile) -> Result<OpenFile, ConvertError> {
+        let file = open
+            .file
+            .try_clone()
+            .map_err(ConvertError::io(&open.path))?;
+        Ok(OpenFile {
+            path: open.path.clone(),
+            file,
+            bytes: open.bytes,
+        })
+    }
+
+    /// What the pack said from which the file was exported.
+    pub(super) fn metadata(&self) -> Option<String> {
+        let attribute = self.file.attr(METADATA_KEY).ok()?;
+        texts(&attribute).into_iter().next()
+    }
+}
+
+impl H5Dataset {
+    /// The names in its attribute of class names.
+    pub(super) fn classes(&self) -> Vec<String> {
+        let attribute = self.dataset.attr(CLASSES_ATTRIBUTE);
+        attribute.map(|a| texts(&a)).unwrap_or_default()
+    }
+
+    /// An error about its bytes.
+    pub(super) fn malformed(&self, file: &H5File, reason: impl Into<String>) -> ConvertError {
+        ConvertError::malformed(&file.open.path, &self.path, reason)
+    }
+}
+
+/// The texts of an attribute; none where it holds something else.
+fn texts(attribute: &Container) -> Vec<String> {
+    if attribute.size() > MAX_ATTRIBUTE_ITEMS {
+        return Vec::new();
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if let Ok(found) = attribute.read_raw::<VarLenUnicode>() {
+        return found.iter().map(|t| text(t.as_bytes())).collect();
+    }
+    if let Ok(found) = attribute.read_raw::<VarLenAscii>() {
+        return found.iter().map(|t| text(t.as_bytes())).collect();
+    }
+    if let Ok(found) = attribute.read_raw::<FixedUnicode<1024>>() {
+        return found.iter().map(|t| text(t.as_bytes())).collect();
+    }
+    if let Ok(found) = attribute.read_raw::<FixedAscii<1024>>() {
+        return found.iter().map(|t| text(t.as_bytes())).collect();
+    }
+    Vec::new()
+}
+
+/// Adds the data sets of a group and of the groups in it. Links to other files are not followed.
+fn collect(
+    group: &Group,
+    prefix: &str,
+    depth: usize,
+    seen: &mut usize,
+    out: &mut Vec<H5Dataset>,
+) -> ::hdf5::Result<()> {
+    let mut names = Vec::new();
+    group.iter_visit_default(|name, info| {
+        if info.link_type == LinkType::Hard {
+            names.push(name.to_owned());
+        }
+        Ok(())
+    })?;
+    for name in names {
+        *seen += 1;
+        if *seen > MAX_MEMBERS {
+            return Err(format!("more than {MAX_MEMBERS} groups and data sets").into());
+        }
+        let path = format!("{prefix}{name}");
+        if let Ok(dataset) = group.dataset(&name) {
+            out.push(described(path, dataset)?);
+        } else if let Ok(inner) = group.group(&name) {
+            if depth >= MAX_DEPTH {
+                return Err(format!("groups more than {MAX_DEPTH} deep in each other").into());
+            }
+            collect(&inner, &format!("{path}/"), depth + 1, seen, out)?;
+        } else {
+            // A named type is no data.
+            let kind = group.loc_type_by_name(&name)?;
+            if kind != ::hdf5::LocationType::NamedDatatype {
+                return Err(format!("'{path}' cannot be opened").into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn described(path: String, dataset: Dataset) -> ::hdf5::Result<H5Dataset> {
+    let shape = dataset.shape().into_iter();
+    let shape = shape.map(|n| u64::try_from(n).unwrap_or(u64::MAX));
+    let element = element(&dataset.dtype()?);
+    Ok(H5Dataset {
+        path,
+        shape: shape.collect(),
+        element,
+        dataset,
+    })
+}
+
+/// What a type is. Only types of at most 8 bytes are described by the library's bindings: they read the values of an
+/// enumeration into 8 bytes whatever their size.
+fn element(dtype: &Datatype) -> Element {
+    let exact = |dtype| Element::Number { dtype, exact: true };
+    let native = [
+        (dtype.is::<u8>(), DType::U8),
+        (dtype.is::<i8>(), DType::I8),
+        (dtype.is::<u16>(), DType::U16),
+        (dtype.is::<i16>(), DType::I16),
+        (dtype.is::<u32>(), DType::U32),
+        (dtype.is::<i32>(), DType::I32),
+        (dtype.is::<u64>(), DType::U64),
+        (dtype.is::<i64>(), DType::I64),
+        (dtype.is::<half::f16>(), DType::F16),
+        (dtype.is::<f32>(), DType::F32),
+        (dtype.is::<f64>(), DType::F64),
+        (dtype.is::<bool>(), DType::Bool),
+    ];
+    if let Some((_, dtype)) = native.into_iter().find(|(is, _)| *is) {
+        return exact(dtype);
+    }
+    let size = dtype.size();
+    if dtype.is::<VarLenArray<u8>>() || dtype.is::<VarLenArray<i8>>() {
+        return Element::Bytes;
+    }
+    if dtype.conv_to::<VarLenUnicode>().is_some() || dtype.conv_to::<VarLenAscii>().is_some() {
+        return Element::Text;
+    }
+    if dtype.conv_to::<FixedUnicode<8>>().is_some() || dtype.conv_to::<FixedAscii<8>>().is_some() {
+        return Element::FixedText(u64::try_from(size).unwrap_or(u64::MAX));
+    }
+    if size > 8 || dtype.conv_to::<f64>().is_none() {
+        return Element::Other(format!(
+            "elements of {size} bytes that are neither numbers of up to 8 bytes nor texts nor bytes"
+        ));
+    }
+    match dtype.to_descriptor() {
+        Ok(TypeDescriptor::Enum(of))
+            if dtype.byte_order() == ByteOrder::LittleEndian || size == 1 =>
+        {
+            match converted(&of.base_type()) {
+                Element::Number { dtype, .. } => exact(dtype),
+                other => other,
+            }
+        }
+        Ok(described) => converted(&described),
+        Err(error) => Element::Other(error.to_string()),
+    }
+}
+
+/// Numbers that the library converts: big-endian, enumerations, unusual precision.
+fn converted(described: &TypeDescriptor) -> Element {
+    let integer = |size: &IntSize, signed: bool| match (size, signed) {
+        (IntSize::U1, false) => DType::U8,
+        (IntSize::U1, true) => DType::I8,
+        (IntSize::U2, false) => DType::U16,
+        (IntSize::U2, true) => DType::I16,
+        (IntSize::U4, false) => DType::U32,
+        (IntSize::U4, true) => DType::I32,
+        (IntSize::U8, false) => DType::U64,
+        (IntSize::U8, true) => DType::I64,
+    };
+    let dtype = match described {
+        TypeDescriptor::Integer(size) => integer(size, true),
+        TypeDescriptor::Unsigned(size) => integer(size, false),
+        // Other numbers of two bytes, such as bfloat16, fit only the wider type.
+        TypeDescriptor::Float(_) if described.size() <= 4 => DType::F32,
+        TypeDescriptor::Float(_) => DType::F64,
+        _ => return Element::Other(format!("elements of the type {described}")),
+    };
+    Element::Number {
+        dtype,
+        exact: false,
+    }
+}

@@ -1,0 +1,134 @@
+//! Items of variable length: a data set holds references into global heaps, which lie in the file as they are.
+
+use std::collections::HashMap;
+
+use super::file::H5File;
+use crate::error::ConvertError;
+use crate::source::store::{RowPart, Span};
+
+/// `GCOL`, version, size.
+const HEAD_BYTES: u64 = 16;
+/// Index, count of references, size.
+const OBJECT_BYTES: u64 = 16;
+/// References read at a time.
+const BAND_ROWS: usize = 1 << 16;
+
+/// Where the items lie to which the references in the rows of `part` point; `number` is the file's in a list of files.
+pub(super) fn spans(file: &H5File, part: &RowPart, number: u32) -> Result<Vec<Span>, ConvertError> {
+    let bad = |reason: String| ConvertError::malformed(&file.open.path, "", reason);
+    let mut heaps: HashMap<u64, Heap> = HashMap::new();
+    let mut spans = Vec::with_capacity(part.rows);
+    let (mut row, mut bytes) = (0, Vec::new());
+    while row < part.rows {
+        let n = BAND_ROWS.min(part.rows - row);
+        bytes.clear();
+        let at = u64::try_from(row).unwrap_or(u64::MAX);
+        let at = part.offset.saturating_add(at.saturating_mul(16));
+        let len = u64::try_from(n).unwrap_or(u64::MAX).saturating_mul(16);
+        let read = part.file.append_at(at, len, &mut bytes);
+        read.map_err(|e| bad(e.to_string()))?;
+        for reference in bytes.chunks_exact(16) {
+            let span = item(file, reference, &mut heaps, number).map_err(&bad)?;
+            spans.push(span);
+        }
+        row += n;
+    }
+    Ok(spans)
+}
+
+/// The item behind a reference: its length, its heap's address, its number in the heap.
+fn item(
+    file: &H5File,
+    reference: &[u8],
+    heaps: &mut HashMap<u64, Heap>,
+    number: u32,
+) -> Result<Span, String> {
+    let len = u64::from(le32(reference, 0));
+    let address = le64(reference, 4);
+    let index = le32(reference, 12);
+    if len == 0 {
+        return Ok(Span {
+            file: number,
+            offset: 0,
+            bytes: 0,
+        });
+    }
+    let heap = match heaps.entry(address) {
+        std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+        std::collections::hash_map::Entry::Vacant(new) => {
+            let at = address.checked_add(file.base);
+            let at = at.ok_or_else(|| format!("no heap can lie at {address}"))?;
+            new.insert(Heap::read(file, at)?)
+        }
+    };
+    let (offset, size) = heap
+        .objects
+        .get(&index)
+        .copied()
+        .ok_or_else(|| format!("the heap at {address} has no object {index}"))?;
+    if size < len {
+        return Err(format!(
+            "expected {len} bytes in object {index} of the heap at {address}, found {size}"
+        ));
+    }
+    Ok(Span {
+        file: number,
+        offset,
+        bytes: len,
+    })
+}
+
+/// A global heap: where each object in it lies, and its length.
+struct Heap {
+    objects: HashMap<u32, (u64, u64)>,
+}
+
+impl Heap {
+    fn read(file: &H5File, at: u64) -> Result<Self, String> {
+        let head = bytes(file, at, HEAD_BYTES)?;
+        if !head.starts_with(b"GCOL\x01") {
+            let found = head.get(..5).unwrap_or_default().escape_ascii().to_string();
+            return Err(format!("expected a heap at {at}, found \"{found}\""));
+        }
+        let size = le64(&head, 8);
+        let end = at.checked_add(size).filter(|end| *end <= file.open.bytes);
+        let end =
+            end.ok_or_else(|| format!("the heap at {at} has {size} bytes, more than the file"))?;
+        let mut objects = HashMap::new();
+        let mut next = at + HEAD_BYTES;
+        while end.saturating_sub(next) >= OBJECT_BYTES {
+            let object = bytes(file, next, OBJECT_BYTES)?;
+            let index = u32::from(u16::from_le_bytes([object[0], object[1]]));
+            // Object 0 is the free room behind the last one.
+            if index == 0 {
+                break;
+            }
+            let len = le64(&object, 8);
+            let start = next + OBJECT_BYTES;
+            let after = start.checked_add(len).filter(|after| *after <= end);
+            let after = after.ok_or_else(|| {
+                format!("object {index} of the heap at {at} has {len} bytes, more than the heap")
+            })?;
+            objects.insert(index, (start, len));
+            // Padded from the heap's own start, which may lie anywhere.
+            next = at + (after - at).next_multiple_of(8);
+        }
+        Ok(Self { objects })
+    }
+}
+
+fn bytes(file: &H5File, at: u64, len: u64) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let read = file.open.append_at(at, len, &mut out);
+    read.map_err(|e| e.to_string()).map(|()| out)
+}
+
+fn le32(bytes: &[u8], at: usize) -> u32 {
+    let field = bytes.get(at..at + 4).and_then(|b| b.try_into().ok());
+    u32::from_le_bytes(field.unwrap_or_default())
+}
+
+fn le64(bytes: &[u8], at: usize) -> u64 {
+    let field = bytes.get(at..at + 8).and_then(|b| b.try_into().ok());
+    u64::from_le_bytes(field.unwrap_or_default())
+}

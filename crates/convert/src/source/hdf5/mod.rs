@@ -1,0 +1,248 @@
+//! HDF5: the data sets of one file or of several alike.
+//!
+//! The library says what is where; the bytes are read, and where they are compressed unpacked, without it: it does one
+//! thing at a time.
+
+mod chunks;
+mod file;
+mod heap;
+mod rows;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use self::file::{Element, H5Dataset, H5File};
+use super::ListOptions;
+use super::found::Found;
+use super::shards::Shards;
+use super::spool::Spool;
+use super::store::{ArrayType, Content, Contents, RowPart, Spans, Store};
+use super::tree::{self, Node, NodeKind, Tree};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+
+/// The most bytes of texts that are kept in memory.
+const MAX_TEXT_BYTES: usize = 1 << 32;
+
+/// One part for each split that the names of the files tell, or the names of the first file's data sets.
+pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
+    let by_name = shards.clone().by_split();
+    if by_name.iter().any(|part| part.split.is_some()) {
+        return Ok(by_name);
+    }
+    let Some(first) = shards.files.first() else {
+        return Ok(vec![shards]);
+    };
+    let splits = guarded(first, || {
+        let file = H5File::open(first)?;
+        tree::splits(first, &nodes(&file.datasets))
+    })?;
+    if splits.is_empty() {
+        return Ok(vec![shards]);
+    }
+    let part = |split| Shards {
+        split: Some(split),
+        ..shards.clone()
+    };
+    Ok(splits.into_iter().map(part).collect())
+}
+
+/// Finds the samples.
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    guarded(&part.root, || {
+        let files: Result<Vec<H5File>, _> = part.files.iter().map(|f| H5File::open(f)).collect();
+        let mut files = Files::of(files?, options)?;
+        let split = part.split.as_deref();
+        tree::read(&mut files, DataFormat::Hdf5, &part.root, split, options)
+    })
+}
+
+/// Runs `work`, in which the bindings of the library may panic on damaged files.
+fn guarded<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, ConvertError>,
+) -> Result<T, ConvertError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(ConvertError::malformed(
+            path,
+            "",
+            "the HDF5 library cannot read it",
+        ))
+    })
+}
+
+fn nodes(datasets: &[H5Dataset]) -> Vec<Node> {
+    let node = |dataset: &H5Dataset| Node {
+        path: dataset.path.clone(),
+        rows: dataset.shape.first().copied().unwrap_or(0),
+        kind: kind(dataset),
+    };
+    datasets.iter().map(node).collect()
+}
+
+fn kind(dataset: &H5Dataset) -> NodeKind {
+    let Some((_, row)) = dataset.shape.split_first() else {
+        return NodeKind::Other("a single value, which is no array of samples".to_owned());
+    };
+    match &dataset.element {
+        Element::Number { dtype, .. } => NodeKind::Array(ArrayType {
+            dtype: *dtype,
+            shape: row.to_vec(),
+        }),
+        Element::FixedText(_) | Element::Text if row.is_empty() => NodeKind::Texts,
+        Element::Bytes if row.is_empty() => NodeKind::Bytes,
+        Element::FixedText(_) | Element::Text | Element::Bytes => {
+            NodeKind::Other("texts or bytes of variable length in several dimensions".to_owned())
+        }
+        Element::Other(reason) => NodeKind::Other(reason.clone()),
+    }
+}
+
+/// Files with the same data sets, one after the other.
+struct Files<'a> {
+    files: Vec<H5File>,
+    nodes: Vec<Node>,
+    options: &'a ListOptions,
+}
+
+impl<'a> Files<'a> {
+    fn of(files: Vec<H5File>, options: &'a ListOptions) -> Result<Self, ConvertError> {
+        let mut nodes = files
+            .first()
+            .map(|f| nodes(&f.datasets))
+            .unwrap_or_default();
+        for file in files.iter().skip(1) {
+            for node in &mut nodes {
+                let same = file.datasets.iter().find(|d| d.path == node.path);
+                let same = same.ok_or_else(|| ConvertError::KeyMissing {
+                    path: file.open.path.clone(),
+                    wanted: format!("'{}'", node.path),
+                    found: file.datasets.iter().map(|d| d.path.clone()).collect(),
+                })?;
+                if kind(same) != node.kind {
+                    return Err(ConvertError::malformed(
+                        &file.open.path,
+                        &node.path,
+                        format!("expected {:?}, as in the first file", node.kind),
+                    ));
+                }
+                let rows = same.shape.first().copied().unwrap_or(0);
+                node.rows = node.rows.saturating_add(rows);
+            }
+        }
+        Ok(Self {
+            files,
+            nodes,
+            options,
+        })
+    }
+
+    /// The data set behind a node in each file.
+    fn datasets(&self, node: usize) -> impl Iterator<Item = (&H5File, &H5Dataset)> {
+        let path = self.nodes.get(node).map_or("", |node| node.path.as_str());
+        self.files.iter().filter_map(move |file| {
+            let dataset = file.datasets.iter().find(|d| d.path == path)?;
+            Some((file, dataset))
+        })
+    }
+
+    /// The rows of each data set of a node, unpacked where they have to be.
+    fn parts(&self, node: usize) -> Result<Vec<(&H5File, RowPart)>, ConvertError> {
+        let mut parts = Vec::new();
+        for (file, dataset) in self.datasets(node) {
+            let part = match rows::in_place(file, dataset)? {
+                Some(part) => part,
+                None => {
+                    let mut spool = Spool::create(&self.options.spool_folder())?;
+                    rows::unpack(file, dataset, self.options, &mut spool)?;
+                    RowPart {
+                        file: Arc::new(spool.finish(&file.open.path)?),
+                        offset: 0,
+                        rows: rows::count(file, dataset)?,
+                        stride: rows::row_bytes(file, dataset)?,
+                    }
+                }
+            };
+            parts.push((file, part));
+        }
+        Ok(parts)
+    }
+}
+
+impl Tree for Files<'_> {
+    fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    fn rows(&mut self, node: usize, _array: &ArrayType) -> Result<Vec<RowPart>, ConvertError> {
+        let parts = self.parts(node)?;
+        Ok(parts.into_iter().map(|(_, part)| part).collect())
+    }
+
+    fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError> {
+        let (mut spans, mut files) = (Vec::new(), Vec::new());
+        for (number, (file, part)) in (0_u32..).zip(self.parts(node)?) {
+            spans.extend(heap::spans(file, &part, number)?);
+            files.push(H5File::reopen(&file.open)?);
+        }
+        Ok(Arc::new(Spans {
+            files: Arc::new(files),
+            spans,
+            contents: Contents::All(content),
+        }))
+    }
+
+    fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
+        let mut texts = Vec::new();
+        let mut bytes = 0_usize;
+        let elements: Vec<Element> = self
+            .datasets(node)
+            .map(|(_, d)| d.element.clone())
+            .collect();
+        for ((file, part), element) in self.parts(node)?.into_iter().zip(elements) {
+            let malformed = |reason: String| {
+                let path = self.nodes.get(node).map_or("", |node| node.path.as_str());
+                ConvertError::malformed(&file.open.path, path, reason)
+            };
+            let spans = match element {
+                Element::FixedText(_) => None,
+                _ => Some(heap::spans(file, &part, 0)?),
+            };
+            for idx in 0..part.rows {
+                let mut text = Vec::new();
+                let read = match spans.as_ref().map(|spans| spans.get(idx)) {
+                    Some(Some(span)) => file.open.append_at(span.offset, span.bytes, &mut text),
+                    Some(None) => Ok(()),
+                    None => {
+                        let row = u64::try_from(idx).unwrap_or(u64::MAX);
+                        let at = part.offset.saturating_add(row.saturating_mul(part.stride));
+                        part.file.append_at(at, part.stride, &mut text)
+                    }
+                };
+                read.map_err(|e| malformed(e.to_string()))?;
+                // Padded by zeros or spaces.
+                while text.last().is_some_and(|b| *b == 0) {
+                    text.pop();
+                }
+                bytes = bytes.saturating_add(text.len());
+                if bytes > MAX_TEXT_BYTES {
+                    return Err(malformed("more than 4 GiB of texts".to_owned()));
+                }
+                texts.push(text);
+            }
+        }
+        Ok(texts)
+    }
+
+    fn classes(&self, node: usize) -> Vec<String> {
+        let first = self.datasets(node).next();
+        first
+            .map(|(_, dataset)| dataset.classes())
+            .unwrap_or_default()
+    }
+
+    fn metadata(&self) -> Option<String> {
+        self.files.first()?.metadata()
+    }
+}

@@ -1,0 +1,222 @@
+//! The rows of a data set: read in place where they lie one after the other, unpacked otherwise.
+
+use std::sync::Arc;
+
+use ::hdf5::dataset::Layout;
+use ::hdf5::{Conversion, Dataset, H5Type, Hyperslab, SliceOrIndex};
+use ndarray::IxDyn;
+use packds_format::DType;
+
+use super::chunks;
+use super::file::{Element, H5Dataset, H5File};
+use crate::error::ConvertError;
+use crate::source::ListOptions;
+use crate::source::grid::is_plausible;
+use crate::source::spool::Spool;
+use crate::source::store::RowPart;
+
+/// Bytes that the library reads at a time.
+const BAND_BYTES: u64 = 4 << 20;
+/// The library's own size of a reference to something of variable length, with addresses of 8 bytes.
+const REFERENCE_BYTES: u64 = 16;
+
+/// Bytes of an element as it lies in the file, or as the library converts it.
+fn element_bytes(element: &Element) -> u64 {
+    match element {
+        Element::Number { dtype, .. } => dtype.size(),
+        Element::FixedText(bytes) => *bytes,
+        Element::Text | Element::Bytes => REFERENCE_BYTES,
+        Element::Other(_) => 0,
+    }
+}
+
+/// Bytes of a row.
+pub(super) fn row_bytes(file: &H5File, dataset: &H5Dataset) -> Result<u64, ConvertError> {
+    let mut dims = dataset.shape.iter().skip(1);
+    let bytes = dims.try_fold(element_bytes(&dataset.element), |n, d| n.checked_mul(*d));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+        dataset.malformed(
+            file,
+            format!("rows of no bytes or too many: {:?}", dataset.shape),
+        )
+    })
+}
+
+/// How many rows there are. Sizes that a file of this length cannot hold, however it is compressed, are refused.
+pub(super) fn count(file: &H5File, dataset: &H5Dataset) -> Result<usize, ConvertError> {
+    let rows = dataset.shape.first().copied().unwrap_or(0);
+    let plausible = is_plausible(rows, row_bytes(file, dataset)?, file.open.bytes);
+    let n = usize::try_from(rows).ok();
+    n.filter(|_| plausible).ok_or_else(|| {
+        dataset.malformed(
+            file,
+            format!(
+                "{:?} elements cannot lie in a file of {} bytes",
+                dataset.shape, file.open.bytes
+            ),
+        )
+    })
+}
+
+/// The rows where they lie; none if they have to be unpacked.
+pub(super) fn in_place(
+    file: &H5File,
+    dataset: &H5Dataset,
+) -> Result<Option<RowPart>, ConvertError> {
+    let rows = count(file, dataset)?;
+    let stride = row_bytes(file, dataset)?;
+    let exact = !matches!(dataset.element, Element::Number { exact: false, .. });
+    if dataset.dataset.layout() != Layout::Contiguous || !exact {
+        return Ok(None);
+    }
+    refuse_other_files(file, dataset)?;
+    let Some(offset) = dataset.dataset.offset() else {
+        return Ok(None);
+    };
+    let bytes = stride.checked_mul(dataset.shape.first().copied().unwrap_or(0));
+    let end = bytes.and_then(|bytes| bytes.checked_add(offset));
+    if end.is_none_or(|end| end > file.open.bytes) {
+        return Err(dataset.malformed(
+            file,
+            format!(
+                "expected {} bytes at {offset}, found {}",
+                bytes.unwrap_or(u64::MAX),
+                file.open.bytes.saturating_sub(offset)
+            ),
+        ));
+    }
+    Ok(Some(RowPart {
+        file: Arc::clone(&file.open),
+        offset,
+        rows,
+        stride,
+    }))
+}
+
+/// Data that lie in other files are not followed: a file could name any.
+fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertError> {
+    let plist = dataset.dataset.dcpl();
+    let plist = plist.map_err(|e| dataset.malformed(file, e.to_string()))?;
+    let virtual_layout = plist.layout() == Layout::Virtual;
+    if virtual_layout || !plist.external().is_empty() {
+        return Err(ConvertError::unsupported(
+            &file.open.path,
+            &dataset.path,
+            "its data lie in other files (virtual or external storage)",
+            "name those files, or copy the data set into one file (h5repack, or h5py)",
+        ));
+    }
+    Ok(())
+}
+
+/// Appends all rows to `spool`.
+pub(super) fn unpack(
+    file: &H5File,
+    dataset: &H5Dataset,
+    options: &ListOptions,
+    spool: &mut Spool,
+) -> Result<(), ConvertError> {
+    refuse_other_files(file, dataset)?;
+    let exact = !matches!(dataset.element, Element::Number { exact: false, .. });
+    if exact && let Some(chunks) = chunks::Chunks::of(file, dataset)? {
+        return chunks.unpack(options, spool);
+    }
+    let read = match dataset.element {
+        Element::Number { dtype, .. } => reader(dtype),
+        _ => None,
+    };
+    if let Some(read) = read {
+        return by_library(file, dataset, read, spool);
+    }
+    // Nothing was ever written to it: references to nothing, texts without a letter.
+    let unwritten = dataset.dataset.offset().is_none();
+    if unwritten && dataset.dataset.layout() == Layout::Contiguous {
+        let row = usize::try_from(row_bytes(file, dataset)?).unwrap_or(0);
+        for _ in 0..count(file, dataset)? {
+            spool.append(&vec![0; row])?;
+        }
+        return Ok(());
+    }
+    Err(ConvertError::unsupported(
+        &file.open.path,
+        &dataset.path,
+        "texts or bytes that are stored compactly or through a filter other than gzip, lzf, shuffle and fletcher32",
+        "rewrite the data set with gzip or without compression (h5repack -f GZIP=4, or h5py)",
+    ))
+}
+
+type Read = fn(&Dataset, Hyperslab) -> ::hdf5::Result<Vec<u8>>;
+
+/// What reads elements as this type.
+fn reader(dtype: DType) -> Option<Read> {
+    Some(match dtype {
+        DType::U8 => |d, s| bytes_of(d, s, |n: u8| [n]),
+        DType::I8 => |d, s| bytes_of(d, s, |n: i8| n.to_le_bytes()),
+        DType::U16 => |d, s| bytes_of(d, s, |n: u16| n.to_le_bytes()),
+        DType::I16 => |d, s| bytes_of(d, s, |n: i16| n.to_le_bytes()),
+        DType::U32 => |d, s| bytes_of(d, s, |n: u32| n.to_le_bytes()),
+        DType::I32 => |d, s| bytes_of(d, s, |n: i32| n.to_le_bytes()),
+        DType::U64 => |d, s| bytes_of(d, s, |n: u64| n.to_le_bytes()),
+        DType::I64 => |d, s| bytes_of(d, s, |n: i64| n.to_le_bytes()),
+        DType::F16 => |d, s| bytes_of(d, s, |n: half::f16| n.to_le_bytes()),
+        DType::F32 => |d, s| bytes_of(d, s, |n: f32| n.to_le_bytes()),
+        DType::F64 => |d, s| bytes_of(d, s, |n: f64| n.to_le_bytes()),
+        DType::Bool | DType::Bf16 => return None,
+    })
+}
+
+fn bytes_of<T: H5Type, const N: usize>(
+    dataset: &Dataset,
+    rows: Hyperslab,
+    bytes: impl Fn(T) -> [u8; N],
+) -> ::hdf5::Result<Vec<u8>> {
+    let reader = dataset.as_reader().conversion(Conversion::Soft);
+    let read = reader.read_slice::<T, _, IxDyn>(rows)?;
+    Ok(read.into_iter().flat_map(bytes).collect())
+}
+
+/// Lets the library read, a band of rows at a time.
+fn by_library(
+    file: &H5File,
+    dataset: &H5Dataset,
+    read: Read,
+    spool: &mut Spool,
+) -> Result<(), ConvertError> {
+    let rows = count(file, dataset)?;
+    let band = BAND_BYTES / row_bytes(file, dataset)?.max(1);
+    let mut band = usize::try_from(band.max(1)).unwrap_or(1);
+    let chunk = dataset.dataset.chunk();
+    if let Some(&chunk) = chunk.as_ref().and_then(|chunk| chunk.first()) {
+        // Whole chunks: the library keeps only small ones between two reads.
+        chunks::check_band(file, dataset, chunk)?;
+        band = chunk.max(1);
+    }
+    let mut start = 0_usize;
+    while start < rows {
+        let count = band.min(rows - start);
+        let mut slice = vec![SliceOrIndex::SliceCount {
+            start,
+            step: 1,
+            count,
+            block: 1,
+        }];
+        slice.resize(dataset.shape.len(), SliceOrIndex::from(..));
+        let bytes = read(&dataset.dataset, Hyperslab::from(slice));
+        let bytes = bytes.map_err(|e| {
+            let filters = dataset.dataset.filters();
+            let known = dataset.dataset.dcpl().map(|p| p.all_filters_avail());
+            match known {
+                Ok(false) => ConvertError::unsupported(
+                    &file.open.path,
+                    &dataset.path,
+                    format!("compressed by filters that the HDF5 library here lacks: {filters:?}"),
+                    "rewrite the data set with gzip or without compression (h5repack -f GZIP=4, or h5py)",
+                ),
+                _ => dataset.malformed(file, format!("rows from {start}: {e}")),
+            }
+        })?;
+        spool.append(&bytes)?;
+        start += count;
+    }
+    Ok(())
+}

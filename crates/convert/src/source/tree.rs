@@ -1,0 +1,492 @@
+//! What HDF5 and Zarr have in common: arrays under names like paths, and which of them play which part.
+//!
+//! Not for reading them: each format gives them as a [`Tree`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::{DType, FieldKind};
+
+use super::ListOptions;
+use super::column::{ColumnValues, SourceColumn, TextArena};
+use super::found::{
+    Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_integer,
+    is_made_anew, role_of,
+};
+use super::listing::SourceField;
+use super::split::is_split_name;
+use super::store::{ArrayType, Content, RowPart, Rows, Store};
+use super::warning::Warning;
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::metadata::Metadata;
+
+/// Fields whose texts are the samples' paths.
+const PATH_NAMES: [&str; 4] = ["path", "paths", "filename", "filenames"];
+/// Fields whose texts are the names of the class ids, where the labels have no attribute for them.
+const CLASS_FIELDS: [&str; 4] = ["classes", "class_names", "label_names", "list_classes"];
+/// The attribute of a label field that holds the names of the class ids.
+pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
+
+/// An array of the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Node {
+    /// Its name with those of its groups, `/` between them.
+    pub(super) path: String,
+    /// How many items: the first dimension, 0 without one.
+    pub(super) rows: u64,
+    pub(super) kind: NodeKind,
+}
+
+/// What the items of an array are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NodeKind {
+    Array(ArrayType),
+    Texts,
+    /// Bytes of any length.
+    Bytes,
+    /// Something that cannot be read, in words.
+    Other(String),
+}
+
+/// A source of such arrays.
+pub(super) trait Tree {
+    /// The arrays in it, in name order.
+    fn nodes(&self) -> &[Node];
+    /// The items of an array of numbers of this type.
+    fn rows(&mut self, node: usize, array: &ArrayType) -> Result<Vec<RowPart>, ConvertError>;
+    /// The items of an array of bytes.
+    fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError>;
+    /// The items of an array of texts.
+    fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError>;
+    /// The names of the class ids that an array's attribute holds.
+    fn classes(&self, node: usize) -> Vec<String>;
+    /// The text under [`crate::metadata::METADATA_KEY`].
+    fn metadata(&self) -> Option<String>;
+}
+
+/// The split that a path names and what is left of the path: `train/images`, `x_train`, `train_set_x`.
+fn split_of(path: &str) -> Option<(String, String)> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let (last, groups) = parts.split_last()?;
+    if let Some(at) = groups.iter().position(|g| is_split_name(g.as_bytes())) {
+        let split = groups.get(at)?.to_ascii_lowercase();
+        let rest = parts.iter().enumerate().filter(|(idx, _)| *idx != at);
+        let rest: Vec<&str> = rest.map(|(_, part)| *part).collect();
+        return Some((split, rest.join("/")));
+    }
+    let words: Vec<&str> = last.split(['_', '-']).collect();
+    let (split, rest) = match words.as_slice() {
+        [first, rest @ ..] if !rest.is_empty() && is_split_name(first.as_bytes()) => (first, rest),
+        [rest @ .., end] if !rest.is_empty() && is_split_name(end.as_bytes()) => (end, rest),
+        _ => return None,
+    };
+    let rest: Vec<&str> = rest.iter().filter(|w| **w != "set").copied().collect();
+    if rest.is_empty() {
+        return None;
+    }
+    let mut path = groups.to_vec();
+    let name = rest.join("_");
+    path.push(&name);
+    Some((split.to_ascii_lowercase(), path.join("/")))
+}
+
+/// The splits that the names of the arrays tell, in name order: each has a field of images.
+pub(super) fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, ConvertError> {
+    let parts: Vec<(String, String)> = nodes.iter().filter_map(|n| split_of(&n.path)).collect();
+    let mut splits: Vec<String> = parts.iter().map(|(split, _)| split.clone()).collect();
+    splits.sort();
+    splits.dedup();
+    let mut found = Vec::new();
+    for split in splits {
+        let names = parts.iter().filter(|(s, _)| *s == split);
+        let names: Vec<String> = names.map(|(_, rest)| last(rest).to_owned()).collect();
+        if find_field(source, &names, Part::Image, None)?.is_some() {
+            found.push(split);
+        }
+    }
+    Ok(found)
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// An array that belongs to the part that is read.
+struct Member {
+    node: usize,
+    /// What the field is called: the last part of its path, if no other ends in it.
+    name: String,
+}
+
+fn members(nodes: &[Node], split: Option<&str>) -> Vec<Member> {
+    let parts: Vec<(usize, String)> = match split {
+        Some(split) => {
+            let of = |(idx, node): (usize, &Node)| {
+                let (s, rest) = split_of(&node.path)?;
+                (s == split).then_some((idx, rest))
+            };
+            nodes.iter().enumerate().filter_map(of).collect()
+        }
+        None => Vec::new(),
+    };
+    let parts = if parts.is_empty() {
+        let all = nodes.iter().enumerate();
+        all.map(|(idx, node)| (idx, node.path.clone())).collect()
+    } else {
+        parts
+    };
+    let member = |(node, path): &(usize, String)| {
+        let same = parts.iter().filter(|(_, other)| last(other) == last(path));
+        let name = match same.count() {
+            1 => last(path).to_owned(),
+            _ => path.replace('/', "_"),
+        };
+        Member { node: *node, name }
+    };
+    parts.iter().map(member).collect()
+}
+
+/// Finds the samples of a tree.
+pub(super) fn read(
+    tree: &mut impl Tree,
+    format: DataFormat,
+    source: &Path,
+    split: Option<&str>,
+    options: &ListOptions,
+) -> Result<Found, ConvertError> {
+    let mut warnings = Vec::new();
+    let metadata = match tree.metadata().map(|text| Metadata::parse(&text)) {
+        Some(Ok(metadata)) => Some(metadata),
+        Some(Err(reason)) => {
+            warnings.push(Warning::BadMetadata { reason });
+            None
+        }
+        None => None,
+    };
+    let nodes = tree.nodes().to_vec();
+    let members = members(&nodes, split);
+    let fields = Fields {
+        source,
+        nodes: &nodes,
+        members: &members,
+        metadata: metadata.as_ref(),
+    };
+    let image = fields.image(options)?;
+    let label = fields.part(Part::Label, options.label_key.as_deref())?;
+    let mask = fields.part(Part::Mask, options.mask_key.as_deref())?;
+    let images = fields.store(tree, image, Content::File)?;
+    let mut found = Found {
+        format,
+        names: Names::Numbered(fields.name(image).to_owned()),
+        images,
+        labels: None,
+        masks: None,
+        fields: Vec::new(),
+        texts: Vec::new(),
+        metadata: None,
+        warnings,
+        ignored: 0,
+    };
+    if let Some(mask) = mask.filter(|mask| *mask != image) {
+        found.masks = Some(fields.store(tree, mask, Content::File)?);
+    }
+    let label = label.filter(|label| *label != image && Some(*label) != mask);
+    for (idx, _) in members.iter().enumerate() {
+        if idx == image || Some(idx) == mask {
+            continue;
+        }
+        fields.put(tree, idx, Some(idx) == label, &mut found)?;
+    }
+    found.metadata = metadata;
+    Ok(found)
+}
+
+/// The arrays of the part that is read.
+struct Fields<'a> {
+    source: &'a Path,
+    nodes: &'a [Node],
+    members: &'a [Member],
+    metadata: Option<&'a Metadata>,
+}
+
+impl Fields<'_> {
+    fn name(&self, member: usize) -> &str {
+        self.members.get(member).map_or("", |m| &m.name)
+    }
+
+    fn node(&self, member: usize) -> Result<(usize, &Node), ConvertError> {
+        let node = self.members.get(member).map(|m| m.node);
+        let node = node.and_then(|n| Some((n, self.nodes.get(n)?)));
+        node.ok_or_else(|| ConvertError::malformed(self.source, "", "there are no arrays in it"))
+    }
+
+    fn image(&self, options: &ListOptions) -> Result<usize, ConvertError> {
+        match self.part(Part::Image, options.image_key.as_deref())? {
+            Some(image) => Ok(image),
+            None => find_image_field(self.source, &self.names(), None),
+        }
+    }
+
+    /// The field that plays a part; `key` is its name, or its path.
+    fn part(&self, part: Part, key: Option<&str>) -> Result<Option<usize>, ConvertError> {
+        if let Some(key) = key {
+            let key = key.trim_matches('/');
+            let paths = self.members.iter().map(|m| self.nodes.get(m.node));
+            let mut paths = paths.map(|node| node.map_or("", |node| node.path.as_str()));
+            if let Some(found) = paths.position(|path| path == key) {
+                return Ok(Some(found));
+            }
+            return find_field(self.source, &self.names(), part, Some(key));
+        }
+        let names: Vec<String> = self.names();
+        find_field(self.source, &names, part, None)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.members.iter().map(|m| m.name.clone()).collect()
+    }
+
+    /// The type under which an array is kept: that of the pack it was exported from, where a format could not say it.
+    fn array(&self, name: &str, array: &ArrayType) -> ArrayType {
+        let mut array = array.clone();
+        if let Some(field) = self.metadata.and_then(|m| m.field(name)) {
+            let bits = (array.dtype, field.dtype) == (DType::U16, DType::Bf16);
+            let bits = bits || (array.dtype, field.dtype) == (DType::U8, DType::Bool);
+            if bits && field.shape == array.shape && field.kind == FieldKind::Tensor {
+                array.dtype = field.dtype;
+            }
+        }
+        array
+    }
+
+    /// The items of an array of numbers or bytes.
+    fn store(
+        &self,
+        tree: &mut impl Tree,
+        member: usize,
+        content: Content,
+    ) -> Result<Arc<dyn Store>, ConvertError> {
+        let (number, node) = self.node(member)?;
+        match &node.kind {
+            NodeKind::Array(array) => {
+                let parts = tree.rows(number, array)?;
+                let array = self.array(self.name(member), array);
+                Ok(Arc::new(Rows { parts, array }))
+            }
+            NodeKind::Bytes => tree.files(number, content),
+            NodeKind::Texts => Err(ConvertError::unsupported(
+                self.source,
+                &node.path,
+                "expected images, found texts",
+                "name the field of images with --image-key",
+            )),
+            NodeKind::Other(reason) => Err(ConvertError::unsupported(
+                self.source,
+                &node.path,
+                reason,
+                "write the array again as numbers or as bytes of variable length",
+            )),
+        }
+    }
+
+    /// Puts a field other than images and masks where it belongs.
+    fn put(
+        &self,
+        tree: &mut impl Tree,
+        member: usize,
+        is_label: bool,
+        found: &mut Found,
+    ) -> Result<(), ConvertError> {
+        let (number, node) = self.node(member)?;
+        let name = self.name(member);
+        let n = u64::try_from(found.images.len()).unwrap_or(u64::MAX);
+        let is_field = is_label || (node.rows == n && !is_made_anew(name));
+        let role = role_of(self.metadata, name);
+        match &node.kind {
+            NodeKind::Array(array) if is_label && array.shape.iter().product::<u64>() == 1 => {
+                let classes = self.classes(tree, number)?;
+                let values = tree.rows(number, array)?;
+                let values = self.label_values(node, array, values)?;
+                found.labels = Some(FoundLabels {
+                    name: name.to_owned(),
+                    values,
+                    classes,
+                });
+            }
+            NodeKind::Texts if is_label => {
+                found.labels = Some(FoundLabels {
+                    name: name.to_owned(),
+                    values: LabelValues::Names(arena(&tree.texts(number)?)),
+                    classes: Vec::new(),
+                });
+            }
+            NodeKind::Other(_) if is_label => {
+                self.store(tree, member, Content::Bytes)?;
+            }
+            NodeKind::Array(_) | NodeKind::Bytes if is_field => {
+                let store = self.store(tree, member, Content::Bytes)?;
+                found.fields.push(SourceField {
+                    name: name.to_owned(),
+                    store,
+                    role,
+                });
+            }
+            NodeKind::Texts if is_field => {
+                let texts = tree.texts(number)?;
+                if PATH_NAMES.contains(&name) {
+                    found.names = Names::Paths(texts);
+                } else {
+                    found.texts.push(self.column(name, &texts));
+                }
+            }
+            _ => {
+                found.ignored += 1;
+                match found.warnings.last_mut() {
+                    Some(Warning::OtherArrays { count, .. }) => *count += 1,
+                    _ => found.warnings.push(Warning::OtherArrays {
+                        count: 1,
+                        first: node.path.clone().into_bytes(),
+                    }),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn column(&self, name: &str, texts: &[Vec<u8>]) -> SourceColumn {
+        let field = self.metadata.and_then(|m| m.field(name));
+        let is_json = field.is_some_and(|field| field.kind == FieldKind::Json)
+            && texts
+                .iter()
+                .all(|text| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok());
+        let texts = arena(texts);
+        SourceColumn {
+            name: name.to_owned(),
+            values: match is_json {
+                true => ColumnValues::Json(texts),
+                false => ColumnValues::Text(texts),
+            },
+        }
+    }
+
+    /// The names of the class ids: an attribute of the labels, or an array of names beside them.
+    fn classes(&self, tree: &mut impl Tree, label: usize) -> Result<Vec<String>, ConvertError> {
+        let classes = tree.classes(label);
+        if !classes.is_empty() {
+            return Ok(classes);
+        }
+        let is_list =
+            |node: &Node| node.kind == NodeKind::Texts && CLASS_FIELDS.contains(&last(&node.path));
+        match self.nodes.iter().position(is_list) {
+            Some(list) => Ok(tree.texts(list)?.iter().map(|t| lossy(t)).collect()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn label_values(
+        &self,
+        node: &Node,
+        array: &ArrayType,
+        parts: Vec<RowPart>,
+    ) -> Result<LabelValues, ConvertError> {
+        let rows = Rows {
+            parts,
+            array: array.clone(),
+        };
+        let bad = |reason: String| ConvertError::malformed(self.source, &node.path, reason);
+        let (mut item, mut ids, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut whole = true;
+        for idx in 0..rows.len() {
+            item.clear();
+            rows.append(idx, u64::MAX, &mut item)
+                .map_err(|e| bad(e.to_string()))?;
+            if is_integer(array.dtype) {
+                let id = integer(array.dtype, &item);
+                ids.push(id.ok_or_else(|| bad(format!("label {idx} does not fit 64 bits")))?);
+            } else {
+                let number = float(array.dtype, &item)
+                    .ok_or_else(|| bad("labels cannot be of this type".to_owned()))?;
+                whole = whole && number.fract().abs() < f64::MIN_POSITIVE && number.abs() < 2e9;
+                numbers.push(number);
+            }
+        }
+        if is_integer(array.dtype) {
+            return Ok(LabelValues::Ids(ids));
+        }
+        if whole {
+            // Whole numbers below 2e9 print as they are.
+            let ids = numbers.iter().map(|n| format!("{n:.0}").parse().ok());
+            if let Some(ids) = ids.collect() {
+                return Ok(LabelValues::Ids(ids));
+            }
+        }
+        Ok(LabelValues::Numbers(numbers))
+    }
+}
+
+fn arena(texts: &[Vec<u8>]) -> TextArena {
+    let mut arena = TextArena::default();
+    texts.iter().for_each(|text| arena.push(&lossy(text)));
+    arena
+}
+
+fn lossy(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// An integer of this type; none if it does not fit.
+fn integer(dtype: DType, bytes: &[u8]) -> Option<i64> {
+    let mut wide = [0_u8; 8];
+    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    let unsigned = u64::from_le_bytes(wide);
+    match (dtype, bytes) {
+        (DType::I8, &[b]) => Some(i8::from_le_bytes([b]).into()),
+        (DType::I16, &[a, b]) => Some(i16::from_le_bytes([a, b]).into()),
+        (DType::I32, &[a, b, c, d]) => Some(i32::from_le_bytes([a, b, c, d]).into()),
+        (DType::I64, _) => Some(i64::from_le_bytes(wide)),
+        _ => i64::try_from(unsigned).ok(),
+    }
+}
+
+/// A number of a floating-point type of 4 or 8 bytes.
+fn float(dtype: DType, bytes: &[u8]) -> Option<f64> {
+    match (dtype, bytes) {
+        (DType::F32, &[a, b, c, d]) => Some(f32::from_le_bytes([a, b, c, d]).into()),
+        (DType::F64, &[a, b, c, d, e, f, g, h]) => {
+            Some(f64::from_le_bytes([a, b, c, d, e, f, g, h]))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_splits_by_group_or_word() {
+        for (path, expected) in [
+            ("train/images", Some(("train", "images"))),
+            ("a/Test/x", Some(("test", "a/x"))),
+            ("x_train", Some(("train", "x"))),
+            ("test_set_y", Some(("test", "y"))),
+            ("g/train_x", Some(("train", "g/x"))),
+            ("train", None),
+            ("training_x", None),
+            ("images", None),
+        ] {
+            let found = split_of(path);
+            let found = found.as_ref().map(|(s, r)| (s.as_str(), r.as_str()));
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn integers_keep_their_sign_and_large_ones_are_refused() {
+        assert_eq!(integer(DType::I8, &[255]), Some(-1));
+        assert_eq!(integer(DType::U8, &[255]), Some(255));
+        assert_eq!(integer(DType::I32, &(-7_i32).to_le_bytes()), Some(-7));
+        assert_eq!(integer(DType::U64, &u64::MAX.to_le_bytes()), None);
+    }
+}

@@ -1,0 +1,277 @@
+//! Zarr, version 2 and 3: the arrays of a group, in folders.
+
+mod array;
+mod chunks;
+mod codec;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use self::array::{Array, Element, json};
+use self::chunks::items;
+use super::ListOptions;
+use super::found::Found;
+use super::shards::Shards;
+use super::spool::Spool;
+use super::store::{ArrayType, Content, RowPart, Store};
+use super::tree::{self, CLASSES_ATTRIBUTE, Node, NodeKind, Tree};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
+
+/// How deep groups may lie in groups.
+const MAX_DEPTH: usize = 16;
+/// The most groups and arrays.
+const MAX_MEMBERS: usize = 1 << 16;
+
+/// One part for each split that the names of the arrays tell.
+pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+    let group = Group::open(source)?;
+    let splits = tree::splits(source, &group.nodes())?;
+    if splits.is_empty() {
+        return Ok(vec![Shards::one(source)]);
+    }
+    let part = |split| Shards {
+        split: Some(split),
+        ..Shards::one(source)
+    };
+    Ok(splits.into_iter().map(part).collect())
+}
+
+/// Finds the samples.
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let source = part.only()?;
+    let read = || {
+        let group = Group::open(source)?;
+        let nodes = group.nodes();
+        let mut arrays = Arrays {
+            group,
+            nodes,
+            options,
+        };
+        let split = part.split.as_deref();
+        tree::read(&mut arrays, DataFormat::Zarr, source, split, options)
+    };
+    // The Blosc codec is not ours.
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        let reason = "a chunk cannot be unpacked";
+        Err(ConvertError::malformed(source, "", reason))
+    })
+}
+
+/// A group and all arrays in it and in its groups.
+struct Group {
+    attributes: Map<String, Value>,
+    /// In name order; or why an array cannot be read.
+    arrays: Vec<(String, Result<Array, String>)>,
+}
+
+impl Group {
+    fn open(source: &Path) -> Result<Self, ConvertError> {
+        let mut group = Self {
+            attributes: Map::new(),
+            arrays: Vec::new(),
+        };
+        let mut seen = 0;
+        if !group.collect(source, "", 0, &mut seen)? {
+            let reason = "expected zarr.json, .zgroup or .zarray in this folder";
+            return Err(ConvertError::malformed(source, "", reason));
+        }
+        group.arrays.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(group)
+    }
+
+    /// Adds the arrays of a folder; false if it is neither a group nor an array.
+    fn collect(
+        &mut self,
+        folder: &Path,
+        path: &str,
+        depth: usize,
+        seen: &mut usize,
+    ) -> Result<bool, ConvertError> {
+        *seen += 1;
+        if *seen > MAX_MEMBERS || depth > MAX_DEPTH {
+            let reason = format!("more than {MAX_MEMBERS} groups, or more than {MAX_DEPTH} deep");
+            return Err(ConvertError::malformed(folder, "", reason));
+        }
+        let has = |name: &str| folder.join(name).is_file();
+        let (metadata, attributes, is_array) = if has("zarr.json") {
+            let metadata = json(&folder.join("zarr.json"))?;
+            let attributes = metadata.get("attributes").and_then(Value::as_object);
+            let is_array = metadata.get("node_type").and_then(Value::as_str) == Some("array");
+            (metadata.clone(), attributes.cloned(), is_array)
+        } else if has(".zarray") || has(".zgroup") {
+            let attributes = match has(".zattrs") {
+                true => json(&folder.join(".zattrs"))?.as_object().cloned(),
+                false => None,
+            };
+            let is_array = has(".zarray");
+            let name = if is_array { ".zarray" } else { ".zgroup" };
+            (json(&folder.join(name))?, attributes, is_array)
+        } else {
+            return Ok(false);
+        };
+        let attributes = attributes.unwrap_or_default();
+        if is_array {
+            let name = if path.is_empty() { "image" } else { path };
+            let array = Array::parse(folder, name.to_owned(), &metadata, attributes);
+            let array = match array {
+                Err(ConvertError::SourceUnsupported { reason, .. }) => Err(reason),
+                other => Ok(other?),
+            };
+            self.arrays.push((name.to_owned(), array));
+            return Ok(true);
+        }
+        if path.is_empty() {
+            self.attributes = attributes;
+        }
+        let entries = std::fs::read_dir(folder).map_err(ConvertError::io(folder))?;
+        let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        names.sort();
+        for name in names {
+            let inner = folder.join(&name);
+            let Some(name) = name.to_str().filter(|_| inner.is_dir()) else {
+                continue;
+            };
+            let path = match path {
+                "" => name.to_owned(),
+                path => format!("{path}/{name}"),
+            };
+            self.collect(&inner, &path, depth + 1, seen)?;
+        }
+        Ok(true)
+    }
+
+    fn nodes(&self) -> Vec<Node> {
+        let node = |(path, array): &(String, Result<Array, String>)| {
+            let path = path.clone();
+            match array {
+                Ok(array) => Node {
+                    path,
+                    rows: array.shape.first().copied().unwrap_or(0),
+                    kind: kind(array),
+                },
+                Err(reason) => Node {
+                    path,
+                    rows: 0,
+                    kind: NodeKind::Other(reason.clone()),
+                },
+            }
+        };
+        self.arrays.iter().map(node).collect()
+    }
+}
+
+fn kind(array: &Array) -> NodeKind {
+    let Some((_, row)) = array.shape.split_first() else {
+        return NodeKind::Other("a single value, which is no array of samples".to_owned());
+    };
+    match &array.element {
+        Element::Number(dtype) => NodeKind::Array(ArrayType {
+            dtype: *dtype,
+            shape: row.to_vec(),
+        }),
+        _ if !row.is_empty() => NodeKind::Other("texts or bytes in several dimensions".to_owned()),
+        Element::FixedText { .. } | Element::Text => NodeKind::Texts,
+        Element::Bytes => NodeKind::Bytes,
+    }
+}
+
+struct Arrays<'a> {
+    group: Group,
+    nodes: Vec<Node>,
+    options: &'a ListOptions,
+}
+
+impl Arrays<'_> {
+    fn array(&self, node: usize) -> Result<&Array, ConvertError> {
+        match self.group.arrays.get(node) {
+            Some((_, Ok(array))) => Ok(array),
+            _ => Err(ConvertError::malformed(Path::new(""), "", "no such array")),
+        }
+    }
+}
+
+impl Tree for Arrays<'_> {
+    fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    fn rows(&mut self, node: usize, _array: &ArrayType) -> Result<Vec<RowPart>, ConvertError> {
+        let array = self.array(node)?;
+        let mut spool = Spool::create(&self.options.spool_folder())?;
+        array.spool(self.options, &mut spool)?;
+        Ok(vec![RowPart {
+            file: Arc::new(spool.finish(&array.folder)?),
+            offset: 0,
+            rows: array.count()?,
+            stride: array.row_bytes()?,
+        }])
+    }
+
+    fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError> {
+        let array = self.array(node)?;
+        let mut spool = Spool::create(&self.options.spool_folder())?;
+        let (mut ends, mut end) = (Vec::new(), 0_u64);
+        array.unpack(self.options, |bytes, rows| {
+            for item in items(&bytes, rows).map_err(|e| array.malformed(e))? {
+                spool.append(item)?;
+                end += u64::try_from(item.len()).unwrap_or(0);
+                ends.push(end);
+            }
+            Ok(())
+        })?;
+        spool.into_items(&array.folder, &ends, content)
+    }
+
+    fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError> {
+        let array = self.array(node)?;
+        let mut texts = Vec::new();
+        array.unpack(self.options, |bytes, rows| {
+            match array.element {
+                Element::FixedText { bytes: size, wide } => {
+                    let size = usize::try_from(size).unwrap_or(1).max(1);
+                    texts.extend(bytes.chunks_exact(size).map(|text| fixed_text(text, wide)));
+                }
+                _ => {
+                    let items = items(&bytes, rows).map_err(|e| array.malformed(e))?;
+                    texts.extend(items.iter().map(|item| item.to_vec()));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(texts)
+    }
+
+    fn classes(&self, node: usize) -> Vec<String> {
+        let array = self.array(node).ok();
+        let classes = array.and_then(|a| a.attributes.get(CLASSES_ATTRIBUTE)?.as_array());
+        let names = classes.into_iter().flatten();
+        let names = names.map(|name| name.as_str().map(str::to_owned));
+        names.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    fn metadata(&self) -> Option<String> {
+        match self.group.attributes.get(METADATA_KEY)? {
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+/// A text padded by zeros, of one byte a letter or of four.
+fn fixed_text(bytes: &[u8], wide: bool) -> Vec<u8> {
+    if !wide {
+        let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
+        return bytes.get(..end).unwrap_or_default().to_vec();
+    }
+    let letters = bytes.chunks_exact(4).map(|letter| {
+        let number = letter.try_into().map(u32::from_le_bytes).unwrap_or(0);
+        char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
+    });
+    let text: String = letters.collect();
+    text.trim_end_matches('\0').as_bytes().to_vec()
+}

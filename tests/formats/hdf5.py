@@ -1,0 +1,132 @@
+"""HDF5 files made and read by h5py: `write DIR` makes sources, `read FILE` prints what an export holds."""
+
+import hashlib
+import io
+import json
+import os
+import sys
+
+import h5py
+import numpy as np
+from PIL import Image
+
+N, H, W = 11, 6, 5
+
+
+def pixels():
+    return np.random.default_rng(1).integers(0, 256, (N, H, W, 3), dtype=np.uint8)
+
+
+def labels():
+    return np.arange(N) % 3
+
+
+def common(group, **options):
+    group.create_dataset("images", data=pixels(), **options)
+    label = group.create_dataset("labels", data=labels().astype("i8"))
+    label.attrs["classes"] = ["cat", "dog", "owl"]
+
+
+def write(folder):
+    def make(name, **options):
+        return h5py.File(os.path.join(folder, name), "w", **options)
+
+    with make("contiguous.h5") as f:
+        common(f)
+        f["score"] = np.linspace(0, 1, N, dtype=np.float32)
+        f["caption"] = [f"picture {i} ä" for i in range(N)]
+        f["fixed"] = np.array([b"f%d" % i for i in range(N)], dtype="S5")
+        f["good"] = np.arange(N) % 2 == 0
+        f["half"] = np.ones((N, 2), dtype=np.float16)
+        f["mean"] = np.zeros(3)
+    with make("nested.h5") as f:
+        common(f.create_group("a/b"))
+    with make("userblock.h5", userblock_size=1024) as f:
+        common(f, chunks=(2, 3, 5, 3), compression="gzip")
+    with make("latest.h5", libver="latest") as f:
+        common(f, chunks=(2, 3, 4, 2), compression="gzip")
+    for name, options in {
+        "gzip": {"compression": "gzip"},
+        "shuffled": {"compression": "gzip", "shuffle": True, "fletcher32": True},
+        "lzf": {"compression": "lzf", "shuffle": True},
+        "checked": {"fletcher32": True},
+        "chunked": {},
+        "szip": {"scaleoffset": 0},
+    }.items():
+        with make(f"{name}.h5") as f:
+            common(f, chunks=(4, 4, 2, 3), **options)
+            f.create_dataset("wide", data=np.arange(N * 3).reshape(N, 3) * 1000, chunks=(2, 2), **options)
+    with make("big_endian.h5") as f:
+        common(f)
+        f["wide"] = np.arange(N * 3).reshape(N, 3).astype(">i4")
+    with make("keys.h5") as f:
+        for split, part in (("train", slice(0, 7)), ("test", slice(7, N))):
+            f[f"x_{split}"] = pixels()[part]
+            f[f"y_{split}"] = labels()[part][:, None]
+    with make("groups.h5") as f:
+        for split, part in (("train", slice(0, 7)), ("val", slice(7, N))):
+            f[f"{split}/images"] = pixels()[part]
+            f[f"{split}/labels"] = [["cat", "dog", "owl"][i] for i in labels()[part]]
+    os.mkdir(os.path.join(folder, "several"))
+    for i, part in enumerate((slice(0, 4), slice(4, N))):
+        with make(f"several/part-{i}.h5") as f:
+            f.create_dataset("images", data=pixels()[part], chunks=(3, H, W, 3) if i else None)
+            f["labels"] = labels()[part]
+    with make("files.h5") as f:
+        data = f.create_dataset("images", (N,), dtype=h5py.vlen_dtype(np.uint8))
+        for i, image in enumerate(pixels()):
+            out = io.BytesIO()
+            Image.fromarray(image).save(out, "PNG")
+            data[i] = np.frombuffer(out.getvalue(), np.uint8)
+        f["labels"] = labels()
+    with make("unwritten.h5") as f:
+        f.create_dataset("images", (N, H, W, 3), np.uint8)
+        f.create_dataset("filled", (N, 2), np.int16, chunks=(2, 2), fillvalue=7)
+        f["labels"] = labels()
+    with make("external.h5") as f:
+        f.create_dataset("images", (N, H, W, 3), np.uint8, external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)])
+    with make("virtual.h5") as f:
+        layout = h5py.VirtualLayout((N, H, W, 3), np.uint8)
+        layout[:] = h5py.VirtualSource("contiguous.h5", "images", (N, H, W, 3))
+        f.create_virtual_dataset("images", layout)
+    with make("huge.h5") as f:
+        f.create_dataset("images", (1 << 40, 1 << 20, 3), np.uint8, chunks=(1, 64, 3), compression="gzip")
+    with make("nothing.h5") as f:
+        f["weights"] = np.zeros((3, 3))
+    with make("short.h5") as f:
+        common(f)
+        f["labels2"] = 0
+        del f["labels"]
+        f["labels"] = labels()[:5]
+
+
+def describe(dataset):
+    if h5py.check_string_dtype(dataset.dtype):
+        value = dataset.asstr()[:].tolist()
+    elif h5py.check_vlen_dtype(dataset.dtype):
+        value = [hashlib.sha256(item.tobytes()).hexdigest() for item in dataset[:]]
+    elif dataset.ndim == 1:
+        value = dataset[:].tolist()
+    else:
+        value = hashlib.sha256(dataset[:].tobytes()).hexdigest()
+    classes = dataset.attrs.get("classes", [])
+    return {
+        "shape": dataset.shape,
+        "dtype": str(dataset.dtype),
+        "chunks": dataset.chunks,
+        "compression": dataset.compression,
+        "value": value,
+        "classes": [str(name) for name in classes],
+    }
+
+
+def read(path):
+    with h5py.File(path) as f:
+        found = {name: describe(f[name]) for name in f}
+        json.loads(f.attrs["packds"])
+    found["expected"] = {"image": hashlib.sha256(pixels().tobytes()).hexdigest(), "label": labels().tolist()}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    {"write": write, "read": read}[sys.argv[1]](sys.argv[2])

@@ -1,0 +1,50 @@
+"""Zarr groups made by zarr-python: `write DIR` makes sources."""
+
+import os
+import sys
+
+import numpy as np
+import zarr
+from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, TransposeCodec, ZstdCodec
+
+from hdf5 import H, N, W, labels, pixels
+
+
+def common(path, version, chunks, names=True, **options):
+    group = zarr.open_group(path, mode="w", zarr_format=version)
+    image = group.create_array("images", shape=(N, H, W, 3), dtype="u1", chunks=chunks, **options)
+    image[:] = pixels()
+    label = group.create_array("labels", shape=(N,), dtype="i8", chunks=(4,))
+    label[:] = labels()
+    label.attrs["classes"] = ["cat", "dog", "owl"]
+    wide = group.create_array("wide", shape=(N, 3), dtype=">i4" if version == 2 else "i4", chunks=(4, 2), fill_value=7)
+    wide[:4] = np.arange(12).reshape(4, 3)
+    if names:
+        caption = group.create_array("caption", shape=(N,), dtype=str, chunks=(4,))
+        caption[:] = np.array([f"picture {i} ä" for i in range(N)], dtype=object)
+    return group
+
+
+def write(folder):
+    def at(name):
+        return os.path.join(folder, name)
+
+    split = (4, 4, 2, 3)
+    for name, codec in {"plain": None, "gzip": GzipCodec(), "zstd": ZstdCodec(checksum=True), "blosc": BloscCodec()}.items():
+        common(at(f"{name}3.zarr"), 3, split, compressors=codec)
+    common(at("sharded3.zarr"), 3, (2, 3, 5, 3), shards=(4, 6, 5, 3), compressors=ZstdCodec())
+    common(at("big3.zarr"), 3, split, filters=[TransposeCodec(order=(3, 0, 2, 1))], serializer=BytesCodec(endian="big"))
+    import numcodecs
+
+    for name, codec in {
+        "plain": None,
+        "gzip": numcodecs.GZip(),
+        "zstd": numcodecs.Zstd(),
+        "blosc": numcodecs.Blosc(),
+    }.items():
+        common(at(f"{name}2.zarr"), 2, split, compressors=codec)
+    common(at("fortran2.zarr"), 2, split, order="F")
+
+
+if __name__ == "__main__":
+    {"write": write}[sys.argv[1]](sys.argv[2])
