@@ -1,5 +1,6 @@
 //! The formats that data sets come in and go out in: one name for each, everywhere.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -143,6 +144,7 @@ impl DataFormat {
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
+        let name = without_shard_number(&name);
         let ends = |extension: &str| {
             name.strip_suffix(extension)
                 .is_some_and(|stem| stem.len() > 1 && stem.ends_with('.'))
@@ -155,6 +157,24 @@ impl DataFormat {
             .filter(|(extension, _)| ends(extension))
             .max_by_key(|(extension, _)| extension.len())
             .map(|(_, format)| format)
+    }
+}
+
+/// `data.tfrecord-00003-of-00010.gz` as `data.tfrecord.gz`: the number of a shard may stand behind the extension.
+fn without_shard_number(name: &str) -> Cow<'_, str> {
+    let (stem, end) = match name.strip_suffix(".gz") {
+        Some(stem) => (stem, ".gz"),
+        None => (name, ""),
+    };
+    let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());
+    let numbered = stem.rsplit_once("-of-").and_then(|(front, total)| {
+        let (front, number) = front.rsplit_once('-')?;
+        let both = is_number(total) && is_number(number) && front.contains(".tfrecord");
+        both.then_some(front)
+    });
+    match numbered {
+        Some(front) => Cow::Owned(format!("{front}{end}")),
+        None => Cow::Borrowed(name),
     }
 }
 
@@ -186,6 +206,9 @@ mod tests {
             ("a.tar.gz", Some(DataFormat::WebDataset)),
             ("a.H5", Some(DataFormat::Hdf5)),
             ("train.tfrecord.gz", Some(DataFormat::TfRecord)),
+            ("a.tfrecord-00001-of-00010", Some(DataFormat::TfRecord)),
+            ("a.tfrecord-00001-of-00010.gz", Some(DataFormat::TfRecord)),
+            ("a.tfrecord-1-of-2", None),
             (".npy", None),
             ("npy", None),
             ("folder", None),

@@ -20,6 +20,10 @@ pub(crate) const METADATA_FILE: &str = "packds.json";
 pub(crate) const METADATA_RECORD: &str = "PACKDS.metadata";
 /// The name of the file with a class name on each line that lies beside shards.
 pub(crate) const CLASSES_FILE: &str = "classes.txt";
+/// The key that holds it in LMDB.
+pub(crate) const LMDB_METADATA: &str = "__packds__";
+/// The key of the class names in LMDB, a list in JSON.
+pub(crate) const LMDB_CLASSES: &str = "__classes__";
 
 /// The version that is written; others are not read.
 const VERSION: u32 = 1;

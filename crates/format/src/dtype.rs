@@ -63,6 +63,26 @@ impl DType {
         }
     }
 
+    /// What NumPy calls it, or its followers.
+    #[must_use]
+    pub const fn numpy_name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::U8 => "uint8",
+            Self::I8 => "int8",
+            Self::U16 => "uint16",
+            Self::I16 => "int16",
+            Self::U32 => "uint32",
+            Self::I32 => "int32",
+            Self::U64 => "uint64",
+            Self::I64 => "int64",
+            Self::F16 => "float16",
+            Self::Bf16 => "bfloat16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+        }
+    }
+
     /// The name in the schema.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -21,6 +21,7 @@ mod number;
 mod parquet;
 mod pickle_writer;
 mod placed;
+mod protobuf;
 mod pt;
 mod safetensors;
 mod shard_files;

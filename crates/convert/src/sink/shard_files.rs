@@ -19,9 +19,14 @@ pub(super) struct ShardFiles {
     /// The folder, or the one file.
     path: PathBuf,
     is_folder: bool,
-    /// Samples in each file.
-    samples: u64,
-    file: Option<BufWriter<File>>,
+    file: Option<Out>,
+    level: Option<u32>,
+}
+
+/// A file being written.
+enum Out {
+    Plain(BufWriter<File>),
+    Gzip(GzEncoder<BufWriter<File>>),
 }
 
 /// Which part of the samples of a batch goes to the next file.
@@ -69,13 +74,23 @@ impl Spread {
 }
 
 impl ShardFiles {
-    pub(super) fn create(start: &SinkStart<'_>, spread: Spread) -> Self {
+    pub(super) fn create(start: &SinkStart<'_>) -> Self {
         Self {
             path: start.path.to_owned(),
             is_folder: start.path.is_dir(),
-            samples: spread.samples,
             file: None,
+            level: None,
         }
+    }
+
+    /// The same, each file one gzip stream: not all readers of a format take several in a file.
+    pub(super) fn compressed(self, level: Option<u32>) -> Self {
+        Self { level, ..self }
+    }
+
+    /// Whether they are in a folder.
+    pub(super) fn is_folder(&self) -> bool {
+        self.is_folder
     }
 
     /// Begins the next file, in a folder under `name`.
@@ -90,7 +105,11 @@ impl ShardFiles {
             options.create(true).truncate(true);
         }
         let file = options.open(&path).map_err(ConvertError::io(&path))?;
-        self.file = Some(BufWriter::with_capacity(WRITE_BYTES, file));
+        let file = BufWriter::with_capacity(WRITE_BYTES, file);
+        self.file = Some(match self.level {
+            Some(level) => Out::Gzip(gz_builder().write(file, Compression::new(level))),
+            None => Out::Plain(file),
+        });
         Ok(())
     }
 
@@ -103,13 +122,21 @@ impl ShardFiles {
 
     /// Appends bytes to the file that was begun last.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
-        let written = self.file.as_mut().map_or(Ok(()), |f| f.write_all(bytes));
+        let written = match &mut self.file {
+            Some(Out::Plain(file)) => file.write_all(bytes),
+            Some(Out::Gzip(file)) => file.write_all(bytes),
+            None => Ok(()),
+        };
         written.map_err(ConvertError::io(&self.path))
     }
 
     /// Ends the file that was begun last.
     pub(super) fn end(&mut self) -> Result<(), ConvertError> {
-        let flushed = self.file.take().map_or(Ok(()), |mut f| f.flush());
+        let flushed = match self.file.take() {
+            Some(Out::Plain(mut file)) => file.flush(),
+            Some(Out::Gzip(file)) => file.finish().and_then(|mut file| file.flush()),
+            None => Ok(()),
+        };
         flushed.map_err(ConvertError::io(&self.path))
     }
 
@@ -142,11 +169,13 @@ pub(super) fn gzip_level(start: &SinkStart<'_>) -> Option<u32> {
 
 /// One member of a gzip file, which may have several; always the same for the same bytes.
 pub(super) fn gzip(bytes: &[u8], level: u32) -> Result<Vec<u8>, ConvertError> {
-    let mut encoder: GzEncoder<Vec<u8>> = GzBuilder::new()
-        .mtime(0)
-        // "Unknown": nothing of the machine.
-        .operating_system(255)
-        .write(Vec::new(), Compression::new(level));
+    let mut encoder = gz_builder().write(Vec::new(), Compression::new(level));
     let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
     written.map_err(ConvertError::io(Path::new("gzip")))
+}
+
+/// Nothing of the machine or the time.
+fn gz_builder() -> GzBuilder {
+    const UNKNOWN_SYSTEM: u8 = 255;
+    GzBuilder::new().mtime(0).operating_system(UNKNOWN_SYSTEM)
 }

@@ -1,33 +1,296 @@
-//! STUB.
+//! TFRecord: a file, or a folder of them, of `tf.Example` messages in frames with two checksums.
 
-use super::{AsItIs, Batch, Sink, SinkStart};
-use crate::data_format::DataFormat;
+use packds_format::{DType, Field, Role, crc32c};
+use packds_pixels::probe;
+
+use super::number::Number;
+use super::protobuf::{bytes_field, varint};
+use super::shard_files::{ShardFiles, Spread, gzip_level};
+use super::{Batch, Encode, Exported, ExportedField, Form, Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::metadata::METADATA_FILE;
 
 /// Samples being written.
-pub(super) struct TfRecordSink;
+pub(super) struct TfRecordSink {
+    files: ShardFiles,
+    encoder: ExampleEncoder,
+    metadata: String,
+    level: Option<u32>,
+    lost: Vec<String>,
+}
+
+/// Makes records.
+#[derive(Clone)]
+pub(super) struct ExampleEncoder {
+    exported: Exported,
+    classes: Vec<String>,
+    spread: Spread,
+}
+
+/// A piece of a file.
+pub(super) enum Piece {
+    /// The next file begins.
+    Begin(u64),
+    Bytes(Vec<u8>),
+}
 
 impl TfRecordSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format: DataFormat::TfRecord,
+        let spread = Spread::of(start);
+        let level = gzip_level(start);
+        let files = ShardFiles::create(start).compressed(level);
+        let mut lost = Vec::new();
+        if !files.is_folder() {
+            lost.push(
+                "a single TFRecord file has no place for the pack's metadata: small integers come back as int64; a folder (--shard N) keeps it"
+                    .to_owned(),
+            );
+        }
+        Ok(Self {
+            files,
+            encoder: ExampleEncoder {
+                exported: start.exported.clone(),
+                classes: start.metadata.class_names("label").to_vec(),
+                spread,
+            },
+            metadata: start.metadata.to_text(),
+            level,
+            lost,
         })
     }
 }
 
 impl Sink for TfRecordSink {
-    type Encoder = AsItIs;
+    type Encoder = ExampleEncoder;
 
-    fn encoder(&self) -> AsItIs {
-        AsItIs
+    fn encoder(&self) -> ExampleEncoder {
+        self.encoder.clone()
     }
 
-    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
+    fn write(&mut self, ready: Vec<Piece>) -> Result<(), ConvertError> {
+        let n_files = self.encoder.spread.n_files();
+        for piece in ready {
+            match piece {
+                Piece::Begin(number) => {
+                    let end = if self.level.is_some() { ".gz" } else { "" };
+                    let name = format!("data.tfrecord-{number:05}-of-{n_files:05}{end}");
+                    self.files.begin(&name)?;
+                }
+                Piece::Bytes(bytes) => self.files.append(&bytes)?,
+            }
+        }
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<String>, ConvertError> {
-        Ok(Vec::new())
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        self.files.end()?;
+        self.files.beside(METADATA_FILE, &self.metadata)?;
+        Ok(self.lost)
+    }
+}
+
+impl Encode for ExampleEncoder {
+    type Ready = Vec<Piece>;
+
+    fn encode(&self, batch: Batch) -> Result<Vec<Piece>, ConvertError> {
+        let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
+        for k in 0..batch.n {
+            let sample = batch.first.saturating_add(u64::try_from(k).unwrap_or(0));
+            let shard = self.spread.shard(sample);
+            if shard.is_first {
+                if !bytes.is_empty() {
+                    pieces.push(Piece::Bytes(std::mem::take(&mut bytes)));
+                }
+                pieces.push(Piece::Begin(shard.number));
+            }
+            frame(&self.example(&batch, k), &mut bytes);
+        }
+        pieces.push(Piece::Bytes(bytes));
+        Ok(pieces)
+    }
+}
+
+/// Appends a record in its frame.
+fn frame(record: &[u8], out: &mut Vec<u8>) {
+    let masked = |bytes: &[u8]| crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
+    let len = u64::try_from(record.len())
+        .unwrap_or(u64::MAX)
+        .to_le_bytes();
+    out.extend_from_slice(&len);
+    out.extend_from_slice(&masked(&len).to_le_bytes());
+    out.extend_from_slice(record);
+    out.extend_from_slice(&masked(record).to_le_bytes());
+}
+
+/// The features of a message being made.
+#[derive(Default)]
+struct Features(Vec<u8>);
+
+impl Features {
+    /// Adds a feature whose list of kind `kind` (1 byte strings, 2 floats, 3 integers) has these bytes.
+    fn add(&mut self, name: &str, kind: u8, list: &[u8]) {
+        let (mut feature, mut entry) = (Vec::new(), Vec::new());
+        bytes_field(kind, list, &mut feature);
+        bytes_field(1, name.as_bytes(), &mut entry);
+        bytes_field(2, &feature, &mut entry);
+        bytes_field(1, &entry, &mut self.0);
+    }
+
+    fn bytes(&mut self, name: &str, value: &[u8]) {
+        let mut list = Vec::new();
+        bytes_field(1, value, &mut list);
+        self.add(name, 1, &list);
+    }
+
+    fn float(&mut self, name: &str, value: &[u8]) {
+        let mut list = Vec::new();
+        bytes_field(1, value, &mut list);
+        self.add(name, 2, &list);
+    }
+
+    fn ints(&mut self, name: &str, values: impl IntoIterator<Item = i64>) {
+        let (mut packed, mut list) = (Vec::new(), Vec::new());
+        let values = values.into_iter();
+        values.for_each(|value| varint(value.cast_unsigned(), &mut packed));
+        bytes_field(1, &packed, &mut list);
+        self.add(name, 3, &list);
+    }
+}
+
+impl ExampleEncoder {
+    fn example(&self, batch: &Batch, k: usize) -> Vec<u8> {
+        let mut features = Features::default();
+        for (place, field) in self.exported.fields.iter().enumerate() {
+            let Some(column) = batch.columns.get(place) else {
+                continue;
+            };
+            let item = column.item(k);
+            let extension = column.extensions.get(k).copied().unwrap_or_default();
+            self.field(field, place, (item, extension), &mut features);
+        }
+        if let Some(path) = batch.paths.get(k) {
+            features.bytes("image/filename", path);
+        }
+        let mut message = Vec::new();
+        bytes_field(1, &features.0, &mut message);
+        message
+    }
+
+    fn field(
+        &self,
+        field: &ExportedField,
+        place: usize,
+        (item, extension): (&[u8], &str),
+        features: &mut Features,
+    ) {
+        let name = field.field.name.as_str();
+        match &field.form {
+            Form::File if place == 0 => image(&field.field, item, extension, features),
+            Form::File | Form::Bytes | Form::Text | Form::Json => features.bytes(name, item),
+            Form::Array(array) if array.shape.is_empty() => {
+                let number = Number::of(array.dtype, item);
+                match number.and_then(Number::integer) {
+                    Some(id) if field.field.role == Some(Role::Label) => {
+                        features.ints("image/class/label", [id]);
+                        let class = usize::try_from(id).ok().and_then(|id| self.classes.get(id));
+                        if let Some(class) = class {
+                            features.bytes("image/class/text", class.as_bytes());
+                        }
+                    }
+                    // Those of 64 bits without a sign may not fit, whatever this one does.
+                    Some(value) if array.dtype != DType::U64 => features.ints(name, [value]),
+                    _ if array.dtype == DType::F32 => features.float(name, item),
+                    _ => raw(name, &[], array.dtype, item, features),
+                }
+            }
+            Form::Array(array) => raw(name, &array.shape, array.dtype, item, features),
+        }
+    }
+}
+
+/// An array: its bytes, its dimensions and what NumPy calls its type.
+fn raw(name: &str, shape: &[u64], dtype: DType, item: &[u8], features: &mut Features) {
+    let shape = shape.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX));
+    features.bytes(name, item);
+    features.ints(&format!("{name}/shape"), shape);
+    features.bytes(&format!("{name}/dtype"), dtype.numpy_name().as_bytes());
+}
+
+/// An image file and what is customary to say about it.
+fn image(field: &Field, item: &[u8], extension: &str, features: &mut Features) {
+    let format = match extension {
+        "jpg" => "JPEG".to_owned(),
+        other => other.to_uppercase(),
+    };
+    features.bytes("image/encoded", item);
+    features.bytes("image/format", format.as_bytes());
+    let known = field.image_shape();
+    let size = known.or_else(|| {
+        let info = probe(item).ok()?;
+        Some((info.height.into(), info.width.into(), 0))
+    });
+    let Some((height, width, channels)) = size else {
+        return;
+    };
+    let int = |n: u64| i64::try_from(n).ok();
+    features.ints("image/height", int(height));
+    features.ints("image/width", int(width));
+    if channels > 0 {
+        features.ints("image/channels", int(channels));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data_format::DataFormat;
+    use crate::export::{ExportCodec, ExportOptions};
+    use crate::sink::test_pack::{assert_same, assert_same_field, back, fields, pack_of, to};
+
+    #[test]
+    fn everything_comes_back_from_a_folder_and_most_from_a_file() {
+        let (pack, folder) = (pack_of(10, fields()), tempfile::tempdir().unwrap());
+        for (name, shard, codec) in [
+            ("plain", Some(3), None),
+            ("gzip", Some(4), Some(ExportCodec::Gzip(1))),
+            ("one.tfrecord", None, None),
+            ("one.tfrecord.gz", None, None),
+        ] {
+            let target = folder.path().join(name);
+            let options = ExportOptions {
+                to: Some(DataFormat::TfRecord),
+                shard_samples: shard,
+                codec,
+                jobs: 2,
+                ..ExportOptions::default()
+            };
+            let report = to(&pack, &target, &options).unwrap();
+            let again = back(&target, None);
+            assert_eq!(report.lost.len(), usize::from(shard.is_none()), "{name}");
+            match shard {
+                Some(_) => assert_same(&pack, &again),
+                None => {
+                    for name in ["image", "points", "caption", "weight", "label"] {
+                        assert_same_field(&pack, &again, name);
+                    }
+                    // The class without samples is known to the metadata alone.
+                    let names = &again.classes().unwrap()[0].names;
+                    assert_eq!(*names, ["zebra", "ant", "sea lion"]);
+                }
+            }
+            assert_eq!(again.path(3).unwrap(), pack.path(3).unwrap(), "{name}");
+        }
+        let names = std::fs::read_dir(folder.path().join("gzip")).unwrap();
+        let mut names: Vec<_> = names.map(|f| f.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(
+            names,
+            [
+                "data.tfrecord-00000-of-00003.gz",
+                "data.tfrecord-00001-of-00003.gz",
+                "data.tfrecord-00002-of-00003.gz",
+                "packds.json"
+            ]
+        );
     }
 }

@@ -77,7 +77,7 @@ impl WebDatasetSink {
         };
         let is_line = |name: &String| !name.contains(['\n', '\r']);
         Ok(Self {
-            files: ShardFiles::create(start, spread),
+            files: ShardFiles::create(start),
             encoder,
             classes: match classes.iter().all(is_line) {
                 true => classes.iter().map(|name| format!("{name}\n")).collect(),

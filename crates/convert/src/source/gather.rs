@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, Role};
+use packds_format::{DType, Field, FieldKind, Role};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -15,6 +15,7 @@ use super::found::{
     role_of,
 };
 use super::listing::SourceField;
+use super::spool::Spool;
 use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
 use super::warning::Warning;
 use crate::data_format::DataFormat;
@@ -69,6 +70,8 @@ enum Items {
     Jsons(TextArena),
     Ints(Vec<i64>),
     Floats(Vec<f64>),
+    /// Numbers of the pack's own type.
+    Rows(Arc<dyn Store>),
 }
 
 impl Gathered {
@@ -106,12 +109,32 @@ impl Gathered {
                     Items::Texts(_) => Item::Text("").kind(),
                     Items::Jsons(_) => Item::Json("").kind(),
                     Items::Ints(_) => Item::Int(0).kind(),
-                    Items::Floats(_) => Item::Float(0.0).kind(),
+                    Items::Floats(_) | Items::Rows(_) => Item::Float(0.0).kind(),
                 };
                 return Err(format!("expected {expected}, found {}", item.kind()));
             }
         }
         Ok(())
+    }
+
+    /// As [`push`](Self::push), where numbers and lists of them may take turns: all become lists then.
+    pub(super) fn push_or_list(&mut self, item: &Item<'_>) -> Result<(), String> {
+        let listed = |text: &dyn std::fmt::Display| format!("[{text}]");
+        let mut lists = TextArena::default();
+        match (&self.items, item) {
+            (Items::Ints(values), Item::Json(_)) => {
+                values.iter().for_each(|value| lists.push(&listed(value)));
+            }
+            (Items::Floats(values), Item::Json(_)) => {
+                let text = |value: &f64| serde_json::Value::from(*value).to_string();
+                values
+                    .iter()
+                    .for_each(|value| lists.push(&listed(&text(value))));
+            }
+            _ => return self.push(item),
+        }
+        self.items = Items::Jsons(lists);
+        self.push(item)
     }
 
     /// How many items there are.
@@ -121,6 +144,7 @@ impl Gathered {
             Items::Texts(texts) | Items::Jsons(texts) => texts.len(),
             Items::Ints(values) => values.len(),
             Items::Floats(values) => values.len(),
+            Items::Rows(rows) => rows.len(),
         }
     }
 
@@ -182,7 +206,7 @@ impl Gathering {
         options: &ListOptions,
     ) -> Result<Found, ConvertError> {
         self.fields.retain(|field| !is_made_anew(&field.name));
-        self.restore_types();
+        self.restore_types(source, options)?;
         let names: Vec<String> = self.fields.iter().map(|f| f.name.clone()).collect();
         let image = find_image_field(source, &names, options.image_key.as_deref())?;
         let label = match &self.labels {
@@ -222,12 +246,15 @@ impl Gathering {
     }
 
     /// Gives arrays whose element type the format lacks the one that the pack had.
-    fn restore_types(&mut self) {
+    fn restore_types(&mut self, source: &Path, options: &ListOptions) -> Result<(), ConvertError> {
         let Some(metadata) = &self.metadata else {
-            return;
+            return Ok(());
         };
         for field in &mut self.fields {
             let known = metadata.field(&field.name);
+            if let Some(known) = known.filter(|known| known.role != Some(Role::Label)) {
+                field.narrow(known, source, options)?;
+            }
             if let (Items::Stored(_, contents), Some(known)) = (&mut field.items, known)
                 && let Contents::All(Content::Array(array)) = contents
                 && array.shape == known.shape
@@ -236,6 +263,7 @@ impl Gathering {
                 array.dtype = DType::Bf16;
             }
         }
+        Ok(())
     }
 }
 
@@ -248,6 +276,55 @@ fn empty(files: &Arc<Vec<OpenFile>>) -> Spans {
 }
 
 impl Gathered {
+    /// Numbers of the type that the pack had, where all fit it.
+    fn narrow(
+        &mut self,
+        known: &Field,
+        source: &Path,
+        options: &ListOptions,
+    ) -> Result<(), ConvertError> {
+        let is_number = known.kind == FieldKind::Tensor && known.shape.is_empty();
+        let is_as_it_was = match &self.items {
+            Items::Ints(_) => known.dtype == DType::I64,
+            Items::Floats(_) => known.dtype == DType::F64,
+            Items::Texts(_) if known.kind == FieldKind::Json => {
+                return Ok(self.texts_as_json());
+            }
+            _ => true,
+        };
+        if !is_number || is_as_it_was {
+            return Ok(());
+        }
+        let bytes: Option<Vec<Vec<u8>>> = match &self.items {
+            Items::Ints(values) => values.iter().map(|v| narrow_int(known.dtype, *v)).collect(),
+            Items::Floats(values) => values
+                .iter()
+                .map(|v| narrow_float(known.dtype, *v))
+                .collect(),
+            _ => None,
+        };
+        let Some(bytes) = bytes else { return Ok(()) };
+        let mut spool = Spool::create(&options.spool_folder())?;
+        bytes.iter().try_for_each(|b| spool.append(b).map(drop))?;
+        let array = ArrayType {
+            dtype: known.dtype,
+            shape: Vec::new(),
+        };
+        self.items = Items::Rows(spool.into_rows(source, array, bytes.len())?);
+        Ok(())
+    }
+
+    /// Texts as the JSON that they were, if all of them are.
+    fn texts_as_json(&mut self) {
+        let Items::Texts(texts) = &self.items else {
+            return;
+        };
+        let is_json = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
+        if texts.iter().all(is_json) {
+            self.items = Items::Jsons(texts.clone());
+        }
+    }
+
     fn is_picture(&self) -> bool {
         match &self.items {
             Items::Stored(_, Contents::All(content)) => {
@@ -266,7 +343,7 @@ impl Gathered {
                     && !matches!(array.dtype, DType::F16 | DType::Bf16)
                     && role_of(metadata, &self.name) != Some(Role::Labels)
             }
-            Items::Stored(..) | Items::Jsons(_) => false,
+            Items::Stored(..) | Items::Jsons(_) | Items::Rows(_) => false,
             Items::Texts(_) | Items::Ints(_) | Items::Floats(_) => true,
         }
     }
@@ -308,7 +385,7 @@ impl Gathered {
                     None => LabelValues::Names(texts),
                 }
             }
-            Items::Stored(..) | Items::Jsons(_) => {
+            Items::Stored(..) | Items::Jsons(_) | Items::Rows(_) => {
                 return self.into_array_labels(source, files, classes);
             }
         };
@@ -373,6 +450,11 @@ impl Gathered {
                 found.fields.push(SourceField { name, store, role });
                 return;
             }
+            Items::Rows(store) => {
+                let role = role_of(found.metadata.as_ref(), &name);
+                found.fields.push(SourceField { name, store, role });
+                return;
+            }
             Items::Texts(texts) => ColumnValues::Text(texts),
             Items::Jsons(texts) => ColumnValues::Json(texts),
             Items::Ints(values) => ColumnValues::I64(values),
@@ -421,4 +503,26 @@ fn numbers(values: Vec<f64>) -> LabelValues {
     } else {
         LabelValues::Numbers(values)
     }
+}
+
+fn narrow_int(dtype: DType, value: i64) -> Option<Vec<u8>> {
+    Some(match dtype {
+        DType::Bool => vec![u8::try_from(value).ok().filter(|v| *v <= 1)?],
+        DType::U8 => vec![u8::try_from(value).ok()?],
+        DType::I8 => i8::try_from(value).ok()?.to_le_bytes().to_vec(),
+        DType::U16 => u16::try_from(value).ok()?.to_le_bytes().to_vec(),
+        DType::I16 => i16::try_from(value).ok()?.to_le_bytes().to_vec(),
+        DType::U32 => u32::try_from(value).ok()?.to_le_bytes().to_vec(),
+        DType::I32 => i32::try_from(value).ok()?.to_le_bytes().to_vec(),
+        DType::U64 => u64::try_from(value).ok()?.to_le_bytes().to_vec(),
+        DType::I64 | DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => return None,
+    })
+}
+
+fn narrow_float(dtype: DType, value: f64) -> Option<Vec<u8>> {
+    // Values that were `f32` are none the worse for it.
+    #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
+    let narrow = value as f32;
+    let same = f64::from(narrow).to_bits() == value.to_bits() || value.is_nan();
+    (dtype == DType::F32 && same).then(|| narrow.to_le_bytes().to_vec())
 }

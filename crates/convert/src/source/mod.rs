@@ -47,6 +47,7 @@ mod numbers;
 mod parquet;
 mod paths;
 mod pickle;
+mod protobuf;
 mod pt;
 mod root;
 mod rows;

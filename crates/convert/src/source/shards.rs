@@ -68,13 +68,15 @@ impl Shards {
         }
     }
 
-    /// These files by the splits that their names start with (`train-00000-of-00010.parquet`), in name order. One part
+    /// These files by the splits that words of their names are (`train-00000-of-00010.parquet`), in name order. One part
     /// without a split where no name tells one.
     pub(super) fn by_split(self) -> Vec<Self> {
         let split = |file: &Path| {
             let name = file.file_name()?.to_str()?;
-            let word = name.split(['-', '_', '.']).next()?;
-            is_split_name(word.as_bytes()).then(|| word.to_ascii_lowercase())
+            // The first word that is one, wherever it stands: `train-0.tar`, `imagenet-val-000.tar`.
+            let mut words = name.split(['-', '_', '.']);
+            let word = words.find(|word| is_split_name(word.as_bytes()))?;
+            Some(word.to_ascii_lowercase())
         };
         let mut parts: Vec<Self> = Vec::new();
         for file in self.files {

@@ -1,15 +1,568 @@
-//! STUB.
+//! TFRecord: files of `tf.Example` messages in frames with two checksums.
+//!
+//! Records of plain files are read where they lie; compressed files are unpacked. Not for `tf.SequenceExample`.
+
+mod example;
+mod frames;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::DType;
+use packds_pixels::ImageFormat;
+use serde_json::Value;
 
 use super::ListOptions;
-use super::found::Found;
-use super::shards::Shards;
+use super::column::TextArena;
+use super::found::{Found, FoundLabels, LabelValues, Names};
+use super::gather::{Gathered, Gathering, Item};
+use super::protobuf::Part;
+use super::shards::{Shards, allow_open_files};
+use super::store::{ArrayType, Content, OpenFile, Span};
+use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::metadata::Metadata;
+use example::{Example, Feature};
+use frames::Frames;
+
+/// Names of images, the customary ones first; as a field they are all `image`.
+const IMAGE_KEYS: [&str; 4] = ["image/encoded", "image_raw", "image/raw", "image_bytes"];
+/// Names of labels; as a field they are all `label`.
+const LABEL_KEYS: [&str; 2] = ["image/class/label", "image/label"];
+/// The name of each sample's class.
+const CLASS_TEXT: &str = "image/class/text";
+/// Features that say what the image itself says, or what follows from its bytes.
+const ABOUT_IMAGE: [&str; 8] = [
+    "image/format",
+    "image/height",
+    "image/width",
+    "image/channels",
+    "image/colorspace",
+    "image/shape",
+    "image/dtype",
+    "image/key/sha256",
+];
+/// The most class names that labels beside texts give: larger ids are no places in a list.
+const MAX_CLASSES: i64 = 1 << 20;
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, _options: &ListOptions) -> Result<Found, ConvertError> {
-    Err(ConvertError::FormatLeftOut {
-        path: part.root.clone(),
-        format: DataFormat::TfRecord,
-    })
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    allow_open_files(part.files.len());
+    let mut records = Records::new(options);
+    let mut files = Vec::new();
+    for (number, path) in (0_u32..).zip(&part.files) {
+        let mut frames = Frames::open(path, options)?;
+        let mut record = Vec::new();
+        while let Some(offset) = frames.next(&mut record)? {
+            let place = Place {
+                path,
+                file: number,
+                offset,
+                number: records.n_in(number),
+            };
+            records.add(&place, &record)?;
+        }
+        files.push(frames.into_file()?);
+    }
+    records.into_found(part, options, files)
+}
+
+/// Where a record is.
+struct Place<'a> {
+    path: &'a Path,
+    file: u32,
+    /// Where its message starts.
+    offset: u64,
+    /// Its number in the file.
+    number: usize,
+}
+
+impl Place<'_> {
+    fn malformed(&self, reason: impl Into<String>) -> ConvertError {
+        ConvertError::malformed(self.path, &self.name(), reason)
+    }
+
+    fn name(&self) -> String {
+        format!("record {}", self.number)
+    }
+
+    fn stored(&self, part: Part<'_>, content: Content) -> Item<'static> {
+        let at = u64::try_from(part.at).unwrap_or(u64::MAX);
+        let span = Span {
+            file: self.file,
+            offset: self.offset.saturating_add(at),
+            bytes: u64::try_from(part.bytes.len()).unwrap_or(u64::MAX),
+        };
+        Item::Stored(span, content)
+    }
+}
+
+/// Records as they are put together.
+struct Records {
+    image_key: Option<String>,
+    /// What each feature is, as the first record has it; none where it is left out.
+    plan: BTreeMap<String, Option<Planned>>,
+    fields: Vec<Gathered>,
+    n: usize,
+    /// The file of the record that was added last, and how many of it were.
+    in_file: (u32, usize),
+    paths: Vec<Vec<u8>>,
+    class_texts: TextArena,
+    label: Option<usize>,
+    ids: Vec<i64>,
+    ignored: u64,
+}
+
+/// A feature that becomes a field.
+#[derive(Debug, Clone)]
+struct Planned {
+    field: String,
+    place: usize,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// An image file, pixels or an array, as their features say.
+    Stored,
+    Text,
+    Bytes,
+    Int,
+    Float,
+    /// A list of values.
+    List,
+}
+
+impl Records {
+    fn new(options: &ListOptions) -> Self {
+        Self {
+            image_key: options.image_key.clone(),
+            plan: BTreeMap::new(),
+            fields: Vec::new(),
+            n: 0,
+            in_file: (0, 0),
+            paths: Vec::new(),
+            class_texts: TextArena::default(),
+            label: None,
+            ids: Vec::new(),
+            ignored: 0,
+        }
+    }
+
+    fn n_in(&mut self, file: u32) -> usize {
+        if self.in_file.0 != file {
+            self.in_file = (file, 0);
+        }
+        self.in_file.1
+    }
+
+    fn add(&mut self, place: &Place<'_>, record: &[u8]) -> Result<(), ConvertError> {
+        let example = match Example::parse(record) {
+            Ok(example) => example,
+            Err(example::Refused::Damaged(reason)) => return Err(place.malformed(reason)),
+            Err(example::Refused::Sequence) => {
+                return Err(ConvertError::unsupported(
+                    place.path,
+                    &place.name(),
+                    "a tf.SequenceExample",
+                    "only tf.Example is read",
+                ));
+            }
+        };
+        if self.n == 0 {
+            self.make_plan(&example);
+        }
+        let n_known = example.names().filter(|name| self.plan.contains_key(*name));
+        let n_known = n_known.count();
+        self.ignored += u64::try_from(example.len() - n_known).unwrap_or(0);
+        let planned: Vec<(String, Planned)> = self
+            .plan
+            .iter()
+            .filter_map(|(name, planned)| Some((name.clone(), planned.clone()?)))
+            .collect();
+        for (name, planned) in &planned {
+            let feature = example.get(name).ok_or_else(|| {
+                place.malformed(format!(
+                    "expected a feature '{name}' as in the first record, found {}",
+                    example.names().collect::<Vec<_>>().join(", ")
+                ))
+            })?;
+            self.add_feature(place, &example, (name, feature), planned)?;
+        }
+        self.add_names(place, &example)?;
+        self.n += 1;
+        self.in_file.1 += 1;
+        Ok(())
+    }
+
+    /// Decides from the first record what each feature is.
+    fn make_plan(&mut self, example: &Example<'_>) {
+        let image = self.image_of(example);
+        for name in example.names() {
+            let Some(feature) = example.get(name) else {
+                continue;
+            };
+            let is_image = image.as_deref() == Some(name);
+            let describes = |suffix: &str| {
+                let of = name.strip_suffix(suffix);
+                of.is_some_and(|of| example.get(of).is_some_and(Feature::is_one_bytes))
+            };
+            let left_out = (name == CLASS_TEXT || name == "image/filename")
+                && feature.text().is_some()
+                || (ABOUT_IMAGE.contains(&name) && image.is_some() && !is_image)
+                || describes("/shape")
+                || describes("/dtype")
+                || (image.is_some() && is_size_of_raw(name, example, image.as_deref()));
+            if left_out {
+                self.plan.insert(name.to_owned(), None);
+                continue;
+            }
+            let kind = match feature {
+                _ if is_image => Kind::Stored,
+                Feature::Bytes(values) => match values.as_slice() {
+                    [_] if example.array_of(name).is_some() => Kind::Stored,
+                    [one] if ImageFormat::sniff(one.bytes).is_some() => Kind::Stored,
+                    [one] if is_text(one.bytes) => Kind::Text,
+                    [_] => Kind::Bytes,
+                    _ => Kind::List,
+                },
+                Feature::Ints(values) if values.len() == 1 => Kind::Int,
+                Feature::Floats(values) if values.len() == 1 => Kind::Float,
+                Feature::Ints(_) | Feature::Floats(_) => Kind::List,
+            };
+            let field = match name {
+                _ if is_image => "image",
+                _ if LABEL_KEYS.contains(&name) => "label",
+                name => name,
+            };
+            let planned = Planned {
+                field: field.to_owned(),
+                place: usize::MAX,
+                kind,
+            };
+            self.plan.insert(name.to_owned(), Some(planned));
+        }
+    }
+
+    /// The feature with the image.
+    fn image_of(&self, example: &Example<'_>) -> Option<String> {
+        if let Some(key) = &self.image_key {
+            return example.get(key).is_some().then(|| key.clone());
+        }
+        let customary = IMAGE_KEYS
+            .iter()
+            .chain(&["image", "img", "jpg", "png", "jpeg"]);
+        let is_bytes = |name: &&str| example.get(name).is_some_and(Feature::is_one_bytes);
+        let found = customary.copied().find(is_bytes).map(str::to_owned);
+        found.or_else(|| {
+            // The only feature that is an image file.
+            let is_file = |name: &&str| match example.get(name) {
+                Some(Feature::Bytes(values)) => {
+                    matches!(values.as_slice(), [one] if ImageFormat::sniff(one.bytes).is_some())
+                }
+                _ => false,
+            };
+            let mut files = example.names().filter(is_file);
+            match (files.next(), files.next()) {
+                (Some(one), None) => Some(one.to_owned()),
+                _ => None,
+            }
+        })
+    }
+
+    fn add_feature(
+        &mut self,
+        place: &Place<'_>,
+        example: &Example<'_>,
+        (name, feature): (&str, &Feature<'_>),
+        planned: &Planned,
+    ) -> Result<(), ConvertError> {
+        let wrong = |found: &str| place.malformed(format!("feature '{name}': {found}"));
+        let text;
+        let item = match (planned.kind, feature) {
+            (Kind::Stored, Feature::Bytes(values)) => match values.as_slice() {
+                [one] => {
+                    let content = example.content_of(name, *one, planned.field == "image");
+                    place.stored(*one, content.map_err(|reason| wrong(&reason))?)
+                }
+                _ => return Err(wrong("expected one value")),
+            },
+            (Kind::Bytes, Feature::Bytes(values)) => match values.as_slice() {
+                [one] => place.stored(*one, Content::Bytes),
+                _ => return Err(wrong("expected one value")),
+            },
+            (Kind::Text, feature) => match feature.text() {
+                Some(text) => Item::Text(text),
+                None => return Err(wrong("expected a text as in the first record")),
+            },
+            (Kind::Int, Feature::Ints(values)) if values.len() == 1 => {
+                Item::Int(values.first().copied().unwrap_or(0))
+            }
+            (Kind::Float, Feature::Floats(values)) if values.len() == 1 => {
+                Item::Float(values.first().copied().unwrap_or(0.0).into())
+            }
+            (Kind::Int | Kind::Float | Kind::List, feature) => {
+                text = feature.json().map_err(|reason| wrong(&reason))?;
+                Item::Json(&text)
+            }
+            _ => return Err(wrong("expected the type that it has in the first record")),
+        };
+        if planned.field == "label"
+            && let Item::Int(id) = item
+        {
+            self.ids.push(id);
+        }
+        match self.fields.get_mut(planned.place) {
+            Some(field) => field.push_or_list(&item).map_err(|reason| wrong(&reason)),
+            None => {
+                let known = self.fields.iter().position(|f| f.name == planned.field);
+                if known.is_some() {
+                    return Err(wrong(
+                        "there are two such fields: choose one with --image-key",
+                    ));
+                }
+                let number = self.fields.len();
+                self.fields
+                    .push(Gathered::begin(planned.field.clone(), &item));
+                if let Some(Some(planned)) = self.plan.get_mut(name) {
+                    planned.place = number;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// File names and class names, which are no fields.
+    fn add_names(&mut self, place: &Place<'_>, example: &Example<'_>) -> Result<(), ConvertError> {
+        let text = |name: &str| example.get(name).and_then(Feature::text);
+        let mut take = |name: &str| match self.plan.get(name) {
+            Some(None) => text(name).map(Some).ok_or_else(|| {
+                place.malformed(format!(
+                    "expected a feature '{name}' as in the first record"
+                ))
+            }),
+            _ => Ok(None),
+        };
+        let (file, class) = (take("image/filename")?, take(CLASS_TEXT)?);
+        if let Some(file) = file {
+            self.paths.push(file.as_bytes().to_vec());
+        }
+        if let Some(class) = class {
+            self.class_texts.push(class);
+        }
+        Ok(())
+    }
+
+    fn into_found(
+        mut self,
+        part: &Shards,
+        options: &ListOptions,
+        files: Vec<OpenFile>,
+    ) -> Result<Found, ConvertError> {
+        let mut warnings = Vec::new();
+        let folder = match part.root.is_dir() {
+            true => Some(part.root.as_path()),
+            false => None,
+        };
+        let metadata = match folder.and_then(Metadata::in_folder) {
+            Some(Ok(metadata)) => Some(metadata),
+            Some(Err(reason)) => {
+                warnings.push(Warning::BadMetadata { reason });
+                None
+            }
+            None => None,
+        };
+        let classes = match folder.and_then(label_names) {
+            Some(names) => names,
+            None if metadata.is_none() => self.classes_of_texts(),
+            None => Vec::new(),
+        };
+        let mut options = options.clone();
+        options.image_key = match options.image_key {
+            Some(key) if self.plan.contains_key(&key) => Some("image".to_owned()),
+            key => key,
+        };
+        options.label_key = options.label_key.map(|key| match key.as_str() {
+            key if LABEL_KEYS.contains(&key) => "label".to_owned(),
+            _ => key,
+        });
+        let has_label = self.fields.iter().any(|field| field.name == "label");
+        let labels = (!has_label
+            && self.class_texts.len() == self.n
+            && options.label_key.is_none())
+        .then(|| FoundLabels {
+            name: CLASS_TEXT.to_owned(),
+            values: LabelValues::Names(std::mem::take(&mut self.class_texts)),
+            classes: Vec::new(),
+        });
+        let names = match self.paths.len() == self.n && self.n > 0 {
+            true => Names::Paths(self.paths),
+            false => Names::Numbered("record".to_owned()),
+        };
+        Gathering {
+            format: DataFormat::TfRecord,
+            fields: self.fields,
+            names,
+            files: Arc::new(files),
+            classes,
+            labels,
+            metadata,
+            warnings,
+            ignored: self.ignored,
+        }
+        .into_found(&part.root, &options)
+    }
+
+    /// The names that stand beside the labels, if each id has one name. Ids without samples are called by their numbers.
+    fn classes_of_texts(&self) -> Vec<String> {
+        let largest = self.ids.iter().max().copied().unwrap_or(0);
+        let negative = self.ids.iter().any(|id| *id < 0);
+        if self.class_texts.len() != self.ids.len() || negative || largest >= MAX_CLASSES {
+            return Vec::new();
+        }
+        let mut name_of: BTreeMap<i64, &str> = BTreeMap::new();
+        for (id, name) in self.ids.iter().zip(self.class_texts.iter()) {
+            if *name_of.entry(*id).or_insert(name) != name {
+                return Vec::new();
+            }
+        }
+        if name_of.is_empty() {
+            return Vec::new();
+        }
+        let name = |id| {
+            name_of
+                .get(&id)
+                .map_or_else(|| id.to_string(), |n| (*n).to_owned())
+        };
+        (0..=largest).map(name).collect()
+    }
+}
+
+/// Whether a feature gives the size of raw pixels.
+fn is_size_of_raw(name: &str, example: &Example<'_>, image: Option<&str>) -> bool {
+    let is_size = ["height", "width", "depth", "channels"].contains(&name);
+    is_size && image.is_some_and(|image| example.raw_size(image).is_some())
+}
+
+/// Texts have no control characters but those of lines.
+fn is_text(bytes: &[u8]) -> bool {
+    let text = str::from_utf8(bytes);
+    text.is_ok_and(|text| !text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)))
+}
+
+/// The class names that TensorFlow Datasets puts beside its records.
+fn label_names(folder: &Path) -> Option<Vec<String>> {
+    const MAX_BYTES: u64 = 1 << 26;
+    let file = folder.join("label.labels.txt");
+    let metadata = std::fs::metadata(&file).ok()?;
+    let text = (metadata.is_file() && metadata.len() <= MAX_BYTES)
+        .then(|| std::fs::read_to_string(file).ok())??;
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutation::{damage, survives};
+    use super::*;
+    use crate::export::ExportOptions;
+    use crate::sink::test_pack::{fields, pack_of, refused, to};
+    use packds_format::crc32c;
+
+    fn exported(name: &str) -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join(name);
+        to(&pack_of(5, fields()), &target, &ExportOptions::default()).unwrap();
+        std::fs::read(target).unwrap()
+    }
+
+    /// A message in its frame.
+    fn frame(record: &[u8]) -> Vec<u8> {
+        let masked = |b: &[u8]| {
+            crc32c(b)
+                .rotate_right(15)
+                .wrapping_add(0xa282_ead8)
+                .to_le_bytes()
+        };
+        let len = u64::try_from(record.len()).unwrap().to_le_bytes();
+        [&len[..], &masked(&len), record, &masked(record)].concat()
+    }
+
+    fn said(bytes: &[u8]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tfrecord");
+        std::fs::write(&path, bytes).unwrap();
+        refused(&path, &ListOptions::default()).replace(path.to_str().unwrap(), "a")
+    }
+
+    #[test]
+    fn damaged_files_say_where() {
+        let whole = exported("a.tfrecord");
+        assert!(said(&whole[..whole.len() - 1]).starts_with("a: record 4 at byte "));
+        assert!(said(&whole[..5]).contains("record 0 at byte 0: expected 12 bytes, found 5"));
+        let mut flipped = whole.clone();
+        flipped[30] ^= 1;
+        assert_eq!(
+            said(&flipped),
+            "a: record 0 at byte 0: the checksum of the record is wrong: the file is damaged"
+        );
+        let mut flipped = whole.clone();
+        flipped[2] ^= 1;
+        assert!(said(&flipped).contains("the checksum of the record's length is wrong"));
+        let huge = frame(&[]);
+        let len = (1_u64 << 60).to_le_bytes();
+        let crc = crc32c(&len).rotate_right(15).wrapping_add(0xa282_ead8);
+        let huge = [&len[..], &crc.to_le_bytes(), &huge].concat();
+        assert!(said(&huge).contains("a record of 1152921504606846976 bytes, more than"));
+    }
+
+    #[test]
+    fn records_that_are_no_examples_are_refused() {
+        assert!(said(&frame(b"hello world")).starts_with("a: record 0: "));
+        assert_eq!(
+            said(&frame(b"\x12\x00")),
+            "a: record 0: a tf.SequenceExample"
+        );
+        // A second record without the feature that the first has.
+        let mut example =
+            b"\x0a\x19\x0a\x17\x0a\x05image\x12\x0e\x0a\x0c\x0a\x0a\xff\xd8\xff\xe0jjjjjj".to_vec();
+        let first = frame(&example);
+        example[8] = b'x';
+        let two = [first, frame(&example)].concat();
+        assert_eq!(
+            said(&two),
+            "a: record 1: expected a feature 'image' as in the first record, found imxge"
+        );
+    }
+
+    #[test]
+    fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
+        let whole = exported("a.tfrecord");
+        survives(DataFormat::TfRecord, "a.tfrecord", 1000, |dice| {
+            let mut bytes = whole.clone();
+            damage(&mut bytes, dice);
+            bytes
+        });
+        // Damaged messages in sound frames.
+        let mut records = Vec::new();
+        let mut rest = whole.as_slice();
+        while let Some(len) = rest.first_chunk() {
+            let len = usize::try_from(u64::from_le_bytes(*len)).unwrap();
+            records.push(rest[12..12 + len].to_vec());
+            rest = &rest[len + 16..];
+        }
+        survives(DataFormat::TfRecord, "a.tfrecord", 5000, |dice| {
+            let mut records = records.clone();
+            let hit = dice.below(records.len());
+            damage(&mut records[hit], dice);
+            records.iter().flat_map(|record| frame(record)).collect()
+        });
+        let packed = exported("a.tfrecord.gz");
+        survives(DataFormat::TfRecord, "a.tfrecord.gz", 500, |dice| {
+            let mut bytes = packed.clone();
+            damage(&mut bytes, dice);
+            bytes
+        });
+    }
 }

@@ -1,0 +1,23 @@
+//! Protocol buffers' wire format, written: fields of a message one after the other.
+//!
+//! Not for any message in particular.
+
+/// Appends a field of bytes, a text or a message.
+pub(super) fn bytes_field(number: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(number << 3 | 2);
+    varint(u64::try_from(bytes.len()).unwrap_or(u64::MAX), out);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a number as it stands in packed lists.
+pub(super) fn varint(mut value: u64, out: &mut Vec<u8>) {
+    loop {
+        // Seven bits.
+        let low = value.to_le_bytes()[0] & 0x7f;
+        value >>= 7;
+        if value == 0 {
+            return out.push(low);
+        }
+        out.push(low | 0x80);
+    }
+}

@@ -1,0 +1,510 @@
+//! LMDB: a sample for each key, or several keys for each sample.
+//!
+//! Values are read where they lie in the file. What is known: image files, `.npy` arrays and Caffe's `Datum`, with labels in
+//! the datum, under `label-NUMBER` beside `image-NUMBER`, or as folders in the keys; and what packds writes, where
+//! `KEY/FIELD.EXTENSION` belongs to the sample `KEY`. Pickles are never run.
+
+mod datum;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use packds_pixels::ImageFormat;
+
+use super::ListOptions;
+use super::column::TextArena;
+use super::found::{Found, FoundLabels, LabelValues, Names};
+use super::gather::{Gathered, Gathering, Item};
+use super::npy::{MAX_HEADER, npy_head};
+use super::shards::Shards;
+use super::store::{Content, OpenFile, Span};
+use super::warning::Warning;
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::metadata::{LMDB_CLASSES, LMDB_METADATA, Metadata};
+use datum::Datum;
+use tree::{Entry, Tree};
+
+/// The most bytes of a value that is read as text.
+const MAX_TEXT: u64 = 1 << 26;
+/// First bytes of a value by which it is known.
+const SNIFFED: u64 = 256;
+/// The most bytes of the metadata.
+const MAX_METADATA: u64 = 1 << 28;
+
+/// Finds the samples.
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let path = data_file(part.only()?);
+    let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
+    let tree = Tree::open(&file, &path)?;
+    let mut reader = Reader::new(&file, &path);
+    let (root, key) = database(&tree, options, &path)?;
+    tree.walk(root, |entry| reader.add(entry))?;
+    reader.end_sample()?;
+    let mut options = options.clone();
+    options.image_key = key.or_else(|| reader.only_image());
+    let gathering = reader.into_gathering()?;
+    let gathering = Gathering {
+        files: Arc::new(vec![file]),
+        ..gathering
+    };
+    gathering.into_found(&part.root, &options)
+}
+
+/// The file of a database that is a folder, or the file itself.
+fn data_file(source: &Path) -> PathBuf {
+    match source.is_dir() {
+        true => source.join("data.mdb"),
+        false => source.to_owned(),
+    }
+}
+
+/// The database to read: the main one, the one in it that `--image-key` names, or the only one in it. Also what is left
+/// of the key.
+fn database(
+    tree: &Tree<'_>,
+    options: &ListOptions,
+    path: &Path,
+) -> Result<(u64, Option<String>), ConvertError> {
+    // Named databases are few; a main database of samples has none.
+    const MAX_DATABASES: usize = 4096;
+    let (mut databases, mut has_samples) = (Vec::new(), false);
+    tree.walk(tree.root, |entry| {
+        match entry.database {
+            Some(root) if databases.len() < MAX_DATABASES => {
+                databases.push((String::from_utf8_lossy(&entry.key).into_owned(), root));
+            }
+            _ => has_samples = true,
+        }
+        Ok(())
+    })?;
+    let key = options.image_key.clone();
+    let named = key
+        .as_ref()
+        .and_then(|key| databases.iter().find(|(name, _)| name == key));
+    match (named, databases.as_slice()) {
+        (Some((_, root)), _) => Ok((*root, None)),
+        (None, [(_, root)]) if !has_samples => Ok((*root, key)),
+        (None, [_, ..]) if !has_samples => Err(ConvertError::KeyMissing {
+            path: path.to_owned(),
+            wanted: "of images: there are several databases".to_owned(),
+            found: databases.into_iter().map(|(name, _)| name).collect(),
+        }),
+        _ => Ok((tree.root, key)),
+    }
+}
+
+/// Samples as they are put together.
+struct Reader<'a> {
+    file: &'a OpenFile,
+    path: &'a Path,
+    fields: Vec<Gathered>,
+    keys: Vec<Vec<u8>>,
+    /// Values under `label-NUMBER`, by the number.
+    labels: BTreeMap<Vec<u8>, String>,
+    classes: Vec<String>,
+    metadata: Option<Result<Metadata, String>>,
+    ignored: u64,
+}
+
+/// What stands before the numbers of labels.
+const LABEL_PREFIXES: [&[u8]; 2] = [b"label-", b"label_"];
+/// What stands before those of images.
+const IMAGE_PREFIXES: [&[u8]; 4] = [b"image-", b"image_", b"img-", b"img_"];
+
+impl<'a> Reader<'a> {
+    fn new(file: &'a OpenFile, path: &'a Path) -> Self {
+        Self {
+            file,
+            path,
+            fields: Vec::new(),
+            keys: Vec::new(),
+            labels: BTreeMap::new(),
+            classes: Vec::new(),
+            metadata: None,
+            ignored: 0,
+        }
+    }
+
+    fn add(&mut self, entry: Entry) -> Result<(), ConvertError> {
+        let key = entry.key.as_slice();
+        if key == LMDB_METADATA.as_bytes() {
+            let text = self.text_of(&entry, MAX_METADATA)?;
+            self.metadata = Some(Metadata::parse(&text));
+            return Ok(());
+        }
+        if key == LMDB_CLASSES.as_bytes() {
+            let text = self.text_of(&entry, MAX_METADATA)?;
+            let names = serde_json::from_str(&text);
+            self.classes = names.map_err(|e| self.wrong(&entry, &format!("class names: {e}")))?;
+            return Ok(());
+        }
+        let is_special = key.starts_with(b"__") || key == b"num-samples" || key == b"length";
+        if entry.database.is_some() || is_special {
+            self.ignored += 1;
+            return Ok(());
+        }
+        if let Some(number) = LABEL_PREFIXES.iter().find_map(|p| key.strip_prefix(*p)) {
+            let number = number.to_vec();
+            let text = self.text_of(&entry, MAX_TEXT)?;
+            self.labels.insert(number, text);
+            return Ok(());
+        }
+        let member = self.keys.last().and_then(|own| {
+            let rest = key.strip_prefix(own.as_slice())?;
+            rest.strip_prefix(b"/")
+        });
+        match member.map(<[u8]>::to_vec) {
+            Some(member) => self.member(&entry, &member),
+            None => self.sample(entry),
+        }
+    }
+
+    /// A key that begins a sample.
+    fn sample(&mut self, entry: Entry) -> Result<(), ConvertError> {
+        self.end_sample()?;
+        let is_first = self.keys.is_empty();
+        let head = self.bytes(&entry, SNIFFED)?;
+        let stored = |skip: u64, content| {
+            let span = Span {
+                file: 0,
+                offset: entry.offset.saturating_add(skip),
+                bytes: entry.bytes.saturating_sub(skip),
+            };
+            Item::Stored(span, content)
+        };
+        if ImageFormat::sniff(&head).is_some() {
+            self.push("image", &stored(0, Content::File), &entry, is_first)?;
+        } else if head.starts_with(b"\x93NUMPY") {
+            let item = self.array(&entry)?;
+            self.push("image", &item, &entry, is_first)?;
+        } else if let Some(datum) = self.datum(&entry)? {
+            let (skip, bytes, content, label) = datum;
+            let span = Span {
+                file: 0,
+                offset: entry.offset.saturating_add(skip),
+                bytes,
+            };
+            self.push("image", &Item::Stored(span, content), &entry, is_first)?;
+            if let Some(label) = label {
+                self.push("label", &Item::Int(label), &entry, is_first)?;
+            }
+        } else {
+            return Err(self.unknown(&entry, &head));
+        }
+        self.keys.push(entry.key);
+        Ok(())
+    }
+
+    /// A further field of the sample before.
+    fn member(&mut self, entry: &Entry, member: &[u8]) -> Result<(), ConvertError> {
+        let is_first = self.keys.len() == 1;
+        let name = String::from_utf8_lossy(member).into_owned();
+        let (field, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
+        let span = Span {
+            file: 0,
+            offset: entry.offset,
+            bytes: entry.bytes,
+        };
+        let text;
+        let item = match extension {
+            "npy" => self.array(entry)?,
+            "txt" | "json" => {
+                text = self.text_of(entry, MAX_TEXT)?;
+                match extension {
+                    "txt" => Item::Text(&text),
+                    _ => Item::Json(&text),
+                }
+            }
+            "bin" => Item::Stored(span, Content::Bytes),
+            _ if ImageFormat::from_extension(extension.as_bytes()).is_some() => {
+                Item::Stored(span, Content::File)
+            }
+            _ => {
+                let reason = format!("expected a field with an extension, found '{name}'");
+                return Err(self.wrong(entry, &reason));
+            }
+        };
+        self.push(field, &item, entry, is_first)
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        item: &Item<'_>,
+        entry: &Entry,
+        is_first: bool,
+    ) -> Result<(), ConvertError> {
+        match self.fields.iter_mut().find(|field| field.name == name) {
+            Some(field) => {
+                let pushed = field.push(item);
+                pushed.map_err(|reason| self.wrong(entry, &reason))
+            }
+            None if is_first => {
+                self.fields.push(Gathered::begin(name.to_owned(), item));
+                Ok(())
+            }
+            None => {
+                let reason = format!("a field '{name}' that the first sample does not have");
+                Err(self.wrong(entry, &reason))
+            }
+        }
+    }
+
+    /// Checks that the last sample has all fields.
+    fn end_sample(&self) -> Result<(), ConvertError> {
+        let Some(key) = self.keys.last() else {
+            return Ok(());
+        };
+        let short = self.fields.iter().find(|f| f.len() != self.keys.len());
+        short.map_or(Ok(()), |field| {
+            let reason = format!("expected one '{}', as the first sample has", field.name);
+            Err(ConvertError::malformed(self.path, &shown(key), reason))
+        })
+    }
+
+    fn array(&self, entry: &Entry) -> Result<Item<'static>, ConvertError> {
+        let head = self.bytes(entry, u64::try_from(MAX_HEADER).unwrap_or(0))?;
+        let (array, skip) =
+            npy_head(&head, entry.bytes).map_err(|reason| self.wrong(entry, &reason))?;
+        let span = Span {
+            file: 0,
+            offset: entry.offset.saturating_add(skip),
+            bytes: entry.bytes.saturating_sub(skip),
+        };
+        Ok(Item::Stored(span, Content::of_array(array)))
+    }
+
+    /// Where in the value the pixels of a datum are, how many, and what.
+    fn datum(
+        &self,
+        entry: &Entry,
+    ) -> Result<Option<(u64, u64, Content, Option<i64>)>, ConvertError> {
+        // Whatever is no datum is most likely known by its first byte: that of the field of channels, or of a later one.
+        const MAX_BYTES: u64 = crate::sample::MAX_FILE_BYTES;
+        let first = self.bytes(entry, 1)?;
+        let is_likely = matches!(first.first(), Some(0x08 | 0x10 | 0x18 | 0x22 | 0x28 | 0x38));
+        if !is_likely || entry.bytes > MAX_BYTES {
+            return Ok(None);
+        }
+        let value = self.bytes(entry, MAX_BYTES)?;
+        let datum = Datum::parse(&value).map_err(|reason| {
+            let hint = "convert it to image files or arrays of bytes first";
+            ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
+        })?;
+        let len = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        Ok(datum.map(|d| (len(d.data.at), len(d.data.bytes.len()), d.content, d.label)))
+    }
+
+    fn bytes(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>, ConvertError> {
+        let mut bytes = Vec::new();
+        let read = self
+            .file
+            .append_at(entry.offset, entry.bytes.min(limit), &mut bytes);
+        read.map_err(|error| self.wrong(entry, &error.to_string()))?;
+        Ok(bytes)
+    }
+
+    fn text_of(&self, entry: &Entry, limit: u64) -> Result<String, ConvertError> {
+        if entry.bytes > limit {
+            let found = entry.bytes;
+            return Err(self.wrong(
+                entry,
+                &format!("a text of {found} bytes, more than the limit of {limit}"),
+            ));
+        }
+        String::from_utf8(self.bytes(entry, limit)?)
+            .map_err(|error| self.wrong(entry, &format!("expected text: {error}")))
+    }
+
+    fn wrong(&self, entry: &Entry, reason: &str) -> ConvertError {
+        ConvertError::malformed(self.path, &shown(&entry.key), reason)
+    }
+
+    fn unknown(&self, entry: &Entry, head: &[u8]) -> ConvertError {
+        let (reason, hint) = match head {
+            [0x80, 2..=5, ..] => (
+                "the value is a pickle, which would have to be run".to_owned(),
+                "write the image file or the .npy array itself as the value",
+            ),
+            _ => (
+                format!(
+                    "expected an image file, a .npy array or a Caffe Datum, found \"{}\"",
+                    head.get(..16).unwrap_or(head).escape_ascii()
+                ),
+                "write image files or .npy arrays as values",
+            ),
+        };
+        ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
+    }
+
+    /// The field of images by its name here, which is always the same.
+    fn only_image(&self) -> Option<String> {
+        let has = self.fields.iter().any(|field| field.name == "image");
+        has.then(|| "image".to_owned())
+    }
+
+    fn into_gathering(self) -> Result<Gathering, ConvertError> {
+        let mut warnings = Vec::new();
+        let metadata = match self.metadata {
+            Some(Err(ref reason)) => {
+                let reason = reason.clone();
+                warnings.push(Warning::BadMetadata { reason });
+                None
+            }
+            Some(Ok(ref metadata)) => Some(metadata.clone()),
+            None => None,
+        };
+        let has_label = self.fields.iter().any(|field| field.name == "label");
+        let labels = match has_label {
+            true => None,
+            false => self.labels_of_keys()?,
+        };
+        Ok(Gathering {
+            format: DataFormat::Lmdb,
+            fields: self.fields,
+            names: Names::Paths(self.keys),
+            files: Arc::new(Vec::new()),
+            classes: self.classes,
+            labels,
+            metadata,
+            warnings,
+            ignored: self.ignored,
+        })
+    }
+
+    /// Labels under keys of their own, or the folders in the keys.
+    fn labels_of_keys(&self) -> Result<Option<FoundLabels>, ConvertError> {
+        let mut texts = TextArena::default();
+        if self.labels.is_empty() {
+            let folder = |key: &Vec<u8>| {
+                let slash = key.iter().rposition(|b| *b == b'/')?;
+                let folder = String::from_utf8_lossy(key.get(..slash)?).into_owned();
+                (!folder.is_empty()).then_some(folder)
+            };
+            let folders: Option<Vec<String>> = self.keys.iter().map(folder).collect();
+            let Some(folders) = folders.filter(|folders| !folders.is_empty()) else {
+                return Ok(None);
+            };
+            folders.iter().for_each(|folder| texts.push(folder));
+        } else {
+            for key in &self.keys {
+                let number = IMAGE_PREFIXES.iter().find_map(|p| key.strip_prefix(*p));
+                let label = number.and_then(|number| self.labels.get(number));
+                let Some(label) = label else {
+                    let reason = "there are labels, but none for this key";
+                    return Err(ConvertError::malformed(self.path, &shown(key), reason));
+                };
+                texts.push(label);
+            }
+        }
+        let ids: Option<Vec<i64>> = match self.labels.is_empty() {
+            true => None,
+            false => texts.iter().map(|text| text.trim().parse().ok()).collect(),
+        };
+        Ok(Some(FoundLabels {
+            name: "label".to_owned(),
+            values: ids.map_or(LabelValues::Names(texts), LabelValues::Ids),
+            classes: Vec::new(),
+        }))
+    }
+}
+
+fn shown(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutation::{damage, survives};
+    use super::*;
+    use crate::export::ExportOptions;
+    use crate::sink::test_pack::{fields, pack_of, refused, to};
+
+    fn exported(n: usize) -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = ExportOptions {
+            to: Some(DataFormat::Lmdb),
+            ..ExportOptions::default()
+        };
+        to(&pack_of(n, fields()), &folder.path().join("l"), &options).unwrap();
+        std::fs::read(folder.path().join("l/data.mdb")).unwrap()
+    }
+
+    #[test]
+    fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
+        let whole = exported(60);
+        survives(DataFormat::Lmdb, "a.mdb", 3000, |dice| {
+            let mut bytes = whole.clone();
+            damage(&mut bytes, dice);
+            bytes
+        });
+        // In the headers of pages and their first nodes, where the offsets are.
+        let n_pages = whole.len() / 4096;
+        survives(DataFormat::Lmdb, "a.mdb", 6000, |dice| {
+            let mut bytes = whole.clone();
+            for _ in 0..=dice.below(3) {
+                let at = dice.below(n_pages) * 4096
+                    + [0, 10, 12, 16, 24, 40, 88, 112, 136][dice.below(9)];
+                bytes[at + dice.below(8)] = [0, 1, 2, 3, 4, 8, 16, 0x7f, 0xff][dice.below(9)];
+            }
+            bytes
+        });
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = exported(60);
+        let said = |bytes: &[u8]| {
+            let path = folder.path().join("x.mdb");
+            std::fs::write(&path, bytes).unwrap();
+            let options = ListOptions {
+                from: Some(DataFormat::Lmdb),
+                ..ListOptions::default()
+            };
+            refused(&path, &options).replace(path.to_str().unwrap(), "x.mdb")
+        };
+        let changed = |at: usize, to: &[u8]| {
+            let mut bytes = whole.clone();
+            bytes[at..at + to.len()].copy_from_slice(to);
+            said(&bytes)
+        };
+        assert!(said(&whole[..whole.len() - 4096]).contains("the file ends too early"));
+        assert_eq!(
+            said(b"hello"),
+            "x.mdb: expected LMDB's first page, found 5 bytes"
+        );
+        assert_eq!(
+            changed(16, &[0]),
+            "x.mdb: expected LMDB's 0xbeefc0de, found 0xbeefc000"
+        );
+        assert_eq!(
+            changed(20, &[9]),
+            "x.mdb: expected version 1 of the format, found 9"
+        );
+        // The root of the main database in the newer meta page: an old one, and one that leads to itself.
+        let root = 4096 + 16 + 72 + 40;
+        assert!(changed(root, &[0xff, 0xff]).contains("expected one of"));
+        assert!(changed(root, &1_u64.to_le_bytes()).contains("page 1: expected a page of a tree"));
+    }
+
+    #[test]
+    fn pages_in_a_circle_end() {
+        let mut whole = exported(200);
+        let root = 4096 + 16 + 72 + 40;
+        let root = u64::from_le_bytes(whole[root..root + 8].try_into().unwrap());
+        let page = usize::try_from(root).unwrap() * 4096;
+        let node = page
+            + usize::from(u16::from_le_bytes(
+                whole[page + 16..page + 18].try_into().unwrap(),
+            ));
+        whole[node..node + 4].copy_from_slice(&u32::try_from(root).unwrap().to_le_bytes());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("data.mdb"), whole).unwrap();
+        let said = refused(folder.path(), &ListOptions::default());
+        assert!(said.contains("lead in a circle"), "{said}");
+    }
+}

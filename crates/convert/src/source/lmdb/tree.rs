@@ -1,0 +1,331 @@
+//! LMDB's own file, read without its library: that trusts every offset in it, and a damaged file would end the process.
+//!
+//! The layout is that of LMDB 0.9 on 64-bit little-endian machines. Every page and every node is checked before it is used,
+//! and no page is visited twice as often as there are pages. Not for writing, and not for databases with duplicate keys.
+
+use std::path::Path;
+
+use super::super::store::OpenFile;
+use crate::error::ConvertError;
+
+/// Bytes before the nodes of a page.
+const PAGE_HEADER: usize = 16;
+/// Bytes before the key of a node.
+const NODE_HEADER: usize = 8;
+/// What the first two pages hold behind their headers.
+const MAGIC: u32 = 0xbeef_c0de;
+const VERSION: u32 = 1;
+/// Sizes of pages that LMDB makes.
+const PAGE_SIZES: std::ops::RangeInclusive<u64> = 256..=65536;
+/// Deeper trees than any that LMDB reads.
+const MAX_DEPTH: usize = 32;
+/// "No page": the root of an empty database.
+const NO_PAGE: u64 = u64::MAX;
+
+const BRANCH: u16 = 1;
+const LEAF: u16 = 2;
+const OVERFLOW: u16 = 4;
+const META: u16 = 8;
+
+const BIG: u16 = 1;
+const SUB: u16 = 2;
+const DUPLICATES: u16 = 4;
+
+/// A database file.
+pub(super) struct Tree<'a> {
+    file: &'a OpenFile,
+    path: &'a Path,
+    page_bytes: u64,
+    n_pages: u64,
+    /// The root page of the main database.
+    pub(super) root: u64,
+    pub(super) n_entries: u64,
+}
+
+/// A key and where its value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) key: Vec<u8>,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    /// The root page, if the value is a database.
+    pub(super) database: Option<u64>,
+}
+
+/// What a file says about itself in one of its two meta pages.
+struct Meta {
+    page_bytes: u64,
+    root: u64,
+    n_entries: u64,
+    last_page: u64,
+    transaction: u64,
+}
+
+impl<'a> Tree<'a> {
+    /// Reads the newer of the two meta pages.
+    pub(super) fn open(file: &'a OpenFile, path: &'a Path) -> Result<Self, ConvertError> {
+        let wrong = |reason: String| ConvertError::malformed(path, "", reason);
+        let first = Meta::read(file, 0).map_err(&wrong)?;
+        // The second one is as old as the database, or newer; half of it may be there after a crash.
+        let second = Meta::read(file, first.page_bytes);
+        let second = second.ok().filter(|m| m.page_bytes == first.page_bytes);
+        let meta = match second {
+            Some(second) if second.transaction > first.transaction => second,
+            _ => first,
+        };
+        let n_pages = file.bytes / meta.page_bytes;
+        if meta.last_page >= n_pages {
+            return Err(wrong(format!(
+                "the file ends too early: expected {} pages of {} bytes, found {} bytes",
+                meta.last_page.saturating_add(1),
+                meta.page_bytes,
+                file.bytes
+            )));
+        }
+        Ok(Self {
+            file,
+            path,
+            page_bytes: meta.page_bytes,
+            n_pages: meta.last_page + 1,
+            root: meta.root,
+            n_entries: meta.n_entries,
+        })
+    }
+
+    /// Calls `each` for every entry of the database with this root, in the order of the keys.
+    pub(super) fn walk(
+        &self,
+        root: u64,
+        mut each: impl FnMut(Entry) -> Result<(), ConvertError>,
+    ) -> Result<(), ConvertError> {
+        if root == NO_PAGE {
+            return Ok(());
+        }
+        // Pages to visit, the next one last.
+        let mut open = vec![(root, 0_usize)];
+        let mut visits = 0;
+        while let Some((number, depth)) = open.pop() {
+            visits += 1;
+            if visits > self.n_pages || depth >= MAX_DEPTH {
+                return Err(self.wrong(number, "the pages of the tree lead in a circle"));
+            }
+            let page = Page::of(number, self.page(number)?).map_err(|r| self.wrong(number, &r))?;
+            let nodes = page.nodes().map_err(|reason| self.wrong(number, &reason))?;
+            if page.kind == BRANCH {
+                let children = nodes.iter().rev().map(|node| (node.child(), depth + 1));
+                open.extend(children);
+                continue;
+            }
+            for node in &nodes {
+                each(self.entry(number, node)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&self, page: u64, node: &Node<'_>) -> Result<Entry, ConvertError> {
+        let in_page = page.saturating_mul(self.page_bytes);
+        let at = |offset: usize| in_page.saturating_add(u64::try_from(offset).unwrap_or(0));
+        let mut entry = Entry {
+            key: node.key.to_vec(),
+            offset: at(node.data_at),
+            bytes: node.bytes.into(),
+            database: None,
+        };
+        if node.flags & DUPLICATES != 0 {
+            return Err(ConvertError::unsupported(
+                self.path,
+                &String::from_utf8_lossy(node.key),
+                "a database with duplicate keys",
+                "copy it into one without (dupsort=False)",
+            ));
+        }
+        if node.flags & SUB != 0 {
+            entry.database = u64_at(node.data, 40);
+            return match entry.database {
+                Some(_) => Ok(entry),
+                None => Err(self.wrong(page, "a database's description is cut short")),
+            };
+        }
+        if node.flags & BIG != 0 {
+            let first = u64_at(node.data, 0);
+            let first =
+                first.ok_or_else(|| self.wrong(page, "the place of a value is cut short"))?;
+            entry.offset = self.overflow(first, entry.bytes)?;
+        }
+        Ok(entry)
+    }
+
+    /// Where the value starts that fills pages of its own.
+    fn overflow(&self, first: u64, bytes: u64) -> Result<u64, ConvertError> {
+        let wrong = || self.wrong(first, "expected the pages of a value");
+        let head = self.head(first)?;
+        let flags = u16_at(&head, 10).unwrap_or(0);
+        let n_pages = u32_at(&head, 12).map_or(0, u64::from);
+        let header = u64::try_from(PAGE_HEADER).unwrap_or(0);
+        let room = n_pages.saturating_mul(self.page_bytes);
+        let is_inside = first
+            .checked_add(n_pages)
+            .is_some_and(|end| end <= self.n_pages);
+        if flags & OVERFLOW == 0 || !is_inside || bytes.saturating_add(header) > room {
+            return Err(wrong());
+        }
+        Ok(first.saturating_mul(self.page_bytes).saturating_add(header))
+    }
+
+    /// The header of a page.
+    fn head(&self, number: u64) -> Result<Vec<u8>, ConvertError> {
+        self.read(number, PAGE_HEADER.try_into().unwrap_or(0))
+    }
+
+    fn page(&self, number: u64) -> Result<Vec<u8>, ConvertError> {
+        self.read(number, self.page_bytes)
+    }
+
+    fn read(&self, number: u64, bytes: u64) -> Result<Vec<u8>, ConvertError> {
+        if number >= self.n_pages {
+            return Err(self.wrong(number, &format!("expected one of {} pages", self.n_pages)));
+        }
+        let mut page = Vec::new();
+        let offset = number.saturating_mul(self.page_bytes);
+        let read = self.file.append_at(offset, bytes, &mut page);
+        read.map_err(|error| self.wrong(number, &error.to_string()))?;
+        Ok(page)
+    }
+
+    fn wrong(&self, page: u64, reason: &str) -> ConvertError {
+        ConvertError::malformed(self.path, &format!("page {page}"), reason)
+    }
+}
+
+impl Meta {
+    fn read(file: &OpenFile, offset: u64) -> Result<Self, String> {
+        // The page's header, then magic, version, address, map size, two databases, last page, transaction.
+        const BYTES: u64 = 16 + 24 + 2 * 48 + 16;
+        let mut page = Vec::new();
+        let read = file.append_at(offset, BYTES, &mut page);
+        read.map_err(|_| format!("expected LMDB's first page, found {} bytes", file.bytes))?;
+        let meta = page.get(PAGE_HEADER..).unwrap_or_default();
+        let (magic, version) = (u32_at(meta, 0), u32_at(meta, 4));
+        if magic != Some(MAGIC) || u16_at(&page, 10).is_none_or(|flags| flags & META == 0) {
+            let found = magic.unwrap_or(0);
+            return Err(format!("expected LMDB's {MAGIC:#x}, found {found:#x}"));
+        }
+        if version != Some(VERSION) {
+            let found = version.unwrap_or(0);
+            return Err(format!(
+                "expected version {VERSION} of the format, found {found}"
+            ));
+        }
+        let number = |at: usize| u64_at(meta, at).ok_or_else(|| "cut short".to_owned());
+        // The size of a page stands where the first database, of free pages, has no use for it.
+        let page_bytes = u32_at(meta, 24).map_or(0, u64::from);
+        if !PAGE_SIZES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
+            return Err(format!(
+                "expected a page size up to 65536, found {page_bytes}"
+            ));
+        }
+        Ok(Self {
+            page_bytes,
+            n_entries: number(72 + 32)?,
+            root: number(72 + 40)?,
+            last_page: number(120)?,
+            transaction: number(128)?,
+        })
+    }
+}
+
+/// A page of a tree.
+struct Page {
+    kind: u16,
+    bytes: Vec<u8>,
+    /// How many nodes it has.
+    n: usize,
+}
+
+/// A node of a page.
+struct Node<'a> {
+    flags: u16,
+    key: &'a [u8],
+    /// Bytes of the value, which may lie elsewhere.
+    bytes: u32,
+    /// What stands behind the key in the page, and where.
+    data: &'a [u8],
+    data_at: usize,
+    low: u32,
+}
+
+impl Node<'_> {
+    /// The page below a node of a branch.
+    fn child(&self) -> u64 {
+        u64::from(self.low) | u64::from(self.flags) << 32
+    }
+}
+
+impl Page {
+    fn of(number: u64, bytes: Vec<u8>) -> Result<Self, String> {
+        let own = u64_at(&bytes, 0);
+        let kind = u16_at(&bytes, 10).unwrap_or(0) & (BRANCH | LEAF | OVERFLOW | META | 0x60);
+        if own != Some(number) || (kind != BRANCH && kind != LEAF) {
+            return Err("expected a page of a tree without duplicate keys".to_owned());
+        }
+        let (lower, upper) = (u16_at(&bytes, 12), u16_at(&bytes, 14));
+        let lower = usize::from(lower.unwrap_or(0));
+        let upper = upper.map_or(usize::MAX, usize::from);
+        // At the largest page size, an empty page's upper end has become 0.
+        let upper = if upper == 0 { bytes.len() } else { upper };
+        if lower < PAGE_HEADER || lower > upper || upper > bytes.len() || lower % 2 != 0 {
+            return Err(format!(
+                "expected nodes in a page, found {lower} to {upper}"
+            ));
+        }
+        let n = (lower - PAGE_HEADER) / 2;
+        Ok(Self { kind, bytes, n })
+    }
+
+    fn nodes(&self) -> Result<Vec<Node<'_>>, String> {
+        let node = |i| {
+            self.node(i)
+                .ok_or_else(|| format!("node {i} lies outside its page"))
+        };
+        (0..self.n).map(node).collect()
+    }
+
+    fn node(&self, i: usize) -> Option<Node<'_>> {
+        let page = self.bytes.as_slice();
+        let at = usize::from(u16_at(page, PAGE_HEADER + 2 * i)?);
+        let low = u32_at(page, at)?;
+        let (flags, key_bytes) = (u16_at(page, at + 4)?, usize::from(u16_at(page, at + 6)?));
+        let data_at = at + NODE_HEADER + key_bytes;
+        let key = page.get(at + NODE_HEADER..data_at)?;
+        let held = match (self.kind, flags & BIG != 0) {
+            (BRANCH, _) => 0,
+            (_, true) => 8,
+            _ => usize::try_from(low).ok()?,
+        };
+        let data = page.get(data_at..data_at.checked_add(held)?)?;
+        Some(Node {
+            flags,
+            key,
+            bytes: low,
+            data,
+            data_at,
+            low,
+        })
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let chunk = bytes.get(at..)?.first_chunk()?;
+    Some(u16::from_le_bytes(*chunk))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let chunk = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*chunk))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let chunk = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*chunk))
+}

@@ -1,0 +1,250 @@
+//! `tf.Example`: named features, each a list of byte strings, floats or integers.
+
+use std::collections::BTreeMap;
+
+use packds_format::DType;
+use packds_pixels::ImageFormat;
+use serde_json::Value;
+
+use super::super::protobuf::{Message, Part, Wire};
+use super::super::store::{ArrayType, Content};
+
+/// The features of a record.
+#[derive(Debug, Default)]
+pub(super) struct Example<'a> {
+    features: BTreeMap<&'a str, Feature<'a>>,
+}
+
+/// A list of values.
+#[derive(Debug, PartialEq)]
+pub(super) enum Feature<'a> {
+    Bytes(Vec<Part<'a>>),
+    Floats(Vec<f32>),
+    Ints(Vec<i64>),
+}
+
+/// Why a record is none.
+#[derive(Debug, PartialEq)]
+pub(super) enum Refused {
+    Damaged(String),
+    /// It has lists of features.
+    Sequence,
+}
+
+impl From<String> for Refused {
+    fn from(reason: String) -> Self {
+        Self::Damaged(reason)
+    }
+}
+
+impl<'a> Example<'a> {
+    pub(super) fn parse(record: &'a [u8]) -> Result<Self, Refused> {
+        let mut example = Self::default();
+        let mut message = Message::new(record);
+        while let Some((number, wire)) = message.next()? {
+            match (number, wire) {
+                (1, Wire::Bytes(features)) => example.features(features)?,
+                (2, Wire::Bytes(_)) => return Err(Refused::Sequence),
+                _ => {
+                    let reason =
+                        format!("expected a tf.Example, found a message with field {number}");
+                    return Err(Refused::Damaged(reason));
+                }
+            }
+        }
+        Ok(example)
+    }
+
+    fn features(&mut self, features: Part<'a>) -> Result<(), String> {
+        let mut entries = features.message();
+        while let Some((_, wire)) = entries.next()? {
+            let Wire::Bytes(entry) = wire else {
+                return Err("expected a feature".to_owned());
+            };
+            let (mut name, mut feature) = ("", Feature::Bytes(Vec::new()));
+            let mut entry = entry.message();
+            while let Some((number, wire)) = entry.next()? {
+                match (number, wire) {
+                    (1, Wire::Bytes(key)) => {
+                        let text = str::from_utf8(key.bytes);
+                        name = text.map_err(|_| "the name of a feature is no text".to_owned())?;
+                    }
+                    (2, Wire::Bytes(value)) => feature = Feature::parse(value)?,
+                    _ => return Err("expected a name and a feature".to_owned()),
+                }
+            }
+            self.features.insert(name, feature);
+        }
+        Ok(())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Feature<'a>> {
+        self.features.get(name)
+    }
+
+    /// The names, in order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.features.keys().copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.features.len()
+    }
+
+    /// The type of the raw array in feature `name`, where others tell it: `NAME/shape` and `NAME/dtype`.
+    pub(super) fn array_of(&self, name: &str) -> Option<ArrayType> {
+        let Some(Feature::Ints(shape)) = self.get(&format!("{name}/shape")) else {
+            return None;
+        };
+        let dtype = self.get(&format!("{name}/dtype"))?.text()?;
+        let shape = shape.iter().map(|n| u64::try_from(*n).ok());
+        Some(ArrayType {
+            dtype: DType::ALL.into_iter().find(|d| d.numpy_name() == dtype)?,
+            shape: shape.collect::<Option<_>>()?,
+        })
+    }
+
+    /// Height, width and channels of raw pixels, where features tell them and the bytes of the image are as many.
+    pub(super) fn raw_size(&self, image: &str) -> Option<ArrayType> {
+        let Some(Feature::Bytes(values)) = self.get(image) else {
+            return None;
+        };
+        let bytes = u64::try_from(values.first()?.bytes.len()).ok()?;
+        let int = |name: &str| {
+            let names = [name.to_owned(), format!("image/{name}")];
+            names.iter().find_map(|name| match self.get(name)? {
+                Feature::Ints(values) if values.len() == 1 => u64::try_from(*values.first()?).ok(),
+                _ => None,
+            })
+        };
+        let (height, width) = (int("height")?, int("width")?);
+        let channels = int("depth").or_else(|| int("channels")).unwrap_or(1);
+        let array = ArrayType {
+            dtype: DType::U8,
+            shape: vec![height, width, channels],
+        };
+        (array.bytes() == Some(bytes)).then_some(array)
+    }
+
+    /// What the bytes of feature `name` are.
+    pub(super) fn content_of(
+        &self,
+        name: &str,
+        value: Part<'a>,
+        is_image: bool,
+    ) -> Result<Content, String> {
+        if let Some(array) = self.array_of(name) {
+            let found = u64::try_from(value.bytes.len()).unwrap_or(u64::MAX);
+            return match array.bytes() {
+                Some(bytes) if bytes == found => Ok(Content::of_array(array)),
+                _ => Err(format!(
+                    "expected the bytes of {} {:?}, found {found}",
+                    array.dtype, array.shape
+                )),
+            };
+        }
+        if ImageFormat::sniff(value.bytes).is_some() {
+            return Ok(Content::File);
+        }
+        if is_image && let Some(array) = self.raw_size(name) {
+            return Ok(Content::of_array(array));
+        }
+        Err(
+            "expected an image file, or raw pixels with features height, width and depth"
+                .to_owned(),
+        )
+    }
+}
+
+impl<'a> Feature<'a> {
+    fn parse(value: Part<'a>) -> Result<Self, String> {
+        let mut feature = Self::Bytes(Vec::new());
+        let mut message = value.message();
+        while let Some((number, wire)) = message.next()? {
+            feature = match (number, wire) {
+                (1, Wire::Bytes(list)) => Self::Bytes(byte_strings(list)?),
+                (2, Wire::Bytes(list)) => Self::Floats(floats(list)?),
+                (3, Wire::Bytes(list)) => Self::Ints(ints(list)?),
+                _ => return Err(format!("expected a list of values, found field {number}")),
+            };
+        }
+        Ok(feature)
+    }
+
+    /// Whether it is one byte string.
+    pub(super) fn is_one_bytes(&self) -> bool {
+        matches!(self, Self::Bytes(values) if values.len() == 1)
+    }
+
+    /// The only value, where it is a text.
+    pub(super) fn text(&self) -> Option<&'a str> {
+        match self {
+            Self::Bytes(values) => match values.as_slice() {
+                [one] => str::from_utf8(one.bytes).ok(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// All values as a list in JSON.
+    pub(super) fn json(&self) -> Result<String, String> {
+        let values: Value = match self {
+            Self::Ints(values) => values.iter().copied().collect(),
+            Self::Floats(values) => values.iter().copied().collect(),
+            Self::Bytes(values) => {
+                let texts = values.iter().map(|v| str::from_utf8(v.bytes));
+                let texts = texts.collect::<Result<Vec<_>, _>>();
+                let texts = texts.map_err(|_| "a list of bytes that are no texts".to_owned())?;
+                texts.into_iter().collect()
+            }
+        };
+        Ok(values.to_string())
+    }
+}
+
+fn byte_strings(list: Part<'_>) -> Result<Vec<Part<'_>>, String> {
+    let (mut values, mut message) = (Vec::new(), list.message());
+    while let Some(field) = message.next()? {
+        match field {
+            (1, Wire::Bytes(value)) => values.push(value),
+            _ => return Err("expected a list of byte strings".to_owned()),
+        }
+    }
+    Ok(values)
+}
+
+fn floats(list: Part<'_>) -> Result<Vec<f32>, String> {
+    let (mut values, mut message) = (Vec::new(), list.message());
+    while let Some(field) = message.next()? {
+        match field {
+            (1, Wire::Fixed32(value)) => values.push(f32::from_le_bytes(value)),
+            (1, Wire::Bytes(packed)) => {
+                let (chunks, rest) = packed.bytes.as_chunks();
+                if !rest.is_empty() {
+                    return Err("expected floats of four bytes each".to_owned());
+                }
+                values.extend(chunks.iter().map(|chunk| f32::from_le_bytes(*chunk)));
+            }
+            _ => return Err("expected a list of floats".to_owned()),
+        }
+    }
+    Ok(values)
+}
+
+fn ints(list: Part<'_>) -> Result<Vec<i64>, String> {
+    let (mut values, mut message) = (Vec::new(), list.message());
+    while let Some(field) = message.next()? {
+        match field {
+            (1, Wire::Varint(value)) => values.push(value.cast_signed()),
+            (1, Wire::Bytes(packed)) => {
+                let mut packed = packed.message();
+                while let Some(value) = packed.next_varint()? {
+                    values.push(value.cast_signed());
+                }
+            }
+            _ => return Err("expected a list of integers".to_owned()),
+        }
+    }
+    Ok(values)
+}

@@ -1,0 +1,138 @@
+//! The frames of a record file: length, its checksum, the record, its checksum.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use packds_format::crc32c;
+
+use super::super::ListOptions;
+use super::super::spool::Spool;
+use super::super::store::OpenFile;
+use crate::error::ConvertError;
+use crate::sample::MAX_FILE_BYTES;
+
+/// The most bytes of a record: an image of the largest size, and as much again.
+const MAX_RECORD: u64 = 2 * MAX_FILE_BYTES;
+
+/// A record file that is read from its start.
+pub(super) struct Frames {
+    path: PathBuf,
+    input: Input,
+    at: u64,
+    n: u64,
+}
+
+enum Input {
+    Plain(BufReader<File>, OpenFile),
+    Gzip(Box<MultiGzDecoder<BufReader<File>>>, Spool),
+}
+
+/// The checksum as it is written: rotated, so that those of records that hold checksums differ from theirs.
+fn masked_crc(bytes: &[u8]) -> u32 {
+    crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+impl Frames {
+    pub(super) fn open(path: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
+        let opened = OpenFile::open(path).map_err(ConvertError::io(path))?;
+        let file = File::open(path).map_err(ConvertError::io(path))?;
+        let reader = BufReader::with_capacity(1 << 18, file);
+        let mut magic = Vec::new();
+        // A shorter file is no record file, which reading it says.
+        let _ = opened.append_at(0, 2, &mut magic);
+        // No record of ours has a length that starts so: its checksum decides.
+        let input = match magic == [0x1f, 0x8b] && !is_frame(&opened) {
+            true => Input::Gzip(
+                Box::new(MultiGzDecoder::new(reader)),
+                Spool::create(&options.spool_folder())?,
+            ),
+            false => Input::Plain(reader, opened),
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            input,
+            at: 0,
+            n: 0,
+        })
+    }
+
+    /// Puts the next record into `record`; returns where in the file (or what it is unpacked to) it is. None at the end.
+    pub(super) fn next(&mut self, record: &mut Vec<u8>) -> Result<Option<u64>, ConvertError> {
+        let mut head = Vec::new();
+        self.fill(&mut head, 12)?;
+        if head.is_empty() {
+            return Ok(None);
+        }
+        let (Some(len), Some(crc)) = (head.first_chunk::<8>(), head.get(8..12)) else {
+            return Err(self.wrong(&format!("expected 12 bytes, found {}", head.len())));
+        };
+        let bytes = u64::from_le_bytes(*len);
+        if masked_crc(len).to_le_bytes() != crc {
+            return Err(self.wrong(
+                "the checksum of the record's length is wrong: the file is damaged, or holds no records",
+            ));
+        }
+        if bytes > MAX_RECORD {
+            return Err(self.wrong(&format!(
+                "a record of {bytes} bytes, more than the limit of {MAX_RECORD}"
+            )));
+        }
+        let start = self.at.saturating_add(12);
+        record.clear();
+        self.fill(record, bytes.saturating_add(4))?;
+        let data = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let Some((data, crc)) = record.split_at_checked(data).filter(|(_, c)| c.len() == 4) else {
+            let reason = format!("the file ends in a record of {bytes} bytes");
+            return Err(self.wrong(&reason));
+        };
+        if masked_crc(data).to_le_bytes() != crc {
+            return Err(self.wrong("the checksum of the record is wrong: the file is damaged"));
+        }
+        record.truncate(record.len() - 4);
+        self.at = start.saturating_add(bytes).saturating_add(4);
+        self.n += 1;
+        match &mut self.input {
+            Input::Plain(..) => Ok(Some(start)),
+            Input::Gzip(_, spool) => spool.append(record).map(Some),
+        }
+    }
+
+    /// Appends `n` bytes, or what is left.
+    fn fill(&mut self, out: &mut Vec<u8>, n: u64) -> Result<(), ConvertError> {
+        let read = match &mut self.input {
+            Input::Plain(input, _) => input.take(n).read_to_end(out),
+            Input::Gzip(input, _) => input.take(n).read_to_end(out),
+        };
+        read.map(drop).map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidData
+            | std::io::ErrorKind::InvalidInput
+            | std::io::ErrorKind::UnexpectedEof => {
+                self.wrong(&format!("cannot be unpacked: {error}"))
+            }
+            _ => ConvertError::io(&self.path)(error),
+        })
+    }
+
+    fn wrong(&self, reason: &str) -> ConvertError {
+        let place = format!("record {} at byte {}", self.n, self.at);
+        ConvertError::malformed(&self.path, &place, reason)
+    }
+
+    /// The file in which the records are.
+    pub(super) fn into_file(self) -> Result<OpenFile, ConvertError> {
+        match self.input {
+            Input::Plain(_, file) => Ok(file),
+            Input::Gzip(_, spool) => spool.finish(&self.path),
+        }
+    }
+}
+
+/// Whether a file starts with a length and its checksum.
+fn is_frame(file: &OpenFile) -> bool {
+    let mut head = Vec::new();
+    let read = file.append_at(0, 12, &mut head);
+    let crc = head.get(8..12);
+    read.is_ok() && crc == Some(&masked_crc(head.get(..8).unwrap_or_default()).to_le_bytes()[..])
+}
