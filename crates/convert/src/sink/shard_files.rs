@@ -26,7 +26,7 @@ pub(super) struct ShardFiles {
 /// A file being written.
 enum Out {
     Plain(BufWriter<File>),
-    Gzip(GzEncoder<BufWriter<File>>),
+    Gzip(Box<GzEncoder<BufWriter<File>>>),
 }
 
 /// Which part of the samples of a batch goes to the next file.
@@ -107,7 +107,7 @@ impl ShardFiles {
         let file = options.open(&path).map_err(ConvertError::io(&path))?;
         let file = BufWriter::with_capacity(WRITE_BYTES, file);
         self.file = Some(match self.level {
-            Some(level) => Out::Gzip(gz_builder().write(file, Compression::new(level))),
+            Some(level) => Out::Gzip(Box::new(gz_builder().write(file, Compression::new(level)))),
             None => Out::Plain(file),
         });
         Ok(())

@@ -242,7 +242,6 @@ fn image(field: &Field, item: &[u8], extension: &str, features: &mut Features) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::data_format::DataFormat;
     use crate::export::{ExportCodec, ExportOptions};
     use crate::sink::test_pack::{assert_same, assert_same_field, back, fields, pack_of, to};

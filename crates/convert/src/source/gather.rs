@@ -288,7 +288,8 @@ impl Gathered {
             Items::Ints(_) => known.dtype == DType::I64,
             Items::Floats(_) => known.dtype == DType::F64,
             Items::Texts(_) if known.kind == FieldKind::Json => {
-                return Ok(self.texts_as_json());
+                self.texts_as_json();
+                return Ok(());
             }
             _ => true,
         };

@@ -93,13 +93,6 @@ impl fmt::Display for Warning {
                     text(class)
                 )
             }
-            Self::FilesBesideClasses { count, first } => {
-                write!(
-                    out,
-                    "{count} images beside the class folders ignored, first '{}'",
-                    text(first)
-                )
-            }
             Self::ClassesLookLikeSplits { classes } => {
                 let names: Vec<String> = classes
                     .iter()
@@ -111,55 +104,49 @@ impl fmt::Display for Warning {
                     names.join(", ")
                 )
             }
-            Self::BrokenLinks { count, first } => {
-                write!(out, "{count} broken links ignored, first '{}'", text(first))
-            }
-            Self::SpecialFiles { count, first } => {
-                write!(
-                    out,
-                    "{count} files that are not regular ignored, first '{}'",
-                    text(first)
-                )
-            }
-            Self::UndecodedFormats { count, first } => {
-                write!(
-                    out,
-                    "{count} images in formats that are not decoded ignored, first '{}'",
-                    text(first)
-                )
-            }
-            Self::UnreadableFiles { count, first } => {
-                write!(
-                    out,
-                    "{count} unreadable files ignored, first '{}'",
-                    text(first)
-                )
-            }
             Self::BadMetadata { reason } => {
                 write!(
                     out,
                     "the metadata of the pack it was exported from ignored: {reason}"
                 )
             }
-            Self::OtherArrays { count, first } => {
-                write!(
-                    out,
-                    "{count} arrays without an item for each image ignored, first '{}'",
-                    text(first)
-                )
-            }
-            Self::Pickles { count, first } => {
-                write!(
-                    out,
-                    "{count} pickles ignored, which are never run, first '{}'",
-                    text(first)
-                )
-            }
             Self::LabelsMissing { file } => {
                 write!(out, "no labels: there is no file '{}'", text(file))
             }
+            Self::FilesBesideClasses { count, first } => counted(
+                out,
+                *count,
+                "images beside the class folders ignored",
+                first,
+            ),
+            Self::BrokenLinks { count, first } => {
+                counted(out, *count, "broken links ignored", first)
+            }
+            Self::SpecialFiles { count, first } => {
+                counted(out, *count, "files that are not regular ignored", first)
+            }
+            Self::UndecodedFormats { count, first } => {
+                let what = "images in formats that are not decoded ignored";
+                counted(out, *count, what, first)
+            }
+            Self::UnreadableFiles { count, first } => {
+                counted(out, *count, "unreadable files ignored", first)
+            }
+            Self::OtherArrays { count, first } => {
+                let what = "arrays without an item for each image ignored";
+                counted(out, *count, what, first)
+            }
+            Self::Pickles { count, first } => {
+                counted(out, *count, "pickles ignored, which are never run", first)
+            }
         }
     }
+}
+
+/// How many of what, and the first of them.
+fn counted(out: &mut fmt::Formatter<'_>, count: u64, what: &str, first: &[u8]) -> fmt::Result {
+    let first = String::from_utf8_lossy(first);
+    write!(out, "{count} {what}, first '{first}'")
 }
 
 /// A count and the first case of it.

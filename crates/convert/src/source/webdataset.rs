@@ -725,14 +725,14 @@ mod tests {
     #[test]
     fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
         let whole = exported("a.tar");
-        survives(DataFormat::WebDataset, "a.tar", 3000, |dice| {
+        survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
             let mut bytes = whole.clone();
             damage(&mut bytes, dice);
             bytes
         });
         // Behind checksums that are right, so that damage gets past them.
         let headers: Vec<usize> = (0..whole.len() / 512).map(|i| i * 512).collect();
-        survives(DataFormat::WebDataset, "a.tar", 3000, |dice| {
+        survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
             let mut bytes = whole.clone();
             for _ in 0..=dice.below(3) {
                 let at = headers[dice.below(headers.len())];
@@ -745,7 +745,7 @@ mod tests {
             bytes
         });
         let packed = exported("a.tar.gz");
-        survives(DataFormat::WebDataset, "a.tar.gz", 500, |dice| {
+        survives(DataFormat::WebDataset, "a.tar.gz", 300, |dice| {
             let mut bytes = packed.clone();
             damage(&mut bytes, dice);
             bytes

@@ -16,7 +16,7 @@ const PAGE_HEADER: usize = 16;
 /// Bytes before the key of a node.
 const NODE_HEADER: usize = 8;
 /// A node must leave room for another one in its page; the library uses the same number.
-const MAX_NODE: usize = ((PAGE - PAGE_HEADER) / 2 & !1) - 2;
+const MAX_NODE: usize = (((PAGE - PAGE_HEADER) / 2) & !1) - 2;
 /// The longest key that the library takes.
 pub(super) const MAX_KEY: usize = 511;
 /// "No page": the root of an empty database.

@@ -70,8 +70,9 @@ fn database(
 ) -> Result<(u64, Option<String>), ConvertError> {
     // Named databases are few; a main database of samples has none.
     const MAX_DATABASES: usize = 4096;
-    let (mut databases, mut has_samples) = (Vec::new(), false);
+    let (mut databases, mut has_samples, mut found) = (Vec::new(), false, 0_u64);
     tree.walk(tree.root, |entry| {
+        found += 1;
         match entry.database {
             Some(root) if databases.len() < MAX_DATABASES => {
                 databases.push((String::from_utf8_lossy(&entry.key).into_owned(), root));
@@ -80,6 +81,11 @@ fn database(
         }
         Ok(())
     })?;
+    let expected = tree.n_entries;
+    if found != expected {
+        let reason = format!("expected {expected} entries, found {found}");
+        return Err(ConvertError::malformed(path, "", reason));
+    }
     let key = options.image_key.clone();
     let named = key
         .as_ref()
@@ -180,14 +186,8 @@ impl<'a> Reader<'a> {
         } else if head.starts_with(b"\x93NUMPY") {
             let item = self.array(&entry)?;
             self.push("image", &item, &entry, is_first)?;
-        } else if let Some(datum) = self.datum(&entry)? {
-            let (skip, bytes, content, label) = datum;
-            let span = Span {
-                file: 0,
-                offset: entry.offset.saturating_add(skip),
-                bytes,
-            };
-            self.push("image", &Item::Stored(span, content), &entry, is_first)?;
+        } else if let Some((item, label)) = self.datum(&entry)? {
+            self.push("image", &item, &entry, is_first)?;
             if let Some(label) = label {
                 self.push("label", &Item::Int(label), &entry, is_first)?;
             }
@@ -277,11 +277,8 @@ impl<'a> Reader<'a> {
         Ok(Item::Stored(span, Content::of_array(array)))
     }
 
-    /// Where in the value the pixels of a datum are, how many, and what.
-    fn datum(
-        &self,
-        entry: &Entry,
-    ) -> Result<Option<(u64, u64, Content, Option<i64>)>, ConvertError> {
+    /// The image of a datum, and its label.
+    fn datum(&self, entry: &Entry) -> Result<Option<(Item<'static>, Option<i64>)>, ConvertError> {
         // Whatever is no datum is most likely known by its first byte: that of the field of channels, or of a later one.
         const MAX_BYTES: u64 = crate::sample::MAX_FILE_BYTES;
         let first = self.bytes(entry, 1)?;
@@ -295,7 +292,14 @@ impl<'a> Reader<'a> {
             ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
         })?;
         let len = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        Ok(datum.map(|d| (len(d.data.at), len(d.data.bytes.len()), d.content, d.label)))
+        Ok(datum.map(|datum| {
+            let span = Span {
+                file: 0,
+                offset: entry.offset.saturating_add(len(datum.data.at)),
+                bytes: len(datum.data.bytes.len()),
+            };
+            (Item::Stored(span, datum.content), datum.label)
+        }))
     }
 
     fn bytes(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>, ConvertError> {
@@ -436,14 +440,14 @@ mod tests {
     #[test]
     fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
         let whole = exported(60);
-        survives(DataFormat::Lmdb, "a.mdb", 3000, |dice| {
+        survives(DataFormat::Lmdb, "a.mdb", 1000, |dice| {
             let mut bytes = whole.clone();
             damage(&mut bytes, dice);
             bytes
         });
         // In the headers of pages and their first nodes, where the offsets are.
         let n_pages = whole.len() / 4096;
-        survives(DataFormat::Lmdb, "a.mdb", 6000, |dice| {
+        survives(DataFormat::Lmdb, "a.mdb", 3000, |dice| {
             let mut bytes = whole.clone();
             for _ in 0..=dice.below(3) {
                 let at = dice.below(n_pages) * 4096

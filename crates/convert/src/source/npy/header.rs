@@ -318,16 +318,11 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
     Ok(Elements::Numbers { dtype, swapped })
 }
 
-/// The type of the array in `bytes`, a whole `.npy` file, and where in it the data start: little-endian and in C order.
+/// The type of the array in a `.npy` file of `len` bytes, whose first [`MAX_HEADER`] bytes are `head`, and where in it the
+/// data start: little-endian and in C order.
 ///
 /// # Errors
 /// In words, if it is none, is cut short, or holds what cannot be handed out as it lies there.
-pub(in crate::source) fn npy_item(bytes: &[u8]) -> Result<(ArrayType, usize), String> {
-    let (array, data) = npy_head(bytes, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
-    Ok((array, usize::try_from(data).unwrap_or(usize::MAX)))
-}
-
-/// As [`npy_item`], of a file of `len` bytes whose first [`MAX_HEADER`] bytes are `head`.
 pub(in crate::source) fn npy_head(head: &[u8], len: u64) -> Result<(ArrayType, u64), String> {
     let header = NpyHeader::parse(head).map_err(HeaderError::into_reason)?;
     let dtype = match header.elements {
@@ -406,13 +401,21 @@ mod tests {
     fn a_file_in_a_container_must_be_whole_and_as_it_is_handed_out() {
         let text = "{'descr': '<u2', 'fortran_order': False, 'shape': (2,)}";
         let mut file = npy(text);
-        assert!(npy_item(&file).unwrap_err().contains("found 0"));
+        assert!(
+            npy_head(&file, file.len() as u64)
+                .unwrap_err()
+                .contains("found 0")
+        );
         file.extend_from_slice(&[0; 4]);
-        let (array, data) = npy_item(&file).unwrap();
+        let (array, data) = npy_head(&file, file.len() as u64).unwrap();
         assert_eq!((array.dtype, array.shape), (DType::U16, vec![2]));
-        assert_eq!(data, file.len() - 4);
+        assert_eq!(data, file.len() as u64 - 4);
         let big = String::from_utf8_lossy(&file[10..]).replace('<', ">");
-        assert!(npy_item(&npy(&big)).unwrap_err().contains("big-endian"));
+        assert!(
+            npy_head(&npy(&big), 200)
+                .unwrap_err()
+                .contains("big-endian")
+        );
     }
 
     #[test]

@@ -3,9 +3,7 @@
 mod files;
 mod header;
 
-pub(super) use header::{
-    Elements, HeaderError, MAX_HEADER, NpyHeader, elements, npy_head, npy_item,
-};
+pub(super) use header::{Elements, HeaderError, MAX_HEADER, NpyHeader, elements, npy_head};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
