@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+mod table;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,33 +1,94 @@
-//! STUB.
+//! Arrow IPC files, also called Feather version 2: a record batch for each batch, every array at a multiple of 64 bytes
+//! of the file, so that it can be mapped and used as it lies.
+//!
+//! Not for the columns: that is `table`.
 
-use super::{AsItIs, Batch, Sink, SinkStart};
-use crate::data_format::DataFormat;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_ipc::{CompressionType, MetadataVersion};
+use arrow_schema::ArrowError;
+
+use super::table::TableLayout;
+use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
+use crate::export::ExportCodec;
+
+/// What the offsets of arrays are multiples of.
+const ALIGNMENT: usize = 64;
 
 /// Samples being written.
-pub(super) struct ArrowSink;
+pub(super) struct ArrowSink {
+    target: PathBuf,
+    layout: Arc<TableLayout>,
+    writer: FileWriter<BufWriter<File>>,
+}
+
+/// Makes record batches.
+pub(super) struct ArrowEncoder(Arc<TableLayout>);
 
 impl ArrowSink {
+    /// Starts writing.
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
-        Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format: DataFormat::Arrow,
+        let layout = Arc::new(TableLayout::of(start, false)?);
+        let file = File::create(start.path).map_err(ConvertError::io(start.path))?;
+        let writer = write_options(start.options.codec).and_then(|options| {
+            FileWriter::try_new_with_options(BufWriter::new(file), &layout.schema, options)
+        });
+        Ok(Self {
+            target: start.target.to_owned(),
+            layout,
+            writer: writer.map_err(|e| failed(start.target, e))?,
         })
     }
 }
 
 impl Sink for ArrowSink {
-    type Encoder = AsItIs;
+    type Encoder = ArrowEncoder;
 
-    fn encoder(&self) -> AsItIs {
-        AsItIs
+    fn encoder(&self) -> ArrowEncoder {
+        ArrowEncoder(Arc::clone(&self.layout))
     }
 
-    fn write(&mut self, _ready: Batch) -> Result<(), ConvertError> {
-        Ok(())
+    fn write(&mut self, ready: RecordBatch) -> Result<(), ConvertError> {
+        let written = self.writer.write(&ready);
+        written.map_err(|e| failed(&self.target, e))
     }
 
-    fn finish(self) -> Result<Vec<String>, ConvertError> {
-        Ok(Vec::new())
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        let finished = self.writer.finish().and_then(|()| self.writer.flush());
+        finished.map_err(|e| failed(&self.target, e))?;
+        Ok(self.layout.lost())
     }
+}
+
+impl Encode for ArrowEncoder {
+    type Ready = RecordBatch;
+
+    fn encode(&self, batch: Batch) -> Result<RecordBatch, ConvertError> {
+        self.0.record_batch(batch)
+    }
+}
+
+fn write_options(codec: Option<ExportCodec>) -> Result<IpcWriteOptions, ArrowError> {
+    let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)?;
+    match codec {
+        Some(ExportCodec::Zstd(level)) => options
+            .try_with_compression(Some(CompressionType::ZSTD))?
+            .try_with_compression_level(Some(level)),
+        Some(ExportCodec::Lz4) => options.try_with_compression(Some(CompressionType::LZ4_FRAME)),
+        _ => Ok(options),
+    }
+}
+
+fn failed(target: &Path, error: ArrowError) -> ConvertError {
+    let error = match error {
+        ArrowError::IoError(_, error) => error,
+        error => std::io::Error::other(error),
+    };
+    ConvertError::io(target)(error)
 }

@@ -2,6 +2,7 @@
 //!
 //! Not for reading the pack or deciding what leaves it: that is `export`, with `fields` and `batch`.
 
+#[cfg(feature = "arrow")]
 mod arrow;
 mod batch;
 mod fields;
@@ -18,6 +19,7 @@ mod npy;
 mod npy_header;
 mod npz;
 mod number;
+#[cfg(feature = "arrow")]
 mod parquet;
 mod pickle_writer;
 mod placed;
@@ -25,6 +27,8 @@ mod protobuf;
 mod pt;
 mod safetensors;
 mod shard_files;
+#[cfg(feature = "arrow")]
+mod table;
 #[cfg(test)]
 pub(crate) mod test_pack;
 mod tfrecord;
@@ -164,12 +168,19 @@ pub(crate) fn dispatch<D: AsRef<[u8]> + Sync>(
         DataFormat::Safetensors => run.write_to(safetensors::SafetensorsSink::create(start)?),
         DataFormat::Hdf5 => run.write_to(hdf5::Hdf5Sink::create(start)?),
         DataFormat::Zarr => run.write_to(zarr::ZarrSink::create(start)?),
+        #[cfg(feature = "arrow")]
         DataFormat::Parquet => run.write_to(parquet::ParquetSink::create(start)?),
+        #[cfg(feature = "arrow")]
         DataFormat::Arrow => run.write_to(arrow::ArrowSink::create(start)?),
         DataFormat::WebDataset => run.write_to(webdataset::WebDatasetSink::create(start)?),
         DataFormat::TfRecord => run.write_to(tfrecord::TfRecordSink::create(start)?),
         DataFormat::Lmdb => run.write_to(lmdb::LmdbSink::create(start)?),
         DataFormat::ImageFolder => run.write_to(image_folder::ImageFolderSink::create(start)?),
+        #[cfg(not(feature = "arrow"))]
+        DataFormat::Parquet | DataFormat::Arrow => Err(ConvertError::FormatLeftOut {
+            path: start.target.to_owned(),
+            format,
+        }),
         DataFormat::Manifest | DataFormat::Cifar | DataFormat::Mnist => {
             Err(ConvertError::FormatLeftOut {
                 path: start.target.to_owned(),

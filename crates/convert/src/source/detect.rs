@@ -94,7 +94,7 @@ fn of_bytes(head: &[u8], source: &Path, named: Option<DataFormat>) -> Option<Dat
             DataFormat::Pt
         });
     }
-    if at(0, b"PAR1") {
+    if at(0, b"PAR1") || at(0, b"PARE") {
         return Some(DataFormat::Parquet);
     }
     if at(0, b"ARROW1") || at(0, b"FEA1") || at(0, b"\xff\xff\xff\xff") {
@@ -149,6 +149,9 @@ fn of_folder(folder: &Path) -> Option<DataFormat> {
     let has = |name: &str| folder.join(name).exists();
     if [".zgroup", ".zarray", "zarr.json"].into_iter().any(has) {
         return Some(DataFormat::Zarr);
+    }
+    if has("dataset_dict.json") {
+        return Some(DataFormat::Arrow);
     }
     if has("data.mdb") {
         return Some(DataFormat::Lmdb);

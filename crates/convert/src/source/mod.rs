@@ -16,6 +16,7 @@
 //! Links are followed. A link from which a walk would come back to a folder it is in is an error.
 
 mod arrays;
+#[cfg(feature = "arrow")]
 mod arrow;
 mod candidate;
 mod cifar;
@@ -44,6 +45,7 @@ mod mutation;
 mod npy;
 mod npz;
 mod numbers;
+#[cfg(feature = "arrow")]
 mod parquet;
 mod paths;
 mod pickle;
@@ -57,6 +59,8 @@ mod split;
 mod spool;
 pub(crate) mod store;
 mod swapped;
+#[cfg(feature = "arrow")]
+mod table;
 mod tar;
 mod tfrecord;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
@@ -215,6 +219,8 @@ fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError>
         DataFormat::Cifar => cifar::parts(source),
         DataFormat::Mnist => mnist::parts(source),
         DataFormat::Npy => npy::parts(source),
+        #[cfg(feature = "arrow")]
+        DataFormat::Arrow => arrow::parts(source),
         DataFormat::Npz => npz::parts(Shards::find(source, format)?),
         DataFormat::Hdf5 => hdf5::parts(Shards::find(source, format)?),
         _ => Ok(Shards::find(source, format)?.by_split()),
@@ -264,8 +270,15 @@ fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Foun
         DataFormat::Safetensors => safetensors::read(part, options),
         DataFormat::Hdf5 => hdf5::read(part, options),
         DataFormat::Zarr => zarr::read(part, options),
+        #[cfg(feature = "arrow")]
         DataFormat::Parquet => parquet::read(part, options),
+        #[cfg(feature = "arrow")]
         DataFormat::Arrow => arrow::read(part, options),
+        #[cfg(not(feature = "arrow"))]
+        DataFormat::Parquet | DataFormat::Arrow => Err(ConvertError::FormatLeftOut {
+            path: part.root.clone(),
+            format,
+        }),
         DataFormat::WebDataset => webdataset::read(part, options),
         DataFormat::TfRecord => tfrecord::read(part, options),
         DataFormat::Lmdb => lmdb::read(part, options),

@@ -93,6 +93,9 @@ pub(super) enum ColumnType {
     Json,
 }
 
+/// Integers up to this one are exact in an `f64`.
+pub(super) const EXACT_IN_F64: u64 = 1 << 53;
+
 /// Which kinds of cells a column has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KindsSeen {
@@ -108,7 +111,6 @@ pub(super) struct KindsSeen {
 
 impl KindsSeen {
     pub(super) fn observe(&mut self, cell: Cell<'_>) {
-        const EXACT_IN_F64: u64 = 1 << 53;
         match CellKind::of(cell) {
             CellKind::Missing => self.missing = true,
             CellKind::Integer(value) => {

@@ -1,0 +1,379 @@
+//! Batches as Arrow record batches: which column each field becomes, and what the schema says about it. Parquet and Arrow
+//! share it.
+//!
+//! Not for writing files: that is `parquet` and `arrow`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::types::{
+    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray,
+    RecordBatch, StringArray, StructArray,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use packds_format::{Classes, DType, Role};
+use serde_json::{Map, Value, json};
+
+use super::batch::Column;
+use super::{Batch, ExportedField, Form, SinkStart};
+use crate::error::ConvertError;
+use crate::metadata::METADATA_KEY;
+
+/// The column of paths where the images are no files, which have theirs beside them.
+const PATH_COLUMN: &str = "path";
+
+/// What the values of a column are.
+#[derive(Debug, Clone)]
+enum Values {
+    /// Image files, each with a path, where there are paths and it is the image.
+    Files {
+        with_paths: bool,
+    },
+    Bytes,
+    Text,
+    Number(DType),
+    /// Class ids, as wide as Hugging Face wants them.
+    Label(DType),
+    /// Arrays of so many values, as bytes or as lists.
+    FixedBytes(i32),
+    FixedList(DType, i32),
+}
+
+/// The columns of a table.
+#[derive(Debug)]
+pub(super) struct TableLayout {
+    /// Fields and their metadata, and the metadata of the whole.
+    pub(super) schema: SchemaRef,
+    /// One for each exported field; after them that of paths, where there is one.
+    columns: Vec<Values>,
+    path_column: bool,
+    lost: Vec<String>,
+    odd_paths: AtomicBool,
+}
+
+/// The path of a column's bytes in a struct, for options by column.
+#[derive(Debug, Clone)]
+pub(super) struct BytesColumn {
+    pub(super) parts: Vec<String>,
+    /// Whether they are image files, which are compressed already.
+    pub(super) is_files: bool,
+}
+
+impl TableLayout {
+    /// Decides; `as_bytes` says that arrays of `u8` are columns of bytes and not lists of numbers.
+    pub(super) fn of(start: &SinkStart<'_>, as_bytes: bool) -> Result<Self, ConvertError> {
+        let exported = start.exported;
+        let (mut fields, mut columns, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+        let mut features = Map::new();
+        let mut files_have_paths = false;
+        for field in &exported.fields {
+            let name = field.field.name.as_str();
+            let with_paths = exported.has_paths && field.field.role == Some(Role::Image);
+            let values = values_of(field, with_paths, as_bytes)?;
+            files_have_paths |= matches!(values, Values::Files { with_paths: true });
+            if field.field.dtype == DType::Bf16 && matches!(field.form, Form::Array(_)) {
+                lost.push(format!(
+                    "field `{name}`: bf16 is written as the u16 of its bits"
+                ));
+            }
+            fields.push(arrow_field(field, &values));
+            if let Some(feature) = feature_of(field, &values, start.classes) {
+                features.insert(name.to_owned(), feature);
+            }
+            columns.push(values);
+        }
+        let is_taken = exported.fields.iter().any(|f| f.field.name == PATH_COLUMN);
+        let path_column = exported.has_paths && !files_have_paths && !is_taken;
+        if path_column {
+            fields.push(Field::new(PATH_COLUMN, DataType::Utf8, true));
+            columns.push(Values::Text);
+        } else if exported.has_paths && !files_have_paths {
+            lost.push("the samples' paths: a field has the name `path`".to_owned());
+        }
+        let features = json!({"info": {"features": features}});
+        let metadata = HashMap::from([
+            ("huggingface".to_owned(), features.to_string()),
+            (METADATA_KEY.to_owned(), start.metadata.to_text()),
+        ]);
+        Ok(Self {
+            schema: Arc::new(Schema::new(fields).with_metadata(metadata)),
+            columns,
+            path_column,
+            lost,
+            odd_paths: AtomicBool::new(false),
+        })
+    }
+
+    /// The columns of bytes and files.
+    pub(super) fn bytes_columns(&self) -> Vec<BytesColumn> {
+        let fields = self.schema.fields().iter().zip(&self.columns);
+        let columns = fields.filter_map(|(field, values)| {
+            let name = field.name().clone();
+            let (parts, is_files) = match values {
+                Values::Files { .. } => (vec![name, "bytes".to_owned()], true),
+                Values::Bytes | Values::FixedBytes(_) => (vec![name], false),
+                _ => return None,
+            };
+            Some(BytesColumn { parts, is_files })
+        });
+        columns.collect()
+    }
+
+    /// The record batch of a batch.
+    pub(super) fn record_batch(&self, batch: Batch) -> Result<RecordBatch, ConvertError> {
+        let Batch {
+            n, columns, paths, ..
+        } = batch;
+        let paths = self.texts_of(&paths);
+        let mut arrays = Vec::with_capacity(self.columns.len());
+        for (values, column) in self.columns.iter().zip(columns) {
+            arrays.push(array(values, column, n, &paths)?);
+        }
+        if self.path_column {
+            arrays.push(Arc::new(StringArray::from(paths)));
+        }
+        let made = RecordBatch::try_new(Arc::clone(&self.schema), arrays);
+        made.map_err(|e| unfit(&e.to_string()))
+    }
+
+    fn texts_of(&self, paths: &[Vec<u8>]) -> Vec<String> {
+        let texts = paths.iter().map(|path| {
+            let text = String::from_utf8_lossy(path);
+            if matches!(text, std::borrow::Cow::Owned(_)) {
+                self.odd_paths.store(true, Ordering::Relaxed);
+            }
+            text.into_owned()
+        });
+        texts.collect()
+    }
+
+    /// What could not be held, in sentences.
+    pub(super) fn lost(&self) -> Vec<String> {
+        let mut lost = self.lost.clone();
+        if self.odd_paths.load(Ordering::Relaxed) {
+            lost.push(
+                "paths that are not UTF-8: their odd bytes are replaced by U+FFFD".to_owned(),
+            );
+        }
+        lost
+    }
+}
+
+fn values_of(
+    field: &ExportedField,
+    with_paths: bool,
+    as_bytes: bool,
+) -> Result<Values, ConvertError> {
+    let array = match &field.form {
+        Form::File => return Ok(Values::Files { with_paths }),
+        Form::Bytes => return Ok(Values::Bytes),
+        Form::Text | Form::Json => return Ok(Values::Text),
+        Form::Array(array) => array,
+    };
+    if array.shape.is_empty() {
+        let is_label = field.field.role == Some(Role::Label);
+        return Ok(match array.dtype {
+            dtype @ (DType::I32 | DType::I64) if is_label => Values::Label(dtype),
+            dtype => Values::Number(dtype),
+        });
+    }
+    let n = array.shape.iter().try_fold(1_u64, |n, &d| n.checked_mul(d));
+    let n = n.and_then(|n| i32::try_from(n).ok());
+    match n {
+        Some(n) if n > 0 => Ok(match array.dtype {
+            DType::U8 if as_bytes => Values::FixedBytes(n),
+            dtype => Values::FixedList(dtype, n),
+        }),
+        _ => Err(ConvertError::Options {
+            reason: format!(
+                "field `{}`: arrays of shape {:?} do not fit the 31-bit lengths of Arrow",
+                field.field.name, array.shape
+            ),
+            hint: "choose another format, such as zarr or hdf5".to_owned(),
+        }),
+    }
+}
+
+/// The children of a struct of image files, as Hugging Face has them.
+fn file_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("bytes", DataType::Binary, true),
+        Field::new("path", DataType::Utf8, true),
+    ])
+}
+
+fn item_field(dtype: DType) -> Arc<Field> {
+    Arc::new(Field::new("item", number_type(dtype), true))
+}
+
+fn arrow_field(field: &ExportedField, values: &Values) -> Field {
+    let data_type = match values {
+        Values::Files { .. } => DataType::Struct(file_fields()),
+        Values::Bytes => DataType::Binary,
+        Values::Text => DataType::Utf8,
+        Values::Label(_) => DataType::Int64,
+        Values::Number(dtype) => number_type(*dtype),
+        Values::FixedBytes(n) => DataType::FixedSizeBinary(*n),
+        Values::FixedList(dtype, n) => DataType::FixedSizeList(item_field(*dtype), *n),
+    };
+    let shape = json!(field.field.shape).to_string();
+    let metadata = match values {
+        Values::FixedBytes(_) => HashMap::from([
+            ("shape".to_owned(), shape),
+            ("dtype".to_owned(), "uint8".to_owned()),
+        ]),
+        // Arrow has no tensors of bits.
+        Values::FixedList(DType::Bool, _) => HashMap::from([("shape".to_owned(), shape)]),
+        Values::FixedList(..) => HashMap::from([
+            (
+                "ARROW:extension:name".to_owned(),
+                "arrow.fixed_shape_tensor".to_owned(),
+            ),
+            (
+                "ARROW:extension:metadata".to_owned(),
+                json!({"shape": field.field.shape}).to_string(),
+            ),
+        ]),
+        _ => HashMap::new(),
+    };
+    Field::new(&field.field.name, data_type, true).with_metadata(metadata)
+}
+
+/// What Hugging Face calls the values; none where it has no name for them, and finds out by itself.
+fn feature_of(field: &ExportedField, values: &Values, classes: &[Classes]) -> Option<Value> {
+    match values {
+        Values::Files { .. } => Some(json!({"_type": "Image"})),
+        Values::Label(_) => {
+            let name = &field.field.name;
+            let classes = classes.iter().find(|classes| classes.field == *name);
+            let names = classes.map_or(&[][..], |classes| &classes.names);
+            if names.is_empty() {
+                Some(json!({"dtype": "int64", "_type": "Value"}))
+            } else {
+                Some(json!({"names": names, "_type": "ClassLabel"}))
+            }
+        }
+        _ => None,
+    }
+}
+
+fn number_type(dtype: DType) -> DataType {
+    match dtype {
+        DType::Bool => DataType::Boolean,
+        DType::U8 => DataType::UInt8,
+        DType::I8 => DataType::Int8,
+        DType::U16 | DType::Bf16 => DataType::UInt16,
+        DType::I16 => DataType::Int16,
+        DType::U32 => DataType::UInt32,
+        DType::I32 => DataType::Int32,
+        DType::U64 => DataType::UInt64,
+        DType::I64 => DataType::Int64,
+        DType::F16 => DataType::Float16,
+        DType::F32 => DataType::Float32,
+        DType::F64 => DataType::Float64,
+    }
+}
+
+fn array(
+    values: &Values,
+    column: Column,
+    n: usize,
+    paths: &[String],
+) -> Result<ArrayRef, ConvertError> {
+    Ok(match values {
+        Values::Files { with_paths } => {
+            let bytes: ArrayRef = Arc::new(binary(column)?);
+            let path: ArrayRef = if *with_paths {
+                Arc::new(StringArray::from_iter_values(paths))
+            } else {
+                Arc::new(StringArray::new_null(n))
+            };
+            let made = StructArray::try_new(file_fields(), vec![bytes, path], None);
+            Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
+        }
+        Values::Bytes => Arc::new(binary(column)?),
+        Values::Text => {
+            let offsets = offsets(&column)?;
+            let made = StringArray::try_new(offsets, Buffer::from_vec(column.bytes), None);
+            Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
+        }
+        Values::Label(DType::I32) => {
+            let (ids, _) = column.bytes.as_chunks::<4>();
+            let ids = ids.iter().map(|id| i64::from(i32::from_le_bytes(*id)));
+            Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(ids))
+        }
+        Values::Label(dtype) | Values::Number(dtype) => numbers(*dtype, column.bytes, n),
+        Values::FixedBytes(width) => {
+            let bytes = Buffer::from_vec(column.bytes);
+            let made = FixedSizeBinaryArray::try_new(*width, bytes, None);
+            Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
+        }
+        Values::FixedList(dtype, width) => {
+            let each = usize::try_from(*width).unwrap_or(0);
+            let values = numbers(*dtype, column.bytes, n.saturating_mul(each));
+            let made = FixedSizeListArray::try_new(item_field(*dtype), *width, values, None);
+            Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
+        }
+    })
+}
+
+fn binary(column: Column) -> Result<BinaryArray, ConvertError> {
+    let offsets = offsets(&column)?;
+    let made = BinaryArray::try_new(offsets, Buffer::from_vec(column.bytes), None);
+    made.map_err(|e| unfit(&e.to_string()))
+}
+
+fn offsets(column: &Column) -> Result<OffsetBuffer<i32>, ConvertError> {
+    let mut offsets = vec![0_i32];
+    for &end in &column.ends {
+        let end = i32::try_from(end).map_err(|_| {
+            let reason =
+                "the items of one field in a batch have more than 2 GiB, which Arrow's lengths cannot say";
+            unfit(reason)
+        })?;
+        offsets.push(end);
+    }
+    Ok(OffsetBuffer::new(offsets.into()))
+}
+
+fn unfit(reason: &str) -> ConvertError {
+    ConvertError::Options {
+        reason: reason.to_owned(),
+        hint: "choose fewer samples with --chunk".to_owned(),
+    }
+}
+
+/// Numbers from their little-endian bytes, which are those of memory here.
+fn numbers(dtype: DType, bytes: Vec<u8>, n: usize) -> ArrayRef {
+    fn of<T: ArrowPrimitiveType>(bytes: &[u8], n: usize) -> ArrayRef {
+        let aligned = Buffer::from_slice_ref(bytes);
+        let values = ScalarBuffer::<T::Native>::new(aligned, 0, n);
+        Arc::new(PrimitiveArray::<T>::new(values, None))
+    }
+    match dtype {
+        DType::Bool => {
+            let values = BooleanBuffer::from_iter(bytes.iter().map(|byte| *byte != 0));
+            Arc::new(BooleanArray::new(values, None))
+        }
+        DType::U8 => {
+            let values = ScalarBuffer::from(bytes);
+            Arc::new(PrimitiveArray::<UInt8Type>::new(values, None))
+        }
+        DType::I8 => of::<Int8Type>(&bytes, n),
+        DType::U16 | DType::Bf16 => of::<UInt16Type>(&bytes, n),
+        DType::I16 => of::<Int16Type>(&bytes, n),
+        DType::U32 => of::<UInt32Type>(&bytes, n),
+        DType::I32 => of::<Int32Type>(&bytes, n),
+        DType::U64 => of::<UInt64Type>(&bytes, n),
+        DType::I64 => of::<Int64Type>(&bytes, n),
+        DType::F16 => of::<Float16Type>(&bytes, n),
+        DType::F32 => of::<Float32Type>(&bytes, n),
+        DType::F64 => of::<Float64Type>(&bytes, n),
+    }
+}

@@ -1,0 +1,250 @@
+//! The messages of an Arrow IPC file or stream: where each lies, checked against the file before anything is read by it.
+//!
+//! Not for what is in them: that is `body` and the library.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::{Endianness, MessageHeader, root_as_footer, root_as_message};
+use arrow_schema::SchemaRef;
+
+use crate::error::ConvertError;
+use crate::source::store::OpenFile;
+
+/// How a file starts and ends; how a file of the first version of Feather does.
+const MAGIC: &[u8] = b"ARROW1";
+const FEATHER_1: &[u8] = b"FEA1";
+/// Magic and padding at the start; footer length and magic at the end.
+const HEAD_BYTES: u64 = 8;
+const TAIL_BYTES: u64 = 10;
+/// What precedes a message: this and its length.
+const CONTINUATION: [u8; 4] = [0xff; 4];
+const PREFIX_BYTES: u64 = 8;
+/// The longest message (without its arrays) and footer.
+const MAX_MESSAGE_BYTES: u64 = 256 << 20;
+/// The longest arrays of a message together.
+pub(super) const MAX_BODY_BYTES: u64 = 8 << 30;
+
+/// A message: its own bytes, and where its arrays are.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// The message without its prefix.
+    pub(super) message: Vec<u8>,
+    /// The arrays' place in the file.
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+}
+
+/// The messages of a file, after the schema.
+pub(super) struct Frames {
+    pub(super) file: Arc<OpenFile>,
+    pub(super) schema: SchemaRef,
+    order: Order,
+}
+
+/// How the next message is found.
+enum Order {
+    /// A footer lists where each is: the dictionaries, then the batches. The last comes first.
+    Listed(Vec<(u64, u64)>),
+    /// One after the other from here.
+    Stream(u64),
+}
+
+impl Frames {
+    /// Opens a file or a stream.
+    pub(super) fn open(path: &Path) -> Result<Self, ConvertError> {
+        let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+        let head = read(&file, 0, HEAD_BYTES.min(file.bytes), "the start")?;
+        if head.starts_with(FEATHER_1) {
+            return Err(ConvertError::unsupported(
+                path,
+                "",
+                "this is Feather version 1",
+                "write it as version 2: pyarrow.feather.write_feather(pyarrow.feather.read_table(old), new)",
+            ));
+        }
+        if head.starts_with(MAGIC) {
+            Self::of_file(file)
+        } else {
+            Self::of_stream(file)
+        }
+    }
+
+    fn of_file(file: OpenFile) -> Result<Self, ConvertError> {
+        let path = file.path.clone();
+        let malformed = |reason: String| ConvertError::malformed(&path, "the footer", reason);
+        let start = file.bytes.checked_sub(TAIL_BYTES);
+        let start = start.filter(|start| *start >= HEAD_BYTES);
+        let start = start.ok_or_else(|| malformed("the file ends before it".to_owned()))?;
+        let tail = read(&file, start, TAIL_BYTES, "the footer")?;
+        let (len, magic) = tail.split_at(4);
+        if magic != MAGIC {
+            let found = magic.escape_ascii();
+            return Err(malformed(format!(
+                "expected \"ARROW1\" at the end, found \"{found}\""
+            )));
+        }
+        let len = u64::from(u32_of(len));
+        let offset = start
+            .checked_sub(len)
+            .filter(|offset| *offset >= HEAD_BYTES && len <= MAX_MESSAGE_BYTES);
+        let offset = offset.ok_or_else(|| {
+            malformed(format!(
+                "it says that it has {len} bytes, found a file of {}",
+                file.bytes
+            ))
+        })?;
+        let bytes = read(&file, offset, len, "the footer")?;
+        let footer = root_as_footer(&bytes).map_err(|e| malformed(e.to_string()))?;
+        let schema = footer
+            .schema()
+            .ok_or_else(|| malformed("there is no schema in it".to_owned()))?;
+        let schema = schema_of(&path, schema)?;
+        let mut places = Vec::new();
+        let lists = [footer.dictionaries(), footer.recordBatches()];
+        for block in lists.into_iter().flatten().flatten() {
+            let start = u64::try_from(block.offset());
+            let bytes = u64::try_from(block.bodyLength());
+            places.push(
+                start.ok().zip(bytes.ok()).ok_or_else(|| {
+                    malformed("it gives a place or a length below zero".to_owned())
+                })?,
+            );
+        }
+        places.reverse();
+        Ok(Self {
+            file: Arc::new(file),
+            schema,
+            order: Order::Listed(places),
+        })
+    }
+
+    fn of_stream(file: OpenFile) -> Result<Self, ConvertError> {
+        let path = file.path.clone();
+        let malformed = |reason: String| ConvertError::malformed(&path, "the schema", reason);
+        let frame = frame_at(&file, 0, None)?;
+        let frame = frame.ok_or_else(|| malformed("the stream is empty".to_owned()))?;
+        let message = root_as_message(&frame.message).map_err(|e| malformed(e.to_string()))?;
+        let schema = message.header_as_schema();
+        let schema =
+            schema.ok_or_else(|| malformed("the stream does not start with it".to_owned()))?;
+        let schema = schema_of(&path, schema)?;
+        let next = frame.offset.saturating_add(frame.bytes);
+        Ok(Self {
+            file: Arc::new(file),
+            schema,
+            order: Order::Stream(next),
+        })
+    }
+
+    /// The next dictionary or record batch.
+    pub(super) fn next(&mut self) -> Result<Option<Frame>, ConvertError> {
+        match &mut self.order {
+            Order::Listed(places) => match places.pop() {
+                None => Ok(None),
+                Some((start, bytes)) => {
+                    let frame = frame_at(&self.file, start, Some(bytes))?;
+                    let missing = || {
+                        let place = format!("the message at {start}");
+                        let reason = "there is none, though the footer lists it";
+                        ConvertError::malformed(&self.file.path, &place, reason)
+                    };
+                    frame.map(Some).ok_or_else(missing)
+                }
+            },
+            Order::Stream(next) => {
+                let frame = frame_at(&self.file, *next, None)?;
+                if let Some(frame) = &frame {
+                    *next = frame.offset.saturating_add(frame.bytes);
+                }
+                Ok(frame)
+            }
+        }
+    }
+}
+
+fn schema_of(path: &Path, schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, ConvertError> {
+    if schema.endianness() == Endianness::Big {
+        return Err(ConvertError::unsupported(
+            path,
+            "",
+            "the numbers are big-endian",
+            "write it again on a machine of today, for example with pyarrow",
+        ));
+    }
+    let schema = super::guarded(path, "the schema", || {
+        let schema = try_fb_to_schema(schema);
+        schema.map_err(|e| ConvertError::malformed(path, "the schema", e.to_string()))
+    })?;
+    Ok(Arc::new(schema))
+}
+
+/// The message at `start`; none at the end of a stream. `listed` is the length of its arrays where a footer gives it too.
+fn frame_at(
+    file: &OpenFile,
+    start: u64,
+    listed: Option<u64>,
+) -> Result<Option<Frame>, ConvertError> {
+    let place = format!("the message at {start}");
+    let malformed = |reason: String| Err(ConvertError::malformed(&file.path, &place, reason));
+    if start == file.bytes && listed.is_none() {
+        return Ok(None);
+    }
+    let prefix = read(file, start, PREFIX_BYTES, &place)?;
+    let (mark, len) = prefix.split_at(4);
+    if mark != CONTINUATION {
+        let found = mark.escape_ascii();
+        return malformed(format!("expected four bytes ff, found \"{found}\""));
+    }
+    let len = u64::from(u32_of(len));
+    if len == 0 {
+        return Ok(None);
+    }
+    if len > MAX_MESSAGE_BYTES {
+        return malformed(format!("it says that it has {len} bytes"));
+    }
+    let at = start.saturating_add(PREFIX_BYTES);
+    let message = read(file, at, len, &place)?;
+    let bytes = match root_as_message(&message) {
+        Err(error) => return malformed(error.to_string()),
+        Ok(parsed) => match parsed.header_type() {
+            MessageHeader::RecordBatch | MessageHeader::DictionaryBatch | MessageHeader::Schema => {
+                parsed.bodyLength()
+            }
+            other => return malformed(format!("expected a batch, found {other:?}")),
+        },
+    };
+    let offset = at.saturating_add(len);
+    let left = file.bytes.saturating_sub(offset);
+    let bytes = u64::try_from(bytes).ok().filter(|bytes| *bytes <= left);
+    match (bytes, listed) {
+        (Some(bytes), _) if bytes > MAX_BODY_BYTES => {
+            let reason = format!("its arrays have {bytes} bytes");
+            let hint = "write it with smaller record batches";
+            Err(ConvertError::unsupported(&file.path, &place, reason, hint))
+        }
+        (Some(bytes), Some(listed)) if bytes != listed => malformed(format!(
+            "its arrays have {bytes} bytes, and {listed} by the footer"
+        )),
+        (Some(bytes), _) => Ok(Some(Frame {
+            message,
+            offset,
+            bytes,
+        })),
+        (None, _) => malformed(format!(
+            "its arrays go past the end of the file: {left} bytes are left"
+        )),
+    }
+}
+
+fn read(file: &OpenFile, offset: u64, len: u64, place: &str) -> Result<Vec<u8>, ConvertError> {
+    let mut bytes = Vec::new();
+    let read = file.append_at(offset, len, &mut bytes);
+    read.map_err(|e| ConvertError::malformed(&file.path, place, e.to_string()))?;
+    Ok(bytes)
+}
+
+fn u32_of(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(<[u8; 4]>::try_from(bytes).unwrap_or_default())
+}

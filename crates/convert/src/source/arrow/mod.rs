@@ -1,0 +1,324 @@
+//! Arrow IPC, files (Feather version 2) and streams: images are read where they lie, or unpacked into a spool where the
+//! record batches are compressed.
+//!
+//! Not for what the columns become: that is `table`.
+
+mod body;
+mod frames;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::{MessageHeader, root_as_message};
+use arrow_schema::{ArrowError, SchemaRef};
+use serde_json::Value;
+
+use self::body::Buffers;
+use self::frames::{Frame, Frames};
+use super::ListOptions;
+use super::found::Found;
+use super::shards::Shards;
+use super::spool::Spool;
+use super::store::OpenFile;
+use super::table::{Gather, InFile, Piece, ROWS_A_BYTE, Spot, TablePlan, guarded};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::ordered::{Next, ordered};
+
+/// Bytes of record batches that are in memory at a time, about.
+const MEMORY_BYTES: u64 = 512 << 20;
+/// More threads than this only wait for the disk.
+const MAX_THREADS: usize = 16;
+/// Hugging Face's file beside the folders of splits, and beside the files of one.
+const DATASET_DICT: &str = "dataset_dict.json";
+const DATASET_STATE: &str = "state.json";
+/// The longest of these files.
+const MAX_JSON_BYTES: u64 = 64 << 20;
+
+/// The splits of a source: the folders that Hugging Face saved, or those that file names tell.
+pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+    let listed = source.join(DATASET_DICT);
+    if !listed.is_file() {
+        return Ok(Shards::find(source, DataFormat::Arrow)?.by_split());
+    }
+    let value = read_json(&listed)?;
+    let splits = value.get("splits").and_then(Value::as_array);
+    let splits = splits.into_iter().flatten().filter_map(Value::as_str);
+    let mut parts = Vec::new();
+    for split in splits {
+        let is_name = !split.is_empty() && !split.contains('/') && split != "..";
+        if !is_name {
+            let reason = format!("{split:?} is no name of a folder");
+            return Err(ConvertError::malformed(&listed, "splits", reason));
+        }
+        let mut part = Shards::find(&source.join(split), DataFormat::Arrow)?;
+        part.split = Some(split.to_owned());
+        parts.push(part);
+    }
+    parts.sort_by(|a, b| a.split.cmp(&b.split));
+    Ok(parts)
+}
+
+/// Finds the samples.
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    check_state(&part.root)?;
+    let mut files = Vec::new();
+    for path in &part.files {
+        files.push(OpenFile::open(path).map_err(ConvertError::io(path))?);
+    }
+    let file_bytes = files
+        .iter()
+        .fold(0, |sum: u64, f| sum.saturating_add(f.bytes));
+    let (plan, body_bytes) = plan(part, options)?;
+    let plan = Arc::new(plan);
+    let spool = Spool::create(&options.spool_folder())?;
+    let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
+    let most = usize::try_from(MEMORY_BYTES / body_bytes.max(1)).unwrap_or(usize::MAX);
+    let jobs = options.jobs.min(MAX_THREADS).min(most).max(1);
+    let mut tasks = Tasks::new(&part.files, &plan);
+    ordered(
+        jobs,
+        jobs.saturating_add(1),
+        || (),
+        |(), task: Task| {
+            let place = task.place();
+            let piece = guarded(&task.file.path, &place, || task.piece(&plan));
+            piece.map(|piece| (piece, task.number))
+        },
+        || tasks.next(),
+        |piece: Result<(Piece, u32), ConvertError>| {
+            let (piece, number) = piece?;
+            gather.push(piece, number)?;
+            Ok(Next::Continue)
+        },
+    )?;
+    gather.finish(DataFormat::Arrow, files)
+}
+
+/// Decides by the first file that has rows. Also the bytes of its first record batch.
+fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), ConvertError> {
+    for path in &part.files {
+        let mut table = Table::open(path, 0)?;
+        while let Some(task) = table.next()? {
+            if task.rows == 0 {
+                continue;
+            }
+            let plan = guarded(path, &task.place(), || {
+                let (first, _) = task.decode(&[])?;
+                TablePlan::of(path, &task.schema, &first, options)
+            })?;
+            return Ok((plan, task.frame.bytes));
+        }
+    }
+    let reason = "there are no rows in it";
+    Err(ConvertError::malformed(&part.root, "", reason))
+}
+
+/// The dictionaries of a file so far.
+type Dictionaries = Arc<HashMap<i64, ArrayRef>>;
+
+/// A file whose batches are found one by one.
+struct Table {
+    frames: Frames,
+    number: u32,
+    dictionaries: Dictionaries,
+    rows: u64,
+}
+
+impl Table {
+    fn open(path: &Path, number: u32) -> Result<Self, ConvertError> {
+        Ok(Self {
+            frames: Frames::open(path)?,
+            number,
+            dictionaries: Arc::default(),
+            rows: 0,
+        })
+    }
+
+    /// The next record batch; dictionaries before it are read here.
+    fn next(&mut self) -> Result<Option<Task>, ConvertError> {
+        let path = self.frames.file.path.clone();
+        while let Some(frame) = self.frames.next()? {
+            let place = place(&frame);
+            let malformed = |reason: String| ConvertError::malformed(&path, &place, reason);
+            let message = root_as_message(&frame.message);
+            let message = message.map_err(|e| malformed(e.to_string()))?;
+            let rows = match message.header_type() {
+                MessageHeader::RecordBatch => {
+                    message.header_as_record_batch().map(|batch| batch.length())
+                }
+                MessageHeader::DictionaryBatch => {
+                    guarded(&path, &place, || self.take_dictionary(&frame))?;
+                    continue;
+                }
+                _ => None,
+            };
+            let rows = rows.and_then(|rows| u64::try_from(rows).ok());
+            let most = self.frames.file.bytes.saturating_mul(ROWS_A_BYTE);
+            let rows = rows
+                .filter(|rows| *rows <= most)
+                .ok_or_else(|| malformed(format!("expected a batch of rows, found {rows:?}")))?;
+            let first_row = self.rows;
+            self.rows = self.rows.saturating_add(rows);
+            return Ok(Some(Task {
+                file: Arc::clone(&self.frames.file),
+                schema: Arc::clone(&self.frames.schema),
+                dictionaries: Arc::clone(&self.dictionaries),
+                number: self.number,
+                frame,
+                rows,
+                first_row,
+            }));
+        }
+        Ok(None)
+    }
+
+    fn take_dictionary(&mut self, frame: &Frame) -> Result<(), ConvertError> {
+        let file = &self.frames.file;
+        let malformed = |reason: String| ConvertError::malformed(&file.path, &place(frame), reason);
+        let message = root_as_message(&frame.message).map_err(|e| malformed(e.to_string()))?;
+        let batch = message.header_as_dictionary_batch();
+        let batch = batch.ok_or_else(|| malformed("expected a dictionary".to_owned()))?;
+        let data = batch.data();
+        let data = data.ok_or_else(|| malformed("a dictionary without values".to_owned()))?;
+        let schema = &self.frames.schema;
+        let buffers = Buffers::of(&data, frame.bytes).map_err(malformed)?;
+        let body = buffers.read(file, frame, schema, &[]).map_err(malformed)?;
+        let mut dictionaries = HashMap::clone(&self.dictionaries);
+        let read = read_dictionary(&body, batch, schema, &mut dictionaries, &message.version());
+        read.map_err(|e| failed(&file.path, &place(frame), &e))?;
+        self.dictionaries = Arc::new(dictionaries);
+        Ok(())
+    }
+}
+
+/// A record batch to take apart.
+struct Task {
+    file: Arc<OpenFile>,
+    schema: SchemaRef,
+    dictionaries: Dictionaries,
+    /// The number of the file.
+    number: u32,
+    frame: Frame,
+    rows: u64,
+    first_row: u64,
+}
+
+impl Task {
+    fn place(&self) -> String {
+        place(&self.frame)
+    }
+
+    /// The batch, and its body, in which the values of the columns in `in_place` are zeros.
+    fn decode(
+        &self,
+        in_place: &[(usize, Option<usize>)],
+    ) -> Result<(RecordBatch, arrow_buffer::Buffer), ConvertError> {
+        let path = self.file.path.as_path();
+        let malformed = |reason: String| ConvertError::malformed(path, &self.place(), reason);
+        let message = root_as_message(&self.frame.message).map_err(|e| malformed(e.to_string()))?;
+        let batch = message.header_as_record_batch();
+        let batch = batch.ok_or_else(|| malformed("expected a batch".to_owned()))?;
+        let buffers = Buffers::of(&batch, self.frame.bytes).map_err(malformed)?;
+        let body = buffers.read(&self.file, &self.frame, &self.schema, in_place);
+        let body = body.map_err(malformed)?;
+        let schema = Arc::clone(&self.schema);
+        let version = message.version();
+        let read = read_record_batch(&body, batch, schema, &self.dictionaries, None, &version);
+        let batch = read.map_err(|e| failed(path, &self.place(), &e))?;
+        Ok((batch, body))
+    }
+
+    fn piece(&self, plan: &TablePlan) -> Result<Piece, ConvertError> {
+        let (batch, body) = self.decode(&plan.in_place())?;
+        let spot = Spot {
+            path: &self.file.path,
+            first_row: self.first_row,
+            in_file: Some(InFile {
+                bytes: body.as_slice(),
+                offset: self.frame.offset,
+            }),
+        };
+        Piece::of(plan, &batch, &spot)
+    }
+}
+
+fn place(frame: &Frame) -> String {
+    format!("the record batch at {}", frame.offset)
+}
+
+/// The record batches of all files, which are opened when it is their turn.
+struct Tasks<'a> {
+    files: std::iter::Enumerate<std::slice::Iter<'a, PathBuf>>,
+    plan: &'a TablePlan,
+    current: Option<Table>,
+}
+
+impl<'a> Tasks<'a> {
+    fn new(files: &'a [PathBuf], plan: &'a TablePlan) -> Self {
+        Self {
+            files: files.iter().enumerate(),
+            plan,
+            current: None,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Task>, ConvertError> {
+        loop {
+            if let Some(table) = &mut self.current
+                && let Some(task) = table.next()?
+            {
+                return Ok(Some(task));
+            }
+            let Some((number, path)) = self.files.next() else {
+                return Ok(None);
+            };
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            let table = Table::open(path, number)?;
+            self.plan.check(path, &table.frames.schema)?;
+            self.current = Some(table);
+        }
+    }
+}
+
+/// Refuses a data set of Hugging Face whose rows are to be read in an order that lies elsewhere.
+fn check_state(folder: &Path) -> Result<(), ConvertError> {
+    let path = folder.join(DATASET_STATE);
+    if !path.is_file() {
+        return Ok(());
+    }
+    let state = read_json(&path)?;
+    let indices = ["_indices_data_files", "_indices_files"].map(|key| state.get(key));
+    let has_indices = indices
+        .into_iter()
+        .flatten()
+        .any(|files| files.as_array().is_some_and(|files| !files.is_empty()));
+    if has_indices {
+        return Err(ConvertError::unsupported(
+            &path,
+            "",
+            "the rows are to be read in an order that other files give",
+            "save it again after `flatten_indices()`",
+        ));
+    }
+    Ok(())
+}
+
+fn read_json(path: &Path) -> Result<Value, ConvertError> {
+    let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+    let malformed = |reason: String| ConvertError::malformed(path, "", reason);
+    if file.bytes > MAX_JSON_BYTES {
+        return Err(malformed(format!("it has {} bytes", file.bytes)));
+    }
+    let mut text = Vec::new();
+    let read = file.append_at(0, file.bytes, &mut text);
+    read.map_err(|e| malformed(e.to_string()))?;
+    serde_json::from_slice(&text).map_err(|e| malformed(e.to_string()))
+}
+
+fn failed(path: &Path, place: &str, error: &ArrowError) -> ConvertError {
+    ConvertError::malformed(path, place, error.to_string())
+}

@@ -1,0 +1,304 @@
+//! A first look at a Parquet footer, before its library takes numbers from it: how deep its schema is, how many children
+//! its groups say they have, and whether it is encrypted. It is a struct in Thrift's compact protocol.
+//!
+//! Not for reading the metadata: that is the library's.
+
+use std::path::Path;
+
+use crate::error::ConvertError;
+use crate::source::store::OpenFile;
+
+/// The end of every file: the length of the footer and four letters.
+const TAIL_BYTES: u64 = 8;
+/// The longest footer that is read.
+const MAX_FOOTER_BYTES: u64 = 1 << 30;
+/// The deepest groups in groups, and the deepest lists and structs of Thrift's.
+const MAX_LEVELS: usize = 64;
+
+/// Field numbers of the footer's struct and of a schema element's.
+const SCHEMA: i32 = 2;
+const ENCRYPTION: i32 = 8;
+const CHILDREN: i32 = 5;
+
+/// Checks the footer of `file`.
+pub(super) fn check(file: &OpenFile) -> Result<(), ConvertError> {
+    let path = file.path.as_path();
+    let malformed = |reason: String| ConvertError::malformed(path, "the footer", reason);
+    let mut tail = Vec::new();
+    let start = file.bytes.checked_sub(TAIL_BYTES);
+    let start = start
+        .filter(|start| *start >= 4)
+        .ok_or_else(|| malformed(format!("expected at least 12 bytes, found {}", file.bytes)))?;
+    let read = file.append_at(start, TAIL_BYTES, &mut tail);
+    read.map_err(|e| malformed(e.to_string()))?;
+    let (len, magic) = tail.split_at(4);
+    if magic == b"PARE" {
+        return Err(encrypted(path));
+    }
+    if magic != b"PAR1" {
+        let found = magic.escape_ascii();
+        return Err(malformed(format!(
+            "expected \"PAR1\" at the end, found \"{found}\""
+        )));
+    }
+    let len = <[u8; 4]>::try_from(len).unwrap_or_default();
+    let len = u64::from(u32::from_le_bytes(len));
+    let offset = start.checked_sub(len).filter(|offset| *offset >= 4);
+    let offset = offset.filter(|_| len <= MAX_FOOTER_BYTES).ok_or_else(|| {
+        malformed(format!(
+            "it says that it has {len} bytes, found a file of {}",
+            file.bytes
+        ))
+    })?;
+    let mut footer = Vec::new();
+    let read = file.append_at(offset, len, &mut footer);
+    read.map_err(|e| malformed(e.to_string()))?;
+    match look(&footer) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(encrypted(path)),
+        Err(reason) => Err(malformed(reason)),
+    }
+}
+
+fn encrypted(path: &Path) -> ConvertError {
+    let hint = "decrypt it first, for example by reading and writing it with pyarrow";
+    ConvertError::unsupported(path, "", "the file is encrypted", hint)
+}
+
+/// Whether the footer is that of an encrypted file.
+fn look(footer: &[u8]) -> Result<bool, String> {
+    let mut thrift = Thrift { rest: footer };
+    let (mut field, mut is_encrypted) = (0, false);
+    while let Some((number, kind)) = thrift.field(field)? {
+        field = number;
+        match (number, kind) {
+            (SCHEMA, LIST) => thrift.schema()?,
+            (number, kind) => {
+                is_encrypted |= number == ENCRYPTION;
+                thrift.skip(kind, MAX_LEVELS)?;
+            }
+        }
+    }
+    Ok(is_encrypted)
+}
+
+/// Thrift's types that are told apart here.
+const TRUE: u8 = 1;
+const FALSE: u8 = 2;
+const BYTE: u8 = 3;
+const I16: u8 = 4;
+const I64: u8 = 6;
+const I32: u8 = 5;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+
+/// What is left to read.
+struct Thrift<'a> {
+    rest: &'a [u8],
+}
+
+impl Thrift<'_> {
+    fn byte(&mut self) -> Result<u8, String> {
+        let (first, rest) = self.rest.split_first().ok_or("it ends too early")?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    fn pass(&mut self, n: u64) -> Result<(), String> {
+        let n = usize::try_from(n).ok();
+        let rest = n.and_then(|n| self.rest.get(n..));
+        self.rest = rest.ok_or("it ends too early")?;
+        Ok(())
+    }
+
+    fn varint(&mut self) -> Result<u64, String> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err("a number of more than 64 bits".to_owned())
+    }
+
+    fn zigzag(&mut self) -> Result<i64, String> {
+        let value = self.varint()?;
+        Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+    }
+
+    /// Number and type of the next field of a struct; none at its end.
+    fn field(&mut self, before: i32) -> Result<Option<(i32, u8)>, String> {
+        let byte = self.byte()?;
+        if byte == 0 {
+            return Ok(None);
+        }
+        let number = match byte >> 4 {
+            0 => self.zigzag()?,
+            delta => i64::from(before) + i64::from(delta),
+        };
+        let number = i32::try_from(number).map_err(|_| "a field number past 32 bits")?;
+        Ok(Some((number, byte & 0x0f)))
+    }
+
+    /// Length and type of a list.
+    fn list(&mut self) -> Result<(u64, u8), String> {
+        let byte = self.byte()?;
+        let len = match byte >> 4 {
+            15 => self.varint()?,
+            len => u64::from(len),
+        };
+        Ok((len, byte & 0x0f))
+    }
+
+    fn skip(&mut self, kind: u8, levels: usize) -> Result<(), String> {
+        let levels = levels.checked_sub(1);
+        let levels = levels.ok_or_else(|| format!("it is deeper than {MAX_LEVELS}"))?;
+        match kind {
+            TRUE | FALSE => Ok(()),
+            BYTE => self.pass(1),
+            I16 | I32 | I64 => self.varint().map(|_| ()),
+            DOUBLE => self.pass(8),
+            BINARY => {
+                let len = self.varint()?;
+                self.pass(len)
+            }
+            LIST | SET => {
+                let (len, kind) = self.list()?;
+                for _ in 0..len {
+                    self.skip_item(kind, levels)?;
+                }
+                Ok(())
+            }
+            MAP => {
+                let len = self.varint()?;
+                let kinds = if len == 0 { 0 } else { self.byte()? };
+                for _ in 0..len {
+                    self.skip_item(kinds >> 4, levels)?;
+                    self.skip_item(kinds & 0x0f, levels)?;
+                }
+                Ok(())
+            }
+            STRUCT => {
+                let mut field = 0;
+                while let Some((number, kind)) = self.field(field)? {
+                    field = number;
+                    self.skip(kind, levels)?;
+                }
+                Ok(())
+            }
+            other => Err(format!("a value of the unknown type {other}")),
+        }
+    }
+
+    /// In lists, truth values have a byte of their own.
+    fn skip_item(&mut self, kind: u8, levels: usize) -> Result<(), String> {
+        match kind {
+            TRUE | FALSE => self.pass(1),
+            kind => self.skip(kind, levels),
+        }
+    }
+
+    /// The elements of the schema: a tree, each group before its children.
+    fn schema(&mut self) -> Result<(), String> {
+        let (n, kind) = self.list()?;
+        if kind != STRUCT {
+            return Err("its schema is no list of structs".to_owned());
+        }
+        // How many children each group from the root down still has to come.
+        let mut open: Vec<u64> = Vec::new();
+        for place in 0..n {
+            let children = self.element()?;
+            if children > n - place - 1 {
+                return Err(format!(
+                    "a group says that it has {children} children, found {} elements behind it",
+                    n - place - 1
+                ));
+            }
+            if let Some(left) = open.last_mut() {
+                *left = left.saturating_sub(1);
+            }
+            open.push(children);
+            if open.len() > MAX_LEVELS {
+                return Err(format!("groups in groups deeper than {MAX_LEVELS}"));
+            }
+            while open.last() == Some(&0) {
+                open.pop();
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of children of a schema element.
+    fn element(&mut self) -> Result<u64, String> {
+        let (mut field, mut children) = (0, 0);
+        while let Some((number, kind)) = self.field(field)? {
+            field = number;
+            if number == CHILDREN && matches!(kind, I16 | I32 | I64) {
+                let found = self.zigzag()?;
+                children =
+                    u64::try_from(found).map_err(|_| format!("a group of {found} children"))?;
+            } else {
+                self.skip(kind, MAX_LEVELS)?;
+            }
+        }
+        Ok(children)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A footer with a schema of groups of one child each.
+    fn chain(levels: usize) -> Vec<u8> {
+        let mut footer = vec![0x15, 2, 0x19, 0xfc];
+        let mut n = levels + 1;
+        while n >= 0x80 {
+            footer.push(u8::try_from(n & 0x7f).unwrap() | 0x80);
+            n >>= 7;
+        }
+        footer.push(u8::try_from(n).unwrap());
+        for _ in 0..levels {
+            footer.extend([0x48, 1, b'g', 0x15, 2, 0]);
+        }
+        footer.extend([0x48, 1, b'v', 0, 0]);
+        footer
+    }
+
+    #[test]
+    fn a_schema_that_is_too_deep_is_refused_before_anything_recurses_into_it() {
+        assert_eq!(look(&chain(3)), Ok(false));
+        assert!(look(&chain(100_000)).unwrap_err().contains("deeper"));
+    }
+
+    #[test]
+    fn a_group_cannot_have_more_children_than_there_are() {
+        // 2^30 children.
+        let mut footer = vec![0x19, 0x1c, 0x58, 0];
+        footer[2] = 0x55;
+        footer.truncate(3);
+        footer.extend([0x80, 0x80, 0x80, 0x80, 0x08, 0, 0]);
+        assert!(look(&footer).unwrap_err().contains("children"));
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic_or_hang() {
+        let footer = chain(3);
+        for at in 0..footer.len() {
+            let _ = look(&footer[..at]);
+            for bit in 0..8 {
+                let mut bytes = footer.clone();
+                bytes[at] ^= 1 << bit;
+                let _ = look(&bytes);
+            }
+        }
+        // A list of 2^60 truth values in one byte each, and of structs.
+        let _ = look(&[0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]);
+    }
+}

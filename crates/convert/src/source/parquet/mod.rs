@@ -1,0 +1,278 @@
+//! Parquet: row groups decoded on all threads, images unpacked into a spool in their order.
+//!
+//! Not for what the columns become: that is `table`.
+
+mod footer;
+
+use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{ChunkReader, Length};
+use bytes::Bytes;
+
+use super::ListOptions;
+use super::found::Found;
+use super::shards::Shards;
+use super::spool::Spool;
+use super::store::OpenFile;
+use super::table::{Gather, Piece, Spot, TablePlan, guarded};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::ordered::{Next, ordered};
+
+/// Bytes of values that a task decodes, about.
+const TASK_BYTES: u64 = 32 << 20;
+/// The most rows that are decoded at a time, and in a task.
+const MAX_BATCH_ROWS: u64 = 1024;
+const MAX_TASK_ROWS: u64 = 1 << 16;
+/// More threads than this only wait for the one that writes the spool.
+const MAX_THREADS: usize = 16;
+
+/// Finds the samples.
+pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+    let mut file_bytes = 0_u64;
+    for path in &part.files {
+        let metadata = std::fs::metadata(path).map_err(ConvertError::io(path))?;
+        file_bytes = file_bytes.saturating_add(metadata.len());
+    }
+    let plan = Arc::new(plan(part, options)?);
+    let spool = Spool::create(&options.spool_folder())?;
+    let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
+    let mut tasks = Tasks::new(&part.files, &plan);
+    let jobs = options.jobs.clamp(1, MAX_THREADS);
+    ordered(
+        jobs,
+        jobs.saturating_add(1),
+        || (),
+        |(), task: Task| {
+            let (path, place) = (task.table.path(), task.place());
+            guarded(path, &place, || task.decode(&plan))
+        },
+        || tasks.next(),
+        |pieces: Result<Vec<Piece>, ConvertError>| {
+            for piece in pieces? {
+                // Nothing is read in place, so the file's number is not needed.
+                gather.push(piece, 0)?;
+            }
+            Ok(Next::Continue)
+        },
+    )?;
+    gather.finish(DataFormat::Parquet, Vec::new())
+}
+
+/// Decides by the first file that has rows.
+fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError> {
+    for path in &part.files {
+        let table = Arc::new(Table::open(path)?);
+        let mut tasks = table.tasks();
+        let Some(mut task) = tasks.next() else {
+            continue;
+        };
+        task.rows = 1;
+        return guarded(path, &task.place(), || {
+            let first = task.reader()?.next().transpose();
+            let first = first.map_err(|e| failed(path, &task.place(), &e.into()))?;
+            let first = first.ok_or_else(|| {
+                ConvertError::malformed(path, &task.place(), "expected rows, found none")
+            })?;
+            TablePlan::of(path, table.metadata.schema(), &first, options)
+        });
+    }
+    Err(ConvertError::malformed(
+        &part.root,
+        "",
+        "there are no rows in it",
+    ))
+}
+
+/// A file of the source.
+struct Table {
+    file: Arc<OpenFile>,
+    metadata: ArrowReaderMetadata,
+}
+
+impl Table {
+    fn open(path: &Path) -> Result<Self, ConvertError> {
+        let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+        footer::check(&file)?;
+        let file = Arc::new(file);
+        let metadata = guarded(path, "the footer", || {
+            let reader = AnyPlace(Arc::clone(&file));
+            let loaded = ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new());
+            loaded.map_err(|e| failed(path, "the footer", &e))
+        })?;
+        Ok(Self { file, metadata })
+    }
+
+    fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// The rows of the file, in pieces of about [`TASK_BYTES`].
+    fn tasks(self: &Arc<Self>) -> impl Iterator<Item = Task> + use<> {
+        let table = Arc::clone(self);
+        let groups = table.metadata.metadata().num_row_groups();
+        let mut first_row = 0_u64;
+        (0..groups).flat_map(move |group| {
+            let described = table.metadata.metadata().row_group(group);
+            let rows = u64::try_from(described.num_rows()).unwrap_or(0);
+            let bytes = u64::try_from(described.total_byte_size()).unwrap_or(0);
+            let row_bytes = (bytes / rows.max(1)).max(1);
+            let step = (TASK_BYTES / row_bytes).clamp(1, MAX_TASK_ROWS);
+            let group_row = first_row;
+            first_row = first_row.saturating_add(rows);
+            let table = Arc::clone(&table);
+            let starts = (0..rows.div_ceil(step)).map(move |n| n.saturating_mul(step));
+            starts.map(move |start| Task {
+                table: Arc::clone(&table),
+                group,
+                start,
+                rows: step.min(rows - start),
+                first_row: group_row.saturating_add(start),
+            })
+        })
+    }
+}
+
+/// Some rows of a row group.
+struct Task {
+    table: Arc<Table>,
+    group: usize,
+    /// The first row in the group, and in the file.
+    start: u64,
+    first_row: u64,
+    rows: u64,
+}
+
+impl Task {
+    fn place(&self) -> String {
+        format!("row group {}", self.group)
+    }
+
+    fn reader(&self) -> Result<ParquetRecordBatchReader, ConvertError> {
+        let narrow = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let (file, metadata) = (Arc::clone(&self.table.file), self.table.metadata.clone());
+        let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(AnyPlace(file), metadata)
+            .with_row_groups(vec![self.group])
+            .with_offset(narrow(self.start))
+            .with_limit(narrow(self.rows))
+            .with_batch_size(narrow(self.rows.min(MAX_BATCH_ROWS)))
+            .build();
+        reader.map_err(|e| failed(self.table.path(), &self.place(), &e))
+    }
+
+    fn decode(&self, plan: &TablePlan) -> Result<Vec<Piece>, ConvertError> {
+        let path = self.table.path();
+        let (mut pieces, mut rows) = (Vec::new(), 0_u64);
+        for batch in self.reader()? {
+            let batch = batch.map_err(|e| failed(path, &self.place(), &e.into()))?;
+            let spot = Spot {
+                path,
+                first_row: self.first_row.saturating_add(rows),
+                in_file: None,
+            };
+            pieces.push(Piece::of(plan, &batch, &spot)?);
+            let n = u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
+            rows = rows.saturating_add(n);
+        }
+        if rows == self.rows {
+            return Ok(pieces);
+        }
+        let reason = format!("expected {} rows, found {rows}", self.rows);
+        Err(ConvertError::malformed(path, &self.place(), reason))
+    }
+}
+
+/// The tasks of all files, which are opened when it is their turn.
+struct Tasks<'a> {
+    files: std::slice::Iter<'a, PathBuf>,
+    plan: &'a TablePlan,
+    current: Box<dyn Iterator<Item = Task>>,
+}
+
+impl<'a> Tasks<'a> {
+    fn new(files: &'a [PathBuf], plan: &'a TablePlan) -> Self {
+        Self {
+            files: files.iter(),
+            plan,
+            current: Box::new(std::iter::empty()),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Task>, ConvertError> {
+        loop {
+            if let Some(task) = self.current.next() {
+                return Ok(Some(task));
+            }
+            let Some(path) = self.files.next() else {
+                return Ok(None);
+            };
+            let table = Arc::new(Table::open(path)?);
+            self.plan.check(path, table.metadata.schema())?;
+            self.current = Box::new(table.tasks());
+        }
+    }
+}
+
+/// A file that several threads read at places of their own.
+struct AnyPlace(Arc<OpenFile>);
+
+impl Length for AnyPlace {
+    fn len(&self) -> u64 {
+        self.0.bytes
+    }
+}
+
+impl ChunkReader for AnyPlace {
+    type T = BufReader<From>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(BufReader::new(From {
+            file: Arc::clone(&self.0),
+            offset: start,
+        }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let mut bytes = Vec::new();
+        let len = u64::try_from(length)?;
+        let read = self.0.append_at(start, len, &mut bytes);
+        read.map_err(|e| ParquetError::EOF(e.to_string()))?;
+        Ok(bytes.into())
+    }
+}
+
+/// A file from a place on.
+struct From {
+    file: Arc<OpenFile>,
+    offset: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.file.read_at(out, self.offset)?;
+        self.offset = self
+            .offset
+            .saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+        Ok(n)
+    }
+}
+
+/// The error of the library: sound files that it has no codec for are told from damaged ones.
+fn failed(path: &Path, place: &str, error: &ParquetError) -> ConvertError {
+    let reason = error.to_string();
+    let is_left_out = reason.contains("Disabled feature") || matches!(error, ParquetError::NYI(_));
+    if is_left_out {
+        let hint = "write it with zstd, snappy, lz4, gzip or no compression";
+        ConvertError::unsupported(path, place, reason, hint)
+    } else {
+        ConvertError::malformed(path, place, reason)
+    }
+}

@@ -1,0 +1,106 @@
+//! What the metadata of a table's schema say about its columns: Hugging Face's features, the canonical tensor extension
+//! and the pack's own text.
+//!
+//! Not for what the columns become: that is `kind`.
+
+use arrow_schema::{Field, Schema};
+use serde_json::{Map, Value};
+
+use crate::metadata::{METADATA_KEY, Metadata};
+
+/// The key of Hugging Face's text.
+const HUGGING_FACE_KEY: &str = "huggingface";
+/// The keys of an extension type, and the type of tensors of one shape.
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+const EXTENSION_TEXT: &str = "ARROW:extension:metadata";
+const TENSOR_EXTENSION: &str = "arrow.fixed_shape_tensor";
+/// Where we say the shape of arrays in columns of a fixed number of bytes.
+pub(super) const SHAPE_KEY: &str = "shape";
+
+/// Hugging Face's features by column.
+#[derive(Debug, Default)]
+pub(super) struct Features {
+    features: Map<String, Value>,
+}
+
+impl Features {
+    /// Those of a schema; none where it has none or they cannot be read, since all but the class names is known without.
+    pub(super) fn of(schema: &Schema) -> Self {
+        let text = schema.metadata().get(HUGGING_FACE_KEY);
+        let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let features = value.as_ref().and_then(|v| v.pointer("/info/features"));
+        Self {
+            features: features
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default(),
+        }
+    }
+
+    fn type_of(&self, column: &str) -> &str {
+        let feature = self.features.get(column).and_then(|f| f.get("_type"));
+        feature.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The first column of `names` that is of a type.
+    pub(super) fn first(&self, names: &[String], of_type: &str) -> Option<usize> {
+        names.iter().position(|name| self.type_of(name) == of_type)
+    }
+
+    /// The class names of a column.
+    pub(super) fn class_names(&self, column: &str) -> Vec<String> {
+        let names = self.features.get(column).and_then(|f| f.get("names"));
+        let names = names.and_then(Value::as_array).into_iter().flatten();
+        names
+            .filter_map(|name| name.as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// Whether a column is one of arrays of one shape.
+    pub(super) fn is_array(&self, column: &str) -> bool {
+        matches!(
+            self.type_of(column),
+            "Array2D" | "Array3D" | "Array4D" | "Array5D"
+        )
+    }
+}
+
+/// The pack's own text; an error says in words why it cannot be read.
+pub(super) fn pack_metadata(schema: &Schema) -> Option<Result<Metadata, String>> {
+    let text = schema.metadata().get(METADATA_KEY)?;
+    Some(Metadata::parse(text))
+}
+
+/// The shape that a field's own metadata give: `None` where they give none, an error in words where it cannot be used.
+pub(super) fn declared_shape(field: &Field) -> Option<Result<Vec<u64>, String>> {
+    let metadata = field.metadata();
+    if metadata.get(EXTENSION_NAME).map(String::as_str) == Some(TENSOR_EXTENSION) {
+        let text = metadata.get(EXTENSION_TEXT).map_or("", String::as_str);
+        return Some(tensor_shape(text));
+    }
+    let text = metadata.get(SHAPE_KEY)?;
+    let shape = serde_json::from_str(text);
+    Some(shape.map_err(|_| format!("expected a shape such as [32,32,3], found {text:?}")))
+}
+
+fn tensor_shape(text: &str) -> Result<Vec<u64>, String> {
+    let wrong = || format!("expected the metadata of a fixed_shape_tensor, found {text:?}");
+    let value: Value = serde_json::from_str(text).map_err(|_| wrong())?;
+    let numbers = |key: &str| -> Option<Vec<u64>> {
+        let list = value.get(key)?.as_array()?;
+        list.iter().map(Value::as_u64).collect()
+    };
+    let shape = numbers("shape").ok_or_else(wrong)?;
+    let as_stored = match value.get("permutation") {
+        None | Some(Value::Null) => true,
+        Some(_) => {
+            let order = numbers("permutation").ok_or_else(wrong)?;
+            (0_u64..).zip(&order).all(|(place, axis)| place == *axis)
+        }
+    };
+    if as_stored {
+        Ok(shape)
+    } else {
+        Err("the tensor's dimensions are stored in another order (permutation)".to_owned())
+    }
+}

@@ -1,0 +1,419 @@
+//! Pieces of batches, in order, into what was found: items into a spool or as places in the files, the rest in memory.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::DType;
+
+use super::kind::Kind;
+use super::piece::{ColumnPiece, ItemsPiece, Piece, nan_bytes};
+use super::plan::{Planned, TablePlan, Use};
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+use crate::sample::SampleError;
+use crate::source::column::{ColumnValues, SourceColumn, TextArena};
+use crate::source::found::{Found, FoundLabels, LabelValues, Names, is_integer, role_of};
+use crate::source::listing::SourceField;
+use crate::source::spool::Spool;
+use crate::source::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
+use crate::source::values::EXACT_IN_F64;
+
+/// The most rows for each byte of the files: a few bytes can say that there are billions of rows, each of which costs
+/// memory here.
+pub(in crate::source) const ROWS_A_BYTE: u64 = 16;
+
+/// Pieces being joined.
+pub(in crate::source) struct Gather {
+    root: std::path::PathBuf,
+    plan: Arc<TablePlan>,
+    /// Where items that are not read in place go.
+    spool: Spool,
+    columns: Vec<Gathered>,
+    rows: u64,
+    max_rows: u64,
+}
+
+/// The values of a column so far.
+enum Gathered {
+    Items { spans: Vec<Span>, paths: TextArena },
+    Numbers { bytes: Vec<u8>, nulls: Vec<usize> },
+    Texts(TextArena),
+}
+
+/// The file number of the spool until it is known.
+const SPOOLED: u32 = u32::MAX;
+
+impl Gather {
+    /// Nothing so far; `file_bytes` are those of all files together.
+    pub(in crate::source) fn new(
+        root: &Path,
+        plan: Arc<TablePlan>,
+        spool: Spool,
+        file_bytes: u64,
+    ) -> Self {
+        let gathered = plan.columns.iter().map(|planned| match &planned.kind {
+            Kind::Items { .. } | Kind::Array { .. } => Gathered::Items {
+                spans: Vec::new(),
+                paths: TextArena::default(),
+            },
+            Kind::Number(_) => Gathered::Numbers {
+                bytes: Vec::new(),
+                nulls: Vec::new(),
+            },
+            Kind::Text | Kind::JsonText | Kind::Json => Gathered::Texts(TextArena::default()),
+        });
+        let columns = gathered.collect();
+        Self {
+            root: root.to_owned(),
+            plan,
+            spool,
+            columns,
+            rows: 0,
+            max_rows: file_bytes.saturating_mul(ROWS_A_BYTE),
+        }
+    }
+
+    /// Adds the next piece, of the source's file `file`.
+    pub(in crate::source) fn push(&mut self, piece: Piece, file: u32) -> Result<(), ConvertError> {
+        let before = usize::try_from(self.rows).unwrap_or(usize::MAX);
+        self.rows = self
+            .rows
+            .saturating_add(u64::try_from(piece.rows).unwrap_or(u64::MAX));
+        if self.rows > self.max_rows {
+            let reason = "it says that it has more rows than so few bytes can hold";
+            return Err(ConvertError::malformed(&self.root, "", reason));
+        }
+        for (column, piece) in self.columns.iter_mut().zip(piece.columns) {
+            match (column, piece) {
+                (Gathered::Items { spans, paths }, ColumnPiece::Items(piece)) => {
+                    push_items(&mut self.spool, spans, &piece, file)?;
+                    piece.paths.iter().for_each(|path| paths.push(path));
+                }
+                (
+                    Gathered::Numbers { bytes, nulls },
+                    ColumnPiece::Numbers {
+                        bytes: more,
+                        nulls: rows,
+                    },
+                ) => {
+                    bytes.extend_from_slice(&more);
+                    nulls.extend(rows.iter().map(|row| row.saturating_add(before)));
+                }
+                (Gathered::Texts(texts), ColumnPiece::Texts(more)) => {
+                    more.iter().for_each(|text| texts.push(text));
+                }
+                // Both follow the plan.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What was found. `files` are those that items are read from in place.
+    pub(in crate::source) fn finish(
+        self,
+        format: DataFormat,
+        mut files: Vec<OpenFile>,
+    ) -> Result<Found, ConvertError> {
+        let spool = u32::try_from(files.len()).unwrap_or(SPOOLED);
+        files.push(self.spool.finish(&self.root)?);
+        let files = Arc::new(files);
+        let mut parts = FoundParts::new(&self.plan);
+        for (planned, gathered) in self.plan.columns.iter().zip(self.columns) {
+            parts.add(planned, gathered, &files, spool, &self.root)?;
+        }
+        let missing = || ConvertError::malformed(&self.root, "", "there are no images in it");
+        Ok(Found {
+            format,
+            images: parts.images.ok_or_else(missing)?,
+            names: parts.names,
+            labels: parts.labels,
+            masks: parts.masks,
+            fields: parts.fields,
+            texts: parts.texts,
+            metadata: self.plan.metadata.clone(),
+            warnings: self.plan.warnings.clone(),
+            ignored: 0,
+        })
+    }
+}
+
+fn push_items(
+    spool: &mut Spool,
+    spans: &mut Vec<Span>,
+    piece: &ItemsPiece,
+    file: u32,
+) -> Result<(), ConvertError> {
+    let mut offset = spool.append(&piece.bytes)?;
+    for item in &piece.items {
+        let (file, start) = match item.in_file {
+            Some(start) => (file, start),
+            None => (SPOOLED, offset),
+        };
+        if item.in_file.is_none() {
+            offset = offset.saturating_add(item.bytes);
+        }
+        spans.push(Span {
+            file,
+            offset: start,
+            bytes: item.bytes,
+        });
+    }
+    Ok(())
+}
+
+/// What was found, being put together.
+struct FoundParts<'a> {
+    plan: &'a TablePlan,
+    images: Option<Arc<dyn Store>>,
+    masks: Option<Arc<dyn Store>>,
+    names: Names,
+    labels: Option<FoundLabels>,
+    fields: Vec<SourceField>,
+    texts: Vec<SourceColumn>,
+}
+
+impl<'a> FoundParts<'a> {
+    fn new(plan: &'a TablePlan) -> Self {
+        let image = plan.columns.iter().find(|c| c.part == Use::Image);
+        let names = image.map_or_else(String::new, |column| column.name.clone());
+        Self {
+            plan,
+            images: None,
+            masks: None,
+            names: Names::Numbered(names),
+            labels: None,
+            fields: Vec::new(),
+            texts: Vec::new(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        planned: &Planned,
+        gathered: Gathered,
+        files: &Arc<Vec<OpenFile>>,
+        spool: u32,
+        root: &Path,
+    ) -> Result<(), ConvertError> {
+        match (gathered, &planned.kind) {
+            (Gathered::Items { mut spans, paths }, kind) => {
+                let content = match kind {
+                    Kind::Items { content, .. } => content.clone(),
+                    Kind::Array { array, .. } => Content::of_array(array.clone()),
+                    _ => Content::Bytes,
+                };
+                let unpacked = spans.iter_mut().filter(|span| span.file == SPOOLED);
+                unpacked.for_each(|span| span.file = spool);
+                self.use_paths(&paths, spans.len());
+                let store = Arc::new(Spans {
+                    files: Arc::clone(files),
+                    spans,
+                    contents: Contents::All(content),
+                });
+                self.put(planned, store);
+            }
+            (Gathered::Numbers { bytes, nulls }, Kind::Number(dtype)) => {
+                if planned.part == Use::Label {
+                    let values = label_values(*dtype, &bytes);
+                    let values = values
+                        .map_err(|reason| ConvertError::malformed(root, &planned.name, reason))?;
+                    self.put_labels(planned, values);
+                } else {
+                    self.put_numbers(planned, *dtype, bytes, &nulls);
+                }
+            }
+            (Gathered::Texts(texts), _) if planned.part == Use::Label => {
+                self.put_labels(planned, LabelValues::Names(texts));
+            }
+            (Gathered::Texts(texts), _) if planned.part == Use::Path => {
+                self.use_paths(&texts, texts.len());
+            }
+            (Gathered::Texts(texts), kind) => {
+                let values = match kind {
+                    Kind::Text => ColumnValues::Text(texts),
+                    _ => ColumnValues::Json(texts),
+                };
+                self.put_column(planned, values);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, planned: &Planned, store: Arc<dyn Store>) {
+        match planned.part {
+            Use::Image => self.images = Some(store),
+            Use::Mask => self.masks = Some(store),
+            _ => self.fields.push(SourceField {
+                name: planned.name.clone(),
+                store,
+                role: role_of(self.plan.metadata.as_ref(), &planned.name),
+            }),
+        }
+    }
+
+    fn put_column(&mut self, planned: &Planned, values: ColumnValues) {
+        let name = planned.name.clone();
+        self.texts.push(SourceColumn { name, values });
+    }
+
+    fn put_labels(&mut self, planned: &Planned, values: LabelValues) {
+        self.labels = Some(FoundLabels {
+            name: planned.name.clone(),
+            values,
+            classes: self.plan.classes.clone(),
+        });
+    }
+
+    /// Numbers as they are; with nulls in them as manifests have them, where no NaN can stand for a null.
+    fn put_numbers(
+        &mut self,
+        planned: &Planned,
+        dtype: DType,
+        mut bytes: Vec<u8>,
+        nulls: &[usize],
+    ) {
+        let width = usize::try_from(dtype.size()).unwrap_or(1);
+        if let Some(nan) = nan_bytes(dtype) {
+            for &row in nulls {
+                let start = row.saturating_mul(width);
+                let place = bytes.get_mut(start..start.saturating_add(width));
+                if let Some(place) = place {
+                    place.copy_from_slice(nan);
+                }
+            }
+        } else if !nulls.is_empty() {
+            return self.put_column(planned, with_nulls(dtype, &bytes, nulls));
+        }
+        if dtype == DType::Bool {
+            let values = bytes.iter().map(|byte| *byte != 0).collect();
+            return self.put_column(planned, ColumnValues::Bool(values));
+        }
+        let shape = Vec::new();
+        let array = ArrayType { dtype, shape };
+        self.put(planned, Arc::new(Numbers { array, bytes }));
+    }
+
+    /// Takes the samples' own paths, where each has one that stays within a folder.
+    fn use_paths(&mut self, paths: &TextArena, rows: usize) {
+        let is_name = |path: &str| {
+            let mut parts = path.split('/');
+            !path.is_empty() && parts.all(|part| !matches!(part, "" | "." | ".."))
+        };
+        if paths.len() == rows && paths.iter().all(is_name) {
+            let paths = paths.iter().map(|path| path.as_bytes().to_vec());
+            self.names = Names::Paths(paths.collect());
+        }
+    }
+}
+
+/// Whole numbers of a type, as wide as any.
+fn integers(dtype: DType, bytes: &[u8]) -> impl Iterator<Item = i128> {
+    let width = usize::try_from(dtype.size()).unwrap_or(1);
+    let signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
+    bytes.chunks_exact(width).map(move |number| {
+        let negative = signed && number.last().is_some_and(|byte| byte & 0x80 != 0);
+        let mut wide = [if negative { 0xff } else { 0 }; 16];
+        wide.iter_mut()
+            .zip(number)
+            .for_each(|(to, from)| *to = *from);
+        i128::from_le_bytes(wide)
+    })
+}
+
+/// Numbers or truth values of a type without NaN, some of which are null: by the rule of manifests.
+fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
+    let mut nulls = nulls.iter().copied().peekable();
+    let mut rows = integers(dtype, bytes).enumerate().map(|(row, value)| {
+        let is_null = nulls.next_if_eq(&row).is_some();
+        (!is_null).then_some(value)
+    });
+    let values: Vec<Option<i128>> = rows.by_ref().collect();
+    let fits = |value: &i128| value.unsigned_abs() <= u128::from(EXACT_IN_F64);
+    if dtype != DType::Bool && values.iter().flatten().all(fits) {
+        let float = |value: &Option<i128>| value.map_or(f64::NAN, |value| value as f64);
+        return ColumnValues::F64(values.iter().map(float).collect());
+    }
+    let mut texts = TextArena::default();
+    for value in values {
+        match value {
+            None => texts.push(""),
+            Some(value) if dtype == DType::Bool => {
+                texts.push(if value == 0 { "false" } else { "true" });
+            }
+            Some(value) => texts.push(&value.to_string()),
+        }
+    }
+    ColumnValues::Text(texts)
+}
+
+/// The labels of a column of numbers: ids where all are whole.
+fn label_values(dtype: DType, bytes: &[u8]) -> Result<LabelValues, String> {
+    if is_integer(dtype) {
+        let ids = integers(dtype, bytes).map(|value| {
+            i64::try_from(value).map_err(|_| format!("the label {value} is too large"))
+        });
+        return ids.collect::<Result<_, _>>().map(LabelValues::Ids);
+    }
+    let values: Vec<f64> = match dtype {
+        DType::F32 => {
+            let (numbers, _) = bytes.as_chunks::<4>();
+            numbers
+                .iter()
+                .map(|n| f32::from_le_bytes(*n).into())
+                .collect()
+        }
+        DType::F64 => {
+            let (numbers, _) = bytes.as_chunks::<8>();
+            numbers.iter().map(|n| f64::from_le_bytes(*n)).collect()
+        }
+        _ => return Err(format!("labels cannot be of type {dtype}")),
+    };
+    let whole = |value: &f64| value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
+    if values.iter().all(whole) {
+        #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+        return Ok(LabelValues::Ids(values.iter().map(|v| *v as i64).collect()));
+    }
+    Ok(LabelValues::Numbers(values))
+}
+
+/// Numbers in memory: one for each sample.
+#[derive(Debug)]
+struct Numbers {
+    array: ArrayType,
+    bytes: Vec<u8>,
+}
+
+impl Numbers {
+    fn width(&self) -> usize {
+        usize::try_from(self.array.dtype.size()).unwrap_or(1)
+    }
+}
+
+impl Store for Numbers {
+    fn len(&self) -> usize {
+        self.bytes.len() / self.width().max(1)
+    }
+
+    fn bytes(&self, _idx: usize) -> u64 {
+        self.array.dtype.size()
+    }
+
+    fn content(&self, _idx: usize) -> Content {
+        Content::Array(self.array.clone())
+    }
+
+    fn is_uniform(&self) -> bool {
+        true
+    }
+
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        let start = idx.saturating_mul(self.width());
+        let number = self.bytes.get(start..start.saturating_add(self.width()));
+        let number = number.ok_or(SampleError::Missing)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        out.extend_from_slice(number.get(..limit).unwrap_or(number));
+        Ok(())
+    }
+}

@@ -1,0 +1,241 @@
+//! Arrays of numbers in columns: fixed-size bytes, fixed-size lists and lists in lists, row by row as one run of bytes.
+//!
+//! Not for lists that differ in length: those become JSON, in `text`.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::Buffer;
+use arrow_schema::DataType;
+use packds_format::DType;
+
+/// The most dimensions.
+const MAX_LEVELS: usize = 8;
+
+/// How the numbers of a column of arrays are nested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Nested {
+    /// Type of the numbers.
+    pub(super) leaf: DType,
+}
+
+impl Nested {
+    /// That of a type; none if it is not numbers in lists all the way.
+    pub(super) fn of(data_type: &DataType) -> Option<Self> {
+        let (mut data_type, mut levels) = (data_type, 0);
+        loop {
+            data_type = match data_type {
+                DataType::FixedSizeBinary(_) if levels == 0 => {
+                    return Some(Self { leaf: DType::U8 });
+                }
+                DataType::FixedSizeList(field, _)
+                | DataType::List(field)
+                | DataType::LargeList(field) => field.data_type(),
+                leaf => {
+                    return dtype_of(leaf)
+                        .filter(|_| levels > 0)
+                        .map(|leaf| Self { leaf });
+                }
+            };
+            levels += 1;
+            if levels > MAX_LEVELS {
+                return None;
+            }
+        }
+    }
+
+    /// The shape of the first row.
+    pub(super) fn shape(self, array: &dyn Array) -> Result<Vec<u64>, String> {
+        if array.is_empty() {
+            return Err("there is no first row to know the shape from".to_owned());
+        }
+        let levels = Levels::of(array)?;
+        levels.shape_of_first()
+    }
+}
+
+/// A column of arrays taken apart: the lists from the outside in, and the numbers.
+pub(super) struct Levels {
+    /// Where each list of a level ends among the lists or numbers of the next.
+    levels: Vec<Ends>,
+    /// The numbers.
+    pub(super) leaf: Buffer,
+    leaf_bytes: usize,
+}
+
+/// How the lists of a level lie among what they hold.
+enum Ends {
+    /// All of this length, after so many that are not part of the column.
+    Fixed {
+        len: usize,
+    },
+    Narrow(arrow_buffer::OffsetBuffer<i32>),
+    Wide(arrow_buffer::OffsetBuffer<i64>),
+}
+
+impl Ends {
+    /// The range of list `idx` in the next level.
+    fn range(&self, idx: usize) -> Option<(usize, usize)> {
+        match self {
+            Self::Fixed { len } => {
+                let start = idx.checked_mul(*len)?;
+                Some((start, start.checked_add(*len)?))
+            }
+            Self::Narrow(ends) => {
+                let at = |idx: usize| usize::try_from(*ends.get(idx)?).ok();
+                Some((at(idx)?, at(idx.checked_add(1)?)?))
+            }
+            Self::Wide(ends) => {
+                let at = |idx: usize| usize::try_from(*ends.get(idx)?).ok();
+                Some((at(idx)?, at(idx.checked_add(1)?)?))
+            }
+        }
+    }
+}
+
+impl Levels {
+    /// Takes a column apart. Nulls inside rows are refused; null rows are the caller's.
+    pub(super) fn of(array: &dyn Array) -> Result<Self, String> {
+        let mut levels = Vec::new();
+        let mut current: ArrayRef = arrow_array::make_array(array.to_data());
+        loop {
+            if !levels.is_empty() && current.null_count() > 0 {
+                return Err("a null inside an array".to_owned());
+            }
+            let (ends, next) = match current.data_type() {
+                DataType::FixedSizeBinary(len) => {
+                    let len = usize::try_from(*len).map_err(|_| "a negative length".to_owned())?;
+                    levels.push(Ends::Fixed { len });
+                    let bytes = current.as_fixed_size_binary().value_data();
+                    let leaf = part_of(current.to_data().buffers().first(), bytes);
+                    return Ok(Self {
+                        levels,
+                        leaf,
+                        leaf_bytes: 1,
+                    });
+                }
+                DataType::FixedSizeList(_, len) => {
+                    let len = usize::try_from(*len).map_err(|_| "a negative length".to_owned())?;
+                    let list = current.as_fixed_size_list();
+                    (Ends::Fixed { len }, list.values().clone())
+                }
+                DataType::List(_) => {
+                    let list = current.as_list::<i32>();
+                    (Ends::Narrow(list.offsets().clone()), list.values().clone())
+                }
+                DataType::LargeList(_) => {
+                    let list = current.as_list::<i64>();
+                    (Ends::Wide(list.offsets().clone()), list.values().clone())
+                }
+                _ => {
+                    let (leaf, leaf_bytes) = numbers(current.as_ref())?;
+                    return Ok(Self {
+                        levels,
+                        leaf,
+                        leaf_bytes,
+                    });
+                }
+            };
+            levels.push(ends);
+            current = next;
+        }
+    }
+
+    fn shape_of_first(&self) -> Result<Vec<u64>, String> {
+        let (mut idx, mut shape) = (0, Vec::new());
+        for level in &self.levels {
+            let (start, end) = level.range(idx).ok_or("a list that is not there")?;
+            shape.push(u64::try_from(end.saturating_sub(start)).unwrap_or(u64::MAX));
+            idx = start;
+        }
+        Ok(shape)
+    }
+
+    /// The bytes of row `row`, all lists of which must have the lengths `shape`, from the outside in.
+    pub(super) fn row(&self, row: usize, shape: &[u64]) -> Result<&[u8], String> {
+        let damaged = || "lists that point past the end of their numbers".to_owned();
+        let (mut start, mut end) = (row, row.checked_add(1).ok_or_else(damaged)?);
+        for (level, &expected) in self.levels.iter().zip(shape) {
+            if let Ends::Fixed { len } = level {
+                start = start.checked_mul(*len).ok_or_else(damaged)?;
+                end = end.checked_mul(*len).ok_or_else(damaged)?;
+                continue;
+            }
+            let expected = usize::try_from(expected).map_err(|_| damaged())?;
+            for list in start..end {
+                let (from, to) = level.range(list).ok_or_else(damaged)?;
+                let found = to.checked_sub(from).ok_or_else(damaged)?;
+                if found != expected {
+                    return Err(format!(
+                        "expected arrays of shape {shape:?} as in the first row, found a list of {found}"
+                    ));
+                }
+            }
+            // Lists are never empty here, and what they hold lies in order without gaps.
+            let (first, _) = level.range(start).ok_or_else(damaged)?;
+            let (_, last) = level.range(end.saturating_sub(1)).ok_or_else(damaged)?;
+            (start, end) = (first, last);
+        }
+        let at = |idx: usize| idx.checked_mul(self.leaf_bytes);
+        let range = at(start).zip(at(end));
+        range
+            .and_then(|(start, end)| self.leaf.as_slice().get(start..end))
+            .ok_or_else(damaged)
+    }
+}
+
+/// The bytes of a column of numbers and the bytes of each; a byte for each of true and false.
+pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
+    if let DataType::Boolean = array.data_type() {
+        let bytes: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
+        return Ok((Buffer::from_vec(bytes), 1));
+    }
+    let dtype = dtype_of(array.data_type());
+    let dtype = dtype.ok_or_else(|| format!("expected numbers, found {}", array.data_type()))?;
+    let width = usize::try_from(dtype.size()).unwrap_or(1);
+    let data = array.to_data();
+    let range = data
+        .offset()
+        .checked_mul(width)
+        .zip(data.len().checked_mul(width));
+    let buffer = data.buffers().first().zip(range);
+    match buffer {
+        Some((buffer, (start, len))) if start.saturating_add(len) <= buffer.len() => {
+            Ok((buffer.slice_with_length(start, len), width))
+        }
+        _ => Err("fewer numbers than rows".to_owned()),
+    }
+}
+
+/// `bytes` as a part of the buffer that they lie in.
+fn part_of(buffer: Option<&Buffer>, bytes: &[u8]) -> Buffer {
+    let offset = |buffer: &Buffer| {
+        let offset = bytes
+            .as_ptr()
+            .addr()
+            .checked_sub(buffer.as_slice().as_ptr().addr())?;
+        (offset.checked_add(bytes.len())? <= buffer.len()).then_some(offset)
+    };
+    match buffer.and_then(|buffer| Some((buffer, offset(buffer)?))) {
+        Some((buffer, offset)) => buffer.slice_with_length(offset, bytes.len()),
+        None => Buffer::from_slice_ref(bytes),
+    }
+}
+
+/// The type of numbers of a column, where packs have it.
+pub(super) fn dtype_of(data_type: &DataType) -> Option<DType> {
+    Some(match data_type {
+        DataType::Boolean => DType::Bool,
+        DataType::UInt8 => DType::U8,
+        DataType::Int8 => DType::I8,
+        DataType::UInt16 => DType::U16,
+        DataType::Int16 => DType::I16,
+        DataType::UInt32 => DType::U32,
+        DataType::Int32 => DType::I32,
+        DataType::UInt64 => DType::U64,
+        DataType::Int64 => DType::I64,
+        DataType::Float16 => DType::F16,
+        DataType::Float32 => DType::F32,
+        DataType::Float64 => DType::F64,
+        _ => return None,
+    })
+}

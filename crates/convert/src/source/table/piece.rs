@@ -1,0 +1,323 @@
+//! A record batch taken apart on any thread: the bytes to unpack, the places of those that can be read where they lie,
+//! numbers and texts.
+//!
+//! Not for joining the pieces: that is `gather`.
+
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use packds_format::DType;
+
+use super::kind::{Kind, is_null_at};
+use super::nested::{Levels, numbers};
+use super::plan::{Planned, TablePlan, Use};
+use super::text::{for_each_text, json_of};
+use crate::error::ConvertError;
+use crate::source::column::TextArena;
+
+/// Where in a source a batch comes from.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::source) struct Spot<'a> {
+    pub(in crate::source) path: &'a Path,
+    /// The number of the batch's first row in the file.
+    pub(in crate::source) first_row: u64,
+    /// The bytes of the file that the batch's arrays lie in, where they do.
+    pub(in crate::source) in_file: Option<InFile<'a>>,
+}
+
+/// Bytes in memory that are those of the file from `offset` on.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::source) struct InFile<'a> {
+    pub(in crate::source) bytes: &'a [u8],
+    pub(in crate::source) offset: u64,
+}
+
+impl InFile<'_> {
+    /// Where in the file `item` lies, if it is a part of these bytes and no copy.
+    fn locate(&self, item: &[u8]) -> Option<u64> {
+        let start = item.as_ptr().addr();
+        let start = start.checked_sub(self.bytes.as_ptr().addr())?;
+        let end = start.checked_add(item.len())?;
+        let start = u64::try_from(start).ok()?;
+        (end <= self.bytes.len()).then(|| self.offset.checked_add(start))?
+    }
+}
+
+impl Spot<'_> {
+    fn place(&self, row: usize, column: &str) -> String {
+        let row = self
+            .first_row
+            .saturating_add(u64::try_from(row).unwrap_or(u64::MAX));
+        format!("row {row}, column `{column}`")
+    }
+
+    fn malformed(&self, row: usize, column: &str, reason: impl Into<String>) -> ConvertError {
+        ConvertError::malformed(self.path, &self.place(row, column), reason)
+    }
+}
+
+/// The columns of a batch.
+#[derive(Debug)]
+pub(in crate::source) struct Piece {
+    pub(super) rows: usize,
+    pub(super) columns: Vec<ColumnPiece>,
+}
+
+/// The values of a column of a batch.
+#[derive(Debug)]
+pub(super) enum ColumnPiece {
+    Items(ItemsPiece),
+    /// One after the other; which of them are null.
+    Numbers {
+        bytes: Vec<u8>,
+        nulls: Vec<usize>,
+    },
+    Texts(TextArena),
+}
+
+/// Items of a column of a batch.
+#[derive(Debug, Default)]
+pub(super) struct ItemsPiece {
+    /// Those to unpack, one after the other.
+    pub(super) bytes: Vec<u8>,
+    pub(super) items: Vec<PieceItem>,
+    /// The items' own paths; empty where they have none.
+    pub(super) paths: TextArena,
+}
+
+/// An item of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PieceItem {
+    /// Where it lies in the file; none if it is in the piece.
+    pub(super) in_file: Option<u64>,
+    pub(super) bytes: u64,
+}
+
+impl ItemsPiece {
+    fn push(&mut self, item: &[u8], spot: &Spot<'_>) {
+        let in_file = spot.in_file.and_then(|bytes| bytes.locate(item));
+        if in_file.is_none() {
+            self.bytes.extend_from_slice(item);
+        }
+        self.items.push(PieceItem {
+            in_file,
+            bytes: u64::try_from(item.len()).unwrap_or(u64::MAX),
+        });
+    }
+}
+
+impl Piece {
+    /// Takes apart a batch of the columns that `plan` needs, in its order.
+    pub(in crate::source) fn of(
+        plan: &TablePlan,
+        batch: &RecordBatch,
+        spot: &Spot<'_>,
+    ) -> Result<Self, ConvertError> {
+        let mut columns = Vec::with_capacity(plan.columns.len());
+        for planned in &plan.columns {
+            let Some(array) = batch.columns().get(planned.index) else {
+                let reason = "a batch lacks this column";
+                return Err(ConvertError::malformed(spot.path, &planned.name, reason));
+            };
+            columns.push(column(planned, array, spot)?);
+        }
+        let rows = batch.num_rows();
+        Ok(Self { rows, columns })
+    }
+}
+
+fn column(
+    planned: &Planned,
+    array: &ArrayRef,
+    spot: &Spot<'_>,
+) -> Result<ColumnPiece, ConvertError> {
+    let name = &planned.name;
+    let failed = |reason: String| spot.malformed(0, name, reason);
+    let array = plain(array).map_err(failed)?;
+    if let Some(row) = first_null(array.as_ref()).filter(|_| planned.needs_values()) {
+        return Err(spot.malformed(row, name, planned.null_reason()));
+    }
+    match &planned.kind {
+        Kind::Items { children, .. } => {
+            items(planned, *children, &array, spot).map(ColumnPiece::Items)
+        }
+        Kind::Array {
+            array: array_type,
+            stored,
+        } => {
+            let levels = Levels::of(array.as_ref()).map_err(failed)?;
+            let mut piece = ItemsPiece::default();
+            for row in 0..array.len() {
+                let item = levels.row(row, stored);
+                let item = item.map_err(|reason| spot.malformed(row, name, reason))?;
+                let expected = array_type.bytes();
+                if expected != u64::try_from(item.len()).ok() {
+                    let found = item.len();
+                    let reason = format!("expected {expected:?} bytes, found {found}");
+                    return Err(spot.malformed(row, name, reason));
+                }
+                piece.push(item, spot);
+            }
+            Ok(ColumnPiece::Items(piece))
+        }
+        Kind::Number(_) => {
+            let (buffer, _) = numbers(array.as_ref()).map_err(failed)?;
+            let nulls = (0..array.len()).filter(|row| is_null_at(array.as_ref(), *row));
+            Ok(ColumnPiece::Numbers {
+                bytes: buffer.to_vec(),
+                nulls: nulls.collect(),
+            })
+        }
+        Kind::Text | Kind::JsonText | Kind::Json => texts(planned, &array, spot),
+    }
+}
+
+fn texts(
+    planned: &Planned,
+    array: &ArrayRef,
+    spot: &Spot<'_>,
+) -> Result<ColumnPiece, ConvertError> {
+    let mut texts = TextArena::default();
+    let failed = |reason: String| spot.malformed(0, &planned.name, reason);
+    if planned.kind == Kind::Json {
+        for row in 0..array.len() {
+            let json = json_of(array.as_ref(), row);
+            let json = json.map_err(|reason| spot.malformed(row, &planned.name, reason))?;
+            texts.push(&json.to_string());
+        }
+    } else {
+        let missing = match planned.kind {
+            Kind::JsonText => "null",
+            _ => "",
+        };
+        let pushed = for_each_text(array, |_, text| {
+            texts.push(text.unwrap_or(missing));
+            Ok(())
+        });
+        pushed.map_err(failed)?;
+    }
+    Ok(ColumnPiece::Texts(texts))
+}
+
+fn items(
+    planned: &Planned,
+    children: Option<(usize, Option<usize>)>,
+    array: &ArrayRef,
+    spot: &Spot<'_>,
+) -> Result<ItemsPiece, ConvertError> {
+    let name = &planned.name;
+    let mut piece = ItemsPiece::default();
+    let (bytes, paths) = match children {
+        None => (array.clone(), None),
+        Some((bytes, path)) => {
+            let columns = array.as_struct().columns();
+            let path = path.and_then(|path| columns.get(path));
+            let bytes = columns.get(bytes);
+            let bytes = bytes.ok_or_else(|| spot.malformed(0, name, "a struct without `bytes`"))?;
+            (bytes.clone(), path)
+        }
+    };
+    for row in 0..array.len() {
+        let missing = is_null_at(bytes.as_ref(), row) || is_null_at(array.as_ref(), row);
+        if missing && planned.part != Use::Other {
+            return Err(no_bytes(planned, paths, row, spot));
+        }
+        let item = if missing {
+            Some(&[][..])
+        } else {
+            binary_item(bytes.as_ref(), row)
+        };
+        let item = item.ok_or_else(|| spot.malformed(row, name, "expected bytes"))?;
+        piece.push(item, spot);
+    }
+    if let Some(paths) = paths.filter(|_| planned.part == Use::Image) {
+        let pushed = for_each_text(paths, |_, path| {
+            piece.paths.push(path.unwrap_or_default());
+            Ok(())
+        });
+        pushed.map_err(|reason| spot.malformed(0, name, reason))?;
+    }
+    Ok(piece)
+}
+
+/// The error for an image without bytes.
+fn no_bytes(
+    planned: &Planned,
+    paths: Option<&ArrayRef>,
+    row: usize,
+    spot: &Spot<'_>,
+) -> ConvertError {
+    let has_path = paths.is_some_and(|paths| !is_null_at(paths.as_ref(), row));
+    if has_path {
+        ConvertError::unsupported(
+            spot.path,
+            &spot.place(row, &planned.name),
+            "only the path of the image is here, and not its bytes",
+            "save the data set with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest",
+        )
+    } else {
+        spot.malformed(row, &planned.name, planned.null_reason())
+    }
+}
+
+fn first_null(array: &dyn Array) -> Option<usize> {
+    (0..array.len()).find(|row| is_null_at(array, *row))
+}
+
+/// The values of a dictionary in the place of its keys.
+fn plain(array: &ArrayRef) -> Result<ArrayRef, String> {
+    match array.data_type() {
+        DataType::Dictionary(_, values) => {
+            arrow_cast::cast(array, values).map_err(|e| e.to_string())
+        }
+        _ => Ok(array.clone()),
+    }
+}
+
+/// The bytes of row `row`; none if the column is not one of bytes or there is no such row.
+pub(super) fn binary_item(array: &dyn Array, row: usize) -> Option<&[u8]> {
+    if row >= array.len() || is_null_at(array, row) {
+        return None;
+    }
+    match array.data_type() {
+        DataType::Binary => Some(array.as_binary::<i32>().value(row)),
+        DataType::LargeBinary => Some(array.as_binary::<i64>().value(row)),
+        DataType::BinaryView => Some(array.as_binary_view().value(row)),
+        _ => None,
+    }
+}
+
+impl Planned {
+    /// Whether every row must have a value.
+    fn needs_values(&self) -> bool {
+        let is_array = matches!(self.kind, Kind::Array { .. });
+        match self.part {
+            Use::Label => true,
+            // A null struct may have a path that says more.
+            Use::Image | Use::Mask => is_array,
+            Use::Path | Use::Other => is_array,
+        }
+    }
+
+    fn null_reason(&self) -> &'static str {
+        match self.part {
+            Use::Image => "the image is missing (null)",
+            Use::Mask => "the mask is missing (null)",
+            Use::Label => "the label is missing (null)",
+            Use::Path | Use::Other => "the array is missing (null)",
+        }
+    }
+}
+
+/// Not a number, in the bytes of a type; none for types without it.
+pub(super) fn nan_bytes(dtype: DType) -> Option<&'static [u8]> {
+    match dtype {
+        DType::F16 => Some(&[0x00, 0x7e]),
+        DType::Bf16 => Some(&[0xc0, 0x7f]),
+        DType::F32 => Some(&[0, 0, 0xc0, 0x7f]),
+        DType::F64 => Some(&[0, 0, 0, 0, 0, 0, 0xf8, 0x7f]),
+        _ => None,
+    }
+}

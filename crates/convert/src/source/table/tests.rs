@@ -1,0 +1,200 @@
+//! Packs out to Parquet and Arrow and back, and what happens to their bytes when they are damaged.
+
+use std::path::Path;
+
+use packds_format::{DType, Field, Role};
+
+use crate::data_format::DataFormat;
+use crate::export::{ExportCodec, ExportOptions};
+use crate::sink::ImagesAs;
+use crate::sink::test_pack::{assert_same, back, fields, pack_of, refused, to};
+use crate::source::{ListOptions, list};
+
+const NAMES: [&str; 2] = ["out.parquet", "out.arrow"];
+
+fn more_fields() -> Vec<Field> {
+    let mut fields = fields();
+    let at = fields.len() - 2;
+    let more = [
+        Field::tensor("half", DType::F16, &[3]),
+        Field::tensor("brain", DType::Bf16, &[2, 2]),
+        Field::tensor("volume", DType::U8, &[2, 3, 4]),
+        Field::tensor("wide", DType::I64, &[2]),
+        Field::tensor("mask", DType::U8, &[4, 6]).with_role(Role::Mask),
+        Field::column("column_byte", DType::U8, &[]),
+        Field::column("column_long", DType::U64, &[]),
+    ];
+    fields.splice(at..at, more);
+    fields
+}
+
+#[test]
+fn every_field_comes_back_from_both_formats_with_each_codec() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = pack_of(11, fields());
+    let codecs = [
+        None,
+        Some(ExportCodec::None),
+        Some(ExportCodec::Zstd(3)),
+        Some(ExportCodec::Lz4),
+    ];
+    for (number, codec) in codecs.into_iter().enumerate() {
+        for images in [None, Some(ImagesAs::Pixels)] {
+            for name in NAMES {
+                let target = folder.path().join(format!("{number}{images:?}{name}"));
+                let options = ExportOptions {
+                    codec,
+                    images,
+                    ..ExportOptions::default()
+                };
+                to(&pack, &target, &options).unwrap();
+                let again = back(&target, None);
+                assert_same(&pack, &again);
+                assert_eq!(pack.path(7).unwrap(), again.path(7).unwrap(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn types_that_only_packs_have_come_back_by_the_metadata() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = pack_of(5, more_fields());
+    for name in NAMES {
+        let target = folder.path().join(name);
+        let report = to(&pack, &target, &ExportOptions::default()).unwrap();
+        assert!(report.lost.iter().any(|lost| lost.contains("bf16")));
+        assert_same_values(&pack, &back(&target, None));
+    }
+}
+
+/// As `assert_same`, but for where small tensors lie.
+fn assert_same_values(pack: &packds_format::Pack<Vec<u8>>, again: &packds_format::Pack<Vec<u8>>) {
+    for (number, field) in pack.schema().fields().iter().enumerate() {
+        if field.name == "sample_crc32c" {
+            continue;
+        }
+        let other = again.schema().index_of(&field.name).unwrap();
+        let found = &again.schema().fields()[other];
+        assert_eq!(
+            (field.dtype, &field.shape, field.role),
+            (found.dtype, &found.shape, found.role),
+            "{}",
+            field.name
+        );
+        for sample in 0..pack.n_samples() {
+            assert_eq!(
+                pack.item(number, sample).unwrap(),
+                again.item(other, sample).unwrap(),
+                "{} {sample}",
+                field.name
+            );
+        }
+    }
+}
+
+#[test]
+fn files_of_a_set_hold_as_many_samples_as_were_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = pack_of(11, fields());
+    let target = folder.path().join("set");
+    let options = ExportOptions {
+        to: Some(DataFormat::Parquet),
+        shard_samples: Some(3),
+        ..ExportOptions::default()
+    };
+    to(&pack, &target, &options).unwrap();
+    let mut names: Vec<String> = std::fs::read_dir(&target)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 4);
+    assert_eq!(names[3], "data-00003-of-00004.parquet");
+    assert_same(&pack, &back(&target, None));
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_the_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = pack_of(40, fields());
+    for name in NAMES {
+        let written = [1, 3].map(|jobs| {
+            let target = folder.path().join(format!("{jobs}{name}"));
+            let options = ExportOptions {
+                jobs,
+                ..ExportOptions::default()
+            };
+            to(&pack, &target, &options).unwrap();
+            std::fs::read(target).unwrap()
+        });
+        assert_eq!(written[0], written[1], "{name}");
+    }
+}
+
+/// Lists and reads everything; whatever happens must be a result.
+fn read_all(path: &Path) -> Result<(), String> {
+    let listing = list(path, &ListOptions::default()).map_err(|e| e.to_string())?;
+    for idx in 0..listing.len() {
+        let mut bytes = Vec::new();
+        let read = listing.append_image(idx, u64::MAX, &mut bytes);
+        read.map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn cut_files_are_errors_wherever_they_are_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = pack_of(6, fields());
+    for name in NAMES {
+        let target = folder.path().join(name);
+        to(&pack, &target, &ExportOptions::default()).unwrap();
+        let bytes = std::fs::read(&target).unwrap();
+        for len in (0..bytes.len()).step_by(97) {
+            std::fs::write(&target, &bytes[..len]).unwrap();
+            assert!(read_all(&target).is_err(), "{name} cut at {len}");
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_never_panic_or_hang() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = pack_of(3, fields());
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    for name in NAMES {
+        let target = folder.path().join(name);
+        to(&pack, &target, &ExportOptions::default()).unwrap();
+        let bytes = std::fs::read(&target).unwrap();
+        for at in (0..bytes.len()).step_by(7) {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= flip;
+                std::fs::write(&target, &bytes).unwrap();
+                let _ = read_all(&target);
+            }
+        }
+    }
+    std::panic::set_hook(hook);
+}
+
+#[test]
+fn a_missing_column_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let pack = pack_of(3, fields());
+    for name in NAMES {
+        let target = folder.path().join(name);
+        to(&pack, &target, &ExportOptions::default()).unwrap();
+        let options = ListOptions {
+            image_key: Some("picture".to_owned()),
+            ..ListOptions::default()
+        };
+        let error = refused(&target, &options);
+        assert!(
+            error.contains("'picture'") && error.contains("'image'"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Values of a column as text: strings as they are, dates and decimals as Arrow prints them, lists and structs as JSON.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::{DataType, Fields};
+use serde_json::{Map, Number, Value};
+
+use super::kind::is_null_at;
+
+/// The deepest lists and structs that become JSON.
+const MAX_LEVELS: usize = 32;
+
+/// Whether values of a type are texts in a customary form.
+pub(super) fn is_scalar(data_type: &DataType) -> bool {
+    is_string(data_type)
+        || data_type.is_temporal()
+        || data_type.is_decimal()
+        || matches!(data_type, DataType::Null)
+}
+
+fn is_string(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
+}
+
+/// Why values of a type cannot become JSON; none if they can.
+pub(super) fn json_refusal(data_type: &DataType, level: usize) -> Option<String> {
+    if level > MAX_LEVELS {
+        return Some(format!("lists and structs deeper than {MAX_LEVELS}"));
+    }
+    match data_type {
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            json_refusal(field.data_type(), level + 1)
+        }
+        DataType::Struct(fields) => fields_refusal(fields, level),
+        DataType::Dictionary(_, values) => json_refusal(values, level + 1),
+        leaf if is_scalar(leaf) || leaf.is_numeric() || *leaf == DataType::Boolean => None,
+        other => Some(format!("there is no field in a pack for {other}")),
+    }
+}
+
+fn fields_refusal(fields: &Fields, level: usize) -> Option<String> {
+    let mut refusals = fields
+        .iter()
+        .map(|field| json_refusal(field.data_type(), level + 1));
+    refusals.find_map(|refusal| refusal)
+}
+
+/// Calls `each` with the text of every row in turn; `None` for a null.
+pub(super) fn for_each_text(
+    array: &ArrayRef,
+    mut each: impl FnMut(usize, Option<&str>) -> Result<(), String>,
+) -> Result<(), String> {
+    let rows = 0..array.len();
+    let present = |row: usize| !is_null_at(array.as_ref(), row);
+    match array.data_type() {
+        DataType::Null => rows.into_iter().try_for_each(|row| each(row, None)),
+        DataType::Utf8 => {
+            let texts = array.as_string::<i32>();
+            rows.into_iter()
+                .try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
+        }
+        DataType::LargeUtf8 => {
+            let texts = array.as_string::<i64>();
+            rows.into_iter()
+                .try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
+        }
+        DataType::Utf8View => {
+            let texts = array.as_string_view();
+            rows.into_iter()
+                .try_for_each(|row| each(row, present(row).then(|| texts.value(row))))
+        }
+        _ => {
+            let options = FormatOptions::default();
+            let formatter = ArrayFormatter::try_new(array.as_ref(), &options);
+            let formatter = formatter.map_err(|e| e.to_string())?;
+            for row in rows {
+                if !present(row) {
+                    each(row, None)?;
+                    continue;
+                }
+                let text = formatter.value(row).try_to_string();
+                each(row, Some(&text.map_err(|e| e.to_string())?))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The JSON of a row.
+pub(super) fn json_of(array: &dyn Array, row: usize) -> Result<Value, String> {
+    if is_null_at(array, row) {
+        return Ok(Value::Null);
+    }
+    match array.data_type() {
+        DataType::List(_) => list_json::<i32>(array, row),
+        DataType::LargeList(_) => list_json::<i64>(array, row),
+        DataType::FixedSizeList(..) => {
+            let values = array.as_fixed_size_list().value(row);
+            all_json(values.as_ref())
+        }
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns();
+            let mut object = Map::new();
+            for (field, column) in fields.iter().zip(columns) {
+                object.insert(field.name().clone(), json_of(column.as_ref(), row)?);
+            }
+            Ok(Value::Object(object))
+        }
+        DataType::Boolean => Ok(Value::Bool(array.as_boolean().value(row))),
+        _ => leaf_json(array, row),
+    }
+}
+
+fn list_json<O: OffsetSizeTrait>(array: &dyn Array, row: usize) -> Result<Value, String> {
+    all_json(array.as_list::<O>().value(row).as_ref())
+}
+
+fn all_json(values: &dyn Array) -> Result<Value, String> {
+    let values = (0..values.len()).map(|row| json_of(values, row));
+    values.collect::<Result<Vec<_>, _>>().map(Value::Array)
+}
+
+/// Numbers as Arrow prints them, which JSON reads back; what is no number in JSON (NaN) is null.
+fn leaf_json(array: &dyn Array, row: usize) -> Result<Value, String> {
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(array, &options).map_err(|e| e.to_string())?;
+    let text = formatter.value(row).try_to_string();
+    let text = text.map_err(|e| e.to_string())?;
+    let is_number = array.data_type().is_numeric() && !array.data_type().is_decimal();
+    if is_number {
+        let number = serde_json::from_str::<Number>(&text);
+        return Ok(number.map_or(Value::Null, Value::Number));
+    }
+    Ok(Value::String(text))
+}
