@@ -346,12 +346,9 @@ fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result
         let values = values.filter_map(|(run, format)| (column.value)(run, format));
         values.fold(f64::INFINITY, f64::min)
     };
-    for (run, format) in &rows {
+    let done = |(run, _): &&(&RunRow, &FormatRow)| run.skipped.is_none();
+    for (run, format) in rows.iter().filter(done) {
         write!(out, "{:24}", run.format)?;
-        if let Some(reason) = &run.skipped {
-            writeln!(out, " skipped: {reason}")?;
-            continue;
-        }
         for column in columns() {
             let value = (column.value)(run, format);
             let is_best = value.is_some_and(|value| value <= best(column));
@@ -360,6 +357,24 @@ fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result
             write!(out, " {:>11}", format!("{shown}{mark}"))?;
         }
         writeln!(out, "{}", note(run))?;
+    }
+    show_skipped(group, out)
+}
+
+/// One line for each reason.
+fn show_skipped(group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for run in group {
+        let Some(reason) = run.skipped.as_deref() else {
+            continue;
+        };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, formats)) => formats.push(&run.format),
+            None => reasons.push((reason, vec![&run.format])),
+        }
+    }
+    for (reason, formats) in reasons {
+        writeln!(out, "skipped ({reason}): {}", formats.join(", "))?;
     }
     Ok(())
 }
