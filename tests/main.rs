@@ -2,6 +2,7 @@
 
 mod architecture;
 mod bench;
+mod bench_formats;
 mod convert;
 mod convert_refusals;
 mod converting;

@@ -1,0 +1,172 @@
+//! `packds bench formats`: every format delivers the same samples, and what it says can be read by machines.
+
+#![cfg(test)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{fixture, packds, stderr, stdout, temp_dir};
+
+/// Formats that are no part of every build, with the reason that stands in their rows.
+const LEFT_OUT: &str = "not part of this build";
+
+fn run(data: &Path, out: &Path, options: &[&str]) -> Value {
+    let (data, out) = (data.to_str().unwrap(), out.to_str().unwrap());
+    let mut args = vec!["bench", "formats", data, "--quick", "--json", "--out", out];
+    args.extend(options);
+    let result = packds(&args);
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    serde_json::from_str(&stdout(&result)).unwrap()
+}
+
+fn rows<'a>(report: &'a Value, key: &str) -> &'a Vec<Value> {
+    report[key].as_array().unwrap()
+}
+
+#[test]
+fn every_format_delivers_the_same_samples_in_every_order() {
+    let dir = temp_dir();
+    let images = fixture("images/same_size");
+    let report = run(
+        &images,
+        dir.path(),
+        &["--seconds", "0.02", "--step-ms", "1"],
+    );
+    let formats = rows(&report, "formats");
+    let mut sums = BTreeSet::new();
+    for format in formats {
+        let name = format["format"].as_str().unwrap();
+        let mine = rows(&report, "runs").iter();
+        let mine: Vec<&Value> = mine.filter(|run| run["format"] == name).collect();
+        // Three orders, warm and cold, one and two threads, alone and beside a step.
+        assert_eq!(mine.len(), 24, "{name}");
+        for run in mine {
+            let streamed = name.starts_with("webdataset") || name == "tfrecord";
+            if let Some(reason) = run["skipped"].as_str() {
+                let alone = streamed && run["order"] == "per-sample";
+                assert!(alone || reason == LEFT_OUT, "{name}: {reason}");
+                assert_eq!(run["images_per_s"], Value::Null);
+                continue;
+            }
+            for key in ["images_per_s", "first_batch_ms", "peak_rss_bytes"] {
+                assert!(run[key].as_f64().unwrap() > 0.0, "{name}: {key}");
+            }
+            let share = run["cached_share_before"].as_f64().unwrap();
+            assert!((0.0..=1.0).contains(&share), "{name}: {share}");
+            let waits = run["step_ms"].as_f64().unwrap() > 0.0;
+            assert_eq!(run["wait_ms"].is_object(), waits, "{name}");
+            sums.insert(run["checksum"].as_str().unwrap().to_owned());
+        }
+        if format["bytes_on_disk"] != Value::Null {
+            assert!(format["bytes_on_disk"].as_u64().unwrap() > 0, "{name}");
+            assert!(format["write_s"].as_f64().unwrap() > 0.0, "{name}");
+        }
+    }
+    assert_eq!(sums.len(), 1, "{sums:?}");
+    let written: Value =
+        serde_json::from_slice(&fs::read(dir.path().join("report.json")).unwrap()).unwrap();
+    assert_eq!(written, report);
+    let table = fs::read_to_string(dir.path().join("report.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + rows(&report, "runs").len());
+    assert_eq!(
+        (&report["data"]["n_images"], &report["options"]["batch"]),
+        (&json!(20), &json!(5))
+    );
+    let names = fs::read_dir(dir.path()).unwrap();
+    let left = names.filter(|e| {
+        let name = e.as_ref().unwrap().file_name();
+        name.to_str().unwrap().starts_with("packds-formats")
+    });
+    assert_eq!(left.count(), 0, "the formats' files are removed");
+}
+
+#[test]
+fn images_of_several_sizes_are_the_middles_of_resized_ones() {
+    let dir = temp_dir();
+    let images = fixture("images/folder");
+    let options = [
+        "--formats",
+        "image-folder,packds-raw,packds-encoded",
+        "--orders",
+        "chunk",
+        "--cache",
+        "warm",
+    ];
+    let report = run(&images, dir.path(), &options);
+    assert_eq!(report["data"]["height"], 224);
+    let runs = rows(&report, "runs");
+    // The encoded pack has the files as they came: decoding, resizing and cropping them gives the same pixels.
+    let sums: BTreeSet<&str> = runs.iter().filter_map(|r| r["checksum"].as_str()).collect();
+    assert_eq!((runs.len(), sums.len()), (6, 1));
+}
+
+#[test]
+fn rows_of_other_programs_must_agree() {
+    let dir = temp_dir();
+    let pack = dir.path().join("a.pack");
+    let images = fixture("images/same_size");
+    let (images, pack_name) = (images.to_str().unwrap(), pack.to_str().unwrap());
+    assert_eq!(
+        packds(&["convert", images, pack_name]).status.code(),
+        Some(0)
+    );
+    let some = [
+        "--formats",
+        "packds-raw",
+        "--cache",
+        "warm",
+        "--threads",
+        "1",
+        "--batch",
+        "5",
+    ];
+    let report = run(&pack, dir.path(), &some);
+    let sum = rows(&report, "runs")[0]["checksum"].clone();
+    let peers = |sum: &Value| {
+        json!({
+            "versions": {"peer": "1"},
+            "formats": [{"format": "peer", "title": "A peer", "runtime": "python", "lossless": true}],
+            "runs": [{"format": "peer", "order": "chunk", "cache": "warm", "threads": 1, "batch": 5, "step_ms": 0.0,
+                "images_per_s": 1.0, "batch_ms": {"median": 1.0, "p95": 1.0}, "checksum": sum}],
+        })
+    };
+    let path = dir.path().join("peers.json");
+    fs::write(&path, peers(&sum).to_string()).unwrap();
+    let with = [&some[..], &["--with", path.to_str().unwrap()]].concat();
+    let report = run(&pack, dir.path(), &with);
+    assert_eq!(report["versions"]["peer"], "1");
+    assert_eq!(rows(&report, "formats").last().unwrap()["format"], "peer");
+    fs::write(&path, peers(&json!("0000000000000000")).to_string()).unwrap();
+    let (pack, out) = (pack.to_str().unwrap(), dir.path().to_str().unwrap());
+    let args = [
+        &["bench", "formats", pack, "--quick", "--out", out],
+        &with[..],
+    ]
+    .concat();
+    let result = packds(&args);
+    assert_eq!(result.status.code(), Some(1));
+    let said = stderr(&result);
+    let expected = format!(
+        "peer, chunk order: delivered other samples than the images: expected checksum {}, found 0000000000000000",
+        sum.as_str().unwrap()
+    );
+    assert!(said.contains(&expected), "{said}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_anything_is_written() {
+    let images = fixture("images/same_size");
+    let images = images.to_str().unwrap();
+    for (option, value) in [
+        ("--formats", "npy,nothing"),
+        ("--seconds", "0"),
+        ("--step-ms", "-1"),
+    ] {
+        let result = packds(&["bench", "formats", images, &format!("{option}={value}")]);
+        assert_eq!(result.status.code(), Some(2), "{option}");
+        assert!(stderr(&result).contains(option), "{}", stderr(&result));
+    }
+}
