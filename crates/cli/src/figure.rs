@@ -1,12 +1,15 @@
-//! A drawing of boxes, dots, lines and words, as SVG text or as pixels. It needs no fonts: those of the SVG are the viewer's,
-//! those of the pixels are built in. The same drawing gives the same bytes.
+//! A drawing of boxes, dots, lines and words, as SVG text or as pixels. The SVG is lettered in the viewer's font, the pixels
+//! in one that is built in. The same drawing gives the same bytes.
 
-use packds_pixels::{PixelError, encode_png};
-
-use crate::canvas::{Canvas, GLYPH, Rgb, fit};
+use crate::failure::Failure;
+use crate::lettering::fit;
+use crate::raster;
 
 /// Pixels of a PNG for each unit of the drawing.
-const SCALE: u32 = 2;
+const SCALE: u8 = 2;
+
+/// Red, green, blue.
+pub(crate) type Rgb = [u8; 3];
 
 /// A place: right and down, in units from the upper left corner.
 pub(crate) type Place = (f64, f64);
@@ -22,6 +25,24 @@ pub(crate) enum Anchor {
     End,
 }
 
+/// How large a text is, and how heavy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Font {
+    pub(crate) size: f64,
+    pub(crate) bold: bool,
+}
+
+/// What most texts are set in.
+pub(crate) const PLAIN: Font = Font {
+    size: 12.0,
+    bold: false,
+};
+/// What titles are set in.
+pub(crate) const HEADING: Font = Font {
+    size: 16.0,
+    bold: true,
+};
+
 /// What is drawn, in the order in which it is drawn.
 #[derive(Debug)]
 enum Shape {
@@ -29,10 +50,10 @@ enum Shape {
     Boxes(Vec<[f64; 4]>, Rgb),
     /// The centres, and a diameter.
     Dots(Vec<Place>, f64, Rgb),
-    /// Through these places, one unit wide or so.
-    Line(Vec<Place>, f64, Rgb),
-    /// On this baseline; large ones are headings.
-    Text(Place, Anchor, bool, Rgb, String),
+    /// Through these places, so wide, dashed or not.
+    Line(Vec<Place>, f64, bool, Rgb),
+    /// On this baseline.
+    Text(Place, Anchor, Font, Rgb, String),
 }
 
 /// A drawing.
@@ -65,19 +86,28 @@ impl Figure {
     }
 
     pub(crate) fn line(&mut self, places: Vec<Place>, width: f64, color: Rgb) {
-        self.shapes.push(Shape::Line(places, width, color));
+        self.shapes.push(Shape::Line(places, width, false, color));
+    }
+
+    pub(crate) fn dashes(&mut self, places: Vec<Place>, width: f64, color: Rgb) {
+        self.shapes.push(Shape::Line(places, width, true, color));
     }
 
     pub(crate) fn text(&mut self, at: Place, anchor: Anchor, color: Rgb, text: &str) {
-        let text = text.to_owned();
-        self.shapes
-            .push(Shape::Text(at, anchor, false, color, text));
+        self.words(at, anchor, PLAIN, color, text);
     }
 
     pub(crate) fn heading(&mut self, at: Place, color: Rgb, text: &str) {
-        let text = text.to_owned();
-        self.shapes
-            .push(Shape::Text(at, Anchor::Start, true, color, text));
+        self.words(at, Anchor::Start, HEADING, color, text);
+    }
+
+    /// A text in any size. One that begins at its place is cut where the drawing ends.
+    pub(crate) fn words(&mut self, at: Place, anchor: Anchor, font: Font, color: Rgb, text: &str) {
+        let text = match anchor {
+            Anchor::Start => fit(text, f64::from(self.width) - at.0, font.size, font.bold),
+            Anchor::Middle | Anchor::End => text.to_owned(),
+        };
+        self.shapes.push(Shape::Text(at, anchor, font, color, text));
     }
 
     /// The drawing as an SVG document: no scripts, nothing from elsewhere.
@@ -98,12 +128,8 @@ impl Figure {
     }
 
     /// The drawing as a PNG file of twice as many pixels as units.
-    pub(crate) fn png(&self) -> Result<Vec<u8>, PixelError> {
-        let mut canvas = Canvas::new(self.width * SCALE, self.height * SCALE, [255; 3]);
-        for shape in &self.shapes {
-            shape.draw(&mut canvas);
-        }
-        encode_png(canvas.width, canvas.height, 3, &canvas.pixels)
+    pub(crate) fn png(&self) -> Result<Vec<u8>, Failure> {
+        raster::png(&self.svg(), SCALE)
     }
 }
 
@@ -137,108 +163,54 @@ impl Shape {
                     short(*size)
                 )
             }
-            Self::Line(places, width, color) => {
+            Self::Line(places, width, dashed, color) => {
                 let points: Vec<String> = places
                     .iter()
                     .map(|(x, y)| format!("{},{}", short(*x), short(*y)))
                     .collect();
+                let dashes = if *dashed {
+                    " stroke-dasharray=\"5 4\""
+                } else {
+                    ""
+                };
                 format!(
-                    "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" points=\"{}\"/>",
+                    "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{dashes} points=\"{}\"/>",
                     hex(*color),
                     short(*width),
                     points.join(" ")
                 )
             }
-            Self::Text((x, y), anchor, large, color, text) => {
+            Self::Text((x, y), anchor, font, color, text) => {
                 let anchor = match anchor {
                     Anchor::Start => "",
                     Anchor::Middle => " text-anchor=\"middle\"",
                     Anchor::End => " text-anchor=\"end\"",
                 };
-                let large = if *large {
-                    " font-size=\"16\" font-weight=\"bold\""
-                } else {
-                    ""
-                };
                 format!(
-                    "<text x=\"{}\" y=\"{}\" fill=\"{}\"{anchor}{large}>{}</text>",
+                    "<text x=\"{}\" y=\"{}\" fill=\"{}\"{anchor}{}>{}</text>",
                     short(*x),
                     short(*y),
                     hex(*color),
+                    font.svg(),
                     xml(text)
                 )
             }
         }
     }
+}
 
-    fn draw(&self, canvas: &mut Canvas) {
-        match self {
-            Self::Boxes(boxes, fill) => {
-                for [x, y, width, height] in boxes {
-                    let (left, top) = (pixel(*x), pixel(*y));
-                    let (right, bottom) = (pixel(x + width), pixel(y + height));
-                    canvas.fill(left, top, right - left, bottom - top, *fill);
-                }
-            }
-            Self::Dots(at, size, fill) => at
-                .iter()
-                .for_each(|place| disc(canvas, *place, *size, *fill)),
-            Self::Line(places, width, color) => {
-                for (from, to) in places.iter().zip(places.iter().skip(1)) {
-                    let long = (to.0 - from.0).abs().max((to.1 - from.1).abs());
-                    let steps = pixel(long).max(1);
-                    for step in 0..=steps {
-                        let part = f64::from(step) / f64::from(steps);
-                        let x = from.0 + (to.0 - from.0) * part;
-                        let y = from.1 + (to.1 - from.1) * part;
-                        disc(canvas, (x, y), *width, *color);
-                    }
-                }
-            }
-            Self::Text((x, y), anchor, large, color, text) => {
-                let scale = SCALE + u32::from(*large);
-                let room = canvas.width.saturating_sub(pixel(*x));
-                let text = match anchor {
-                    Anchor::Start => fit(text, room, scale),
-                    Anchor::Middle | Anchor::End => text.clone(),
-                };
-                let letters = u32::try_from(text.chars().count()).unwrap_or(0);
-                let width = letters * GLYPH * scale;
-                let left = match anchor {
-                    Anchor::Start => pixel(*x),
-                    Anchor::Middle => pixel(*x).saturating_sub(width / 2),
-                    Anchor::End => pixel(*x).saturating_sub(width),
-                };
-                let top = pixel(*y).saturating_sub((GLYPH - 1) * scale);
-                canvas.text(left, top, scale, *color, &text);
-            }
+impl Font {
+    /// As attributes, where it is not the document's.
+    fn svg(self) -> String {
+        let mut attributes = String::new();
+        if (self.size - PLAIN.size).abs() > f64::EPSILON {
+            attributes.push_str(&format!(" font-size=\"{}\"", short(self.size)));
         }
+        if self.bold {
+            attributes.push_str(" font-weight=\"bold\"");
+        }
+        attributes
     }
-}
-
-fn disc(canvas: &mut Canvas, (x, y): Place, size: f64, fill: Rgb) {
-    let across = pixel(size).max(1);
-    let (left, top) = (pixel(x - size / 2.0), pixel(y - size / 2.0));
-    for line in 0..across {
-        // Twice the distance of the line's middle from the disc's: whole numbers.
-        let off = (2 * line + 1).abs_diff(across);
-        let half = (across * across)
-            .saturating_sub(off * off)
-            .isqrt()
-            .div_ceil(2);
-        let inset = (across / 2).saturating_sub(half);
-        canvas.fill(left + inset, top + line, across - 2 * inset, 1, fill);
-    }
-}
-
-/// The pixel nearest to a place; those to the left and above are at the edge.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a float becomes the nearest u32 there is"
-)]
-fn pixel(units: f64) -> u32 {
-    (units * f64::from(SCALE)).round() as u32
 }
 
 /// A number with a tenth where it has one.
@@ -252,12 +224,13 @@ fn short(number: f64) -> String {
     }
 }
 
-fn hex([red, green, blue]: Rgb) -> String {
+/// A colour as CSS names it.
+pub(crate) fn hex([red, green, blue]: Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// Text as XML: what has a meaning there is escaped, what cannot stand there is left out.
-fn xml(text: &str) -> String {
+pub(crate) fn xml(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         match c {
@@ -275,6 +248,7 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use packds_pixels::{DecodeOptions, Decoder};
 
     fn figure() -> Figure {
         let mut figure = Figure::new(60, 20, [255; 3], "a <b> & \"c\"\u{1}");
@@ -303,20 +277,34 @@ font-family=\"sans-serif\" font-size=\"12\">
 
     #[test]
     fn a_drawing_is_pixels_at_the_same_places() {
-        let mut canvas = Canvas::new(120, 40, [9; 3]);
-        figure()
-            .shapes
-            .iter()
-            .for_each(|shape| shape.draw(&mut canvas));
-        let at = |x: usize, y: usize| canvas.pixels[(y * 120 + x) * 3..][..3].to_vec();
+        let png = figure().png().unwrap();
+        let mut decoder = Decoder::new(DecodeOptions::default());
+        let image = decoder.decode(&png).unwrap();
+        assert_eq!((image.width, image.height), (120, 40));
+        let at = |x: usize, y: usize| image.data[(y * 120 + x) * 3..][..3].to_vec();
         assert_eq!(at(0, 0), [255; 3]);
         assert_eq!(
-            (at(2, 4), at(8, 11)),
+            (at(2, 4), at(7, 11)),
             (vec![0, 114, 178], vec![0, 114, 178])
         );
         assert_eq!((at(1, 4), at(9, 11)), (vec![255; 3], vec![255; 3]));
         assert_eq!((at(52, 10), at(55, 10)), (vec![213, 94, 0], vec![255; 3]));
         assert_eq!((at(3, 37), at(119, 38)), (vec![0; 3], vec![0; 3]));
-        assert_eq!(figure().png().unwrap(), figure().png().unwrap());
+    }
+
+    #[test]
+    fn dashes_and_other_fonts_say_so() {
+        let mut figure = Figure::new(200, 20, [255; 3], "");
+        figure.dashes(vec![(0.0, 1.0), (9.0, 1.0)], 1.0, [0; 3]);
+        let font = Font {
+            size: 9.5,
+            bold: true,
+        };
+        figure.words((1.0, 9.0), Anchor::End, font, [0; 3], "x");
+        figure.heading((100.0, 9.0), [0; 3], "a heading that is too long for it");
+        let svg = figure.svg();
+        assert!(svg.contains("stroke-dasharray=\"5 4\" points=\"0,1 9,1\""));
+        assert!(svg.contains("text-anchor=\"end\" font-size=\"9.5\" font-weight=\"bold\">x<"));
+        assert!(svg.contains(">a headi…<"), "{svg}");
     }
 }

@@ -220,7 +220,7 @@ impl PlotFile {
         let figure = evidence.figure();
         let bytes = match self.kind {
             PlotKind::Svg => figure.svg().into_bytes(),
-            PlotKind::Png => figure.png().map_err(Failure::not_run)?,
+            PlotKind::Png => figure.png()?,
         };
         write_file(&self.path, &bytes, force)?;
         Ok(Plot {

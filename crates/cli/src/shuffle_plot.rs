@@ -8,9 +8,8 @@ use packds_reader::plan::{
 };
 use packds_reader::{MappedPack, ReadError};
 
-use crate::canvas::Rgb;
 use crate::escape::escape;
-use crate::figure::{Anchor, Figure, Place};
+use crate::figure::{Anchor, Figure, Place, Rgb};
 use crate::human::counted;
 
 const PAPER: Rgb = [255, 255, 255];

@@ -1,0 +1,50 @@
+//! How much room a text takes, whichever sans-serif font it is shown in. Not for drawing it.
+
+/// Widths in hundredths of the font's size, by the widest of the common sans-serif fonts.
+fn hundredths(c: char) -> u32 {
+    match c {
+        'i' | 'j' | 'l' | '\'' | '|' | ' ' | '.' | ',' | ':' | ';' | '!' | 'I' => 34,
+        'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '/' | '\\' | '-' | '`' | '"' => 44,
+        'J' | 's' | 'c' | 'z' | 'k' | 'v' | 'x' | 'y' | '*' | '?' | '_' | '^' => 61,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 100,
+        'A'..='Z' | '&' | '#' => 80,
+        '+' | '=' | '<' | '>' | '~' => 84,
+        ' '..='\u{2fff}' => 65,
+        // Characters of other scripts can be as wide as they are high.
+        _ => 100,
+    }
+}
+
+/// The width of a text in a font of this size, rather too large than too small.
+pub(crate) fn text_width(text: &str, size: f64, bold: bool) -> f64 {
+    let all: u32 = text.chars().map(hundredths).sum();
+    let heavier = if bold { 1.1 } else { 1.0 };
+    f64::from(all) / 100.0 * size * heavier
+}
+
+/// The text, or as much of it as fits this width, with three dots where something is missing.
+pub(crate) fn fit(text: &str, width: f64, size: f64, bold: bool) -> String {
+    if text_width(text, size, bold) <= width {
+        return text.to_owned();
+    }
+    let mut cut = text.to_owned();
+    while cut.pop().is_some() {
+        let shown = format!("{}…", cut.trim_end());
+        if text_width(&shown, size, bold) <= width {
+            return shown;
+        }
+    }
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(fit("great white shark", 90.0, 12.0, false), "great white…");
+        assert_eq!(fit("shark", 90.0, 12.0, false), "shark");
+        assert_eq!(fit("shark", 1.0, 12.0, false), "");
+    }
+}
