@@ -12,6 +12,7 @@ mod load;
 mod machine;
 mod measure;
 mod opening;
+mod tune;
 mod workload;
 
 pub use convert::{ConvertBench, ConvertBenchOptions, bench_convert};
@@ -20,3 +21,4 @@ pub use formats::{CacheName, FormatsBenchOptions, OrderName, bench_formats, form
 pub use load::{LoadBench, LoadBenchOptions, bench_load};
 pub use machine::{Machine, PeakRss};
 pub use measure::{Figure, Pairs};
+pub use tune::{Ahead, Recommended, TuneBench, TuneBenchOptions, TuneRun, bench_tune};

@@ -305,6 +305,6 @@ font-family=\"sans-serif\" font-size=\"12\">
         let svg = figure.svg();
         assert!(svg.contains("stroke-dasharray=\"5 4\" points=\"0,1 9,1\""));
         assert!(svg.contains("text-anchor=\"end\" font-size=\"9.5\" font-weight=\"bold\">x<"));
-        assert!(svg.contains(">a headi…<"), "{svg}");
+        assert!(svg.contains(">a headin…<"), "{svg}");
     }
 }

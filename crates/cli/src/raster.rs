@@ -78,11 +78,11 @@ mod tests {
     #[test]
     fn no_text_is_drawn_wider_than_it_is_measured() {
         for bold in [false, true] {
-            for c in ('!'..='~').filter(|c| !"<&".contains(*c)) {
+            let wider = ('!'..='~').filter(|c| !"<&".contains(*c)).filter(|c| {
                 let text = c.to_string().repeat(20);
-                let (drawn, measured) = (drawn_width(&text, bold), text_width(&text, 100.0, bold));
-                assert!(drawn <= measured, "{c} bold {bold}: {drawn} > {measured}");
-            }
+                drawn_width(&text, bold) > text_width(&text, 100.0, bold)
+            });
+            assert_eq!(wider.collect::<String>(), "", "bold {bold}");
             for text in [
                 "HDF5, chunks of 64",
                 "packds (raw), order window",

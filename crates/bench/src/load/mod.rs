@@ -1,6 +1,6 @@
 //! `packds bench load`: how fast batches of a pack reach the staging buffers, beside what bounds it.
 
-mod cache;
+pub(crate) mod cache;
 mod checksum;
 pub(crate) mod limit;
 mod memory;
@@ -358,7 +358,7 @@ impl<'a> Bench<'a> {
 }
 
 /// Whether the pack's images have sizes of their own: a batch of them needs an augmentation.
-fn has_encoded_images(pack: &MappedPack) -> bool {
+pub(crate) fn has_encoded_images(pack: &MappedPack) -> bool {
     let mut images = pack
         .schema()
         .body()

@@ -1,0 +1,567 @@
+//! `packds bench tune`: what training waits for, by threads, batches made ahead and batch size, and what to set.
+//!
+//! A consumer that does nothing for the time of a training step takes batches from a [`Loader`], as users do, once for each
+//! configuration. Not for how fast a loader is at most: that is `load`.
+
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use packds_reader::MappedPack;
+use packds_reader::augment::Augment;
+use packds_reader::loader::Loader;
+use packds_reader::plan::Order;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::BenchError;
+use crate::load::slices::processor_time;
+use crate::load::{cache, has_encoded_images};
+use crate::machine::Machine;
+
+/// Waits that differ by less than this part, or by less than these milliseconds, are alike.
+const ALIKE: (f64, f64) = (0.05, 0.1);
+/// The fewest batches that a configuration is judged by.
+const LEAST_BATCHES: usize = 10;
+/// How exactly the system ends a sleep, at worst: the rest of a step is spun.
+const SLEEP_SLACK: Duration = Duration::from_micros(500);
+/// Slots beside those made ahead: the batch in use, and the one just asked for.
+const IN_USE: usize = 2;
+
+/// How many batches are made ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// So many.
+    Fixed(NonZero<usize>),
+    /// As many as the loader finds needed.
+    Auto,
+}
+
+impl std::fmt::Display for Ahead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fixed(n) => f.pad(&n.to_string()),
+            Self::Auto => f.pad("auto"),
+        }
+    }
+}
+
+impl Serialize for Ahead {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Fixed(n) => n.serialize(serializer),
+            Self::Auto => serializer.serialize_str("auto"),
+        }
+    }
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct TuneBenchOptions {
+    /// Milliseconds of a training step.
+    pub step_ms: f64,
+    /// Numbers of threads; 1, 2, 4 and so on to all cores if empty.
+    pub threads: Vec<NonZero<usize>>,
+    /// Batches made ahead; 1, 2, 4, 8 and auto if empty.
+    pub depths: Vec<Ahead>,
+    /// Samples of a batch; 32, 64, 128 and 256 if empty.
+    pub batches: Vec<u32>,
+    /// The order.
+    pub order: Order,
+    /// What is done to images; `rrc224,flip` for encoded images if none, nothing for others.
+    pub augment: Option<String>,
+    /// How long each configuration may take.
+    pub seconds: f64,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// The result of `packds bench tune`.
+#[derive(Debug, Clone, Serialize)]
+pub struct TuneBench {
+    /// The machine.
+    pub machine: Machine,
+    /// Milliseconds of a training step.
+    pub step_ms: f64,
+    /// Samples of the pack.
+    pub n_samples: u64,
+    /// Bytes of the pack.
+    pub file_bytes: u64,
+    /// The order, as it was decided.
+    pub order: &'static str,
+    /// What was done to images; empty for nothing.
+    pub augment: String,
+    /// Seconds for each configuration.
+    pub seconds: f64,
+    /// The seed.
+    pub seed: u64,
+    /// Always `warm`.
+    pub cache: &'static str,
+    /// The part of the pack that was in the page cache before the first configuration.
+    pub resident_before: f64,
+    /// The part of the pack that was in the page cache after the last one.
+    pub resident_after: f64,
+    /// One for each configuration.
+    pub runs: Vec<TuneRun>,
+    /// What an epoch costs beside its batches in the recommended configuration: to its first batch, and from its last.
+    pub fixed_cost_ms: f64,
+    /// What to set.
+    pub recommended: Recommended,
+    /// What to set for each batch size.
+    pub recommended_by_batch: Vec<Recommended>,
+}
+
+/// What one configuration showed.
+#[derive(Debug, Clone, Serialize)]
+pub struct TuneRun {
+    /// Threads.
+    pub threads: usize,
+    /// Batches made ahead, as it was set.
+    pub depth: Ahead,
+    /// Samples of a batch.
+    pub batch: u32,
+    /// Batches that were waited for.
+    pub batches: usize,
+    /// What training waited for a batch, the first of an epoch left out.
+    pub wait_ms: Wait,
+    /// The part of the time that training waited, the beginnings and ends of epochs included.
+    pub wait_share: f64,
+    /// Milliseconds from asking for an epoch to its first batch: median of the epochs.
+    pub first_batch_ms: f64,
+    /// Milliseconds from an epoch's last batch to its end: median of the epochs.
+    pub end_ms: f64,
+    /// Images a second, training included.
+    pub images_per_s: f64,
+    /// Seconds of processor time for 1000 images.
+    pub cpu_s_per_1000: f64,
+    /// Memory of the staging ring: its slots.
+    pub memory_bytes: u64,
+    /// Slots of the staging ring.
+    pub slots: usize,
+    /// Batches made ahead at the end.
+    pub depth_at_end: usize,
+}
+
+/// Times of waiting in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Wait {
+    /// The mean, which configurations are judged by.
+    pub mean: f64,
+    /// The median.
+    pub median: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+}
+
+/// A configuration to set, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recommended {
+    /// Threads.
+    pub threads: usize,
+    /// Batches made ahead.
+    pub depth: Ahead,
+    /// Samples of a batch.
+    pub batch: u32,
+    /// In words.
+    pub why: String,
+}
+
+impl TuneBench {
+    /// For machines.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or(Value::Null)
+    }
+}
+
+/// Measures every configuration on the pack, which is read into the page cache first. `progress` is told what is being run.
+///
+/// # Errors
+/// [`BenchError`] where something fails, or does not do what it should.
+pub fn bench_tune(
+    path: &Path,
+    options: &TuneBenchOptions,
+    progress: &mut dyn FnMut(&str),
+) -> Result<TuneBench, BenchError> {
+    let pack = Arc::new(packds_reader::open(path)?);
+    let text = options.augment.clone().unwrap_or_else(|| {
+        let encoded = has_encoded_images(&pack);
+        if encoded { "rrc224,flip" } else { "" }.to_owned()
+    });
+    let augment = match text.as_str() {
+        "" => None,
+        text => Some(Augment::parse(text).map_err(BenchError::augment)?),
+    };
+    let bench = Bench {
+        pack: &pack,
+        options,
+        augment,
+    };
+    let grid = grid(options, pack.n_samples());
+    progress("reading the pack into the page cache");
+    cache::read_into(&pack)?;
+    let resident_before = cache::resident(&pack)?;
+    cache::check(resident_before, false)?;
+    let mut runs = Vec::with_capacity(grid.len());
+    let mut order = "";
+    for (nth, (batch, threads, depth)) in grid.iter().enumerate() {
+        progress(&format!(
+            "configuration {} of {}: batch {batch}, {threads} threads, depth {depth}",
+            nth + 1,
+            grid.len()
+        ));
+        let loader = bench.loader(*batch, *threads, *depth)?;
+        order = loader.schedule().recipe().order.name();
+        runs.push(bench.run(&loader, *batch, *threads, *depth)?);
+    }
+    let resident_after = cache::resident(&pack)?;
+    cache::check(resident_after, false)?;
+    let (recommended, by_batch) = recommend(&runs, options.step_ms).ok_or_else(nothing)?;
+    let chosen = runs.iter().find(|run| recommended.is(run));
+    Ok(TuneBench {
+        machine: Machine::here(),
+        step_ms: options.step_ms,
+        n_samples: pack.n_samples(),
+        file_bytes: pack.file_len(),
+        order,
+        augment: text,
+        seconds: options.seconds,
+        seed: options.seed,
+        cache: "warm",
+        resident_before,
+        resident_after,
+        fixed_cost_ms: chosen.map_or(0.0, |run| run.first_batch_ms + run.end_ms),
+        runs,
+        recommended,
+        recommended_by_batch: by_batch,
+    })
+}
+
+fn nothing() -> BenchError {
+    BenchError::WrongResult {
+        what: "configurations",
+        expected: "one at least".to_owned(),
+        found: "none".to_owned(),
+    }
+}
+
+/// All configurations, batch by batch.
+fn grid(options: &TuneBenchOptions, n_samples: u64) -> Vec<(u32, NonZero<usize>, Ahead)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut threads = options.threads.clone();
+    if threads.is_empty() {
+        let doubled = std::iter::successors(Some(1), |n| Some(n * 2));
+        let below = doubled.take_while(|n| *n < cores);
+        threads = below.chain([cores]).filter_map(NonZero::new).collect();
+    }
+    let mut depths = options.depths.clone();
+    if depths.is_empty() {
+        let fixed = [1, 2, 4, 8].into_iter().filter_map(NonZero::new);
+        depths = fixed.map(Ahead::Fixed).chain([Ahead::Auto]).collect();
+    }
+    let mut batches = options.batches.clone();
+    if batches.is_empty() {
+        // What has no whole batch cannot be measured.
+        let most = u32::try_from(n_samples).unwrap_or(u32::MAX).max(1);
+        batches = [32, 64, 128, 256].map(|batch| most.min(batch)).to_vec();
+    }
+    batches.sort_unstable();
+    batches.dedup();
+    threads.sort_unstable();
+    threads.dedup();
+    let mut grid = Vec::new();
+    for batch in batches {
+        for thread in &threads {
+            grid.extend(depths.iter().map(|depth| (batch, *thread, *depth)));
+        }
+    }
+    grid
+}
+
+struct Bench<'a> {
+    pack: &'a Arc<MappedPack>,
+    options: &'a TuneBenchOptions,
+    augment: Option<Augment>,
+}
+
+impl Bench<'_> {
+    fn loader(
+        &self,
+        batch: u32,
+        threads: NonZero<usize>,
+        depth: Ahead,
+    ) -> Result<Loader, BenchError> {
+        let mut builder = Loader::builder(Arc::clone(self.pack))
+            .batch(batch)
+            .order(self.options.order)
+            .seed(self.options.seed)
+            .threads(threads);
+        if let Ahead::Fixed(depth) = depth {
+            builder = builder.depth(depth).slots(depth.saturating_add(IN_USE));
+        }
+        if let Some(augment) = &self.augment {
+            builder = builder.augment(augment.clone());
+        }
+        Ok(builder.build()?)
+    }
+
+    /// Trains on epochs for the time given, at least on a few batches, and notes what is waited for.
+    fn run(
+        &self,
+        loader: &Loader,
+        batch: u32,
+        threads: NonZero<usize>,
+        depth: Ahead,
+    ) -> Result<TuneRun, BenchError> {
+        let step = Duration::from_secs_f64(self.options.step_ms / 1e3);
+        let most = Duration::from_secs_f64(self.options.seconds);
+        let (mut waits, mut firsts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut images, mut spun) = (0, Duration::ZERO);
+        let (started, cpu) = (Instant::now(), processor_time());
+        for number in 0.. {
+            let mut asked = Instant::now();
+            let mut epoch = loader.epoch(number)?;
+            let mut first = true;
+            while let Some(batch) = epoch.next() {
+                let batch = batch?;
+                let waited = asked.elapsed();
+                (if first { &mut firsts } else { &mut waits }).push(waited);
+                first = false;
+                images += batch.len();
+                spun += train(step);
+                drop(batch);
+                asked = Instant::now();
+                if started.elapsed() >= most && waits.len() >= LEAST_BATCHES {
+                    break;
+                }
+            }
+            drop(epoch);
+            ends.push(asked.elapsed());
+            // Epochs of one batch have no other to wait for.
+            let enough = waits.len() >= LEAST_BATCHES || firsts.len() >= LEAST_BATCHES;
+            if started.elapsed() >= most && enough {
+                break;
+            }
+        }
+        let time = started.elapsed().as_secs_f64().max(1e-9);
+        let used = processor_time().saturating_sub(cpu).saturating_sub(spun);
+        let all = waits.iter().chain(&firsts).chain(&ends);
+        let waited: Duration = all.sum();
+        let stats = loader.stats();
+        let images = to_f64(images);
+        Ok(TuneRun {
+            threads: threads.get(),
+            depth,
+            batch,
+            batches: waits.len(),
+            wait_ms: Wait::of(&mut waits),
+            wait_share: waited.as_secs_f64() / time,
+            first_batch_ms: Wait::of(&mut firsts).median,
+            end_ms: Wait::of(&mut ends).median,
+            images_per_s: images / time,
+            cpu_s_per_1000: used.as_secs_f64() / images.max(1.0) * 1e3,
+            memory_bytes: stats
+                .slot_bytes
+                .saturating_mul(u64::try_from(stats.slots).unwrap_or(u64::MAX)),
+            slots: stats.slots,
+            depth_at_end: stats.depth,
+        })
+    }
+}
+
+/// Does nothing for the time of a step, as a processor does whose device trains. Gives what of it was spun.
+fn train(step: Duration) -> Duration {
+    let begun = Instant::now();
+    if let Some(sleep) = step.checked_sub(SLEEP_SLACK) {
+        std::thread::sleep(sleep);
+    }
+    let spinning = Instant::now();
+    while begun.elapsed() < step {
+        std::hint::spin_loop();
+    }
+    spinning.elapsed()
+}
+
+impl Wait {
+    fn of(times: &mut [Duration]) -> Self {
+        times.sort_unstable();
+        let at = |percent: usize| {
+            let place = times.len().saturating_sub(1) * percent / 100;
+            times.get(place).map_or(0.0, milliseconds)
+        };
+        let sum: Duration = times.iter().sum();
+        Self {
+            mean: milliseconds(&sum) / to_f64(times.len().max(1)),
+            median: at(50),
+            p95: at(95),
+        }
+    }
+}
+
+impl Recommended {
+    /// Whether this is the configuration of that run.
+    #[must_use]
+    pub fn is(&self, run: &TuneRun) -> bool {
+        (self.threads, self.depth, self.batch) == (run.threads, run.depth, run.batch)
+    }
+}
+
+/// Whether training waits about as long as at best.
+fn alike(wait: f64, best: f64) -> bool {
+    wait <= (best * (1.0 + ALIKE.0)).max(best + ALIKE.1)
+}
+
+/// For each batch size the cheapest configuration that waits about as little as the best: the fewest threads, then the
+/// least memory. Of these the one for the largest batch that waits about as little as any: a step trains more with it.
+fn recommend(runs: &[TuneRun], step_ms: f64) -> Option<(Recommended, Vec<Recommended>)> {
+    let mut batches: Vec<u32> = runs.iter().map(|run| run.batch).collect();
+    batches.sort_unstable();
+    batches.dedup();
+    let best = |runs: &mut dyn Iterator<Item = &TuneRun>| {
+        runs.map(|run| run.wait_ms.mean)
+            .min_by(f64::total_cmp)
+            .unwrap_or(0.0)
+    };
+    let cheapest = |batch: &u32| {
+        let of_batch = || runs.iter().filter(|run| run.batch == *batch);
+        let least = best(&mut of_batch());
+        let good = of_batch().filter(|run| alike(run.wait_ms.mean, least));
+        let run = good.min_by_key(|run| (run.threads, run.memory_bytes))?;
+        let recommended = Recommended {
+            threads: run.threads,
+            depth: run.depth,
+            batch: *batch,
+            why: why(run, least, step_ms),
+        };
+        Some((run.wait_ms.mean, recommended))
+    };
+    let by_batch: Vec<(f64, Recommended)> = batches.iter().filter_map(cheapest).collect();
+    let least = best(&mut runs.iter());
+    let good = by_batch.iter().rev().find(|(wait, _)| alike(*wait, least));
+    let chosen = good.or(by_batch.first())?.1.clone();
+    Some((chosen, by_batch.into_iter().map(|(_, one)| one).collect()))
+}
+
+fn why(run: &TuneRun, least: f64, step_ms: f64) -> String {
+    let wait = run.wait_ms.mean;
+    let threads = if run.threads == 1 {
+        "1 thread".to_owned()
+    } else {
+        format!("{} threads", run.threads)
+    };
+    let cheap = format!(
+        "the fewest threads and the least memory ({threads}, {} slots) that wait about as little as the best, {least:.2} ms",
+        run.slots
+    );
+    let part = wait / (wait + step_ms).max(1e-9);
+    if part < 0.01 {
+        format!(
+            "training waits {wait:.2} ms for a batch, next to nothing beside a step of {step_ms} ms: {cheap}"
+        )
+    } else {
+        format!(
+            "training waits {wait:.2} ms for a batch, {:.0} % of its time: {cheap}; the loader is slower than training, so a smaller batch, less augmentation or more cores would help, more batches ahead would not",
+            part * 100.0
+        )
+    }
+}
+
+fn milliseconds(time: &Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
+fn to_f64(n: usize) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(batch: u32, threads: usize, depth: usize, wait: f64) -> TuneRun {
+        let ahead = NonZero::new(depth).map_or(Ahead::Auto, Ahead::Fixed);
+        let slots = if depth == 0 { 16 } else { depth + IN_USE };
+        TuneRun {
+            threads,
+            depth: ahead,
+            batch,
+            batches: 100,
+            wait_ms: Wait {
+                mean: wait,
+                median: wait,
+                p95: wait,
+            },
+            wait_share: 0.0,
+            first_batch_ms: 1.0,
+            end_ms: 0.0,
+            images_per_s: 1.0,
+            cpu_s_per_1000: 1.0,
+            memory_bytes: u64::try_from(slots).unwrap() * u64::from(batch),
+            slots,
+            depth_at_end: depth,
+        }
+    }
+
+    fn chosen(runs: &[TuneRun]) -> (u32, usize, String) {
+        let one = recommend(runs, 50.0).unwrap().0;
+        (one.batch, one.threads, one.depth.to_string())
+    }
+
+    #[test]
+    fn fewer_threads_come_before_less_memory() {
+        let runs = [run(32, 2, 1, 0.0), run(32, 1, 8, 0.02), run(32, 1, 4, 0.05)];
+        assert_eq!(chosen(&runs), (32, 1, "4".to_owned()));
+    }
+
+    #[test]
+    fn a_cheaper_configuration_that_waits_longer_is_not_recommended() {
+        let runs = [run(32, 1, 1, 9.0), run(32, 2, 2, 5.0), run(32, 2, 4, 4.8)];
+        assert_eq!(chosen(&runs), (32, 2, "2".to_owned()));
+        let runs = [run(32, 1, 1, 0.3), run(32, 2, 2, 0.1)];
+        assert_eq!(chosen(&runs), (32, 2, "2".to_owned()));
+    }
+
+    #[test]
+    fn auto_is_recommended_only_where_no_fixed_depth_is_as_good() {
+        let runs = [run(32, 1, 0, 0.0), run(32, 1, 8, 0.0)];
+        assert_eq!(chosen(&runs), (32, 1, "8".to_owned()));
+        let runs = [run(32, 1, 0, 0.0), run(32, 1, 8, 3.0)];
+        assert_eq!(chosen(&runs), (32, 1, "auto".to_owned()));
+    }
+
+    #[test]
+    fn the_largest_batch_that_is_not_waited_for_is_recommended() {
+        let runs = [run(32, 1, 1, 0.0), run(64, 1, 1, 0.05), run(128, 1, 1, 30.0)];
+        assert_eq!(chosen(&runs), (64, 1, "1".to_owned()));
+        let (_, by_batch) = recommend(&runs, 50.0).unwrap();
+        let batches: Vec<u32> = by_batch.iter().map(|one| one.batch).collect();
+        assert_eq!(batches, [32, 64, 128]);
+        assert!(by_batch[2].why.contains("38 % of its time"), "{}", by_batch[2].why);
+        assert!(recommend(&[], 50.0).is_none());
+    }
+
+    #[test]
+    fn a_step_takes_its_time() {
+        let begun = Instant::now();
+        train(Duration::from_millis(3));
+        assert!(begun.elapsed() >= Duration::from_millis(3));
+    }
+
+    #[test]
+    fn batches_are_no_larger_than_the_pack() {
+        let options = TuneBenchOptions {
+            step_ms: 1.0,
+            threads: Vec::new(),
+            depths: Vec::new(),
+            batches: Vec::new(),
+            order: Order::Auto,
+            augment: None,
+            seconds: 1.0,
+            seed: 0,
+        };
+        let batches: Vec<u32> = grid(&options, 40).iter().map(|(batch, ..)| *batch).collect();
+        assert!(batches.contains(&32) && batches.contains(&40) && !batches.contains(&64));
+    }
+}

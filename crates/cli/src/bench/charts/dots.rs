@@ -1,0 +1,343 @@
+//! A chart of rows: a format in each, its figures as dots on a logarithmic axis with a line to the slow end.
+
+use crate::bench::palette::{BAND, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
+use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb};
+use crate::lettering::{fit, text_width};
+
+use crate::bench::axis::{Axis, number, tick_number};
+
+/// What a row shows: a warm and a cold figure, or why there is none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Row {
+    pub(super) label: String,
+    /// Behind the label, and never cut.
+    pub(super) sign: String,
+    pub(super) ours: bool,
+    pub(super) warm: Option<Mark>,
+    pub(super) cold: Option<Mark>,
+    pub(super) skipped: Option<String>,
+}
+
+/// A figure: its middle and, if it is known, its slow end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    pub(super) median: f64,
+    pub(super) slow: Option<f64>,
+}
+
+/// Rows that belong together, the best first.
+#[derive(Debug, Clone)]
+pub(super) struct Panel {
+    pub(super) heading: String,
+    pub(super) rows: Vec<Row>,
+}
+
+/// The chart before it is drawn.
+#[derive(Debug, Clone)]
+pub(super) struct DotChart {
+    pub(super) title: String,
+    pub(super) subtitle: String,
+    /// What the numbers are, such as `ms`.
+    pub(super) unit: String,
+    pub(super) panels: Vec<Panel>,
+    /// Lines across all rows.
+    pub(super) limits: Vec<(String, f64)>,
+    /// What is below it is as good as it: drawn at it.
+    pub(super) floor: Option<f64>,
+    pub(super) footnotes: Vec<String>,
+}
+
+const WIDTH: u32 = 960;
+const RIGHT: f64 = 944.0;
+const MARGIN: f64 = 16.0;
+/// The plot's edges; labels stand left of it, numbers right.
+const PLOT: (f64, f64) = (320.0, 800.0);
+/// Where the columns of numbers end.
+const COLUMNS: [f64; 2] = [870.0, RIGHT];
+const ROW: f64 = 22.0;
+/// How far the two figures of a row lie above and below its middle.
+const APART: f64 = 4.5;
+const DOT: f64 = 8.0;
+const LINE: f64 = 16.0;
+const HEAD: f64 = 86.0;
+const SUBHEADING: Font = Font {
+    size: 13.0,
+    bold: true,
+};
+const SMALL: Font = Font {
+    size: 11.0,
+    bold: false,
+};
+const OWN: Font = Font {
+    size: 12.0,
+    bold: true,
+};
+
+impl Row {
+    fn values(&self) -> impl Iterator<Item = f64> + '_ {
+        let marks = self.warm.iter().chain(&self.cold);
+        marks.flat_map(|mark| [Some(mark.median), mark.slow].into_iter().flatten())
+    }
+}
+
+impl DotChart {
+    /// Draws it; none where there is nothing to draw.
+    pub(super) fn figure(&self) -> Option<Figure> {
+        let floor = self.floor.unwrap_or(0.0);
+        let rows = self.panels.iter().flat_map(|panel| &panel.rows);
+        let values = rows.flat_map(Row::values).map(|value| value.max(floor));
+        let values: Vec<f64> = values.collect();
+        if values.is_empty() {
+            return None;
+        }
+        let limits = self.limits.iter().map(|(_, value)| *value);
+        let axis = Axis::over(
+            values.into_iter().chain(limits).chain(self.floor),
+            PLOT.0,
+            PLOT.1 - PLOT.0,
+        )?;
+        let levels = levels(&self.limits, &axis);
+        let mut heights = self.panels.iter().map(|panel| panel_height(panel, levels.len()));
+        let notes = f64::from(u32::try_from(self.footnotes.len()).unwrap_or(0)) * LINE;
+        let height = HEAD + heights.by_ref().sum::<f64>() + notes + 8.0;
+        let mut figure = Figure::new(WIDTH, whole(height), PAPER, &self.title);
+        figure.heading((MARGIN, 28.0), INK, &self.title);
+        figure.text((MARGIN, 49.0), Anchor::Start, DIM, &self.subtitle);
+        self.legend(&mut figure, 70.0);
+        let mut top = HEAD;
+        for panel in &self.panels {
+            self.panel(&mut figure, panel, &axis, &levels, top);
+            top += panel_height(panel, levels.len());
+        }
+        for note in &self.footnotes {
+            figure.words((MARGIN, top + 4.0), Anchor::Start, SMALL, DIM, note);
+            top += LINE;
+        }
+        Some(figure)
+    }
+
+    fn has_cold(&self) -> bool {
+        let mut rows = self.panels.iter().flat_map(|panel| &panel.rows);
+        rows.any(|row| row.cold.is_some())
+    }
+
+    fn legend(&self, figure: &mut Figure, y: f64) {
+        let mut rows = self.panels.iter().flat_map(|panel| &panel.rows);
+        let slow = rows.any(|row| row.warm.or(row.cold).is_some_and(|mark| mark.slow.is_some()));
+        let mut x = MARGIN + 6.0;
+        figure.dots(vec![(x, y - 4.0)], DOT, OTHER);
+        let mut item = |figure: &mut Figure, text: &str| {
+            figure.text((x + 10.0, y), Anchor::Start, DIM, text);
+            x += 34.0 + text_width(text, PLAIN.size, false);
+            x
+        };
+        let mut next = item(figure, "in the page cache, median");
+        if self.has_cold() {
+            ring(figure, (next, y - 4.0), OTHER, PAPER);
+            next = item(figure, "read from the disk, median");
+        }
+        if slow {
+            figure.line(vec![(next - 8.0, y - 4.0), (next + 6.0, y - 4.0)], 1.5, OTHER);
+            item(figure, "to the 95th percentile");
+        }
+    }
+
+    fn panel(
+        &self,
+        figure: &mut Figure,
+        panel: &Panel,
+        axis: &Axis,
+        levels: &[Vec<usize>],
+        top: f64,
+    ) {
+        figure.words(
+            (MARGIN, top + 14.0),
+            Anchor::Start,
+            SUBHEADING,
+            INK,
+            &panel.heading,
+        );
+        let first = top + 24.0 + LINE * count(levels.len());
+        let bottom = first + ROW * count(panel.rows.len());
+        for (column, name) in COLUMNS.iter().zip(["cached", "disk"]) {
+            if name == "cached" || self.has_cold() {
+                figure.words((*column, top + 14.0), Anchor::End, SMALL, DIM, name);
+            }
+        }
+        let (left, right) = PLOT;
+        figure.boxes(vec![[left, first, right - left, bottom - first]], PANEL);
+        let own = panel.rows.iter().enumerate().filter(|(_, row)| row.ours);
+        let own: Vec<[f64; 4]> = own
+            .map(|(nth, _)| [MARGIN - 6.0, first + ROW * count(nth), RIGHT - MARGIN + 12.0, ROW])
+            .collect();
+        if !own.is_empty() {
+            figure.boxes(own, BAND);
+        }
+        self.scale(figure, axis, first, bottom);
+        self.limit_lines(figure, axis, levels, first, bottom);
+        for (nth, row) in panel.rows.iter().enumerate() {
+            self.row(figure, row, axis, first + ROW * (count(nth) + 0.5));
+        }
+    }
+
+    fn scale(&self, figure: &mut Figure, axis: &Axis, top: f64, bottom: f64) {
+        let mut ticks = axis.ticks(46.0);
+        if let Some(floor) = self.floor {
+            ticks.retain(|tick| axis.at(*tick) - axis.at(floor) > 46.0);
+            ticks.insert(0, floor);
+        }
+        for tick in ticks {
+            let x = axis.at(tick);
+            figure.line(vec![(x, top), (x, bottom)], 1.0, GRID);
+            let at_floor = self.floor.is_some_and(|floor| tick <= floor);
+            let sign = if at_floor { "≤ " } else { "" };
+            let text = format!("{sign}{}", tick_number(tick));
+            figure.words((x, bottom + 15.0), Anchor::Middle, SMALL, DIM, &text);
+        }
+        let text = format!("{}, logarithmic", self.unit);
+        figure.words((PLOT.0 - 36.0, bottom + 15.0), Anchor::End, SMALL, DIM, &text);
+    }
+
+    fn limit_lines(
+        &self,
+        figure: &mut Figure,
+        axis: &Axis,
+        levels: &[Vec<usize>],
+        first: f64,
+        bottom: f64,
+    ) {
+        for (level, limits) in levels.iter().enumerate() {
+            let y = first - 6.0 - LINE * count(level);
+            for (name, value) in limits.iter().filter_map(|nth| self.limits.get(*nth)) {
+                let x = axis.at(*value);
+                figure.dashes(vec![(x, y + 3.0), (x, bottom)], 1.5, LIMIT);
+                let text = limit_text(name, *value);
+                let (x, anchor) = limit_place(x, &text);
+                figure.words((x, y), anchor, SMALL, LIMIT, &text);
+            }
+        }
+    }
+
+    fn row(&self, figure: &mut Figure, row: &Row, axis: &Axis, y: f64) {
+        let (font, color) = if row.ours { (OWN, OURS) } else { (PLAIN, OTHER) };
+        let room = PLOT.0 - MARGIN - 14.0;
+        let sign = text_width(&row.sign, font.size, font.bold);
+        let label = fit(&row.label, room - sign, font.size, font.bold);
+        let label = format!("{label}{}", row.sign);
+        let ink = if row.ours { OURS } else { INK };
+        figure.words((PLOT.0 - 12.0, y + 4.0), Anchor::End, font, ink, &label);
+        let behind = if row.ours { BAND } else { PANEL };
+        let floor = self.floor.unwrap_or(0.0);
+        if let (None, None, Some(reason)) = (row.warm, row.cold, &row.skipped) {
+            let text = fit(reason, PLOT.1 - PLOT.0 - 16.0, SMALL.size, false);
+            // The grid would run through the words.
+            let width = text_width(&text, SMALL.size, false);
+            figure.boxes(vec![[PLOT.0 + 4.0, y - 7.0, width + 8.0, 14.0]], behind);
+            figure.words((PLOT.0 + 8.0, y + 4.0), Anchor::Start, SMALL, DIM, &text);
+        }
+        // Above each other, because both can lie at one place.
+        let apart = if row.warm.is_some() && row.cold.is_some() { APART } else { 0.0 };
+        for (mark, y) in [(row.warm, y - apart), (row.cold, y + apart)] {
+            let Some(Mark { median, slow: Some(slow) }) = mark else { continue };
+            let (from, to) = (axis.at(median.max(floor)), axis.at(slow.max(floor)));
+            figure.line(vec![(from, y), (to, y)], 1.5, color);
+            figure.line(vec![(to, y - 3.0), (to, y + 3.0)], 1.5, color);
+        }
+        if let Some(mark) = row.warm {
+            figure.dots(vec![(axis.at(mark.median.max(floor)), y - apart)], DOT, color);
+        }
+        if let Some(mark) = row.cold {
+            ring(figure, (axis.at(mark.median.max(floor)), y + apart), color, behind);
+        }
+        for (column, mark) in COLUMNS.iter().zip([row.warm, row.cold]) {
+            if let Some(mark) = mark {
+                let text = match self.floor {
+                    Some(floor) if mark.median <= floor => format!("≤ {}", tick_number(floor)),
+                    _ => number(mark.median),
+                };
+                figure.words((*column, y + 4.0), Anchor::End, font, ink, &text);
+            }
+        }
+    }
+}
+
+fn ring(figure: &mut Figure, at: (f64, f64), color: Rgb, inside: Rgb) {
+    figure.dots(vec![at], DOT + 0.5, color);
+    figure.dots(vec![at], DOT - 3.5, inside);
+}
+
+fn limit_text(name: &str, value: f64) -> String {
+    format!("{name} {}", tick_number(value))
+}
+
+/// Centred on its line, unless it would leave the plot.
+fn limit_place(x: f64, text: &str) -> (f64, Anchor) {
+    let half = text_width(text, SMALL.size, false) / 2.0;
+    if x + half > PLOT.1 {
+        (PLOT.1, Anchor::End)
+    } else if x - half < PLOT.0 {
+        (PLOT.0, Anchor::Start)
+    } else {
+        (x, Anchor::Middle)
+    }
+}
+
+/// The limits in lines of text, so that no two names lie over each other.
+fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
+    let span = |nth: &usize| {
+        let (name, value) = limits.get(*nth).map_or(("", 0.0), |(n, v)| (n.as_str(), *v));
+        let text = limit_text(name, value);
+        let width = text_width(&text, SMALL.size, false);
+        let (x, anchor) = limit_place(axis.at(value), &text);
+        match anchor {
+            Anchor::Start => (x, x + width),
+            Anchor::Middle => (x - width / 2.0, x + width / 2.0),
+            Anchor::End => (x - width, x),
+        }
+    };
+    let mut levels: Vec<Vec<usize>> = Vec::new();
+    for nth in 0..limits.len() {
+        let (start, end) = span(&nth);
+        // A line goes down from its name: it must not cross names of lower levels.
+        let line = limits.get(nth).map_or(0.0, |(_, value)| axis.at(*value));
+        let free = |level: &Vec<usize>| {
+            level.iter().all(|other| {
+                let (s, e) = span(other);
+                e + 10.0 < start || end + 10.0 < s
+            })
+        };
+        let crossed = |level: &Vec<usize>| {
+            level.iter().any(|other| {
+                let (s, e) = span(other);
+                (s - 3.0..e + 3.0).contains(&line)
+            })
+        };
+        let place = levels.iter().position(free);
+        match place {
+            Some(place) if !levels.iter().take(place).any(crossed) => {
+                if let Some(level) = levels.get_mut(place) {
+                    level.push(nth);
+                }
+            }
+            _ => levels.push(vec![nth]),
+        }
+    }
+    levels
+}
+
+fn panel_height(panel: &Panel, levels: usize) -> f64 {
+    24.0 + LINE * count(levels) + ROW * count(panel.rows.len()) + 34.0
+}
+
+fn count(n: usize) -> f64 {
+    f64::from(u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small positive number"
+)]
+fn whole(units: f64) -> u32 {
+    units.ceil() as u32
+}

@@ -1,0 +1,344 @@
+//! What a report of `packds bench formats` looks like: charts as SVG and PNG, and one page with all of it. It draws what the
+//! report says; nothing is measured here.
+
+mod dots;
+mod page;
+mod scatter;
+
+use std::path::{Path, PathBuf};
+
+use packds_bench::formats::report::{FormatRow, Report, RunRow, Spread};
+
+use crate::failure::Failure;
+use crate::figure::Figure;
+use super::axis::{number, tick_number};
+use dots::{DotChart, Mark, Panel, Row};
+use scatter::{Point, Scatter};
+
+/// Waits below this many milliseconds are nothing to training: all are drawn at it.
+const LEAST_WAIT: f64 = 0.01;
+
+/// A chart with the name of its files.
+struct Chart {
+    name: String,
+    /// What a reader takes from it, in a sentence.
+    says: String,
+    figure: Figure,
+}
+
+/// Writes `charts/*.svg`, `charts/*.png` and `report.html` into a folder, over those that are there. Gives their paths.
+pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let charts = charts(report);
+    let folder = dir.join("charts");
+    std::fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder, &error))?;
+    let mut written = Vec::new();
+    let mut write = |path: PathBuf, bytes: &[u8]| {
+        std::fs::write(&path, bytes).map_err(|error| Failure::write(&path, &error))?;
+        written.push(path);
+        Ok::<(), Failure>(())
+    };
+    for Chart { name, figure, .. } in &charts {
+        write(folder.join(format!("{name}.svg")), figure.svg().as_bytes())?;
+        write(folder.join(format!("{name}.png")), &figure.png()?)?;
+    }
+    // The page has all orders in one chart; those of single orders are for slides.
+    let shown: Vec<&Chart> = charts.iter().filter(|chart| !chart.says.is_empty()).collect();
+    write(dir.join("report.html"), page::html(report, &shown).as_bytes())?;
+    Ok(written)
+}
+
+fn charts(report: &Report) -> Vec<Chart> {
+    let view = View::new(report);
+    let orders: Vec<&str> = report.options.orders.iter().map(String::as_str).collect();
+    let mut charts = Vec::new();
+    let mut add = |name: String, says: &str, figure: Option<Figure>| {
+        charts.extend(figure.map(|figure| Chart {
+            name,
+            says: says.to_owned(),
+            figure,
+        }));
+    };
+    add(
+        "batch-time".to_owned(),
+        "From one batch to the next, format by format: further left is faster. The line goes to the 95th percentile.",
+        view.batch_times(&orders).figure(),
+    );
+    if orders.len() > 1 {
+        for order in &orders {
+            let name = format!("batch-time-{}", file_part(order));
+            add(name, "", view.batch_times(&[order]).figure());
+        }
+    }
+    add(
+        "throughput".to_owned(),
+        "Images a second beside what the machine can do at best: further right is faster.",
+        view.throughput(&orders).figure(),
+    );
+    for cache in ["warm", "cold"] {
+        if let Some((order, chart)) = view.size_and_speed(cache) {
+            let says = format!(
+                "What a format takes on the disk and how fast it is read, order {}: the best lie up and to the left.",
+                order_name(order)
+            );
+            add(format!("size-speed-{cache}"), &says, chart.figure());
+        }
+    }
+    if report.options.step_ms > 0.0 {
+        add(
+            "training-wait".to_owned(),
+            "How long a training step waits for its batch while the loader works beside it: further left is better.",
+            view.waits(&orders).figure(),
+        );
+    }
+    charts
+}
+
+/// The runs that charts show: those on the most threads.
+struct View<'a> {
+    report: &'a Report,
+    threads: usize,
+}
+
+impl<'a> View<'a> {
+    fn new(report: &'a Report) -> Self {
+        let threads = report.runs.iter().map(|run| run.threads).max();
+        Self {
+            report,
+            threads: threads.unwrap_or(1),
+        }
+    }
+
+    fn run(&self, format: &str, order: &str, cache: &str, step: bool) -> Option<&'a RunRow> {
+        let fits = |run: &&RunRow| {
+            run.format == format
+                && run.order == order
+                && run.cache == cache
+                && run.threads == self.threads
+                && (run.step_ms > 0.0) == step
+        };
+        let mut runs = self.report.runs.iter().filter(fits);
+        runs.next()
+    }
+
+    /// One panel for each order that has rows, the best first by `value`.
+    fn panels(
+        &self,
+        orders: &[&str],
+        step: bool,
+        more_is_better: bool,
+        floor: Option<f64>,
+        value: impl Fn(&RunRow) -> Option<Mark>,
+    ) -> Vec<Panel> {
+        let panel = |order: &&str| {
+            let row = |format: &FormatRow| {
+                let runs = ["warm", "cold"].map(|cache| self.run(&format.format, order, cache, step));
+                let [warm, cold] = runs.map(|run| run.and_then(&value));
+                let skipped = runs.iter().flatten().find_map(|run| run.skipped.clone());
+                let shown = warm.is_some() || cold.is_some() || skipped.is_some();
+                shown.then(|| Row {
+                    label: format.title.clone(),
+                    sign: sign(format),
+                    ours: is_ours(format),
+                    warm,
+                    cold,
+                    skipped,
+                })
+            };
+            let mut rows: Vec<Row> = self.report.formats.iter().filter_map(row).collect();
+            let sign = if more_is_better { -1.0 } else { 1.0 };
+            let least = floor.unwrap_or(0.0);
+            let key = |row: &Row| match row.warm.or(row.cold) {
+                // What is below the floor is equally good: there the slow end counts.
+                Some(mark) if mark.median <= least => mark.slow.unwrap_or(0.0).min(least) * 1e-9,
+                Some(mark) => mark.median * sign,
+                None => f64::MAX,
+            };
+            rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
+            Panel {
+                heading: heading(order),
+                rows,
+            }
+        };
+        let panels = orders.iter().map(panel);
+        panels.filter(|panel| !panel.rows.is_empty()).collect()
+    }
+
+    fn batch_times(&self, orders: &[&str]) -> DotChart {
+        let panels = self.panels(orders, false, false, None, |run| run.batch_ms.map(mark));
+        DotChart {
+            title: format!("Time for a batch of {} images, in ms", self.report.options.batch),
+            subtitle: self.subtitle(),
+            unit: "ms".to_owned(),
+            footnotes: self.footnotes(&panels),
+            panels,
+            limits: Vec::new(),
+            floor: None,
+        }
+    }
+
+    fn throughput(&self, orders: &[&str]) -> DotChart {
+        let rate = |run: &RunRow| {
+            run.images_per_s.map(|median| Mark { median, slow: None })
+        };
+        let panels = self.panels(orders, false, true, None, rate);
+        let limits = &self.report.limits;
+        let of_threads = |rates: &std::collections::BTreeMap<usize, f64>| rates.get(&self.threads).copied();
+        let known = [
+            ("decoding PNG", of_threads(&limits.decode_images_per_s)),
+            ("reading the disk", limits.disk_read_images_per_s.get("cold").copied()),
+            ("memcpy", of_threads(&limits.memcpy_images_per_s)),
+        ];
+        DotChart {
+            title: "Images a second, beside what the machine can do".to_owned(),
+            subtitle: self.subtitle(),
+            unit: "images/s".to_owned(),
+            footnotes: self.footnotes(&panels),
+            panels,
+            limits: known
+                .into_iter()
+                .filter_map(|(name, rate)| Some((name.to_owned(), rate?)))
+                .collect(),
+            floor: None,
+        }
+    }
+
+    fn waits(&self, orders: &[&str]) -> DotChart {
+        let step_ms = self.report.options.step_ms;
+        let panels = self.panels(orders, true, false, Some(LEAST_WAIT), |run| run.wait_ms.map(mark));
+        DotChart {
+            title: format!("Wait for a batch beside a training step of {} ms, in ms", tick_number(step_ms)),
+            subtitle: self.subtitle(),
+            unit: "ms".to_owned(),
+            footnotes: self.footnotes(&panels),
+            panels,
+            limits: vec![("as long as the step:".to_owned(), step_ms)],
+            floor: Some(LEAST_WAIT),
+        }
+    }
+
+    /// In the order that most formats were measured in; random orders first.
+    fn size_and_speed(&self, cache: &str) -> Option<(&'a str, Scatter)> {
+        let points = |order: &str| -> Vec<Point> {
+            let point = |format: &FormatRow| {
+                let run = self.run(&format.format, order, cache, false)?;
+                Some(Point {
+                    label: label(format),
+                    ours: is_ours(format),
+                    x: to_f64(format.bytes_on_disk?) / to_f64(self.report.data.n_images.max(1)) / 1e3,
+                    y: run.images_per_s?,
+                })
+            };
+            self.report.formats.iter().filter_map(point).collect()
+        };
+        // Of several that are the largest, `max_by_key` takes the last.
+        let orders = self.report.options.orders.iter();
+        let order = orders.max_by_key(|order| (points(order).len(), *order == "chunk"))?;
+        let points = points(order);
+        if points.is_empty() {
+            return None;
+        }
+        let state = if cache == "warm" { "in the page cache" } else { "read from the disk" };
+        let data = &self.report.data;
+        let chart = Scatter {
+            title: format!("Size on disk and speed, {state}"),
+            subtitle: format!("Order: {}. {}", order_name(order), self.subtitle()),
+            across: "kB on disk for an image, logarithmic".to_owned(),
+            up: "images a second, logarithmic; up and to the left is better".to_owned(),
+            line: Some(("raw pixels".to_owned(), to_f64(data.bytes_per_image) / 1e3)),
+            points,
+        };
+        Some((order, chart))
+    }
+
+    fn subtitle(&self) -> String {
+        let report = self.report;
+        let data = &report.data;
+        let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        format!(
+            "{} images of {}x{}x{}, batches of {}, {threads}; {}",
+            number(to_f64(data.n_images)),
+            data.height,
+            data.width,
+            data.channels,
+            report.options.batch,
+            report.machine.cpu
+        )
+    }
+
+    fn footnotes(&self, panels: &[Panel]) -> Vec<String> {
+        let marked = |sign: &str| panels.iter().flat_map(|p| &p.rows).any(|row| row.sign.contains(sign));
+        let mut notes = Vec::new();
+        if marked(LOSSY) {
+            notes.push(format!("{LOSSY} not the same pixels: a lossy format, to be compared with care"));
+        }
+        if self.report.options.quick {
+            notes.push("A quick look: too short to be quoted.".to_owned());
+        }
+        notes
+    }
+}
+
+/// What marks formats that do not hold the very pixels.
+const LOSSY: &str = "†";
+
+/// A format's name on charts.
+fn label(format: &FormatRow) -> String {
+    format!("{}{}", format.title, sign(format))
+}
+
+/// What is to be known of a format wherever it is named.
+fn sign(format: &FormatRow) -> String {
+    let mut sign = String::new();
+    if format.runtime == "python" && !format.title.to_lowercase().contains("python") {
+        sign.push_str(" (Python)");
+    }
+    if !format.lossless {
+        sign.push(' ');
+        sign.push_str(LOSSY);
+    }
+    sign
+}
+
+fn is_ours(format: &FormatRow) -> bool {
+    format.format.starts_with("packds")
+}
+
+fn mark(spread: Spread) -> Mark {
+    Mark {
+        median: spread.median,
+        slow: Some(spread.p95),
+    }
+}
+
+/// An order by what it is, within a sentence.
+fn order_name(order: &str) -> &str {
+    match order {
+        "sequential" => "as stored",
+        "per-sample" => "every sample at random",
+        "chunk" => "chunks at random, mixed",
+        other => other,
+    }
+}
+
+fn heading(order: &str) -> String {
+    match order {
+        "sequential" => "In the order in which they are stored".to_owned(),
+        "per-sample" => "Every sample at random".to_owned(),
+        "chunk" => "Chunks at random, samples mixed".to_owned(),
+        other => format!("Order: {other}"),
+    }
+}
+
+/// A name as a part of a file's name.
+fn file_part(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    name.chars().map(safe).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+fn to_f64(n: u64) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! The report as one page: everything that belongs to the figures, charts inside, nothing from elsewhere. It is read
+//! without scripts too: they only sort the table.
+
+use packds_bench::formats::report::{FormatRow, Report, RunRow};
+
+use crate::bench::axis::{number, tick_number};
+use super::{Chart, is_ours, label, to_f64};
+use crate::bench::palette::dark_rules;
+use crate::figure::xml;
+use crate::human::human_bytes;
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// How it was measured, for everyone who quotes a figure.
+const METHOD: [&str; 5] = [
+    "Every format is made from the same images, and is loaded by the library that people use for it, in the same batches, orders and numbers of threads.",
+    "The time of a batch is that from one batch to the next in memory, pixels and labels together; of many batches the median and the 95th percentile are told, and of the rounds the median counts.",
+    "Warm runs begin with the files in the page cache and cold ones with none of them there: the share that was there is measured before each run and stands in the table.",
+    "What every run delivers is summed up in a checksum that does not depend on the order, and all formats that hold the very pixels must agree on it, or there is no report.",
+    "The limits are loops that do only what cannot be avoided, on the same machine in the same run: copying the pixels of a batch, decoding PNG files of the same pixels from memory, reading the same bytes from the disk.",
+];
+
+/// A column: its heading, whether it holds numbers, and what a run has in it (as shown, and as sorted).
+struct Column {
+    name: &'static str,
+    numeric: bool,
+    cell: fn(&FormatRow, &RunRow) -> Cell,
+}
+
+/// What stands in a cell, and the number to sort by.
+struct Cell(String, Option<f64>);
+
+/// The whole page.
+pub(super) fn html(report: &Report, charts: &[&Chart]) -> String {
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>packds bench formats</title>\n<style>\n{STYLE}@media (prefers-color-scheme: dark) {{\n{}}}\n</style>\n</head>\n<body>\n<main>\n",
+        dark_rules()
+    );
+    html.push_str("<h1>Loading images from different formats</h1>\n");
+    html.push_str(&lead(report));
+    for chart in charts {
+        let says = xml(&chart.says);
+        html.push_str(&format!(
+            "<figure>\n<div class=\"chart\" tabindex=\"0\">\n{}</div>\n<figcaption>{says}</figcaption>\n</figure>\n",
+            chart.figure.svg()
+        ));
+    }
+    html.push_str(&conditions(report));
+    html.push_str(&limits(report));
+    html.push_str("<h2>How it was measured</h2>\n<ol>\n");
+    for sentence in METHOD {
+        html.push_str(&format!("<li>{sentence}</li>\n"));
+    }
+    html.push_str("</ol>\n");
+    html.push_str(&all_runs(report));
+    html.push_str(&formats(report));
+    html.push_str(&skipped(report));
+    html.push_str(&format!(
+        "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+    ));
+    html
+}
+
+fn lead(report: &Report) -> String {
+    let data = &report.data;
+    let quick = if report.options.quick {
+        "<p class=\"warning\">A quick look: too short to be quoted.</p>\n"
+    } else {
+        ""
+    };
+    format!(
+        "<p>{} images of {}x{}x{} ({}), {} formats, on {}.</p>\n<p>We wrote packds, and we chose what is measured: judge by the method below, and run it yourself.</p>\n{quick}",
+        number(to_f64(data.n_images)),
+        data.height,
+        data.width,
+        data.channels,
+        human_bytes(data.pixel_bytes),
+        report.formats.len(),
+        xml(&report.machine.cpu)
+    )
+}
+
+fn conditions(report: &Report) -> String {
+    let (machine, data, options) = (&report.machine, &report.data, &report.options);
+    let versions: Vec<String> = report
+        .versions
+        .iter()
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    let threads: Vec<String> = options.threads.iter().map(ToString::to_string).collect();
+    let step = if options.step_ms > 0.0 {
+        format!("{} ms", tick_number(options.step_ms))
+    } else {
+        "none".to_owned()
+    };
+    let rows = [
+        ("Command", format!("<code>{}</code>", xml(&report.command))),
+        ("Began", xml(&report.started)),
+        ("Processor", format!("{}, {} cores", xml(&machine.cpu), machine.cores)),
+        ("Memory", human_bytes(machine.ram_bytes)),
+        ("Kernel", xml(&machine.kernel)),
+        ("Files on", format!("{}, {}", xml(&machine.filesystem), xml(&machine.disk))),
+        ("Data", xml(&data.path)),
+        (
+            "Images",
+            format!(
+                "{}, each {}x{}x{} = {} bytes; {} in all",
+                number(to_f64(data.n_images)),
+                data.height,
+                data.width,
+                data.channels,
+                number(to_f64(data.bytes_per_image)),
+                human_bytes(data.pixel_bytes)
+            ),
+        ),
+        ("Batch", format!("{} images", options.batch)),
+        ("Threads", threads.join(", ")),
+        ("Orders", xml(&options.orders.join(", "))),
+        ("Cache", xml(&options.cache.join(", "))),
+        ("Training step", step),
+        ("Rounds", options.rounds.to_string()),
+        ("Seed", report.seed.to_string()),
+        ("Versions", xml(&versions.join(", "))),
+    ];
+    let rows: String = rows
+        .iter()
+        .map(|(name, text)| format!("<dt>{name}</dt><dd>{text}</dd>\n"))
+        .collect();
+    format!("<h2>Machine, data and options</h2>\n<dl>\n{rows}</dl>\n")
+}
+
+fn limits(report: &Report) -> String {
+    let limits = &report.limits;
+    let on = |threads: &usize| match threads {
+        1 => "1 thread".to_owned(),
+        n => format!("{n} threads"),
+    };
+    let copies = limits.memcpy_images_per_s.iter();
+    let copies = copies.map(|(n, rate)| (format!("memcpy of the pixels, {}", on(n)), *rate));
+    let decodes = limits.decode_images_per_s.iter();
+    let decodes = decodes.map(|(n, rate)| (format!("decoding PNG from memory, {}", on(n)), *rate));
+    let disk = limits.disk_read_images_per_s.iter();
+    let disk = disk.map(|(state, rate)| (format!("reading raw pixels from the disk, {state}"), *rate));
+    let bytes = to_f64(report.data.bytes_per_image);
+    let rows: String = copies
+        .chain(decodes)
+        .chain(disk)
+        .map(|(name, rate)| {
+            format!(
+                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n",
+                xml(&name),
+                number(rate),
+                number(rate * bytes / 1e9)
+            )
+        })
+        .collect();
+    format!(
+        "<h2>What the machine can do at best</h2>\n<div class=\"table\"><table>\n\
+         <thead><tr><th scope=\"col\">limit</th><th scope=\"col\">images/s</th><th scope=\"col\">GB/s of pixels</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table></div>\n"
+    )
+}
+
+fn text(text: &str) -> Cell {
+    Cell(xml(text), None)
+}
+
+fn value(value: Option<f64>) -> Cell {
+    Cell(value.map(number).unwrap_or_default(), value)
+}
+
+fn step(ms: f64) -> Cell {
+    let shown = if ms > 0.0 { tick_number(ms) } else { String::new() };
+    Cell(shown, Some(ms))
+}
+
+fn bytes(bytes: Option<u64>) -> Cell {
+    Cell(bytes.map(human_bytes).unwrap_or_default(), bytes.map(to_f64))
+}
+
+fn percent(share: Option<f64>) -> Cell {
+    let shown = share.map(|share| format!("{:.1} %", share * 100.0));
+    Cell(shown.unwrap_or_default(), share)
+}
+
+const COLUMNS: [Column; 24] = [
+    column("format", false, |format, _| text(&label(format))),
+    column("order", false, |_, run| text(&run.order)),
+    column("cache", false, |_, run| text(&run.cache)),
+    column("threads", true, |_, run| whole(run.threads)),
+    column("batch ms, median", true, |_, run| value(run.batch_ms.map(|ms| ms.median))),
+    column("batch ms, p95", true, |_, run| value(run.batch_ms.map(|ms| ms.p95))),
+    column("images/s", true, |_, run| value(run.images_per_s)),
+    column("first batch ms", true, |_, run| value(run.first_batch_ms)),
+    column("step ms", true, |_, run| step(run.step_ms)),
+    column("wait ms, median", true, |_, run| value(run.wait_ms.map(|ms| ms.median))),
+    column("wait ms, p95", true, |_, run| value(run.wait_ms.map(|ms| ms.p95))),
+    column("waiting", true, |_, run| percent(run.wait_share)),
+    column("CPU s for 1000", true, |_, run| value(run.cpu_s_per_1000)),
+    column("peak memory", true, |_, run| bytes(run.peak_rss_bytes)),
+    column("on disk", true, |format, _| bytes(format.bytes_on_disk)),
+    column("written in s", true, |format, _| value(format.write_s)),
+    column("chunk", true, |format, _| value(format.chunk.map(to_f64))),
+    column("batch", true, |_, run| value(Some(f64::from(run.batch)))),
+    column("cached before", true, |_, run| percent(run.cached_share_before)),
+    column("lossless", false, |format, _| text(if format.lossless { "yes" } else { "no" })),
+    column("runtime", false, |format, _| text(&format.runtime)),
+    column("name", false, |format, _| text(&format.format)),
+    column("checksum", false, |_, run| text(run.checksum.as_deref().unwrap_or_default())),
+    column("skipped", false, |_, run| text(run.skipped.as_deref().unwrap_or_default())),
+];
+
+const fn column(name: &'static str, numeric: bool, cell: fn(&FormatRow, &RunRow) -> Cell) -> Column {
+    Column {
+        name,
+        numeric,
+        cell,
+    }
+}
+
+fn whole(n: usize) -> Cell {
+    let n = u32::try_from(n).unwrap_or(u32::MAX);
+    Cell(n.to_string(), Some(f64::from(n)))
+}
+
+fn all_runs(report: &Report) -> String {
+    let mut html = "<h2>All runs</h2>\n<div class=\"table wide\" tabindex=\"0\"><table id=\"runs\">\n<thead><tr>".to_owned();
+    for Column { name, numeric, .. } in &COLUMNS {
+        let class = if *numeric { "" } else { " class=\"text\"" };
+        html.push_str(&format!("<th scope=\"col\"{class}>{name}</th>"));
+    }
+    html.push_str("</tr></thead>\n<tbody>\n");
+    for run in &report.runs {
+        let format = report.formats.iter().find(|format| format.format == run.format);
+        let Some(format) = format else { continue };
+        let class = if is_ours(format) { " class=\"ours\"" } else { "" };
+        html.push_str(&format!("<tr{class}>"));
+        for (nth, Column { numeric, cell, .. }) in COLUMNS.iter().enumerate() {
+            let Cell(shown, sorted) = cell(format, run);
+            let sorted = sorted.map(|sorted| format!(" data-v=\"{sorted}\"")).unwrap_or_default();
+            let class = if *numeric { "" } else { " class=\"text\"" };
+            html.push_str(&match nth {
+                0 => format!("<th scope=\"row\">{shown}</th>"),
+                _ => format!("<td{class}{sorted}>{shown}</td>"),
+            });
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody>\n</table></div>\n");
+    html
+}
+
+fn formats(report: &Report) -> String {
+    let mut html = "<h2>The formats</h2>\n<dl class=\"formats\">\n".to_owned();
+    for format in &report.formats {
+        let mut facts = vec![format!("<code>{}</code>, {}", xml(&format.format), xml(&format.runtime))];
+        facts.extend(format.bytes_on_disk.map(|bytes| format!("{} on disk", human_bytes(bytes))));
+        facts.extend(format.write_s.map(|s| format!("written in {} s", number(s))));
+        facts.extend(format.chunk.map(|n| format!("{n} samples in a chunk")));
+        if !format.lossless {
+            facts.push("not the same pixels".to_owned());
+        }
+        html.push_str(&format!("<dt>{}</dt><dd>{}", xml(&label(format)), facts.join("; ")));
+        for note in &format.notes {
+            html.push_str(&format!("<br>{}", xml(note)));
+        }
+        html.push_str("</dd>\n");
+    }
+    html.push_str("</dl>\n");
+    html
+}
+
+fn skipped(report: &Report) -> String {
+    let mut reasons: Vec<(String, String, Vec<String>)> = Vec::new();
+    for run in &report.runs {
+        let Some(reason) = &run.skipped else { continue };
+        let format = report.formats.iter().find(|format| format.format == run.format);
+        let name = format.map_or_else(|| run.format.clone(), label);
+        let at = reasons.iter().position(|(n, r, _)| *n == name && r == reason);
+        match at.and_then(|at| reasons.get_mut(at)) {
+            Some((_, _, orders)) if orders.contains(&run.order) => {}
+            Some((_, _, orders)) => orders.push(run.order.clone()),
+            None => reasons.push((name, reason.clone(), vec![run.order.clone()])),
+        }
+    }
+    if reasons.is_empty() {
+        return "<h2>Not measured</h2>\n<p>Nothing was skipped.</p>\n".to_owned();
+    }
+    let rows: String = reasons
+        .iter()
+        .map(|(name, reason, orders)| {
+            format!(
+                "<li><b>{}</b>, {}: {}</li>\n",
+                xml(name),
+                xml(&orders.join(", ")),
+                xml(reason)
+            )
+        })
+        .collect();
+    format!("<h2>Not measured</h2>\n<ul>\n{rows}</ul>\n")
+}

@@ -1,0 +1,188 @@
+use super::*;
+use packds_bench::formats::report::{Data, Limits, OptionsShown, ReportMachine};
+use std::collections::BTreeMap;
+
+fn format(name: &str, title: &str, lossless: bool) -> FormatRow {
+    FormatRow {
+        format: name.to_owned(),
+        title: title.to_owned(),
+        runtime: "rust".to_owned(),
+        lossless,
+        bytes_on_disk: Some(1_500_000),
+        write_s: Some(0.5),
+        chunk: None,
+        notes: vec!["read <in place>".to_owned()],
+    }
+}
+
+fn run(format: &str, order: &str, cache: &str, threads: usize, ms: f64) -> RunRow {
+    RunRow {
+        format: format.to_owned(),
+        order: order.to_owned(),
+        cache: cache.to_owned(),
+        threads,
+        batch: 64,
+        batch_ms: Some(Spread {
+            median: ms,
+            p95: ms * 2.0,
+        }),
+        images_per_s: Some(64_000.0 / ms),
+        ..RunRow::default()
+    }
+}
+
+fn report() -> Report {
+    let skipped = RunRow {
+        batch_ms: None,
+        images_per_s: None,
+        skipped: Some("a tar file has no order but its own".to_owned()),
+        ..run("tar", "per-sample", "warm", 2, 1.0)
+    };
+    let waits = RunRow {
+        step_ms: 50.0,
+        wait_ms: Some(Spread {
+            median: 0.001,
+            p95: 0.2,
+        }),
+        wait_share: Some(0.0),
+        ..run("packds-raw", "sequential", "warm", 2, 1.0)
+    };
+    Report {
+        command: "packds bench formats \"a&b\"".to_owned(),
+        seed: 7,
+        started: "2026-01-02T03:04:05Z".to_owned(),
+        machine: ReportMachine {
+            cpu: "a processor".to_owned(),
+            cores: 2,
+            ram_bytes: 1 << 34,
+            kernel: "6.1".to_owned(),
+            filesystem: "ext4".to_owned(),
+            disk: "vda".to_owned(),
+        },
+        versions: BTreeMap::from([("packds".to_owned(), "0.1.0".to_owned())]),
+        data: Data {
+            path: "photos".to_owned(),
+            n_images: 10,
+            height: 224,
+            width: 224,
+            channels: 3,
+            bytes_per_image: 150_528,
+            pixel_bytes: 1_505_280,
+        },
+        options: OptionsShown {
+            batch: 64,
+            threads: vec![1, 2],
+            orders: vec!["sequential".to_owned(), "per-sample".to_owned()],
+            cache: vec!["warm".to_owned(), "cold".to_owned()],
+            step_ms: 50.0,
+            quick: false,
+            rounds: 3,
+        },
+        limits: Limits {
+            memcpy_images_per_s: BTreeMap::from([(1, 50_000.0), (2, 100_000.0)]),
+            ..Limits::default()
+        },
+        formats: vec![
+            format("tar", "tar of PNG", true),
+            format("packds-raw", "packds", true),
+            format("jpeg", "JPEG <files>", false),
+        ],
+        runs: vec![
+            run("tar", "sequential", "warm", 2, 300.0),
+            run("packds-raw", "sequential", "warm", 1, 7777.0),
+            run("packds-raw", "sequential", "warm", 2, 1.0),
+            run("packds-raw", "sequential", "cold", 2, 20.0),
+            run("jpeg", "sequential", "warm", 2, 100.0),
+            run("packds-raw", "per-sample", "warm", 2, 3.0),
+            skipped,
+            waits,
+        ],
+    }
+}
+
+fn svg(report: &Report, name: &str) -> String {
+    let charts = charts(report);
+    let chart = charts.iter().find(|chart| chart.name == name);
+    chart.unwrap_or_else(|| panic!("no {name}")).figure.svg()
+}
+
+#[test]
+fn formats_stand_in_the_order_of_their_speed() {
+    let svg = svg(&report(), "batch-time-sequential");
+    let places = ["packds</text>", "JPEG &lt;files&gt; †</text>", "tar of PNG</text>"].map(|label| svg.find(label).unwrap());
+    assert!(places.is_sorted(), "{places:?}");
+    // One thread's run is not mixed with those on two.
+    assert!(!svg.contains("7,777") && svg.contains("2 threads"));
+    assert!(svg.contains("† not the same pixels"));
+}
+
+#[test]
+fn what_was_skipped_says_why() {
+    let svg = svg(&report(), "batch-time-per-sample");
+    assert!(svg.contains("a tar file has no order but its own"), "{svg}");
+}
+
+#[test]
+fn throughput_stands_beside_the_limit_of_as_many_threads() {
+    let svg = svg(&report(), "throughput");
+    assert!(svg.contains("memcpy 100,000") && !svg.contains("memcpy 50,000"));
+}
+
+#[test]
+fn waits_that_are_nothing_are_drawn_as_nothing() {
+    let report = report();
+    assert!(svg(&report, "training-wait").contains("≤ 0.01"));
+    let mut without = report;
+    without.options.step_ms = 0.0;
+    assert!(charts(&without).iter().all(|chart| chart.name != "training-wait"));
+}
+
+#[test]
+fn the_page_has_everything_and_asks_for_nothing() {
+    let report = report();
+    let charts = charts(&report);
+    let html = page::html(&report, &charts.iter().collect::<Vec<_>>());
+    for text in [
+        "packds bench formats &quot;a&amp;b&quot;",
+        "a processor, 2 cores",
+        "16.0 GiB",
+        "ext4, vda",
+        "packds 0.1.0",
+        "<dd>7</dd>",
+        "memcpy of the pixels, 1 thread",
+        "read &lt;in place&gt;",
+        "<b>tar of PNG</b>, per-sample: a tar file has no order but its own",
+        "prefers-color-scheme: dark",
+        "JPEG &lt;files&gt; †",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+    assert_eq!(html.matches("<svg ").count(), charts.len());
+    // The name space of SVG is a name, not a place that is asked.
+    let elsewhere = html.replace("http://www.w3.org/2000/svg", "");
+    assert!(!elsewhere.contains("://") && !elsewhere.contains("src="));
+    assert_eq!(html.matches("data-v=\"7777\"").count(), 1);
+}
+
+#[test]
+fn everything_is_written_and_the_same_each_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = |paths: &[PathBuf]| -> Vec<Vec<u8>> {
+        paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+    };
+    let paths = write_all(&report(), dir.path()).unwrap();
+    let first = bytes(&paths);
+    assert_eq!(paths.len(), 2 * 7 + 1);
+    assert!(paths.contains(&dir.path().join("charts/throughput.png")));
+    assert_eq!(paths.last(), Some(&dir.path().join("report.html")));
+    assert_eq!(first, bytes(&write_all(&report(), dir.path()).unwrap()));
+}
+
+#[test]
+fn a_report_without_figures_has_a_page_without_charts() {
+    let mut empty = report();
+    empty.runs.clear();
+    empty.formats.clear();
+    assert!(charts(&empty).is_empty());
+    assert!(page::html(&empty, &[]).contains("Nothing was skipped."));
+}

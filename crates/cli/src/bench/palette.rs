@@ -1,0 +1,53 @@
+//! The colours of benchmark charts: told apart by every kind of sight, each with what takes its place on a dark page.
+
+use crate::figure::{Rgb, hex};
+
+pub(crate) const PAPER: Rgb = [255, 255, 255];
+pub(crate) const PANEL: Rgb = [246, 247, 249];
+pub(crate) const INK: Rgb = [28, 30, 34];
+pub(crate) const DIM: Rgb = [92, 96, 104];
+pub(crate) const GRID: Rgb = [217, 220, 225];
+/// Packds, and the band behind it.
+pub(crate) const OURS: Rgb = [0, 98, 168];
+pub(crate) const BAND: Rgb = [222, 236, 248];
+/// Every other format.
+pub(crate) const OTHER: Rgb = [110, 114, 122];
+/// What bounds the figures.
+pub(crate) const LIMIT: Rgb = [196, 78, 0];
+/// Lines that are told apart by colour, from few to many of what they stand for.
+pub(crate) const SERIES: [Rgb; 5] = [
+    [230, 159, 0],
+    [0, 158, 115],
+    [0, 114, 178],
+    [204, 121, 167],
+    [60, 60, 66],
+];
+
+/// Each colour and its stand-in on a dark page.
+const DARK: [(Rgb, Rgb); 14] = [
+    (PAPER, [24, 26, 30]),
+    (PANEL, [32, 35, 40]),
+    (INK, [236, 238, 242]),
+    (DIM, [168, 173, 182]),
+    (GRID, [62, 67, 75]),
+    (OURS, [98, 180, 240]),
+    (BAND, [28, 52, 74]),
+    (OTHER, [150, 155, 164]),
+    (LIMIT, [255, 150, 80]),
+    (SERIES[0], [240, 180, 50]),
+    (SERIES[1], [40, 190, 145]),
+    (SERIES[2], [90, 175, 230]),
+    (SERIES[3], [225, 150, 190]),
+    (SERIES[4], [215, 218, 224]),
+];
+
+/// Style rules that turn charts of these colours dark.
+pub(crate) fn dark_rules() -> String {
+    let rule = |(light, dark): &(Rgb, Rgb)| {
+        let (light, dark) = (hex(*light), hex(*dark));
+        format!(
+            "svg [fill=\"{light}\"]{{fill:{dark}}}svg [stroke=\"{light}\"]{{stroke:{dark}}}\n"
+        )
+    };
+    DARK.iter().map(rule).collect()
+}
