@@ -158,3 +158,97 @@ fn bench_load_refuses_options_that_do_not_go_together() {
         assert!(stderr(&result).contains(reason), "{}", stderr(&result));
     }
 }
+
+#[test]
+fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
+    let (dir, pack) = pack(&["--chunk", "4"]);
+    let plot = dir.path().join("tune.svg");
+    let options = [
+        "--step-ms",
+        "2",
+        "--threads",
+        "1,2",
+        "--depth",
+        "1,auto",
+        "--batch",
+        "4,8",
+        "--quick",
+        "--seconds",
+        "0.05",
+        "--json",
+        "--plot",
+        plot.to_str().unwrap(),
+    ];
+    let result = packds(&[&["bench", "tune", &pack], &options[..]].concat());
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    assert!(stderr(&result).contains("configuration 8 of 8"));
+    let bench: Value = serde_json::from_str(&stdout(&result)).unwrap();
+    assert_eq!(bench["step_ms"], 2.0);
+    let runs = bench["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 8);
+    for run in runs {
+        for key in ["wait_share", "cpu_s_per_1000"] {
+            assert!(run[key].as_f64().unwrap() >= 0.0, "{key}");
+        }
+        for key in ["first_batch_ms", "images_per_s", "memory_bytes"] {
+            assert!(run[key].as_f64().unwrap() > 0.0, "{key}");
+        }
+        assert!(
+            run["wait_ms"]["median"].as_f64().unwrap() <= run["wait_ms"]["p95"].as_f64().unwrap()
+        );
+        // A batch takes at least a step.
+        let batch = run["batch"].as_f64().unwrap();
+        assert!(run["images_per_s"].as_f64().unwrap() <= batch / 0.002);
+    }
+    assert!(bench["fixed_cost_ms"].as_f64().unwrap() > 0.0);
+    assert!([4, 8].contains(&bench["recommended"]["batch"].as_u64().unwrap()));
+    assert!(bench["recommended"]["why"].as_str().unwrap().contains("ms"));
+    let svg = std::fs::read_to_string(&plot).unwrap();
+    assert!(svg.contains("Batches of 4") && svg.contains("Batches of 8") && svg.contains("a.pack"));
+    // A picture that is there stays.
+    let again = packds(&[&["bench", "tune", &pack], &options[..]].concat());
+    assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
+}
+
+#[test]
+fn bench_tune_shows_a_table_with_what_to_set() {
+    let (_dir, pack) = pack(&[]);
+    let result = packds(&[
+        "bench",
+        "tune",
+        &pack,
+        "--step-ms",
+        "1",
+        "--threads",
+        "1",
+        "--depth",
+        "2",
+        "--batch",
+        "4",
+        "--seconds",
+        "0.05",
+    ]);
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    let shown = stdout(&result);
+    assert!(
+        shown.contains("\nset      threads 1, depth 2, batch 4: training waits"),
+        "{shown}"
+    );
+    assert!(shown.contains("cache    warm: 100.0 %"), "{shown}");
+}
+
+#[test]
+fn bench_tune_refuses_what_cannot_be_measured() {
+    let (_dir, pack) = pack(&[]);
+    for (options, reason) in [
+        (["--step-ms", "0"], "--step-ms"),
+        (["--depth", "0"], "auto"),
+        (["--batch", "100000"], "batch"),
+    ] {
+        let mut args = vec!["bench", "tune", &pack];
+        args.extend(options);
+        let result = packds(&args);
+        assert_eq!(result.status.code(), Some(2), "{}", stderr(&result));
+        assert!(stderr(&result).contains(reason), "{}", stderr(&result));
+    }
+}

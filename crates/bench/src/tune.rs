@@ -16,9 +16,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::BenchError;
-use crate::load::slices::processor_time;
 use crate::load::{cache, has_encoded_images};
-use crate::machine::Machine;
+use crate::machine::{Machine, processor_time};
 
 /// Waits that differ by less than this part, or by less than these milliseconds, are alike.
 const ALIKE: (f64, f64) = (0.05, 0.1);
@@ -533,12 +532,20 @@ mod tests {
 
     #[test]
     fn the_largest_batch_that_is_not_waited_for_is_recommended() {
-        let runs = [run(32, 1, 1, 0.0), run(64, 1, 1, 0.05), run(128, 1, 1, 30.0)];
+        let runs = [
+            run(32, 1, 1, 0.0),
+            run(64, 1, 1, 0.05),
+            run(128, 1, 1, 30.0),
+        ];
         assert_eq!(chosen(&runs), (64, 1, "1".to_owned()));
         let (_, by_batch) = recommend(&runs, 50.0).unwrap();
         let batches: Vec<u32> = by_batch.iter().map(|one| one.batch).collect();
         assert_eq!(batches, [32, 64, 128]);
-        assert!(by_batch[2].why.contains("38 % of its time"), "{}", by_batch[2].why);
+        assert!(
+            by_batch[2].why.contains("38 % of its time"),
+            "{}",
+            by_batch[2].why
+        );
         assert!(recommend(&[], 50.0).is_none());
     }
 
@@ -561,7 +568,10 @@ mod tests {
             seconds: 1.0,
             seed: 0,
         };
-        let batches: Vec<u32> = grid(&options, 40).iter().map(|(batch, ..)| *batch).collect();
+        let batches: Vec<u32> = grid(&options, 40)
+            .iter()
+            .map(|(batch, ..)| *batch)
+            .collect();
         assert!(batches.contains(&32) && batches.contains(&40) && !batches.contains(&64));
     }
 }

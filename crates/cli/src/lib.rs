@@ -30,6 +30,7 @@ mod numpy;
 mod opened;
 mod order;
 mod output;
+mod plot_file;
 mod progress;
 mod raster;
 mod samples;

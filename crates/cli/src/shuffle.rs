@@ -15,7 +15,8 @@ use crate::escape::{escape, escape_path};
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes, parse_bytes};
 use crate::order::OrderName;
-use crate::output::{check_new, write_file};
+use crate::output::check_new;
+use crate::plot_file::PlotFile;
 use crate::shuffle_plot::{Evidence, NoEvidence};
 
 /// The order that is judged.
@@ -50,32 +51,6 @@ pub(crate) struct ShuffleArgs {
     force: bool,
 }
 
-/// A picture to be written.
-#[derive(Debug, Clone)]
-struct PlotFile {
-    path: PathBuf,
-    kind: PlotKind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum PlotKind {
-    Svg,
-    Png,
-}
-
-impl PlotFile {
-    fn parse(text: &str) -> Result<Self, String> {
-        let path = PathBuf::from(text);
-        let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-        let kind = match extension.to_str() {
-            Some("svg") => PlotKind::Svg,
-            Some("png") => PlotKind::Png,
-            _ => return Err("the name of a picture ends in .svg or .png".to_owned()),
-        };
-        Ok(Self { path, kind })
-    }
-}
-
 /// How random a pack is read in batches of one size.
 pub(crate) struct Shuffle {
     batch: u32,
@@ -101,7 +76,7 @@ impl Shuffle {
             return Ok(None);
         }
         if let Some(plot) = &args.plot {
-            check_new(&plot.path, args.force)?;
+            check_new(plot.path(), args.force)?;
         }
         let mut sampler = Sampler::new(args.order.with_window(args.window)?).seed(args.seed);
         if let Some(bytes) = args.memory {
@@ -129,7 +104,13 @@ impl Shuffle {
                         NoEvidence::Plan(error) => refused(&error, pack),
                         NoEvidence::Read(error) => error.into(),
                     })
-                    .and_then(|evidence| file.write(&evidence, args.force))?,
+                    .and_then(|evidence| {
+                        file.write(&evidence.figure(), args.force)?;
+                        Ok(Plot {
+                            path: file.path().to_owned(),
+                            counted: evidence.counted(),
+                        })
+                    })?,
             ),
         };
         Ok(Some(Self {
@@ -212,21 +193,6 @@ impl Shuffle {
             Some(times) => format!("{times:.3} of each chunk in an epoch, on one rank"),
             None => "one for each sample: for what stays in memory".to_owned(),
         }
-    }
-}
-
-impl PlotFile {
-    fn write(&self, evidence: &Evidence, force: bool) -> Result<Plot, Failure> {
-        let figure = evidence.figure();
-        let bytes = match self.kind {
-            PlotKind::Svg => figure.svg().into_bytes(),
-            PlotKind::Png => figure.png()?,
-        };
-        write_file(&self.path, &bytes, force)?;
-        Ok(Plot {
-            path: self.path.clone(),
-            counted: evidence.counted(),
-        })
     }
 }
 

@@ -81,9 +81,9 @@ pub(crate) fn number(value: f64) -> String {
         _ => 0,
     };
     let text = format!("{value:.digits$}");
-    let (whole, part) = text.split_once('.').map_or((text.as_str(), None), |(w, p)| {
-        (w, Some(p))
-    });
+    let (whole, part) = text
+        .split_once('.')
+        .map_or((text.as_str(), None), |(w, p)| (w, Some(p)));
     let mut out = String::new();
     for (nth, digit) in whole.chars().enumerate() {
         if nth > 0 && (whole.len() - nth) % 3 == 0 && digit.is_ascii_digit() {
@@ -123,18 +123,46 @@ mod tests {
     #[test]
     fn ticks_are_round_and_apart() {
         let over = |low, high| Axis::over([low, high], 0.0, 400.0).unwrap();
-        assert_eq!(over(0.5, 800.0).ticks(40.0), [1.0, 3.0, 10.0, 30.0, 100.0, 300.0]);
+        assert_eq!(
+            over(0.5, 800.0).ticks(40.0),
+            [1.0, 3.0, 10.0, 30.0, 100.0, 300.0]
+        );
         assert_eq!(over(3.0, 3.1).ticks(40.0), [1.5, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!(over(1e-6, 1e9).ticks(60.0), [1e-6, 1e-3, 1e0, 1e3, 1e6, 1e9]);
+        assert_eq!(
+            over(1e-6, 1e9).ticks(60.0),
+            [1e-6, 1e-3, 1e0, 1e3, 1e6, 1e9]
+        );
     }
 
     #[test]
     fn numbers_have_three_digits() {
-        let shown = [0.0, 0.01234, 0.1234, 1.234, 12.34, 123.4, 1234.0, 1_234_567.0].map(number);
+        let shown = [
+            0.0,
+            0.01234,
+            0.1234,
+            1.234,
+            12.34,
+            123.4,
+            1234.0,
+            1_234_567.0,
+        ]
+        .map(number);
         assert_eq!(
             shown,
-            ["0", "0.0123", "0.123", "1.23", "12.3", "123", "1,234", "1,234,567"]
+            [
+                "0",
+                "0.0123",
+                "0.123",
+                "1.23",
+                "12.3",
+                "123",
+                "1,234",
+                "1,234,567"
+            ]
         );
-        assert_eq!([0.5, 1.0, 1500.0, 0.01].map(tick_number), ["0.5", "1", "1,500", "0.01"]);
+        assert_eq!(
+            [0.5, 1.0, 1500.0, 0.01].map(tick_number),
+            ["0.5", "1", "1,500", "0.01"]
+        );
     }
 }

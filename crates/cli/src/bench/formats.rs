@@ -10,6 +10,7 @@ use packds_bench::{
     CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv,
 };
 
+use super::charts;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -166,6 +167,7 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     let report = bench_formats(&args.data, &options, &mut |what| console.note(what))?;
     if let Some(folder) = &args.out {
         write_all(&report, folder)?;
+        charts::write_all(&report, folder)?;
     }
     if console.json {
         console.document(&report)?;

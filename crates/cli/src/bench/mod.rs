@@ -1,8 +1,13 @@
 //! `packds bench`: how fast this machine does it, beside what it could do at best.
 
+mod axis;
+mod charts;
 mod convert;
 mod formats;
 mod load;
+mod palette;
+mod tune;
+mod tune_plot;
 
 use std::io::Write;
 
@@ -26,6 +31,7 @@ enum What {
     Convert(convert::ConvertBenchArgs),
     Load(load::LoadBenchArgs),
     Formats(formats::FormatsBenchArgs),
+    Tune(tune::TuneBenchArgs),
 }
 
 pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -33,6 +39,7 @@ pub(crate) fn run(args: &BenchArgs, console: &mut Console) -> Result<Exit, Failu
         What::Convert(args) => convert::run(args, console),
         What::Load(args) => load::run(args, console),
         What::Formats(args) => formats::run(args, console),
+        What::Tune(args) => tune::run(args, console),
     }
 }
 

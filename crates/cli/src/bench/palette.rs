@@ -45,9 +45,7 @@ const DARK: [(Rgb, Rgb); 14] = [
 pub(crate) fn dark_rules() -> String {
     let rule = |(light, dark): &(Rgb, Rgb)| {
         let (light, dark) = (hex(*light), hex(*dark));
-        format!(
-            "svg [fill=\"{light}\"]{{fill:{dark}}}svg [stroke=\"{light}\"]{{stroke:{dark}}}\n"
-        )
+        format!("svg [fill=\"{light}\"]{{fill:{dark}}}svg [stroke=\"{light}\"]{{stroke:{dark}}}\n")
     };
     DARK.iter().map(rule).collect()
 }

@@ -97,7 +97,10 @@ impl DotChart {
             PLOT.1 - PLOT.0,
         )?;
         let levels = levels(&self.limits, &axis);
-        let mut heights = self.panels.iter().map(|panel| panel_height(panel, levels.len()));
+        let mut heights = self
+            .panels
+            .iter()
+            .map(|panel| panel_height(panel, levels.len()));
         let notes = f64::from(u32::try_from(self.footnotes.len()).unwrap_or(0)) * LINE;
         let height = HEAD + heights.by_ref().sum::<f64>() + notes + 8.0;
         let mut figure = Figure::new(WIDTH, whole(height), PAPER, &self.title);
@@ -123,7 +126,11 @@ impl DotChart {
 
     fn legend(&self, figure: &mut Figure, y: f64) {
         let mut rows = self.panels.iter().flat_map(|panel| &panel.rows);
-        let slow = rows.any(|row| row.warm.or(row.cold).is_some_and(|mark| mark.slow.is_some()));
+        let slow = rows.any(|row| {
+            row.warm
+                .or(row.cold)
+                .is_some_and(|mark| mark.slow.is_some())
+        });
         let mut x = MARGIN + 6.0;
         figure.dots(vec![(x, y - 4.0)], DOT, OTHER);
         let mut item = |figure: &mut Figure, text: &str| {
@@ -137,7 +144,11 @@ impl DotChart {
             next = item(figure, "read from the disk, median");
         }
         if slow {
-            figure.line(vec![(next - 8.0, y - 4.0), (next + 6.0, y - 4.0)], 1.5, OTHER);
+            figure.line(
+                vec![(next - 8.0, y - 4.0), (next + 6.0, y - 4.0)],
+                1.5,
+                OTHER,
+            );
             item(figure, "to the 95th percentile");
         }
     }
@@ -168,7 +179,14 @@ impl DotChart {
         figure.boxes(vec![[left, first, right - left, bottom - first]], PANEL);
         let own = panel.rows.iter().enumerate().filter(|(_, row)| row.ours);
         let own: Vec<[f64; 4]> = own
-            .map(|(nth, _)| [MARGIN - 6.0, first + ROW * count(nth), RIGHT - MARGIN + 12.0, ROW])
+            .map(|(nth, _)| {
+                [
+                    MARGIN - 6.0,
+                    first + ROW * count(nth),
+                    RIGHT - MARGIN + 12.0,
+                    ROW,
+                ]
+            })
             .collect();
         if !own.is_empty() {
             figure.boxes(own, BAND);
@@ -195,7 +213,13 @@ impl DotChart {
             figure.words((x, bottom + 15.0), Anchor::Middle, SMALL, DIM, &text);
         }
         let text = format!("{}, logarithmic", self.unit);
-        figure.words((PLOT.0 - 36.0, bottom + 15.0), Anchor::End, SMALL, DIM, &text);
+        figure.words(
+            (PLOT.0 - 36.0, bottom + 15.0),
+            Anchor::End,
+            SMALL,
+            DIM,
+            &text,
+        );
     }
 
     fn limit_lines(
@@ -219,7 +243,11 @@ impl DotChart {
     }
 
     fn row(&self, figure: &mut Figure, row: &Row, axis: &Axis, y: f64) {
-        let (font, color) = if row.ours { (OWN, OURS) } else { (PLAIN, OTHER) };
+        let (font, color) = if row.ours {
+            (OWN, OURS)
+        } else {
+            (PLAIN, OTHER)
+        };
         let room = PLOT.0 - MARGIN - 14.0;
         let sign = text_width(&row.sign, font.size, font.bold);
         let label = fit(&row.label, room - sign, font.size, font.bold);
@@ -236,18 +264,37 @@ impl DotChart {
             figure.words((PLOT.0 + 8.0, y + 4.0), Anchor::Start, SMALL, DIM, &text);
         }
         // Above each other, because both can lie at one place.
-        let apart = if row.warm.is_some() && row.cold.is_some() { APART } else { 0.0 };
+        let apart = if row.warm.is_some() && row.cold.is_some() {
+            APART
+        } else {
+            0.0
+        };
         for (mark, y) in [(row.warm, y - apart), (row.cold, y + apart)] {
-            let Some(Mark { median, slow: Some(slow) }) = mark else { continue };
+            let Some(Mark {
+                median,
+                slow: Some(slow),
+            }) = mark
+            else {
+                continue;
+            };
             let (from, to) = (axis.at(median.max(floor)), axis.at(slow.max(floor)));
             figure.line(vec![(from, y), (to, y)], 1.5, color);
             figure.line(vec![(to, y - 3.0), (to, y + 3.0)], 1.5, color);
         }
         if let Some(mark) = row.warm {
-            figure.dots(vec![(axis.at(mark.median.max(floor)), y - apart)], DOT, color);
+            figure.dots(
+                vec![(axis.at(mark.median.max(floor)), y - apart)],
+                DOT,
+                color,
+            );
         }
         if let Some(mark) = row.cold {
-            ring(figure, (axis.at(mark.median.max(floor)), y + apart), color, behind);
+            ring(
+                figure,
+                (axis.at(mark.median.max(floor)), y + apart),
+                color,
+                behind,
+            );
         }
         for (column, mark) in COLUMNS.iter().zip([row.warm, row.cold]) {
             if let Some(mark) = mark {
@@ -285,7 +332,9 @@ fn limit_place(x: f64, text: &str) -> (f64, Anchor) {
 /// The limits in lines of text, so that no two names lie over each other.
 fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
     let span = |nth: &usize| {
-        let (name, value) = limits.get(*nth).map_or(("", 0.0), |(n, v)| (n.as_str(), *v));
+        let (name, value) = limits
+            .get(*nth)
+            .map_or(("", 0.0), |(n, v)| (n.as_str(), *v));
         let text = limit_text(name, value);
         let width = text_width(&text, SMALL.size, false);
         let (x, anchor) = limit_place(axis.at(value), &text);

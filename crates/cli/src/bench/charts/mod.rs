@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use packds_bench::formats::report::{FormatRow, Report, RunRow, Spread};
 
+use super::axis::{number, tick_number};
 use crate::failure::Failure;
 use crate::figure::Figure;
-use super::axis::{number, tick_number};
 use dots::{DotChart, Mark, Panel, Row};
 use scatter::{Point, Scatter};
 
@@ -42,8 +42,14 @@ pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Fai
         write(folder.join(format!("{name}.png")), &figure.png()?)?;
     }
     // The page has all orders in one chart; those of single orders are for slides.
-    let shown: Vec<&Chart> = charts.iter().filter(|chart| !chart.says.is_empty()).collect();
-    write(dir.join("report.html"), page::html(report, &shown).as_bytes())?;
+    let shown: Vec<&Chart> = charts
+        .iter()
+        .filter(|chart| !chart.says.is_empty())
+        .collect();
+    write(
+        dir.join("report.html"),
+        page::html(report, &shown).as_bytes(),
+    )?;
     Ok(written)
 }
 
@@ -131,7 +137,8 @@ impl<'a> View<'a> {
     ) -> Vec<Panel> {
         let panel = |order: &&str| {
             let row = |format: &FormatRow| {
-                let runs = ["warm", "cold"].map(|cache| self.run(&format.format, order, cache, step));
+                let runs =
+                    ["warm", "cold"].map(|cache| self.run(&format.format, order, cache, step));
                 let [warm, cold] = runs.map(|run| run.and_then(&value));
                 let skipped = runs.iter().flatten().find_map(|run| run.skipped.clone());
                 let shown = warm.is_some() || cold.is_some() || skipped.is_some();
@@ -166,7 +173,10 @@ impl<'a> View<'a> {
     fn batch_times(&self, orders: &[&str]) -> DotChart {
         let panels = self.panels(orders, false, false, None, |run| run.batch_ms.map(mark));
         DotChart {
-            title: format!("Time for a batch of {} images, in ms", self.report.options.batch),
+            title: format!(
+                "Time for a batch of {} images, in ms",
+                self.report.options.batch
+            ),
             subtitle: self.subtitle(),
             unit: "ms".to_owned(),
             footnotes: self.footnotes(&panels),
@@ -177,15 +187,17 @@ impl<'a> View<'a> {
     }
 
     fn throughput(&self, orders: &[&str]) -> DotChart {
-        let rate = |run: &RunRow| {
-            run.images_per_s.map(|median| Mark { median, slow: None })
-        };
+        let rate = |run: &RunRow| run.images_per_s.map(|median| Mark { median, slow: None });
         let panels = self.panels(orders, false, true, None, rate);
         let limits = &self.report.limits;
-        let of_threads = |rates: &std::collections::BTreeMap<usize, f64>| rates.get(&self.threads).copied();
+        let of_threads =
+            |rates: &std::collections::BTreeMap<usize, f64>| rates.get(&self.threads).copied();
         let known = [
             ("decoding PNG", of_threads(&limits.decode_images_per_s)),
-            ("reading the disk", limits.disk_read_images_per_s.get("cold").copied()),
+            (
+                "reading the disk",
+                limits.disk_read_images_per_s.get("cold").copied(),
+            ),
             ("memcpy", of_threads(&limits.memcpy_images_per_s)),
         ];
         DotChart {
@@ -204,9 +216,14 @@ impl<'a> View<'a> {
 
     fn waits(&self, orders: &[&str]) -> DotChart {
         let step_ms = self.report.options.step_ms;
-        let panels = self.panels(orders, true, false, Some(LEAST_WAIT), |run| run.wait_ms.map(mark));
+        let panels = self.panels(orders, true, false, Some(LEAST_WAIT), |run| {
+            run.wait_ms.map(mark)
+        });
         DotChart {
-            title: format!("Wait for a batch beside a training step of {} ms, in ms", tick_number(step_ms)),
+            title: format!(
+                "Wait for a batch beside a training step of {} ms, in ms",
+                tick_number(step_ms)
+            ),
             subtitle: self.subtitle(),
             unit: "ms".to_owned(),
             footnotes: self.footnotes(&panels),
@@ -224,7 +241,9 @@ impl<'a> View<'a> {
                 Some(Point {
                     label: label(format),
                     ours: is_ours(format),
-                    x: to_f64(format.bytes_on_disk?) / to_f64(self.report.data.n_images.max(1)) / 1e3,
+                    x: to_f64(format.bytes_on_disk?)
+                        / to_f64(self.report.data.n_images.max(1))
+                        / 1e3,
                     y: run.images_per_s?,
                 })
             };
@@ -237,7 +256,11 @@ impl<'a> View<'a> {
         if points.is_empty() {
             return None;
         }
-        let state = if cache == "warm" { "in the page cache" } else { "read from the disk" };
+        let state = if cache == "warm" {
+            "in the page cache"
+        } else {
+            "read from the disk"
+        };
         let data = &self.report.data;
         let chart = Scatter {
             title: format!("Size on disk and speed, {state}"),
@@ -253,7 +276,11 @@ impl<'a> View<'a> {
     fn subtitle(&self) -> String {
         let report = self.report;
         let data = &report.data;
-        let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        let threads = if self.threads == 1 {
+            "1 thread".to_owned()
+        } else {
+            format!("{} threads", self.threads)
+        };
         format!(
             "{} images of {}x{}x{}, batches of {}, {threads}; {}",
             number(to_f64(data.n_images)),
@@ -266,10 +293,17 @@ impl<'a> View<'a> {
     }
 
     fn footnotes(&self, panels: &[Panel]) -> Vec<String> {
-        let marked = |sign: &str| panels.iter().flat_map(|p| &p.rows).any(|row| row.sign.contains(sign));
+        let marked = |sign: &str| {
+            panels
+                .iter()
+                .flat_map(|p| &p.rows)
+                .any(|row| row.sign.contains(sign))
+        };
         let mut notes = Vec::new();
         if marked(LOSSY) {
-            notes.push(format!("{LOSSY} not the same pixels: a lossy format, to be compared with care"));
+            notes.push(format!(
+                "{LOSSY} not the same pixels: a lossy format, to be compared with care"
+            ));
         }
         if self.report.options.quick {
             notes.push("A quick look: too short to be quoted.".to_owned());
@@ -315,7 +349,7 @@ fn order_name(order: &str) -> &str {
     match order {
         "sequential" => "as stored",
         "per-sample" => "every sample at random",
-        "chunk" => "chunks at random, mixed",
+        "chunk" => "whole chunks at random",
         other => other,
     }
 }
@@ -324,14 +358,20 @@ fn heading(order: &str) -> String {
     match order {
         "sequential" => "In the order in which they are stored".to_owned(),
         "per-sample" => "Every sample at random".to_owned(),
-        "chunk" => "Chunks at random, samples mixed".to_owned(),
+        "chunk" => "Whole chunks at random, samples as stored".to_owned(),
         other => format!("Order: {other}"),
     }
 }
 
 /// A name as a part of a file's name.
 fn file_part(name: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let safe = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
     name.chars().map(safe).collect()
 }
 

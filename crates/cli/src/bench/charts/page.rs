@@ -3,8 +3,8 @@
 
 use packds_bench::formats::report::{FormatRow, Report, RunRow};
 
-use crate::bench::axis::{number, tick_number};
 use super::{Chart, is_ours, label, to_f64};
+use crate::bench::axis::{number, tick_number};
 use crate::bench::palette::dark_rules;
 use crate::figure::xml;
 use crate::human::human_bytes;
@@ -99,10 +99,16 @@ fn conditions(report: &Report) -> String {
     let rows = [
         ("Command", format!("<code>{}</code>", xml(&report.command))),
         ("Began", xml(&report.started)),
-        ("Processor", format!("{}, {} cores", xml(&machine.cpu), machine.cores)),
+        (
+            "Processor",
+            format!("{}, {} cores", xml(&machine.cpu), machine.cores),
+        ),
         ("Memory", human_bytes(machine.ram_bytes)),
         ("Kernel", xml(&machine.kernel)),
-        ("Files on", format!("{}, {}", xml(&machine.filesystem), xml(&machine.disk))),
+        (
+            "Files on",
+            format!("{}, {}", xml(&machine.filesystem), xml(&machine.disk)),
+        ),
         ("Data", xml(&data.path)),
         (
             "Images",
@@ -143,7 +149,8 @@ fn limits(report: &Report) -> String {
     let decodes = limits.decode_images_per_s.iter();
     let decodes = decodes.map(|(n, rate)| (format!("decoding PNG from memory, {}", on(n)), *rate));
     let disk = limits.disk_read_images_per_s.iter();
-    let disk = disk.map(|(state, rate)| (format!("reading raw pixels from the disk, {state}"), *rate));
+    let disk =
+        disk.map(|(state, rate)| (format!("reading raw pixels from the disk, {state}"), *rate));
     let bytes = to_f64(report.data.bytes_per_image);
     let rows: String = copies
         .chain(decodes)
@@ -173,12 +180,19 @@ fn value(value: Option<f64>) -> Cell {
 }
 
 fn step(ms: f64) -> Cell {
-    let shown = if ms > 0.0 { tick_number(ms) } else { String::new() };
+    let shown = if ms > 0.0 {
+        tick_number(ms)
+    } else {
+        String::new()
+    };
     Cell(shown, Some(ms))
 }
 
 fn bytes(bytes: Option<u64>) -> Cell {
-    Cell(bytes.map(human_bytes).unwrap_or_default(), bytes.map(to_f64))
+    Cell(
+        bytes.map(human_bytes).unwrap_or_default(),
+        bytes.map(to_f64),
+    )
 }
 
 fn percent(share: Option<f64>) -> Cell {
@@ -191,13 +205,21 @@ const COLUMNS: [Column; 24] = [
     column("order", false, |_, run| text(&run.order)),
     column("cache", false, |_, run| text(&run.cache)),
     column("threads", true, |_, run| whole(run.threads)),
-    column("batch ms, median", true, |_, run| value(run.batch_ms.map(|ms| ms.median))),
-    column("batch ms, p95", true, |_, run| value(run.batch_ms.map(|ms| ms.p95))),
+    column("batch ms, median", true, |_, run| {
+        value(run.batch_ms.map(|ms| ms.median))
+    }),
+    column("batch ms, p95", true, |_, run| {
+        value(run.batch_ms.map(|ms| ms.p95))
+    }),
     column("images/s", true, |_, run| value(run.images_per_s)),
     column("first batch ms", true, |_, run| value(run.first_batch_ms)),
     column("step ms", true, |_, run| step(run.step_ms)),
-    column("wait ms, median", true, |_, run| value(run.wait_ms.map(|ms| ms.median))),
-    column("wait ms, p95", true, |_, run| value(run.wait_ms.map(|ms| ms.p95))),
+    column("wait ms, median", true, |_, run| {
+        value(run.wait_ms.map(|ms| ms.median))
+    }),
+    column("wait ms, p95", true, |_, run| {
+        value(run.wait_ms.map(|ms| ms.p95))
+    }),
     column("waiting", true, |_, run| percent(run.wait_share)),
     column("CPU s for 1000", true, |_, run| value(run.cpu_s_per_1000)),
     column("peak memory", true, |_, run| bytes(run.peak_rss_bytes)),
@@ -205,15 +227,27 @@ const COLUMNS: [Column; 24] = [
     column("written in s", true, |format, _| value(format.write_s)),
     column("chunk", true, |format, _| value(format.chunk.map(to_f64))),
     column("batch", true, |_, run| value(Some(f64::from(run.batch)))),
-    column("cached before", true, |_, run| percent(run.cached_share_before)),
-    column("lossless", false, |format, _| text(if format.lossless { "yes" } else { "no" })),
+    column("cached before", true, |_, run| {
+        percent(run.cached_share_before)
+    }),
+    column("lossless", false, |format, _| {
+        text(if format.lossless { "yes" } else { "no" })
+    }),
     column("runtime", false, |format, _| text(&format.runtime)),
     column("name", false, |format, _| text(&format.format)),
-    column("checksum", false, |_, run| text(run.checksum.as_deref().unwrap_or_default())),
-    column("skipped", false, |_, run| text(run.skipped.as_deref().unwrap_or_default())),
+    column("checksum", false, |_, run| {
+        text(run.checksum.as_deref().unwrap_or_default())
+    }),
+    column("skipped", false, |_, run| {
+        text(run.skipped.as_deref().unwrap_or_default())
+    }),
 ];
 
-const fn column(name: &'static str, numeric: bool, cell: fn(&FormatRow, &RunRow) -> Cell) -> Column {
+const fn column(
+    name: &'static str,
+    numeric: bool,
+    cell: fn(&FormatRow, &RunRow) -> Cell,
+) -> Column {
     Column {
         name,
         numeric,
@@ -234,13 +268,22 @@ fn all_runs(report: &Report) -> String {
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for run in &report.runs {
-        let format = report.formats.iter().find(|format| format.format == run.format);
+        let format = report
+            .formats
+            .iter()
+            .find(|format| format.format == run.format);
         let Some(format) = format else { continue };
-        let class = if is_ours(format) { " class=\"ours\"" } else { "" };
+        let class = if is_ours(format) {
+            " class=\"ours\""
+        } else {
+            ""
+        };
         html.push_str(&format!("<tr{class}>"));
         for (nth, Column { numeric, cell, .. }) in COLUMNS.iter().enumerate() {
             let Cell(shown, sorted) = cell(format, run);
-            let sorted = sorted.map(|sorted| format!(" data-v=\"{sorted}\"")).unwrap_or_default();
+            let sorted = sorted
+                .map(|sorted| format!(" data-v=\"{sorted}\""))
+                .unwrap_or_default();
             let class = if *numeric { "" } else { " class=\"text\"" };
             html.push_str(&match nth {
                 0 => format!("<th scope=\"row\">{shown}</th>"),
@@ -256,14 +299,30 @@ fn all_runs(report: &Report) -> String {
 fn formats(report: &Report) -> String {
     let mut html = "<h2>The formats</h2>\n<dl class=\"formats\">\n".to_owned();
     for format in &report.formats {
-        let mut facts = vec![format!("<code>{}</code>, {}", xml(&format.format), xml(&format.runtime))];
-        facts.extend(format.bytes_on_disk.map(|bytes| format!("{} on disk", human_bytes(bytes))));
-        facts.extend(format.write_s.map(|s| format!("written in {} s", number(s))));
+        let mut facts = vec![format!(
+            "<code>{}</code>, {}",
+            xml(&format.format),
+            xml(&format.runtime)
+        )];
+        facts.extend(
+            format
+                .bytes_on_disk
+                .map(|bytes| format!("{} on disk", human_bytes(bytes))),
+        );
+        facts.extend(
+            format
+                .write_s
+                .map(|s| format!("written in {} s", number(s))),
+        );
         facts.extend(format.chunk.map(|n| format!("{n} samples in a chunk")));
         if !format.lossless {
             facts.push("not the same pixels".to_owned());
         }
-        html.push_str(&format!("<dt>{}</dt><dd>{}", xml(&label(format)), facts.join("; ")));
+        html.push_str(&format!(
+            "<dt>{}</dt><dd>{}",
+            xml(&label(format)),
+            facts.join("; ")
+        ));
         for note in &format.notes {
             html.push_str(&format!("<br>{}", xml(note)));
         }
@@ -277,9 +336,14 @@ fn skipped(report: &Report) -> String {
     let mut reasons: Vec<(String, String, Vec<String>)> = Vec::new();
     for run in &report.runs {
         let Some(reason) = &run.skipped else { continue };
-        let format = report.formats.iter().find(|format| format.format == run.format);
+        let format = report
+            .formats
+            .iter()
+            .find(|format| format.format == run.format);
         let name = format.map_or_else(|| run.format.clone(), label);
-        let at = reasons.iter().position(|(n, r, _)| *n == name && r == reason);
+        let at = reasons
+            .iter()
+            .position(|(n, r, _)| *n == name && r == reason);
         match at.and_then(|at| reasons.get_mut(at)) {
             Some((_, _, orders)) if orders.contains(&run.order) => {}
             Some((_, _, orders)) => orders.push(run.order.clone()),

@@ -76,7 +76,13 @@ impl Scatter {
             let text = tick_number(tick);
             figure.words((left - 8.0, y + 4.0), Anchor::End, SMALL, DIM, &text);
         }
-        figure.words((right, bottom + 38.0), Anchor::End, SMALL, DIM, &self.across);
+        figure.words(
+            (right, bottom + 38.0),
+            Anchor::End,
+            SMALL,
+            DIM,
+            &self.across,
+        );
         let mut taken: Vec<Room> = Vec::new();
         if let Some((name, value)) = &self.line {
             let x = across.at(*value);
@@ -99,7 +105,10 @@ impl Scatter {
         let places: Vec<Place> = self.points.iter().map(place).collect();
         let names = names(&self.points, &places, taken);
         for (point, name) in self.points.iter().zip(&names) {
-            if let Some(Name { leader: (from, to), .. }) = name {
+            if let Some(Name {
+                leader: (from, to), ..
+            }) = name
+            {
                 let far = (to.0 - from.0).hypot(to.1 - from.1);
                 if far > DOT {
                     let color = if point.ours { OURS } else { OTHER };
@@ -149,7 +158,10 @@ fn names(points: &[Point], places: &[Place], mut taken: Vec<Room>) -> Vec<Option
         let wide = text_width(&point.label, font.size, font.bold);
         let free = |name: &Name| {
             inside(&name.room)
-                && !taken.iter().chain(&dots).any(|other| overlap(&name.room, other))
+                && !taken
+                    .iter()
+                    .chain(&dots)
+                    .any(|other| overlap(&name.room, other))
                 && !leaders.iter().any(|leader| crosses(leader, &name.room))
         };
         let clear = |name: &Name| !taken.iter().any(|other| crosses(&name.leader, other));

@@ -109,7 +109,12 @@ fn svg(report: &Report, name: &str) -> String {
 #[test]
 fn formats_stand_in_the_order_of_their_speed() {
     let svg = svg(&report(), "batch-time-sequential");
-    let places = ["packds</text>", "JPEG &lt;files&gt; †</text>", "tar of PNG</text>"].map(|label| svg.find(label).unwrap());
+    let places = [
+        "packds</text>",
+        "JPEG &lt;files&gt; †</text>",
+        "tar of PNG</text>",
+    ]
+    .map(|label| svg.find(label).unwrap());
     assert!(places.is_sorted(), "{places:?}");
     // One thread's run is not mixed with those on two.
     assert!(!svg.contains("7,777") && svg.contains("2 threads"));
@@ -134,7 +139,11 @@ fn waits_that_are_nothing_are_drawn_as_nothing() {
     assert!(svg(&report, "training-wait").contains("≤ 0.01"));
     let mut without = report;
     without.options.step_ms = 0.0;
-    assert!(charts(&without).iter().all(|chart| chart.name != "training-wait"));
+    assert!(
+        charts(&without)
+            .iter()
+            .all(|chart| chart.name != "training-wait")
+    );
 }
 
 #[test]
@@ -168,7 +177,10 @@ fn the_page_has_everything_and_asks_for_nothing() {
 fn everything_is_written_and_the_same_each_time() {
     let dir = tempfile::tempdir().unwrap();
     let bytes = |paths: &[PathBuf]| -> Vec<Vec<u8>> {
-        paths.iter().map(|path| std::fs::read(path).unwrap()).collect()
+        paths
+            .iter()
+            .map(|path| std::fs::read(path).unwrap())
+            .collect()
     };
     let paths = write_all(&report(), dir.path()).unwrap();
     let first = bytes(&paths);

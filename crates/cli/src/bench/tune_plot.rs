@@ -1,0 +1,211 @@
+//! The picture of `packds bench tune --plot`: a panel for each batch size, in it the wait by depth, a line for each number of
+//! threads.
+
+use packds_bench::{Ahead, TuneBench, TuneRun};
+
+use super::axis::{Axis, tick_number};
+use super::palette::{DIM, GRID, INK, LIMIT, OURS, PANEL, PAPER, SERIES};
+use crate::figure::{Anchor, Figure, Font, Place, Rgb};
+use crate::lettering::{fit, text_width};
+
+/// Waits below this many milliseconds are nothing to training: all are drawn at it.
+const FLOOR: f64 = 0.01;
+const WIDTH: u32 = 960;
+const LEFT: f64 = 64.0;
+const TOP: f64 = 104.0;
+/// Width and height of a panel, and what lies between two.
+const PANEL_SIZE: (f64, f64) = (402.0, 200.0);
+const BETWEEN: (f64, f64) = (74.0, 74.0);
+/// Panels in a row.
+const COLUMNS: usize = 2;
+const SMALL: Font = Font {
+    size: 11.0,
+    bold: false,
+};
+const SUBHEADING: Font = Font {
+    size: 13.0,
+    bold: true,
+};
+
+/// What all panels share.
+struct Scale<'a> {
+    bench: &'a TuneBench,
+    depths: Vec<Ahead>,
+    threads: Vec<usize>,
+    /// From the lowest to the highest wait, in a panel whose lower edge is at 0.
+    up: Axis,
+}
+
+/// The picture of a benchmark of the pack of this name.
+pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
+    let mut batches: Vec<u32> = bench.runs.iter().map(|run| run.batch).collect();
+    batches.dedup();
+    let rows = batches.len().div_ceil(COLUMNS);
+    let height = TOP + (PANEL_SIZE.1 + BETWEEN.1) * count(rows) + 10.0;
+    let title = format!(
+        "Wait for a batch beside a training step of {} ms: {name}",
+        tick_number(bench.step_ms)
+    );
+    let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
+    figure.heading((16.0, 28.0), INK, &title);
+    let best = &bench.recommended;
+    let subtitle = format!(
+        "Set: {} threads, depth {}, batch {} (ringed; for each batch a smaller ring). An epoch costs {} ms more. {}",
+        best.threads,
+        best.depth,
+        best.batch,
+        tick_number(bench.fixed_cost_ms),
+        bench.machine.cpu
+    );
+    figure.text((16.0, 50.0), Anchor::Start, DIM, &subtitle);
+    let waits = bench.runs.iter().map(|run| run.wait_ms.mean.max(FLOOR));
+    let waits = waits.chain([FLOOR, bench.step_ms]);
+    let Some(up) = Axis::over(waits, 0.0, -PANEL_SIZE.1) else {
+        return figure;
+    };
+    let mut scale = Scale {
+        bench,
+        depths: Vec::new(),
+        threads: Vec::new(),
+        up,
+    };
+    for run in &bench.runs {
+        if !scale.depths.contains(&run.depth) {
+            scale.depths.push(run.depth);
+        }
+        if !scale.threads.contains(&run.threads) {
+            scale.threads.push(run.threads);
+        }
+    }
+    scale.legend(&mut figure, 74.0);
+    for (nth, batch) in batches.iter().enumerate() {
+        let (column, row) = (nth % COLUMNS, nth / COLUMNS);
+        let left = LEFT + (PANEL_SIZE.0 + BETWEEN.0) * count(column);
+        let top = TOP + (PANEL_SIZE.1 + BETWEEN.1) * count(row) + 14.0;
+        scale.panel(&mut figure, *batch, (left, top));
+    }
+    figure
+}
+
+impl Scale<'_> {
+    fn color(&self, threads: usize) -> Rgb {
+        let place = self.threads.iter().position(|n| *n == threads);
+        let place = place.unwrap_or(0) % SERIES.len();
+        SERIES.get(place).copied().unwrap_or(INK)
+    }
+
+    fn legend(&self, figure: &mut Figure, y: f64) {
+        let mut x = 16.0;
+        for threads in &self.threads {
+            let color = self.color(*threads);
+            let s = if *threads == 1 { "" } else { "s" };
+            let text = format!("{threads} thread{s}");
+            figure.line(vec![(x, y - 4.0), (x + 22.0, y - 4.0)], 2.0, color);
+            figure.dots(vec![(x + 11.0, y - 4.0)], 7.0, color);
+            figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, &text);
+            x += 52.0 + text_width(&text, SMALL.size, false);
+        }
+    }
+
+    fn across(&self, left: f64, depth: Ahead) -> f64 {
+        let place = self.depths.iter().position(|other| *other == depth);
+        let part = (count(place.unwrap_or(0)) + 0.5) / count(self.depths.len().max(1));
+        left + PANEL_SIZE.0 * part
+    }
+
+    fn place(&self, (left, top): Place, run: &TuneRun) -> Place {
+        let bottom = top + PANEL_SIZE.1;
+        let y = bottom + self.up.at(run.wait_ms.mean.max(FLOOR));
+        (self.across(left, run.depth), y)
+    }
+
+    fn panel(&self, figure: &mut Figure, batch: u32, corner: Place) {
+        let (left, top) = corner;
+        let (right, bottom) = (left + PANEL_SIZE.0, top + PANEL_SIZE.1);
+        let heading = format!("Batches of {batch}");
+        figure.words((left, top - 8.0), Anchor::Start, SUBHEADING, INK, &heading);
+        figure.words(
+            (right, top - 8.0),
+            Anchor::End,
+            SMALL,
+            DIM,
+            "wait in ms, logarithmic",
+        );
+        figure.boxes(vec![[left, top, PANEL_SIZE.0, PANEL_SIZE.1]], PANEL);
+        let mut ticks = self.up.ticks(22.0);
+        ticks.retain(|tick| self.up.at(FLOOR) - self.up.at(*tick) > 16.0);
+        ticks.insert(0, FLOOR);
+        for tick in ticks {
+            let y = bottom + self.up.at(tick);
+            figure.line(vec![(left, y), (right, y)], 1.0, GRID);
+            let sign = if tick <= FLOOR { "≤ " } else { "" };
+            let text = format!("{sign}{}", tick_number(tick));
+            figure.words((left - 7.0, y + 4.0), Anchor::End, SMALL, DIM, &text);
+        }
+        for depth in &self.depths {
+            let x = self.across(left, *depth);
+            let text = depth.to_string();
+            figure.words((x, bottom + 16.0), Anchor::Middle, SMALL, DIM, &text);
+        }
+        let middle = left + PANEL_SIZE.0 / 2.0;
+        let below = "batches made ahead (depth)";
+        figure.words((middle, bottom + 33.0), Anchor::Middle, SMALL, DIM, below);
+        let y = bottom + self.up.at(self.bench.step_ms);
+        figure.dashes(vec![(left, y), (right, y)], 1.5, LIMIT);
+        let text = "as long as the step";
+        figure.words((right - 6.0, y - 4.0), Anchor::End, SMALL, LIMIT, text);
+        self.lines(figure, batch, corner);
+    }
+
+    fn lines(&self, figure: &mut Figure, batch: u32, corner: Place) {
+        let runs = || self.bench.runs.iter().filter(|run| run.batch == batch);
+        for run in runs() {
+            let at = self.place(corner, run);
+            let of_batch = self
+                .bench
+                .recommended_by_batch
+                .iter()
+                .any(|one| one.is(run));
+            if self.bench.recommended.is(run) {
+                figure.dots(vec![at], 20.0, OURS);
+                figure.dots(vec![at], 16.0, PANEL);
+            } else if of_batch {
+                figure.dots(vec![at], 14.0, OURS);
+                figure.dots(vec![at], 11.0, PANEL);
+            }
+        }
+        for threads in &self.threads {
+            let of_threads = runs().filter(|run| run.threads == *threads);
+            let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) =
+                of_threads.partition(|run| run.depth != Ahead::Auto);
+            let fixed: Vec<Place> = fixed.iter().map(|run| self.place(corner, run)).collect();
+            let auto: Vec<Place> = auto.iter().map(|run| self.place(corner, run)).collect();
+            let color = self.color(*threads);
+            // Auto is no depth of its own: no line leads to it.
+            figure.line(fixed.clone(), 2.0, color);
+            figure.dots(fixed.into_iter().chain(auto).collect(), 7.0, color);
+        }
+        let best = self.bench.recommended_by_batch.iter();
+        let Some(best) = best.filter(|one| one.batch == batch).next_back() else {
+            return;
+        };
+        let s = if best.threads == 1 { "" } else { "s" };
+        let text = format!("set: {} thread{s}, depth {}", best.threads, best.depth);
+        let text = fit(&text, PANEL_SIZE.0 / 2.0, SMALL.size, false);
+        let at = (corner.0, corner.1 + PANEL_SIZE.1 + 33.0);
+        figure.words(at, Anchor::Start, SMALL, OURS, &text);
+    }
+}
+
+fn count(n: usize) -> f64 {
+    f64::from(u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small positive number"
+)]
+fn whole(units: f64) -> u32 {
+    units.ceil() as u32
+}
