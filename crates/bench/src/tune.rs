@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::BenchError;
 use crate::load::{cache, has_encoded_images};
 use crate::machine::{Machine, processor_time};
+use crate::measure::percentile;
 
 /// Waits that differ by less than this part, or by less than these milliseconds, are alike.
 const ALIKE: (f64, f64) = (0.05, 0.1);
@@ -322,7 +323,7 @@ impl Bench<'_> {
             let mut asked = Instant::now();
             let mut epoch = loader.epoch(number)?;
             let mut first = true;
-            while let Some(batch) = epoch.next() {
+            for batch in epoch.by_ref() {
                 let batch = batch?;
                 let waited = asked.elapsed();
                 (if first { &mut firsts } else { &mut waits }).push(waited);
@@ -354,10 +355,10 @@ impl Bench<'_> {
             depth,
             batch,
             batches: waits.len(),
-            wait_ms: Wait::of(&mut waits),
+            wait_ms: Wait::of(&waits),
             wait_share: waited.as_secs_f64() / time,
-            first_batch_ms: Wait::of(&mut firsts).median,
-            end_ms: Wait::of(&mut ends).median,
+            first_batch_ms: Wait::of(&firsts).median,
+            end_ms: Wait::of(&ends).median,
             images_per_s: images / time,
             cpu_s_per_1000: used.as_secs_f64() / images.max(1.0) * 1e3,
             memory_bytes: stats
@@ -383,17 +384,12 @@ fn train(step: Duration) -> Duration {
 }
 
 impl Wait {
-    fn of(times: &mut [Duration]) -> Self {
-        times.sort_unstable();
-        let at = |percent: usize| {
-            let place = times.len().saturating_sub(1) * percent / 100;
-            times.get(place).map_or(0.0, milliseconds)
-        };
-        let sum: Duration = times.iter().sum();
+    fn of(times: &[Duration]) -> Self {
+        let times: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         Self {
-            mean: milliseconds(&sum) / to_f64(times.len().max(1)),
-            median: at(50),
-            p95: at(95),
+            mean: times.iter().sum::<f64>() / to_f64(times.len().max(1)),
+            median: percentile(times.clone(), 50),
+            p95: percentile(times, 95),
         }
     }
 }
@@ -464,10 +460,6 @@ fn why(run: &TuneRun, least: f64, step_ms: f64) -> String {
             part * 100.0
         )
     }
-}
-
-fn milliseconds(time: &Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]

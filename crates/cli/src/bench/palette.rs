@@ -15,16 +15,18 @@ pub(crate) const OTHER: Rgb = [110, 114, 122];
 /// What bounds the figures.
 pub(crate) const LIMIT: Rgb = [196, 78, 0];
 /// Lines that are told apart by colour, from few to many of what they stand for.
-pub(crate) const SERIES: [Rgb; 5] = [
+pub(crate) const SERIES: [Rgb; 7] = [
     [230, 159, 0],
     [0, 158, 115],
     [0, 114, 178],
     [204, 121, 167],
     [60, 60, 66],
+    [86, 180, 233],
+    [150, 88, 30],
 ];
 
-/// Each colour and its stand-in on a dark page.
-const DARK: [(Rgb, Rgb); 14] = [
+/// Each colour of the charts on pages, and its stand-in on a dark one.
+const DARK: [(Rgb, Rgb); 9] = [
     (PAPER, [24, 26, 30]),
     (PANEL, [32, 35, 40]),
     (INK, [236, 238, 242]),
@@ -34,11 +36,6 @@ const DARK: [(Rgb, Rgb); 14] = [
     (BAND, [28, 52, 74]),
     (OTHER, [150, 155, 164]),
     (LIMIT, [255, 150, 80]),
-    (SERIES[0], [240, 180, 50]),
-    (SERIES[1], [40, 190, 145]),
-    (SERIES[2], [90, 175, 230]),
-    (SERIES[3], [225, 150, 190]),
-    (SERIES[4], [215, 218, 224]),
 ];
 
 /// Style rules that turn charts of these colours dark.

@@ -105,6 +105,9 @@ impl Scale<'_> {
             figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, &text);
             x += 52.0 + text_width(&text, SMALL.size, false);
         }
+        figure.dashes(vec![(x, y - 4.0), (x + 22.0, y - 4.0)], 1.5, LIMIT);
+        let text = "a wait as long as the step";
+        figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, text);
     }
 
     fn across(&self, left: f64, depth: Ahead) -> f64 {
@@ -152,8 +155,6 @@ impl Scale<'_> {
         figure.words((middle, bottom + 33.0), Anchor::Middle, SMALL, DIM, below);
         let y = bottom + self.up.at(self.bench.step_ms);
         figure.dashes(vec![(left, y), (right, y)], 1.5, LIMIT);
-        let text = "as long as the step";
-        figure.words((right - 6.0, y - 4.0), Anchor::End, SMALL, LIMIT, text);
         self.lines(figure, batch, corner);
     }
 
@@ -174,7 +175,8 @@ impl Scale<'_> {
                 figure.dots(vec![at], 11.0, PANEL);
             }
         }
-        for threads in &self.threads {
+        // The fewest threads last: where lines meet, the cheapest is seen.
+        for threads in self.threads.iter().rev() {
             let of_threads = runs().filter(|run| run.threads == *threads);
             let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) =
                 of_threads.partition(|run| run.depth != Ahead::Auto);
@@ -185,8 +187,8 @@ impl Scale<'_> {
             figure.line(fixed.clone(), 2.0, color);
             figure.dots(fixed.into_iter().chain(auto).collect(), 7.0, color);
         }
-        let best = self.bench.recommended_by_batch.iter();
-        let Some(best) = best.filter(|one| one.batch == batch).next_back() else {
+        let mut best = self.bench.recommended_by_batch.iter();
+        let Some(best) = best.find(|one| one.batch == batch) else {
             return;
         };
         let s = if best.threads == 1 { "" } else { "s" };

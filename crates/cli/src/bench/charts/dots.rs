@@ -199,7 +199,7 @@ impl DotChart {
     }
 
     fn scale(&self, figure: &mut Figure, axis: &Axis, top: f64, bottom: f64) {
-        let mut ticks = axis.ticks(46.0);
+        let mut ticks = self.ticks(axis);
         if let Some(floor) = self.floor {
             ticks.retain(|tick| axis.at(*tick) - axis.at(floor) > 46.0);
             ticks.insert(0, floor);
@@ -220,6 +220,13 @@ impl DotChart {
             DIM,
             &text,
         );
+    }
+
+    /// As many as leave room between their numbers.
+    fn ticks(&self, axis: &Axis) -> Vec<f64> {
+        let wide = |tick: &f64| text_width(&tick_number(*tick), SMALL.size, false);
+        let widest = axis.ticks(1.0).iter().map(wide).fold(30.0, f64::max);
+        axis.ticks(widest + 8.0)
     }
 
     fn limit_lines(

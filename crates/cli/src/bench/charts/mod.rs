@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use packds_bench::formats::report::{FormatRow, Report, RunRow, Spread};
 
-use super::axis::{number, tick_number};
+use super::axis::tick_number;
 use crate::failure::Failure;
 use crate::figure::Figure;
 use dots::{DotChart, Mark, Panel, Row};
@@ -126,6 +126,12 @@ impl<'a> View<'a> {
         runs.next()
     }
 
+    /// Whether there is any figure of it: what there is none of is named on the page alone.
+    fn is_measured(&self, format: &FormatRow) -> bool {
+        let mut runs = self.report.runs.iter();
+        runs.any(|run| run.format == format.format && run.images_per_s.is_some())
+    }
+
     /// One panel for each order that has rows, the best first by `value`.
     fn panels(
         &self,
@@ -141,7 +147,9 @@ impl<'a> View<'a> {
                     ["warm", "cold"].map(|cache| self.run(&format.format, order, cache, step));
                 let [warm, cold] = runs.map(|run| run.and_then(&value));
                 let skipped = runs.iter().flatten().find_map(|run| run.skipped.clone());
-                let shown = warm.is_some() || cold.is_some() || skipped.is_some();
+                let shown = warm.is_some()
+                    || cold.is_some()
+                    || (skipped.is_some() && self.is_measured(format));
                 shown.then(|| Row {
                     label: format.title.clone(),
                     sign: sign(format),
@@ -283,7 +291,7 @@ impl<'a> View<'a> {
         };
         format!(
             "{} images of {}x{}x{}, batches of {}, {threads}; {}",
-            number(to_f64(data.n_images)),
+            tick_number(to_f64(data.n_images)),
             data.height,
             data.width,
             data.channels,
@@ -303,6 +311,13 @@ impl<'a> View<'a> {
         if marked(LOSSY) {
             notes.push(format!(
                 "{LOSSY} not the same pixels: a lossy format, to be compared with care"
+            ));
+        }
+        let formats = self.report.formats.iter();
+        let missing = formats.filter(|format| !self.is_measured(format)).count();
+        if missing > 0 {
+            notes.push(format!(
+                "Not measured: {missing}; the report says which, and why"
             ));
         }
         if self.report.options.quick {

@@ -73,7 +73,7 @@ fn lead(report: &Report) -> String {
     };
     format!(
         "<p>{} images of {}x{}x{} ({}), {} formats, on {}.</p>\n<p>We wrote packds, and we chose what is measured: judge by the method below, and run it yourself.</p>\n{quick}",
-        number(to_f64(data.n_images)),
+        tick_number(to_f64(data.n_images)),
         data.height,
         data.width,
         data.channels,
@@ -114,11 +114,11 @@ fn conditions(report: &Report) -> String {
             "Images",
             format!(
                 "{}, each {}x{}x{} = {} bytes; {} in all",
-                number(to_f64(data.n_images)),
+                tick_number(to_f64(data.n_images)),
                 data.height,
                 data.width,
                 data.channels,
-                number(to_f64(data.bytes_per_image)),
+                tick_number(to_f64(data.bytes_per_image)),
                 human_bytes(data.pixel_bytes)
             ),
         ),
@@ -204,7 +204,9 @@ const COLUMNS: [Column; 24] = [
     column("format", false, |format, _| text(&label(format))),
     column("order", false, |_, run| text(&run.order)),
     column("cache", false, |_, run| text(&run.cache)),
-    column("threads", true, |_, run| whole(run.threads)),
+    column("threads", true, |_, run| {
+        whole(u64::try_from(run.threads).ok())
+    }),
     column("batch ms, median", true, |_, run| {
         value(run.batch_ms.map(|ms| ms.median))
     }),
@@ -225,8 +227,8 @@ const COLUMNS: [Column; 24] = [
     column("peak memory", true, |_, run| bytes(run.peak_rss_bytes)),
     column("on disk", true, |format, _| bytes(format.bytes_on_disk)),
     column("written in s", true, |format, _| value(format.write_s)),
-    column("chunk", true, |format, _| value(format.chunk.map(to_f64))),
-    column("batch", true, |_, run| value(Some(f64::from(run.batch)))),
+    column("chunk", true, |format, _| whole(format.chunk)),
+    column("batch", true, |_, run| whole(Some(run.batch.into()))),
     column("cached before", true, |_, run| {
         percent(run.cached_share_before)
     }),
@@ -255,9 +257,9 @@ const fn column(
     }
 }
 
-fn whole(n: usize) -> Cell {
-    let n = u32::try_from(n).unwrap_or(u32::MAX);
-    Cell(n.to_string(), Some(f64::from(n)))
+fn whole(n: Option<u64>) -> Cell {
+    let shown = n.map(|n| n.to_string()).unwrap_or_default();
+    Cell(shown, n.map(to_f64))
 }
 
 fn all_runs(report: &Report) -> String {

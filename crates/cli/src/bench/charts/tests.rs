@@ -128,6 +128,24 @@ fn what_was_skipped_says_why() {
 }
 
 #[test]
+fn what_has_no_figure_at_all_is_on_the_page_alone() {
+    let mut report = report();
+    report.formats.push(format("odd", "an odd format", true));
+    report.runs.push(RunRow {
+        format: "odd".to_owned(),
+        order: "sequential".to_owned(),
+        cache: "warm".to_owned(),
+        threads: 2,
+        skipped: Some("not part of this build".to_owned()),
+        ..RunRow::default()
+    });
+    let svg = svg(&report, "batch-time");
+    assert!(!svg.contains("an odd format") && svg.contains("Not measured: 1;"));
+    let html = page::html(&report, &[]);
+    assert!(html.contains("<b>an odd format</b>, sequential: not part of this build"));
+}
+
+#[test]
 fn throughput_stands_beside_the_limit_of_as_many_threads() {
     let svg = svg(&report(), "throughput");
     assert!(svg.contains("memcpy 100,000") && !svg.contains("memcpy 50,000"));
