@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod arrays;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -14,8 +15,36 @@ fn scripts() -> PathBuf {
 
 /// Runs a script of this folder with the test clients' Python; returns what it printed.
 pub(crate) fn python(args: &[&str]) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new(root.join(".venv/bin/python"))
+    run(&clients(), args)
+}
+
+/// As [`python`], with the first Python that has `module`: the test clients' or the system's. None where neither has it,
+/// which is said loudly, and is a failure where `PACKDS_REQUIRE_TORCH` is 1.
+pub(crate) fn python_with(module: &str, args: &[&str]) -> Option<String> {
+    let has = |python: &PathBuf| {
+        let tried = Command::new(python)
+            .args(["-c", &format!("import {module}")])
+            .output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let found = [clients(), PathBuf::from("/usr/bin/python3")]
+        .into_iter()
+        .find(has);
+    if found.is_none() {
+        let required = std::env::var("PACKDS_REQUIRE_TORCH").is_ok_and(|value| value == "1");
+        assert!(!required, "no Python has {module}");
+        eprintln!("SKIPPED: no Python has {module}; scripts/setup installs it");
+    }
+    found.map(|python| run(&python, args))
+}
+
+/// The Python of the test clients.
+fn clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python")
+}
+
+fn run(python: &Path, args: &[&str]) -> String {
+    let output = Command::new(python)
         .current_dir(scripts())
         .args(args)
         .output()

@@ -85,7 +85,7 @@ pub fn interleave(planes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// An array as NumPy's own file.
-fn npy(dtype: DType, shape: &[u64], item: &[u8]) -> Vec<u8> {
+pub(crate) fn npy(dtype: DType, shape: &[u64], item: &[u8]) -> Vec<u8> {
     let mut file = npy_header(dtype, shape);
     file.extend_from_slice(item);
     file

@@ -45,6 +45,11 @@ pub use fields::ImagesAs;
 pub(crate) use fields::{Exported, ExportedField, Form, Holds};
 pub use item_file::{ItemFile, interleave, item_file};
 
+#[cfg(test)]
+pub(crate) use item_file::npy as npy_file;
+#[cfg(test)]
+pub(crate) use zip_file::{Member, directory as zip_directory};
+
 use std::path::Path;
 
 use packds_format::Classes;

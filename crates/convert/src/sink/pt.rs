@@ -30,7 +30,7 @@ impl PtSink {
         let arrays = planned(start);
         let file = PlacedFile::open(start.path, start.target)?;
         let (mut members, mut end) = (Vec::new(), 0);
-        let mut small = |name: &str, bytes: &[u8], members: &mut Vec<Member>, end: &mut u64| {
+        let small = |name: &str, bytes: &[u8], members: &mut Vec<Member>, end: &mut u64| {
             let len = u64::try_from(bytes.len()).unwrap_or(0);
             let mut member = Member::stored(&format!("{FOLDER}/{name}"), len, *end);
             member.crc = crc32(bytes);

@@ -14,21 +14,21 @@ const UTF8_NAMES: u16 = 1 << 11;
 
 /// A member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) name: String,
-    pub(super) crc: u32,
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) crc: u32,
     /// Bytes of what is in it.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes in the file: fewer where it is deflated.
-    pub(super) stored: u64,
-    pub(super) is_deflated: bool,
+    pub(crate) stored: u64,
+    pub(crate) is_deflated: bool,
     /// Where its header is.
-    pub(super) header: u64,
+    pub(crate) header: u64,
 }
 
 impl Member {
     /// A member that is stored as it is, with the header at `header`.
-    pub(super) fn stored(name: &str, bytes: u64, header: u64) -> Self {
+    pub(crate) fn stored(name: &str, bytes: u64, header: u64) -> Self {
         Self {
             name: name.to_owned(),
             crc: 0,
@@ -40,13 +40,13 @@ impl Member {
     }
 
     /// Where its data start.
-    pub(super) fn data(&self) -> u64 {
+    pub(crate) fn data(&self) -> u64 {
         let least = self.header + 30 + u64_of(self.name.len()) + self.sizes_bytes() + 4;
         least.next_multiple_of(ALIGNMENT)
     }
 
     /// Where its data end.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.data().saturating_add(self.stored)
     }
 
@@ -60,7 +60,7 @@ impl Member {
     }
 
     /// What stands before the data.
-    pub(super) fn local_header(&self) -> Vec<u8> {
+    pub(crate) fn local_header(&self) -> Vec<u8> {
         let mut out = b"PK\x03\x04".to_vec();
         self.common(&mut out);
         let start = self.header + 30 + u64_of(self.name.len());
@@ -125,7 +125,7 @@ impl Member {
 }
 
 /// The directory of `members`, which starts at `offset`, and what ends the file.
-pub(super) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
+pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     let mut out = Vec::new();
     members
         .iter()

@@ -469,3 +469,6 @@ fn read_paths(array: &StoredArray) -> Result<Option<Vec<Vec<u8>>>, ConvertError>
     let sound = unique.len() == paths.len() && !unique.contains("");
     Ok(sound.then(|| paths.iter().map(|path| path.as_bytes().to_vec()).collect()))
 }
+
+#[cfg(test)]
+mod tests;

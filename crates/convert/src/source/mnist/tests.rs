@@ -1,1 +1,110 @@
+//! idx files plain and gzipped, with and without labels.
 
+use std::fs;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::TempDir;
+
+use super::*;
+use crate::source::mutation::{damage, survives};
+use crate::source::{ListOptions, list, list_splits};
+
+fn idx(kind: u8, shape: &[u32], data: &[u8]) -> Vec<u8> {
+    let mut file = vec![0, 0, kind, u8::try_from(shape.len()).unwrap()];
+    for n in shape {
+        file.extend(n.to_le_bytes().iter().rev());
+    }
+    file.extend_from_slice(data);
+    file
+}
+
+fn gz(bytes: &[u8]) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::fast());
+    std::io::Write::write_all(&mut out, bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn pixels(n: usize) -> Vec<u8> {
+    (0..n).map(|i| u8::try_from(i % 251).unwrap()).collect()
+}
+
+#[test]
+fn splits_are_found_with_their_labels_plain_and_gzipped() {
+    let folder = TempDir::new().unwrap();
+    let save = |name: &str, file: Vec<u8>| fs::write(folder.path().join(name), file).unwrap();
+    save(
+        "train-images-idx3-ubyte.gz",
+        gz(&idx(8, &[3, 2, 4], &pixels(24))),
+    );
+    save("train-labels-idx1-ubyte.gz", gz(&idx(8, &[3], &[7, 0, 9])));
+    save("t10k-images.idx3-ubyte", idx(8, &[1, 2, 4], &pixels(8)));
+    save("t10k-labels.idx1-ubyte", idx(8, &[1], &[5]));
+    let listings = list_splits(folder.path(), &ListOptions::default()).unwrap();
+    let names: Vec<_> = listings.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["test", "train"]);
+    let train = &listings[1].1;
+    let labels: Vec<_> = (0..train.len()).map(|i| train.label(i)).collect();
+    assert_eq!(labels, [Some(7), Some(0), Some(9)]);
+    let mut image = Vec::new();
+    train.append_image(2, u64::MAX, &mut image).unwrap();
+    assert_eq!(image, pixels(24)[16..]);
+}
+
+#[test]
+fn a_file_without_labels_is_read_with_a_warning_and_rows_of_labels_give_their_first() {
+    let folder = TempDir::new().unwrap();
+    let images = folder.path().join("qmnist-train-images-idx3-ubyte");
+    fs::write(&images, idx(8, &[2, 2, 2], &pixels(8))).unwrap();
+    let listing = list(&images, &ListOptions::default()).unwrap();
+    assert!(!listing.has_labels());
+    let warning = listing.warnings()[0].to_string();
+    assert!(
+        warning.contains("qmnist-train-labels-idx1-ubyte"),
+        "{warning}"
+    );
+    let rows: Vec<u8> = [4, 1, 6, 2].iter().flat_map(|n| [0, 0, 0, *n]).collect();
+    let labels = folder.path().join("qmnist-train-labels-idx2-int");
+    fs::write(labels, idx(0x0c, &[2, 2], &rows)).unwrap();
+    let listing = list(&images, &ListOptions::default()).unwrap();
+    assert_eq!((listing.label(0), listing.label(1)), (Some(4), Some(6)));
+    assert_eq!(listing.fields()[0].name, "label_info");
+}
+
+#[test]
+fn files_that_do_not_fit_their_headers_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("train-images-idx3-ubyte");
+    let refused = |file: &[u8]| {
+        fs::write(&path, file).unwrap();
+        let options = ListOptions {
+            from: Some(DataFormat::Mnist),
+            ..ListOptions::default()
+        };
+        list(&path, &options).unwrap_err().to_string()
+    };
+    let huge = idx(8, &[u32::MAX, u32::MAX, u32::MAX], &[0; 8]);
+    assert!(
+        refused(&huge).contains("more than 2^64"),
+        "{}",
+        refused(&huge)
+    );
+    assert!(refused(&gz(&huge)).contains("when unpacked"));
+    assert!(refused(&idx(8, &[3, 2, 2], &[0; 11])).contains("found 11"));
+    assert!(refused(&gz(&idx(8, &[1, 2, 2], &[0; 5]))).contains("when unpacked"));
+    let cut = gz(&idx(8, &[9, 9, 9], &pixels(729)));
+    assert!(refused(&cut[..cut.len() - 20]).contains("unpacked"));
+    assert!(refused(&idx(0x0a, &[1], &[0])).contains("idx file's header"));
+}
+
+#[test]
+fn no_damage_makes_the_reader_panic() {
+    let plain = idx(8, &[5, 4, 4], &pixels(80));
+    for file in [gz(&plain), plain] {
+        survives(DataFormat::Mnist, "train-images-idx3-ubyte", 2000, |dice| {
+            let mut bytes = file.clone();
+            damage(&mut bytes, dice);
+            bytes
+        });
+    }
+}

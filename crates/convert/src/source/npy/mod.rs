@@ -177,11 +177,9 @@ fn read_fields(
     let images = find_field(folder, &plain, Part::Image, keys.image)?.and_then(|at| plain.get(at));
     let n = set.arrays.iter().find(|a| Some(&a.name) == images);
     let n = n.map(StoredArray::rows);
-    // One file a sample is called anything: a folder of fields has as many samples in each.
-    let is_field = |array: &StoredArray| {
-        Some(array.rows()) == n || matches!(array.elements, Elements::Text { .. })
-    };
-    if keys.image.is_none() && !set.arrays.iter().all(is_field) {
+    // One file a sample may be called `x.npy` too: in a folder of fields another has as many items as the images.
+    let like_images = set.arrays.iter().filter(|array| Some(array.rows()) == n);
+    if keys.image.is_none() && set.arrays.len() > 1 && like_images.count() < 2 {
         return Ok(None);
     }
     if let Some(text) = text_file(&folder.join("classes.json"))? {
