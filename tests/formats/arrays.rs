@@ -76,7 +76,11 @@ fn what_numpy_saves_but_is_not_for_us_is_refused() {
     folder.flip("a.npz", 3000);
     let ran = folder.packds(&["convert", "a.npz", "o.pack"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.stderr.contains("expected the checksum"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("expected the checksum"),
+        "{}",
+        ran.stderr
+    );
     std::fs::write(&file, &bytes[..bytes.len() - 100]).unwrap();
     let ran = folder.packds(&["convert", "a.npz", "o.pack"]);
     assert!(ran.stderr.contains("directory"), "{}", ran.stderr);
@@ -115,7 +119,10 @@ fn torch_reads_what_came_from_it_and_nothing_is_called() {
 #[test]
 fn cifar_and_mnist_are_read_as_torchvision_reads_them() {
     let folder = Folder::new();
-    let written = python_with("torchvision", &["arrays.py", "published", &text(&folder, "")]);
+    let written = python_with(
+        "torchvision",
+        &["arrays.py", "published", &text(&folder, "")],
+    );
     let Some(written) = written.map(|text| parse(&text)) else {
         return;
     };
@@ -128,7 +135,11 @@ fn cifar_and_mnist_are_read_as_torchvision_reads_them() {
     for (name, source) in sources {
         for split in ["train", "test"] {
             let from = ["--from", name, "--split", split];
-            there_and_back(&folder, &[&[source][..], &from].concat(), &["o.npz", "--force"]);
+            there_and_back(
+                &folder,
+                &[&[source][..], &from].concat(),
+                &["o.npz", "--force"],
+            );
             let read = parse(&python(&["arrays.py", "read", &text(&folder, "o.npz")]));
             let expected = &written[format!("{name}-{split}")];
             let mut image = read[0]["image"].clone();

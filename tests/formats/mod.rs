@@ -31,7 +31,7 @@ pub(crate) fn python_with(module: &str, args: &[&str]) -> Option<String> {
         .into_iter()
         .find(has);
     if found.is_none() {
-        let required = std::env::var("PACKDS_REQUIRE_TORCH").is_ok_and(|value| value == "1");
+        let required = std::env::var_os("PACKDS_REQUIRE_TORCH").is_some_and(|value| value == "1");
         assert!(!required, "no Python has {module}");
         eprintln!("SKIPPED: no Python has {module}; scripts/setup installs it");
     }

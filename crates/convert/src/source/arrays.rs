@@ -261,34 +261,11 @@ impl ArraySet {
                 "name the array of images with --image-key",
             )
         })?;
-        let mut sorted = Sorted {
-            names: Names::Numbered(std::mem::take(&mut self.dataset)),
-            found: Columns::default(),
-        };
-        for (place, array) in self.arrays.iter().enumerate() {
-            let is_wanted = Some(place) == label || Some(place) == mask;
-            if place == image || is_made_anew(&array.name) {
-                continue;
-            }
-            if array.rows() != images.len() {
-                if is_wanted {
-                    let (expected, found) = (images.len(), array.rows());
-                    let reason =
-                        format!("expected {expected} values, one for each image, found {found}");
-                    return Err(ConvertError::malformed(source, &array.name, reason));
-                }
-                self.others.add(array.name.as_bytes());
-            } else if Some(place) == label {
-                sorted.take_label(array)?;
-            } else {
-                sorted.take(array, Some(place) == mask, self.metadata.as_ref())?;
-            }
-        }
+        let Sorted { names, mut found } = self.sort(source, images.len(), (image, label, mask))?;
         if self.others.count > 0 {
             let Tally { count, first } = std::mem::take(&mut self.others);
             self.warnings.push(Warning::OtherArrays { count, first });
         }
-        let Sorted { names, mut found } = sorted;
         if let Some(labels) = &mut found.labels {
             labels.classes = self.classes;
         }
@@ -304,6 +281,39 @@ impl ArraySet {
             warnings: self.warnings,
             ignored: 0,
         })
+    }
+
+    /// Decides what the arrays beside the images at the place `image` are, of which there are `n`.
+    fn sort(
+        &mut self,
+        source: &Path,
+        n: usize,
+        (image, label, mask): (usize, Option<usize>, Option<usize>),
+    ) -> Result<Sorted, ConvertError> {
+        let mut sorted = Sorted {
+            names: Names::Numbered(std::mem::take(&mut self.dataset)),
+            found: Columns::default(),
+        };
+        for (place, array) in self.arrays.iter().enumerate() {
+            let is_wanted = Some(place) == label || Some(place) == mask;
+            if place == image || is_made_anew(&array.name) {
+                continue;
+            }
+            if array.rows() != n {
+                if is_wanted {
+                    let (expected, found) = (n, array.rows());
+                    let reason =
+                        format!("expected {expected} values, one for each image, found {found}");
+                    return Err(ConvertError::malformed(source, &array.name, reason));
+                }
+                self.others.add(array.name.as_bytes());
+            } else if Some(place) == label {
+                sorted.take_label(array)?;
+            } else {
+                sorted.take(array, Some(place) == mask, self.metadata.as_ref())?;
+            }
+        }
+        Ok(sorted)
     }
 
     /// Takes the array of class names out.

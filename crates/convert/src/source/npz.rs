@@ -245,3 +245,6 @@ impl Member {
 fn damaged(path: &Path, entry: &ZipEntry, error: &std::io::Error) -> ConvertError {
     ConvertError::malformed(path, &entry.name, format!("cannot be unpacked: {error}"))
 }
+
+#[cfg(test)]
+mod tests;
