@@ -65,6 +65,7 @@ const FORMATS: &[&str] = &["packds-convert", "packds-bench"];
 const UNSAFE_FILES: &[&str] = &[
     "crates/bench/src/formats/map.rs",
     "crates/bench/src/formats/read/hdf5.rs",
+    "crates/bench/src/formats/read/lmdb.rs",
     "crates/bench/src/load/limit/direct_read.rs",
     "crates/pixels/src/jpeg.rs",
     "crates/pixels/src/jpeg/",

@@ -5,6 +5,8 @@ use packds_convert::{DataFormat, ExportCodec, ImagesAs};
 use super::candidate::Candidate;
 #[cfg(feature = "hdf5")]
 use super::read::Hdf5File;
+#[cfg(feature = "lmdb")]
+use super::read::LmdbFolder;
 use super::read::{ArrayFile, Kind, Made, SampleFiles, Shards};
 #[cfg(feature = "arrow")]
 use super::read::{ArrowFile, ParquetFile};
@@ -74,6 +76,7 @@ pub(crate) enum Reads {
     Arrow,
     Tar,
     Records,
+    Lmdb,
 }
 
 impl Reads {
@@ -106,7 +109,14 @@ impl Reads {
             Self::Parquet => Box::new(ParquetFile::new(made)),
             #[cfg(feature = "arrow")]
             Self::Arrow => Box::new(ArrowFile::new(made)),
-            #[cfg(not(all(feature = "arrow", feature = "hdf5", feature = "zarr")))]
+            #[cfg(feature = "lmdb")]
+            Self::Lmdb => Box::new(LmdbFolder::new(made)),
+            #[cfg(not(all(
+                feature = "arrow",
+                feature = "hdf5",
+                feature = "lmdb",
+                feature = "zarr"
+            )))]
             _ => return Ok(None),
         };
         Ok(Some(candidate))
@@ -329,6 +339,14 @@ fn tables() -> Vec<Entry> {
             .chunk(Chunk::Batch)
             .codec(ExportCodec::None)
             .entry("arrow", "Arrow IPC, mapped", &["a record batch a batch"]),
+        Export::pixels(F::Lmdb, "lmdb", Reads::Lmdb).entry(
+            "lmdb",
+            "LMDB",
+            &[
+                "a .npy a key, used where it lies",
+                "a read transaction a thread, no locks",
+            ],
+        ),
     ]
 }
 

@@ -8,6 +8,8 @@ mod columns;
 mod decode;
 #[cfg(feature = "hdf5")]
 mod hdf5;
+#[cfg(feature = "lmdb")]
+mod lmdb;
 mod npy;
 #[cfg(feature = "arrow")]
 mod parquet;
@@ -23,6 +25,8 @@ pub(crate) use arrow::ArrowFile;
 pub(crate) use decode::Pictures;
 #[cfg(feature = "hdf5")]
 pub(crate) use hdf5::Hdf5File;
+#[cfg(feature = "lmdb")]
+pub(crate) use lmdb::LmdbFolder;
 #[cfg(feature = "arrow")]
 pub(crate) use parquet::ParquetFile;
 pub(crate) use sample_files::SampleFiles;

@@ -1,0 +1,105 @@
+//! LMDB, by heed: values are used where they lie in the mapped database, within one read transaction a thread.
+
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
+
+use super::Made;
+use super::npy::header_bytes;
+use crate::BenchError;
+use crate::formats::candidate::{Batch, Candidate, Reader};
+use crate::formats::order::Rows;
+
+/// The database: a key of digits for each image, and another for its label.
+pub(crate) struct LmdbFolder {
+    made: Made,
+    digits: usize,
+}
+
+type Values = Database<'static, Bytes, Bytes>;
+
+impl LmdbFolder {
+    pub(crate) fn new(made: &Made) -> Self {
+        let digits = made.n_samples.saturating_sub(1).to_string().len().max(8);
+        Self {
+            made: made.clone(),
+            digits,
+        }
+    }
+}
+
+fn failed(made: &Made, error: &heed::Error) -> BenchError {
+    made.odd(&error.to_string())
+}
+
+/// Opens the database for reading, without a lock: nobody writes to it.
+fn open(made: &Made) -> Result<Env<WithoutTls>, heed::Error> {
+    let bytes = usize::try_from(made.pixel_bytes()).unwrap_or(0);
+    // More than the pixels take in whole pages; what is not there takes no memory.
+    let room = (bytes * 2 + (64 << 20)).next_multiple_of(1 << 20);
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.map_size(room);
+    // SAFETY: the flags only make reading possible and locks unnecessary: the database was written by this program, into
+    // a folder of its own, and nobody changes it while the benchmark runs.
+    let options = unsafe { options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK) };
+    // SAFETY: as above: the file that is mapped does not change.
+    unsafe { options.open(&made.path) }
+}
+
+/// The database without a name; none where there is none.
+fn values(env: &Env<WithoutTls>) -> Result<Option<Values>, heed::Error> {
+    let opened = env.open_databases_and_commit(env.read_txn()?, |opener, txn| {
+        let values = opener.open_database::<Bytes, Bytes>(txn, None)?;
+        Ok::<_, heed::Error>(CommitOrAbort::<_, ()>::Commit(values))
+    })?;
+    Ok(match opened {
+        CommitOrAbort::Commit(values) => values,
+        CommitOrAbort::Abort(()) => None,
+    })
+}
+
+impl Candidate for LmdbFolder {
+    fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
+        let failed = |e: heed::Error| failed(&self.made, &e);
+        let env = open(&self.made).map_err(failed)?;
+        let mut readers: Vec<Box<dyn Reader>> = Vec::new();
+        for _ in 0..threads {
+            let values = values(&env).map_err(failed)?;
+            let txn = env.clone().static_read_txn().map_err(failed)?;
+            readers.push(Box::new(ByKey {
+                made: self.made.clone(),
+                digits: self.digits,
+                values: values.ok_or_else(|| self.made.odd("no values"))?,
+                txn,
+            }));
+        }
+        Ok(readers)
+    }
+}
+
+struct ByKey {
+    made: Made,
+    digits: usize,
+    values: Values,
+    txn: RoTxn<'static, WithoutTls>,
+}
+
+impl Reader for ByKey {
+    fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
+        let odd = || self.made.odd("a sample without image or label");
+        for (sample, (pixels, label)) in rows.iter().zip(out.rows_mut()) {
+            let key = format!("{sample:0digits$}", digits = self.digits);
+            let value = |key: &str| {
+                let value = self.values.get(&self.txn, key.as_bytes());
+                value.map_err(|e| failed(&self.made, &e))?.ok_or_else(odd)
+            };
+            let image = value(&key)?;
+            let header = header_bytes(image).unwrap_or(0);
+            let found = image.get(header..).filter(|p| p.len() == pixels.len());
+            pixels.copy_from_slice(found.ok_or_else(odd)?);
+            let text = value(&format!("{key}/label.txt"))?;
+            let text = std::str::from_utf8(text).ok();
+            *label = text.and_then(|t| t.trim().parse().ok()).ok_or_else(odd)?;
+        }
+        Ok(())
+    }
+}
