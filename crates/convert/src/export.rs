@@ -146,11 +146,13 @@ pub fn export<D: AsRef<[u8]> + Sync>(
     let output = Output::create_kind(target, options.force, is_folder)?;
     let started = Instant::now();
     let paths = all_paths(pack, &exported)?;
+    let batch_samples = options.chunk_samples.unwrap_or(pack.header().chunk_samples);
     let start = SinkStart {
         path: output.working(),
         target,
         exported: &exported,
         n_samples: pack.n_samples(),
+        batch_samples,
         paths: &paths,
         classes: &metadata.classes,
         metadata: &metadata,
@@ -164,7 +166,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         },
         observer,
         jobs: options.n_jobs(),
-        batch_samples: options.chunk_samples.unwrap_or(pack.header().chunk_samples),
+        batch_samples,
     };
     let mut lost = exported.lost.clone();
     lost.extend(sink::dispatch(format, &start, &run)?);

@@ -68,6 +68,8 @@ pub(crate) struct SinkStart<'a> {
     pub(crate) target: &'a Path,
     pub(crate) exported: &'a Exported,
     pub(crate) n_samples: u64,
+    /// Samples in every batch but the last, which may have fewer.
+    pub(crate) batch_samples: u32,
     /// Each sample's path; empty where the pack has none.
     pub(crate) paths: &'a [Vec<u8>],
     /// Class names and counts of the label fields.

@@ -1,0 +1,252 @@
+//! The arrays of a Zarr group that is written: what their metadata say, in either version.
+//!
+//! Not for their chunks: that is `chunk`.
+
+use packds_format::{DType, Field};
+use serde_json::{Map, Value, json};
+
+use crate::export::ExportCodec;
+use crate::source::CLASSES_ATTRIBUTE;
+use crate::source::store::ArrayType;
+
+/// Blosc's level; the others' come from the options.
+pub(super) const BLOSC_LEVEL: u8 = 5;
+
+/// What the elements of an array are.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// An array a sample.
+    Numbers(ArrayType),
+    /// A text a sample.
+    Texts,
+    /// Bytes of any length a sample.
+    Bytes,
+}
+
+/// An array of the group.
+#[derive(Debug, Clone)]
+pub(super) struct Array {
+    /// The name of its folder.
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// The names of the dimensions after the samples'.
+    pub(super) dims: Vec<String>,
+    /// The names of the class ids.
+    pub(super) classes: Vec<String>,
+}
+
+/// How all arrays are cut and packed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grid {
+    /// Zarr's version, 2 or 3.
+    pub(super) version: u8,
+    pub(super) n_samples: u64,
+    /// Samples in a chunk.
+    pub(super) chunk: u64,
+    /// Samples in a shard, a multiple of the chunk's.
+    pub(super) shard: Option<u64>,
+    pub(super) codec: ExportCodec,
+}
+
+/// What the dimensions of a field's items are called.
+pub(super) fn dims(field: &Field, name: &str, shape: &[u64]) -> Vec<String> {
+    let layout = field.layout.as_deref().unwrap_or_default();
+    let letters: Vec<char> = layout.chars().collect();
+    let dim = |idx: usize| match letters.get(idx) {
+        Some('h') => "height".to_owned(),
+        Some('w') => "width".to_owned(),
+        Some('c') => "channel".to_owned(),
+        _ => format!("{name}_{idx}"),
+    };
+    (0..shape.len()).map(dim).collect()
+}
+
+impl Array {
+    /// The lengths of the dimensions after the samples'.
+    fn shape(&self) -> &[u64] {
+        match &self.kind {
+            Kind::Numbers(array) => &array.shape,
+            _ => &[],
+        }
+    }
+
+    /// Bytes of an element; 1 where each has its own.
+    pub(super) fn element_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Numbers(array) => array.dtype.size(),
+            _ => 1,
+        }
+    }
+
+    /// Bytes of a sample; none where each has its own.
+    pub(super) fn sample_bytes(&self) -> Option<u64> {
+        let shape = self.shape().iter();
+        let bytes = shape.fold(self.element_bytes(), |n, dim| n.saturating_mul(*dim));
+        matches!(self.kind, Kind::Numbers(_)).then_some(bytes)
+    }
+
+    fn of_samples(&self, samples: u64) -> Vec<u64> {
+        let mut shape = vec![samples];
+        shape.extend(self.shape());
+        shape
+    }
+
+    fn attributes(&self) -> Value {
+        let mut attributes = Map::new();
+        if !self.classes.is_empty() {
+            attributes.insert(CLASSES_ATTRIBUTE.to_owned(), json!(self.classes));
+        }
+        Value::Object(attributes)
+    }
+
+    /// The file of chunk (or shard) `number` along the samples.
+    pub(super) fn key(&self, version: u8, number: u64) -> String {
+        let rest = ".0".repeat(self.shape().len());
+        match version {
+            2 => format!("{number}{rest}"),
+            _ => format!("c.{number}{rest}"),
+        }
+    }
+
+    /// The names and contents of the files that describe it.
+    pub(super) fn files(&self, grid: &Grid) -> Vec<(&'static str, Value)> {
+        match grid.version {
+            2 => vec![
+                (".zarray", self.version2(grid)),
+                (".zattrs", self.attributes()),
+            ],
+            _ => vec![("zarr.json", self.version3(grid))],
+        }
+    }
+
+    fn version2(&self, grid: &Grid) -> Value {
+        let (dtype, fill, filters) = match &self.kind {
+            Kind::Numbers(array) => {
+                let (_, dtype) = names(array.dtype);
+                (dtype, fill(array.dtype), Value::Null)
+            }
+            Kind::Texts => ("|O", json!(""), json!([{"id": "vlen-utf8"}])),
+            Kind::Bytes => ("|O", json!(""), json!([{"id": "vlen-bytes"}])),
+        };
+        let compressor = match grid.codec {
+            ExportCodec::Gzip(level) => json!({"id": "gzip", "level": level}),
+            ExportCodec::Zstd(level) => json!({"id": "zstd", "level": level}),
+            ExportCodec::Blosc => json!({
+                "id": "blosc",
+                "cname": "lz4",
+                "clevel": BLOSC_LEVEL,
+                "shuffle": u8::from(self.element_bytes() > 1),
+                "blocksize": 0,
+            }),
+            _ => Value::Null,
+        };
+        json!({
+            "zarr_format": 2,
+            "shape": self.of_samples(grid.n_samples),
+            "chunks": self.of_samples(grid.chunk),
+            "dtype": dtype,
+            "fill_value": fill,
+            "order": "C",
+            "filters": filters,
+            "compressor": compressor,
+            "dimension_separator": ".",
+        })
+    }
+
+    fn version3(&self, grid: &Grid) -> Value {
+        let (dtype, fill) = match &self.kind {
+            Kind::Numbers(array) => (names(array.dtype).0, fill(array.dtype)),
+            Kind::Texts => ("string", json!("")),
+            Kind::Bytes => ("variable_length_bytes", json!("")),
+        };
+        let mut dims = vec!["sample"];
+        dims.extend(self.dims.iter().map(String::as_str));
+        let (stored, codecs) = match grid.shard {
+            None => (grid.chunk, self.codecs(grid.codec)),
+            Some(shard) => (shard, vec![self.sharding(grid)]),
+        };
+        json!({
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": self.of_samples(grid.n_samples),
+            "data_type": dtype,
+            "chunk_grid": {
+                "name": "regular",
+                "configuration": {"chunk_shape": self.of_samples(stored)},
+            },
+            // One folder an array: with slashes, every chunk would have several of its own.
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
+            "fill_value": fill,
+            "codecs": codecs,
+            "attributes": self.attributes(),
+            "dimension_names": dims,
+            "storage_transformers": [],
+        })
+    }
+
+    fn sharding(&self, grid: &Grid) -> Value {
+        json!({"name": "sharding_indexed", "configuration": {
+            "chunk_shape": self.of_samples(grid.chunk),
+            "codecs": self.codecs(grid.codec),
+            "index_codecs": [
+                {"name": "bytes", "configuration": {"endian": "little"}},
+                {"name": "crc32c"},
+            ],
+            "index_location": "end",
+        }})
+    }
+
+    /// Version 3's codecs of a chunk.
+    fn codecs(&self, codec: ExportCodec) -> Vec<Value> {
+        let mut codecs = vec![match &self.kind {
+            Kind::Numbers(_) => json!({"name": "bytes", "configuration": {"endian": "little"}}),
+            Kind::Texts => json!({"name": "vlen-utf8"}),
+            Kind::Bytes => json!({"name": "vlen-bytes"}),
+        }];
+        let element = self.element_bytes();
+        match codec {
+            ExportCodec::Gzip(level) => {
+                codecs.push(json!({"name": "gzip", "configuration": {"level": level}}));
+            }
+            ExportCodec::Zstd(level) => codecs.push(json!({
+                "name": "zstd",
+                "configuration": {"level": level, "checksum": false},
+            })),
+            ExportCodec::Blosc => codecs.push(json!({"name": "blosc", "configuration": {
+                "typesize": element,
+                "cname": "lz4",
+                "clevel": BLOSC_LEVEL,
+                "shuffle": if element > 1 { "shuffle" } else { "noshuffle" },
+                "blocksize": 0,
+            }})),
+            _ => {}
+        }
+        codecs
+    }
+}
+
+/// What version 3 and version 2 call a type.
+fn names(dtype: DType) -> (&'static str, &'static str) {
+    match dtype {
+        DType::Bool => ("bool", "|b1"),
+        DType::U8 => ("uint8", "|u1"),
+        DType::I8 => ("int8", "|i1"),
+        DType::U16 | DType::Bf16 => ("uint16", "<u2"),
+        DType::I16 => ("int16", "<i2"),
+        DType::U32 => ("uint32", "<u4"),
+        DType::I32 => ("int32", "<i4"),
+        DType::U64 => ("uint64", "<u8"),
+        DType::I64 => ("int64", "<i8"),
+        DType::F16 => ("float16", "<f2"),
+        DType::F32 => ("float32", "<f4"),
+        DType::F64 => ("float64", "<f8"),
+    }
+}
+
+fn fill(dtype: DType) -> Value {
+    match dtype {
+        DType::Bool => json!(false),
+        DType::F16 | DType::F32 | DType::F64 => json!(0.0),
+        _ => json!(0),
+    }
+}

@@ -1,0 +1,311 @@
+//! Zarr, version 2 and 3: one array a field in a group, cut into chunks or shards of samples.
+//!
+//! Not for reading it: that is `source::zarr`.
+
+mod array;
+mod chunk;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use packds_format::DType;
+use serde_json::{Value, json};
+
+use self::array::{Array, Grid, Kind, dims};
+use self::chunk::{Shards, framed, packed};
+use super::{Batch, Encode, Form, Sink, SinkStart};
+use crate::error::ConvertError;
+use crate::export::ExportCodec;
+use crate::metadata::METADATA_KEY;
+use crate::safe_name::safe_names;
+
+/// The array of the samples' paths.
+const PATHS: &str = "path";
+/// The most bytes of a chunk, unpacked: what we read back, and what Blosc can hold.
+const MAX_CHUNK_BYTES: u64 = 1 << 30;
+
+/// Samples being written.
+pub(super) struct ZarrSink {
+    target: PathBuf,
+    folder: PathBuf,
+    grid: Grid,
+    /// One for each field, and one for the paths.
+    arrays: Vec<Array>,
+    has_paths: bool,
+    /// One for each array, or none.
+    shards: Vec<Shards>,
+    lost: Vec<String>,
+    /// Paths that are no UTF-8.
+    bent_paths: u64,
+}
+
+impl ZarrSink {
+    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+        let grid = grid(start)?;
+        let mut lost = Vec::new();
+        let mut arrays = arrays(start, &mut lost);
+        for array in &arrays {
+            let bytes = array.sample_bytes().unwrap_or(1).saturating_mul(grid.chunk);
+            if bytes > MAX_CHUNK_BYTES {
+                return Err(refused(
+                    format!(
+                        "chunks of {} samples of `{}` are more than 1 GiB",
+                        grid.chunk, array.name
+                    ),
+                    "choose fewer samples with --chunk",
+                ));
+            }
+        }
+        let mut has_paths = start.exported.has_paths;
+        if has_paths && arrays.iter().any(|array| array.name == PATHS) {
+            has_paths = false;
+            lost.push(format!("paths: there is a field `{PATHS}`"));
+        }
+        if has_paths {
+            arrays.push(Array {
+                name: PATHS.to_owned(),
+                kind: Kind::Texts,
+                dims: Vec::new(),
+                classes: Vec::new(),
+            });
+        }
+        let per_shard = grid.shard.map(|shard| shard / grid.chunk);
+        let per_shard = per_shard.and_then(|n| usize::try_from(n).ok());
+        let shards = per_shard.map(|n| arrays.iter().map(|_| Shards::new(n)).collect());
+        let sink = Self {
+            target: start.target.to_owned(),
+            folder: start.path.to_owned(),
+            grid,
+            arrays,
+            has_paths,
+            shards: shards.unwrap_or_default(),
+            lost,
+            bent_paths: 0,
+        };
+        let described = sink.describe(&start.metadata.to_text());
+        described.map_err(ConvertError::io(&sink.target))?;
+        Ok(sink)
+    }
+
+    /// Makes the folders and writes what describes the group and its arrays.
+    fn describe(&self, metadata: &str) -> std::io::Result<()> {
+        let attributes = json!({METADATA_KEY: metadata});
+        let group = match self.grid.version {
+            2 => vec![
+                (".zgroup", json!({"zarr_format": 2})),
+                (".zattrs", attributes),
+            ],
+            _ => vec![(
+                "zarr.json",
+                json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}),
+            )],
+        };
+        write_all(&self.folder, group)?;
+        for array in &self.arrays {
+            let folder = self.folder.join(&array.name);
+            fs::create_dir_all(&folder)?;
+            write_all(&folder, array.files(&self.grid))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_all(folder: &Path, files: Vec<(&'static str, Value)>) -> std::io::Result<()> {
+    let mut files = files.into_iter();
+    files.try_for_each(|(name, value)| fs::write(folder.join(name), format!("{value:#}\n")))
+}
+
+fn refused(reason: String, hint: &str) -> ConvertError {
+    ConvertError::Options {
+        reason,
+        hint: hint.to_owned(),
+    }
+}
+
+fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
+    let version = start.options.zarr_version.unwrap_or(3);
+    if !matches!(version, 2 | 3) {
+        let reason = format!("expected the Zarr version 2 or 3, found {version}");
+        return Err(refused(reason, "choose one of them"));
+    }
+    let batch = u64::from(start.batch_samples.max(1));
+    let (chunk, shard) = match start.options.shard_samples {
+        None => (batch.min(start.n_samples.max(1)), None),
+        Some(_) if version == 2 => {
+            return Err(refused(
+                "shards are new in version 3 of Zarr".to_owned(),
+                "leave --shard or --zarr-version out",
+            ));
+        }
+        Some(shard) if shard == 0 || !shard.is_multiple_of(batch) => {
+            return Err(refused(
+                format!("shards of {shard} samples are no multiple of chunks of {batch}"),
+                "choose a multiple with --shard, or other chunks with --chunk",
+            ));
+        }
+        // Room in the index for chunks that never come would only cost.
+        Some(shard) => {
+            let all = start.n_samples.max(1).div_ceil(batch) * batch;
+            (batch, Some(shard.min(all)))
+        }
+    };
+    Ok(Grid {
+        version,
+        n_samples: start.n_samples,
+        chunk,
+        shard,
+        codec: start.options.codec.unwrap_or(ExportCodec::None),
+    })
+}
+
+/// The arrays of the fields.
+fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
+    let fields = &start.exported.fields;
+    // The group's own file, and what version 3 keeps for itself.
+    let free = |name: &str| match name == "zarr.json" || name.starts_with("__") {
+        true => format!("field-{name}"),
+        false => name.to_owned(),
+    };
+    let names: Vec<String> = fields.iter().map(|f| free(&f.field.name)).collect();
+    let names = safe_names(names.iter().map(String::as_bytes));
+    let mut arrays = Vec::with_capacity(fields.len());
+    for (field, name) in fields.iter().zip(names) {
+        let of = &field.field.name;
+        if *of != name {
+            lost.push(format!(
+                "the name of field `{of}`: no folder of Zarr can have it; the array is `{name}`"
+            ));
+        }
+        let kind = match &field.form {
+            Form::Array(array) => Kind::Numbers(array.clone()),
+            Form::File | Form::Bytes => Kind::Bytes,
+            Form::Text | Form::Json => Kind::Texts,
+        };
+        let dims = match &kind {
+            Kind::Numbers(array) => dims(&field.field, &name, &array.shape),
+            _ => Vec::new(),
+        };
+        if field.field.dtype == DType::Bf16 && matches!(kind, Kind::Numbers(_)) {
+            lost.push(format!(
+                "field `{of}`: Zarr has no bfloat16, so its bits are there as uint16"
+            ));
+        }
+        let classes = start.classes.iter().find(|classes| classes.field == *of);
+        arrays.push(Array {
+            name,
+            kind,
+            dims,
+            classes: classes.map_or_else(Vec::new, |classes| classes.names.clone()),
+        });
+    }
+    arrays
+}
+
+/// Makes chunks of a batch.
+pub(super) struct ZarrEncoder {
+    arrays: Vec<Array>,
+    has_paths: bool,
+    chunk: usize,
+    codec: ExportCodec,
+}
+
+/// The chunks of a batch, one of each array.
+pub(super) struct Chunks {
+    first: u64,
+    chunks: Vec<Vec<u8>>,
+    bent_paths: u64,
+}
+
+impl ZarrEncoder {
+    fn chunk(&self, array: &Array, number: usize, batch: &mut Batch) -> Result<Vec<u8>, String> {
+        let element = usize::try_from(array.element_bytes()).unwrap_or(1);
+        let Some(column) = batch.columns.get_mut(number) else {
+            let paths = batch.paths.iter();
+            let paths: Vec<_> = paths.map(|path| String::from_utf8_lossy(path)).collect();
+            let bytes = framed(paths.iter().map(|path| path.as_bytes()), self.chunk)?;
+            return packed(bytes, self.codec, element);
+        };
+        let bytes = match array.sample_bytes() {
+            Some(bytes) => {
+                let bytes = usize::try_from(bytes).unwrap_or(0);
+                let mut chunk = std::mem::take(&mut column.bytes);
+                chunk.resize(bytes.saturating_mul(self.chunk), 0);
+                chunk
+            }
+            None => {
+                let items = (0..batch.n).map(|idx| column.item(idx));
+                if matches!(array.kind, Kind::Texts) {
+                    for item in items.clone() {
+                        str::from_utf8(item).map_err(|e| e.to_string())?;
+                    }
+                }
+                framed(items, self.chunk)?
+            }
+        };
+        packed(bytes, self.codec, element)
+    }
+}
+
+impl Encode for ZarrEncoder {
+    type Ready = Chunks;
+
+    fn encode(&self, mut batch: Batch) -> Result<Chunks, ConvertError> {
+        let mut chunks = Vec::with_capacity(self.arrays.len());
+        for (number, array) in self.arrays.iter().enumerate() {
+            let chunk = self.chunk(array, number, &mut batch);
+            chunks.push(chunk.map_err(|reason| ConvertError::BadItem {
+                sample: batch.first,
+                field: array.name.clone(),
+                reason,
+            })?);
+        }
+        let paths = batch.paths.iter().filter(|_| self.has_paths);
+        let bent = paths.filter(|path| str::from_utf8(path).is_err()).count();
+        Ok(Chunks {
+            first: batch.first,
+            chunks,
+            bent_paths: u64::try_from(bent).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+impl Sink for ZarrSink {
+    type Encoder = ZarrEncoder;
+
+    fn encoder(&self) -> ZarrEncoder {
+        ZarrEncoder {
+            arrays: self.arrays.clone(),
+            has_paths: self.has_paths,
+            chunk: usize::try_from(self.grid.chunk).unwrap_or(usize::MAX),
+            codec: self.grid.codec,
+        }
+    }
+
+    fn write(&mut self, ready: Chunks) -> Result<(), ConvertError> {
+        self.bent_paths += ready.bent_paths;
+        let number = ready.first / self.grid.shard.unwrap_or(self.grid.chunk);
+        for (idx, (array, chunk)) in self.arrays.iter().zip(&ready.chunks).enumerate() {
+            let key = array.key(self.grid.version, number);
+            let path = self.folder.join(&array.name).join(key);
+            match self.shards.get_mut(idx) {
+                Some(shards) => shards.append(&path, chunk)?,
+                None => fs::write(&path, chunk).map_err(ConvertError::io(&path))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        for shards in &mut self.shards {
+            shards.close()?;
+        }
+        if self.bent_paths > 0 {
+            let lost = format!("{} paths are no UTF-8 and were changed", self.bent_paths);
+            self.lost.push(lost);
+        }
+        Ok(self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests;
