@@ -4,6 +4,11 @@
 
 mod arrays;
 mod table;
+mod image_folder;
+mod lmdb;
+mod records;
+mod tfrecord;
+mod webdataset;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -32,17 +32,14 @@ const MAX_TEXT: u64 = 1 << 26;
 
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    let (shards, files) = list_shards(part, options)?;
     let mut samples = Samples::new(options);
-    let mut metadata = None;
+    let (shards, files) = list_shards(part, options, &mut samples)?;
     for shard in shards {
-        metadata = metadata.or(shard.metadata);
-        samples.ignored += shard.ignored;
         let file = files.get(usize::try_from(shard.file).unwrap_or(usize::MAX));
         let file = file.ok_or_else(|| ConvertError::malformed(&shard.path, "", "no such file"))?;
-        samples.add_shard(&shard.path, shard.file, file, &shard.members)?;
+        samples.add_shard(&shard, file)?;
     }
-    samples.into_found(part, options, metadata, files)
+    samples.into_found(part, options, files)
 }
 
 /// A shard and the members that may belong to samples.
@@ -55,16 +52,18 @@ struct Shard {
     ignored: u64,
 }
 
-/// Lists all shards, in order, on all threads.
+/// Lists all shards, in order, on all threads, and adds their samples. Returns the shards whose samples have to wait until
+/// they are read from the file that they are unpacked into.
 fn list_shards(
     part: &Shards,
     options: &ListOptions,
+    samples: &mut Samples<'_>,
 ) -> Result<(Vec<Shard>, Arc<Vec<OpenFile>>), ConvertError> {
     let jobs = options.jobs.max(1).min(part.files.len());
     allow_open_files(part.files.len());
     let spools: Vec<Mutex<Option<Spool>>> = (0..jobs).map(|_| Mutex::new(None)).collect();
     let mut paths = part.files.iter().cloned();
-    let (mut shards, mut plain) = (Vec::new(), Vec::new());
+    let (mut waiting, mut plain) = (Vec::new(), Vec::new());
     ordered(
         jobs,
         jobs * 2,
@@ -76,9 +75,14 @@ fn list_shards(
             if let Some(file) = file {
                 // Behind the spools.
                 shard.file = u32::try_from(jobs + plain.len()).unwrap_or(u32::MAX);
+                if waiting.is_empty() {
+                    samples.add_shard(&shard, &file)?;
+                    plain.push(file);
+                    return Ok(Next::Continue);
+                }
                 plain.push(file);
             }
-            shards.push(shard);
+            waiting.push(shard);
             Ok(Next::Continue)
         },
     )?;
@@ -95,7 +99,7 @@ fn list_shards(
         let file = Arc::into_inner(file);
         files.push(file.ok_or_else(|| ConvertError::malformed(&part.root, "", "in use"))?);
     }
-    Ok((shards, Arc::new(files)))
+    Ok((waiting, Arc::new(files)))
 }
 
 /// Lists one shard; unpacks it if it is compressed, into one of the `spools`.
@@ -246,6 +250,7 @@ struct Samples<'a> {
     places: BTreeMap<Vec<u8>, Option<usize>>,
     labels: Vec<Value>,
     paths: Vec<Vec<u8>>,
+    metadata: Option<Vec<u8>>,
     refused: Tally,
     undecoded: Tally,
     ignored: u64,
@@ -266,6 +271,7 @@ impl<'a> Samples<'a> {
             places: BTreeMap::new(),
             labels: Vec::new(),
             paths: Vec::new(),
+            metadata: None,
             refused: Tally::default(),
             undecoded: Tally::default(),
             ignored: 0,
@@ -273,17 +279,16 @@ impl<'a> Samples<'a> {
     }
 
     /// Adds the samples of a shard: members with the same key, side by side.
-    fn add_shard(
-        &mut self,
-        path: &Path,
-        number: u32,
-        file: &OpenFile,
-        members: &[Member],
-    ) -> Result<(), ConvertError> {
+    fn add_shard(&mut self, listed: &Shard, file: &OpenFile) -> Result<(), ConvertError> {
+        if self.metadata.is_none() {
+            self.metadata.clone_from(&listed.metadata);
+        }
+        self.ignored += listed.ignored;
         let mut key: &[u8] = &[];
         let mut parts: Vec<Part<'_>> = Vec::new();
+        let (path, number) = (listed.path.as_path(), listed.file);
         let shard = ShardFile { path, number, file };
-        for member in members {
+        for member in &listed.members {
             let Some((own, extension)) = key_and_extension(&member.name) else {
                 continue;
             };
@@ -428,7 +433,6 @@ impl<'a> Samples<'a> {
         mut self,
         part: &Shards,
         options: &ListOptions,
-        metadata: Option<Vec<u8>>,
         files: Arc<Vec<OpenFile>>,
     ) -> Result<Found, ConvertError> {
         let mut warnings = Vec::new();
@@ -440,7 +444,7 @@ impl<'a> Samples<'a> {
         if count > 0 {
             warnings.push(Warning::UndecodedFormats { count, first });
         }
-        let metadata = metadata.and_then(|bytes| {
+        let metadata = self.metadata.take().and_then(|bytes| {
             let text = String::from_utf8_lossy(&bytes);
             match Metadata::parse(&text) {
                 Ok(metadata) => Some(metadata),

@@ -1,0 +1,97 @@
+"""TFRecord by the library tfrecord, with its own messages of protocol buffers; the checksums by crc32c."""
+
+import gzip
+import json
+import os
+import struct
+import sys
+import types
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path = [p for p in sys.path if os.path.abspath(p or ".") != here]
+# The library's messages were generated for an older protobuf, and its loader wants torch, which it does not need here.
+os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
+for name in ["torch", "torch.utils", "torch.utils.data"]:
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["torch"].utils = sys.modules["torch.utils"]
+sys.modules["torch.utils"].data = sys.modules["torch.utils.data"]
+sys.modules["torch.utils.data"].IterableDataset = object
+import crc32c
+import numpy as np
+import tfrecord
+from tfrecord import example_pb2
+
+sys.path.append(here)
+from records import H, N, NAMES, W, decoded, pixels, png, points
+
+
+def write(folder):
+    writer = tfrecord.TFRecordWriter(f"{folder}/one.tfrecord")
+    for i in range(N):
+        writer.write({
+            "image/encoded": (png(i), "byte"), "image/format": (b"PNG", "byte"),
+            "image/height": (H, "int"), "image/width": (W, "int"),
+            "image/class/label": (i % 3 + 1, "int"), "image/class/text": (NAMES[i % 3].encode(), "byte"),
+            "image/filename": (b"n%d.png" % i, "byte"), "score": (i / 4, "float"),
+            "boxes": ([i, 1, 2][: 1 + i % 3], "int"), "caption": (f"caption {i}".encode(), "byte"),
+        })
+    writer.close()
+    with open(f"{folder}/one.tfrecord", "rb") as one, gzip.open(f"{folder}/two.tfrecord.gz", "wb") as two:
+        two.write(one.read())
+    # As TensorFlow Datasets lay them out.
+    os.mkdir(f"{folder}/tfds")
+    for split, numbers in [("train", range(0, 16)), ("test", range(16, N))]:
+        for shard in range(2):
+            writer = tfrecord.TFRecordWriter(f"{folder}/tfds/animals-{split}.tfrecord-{shard:05}-of-00002")
+            for i in [i for i in numbers if i % 2 == shard]:
+                writer.write({"image": (png(i), "byte"), "label": (i % 3, "int")})
+            writer.close()
+    with open(f"{folder}/tfds/label.labels.txt", "w") as names:
+        names.write("".join(f"{name}\n" for name in NAMES))
+    writer = tfrecord.TFRecordWriter(f"{folder}/raw.tfrecord")
+    for i in range(N):
+        writer.write({"image_raw": (pixels(i).tobytes(), "byte"), "height": (H, "int"), "width": (W, "int"),
+                      "depth": (3, "int"), "label": (i % 3, "int")})
+    writer.close()
+
+
+def masked(data):
+    crc = crc32c.crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def check_frames(path):
+    data = (gzip.open if path.endswith(".gz") else open)(path, "rb").read()
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        assert struct.unpack_from("<I", data, at + 8)[0] == masked(data[at : at + 8])
+        record = data[at + 12 : at + 12 + length]
+        assert struct.unpack_from("<I", data, at + 12 + length)[0] == masked(record)
+        example_pb2.Example.FromString(record)
+        at += 16 + length
+
+
+def read(path):
+    paths = sorted(f"{path}/{name}" for name in os.listdir(path) if "tfrecord" in name) if os.path.isdir(path) else [path]
+    rows = []
+    for one in paths:
+        check_frames(one)
+        compression = "gzip" if one.endswith(".gz") else None
+        for row in tfrecord.tfrecord_loader(one, None, None, compression_type=compression):
+            i = len(rows)
+            rows.append({
+                "same": bool((decoded(row["image/encoded"].tobytes()) == pixels(i)).all()),
+                "label": int(row["image/class/label"][0]),
+                "text": row["image/class/text"].tobytes().decode(),
+                "size": [int(row["image/height"][0]), int(row["image/width"][0])],
+                "file": row["image/filename"].tobytes().decode(),
+                "keys": sorted(row),
+            })
+            if "points" in row:
+                array = np.frombuffer(row["points"].tobytes(), row["points/dtype"].tobytes().decode())
+                rows[-1]["points"] = bool((array.reshape(row["points/shape"]) == points(i)).all())
+    print(json.dumps({"rows": rows, "files": [os.path.basename(p) for p in paths]}))
+
+
+{"write": write, "read": read}[sys.argv[1]](sys.argv[2])
