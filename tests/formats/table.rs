@@ -68,7 +68,7 @@ fn what_real_clients_write_comes_in() {
         let source = format!("in/{name}");
         let mut args = vec!["convert"];
         args.extend(source.split(' '));
-        args.extend(["out.pack", "--keep-order", "--force", "--quiet"]);
+        args.extend(["out.pack", "--keep-order", "--force"]);
         folder.packds(&args).ok();
         let pack = open(&folder.path("out.pack"));
         assert_eq!(pixels(&pack), expected[..samples], "{name}");

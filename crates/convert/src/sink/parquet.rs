@@ -18,7 +18,7 @@ use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::ColumnPath;
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use super::table::TableLayout;
 use super::{Batch, Encode, Sink, SinkStart};
@@ -58,8 +58,7 @@ impl ParquetSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let layout = Arc::new(TableLayout::of(start, true)?);
         let properties = properties(&layout, start.options.codec)?;
-        // The file's own metadata say what the schema's would say again.
-        let schema = Arc::new(Schema::new(layout.schema.fields().clone()));
+        let schema = Arc::clone(&layout.schema);
         let nothing = writer(Vec::new(), &schema, &properties);
         let nothing = nothing.and_then(ArrowWriter::into_serialized_writer);
         let (_, factory) = nothing.map_err(|e| failed(start.target, e))?;
@@ -216,6 +215,7 @@ fn properties(
             return Err(refused("Parquet has no blosc".to_owned()));
         }
     };
+    // pyarrow takes them from the schema in Arrow's own form, others from here, so they are in both.
     let metadata = layout.schema.metadata().iter();
     let metadata = metadata.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     let mut builder = WriterProperties::builder()

@@ -228,6 +228,8 @@ fn arrow_field(field: &ExportedField, values: &Values) -> Field {
             ("shape".to_owned(), shape),
             ("dtype".to_owned(), "uint8".to_owned()),
         ]),
+        // A list says it all, and clients that know no tensors can read it.
+        Values::FixedList(..) if field.field.shape.len() == 1 => HashMap::new(),
         // Arrow has no tensors of bits.
         Values::FixedList(DType::Bool, _) => HashMap::from([("shape".to_owned(), shape)]),
         Values::FixedList(..) => HashMap::from([
