@@ -128,5 +128,10 @@ def read(path):
     print(json.dumps(found))
 
 
+def dump(_):
+    """What every source holds."""
+    print(json.dumps({"pixels": pixels().tobytes().hex(), "labels": labels().tolist()}))
+
+
 if __name__ == "__main__":
-    {"write": write, "read": read}[sys.argv[1]](sys.argv[2])
+    {"write": write, "read": read, "dump": dump}[sys.argv[1]](sys.argv[2])

@@ -3,12 +3,15 @@
 #![cfg(test)]
 
 mod arrays;
-mod table;
+mod hdf5;
 mod image_folder;
+mod items;
 mod lmdb;
 mod records;
+mod table;
 mod tfrecord;
 mod webdataset;
+mod zarr;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

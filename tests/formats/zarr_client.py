@@ -1,5 +1,7 @@
-"""Zarr groups made by zarr-python: `write DIR` makes sources."""
+"""Zarr groups made and read by zarr-python: `write DIR` makes sources, `read DIR` prints what an export holds."""
 
+import hashlib
+import json
 import os
 import sys
 
@@ -46,5 +48,34 @@ def write(folder):
     common(at("fortran2.zarr"), 2, split, order="F")
 
 
+def describe(array):
+    data = array[:]
+    if array.dtype.kind in "OT" or data.dtype.kind in "OT":
+        value = [v.hex() if isinstance(v, bytes) else str(v) for v in data.tolist()]
+    elif data.ndim == 1:
+        value = data.tolist()
+    else:
+        value = hashlib.sha256(data.tobytes()).hexdigest()
+    numbers = data.dtype.kind not in "OT" and data.size < 10000
+    return {
+        "bytes": data.tobytes().hex() if numbers else None,
+        "shape": array.shape,
+        "chunks": array.chunks,
+        "shards": array.shards,
+        "dtype": str(data.dtype),
+        "dims": getattr(array.metadata, "dimension_names", None),
+        "value": value,
+        "classes": array.attrs.get("classes", []),
+    }
+
+
+def read(path):
+    group = zarr.open_group(path, mode="r")
+    json.loads(group.attrs["packds"])
+    found = {name: describe(array) for name, array in group.arrays()}
+    found["expected"] = {"image": hashlib.sha256(pixels().tobytes()).hexdigest(), "label": labels().tolist()}
+    print(json.dumps(found))
+
+
 if __name__ == "__main__":
-    {"write": write}[sys.argv[1]](sys.argv[2])
+    {"write": write, "read": read}[sys.argv[1]](sys.argv[2])

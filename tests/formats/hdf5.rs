@@ -1,0 +1,146 @@
+//! HDF5 against h5py, both ways.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::items::{assert_same, convert, hex, ids, items, refused, sample_pack};
+use super::python;
+use crate::support::Folder;
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// What h5py finds in an export.
+fn read(folder: &Folder, name: &str) -> Value {
+    let path = folder.path(name);
+    parse(&python(&["hdf5.py", "read", path.to_str().unwrap()]))
+}
+
+/// The sources that h5py writes, and what is in them.
+fn sources() -> (Folder, Value) {
+    let folder = Folder::new();
+    let path = folder.path("");
+    python(&["hdf5.py", "write", path.to_str().unwrap()]);
+    (folder, parse(&python(&["hdf5.py", "dump", ""])))
+}
+
+#[test]
+fn what_h5py_writes_comes_in_and_is_the_same_to_it_when_exported() {
+    let (folder, expected) = sources();
+    for name in [
+        "nested.h5",
+        "userblock.h5",
+        "gzip.h5",
+        "shuffled.h5",
+        "lzf.h5",
+        "checked.h5",
+        "chunked.h5",
+        "szip.h5",
+        "big_endian.h5",
+        "several",
+        "files.h5",
+        "contiguous.h5",
+    ] {
+        let pack = convert(&folder, name, &["--mode", "raw"]);
+        let pixels = hex(&items(&pack, "image").concat());
+        assert_eq!(json!(pixels), expected["pixels"], "{name}");
+        assert_eq!(json!(ids(&pack)), expected["labels"], "{name}");
+        if !matches!(name, "several" | "files.h5") {
+            let names = &pack.classes().unwrap()[0].names;
+            assert_eq!(*names, ["cat", "dog", "owl"], "{name}");
+        }
+        if name == "big_endian.h5" {
+            let row = [3, 4, 5].map(i32::to_le_bytes).concat();
+            assert_eq!(items(&pack, "wide")[1], row);
+        }
+    }
+    let pack = convert(&folder, "contiguous.h5", &[]);
+    assert_eq!(items(&pack, "caption")[10], "picture 10 ä".as_bytes());
+    assert_eq!(items(&pack, "fixed")[10], b"f10");
+    assert_eq!(items(&pack, "score")[10], 1_f32.to_le_bytes());
+    assert_eq!(items(&pack, "half")[0], [0, 0x3c, 0, 0x3c]);
+    for args in [
+        &["a.h5"][..],
+        &["b.h5", "--chunk", "3"],
+        &["c.h5", "--codec", "gzip:5"],
+    ] {
+        let mut command = vec!["export", "out.pack"];
+        command.extend(args);
+        folder.packds(&command).ok();
+        let found = read(&folder, args[0]);
+        let is = &found["expected"];
+        assert_eq!(found["image"]["value"], is["image"], "{args:?}");
+        assert_eq!(found["label"]["value"], is["label"], "{args:?}");
+        assert_eq!(found["label"]["classes"], json!(["cat", "dog", "owl"]));
+        assert_eq!(found["caption"]["value"][10], "picture 10 ä", "{args:?}");
+    }
+}
+
+#[test]
+fn splits_are_told_by_names_and_groups() {
+    let (folder, expected) = sources();
+    for (name, split, first, n) in [
+        ("keys.h5", "train", 0, 7),
+        ("keys.h5", "test", 7, 4),
+        ("groups.h5", "train", 0, 7),
+        ("groups.h5", "val", 7, 4),
+    ] {
+        let pack = convert(&folder, name, &["--split", split]);
+        let pixels = expected["pixels"].as_str().unwrap();
+        let digits = 2 * 6 * 5 * 3;
+        let found = hex(&items(&pack, "image").concat());
+        assert_eq!(found, pixels[first * digits..][..n * digits], "{name}");
+        let labels = expected["labels"].as_array().unwrap();
+        assert_eq!(json!(ids(&pack)), json!(labels[first..][..n]), "{name}");
+    }
+}
+
+#[test]
+fn h5py_reads_what_goes_out_and_it_comes_back() {
+    let folder = Folder::new();
+    let pack = sample_pack(&folder, "in.pack");
+    for args in [
+        &["a.h5"][..],
+        &["b.h5", "--chunk", "3"],
+        &["c.hdf5", "--codec", "gzip"],
+        &["d.h5", "--codec", "gzip:9", "--chunk", "6"],
+    ] {
+        let mut command = vec!["export", "in.pack"];
+        command.extend(args);
+        let said = folder.packds(&command).ok();
+        assert!(said.contains("no bfloat16"), "{said}");
+        let found = read(&folder, args[0]);
+        assert_eq!(found["label"]["value"], json!(ids(&pack)), "{args:?}");
+        assert_eq!(found["label"]["classes"], json!(["cat", "dog", "sea lion"]));
+        assert_eq!(found["half"]["dtype"], "float16");
+        assert_eq!(found["brain"]["dtype"], "uint16");
+        assert_eq!(found["caption"]["value"][9], "[9]");
+        let is_plain = args.len() == 1;
+        assert_eq!(found["image"]["chunks"].is_null(), is_plain, "{args:?}");
+        assert_same(&pack, &convert(&folder, args[0], &[]), &format!("{args:?}"));
+    }
+}
+
+#[test]
+fn damage_and_what_is_not_for_us_is_refused() {
+    let (folder, _) = sources();
+    let bytes = fs::read(folder.path("contiguous.h5")).unwrap();
+    fs::write(folder.path("cut.h5"), &bytes[..bytes.len() / 2]).unwrap();
+    fs::write(folder.path("text.h5"), b"no HDF5 at all").unwrap();
+    for (name, words) in [
+        ("external.h5", "its data lie in other files"),
+        ("virtual.h5", "its data lie in other files"),
+        ("huge.h5", "cannot lie in a file"),
+        ("nothing.h5", "no field of images"),
+        ("short.h5", "5"),
+        ("cut.h5", "cut.h5"),
+        ("text.h5", "text.h5"),
+        ("keys.h5", "--split"),
+    ] {
+        refused(&folder, &["convert", name, "no.pack"], words);
+    }
+    let args = ["convert", "gzip.h5", "no.pack", "--image-key", "nothing"];
+    refused(&folder, &args, "nothing");
+}

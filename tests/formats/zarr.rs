@@ -1,0 +1,215 @@
+//! Zarr against zarr-python, both versions, both ways.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::items::{assert_same, convert, hex, ids, items, refused, sample_pack};
+use super::python;
+use crate::support::Folder;
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// What zarr-python finds in an export.
+fn read(folder: &Folder, name: &str) -> Value {
+    let path = folder.path(name);
+    parse(&python(&["zarr_client.py", "read", path.to_str().unwrap()]))
+}
+
+/// The sources that zarr-python writes, and what is in them.
+fn sources() -> (Folder, Value) {
+    let folder = Folder::new();
+    let path = folder.path("");
+    python(&["zarr_client.py", "write", path.to_str().unwrap()]);
+    (folder, parse(&python(&["hdf5.py", "dump", ""])))
+}
+
+#[test]
+fn what_zarr_python_writes_comes_in_and_is_the_same_to_it_when_exported() {
+    let (folder, expected) = sources();
+    for name in [
+        "plain3", "gzip3", "zstd3", "blosc3", "sharded3", "big3", "plain2", "gzip2", "zstd2",
+        "blosc2", "fortran2",
+    ] {
+        let pack = convert(&folder, &format!("{name}.zarr"), &[]);
+        let pixels = hex(&items(&pack, "image").concat());
+        assert_eq!(json!(pixels), expected["pixels"], "{name}");
+        assert_eq!(json!(ids(&pack)), expected["labels"], "{name}");
+        assert_eq!(
+            pack.classes().unwrap()[0].names,
+            ["cat", "dog", "owl"],
+            "{name}"
+        );
+        let caption = items(&pack, "caption");
+        assert_eq!(caption[10], "picture 10 ä".as_bytes(), "{name}");
+        let wide = items(&pack, "wide");
+        let row = |numbers: [i32; 3]| numbers.map(i32::to_le_bytes).concat();
+        assert_eq!(wide[3], row([9, 10, 11]), "{name}");
+        // Nobody wrote it: the fill value.
+        assert_eq!(wide[4], row([7; 3]), "{name}");
+    }
+    for args in [
+        &["a.zarr"][..],
+        &["b.zarr", "--zarr-version", "2", "--codec", "blosc"],
+        &["c.zarr", "--codec", "zstd", "--chunk", "2", "--shard", "6"],
+    ] {
+        let mut command = vec!["export", "out.pack"];
+        command.extend(args);
+        folder.packds(&command).ok();
+        let found = read(&folder, args[0]);
+        let is = &found["expected"];
+        assert_eq!(found["image"]["value"], is["image"], "{args:?}");
+        assert_eq!(found["label"]["value"], is["label"], "{args:?}");
+    }
+}
+
+#[test]
+fn zarr_python_reads_what_goes_out_and_it_comes_back() {
+    let folder = Folder::new();
+    let pack = sample_pack(&folder, "in.pack");
+    let mut number = 0;
+    for version in ["2", "3"] {
+        for codec in ["none", "gzip:5", "zstd:3", "blosc"] {
+            for layout in [
+                &[][..],
+                &["--chunk", "3"],
+                &["--chunk", "2", "--shard", "6"],
+            ] {
+                if version == "2" && layout.len() > 2 {
+                    continue;
+                }
+                number += 1;
+                let name = format!("{number}.zarr");
+                let mut args = vec!["export", "in.pack", &name, "--codec", codec];
+                args.extend(["--zarr-version", version]);
+                args.extend(layout);
+                let said = folder.packds(&args).ok();
+                assert!(said.contains("no bfloat16"), "{said}");
+                check(&pack, &read(&folder, &name), &args);
+                assert_same(&pack, &convert(&folder, &name, &[]), &format!("{args:?}"));
+            }
+        }
+    }
+    let found = read(&folder, &format!("{number}.zarr"));
+    assert_eq!(
+        found["image"]["dims"],
+        json!(["sample", "height", "width", "channel"])
+    );
+    assert_eq!(found["image"]["shards"], json!([6, 4, 6, 3]));
+    assert_eq!(found["image"]["chunks"], json!([2, 4, 6, 3]));
+}
+
+fn check(pack: &super::items::Bytes, found: &Value, args: &[&str]) {
+    assert_eq!(found["label"]["value"], json!(ids(pack)), "{args:?}");
+    assert_eq!(found["label"]["classes"], json!(["cat", "dog", "sea lion"]));
+    let texts = |name| {
+        let texts = items(pack, name).into_iter().map(String::from_utf8);
+        json!(texts.collect::<Result<Vec<_>, _>>().unwrap())
+    };
+    for name in ["caption", "meta"] {
+        assert_eq!(found[name]["value"], texts(name), "{args:?}");
+    }
+    let path = String::from_utf8(pack.path(9).unwrap().unwrap().to_vec()).unwrap();
+    assert_eq!(found["path"]["value"][9], json!(path), "{args:?}");
+    for (name, dtype) in [("image", "uint8"), ("brain", "uint16"), ("half", "float16")] {
+        let bytes = items(pack, name).concat();
+        assert_eq!(found[name]["dtype"], dtype, "{args:?}");
+        assert_eq!(found[name]["bytes"], json!(hex(&bytes)), "{args:?}: {name}");
+    }
+}
+
+#[test]
+fn image_files_go_out_as_bytes_and_come_back() {
+    let folder = Folder::new();
+    let path = folder.path("");
+    python(&["hdf5.py", "write", path.to_str().unwrap()]);
+    let pack = convert(&folder, "files.h5", &["--mode", "encoded"]);
+    let files: Vec<String> = items(&pack, "image").iter().map(|file| hex(file)).collect();
+    fs::rename(folder.path("out.pack"), folder.path("files.pack")).unwrap();
+    for args in [
+        &["--codec", "none", "--zarr-version", "2"][..],
+        &["--codec", "zstd"],
+        &["--chunk", "2", "--shard", "4"],
+    ] {
+        let mut command = vec!["export", "files.pack", "files.zarr"];
+        command.extend(args);
+        folder.packds(&command).ok();
+        assert_eq!(
+            read(&folder, "files.zarr")["image"]["value"],
+            json!(files),
+            "{args:?}"
+        );
+        let back = convert(&folder, "files.zarr", &["--mode", "encoded"]);
+        assert_eq!(items(&back, "image"), items(&pack, "image"), "{args:?}");
+        fs::remove_dir_all(folder.path("files.zarr")).unwrap();
+    }
+}
+
+#[test]
+fn damage_and_what_is_not_for_us_is_refused() {
+    let (folder, _) = sources();
+    let edit = |name: &str, from: &str, to: &str| {
+        let text = fs::read_to_string(folder.path(name)).unwrap();
+        assert!(text.contains(from), "{name}: {from}: {text}");
+        fs::write(folder.path(name), text.replace(from, to)).unwrap();
+    };
+    edit("gzip3.zarr/images/zarr.json", "\"gzip\"", "\"pcodec\"");
+    edit(
+        "plain3.zarr/images/zarr.json",
+        "11,",
+        "1152921504606846976,",
+    );
+    edit("plain2.zarr/images/.zarray", "11,", "4000000000,");
+    edit(
+        "big3.zarr/images/zarr.json",
+        "\"regular\"",
+        "\"rectangular\"",
+    );
+    edit("gzip2.zarr/labels/.zarray", "11", "10");
+    let shard = "sharded3.zarr/images/c/0/0/0/0";
+    let bytes = fs::read(folder.path(shard)).unwrap();
+    // A byte of the index, before its checksum.
+    folder.flip(shard, u64::try_from(bytes.len()).unwrap() - 5);
+    let chunk = fs::read(folder.path("zstd3.zarr/images/c/0/0/0/0")).unwrap();
+    fs::write(
+        folder.path("zstd3.zarr/images/c/0/0/0/0"),
+        &chunk[..chunk.len() / 2],
+    )
+    .unwrap();
+    let chunk = "blosc2.zarr/images/0.0.0.0";
+    let bytes = fs::read(folder.path(chunk)).unwrap();
+    fs::write(folder.path(chunk), &bytes[..10]).unwrap();
+    for (name, words) in [
+        ("gzip3.zarr", "the codec 'pcodec'"),
+        ("plain3.zarr", "cannot lie in"),
+        ("plain2.zarr", "cannot lie in"),
+        ("big3.zarr", "a chunk grid other than 'regular'"),
+        ("gzip2.zarr", "10"),
+        ("sharded3.zarr", "CRC32C"),
+        ("zstd3.zarr", "Zstd data are damaged"),
+        ("blosc2.zarr", "Blosc header"),
+    ] {
+        refused(&folder, &["convert", name, "no.pack"], words);
+    }
+    let args = [
+        "convert",
+        "fortran2.zarr",
+        "no.pack",
+        "--image-key",
+        "nothing",
+    ];
+    refused(&folder, &args, "nothing");
+    sample_pack(&folder, "in.pack");
+    for (args, words) in [
+        (&["--zarr-version", "2", "--shard", "8"][..], "version 3"),
+        (&["--shard", "6"], "no multiple of chunks of 4"),
+        (&["--codec", "lz4"], "no use for this --codec"),
+    ] {
+        let mut command = vec!["export", "in.pack", "no.zarr"];
+        command.extend(args);
+        refused(&folder, &command, words);
+        assert!(!folder.path("no.zarr").exists());
+    }
+}
