@@ -81,15 +81,15 @@ def read(path):
         for row in tfrecord.tfrecord_loader(one, None, None, compression_type=compression):
             i = len(rows)
             rows.append({
-                "same": bool((decoded(row["image/encoded"].tobytes()) == pixels(i)).all()),
+                "same": bool((decoded(bytes(row["image/encoded"])) == pixels(i)).all()),
                 "label": int(row["image/class/label"][0]),
-                "text": row["image/class/text"].tobytes().decode(),
+                "text": bytes(row["image/class/text"]).decode(),
                 "size": [int(row["image/height"][0]), int(row["image/width"][0])],
-                "file": row["image/filename"].tobytes().decode(),
+                "file": bytes(row["image/filename"]).decode(),
                 "keys": sorted(row),
             })
             if "points" in row:
-                array = np.frombuffer(row["points"].tobytes(), row["points/dtype"].tobytes().decode())
+                array = np.frombuffer(bytes(row["points"]), bytes(row["points/dtype"]).decode())
                 rows[-1]["points"] = bool((array.reshape(row["points/shape"]) == points(i)).all())
     print(json.dumps({"rows": rows, "files": [os.path.basename(p) for p in paths]}))
 

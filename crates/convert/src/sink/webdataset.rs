@@ -287,6 +287,18 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_is_called_like_the_label_here_comes_back_as_well() {
+        use packds_format::{DType, Field};
+        let mut fields = fields();
+        fields.insert(2, Field::tensor("cls", DType::I64, &[]));
+        fields.insert(3, Field::tensor("txt", DType::U8, &[7]));
+        let (pack, folder) = (pack_of(5, fields), tempfile::tempdir().unwrap());
+        let target = folder.path().join("a.tar");
+        to(&pack, &target, &ExportOptions::default()).unwrap();
+        assert_same(&pack, &back(&target, None));
+    }
+
+    #[test]
     fn the_same_bytes_at_any_number_of_threads() {
         let (pack, folder) = (pack_of(23, fields()), tempfile::tempdir().unwrap());
         let written = [1, 2].map(|jobs| {

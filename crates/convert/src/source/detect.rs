@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::candidate::is_image_name;
 use super::rows::RowForm;
-use super::shards::is_pattern;
+use super::shards::{first_of_pattern, is_pattern};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
@@ -27,6 +27,8 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if is_pattern(source) {
+                let first = name.and_then(first_of_pattern);
+                let named = first.as_deref().and_then(DataFormat::from_file_name);
                 return named.ok_or_else(|| unknown("a pattern without an extension".to_owned()));
             }
             return Err(ConvertError::SourceMissing {

@@ -153,6 +153,11 @@ impl Gathered {
         matches!(self.items, Items::Texts(_))
     }
 
+    /// Whether its items are JSON.
+    pub(super) fn is_json(&self) -> bool {
+        matches!(self.items, Items::Jsons(_))
+    }
+
     /// Whether its items may be images.
     pub(super) fn is_stored(&self) -> bool {
         matches!(self.items, Items::Stored(..))

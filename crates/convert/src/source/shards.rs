@@ -141,6 +141,11 @@ fn pattern_files(pattern: &Path) -> Result<Vec<PathBuf>, ConvertError> {
     }
 }
 
+/// The first name that a pattern stands for.
+pub(super) fn first_of_pattern(pattern: &str) -> Option<String> {
+    expand_braces(pattern).ok()?.into_iter().next()
+}
+
 /// Whether a path that does not exist is a pattern.
 pub(super) fn is_pattern(path: &Path) -> bool {
     let text = path.to_str().unwrap_or_default();

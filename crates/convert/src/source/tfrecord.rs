@@ -277,7 +277,12 @@ impl Records {
     ) -> Result<(), ConvertError> {
         let wrong = |found: &str| place.malformed(format!("feature '{name}': {found}"));
         let text;
-        let item = match (planned.kind, feature) {
+        // Once a list, always one.
+        let kind = match self.fields.get(planned.place) {
+            Some(field) if field.is_json() => Kind::List,
+            _ => planned.kind,
+        };
+        let item = match (kind, feature) {
             (Kind::Stored, Feature::Bytes(values)) => match values.as_slice() {
                 [one] => {
                     let content = example.content_of(name, *one, planned.field == "image");

@@ -374,6 +374,7 @@ impl<'a> Samples<'a> {
                 self.labels.push(label.clone());
             }
         }
+        let field = self.unused_name(part, kind, field);
         let known = self.places.get(part.extension.as_bytes()).copied();
         let known = known.or_else(|| {
             let place = self.fields.iter().position(|own| own.name == field)?;
@@ -426,6 +427,19 @@ impl<'a> Samples<'a> {
                 self.ignored += 1;
                 Ok(())
             }
+        }
+    }
+
+    /// The name of the field of a member of the first sample; `field` unless another extension has it, as where both
+    /// `cls` and `cls.npy` are there.
+    fn unused_name(&self, part: &Part<'_>, kind: Kind, field: String) -> String {
+        let is_taken = self.fields.iter().any(|own| own.name == field);
+        if !self.paths.is_empty() || !is_taken {
+            return field;
+        }
+        match kind {
+            Kind::Integer => "label".to_owned(),
+            _ => part.extension.clone(),
         }
     }
 
