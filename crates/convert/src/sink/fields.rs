@@ -76,6 +76,12 @@ impl Exported {
         holds: Holds,
         images: Option<ImagesAs>,
     ) -> Result<Self, ConvertError> {
+        if pack.n_samples() == 0 {
+            return Err(ConvertError::Options {
+                reason: "the pack has no samples".to_owned(),
+                hint: "there is nothing to export".to_owned(),
+            });
+        }
         let (mut fields, mut lost) = (Vec::new(), Vec::new());
         for (number, field) in pack.schema().fields().iter().enumerate() {
             if field.seek_index_of.is_some() || field.role.is_some_and(describes) {

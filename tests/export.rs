@@ -1,0 +1,344 @@
+//! `packds export` and `packds formats`: what holds for every format.
+
+#![cfg(test)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use packds_format::{DType, Field, FieldKind, Pack, Role};
+use serde_json::{Value, json};
+
+use crate::support::{Folder, SamplePack, fixture};
+
+/// The formats that packs can be exported to, with a name for the target and what else has to be said.
+const SINKS: [(&str, &str, &[&str]); 12] = [
+    ("image-folder", "out", &["--to", "image-folder"]),
+    ("npy", "out", &["--to", "npy"]),
+    ("npz", "out.npz", &[]),
+    ("pt", "out.pt", &[]),
+    ("safetensors", "out.safetensors", &[]),
+    ("hdf5", "out.h5", &[]),
+    ("zarr", "out.zarr", &[]),
+    ("parquet", "out.parquet", &[]),
+    ("arrow", "out.arrow", &[]),
+    ("webdataset", "out", &["--to", "webdataset", "--shard", "4"]),
+    ("tfrecord", "out", &["--to", "tfrecord", "--shard", "4"]),
+    ("lmdb", "out.lmdb", &[]),
+];
+
+/// Small images of one size, packed without shuffling.
+fn same_size(folder: &Folder) -> Pack<Vec<u8>> {
+    let source = fixture("images/same_size");
+    let ran = folder.packds(&[
+        "convert",
+        source.to_str().unwrap(),
+        "in.pack",
+        "--keep-order",
+    ]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    Pack::open(fs::read(folder.path("in.pack")).unwrap()).unwrap()
+}
+
+/// Runs `packds export in.pack TARGET ARGS`.
+fn export(folder: &Folder, target: &str, args: &[&str]) -> crate::support::Ran {
+    let all: Vec<&str> = ["export", "in.pack", target]
+        .iter()
+        .chain(args)
+        .copied()
+        .collect();
+    folder.packds(&all)
+}
+
+/// Every file below a file or folder, with its bytes.
+fn bytes_of(folder: &Folder, name: &str) -> Vec<(String, Vec<u8>)> {
+    if folder.path(name).is_file() {
+        return vec![(String::new(), fs::read(folder.path(name)).unwrap())];
+    }
+    let read = |file: String| {
+        let bytes = fs::read(folder.path(name).join(&file)).unwrap();
+        (file, bytes)
+    };
+    folder.files(name).into_iter().map(read).collect()
+}
+
+/// What a pack says about its samples: images, labels and class names.
+fn content(pack: &Pack<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Option<i64>>, Vec<Vec<String>>) {
+    let schema = pack.schema();
+    let image = schema.by_role(Role::Image, None).unwrap().0;
+    let label = schema.by_role(Role::Label, None).map(|(number, _)| number);
+    let images = (0..pack.n_samples()).map(|s| pack.item(image, s).unwrap().into_owned());
+    let labels = (0..pack.n_samples()).map(|s| pack.column(label?).unwrap().integer(s));
+    let classes = pack.classes().unwrap().into_iter().map(|c| c.names);
+    (images.collect(), labels.collect(), classes.collect())
+}
+
+#[test]
+fn formats_lists_all_of_them() {
+    let folder = Folder::new();
+    let text = folder.packds(&["formats"]).ok();
+    let listed = folder.packds(&["formats", "--json"]).json();
+    let formats = listed["formats"].as_array().unwrap();
+    assert_eq!(formats.len(), 15);
+    for (name, _, _) in SINKS {
+        assert!(text.contains(&format!("\n{name} ")), "{name}");
+        let format = formats.iter().find(|f| f["format"] == name).unwrap();
+        assert_eq!(
+            (&format["in"], &format["out"]),
+            (&json!(true), &json!(true)),
+            "{name}"
+        );
+    }
+    let manifest = formats.iter().find(|f| f["format"] == "manifest").unwrap();
+    assert_eq!(manifest["out"], json!(false));
+}
+
+#[test]
+fn every_format_gives_back_images_labels_and_class_names() {
+    let folder = Folder::new();
+    let before = same_size(&folder);
+    for (name, target, args) in SINKS {
+        let report = export(&folder, target, &[args, &["--json"]].concat());
+        assert_eq!(report.code, 0, "{name}: {report:?}");
+        let report = report.json();
+        assert_eq!(report["format"], name);
+        assert_eq!(report["n_samples"], json!(before.n_samples()), "{name}");
+        assert!(report["bytes_out"].as_u64().unwrap() > 1000, "{name}");
+        let ran = folder.packds(&[
+            "convert",
+            target,
+            "back.pack",
+            "--keep-order",
+            "--force",
+            "--json",
+        ]);
+        assert_eq!(ran.code, 0, "{name}: {ran:?}");
+        let after = Pack::open(fs::read(folder.path("back.pack")).unwrap()).unwrap();
+        assert!(content(&after) == content(&before), "{name}");
+        let origin = &after.provenance().unwrap()["origin"];
+        assert_eq!(origin["source"]["kind"], "image_folder", "{name}");
+        let _ = fs::remove_dir_all(folder.path(target));
+        let _ = fs::remove_file(folder.path(target));
+    }
+}
+
+#[test]
+fn every_format_has_the_same_bytes_at_any_number_of_threads() {
+    let folder = Folder::new();
+    same_size(&folder);
+    for (name, target, args) in SINKS {
+        let mut seen = Vec::new();
+        for jobs in ["1", "3"] {
+            let report = export(&folder, target, &[args, &["--jobs", jobs]].concat());
+            assert_eq!(report.code, 0, "{name}: {report:?}");
+            seen.push(bytes_of(&folder, target));
+            let _ = fs::remove_dir_all(folder.path(target));
+            let _ = fs::remove_file(folder.path(target));
+        }
+        assert!(seen[0] == seen[1], "{name}");
+    }
+}
+
+#[test]
+fn fields_beside_image_and_label_survive_where_a_format_holds_them() {
+    let folder = Folder::new();
+    let mut pack = SamplePack::default();
+    pack.body
+        .push(Field::tensor("features", DType::F32, &[300]));
+    pack.body
+        .push(Field::variable("caption", FieldKind::String));
+    let before = pack.write(&folder, "in.pack");
+    let feature = |pack: &Pack<Vec<u8>>, name: &str| {
+        let field = pack.schema().index_of(name).unwrap();
+        pack.item(field, 7).unwrap().into_owned()
+    };
+    for (name, target, args) in SINKS {
+        let report = export(&folder, target, &[args, &["--json"]].concat()).json();
+        let lost = report["lost"].to_string();
+        let ran = folder.packds(&["convert", target, "back.pack", "--keep-order", "--force"]);
+        assert_eq!(ran.code, 0, "{name}: {ran:?}");
+        let after = Pack::open(fs::read(folder.path("back.pack")).unwrap()).unwrap();
+        for field in ["features", "caption"] {
+            if lost.contains(&format!("`{field}`")) {
+                assert!(after.schema().index_of(field).is_err(), "{name}: {field}");
+            } else {
+                assert_eq!(
+                    feature(&after, field),
+                    feature(&before, field),
+                    "{name}: {field}"
+                );
+            }
+        }
+        let _ = fs::remove_dir_all(folder.path(target));
+        let _ = fs::remove_file(folder.path(target));
+    }
+}
+
+#[test]
+fn a_damaged_pack_is_named_with_its_chunk_and_leaves_nothing() {
+    let folder = Folder::new();
+    let pack = SamplePack::default().write(&folder, "in.pack");
+    folder.flip("in.pack", pack.chunk_entry(1).unwrap().offset + 3);
+    for (name, target, args) in SINKS {
+        let ran = export(&folder, target, args);
+        assert_eq!(ran.code, 1, "{name}: {ran:?}");
+        assert!(ran.stderr.contains("in.pack: chunk 1"), "{name}: {ran:?}");
+        assert!(!folder.path(target).exists(), "{name}");
+    }
+    let left: Vec<String> = folder.files(".");
+    assert_eq!(left, ["in.pack"]);
+}
+
+#[test]
+fn what_a_format_has_no_use_for_is_refused() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "in.pack");
+    for (target, args, message) in [
+        (
+            "out.h5",
+            &["--codec", "blosc"][..],
+            "hdf5 has no use for this --codec",
+        ),
+        (
+            "out.npz",
+            &["--chunk", "4"],
+            "npz has no use for this --chunk",
+        ),
+        (
+            "out.lmdb",
+            &["--shard", "4"],
+            "lmdb has no use for this --shard",
+        ),
+        (
+            "out.h5",
+            &["--per-sample"],
+            "hdf5 has no use for this --per-sample",
+        ),
+        (
+            "out.h5",
+            &["--zarr-version", "2"],
+            "hdf5 has no use for this --zarr-version",
+        ),
+        (
+            "out.npy",
+            &["--images", "files"],
+            "npy cannot hold image files",
+        ),
+        ("out", &[], "out: the name is that of no format"),
+        ("out.csv", &[], "packs cannot be exported to manifest"),
+        (
+            "no/out.h5",
+            &[],
+            "no/out.h5: there is no folder no to write it to",
+        ),
+    ] {
+        let ran = export(&folder, target, args);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.stderr.contains(message), "{message}: {ran:?}");
+        assert!(ran.stderr.contains("hint: "), "{ran:?}");
+    }
+    assert_eq!(folder.files("."), ["in.pack"]);
+}
+
+#[test]
+fn only_files_are_replaced_and_only_where_that_is_asked_for() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "in.pack");
+    fs::write(folder.path("out.npz"), "mine").unwrap();
+    let ran = export(&folder, "out.npz", &[]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert_eq!(fs::read(folder.path("out.npz")).unwrap(), b"mine");
+    assert_eq!(export(&folder, "out.npz", &["--force"]).code, 0);
+    assert!(fs::read(folder.path("out.npz")).unwrap().starts_with(b"PK"));
+    fs::create_dir(folder.path("out")).unwrap();
+    fs::write(folder.path("out/mine"), "mine").unwrap();
+    let ran = export(&folder, "out", &["--to", "image-folder", "--force"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(
+        ran.stderr.contains("out: this folder is not empty"),
+        "{ran:?}"
+    );
+    fs::remove_file(folder.path("out/mine")).unwrap();
+    assert_eq!(export(&folder, "out", &["--to", "image-folder"]).code, 0);
+}
+
+/// Starts an export of a pack of some hundred megabytes and waits until it writes.
+fn start(folder: &Folder, target: &str) -> Child {
+    let command = ["export", "big.pack", target, "--jobs", "1"];
+    let child = folder
+        .command(&command)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let working = folder.path(&format!(".{target}.packing"));
+    let started = Instant::now();
+    while !working.exists() {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "nothing is written"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child
+}
+
+fn big_pack(folder: &Folder) {
+    let source = folder.path("source");
+    fs::create_dir(&source).unwrap();
+    let image = fixture("images/folder/cat/a.jpg");
+    for i in 0..400 {
+        std::os::unix::fs::symlink(&image, source.join(format!("{i:05}.jpg"))).unwrap();
+    }
+    let ran = folder.packds(&["convert", "source", "big.pack", "--resize", "400x400"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+#[test]
+fn an_export_that_is_killed_or_stopped_leaves_nothing_under_the_name_and_the_next_one_works() {
+    let folder = Folder::new();
+    big_pack(&folder);
+    let leftovers = |folder: &Folder| {
+        let entries = fs::read_dir(folder.path(".")).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.filter(|n| n.contains("out")).collect::<Vec<_>>()
+    };
+    for target in ["out.parquet", "out.lmdb"] {
+        let mut child = start(&folder, target);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!folder.path(target).exists(), "{target}");
+        let mut child = start(&folder, target);
+        let id = child.id().to_string();
+        std::process::Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap();
+        let status = child.wait().unwrap();
+        // On a fast machine it may have ended before.
+        if status.code() != Some(0) {
+            assert_eq!(status.code(), Some(2), "{target}");
+            assert_eq!(leftovers(&folder), Vec::<String>::new(), "{target}");
+            let ran = folder.packds(&["export", "big.pack", target]);
+            assert_eq!(ran.code, 0, "{target}: {ran:?}");
+        }
+        let path = folder.path(target);
+        let _ = if path.is_dir() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
+    }
+}
+
+#[test]
+fn the_report_says_what_was_written_and_what_was_lost() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "in.pack");
+    let text = export(&folder, "out.npy", &[]).ok();
+    assert!(text.starts_with("out.npy: 10 samples as npy, "), "{text}");
+    assert!(text.contains("not in it: "), "{text}");
+    let report: Value = export(&folder, "out.h5", &["--json"]).json();
+    assert_eq!(report["fields"], json!(["image", "label"]));
+    assert!(Path::new(report["output"].as_str().unwrap()).ends_with("out.h5"));
+}
