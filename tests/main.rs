@@ -9,6 +9,7 @@ mod converting;
 mod cut_short;
 mod export;
 mod formats;
+mod hostile_sources;
 mod interrupted;
 mod look;
 mod seekable;
