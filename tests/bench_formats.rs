@@ -71,6 +71,8 @@ fn every_format_delivers_the_same_samples_in_every_order() {
     assert_eq!(written, report);
     let table = fs::read_to_string(dir.path().join("report.csv")).unwrap();
     assert_eq!(table.lines().count(), 1 + rows(&report, "runs").len());
+    let page = fs::read_to_string(dir.path().join("report.html")).unwrap();
+    assert!(page.contains("packds-raw"), "the page shows the formats");
     assert_eq!(
         (&report["data"]["n_images"], &report["options"]["batch"]),
         (&json!(20), &json!(5))

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use packds_format::{DType, Field, FieldKind, Pack, Role};
 use serde_json::{Value, json};
@@ -266,6 +266,7 @@ fn only_files_are_replaced_and_only_where_that_is_asked_for() {
 /// Starts an export of a pack of some hundred megabytes and waits until it writes.
 fn start(folder: &Folder, target: &str) -> Child {
     let command = ["export", "big.pack", target, "--jobs", "1"];
+    let before = SystemTime::now();
     let child = folder
         .command(&command)
         .stderr(Stdio::piped())
@@ -273,7 +274,9 @@ fn start(folder: &Folder, target: &str) -> Child {
         .unwrap();
     let working = folder.path(&format!(".{target}.packing"));
     let started = Instant::now();
-    while !working.exists() {
+    // What an earlier one left does not count.
+    let is_new = || fs::metadata(&working).is_ok_and(|m| m.modified().unwrap() > before);
+    while !is_new() {
         assert!(
             started.elapsed() < Duration::from_secs(60),
             "nothing is written"

@@ -64,7 +64,7 @@ impl Candidate for Hdf5File {
         options.with_fapl(|access| access.chunk_cache(521, cache, 1.0));
         let file = options.open(&self.made.path).map_err(failed)?;
         let dataset = file.dataset("image").map_err(failed)?;
-        let is_u8 = dataset.dtype().and_then(|kind| Ok(kind.is::<u8>()));
+        let is_u8 = dataset.dtype().map(|kind| kind.is::<u8>());
         let sample: usize = dataset.shape().iter().skip(1).product();
         if !is_u8.map_err(failed)? || sample != self.made.sample_bytes {
             return Err(self.made.odd("`image` is not of u8 pixels"));
@@ -97,7 +97,12 @@ impl DatasetRows {
         if rows.selection_size() != out.len() {
             return Err("rows that are not there".into());
         }
-        let memory = Dataspace::try_new(out.len())?;
+        // Of the same rank: chunks are then copied row by row, and not element by element.
+        let mut shape = self.dataset.shape();
+        if let Some(rows) = shape.first_mut() {
+            *rows = n;
+        }
+        let memory = Dataspace::try_new(shape)?;
         let kind = Datatype::from_type::<u8>()?;
         let (dataset, kind, memory, rows) = (self.dataset.id(), kind.id(), memory.id(), rows.id());
         let result = ::hdf5::sync::sync(|| {
