@@ -34,7 +34,7 @@ const FILES: [(&str, &str, &str, &[&str]); 13] = [
     (
         "zarr",
         "out.zarr",
-        "out.zarr/image/c/0/0/0/0",
+        "out.zarr/image/c.0.0.0.0",
         &["--codec", "zstd", "--chunk", "2"],
     ),
     ("parquet", "out.parquet", "out.parquet", &[]),

@@ -81,14 +81,7 @@ fn what_real_clients_write_comes_in() {
     for name in ["none", "snappy", "gzip", "zstd", "lz4"] {
         let source = format!("in/files_{name}.parquet");
         folder
-            .packds(&[
-                "convert",
-                &source,
-                "out.pack",
-                "--keep-order",
-                "--force",
-                "--quiet",
-            ])
+            .packds(&["convert", &source, "out.pack", "--keep-order", "--force"])
             .ok();
         let pack = open(&folder.path("out.pack"));
         assert_eq!(pixels(&pack), expected, "{name}");
@@ -101,14 +94,7 @@ fn what_real_clients_write_comes_in() {
 fn further_columns(folder: &Folder) {
     let convert = |source: &str| {
         folder
-            .packds(&[
-                "convert",
-                source,
-                "out.pack",
-                "--keep-order",
-                "--force",
-                "--quiet",
-            ])
+            .packds(&["convert", source, "out.pack", "--keep-order", "--force"])
             .ok();
         open(&folder.path("out.pack"))
     };
@@ -193,14 +179,7 @@ fn real_clients_read_what_goes_out() {
             assert_eq!(strings(&read["names"]), ["cat", "dog", "sea lion"]);
         }
         folder
-            .packds(&[
-                "convert",
-                args[0],
-                "back.pack",
-                "--keep-order",
-                "--force",
-                "--quiet",
-            ])
+            .packds(&["convert", args[0], "back.pack", "--keep-order", "--force"])
             .ok();
         let back = open(&folder.path("back.pack"));
         assert_eq!(pixels(&back), pixels(&pack), "{args:?}");

@@ -131,6 +131,11 @@ impl Gathered {
                     .iter()
                     .for_each(|value| lists.push(&listed(&text(value))));
             }
+            (Items::Jsons(_), Item::Int(value)) => return self.push(&Item::Json(&listed(value))),
+            (Items::Jsons(_), Item::Float(value)) => {
+                let text = serde_json::Value::from(*value).to_string();
+                return self.push(&Item::Json(&listed(&text)));
+            }
             _ => return self.push(item),
         }
         self.items = Items::Jsons(lists);

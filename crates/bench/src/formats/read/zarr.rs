@@ -37,7 +37,11 @@ impl ZarrArray {
     pub(crate) fn new(made: &Made, by: ReadBy) -> Result<Self, BenchError> {
         let labels = array(made, "/label")?;
         let all = ArraySubset::new_with_shape(labels.shape().to_vec());
-        let labels = labels.retrieve_array_subset::<Vec<i64>>(&all);
+        // Labels are stored in 32 bits where these are enough.
+        let labels = match labels.retrieve_array_subset::<Vec<i32>>(&all) {
+            Ok(narrow) => Ok(narrow.into_iter().map(i64::from).collect()),
+            Err(_) => labels.retrieve_array_subset::<Vec<i64>>(&all),
+        };
         Ok(Self {
             labels: labels.map_err(|e| made.odd(&e.to_string()))?.into(),
             made: made.clone(),
