@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use packds_format::{DType, Field, FieldKind, Pack, Role};
 use serde_json::{Value, json};
@@ -63,8 +63,11 @@ fn bytes_of(folder: &Folder, name: &str) -> Vec<(String, Vec<u8>)> {
     folder.files(name).into_iter().map(read).collect()
 }
 
-/// What a pack says about its samples: images, labels and class names.
-fn content(pack: &Pack<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Option<i64>>, Vec<Vec<String>>) {
+/// Images, labels and class names.
+type Content = (Vec<Vec<u8>>, Vec<Option<i64>>, Vec<Vec<String>>);
+
+/// What a pack says about its samples.
+fn content(pack: &Pack<Vec<u8>>) -> Content {
     let schema = pack.schema();
     let image = schema.by_role(Role::Image, None).unwrap().0;
     let label = schema.by_role(Role::Label, None).map(|(number, _)| number);
@@ -273,16 +276,17 @@ fn only_files_are_replaced_and_only_where_that_is_asked_for() {
 /// Starts an export of a pack of some hundred megabytes and waits until it writes.
 fn start(folder: &Folder, target: &str) -> Child {
     let command = ["export", "big.pack", target, "--jobs", "1"];
-    let before = SystemTime::now();
+    let working = folder.path(&format!(".{target}.packing"));
+    let modified = || fs::metadata(&working).and_then(|m| m.modified()).ok();
+    let before = modified();
     let child = folder
         .command(&command)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let working = folder.path(&format!(".{target}.packing"));
     let started = Instant::now();
     // What an earlier one left does not count.
-    let is_new = || fs::metadata(&working).is_ok_and(|m| m.modified().unwrap() > before);
+    let is_new = || modified().is_some_and(|now| Some(now) != before);
     while !is_new() {
         assert!(
             started.elapsed() < Duration::from_secs(60),

@@ -102,7 +102,7 @@ fn further_columns(folder: &Folder) {
     assert_eq!(items(&pack, "caption")[3], b"caption 3");
     assert_eq!(items(&pack, "boxes")[2], b"[0,1]");
     assert_eq!(items(&pack, "score")[3], 1.5_f32.to_le_bytes());
-    assert_eq!(pack.path(4).unwrap().unwrap(), b"4.png");
+    assert_eq!(pack.path(4).unwrap().unwrap(), b"a/4.png");
     let pack = convert("in/file.arrow");
     assert_eq!(items(&pack, "when")[3], b"1970-01-01T00:00:03");
     assert_eq!(items(&pack, "half")[1], [0, 0x3c]);

@@ -125,23 +125,13 @@ fn decide_image(
     options: &ConvertOptions,
     notes: &mut Vec<String>,
 ) -> Result<(Geometry, ImageForm), ConvertError> {
-    let mut geometry = Geometry {
-        resize: options.resize.unwrap_or_default(),
-        crop: options.crop.unwrap_or_default(),
-        filter: options.filter,
-        orientation: options.orientation,
-    };
+    let mut geometry = asked_geometry(options);
     if let Some(array) = one_array(listing)? {
         check_array(&array, options)?;
         return Ok((geometry, ImageForm::Array(array)));
     }
     if options.mode == Mode::Encoded {
-        if options.quality.is_none() && listing.image_contents().any(|c| c != Content::File) {
-            return Err(ConvertError::Options {
-                reason: "--mode encoded keeps image files, and the source holds pixels".to_owned(),
-                hint: "add --quality 90 to encode them as JPEG, or use --mode raw".to_owned(),
-            });
-        }
+        check_has_files(listing, options)?;
         return Ok((
             geometry,
             ImageForm::Encoded {
@@ -202,6 +192,27 @@ fn decide_image(
         }
         None => (geometry, ImageForm::Variable),
     })
+}
+
+fn asked_geometry(options: &ConvertOptions) -> Geometry {
+    Geometry {
+        resize: options.resize.unwrap_or_default(),
+        crop: options.crop.unwrap_or_default(),
+        filter: options.filter,
+        orientation: options.orientation,
+    }
+}
+
+/// Refuses to keep the files of a source that has none.
+fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
+    let keeps = options.quality.is_none();
+    if keeps && listing.image_contents().any(|c| c != Content::File) {
+        return Err(ConvertError::Options {
+            reason: "--mode encoded keeps image files, and the source holds pixels".to_owned(),
+            hint: "add --quality 90 to encode them as JPEG, or use --mode raw".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// The type of the images where these are no pictures but arrays; all must have one type.

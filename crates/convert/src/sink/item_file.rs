@@ -11,6 +11,9 @@ use super::npy_header::npy_header;
 pub type ItemFile<'a> = (&'static str, Cow<'a, [u8]>);
 
 /// The file of sample `sample`'s item of `field`: `u8` pixels as PNG, other arrays as `.npy`, everything else as stored.
+///
+/// # Errors
+/// In words what is wrong with the item.
 pub fn item_file<'a, D: AsRef<[u8]>>(
     pack: &Pack<D>,
     field: &Field,

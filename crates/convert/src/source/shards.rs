@@ -152,13 +152,6 @@ pub(super) fn is_pattern(path: &Path) -> bool {
     text.contains('{') && text.contains('}')
 }
 
-/// The first name that a pattern stands for, without its folder.
-pub(super) fn first_of_pattern(pattern: &Path) -> Option<String> {
-    let names = expand_braces(pattern.to_str()?).ok()?;
-    let name = Path::new(names.first()?).file_name()?.to_str()?;
-    Some(name.to_owned())
-}
-
 /// All names that a pattern stands for, as a shell makes them: `{a,b}` and `{008..011}`, several of them in turn.
 fn expand_braces(pattern: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];

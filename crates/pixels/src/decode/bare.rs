@@ -94,7 +94,9 @@ mod tests {
 
     #[test]
     fn bare_pixels_render_as_their_png_does() {
-        let data: Vec<u8> = (0..20 * 14 * 3).map(|i| (i * 37 % 251) as u8).collect();
+        let data: Vec<u8> = (0..20 * 14 * 3_u32)
+            .map(|i| (i * 37 % 251).to_le_bytes()[0])
+            .collect();
         let crop = Geometry {
             resize: Resize::Short(9),
             crop: Crop::Center {

@@ -87,7 +87,7 @@ fn no_name_leads_out_of_the_group() {
     let mut all = fields();
     for (number, name) in ["../column", "zarr.json", "__c", "path"].iter().enumerate() {
         let dtype = if number == 0 { DType::I8 } else { DType::Bf16 };
-        all.insert(1, Field::tensor(*name, dtype, &[2]));
+        all.insert(1, Field::tensor(name, dtype, &[2]));
     }
     let target = folder.path().join("in").join("out.zarr");
     std::fs::create_dir(folder.path().join("in")).unwrap();
