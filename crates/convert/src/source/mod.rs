@@ -3,9 +3,9 @@
 //!
 //! Not for decoding images: of a folder an image is opened here only if its name does not say that it is one.
 //!
-//! Each format has a module of its own, which finds the samples ([`found::Found`]) and where their bytes are
-//! ([`store::Store`]): read in place where the format lets them be read in any order, unpacked into a temporary file
-//! ([`spool::Spool`]) where it does not.
+//! Each format has a module of its own, which finds the samples (`found::Found`) and where their bytes are
+//! (`store::Store`): read in place where the format lets them be read in any order, unpacked into a temporary file
+//! (`spool::Spool`) where it does not.
 //!
 //! A folder of class folders is read as torchvision's `ImageFolder` reads it: the classes are the
 //! subfolders in name order, hidden ones and links to folders included, and a class's id is its
