@@ -4,26 +4,19 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::items::{assert_same, convert, hex, ids, items, refused, sample_pack};
-use super::python;
+use super::items::{
+    assert_same, client, convert, hex, ids, items, refused, sample_pack, written_by,
+};
 use crate::support::Folder;
-
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
 
 /// What h5py finds in an export.
 fn read(folder: &Folder, name: &str) -> Value {
-    let path = folder.path(name);
-    parse(&python(&["hdf5.py", "read", path.to_str().unwrap()]))
+    client("hdf5.py", "read", &folder.path(name))
 }
 
 /// The sources that h5py writes, and what is in them.
 fn sources() -> (Folder, Value) {
-    let folder = Folder::new();
-    let path = folder.path("");
-    python(&["hdf5.py", "write", path.to_str().unwrap()]);
-    (folder, parse(&python(&["hdf5.py", "dump", ""])))
+    written_by("hdf5.py")
 }
 
 #[test]

@@ -2,11 +2,27 @@
 //!
 //! Not for making packs: that is `support`.
 
-use packds_format::{DType, Field, FieldKind, Pack, Role};
+use std::path::Path;
 
+use packds_format::{DType, Field, FieldKind, Pack, Role};
+use serde_json::Value;
+
+use super::python;
 use crate::support::{Folder, SIZE, SamplePack};
 
 pub(super) type Bytes = Pack<Vec<u8>>;
+
+/// What a client's script says of a file.
+pub(super) fn client(script: &str, verb: &str, file: &Path) -> Value {
+    serde_json::from_str(&python(&[script, verb, file.to_str().unwrap()])).unwrap()
+}
+
+/// The sources that a client's script writes, and what is in them.
+pub(super) fn written_by(script: &str) -> (Folder, Value) {
+    let folder = Folder::new();
+    python(&[script, "write", folder.path("").to_str().unwrap()]);
+    (folder, client("hdf5.py", "dump", Path::new("")))
+}
 
 /// The items of a field, in the pack's order.
 pub(super) fn items(pack: &Bytes, name: &str) -> Vec<Vec<u8>> {

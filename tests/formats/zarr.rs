@@ -4,26 +4,20 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::items::{assert_same, convert, hex, ids, items, refused, sample_pack};
+use super::items::{
+    assert_same, client, convert, hex, ids, items, refused, sample_pack, written_by,
+};
 use super::python;
 use crate::support::Folder;
 
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
-
 /// What zarr-python finds in an export.
 fn read(folder: &Folder, name: &str) -> Value {
-    let path = folder.path(name);
-    parse(&python(&["zarr_client.py", "read", path.to_str().unwrap()]))
+    client("zarr_client.py", "read", &folder.path(name))
 }
 
 /// The sources that zarr-python writes, and what is in them.
 fn sources() -> (Folder, Value) {
-    let folder = Folder::new();
-    let path = folder.path("");
-    python(&["zarr_client.py", "write", path.to_str().unwrap()]);
-    (folder, parse(&python(&["hdf5.py", "dump", ""])))
+    written_by("zarr_client.py")
 }
 
 #[test]

@@ -37,6 +37,16 @@ pub(crate) const PLAIN: Font = Font {
     size: 12.0,
     bold: false,
 };
+/// What numbers and notes in a picture are set in.
+pub(crate) const SMALL: Font = Font {
+    size: 11.0,
+    bold: false,
+};
+/// What titles of parts of a picture are set in.
+pub(crate) const SUBHEADING: Font = Font {
+    size: 13.0,
+    bold: true,
+};
 /// What titles are set in.
 pub(crate) const HEADING: Font = Font {
     size: 16.0,

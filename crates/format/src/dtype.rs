@@ -83,6 +83,13 @@ impl DType {
         }
     }
 
+    /// The type of this [`numpy_name`](Self::numpy_name).
+    #[must_use]
+    pub fn from_numpy_name(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|dtype| dtype.numpy_name() == name)
+    }
+
     /// The name in the schema.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -107,18 +114,8 @@ impl DType {
     #[must_use]
     pub const fn numpy(self) -> &'static str {
         match self {
-            Self::Bool => "bool",
-            Self::U8 => "uint8",
-            Self::I8 => "int8",
-            Self::U16 | Self::Bf16 => "uint16",
-            Self::I16 => "int16",
-            Self::U32 => "uint32",
-            Self::I32 => "int32",
-            Self::U64 => "uint64",
-            Self::I64 => "int64",
-            Self::F16 => "float16",
-            Self::F32 => "float32",
-            Self::F64 => "float64",
+            Self::Bf16 => Self::U16.numpy_name(),
+            _ => self.numpy_name(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use packds_reader::arena::{SlotMut, SlotRef};
 use packds_reader::augment::Augment;
-use packds_reader::device::{Device, DeviceError, Transfer};
+use packds_reader::device::{Device, DeviceError, Done, Transfer};
 use packds_reader::loader::Loader;
 use packds_reader::plan::Order;
 
@@ -96,16 +96,4 @@ impl Device for Staging {
     fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
         Ok(Box::new(Done))
     }
-}
-
-/// Nothing to wait for.
-#[derive(Debug)]
-struct Done;
-
-impl Transfer for Done {
-    fn is_done(&self) -> bool {
-        true
-    }
-
-    fn wait(&self) {}
 }

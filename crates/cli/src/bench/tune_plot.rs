@@ -5,7 +5,7 @@ use packds_bench::{Ahead, TuneBench, TuneRun};
 
 use super::axis::{Axis, tick_number};
 use super::palette::{DIM, GRID, INK, LIMIT, OURS, PANEL, PAPER, SERIES};
-use crate::figure::{Anchor, Figure, Font, Place, Rgb};
+use crate::figure::{Anchor, Figure, Place, Rgb, SMALL, SUBHEADING};
 use crate::lettering::{fit, text_width};
 
 /// Waits below this many milliseconds are nothing to training: all are drawn at it.
@@ -18,14 +18,6 @@ const PANEL_SIZE: (f64, f64) = (402.0, 200.0);
 const BETWEEN: (f64, f64) = (74.0, 74.0);
 /// Panels in a row.
 const COLUMNS: usize = 2;
-const SMALL: Font = Font {
-    size: 11.0,
-    bold: false,
-};
-const SUBHEADING: Font = Font {
-    size: 13.0,
-    bold: true,
-};
 
 /// What all panels share.
 struct Scale<'a> {

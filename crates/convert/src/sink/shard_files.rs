@@ -29,6 +29,13 @@ enum Out {
     Gzip(Box<GzEncoder<BufWriter<File>>>),
 }
 
+/// A piece of a file.
+pub(super) enum Piece {
+    /// The next file begins.
+    Begin(u64),
+    Bytes(Vec<u8>),
+}
+
 /// Which part of the samples of a batch goes to the next file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shard {
@@ -93,8 +100,20 @@ impl ShardFiles {
         self.is_folder
     }
 
+    /// Writes pieces in order; in a folder files are called what `name` says of their numbers.
+    pub(super) fn put(
+        &mut self,
+        pieces: Vec<Piece>,
+        name: impl Fn(u64) -> String,
+    ) -> Result<(), ConvertError> {
+        pieces.into_iter().try_for_each(|piece| match piece {
+            Piece::Begin(number) => self.begin(&name(number)),
+            Piece::Bytes(bytes) => self.append(&bytes),
+        })
+    }
+
     /// Begins the next file, in a folder under `name`.
-    pub(super) fn begin(&mut self, name: &str) -> Result<(), ConvertError> {
+    fn begin(&mut self, name: &str) -> Result<(), ConvertError> {
         self.end()?;
         let path = self.path_of(name);
         let mut options = OpenOptions::new();
@@ -121,7 +140,7 @@ impl ShardFiles {
     }
 
     /// Appends bytes to the file that was begun last.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
         let written = match &mut self.file {
             Some(Out::Plain(file)) => file.write_all(bytes),
             Some(Out::Gzip(file)) => file.write_all(bytes),

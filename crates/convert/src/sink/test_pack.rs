@@ -117,6 +117,14 @@ pub(crate) fn to(
     export(pack, target, options, &())
 }
 
+/// The file of this name that five samples make, with the defaults of its format.
+pub(crate) fn exported(name: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join(name);
+    to(&pack_of(5, fields()), &target, &ExportOptions::default()).unwrap();
+    std::fs::read(target).unwrap()
+}
+
 /// Converts what was exported, in the order that it has.
 pub(crate) fn back(source: &Path, from: Option<DataFormat>) -> Pack<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use packds_pixels::probe;
 
 use super::number::Number;
 use super::protobuf::{bytes_field, varint};
-use super::shard_files::{ShardFiles, Spread, gzip_level};
+use super::shard_files::{Piece, ShardFiles, Spread, gzip_level};
 use super::{Batch, Encode, Exported, ExportedField, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
@@ -25,13 +25,6 @@ pub(super) struct ExampleEncoder {
     exported: Exported,
     classes: Vec<String>,
     spread: Spread,
-}
-
-/// A piece of a file.
-pub(super) enum Piece {
-    /// The next file begins.
-    Begin(u64),
-    Bytes(Vec<u8>),
 }
 
 impl TfRecordSink {
@@ -69,17 +62,10 @@ impl Sink for TfRecordSink {
 
     fn write(&mut self, ready: Vec<Piece>) -> Result<(), ConvertError> {
         let n_files = self.encoder.spread.n_files();
-        for piece in ready {
-            match piece {
-                Piece::Begin(number) => {
-                    let end = if self.level.is_some() { ".gz" } else { "" };
-                    let name = format!("data.tfrecord-{number:05}-of-{n_files:05}{end}");
-                    self.files.begin(&name)?;
-                }
-                Piece::Bytes(bytes) => self.files.append(&bytes)?,
-            }
-        }
-        Ok(())
+        let end = if self.level.is_some() { ".gz" } else { "" };
+        self.files.put(ready, |number| {
+            format!("data.tfrecord-{number:05}-of-{n_files:05}{end}")
+        })
     }
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {

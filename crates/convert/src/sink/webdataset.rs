@@ -6,7 +6,7 @@ use packds_format::Role;
 
 use super::item_bytes::item_bytes;
 use super::number::Number;
-use super::shard_files::{ShardFiles, Spread, gzip, gzip_level};
+use super::shard_files::{Piece, ShardFiles, Spread, gzip, gzip_level};
 use super::{Batch, Encode, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::{CLASSES_FILE, METADATA_RECORD};
@@ -36,13 +36,6 @@ pub(super) struct TarEncoder {
     level: Option<u32>,
     /// The global pax header, with which each file starts.
     head: Vec<u8>,
-}
-
-/// A piece of a file.
-pub(super) enum Piece {
-    /// The next file begins.
-    Begin(u64),
-    Bytes(Vec<u8>),
 }
 
 impl WebDatasetSink {
@@ -96,20 +89,10 @@ impl Sink for WebDatasetSink {
     }
 
     fn write(&mut self, ready: Vec<Piece>) -> Result<(), ConvertError> {
-        for piece in ready {
-            match piece {
-                Piece::Begin(number) => {
-                    let end = if self.encoder.level.is_some() {
-                        ".gz"
-                    } else {
-                        ""
-                    };
-                    self.files.begin(&format!("shard-{number:06}.tar{end}"))?;
-                }
-                Piece::Bytes(bytes) => self.files.append(&bytes)?,
-            }
-        }
-        Ok(())
+        let gzip = self.encoder.level.is_some();
+        let end = if gzip { ".gz" } else { "" };
+        self.files
+            .put(ready, |number| format!("shard-{number:06}.tar{end}"))
     }
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {

@@ -18,6 +18,7 @@ use super::found::{
 use super::listing::SourceField;
 use super::npy::Elements;
 use super::numbers::{read_ids, read_texts};
+use super::shards::Shards;
 use super::store::{ArrayType, Content, OpenFile, RowPart, Rows, Store};
 use super::swapped::Swapped;
 use super::warning::{Tally, Warning};
@@ -207,6 +208,26 @@ impl ArraySet {
             Ok(metadata) => self.metadata = Some(metadata),
             Err(reason) => self.warnings.push(Warning::BadMetadata { reason }),
         }
+    }
+
+    /// The samples of all files of a part, one after the other; `read` finds the arrays of each.
+    pub(super) fn join(
+        part: &Shards,
+        options: &ListOptions,
+        read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
+    ) -> Result<Found, ConvertError> {
+        let mut all: Option<Self> = None;
+        for path in &part.files {
+            let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
+            let set = read(&file)?;
+            match &mut all {
+                None => all = Some(set),
+                Some(all) => all.append(set, path)?,
+            }
+        }
+        let none = || ConvertError::malformed(&part.root, "", "there are no files");
+        all.ok_or_else(none)?
+            .into_found(&part.root, Keys::of(options))
     }
 
     /// Appends the samples of the next file, which has to have the same arrays.

@@ -30,9 +30,6 @@ mod gather;
 mod grid;
 #[cfg(feature = "hdf5")]
 mod hdf5;
-#[cfg(not(feature = "hdf5"))]
-#[path = "hdf5_left_out.rs"]
-mod hdf5;
 mod image_folder;
 mod key_split;
 mod labels;
@@ -70,9 +67,6 @@ mod walk;
 mod warning;
 mod webdataset;
 #[cfg(feature = "zarr")]
-mod zarr;
-#[cfg(not(feature = "zarr"))]
-#[path = "zarr_left_out.rs"]
 mod zarr;
 mod zip_dir;
 
@@ -191,6 +185,12 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
         Some(format) => format,
         None => detect::detect(source)?,
     };
+    if !format.is_built() {
+        return Err(ConvertError::FormatLeftOut {
+            path: source.to_owned(),
+            format,
+        });
+    }
     let keys = [&options.image_key, &options.label_key, &options.mask_key];
     let keyed = keys.iter().any(|key| key.is_some());
     let (reason, hint) = match format {
@@ -215,6 +215,7 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
 fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError> {
     match format {
         DataFormat::Lmdb => Ok(vec![Shards::one(source)]),
+        #[cfg(feature = "zarr")]
         DataFormat::Zarr => zarr::parts(source),
         DataFormat::Cifar => cifar::parts(source),
         DataFormat::Mnist => mnist::parts(source),
@@ -222,6 +223,7 @@ fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError>
         #[cfg(feature = "arrow")]
         DataFormat::Arrow => arrow::parts(source),
         DataFormat::Npz => npz::parts(Shards::find(source, format)?),
+        #[cfg(feature = "hdf5")]
         DataFormat::Hdf5 => hdf5::parts(Shards::find(source, format)?),
         _ => Ok(Shards::find(source, format)?.by_split()),
     }
@@ -268,23 +270,21 @@ fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Foun
         DataFormat::Npz => npz::read(part, options),
         DataFormat::Pt => pt::read(part, options),
         DataFormat::Safetensors => safetensors::read(part, options),
+        #[cfg(feature = "hdf5")]
         DataFormat::Hdf5 => hdf5::read(part, options),
+        #[cfg(feature = "zarr")]
         DataFormat::Zarr => zarr::read(part, options),
         #[cfg(feature = "arrow")]
         DataFormat::Parquet => parquet::read(part, options),
         #[cfg(feature = "arrow")]
         DataFormat::Arrow => arrow::read(part, options),
-        #[cfg(not(feature = "arrow"))]
-        DataFormat::Parquet | DataFormat::Arrow => Err(ConvertError::FormatLeftOut {
-            path: part.root.clone(),
-            format,
-        }),
         DataFormat::WebDataset => webdataset::read(part, options),
         DataFormat::TfRecord => tfrecord::read(part, options),
         DataFormat::Lmdb => lmdb::read(part, options),
         DataFormat::Cifar => cifar::read(part, options),
         DataFormat::Mnist => mnist::read(part, options),
-        DataFormat::ImageFolder | DataFormat::Manifest => Err(ConvertError::malformed(
+        // Folders and manifests name files; what is no part of this build was refused before.
+        _ => Err(ConvertError::malformed(
             &part.root,
             "",
             "expected a file that holds its samples itself",

@@ -6,7 +6,7 @@ use packds_format::DType;
 use serde_json::{Map, Value};
 
 use super::ListOptions;
-use super::arrays::{ArraySet, Described, Keys};
+use super::arrays::{ArraySet, Described};
 use super::found::Found;
 use super::npy::Elements;
 use super::shards::Shards;
@@ -20,23 +20,7 @@ const MAX_HEADER: u64 = 100_000_000;
 
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    let mut all: Option<ArraySet> = None;
-    for path in &part.files {
-        let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
-        let set = read_file(&file)?;
-        match &mut all {
-            None => all = Some(set),
-            Some(all) => all.append(set, path)?,
-        }
-    }
-    match all {
-        Some(set) => set.into_found(&part.root, Keys::of(options)),
-        None => Err(ConvertError::malformed(
-            &part.root,
-            "",
-            "there are no files",
-        )),
-    }
+    ArraySet::join(part, options, read_file)
 }
 
 fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {

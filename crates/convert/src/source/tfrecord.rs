@@ -467,16 +467,8 @@ fn label_names(folder: &Path) -> Option<Vec<String>> {
 mod tests {
     use super::super::mutation::{damage, survives};
     use super::*;
-    use crate::export::ExportOptions;
-    use crate::sink::test_pack::{fields, pack_of, refused, to};
+    use crate::sink::test_pack::{exported, refused};
     use packds_format::crc32c;
-
-    fn exported(name: &str) -> Vec<u8> {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join(name);
-        to(&pack_of(5, fields()), &target, &ExportOptions::default()).unwrap();
-        std::fs::read(target).unwrap()
-    }
 
     /// A message in its frame.
     fn frame(record: &[u8]) -> Vec<u8> {

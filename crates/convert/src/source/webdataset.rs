@@ -636,16 +636,7 @@ fn without_root(name: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::super::mutation::{damage, survives};
     use super::*;
-    use crate::export::ExportOptions;
-    use crate::sink::test_pack::{fields, pack_of, refused, to};
-
-    /// An exported tar file, packed or not.
-    fn exported(name: &str) -> Vec<u8> {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join(name);
-        to(&pack_of(5, fields()), &target, &ExportOptions::default()).unwrap();
-        std::fs::read(target).unwrap()
-    }
+    use crate::sink::test_pack::{exported, refused};
 
     /// The reason why these members are refused.
     fn reason(members: &[(&str, &[u8])]) -> String {

@@ -23,9 +23,9 @@ impl Device for HostDevice {
     }
 }
 
-/// Nothing to wait for.
-#[derive(Debug)]
-struct Done;
+/// A transfer with nothing to wait for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Done;
 
 impl Transfer for Done {
     fn is_done(&self) -> bool {

@@ -1,6 +1,8 @@
 //! HDF5: rows of a data set, read straight into the batch as h5py's `read_direct` does. The library lets one thread in at a
 //! time, whatever the number of threads.
 
+use std::sync::Arc;
+
 use ::hdf5::{Dataset, Dataspace, Datatype, File, Hyperslab, SliceOrIndex};
 use hdf5_metno_sys::h5d::H5Dread;
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
@@ -15,53 +17,45 @@ pub(crate) struct Hdf5File {
     made: Made,
     /// Whether rows that lie one behind the other are read by one call.
     slices: bool,
-    /// Whether each thread keeps a chunk that it has decompressed.
-    cached: bool,
-    labels: std::sync::Arc<[i64]>,
+    labels: Arc<[i64]>,
 }
 
 impl Hdf5File {
     /// One call a sample.
     pub(crate) fn per_sample(made: &Made) -> Result<Self, BenchError> {
-        Self::new(made, false, false)
+        Self::new(made, false)
     }
 
     /// One call for samples that lie one behind the other. Chunks that are not compressed are read past the library's cache.
     pub(crate) fn slices(made: &Made) -> Result<Self, BenchError> {
-        Self::new(made, true, false)
+        Self::new(made, true)
     }
 
-    /// The same, with a cache of a chunk for each thread.
-    pub(crate) fn cached(made: &Made) -> Result<Self, BenchError> {
-        Self::new(made, true, true)
-    }
-
-    fn new(made: &Made, slices: bool, cached: bool) -> Result<Self, BenchError> {
-        let file = File::open(&made.path).map_err(|e| failed(made, &e))?;
-        let labels = file.dataset("label").and_then(|set| set.read_raw::<i64>());
+    fn new(made: &Made, slices: bool) -> Result<Self, BenchError> {
         Ok(Self {
-            labels: labels.map_err(|e| failed(made, &e))?.into(),
+            labels: labels(made)?,
             made: made.clone(),
             slices,
-            cached,
         })
     }
 }
 
-fn failed(made: &Made, error: &::hdf5::Error) -> BenchError {
+/// The labels of all samples.
+pub(super) fn labels(made: &Made) -> Result<Arc<[i64]>, BenchError> {
+    let file = File::open(&made.path).map_err(|e| failed(made, &e))?;
+    let labels = file.dataset("label").and_then(|set| set.read_raw::<i64>());
+    Ok(labels.map_err(|e| failed(made, &e))?.into())
+}
+
+pub(super) fn failed(made: &Made, error: &::hdf5::Error) -> BenchError {
     made.odd(&error.to_string())
 }
 
 impl Candidate for Hdf5File {
     fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
         let failed = |e: ::hdf5::Error| failed(&self.made, &e);
-        let batch = usize::try_from(self.made.batch).unwrap_or(1);
-        let cache = match self.cached {
-            true => batch * self.made.sample_bytes * threads,
-            false => 0,
-        };
         let mut options = File::with_options();
-        options.with_fapl(|access| access.chunk_cache(521, cache, 1.0));
+        options.with_fapl(|access| access.chunk_cache(521, 0, 1.0));
         let file = options.open(&self.made.path).map_err(failed)?;
         let dataset = file.dataset("image").map_err(failed)?;
         let is_u8 = dataset.dtype().map(|kind| kind.is::<u8>());
@@ -73,7 +67,7 @@ impl Candidate for Hdf5File {
             made: self.made.clone(),
             slices: self.slices,
             dataset: dataset.clone(),
-            labels: std::sync::Arc::clone(&self.labels),
+            labels: Arc::clone(&self.labels),
         };
         Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
     }
@@ -83,7 +77,7 @@ struct DatasetRows {
     made: Made,
     slices: bool,
     dataset: Dataset,
-    labels: std::sync::Arc<[i64]>,
+    labels: Arc<[i64]>,
 }
 
 impl DatasetRows {

@@ -8,6 +8,8 @@ mod columns;
 mod decode;
 #[cfg(feature = "hdf5")]
 mod hdf5;
+#[cfg(feature = "hdf5")]
+mod hdf5_gzip;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod npy;
@@ -25,6 +27,8 @@ pub(crate) use arrow::ArrowFile;
 pub(crate) use decode::Pictures;
 #[cfg(feature = "hdf5")]
 pub(crate) use hdf5::Hdf5File;
+#[cfg(feature = "hdf5")]
+pub(crate) use hdf5_gzip::Hdf5Gzip;
 #[cfg(feature = "lmdb")]
 pub(crate) use lmdb::LmdbFolder;
 #[cfg(feature = "arrow")]

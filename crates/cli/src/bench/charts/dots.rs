@@ -1,7 +1,7 @@
 //! A chart of rows: a format in each, its figures as dots on a logarithmic axis with a line to the slow end.
 
 use crate::bench::palette::{BAND, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
-use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb};
+use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb, SMALL, SUBHEADING};
 use crate::lettering::{fit, text_width};
 
 use crate::bench::axis::{Axis, number, tick_number};
@@ -60,14 +60,6 @@ const APART: f64 = 4.5;
 const DOT: f64 = 8.0;
 const LINE: f64 = 16.0;
 const HEAD: f64 = 86.0;
-const SUBHEADING: Font = Font {
-    size: 13.0,
-    bold: true,
-};
-const SMALL: Font = Font {
-    size: 11.0,
-    bold: false,
-};
 const OWN: Font = Font {
     size: 12.0,
     bold: true,

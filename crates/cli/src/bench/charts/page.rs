@@ -14,7 +14,7 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// How it was measured, for everyone who quotes a figure.
 const METHOD: [&str; 5] = [
-    "Every format is made from the same images, and is loaded by the library that people use for it, in the same batches, orders and numbers of threads.",
+    "Every format is made from the same images and loaded in the same batches, orders and numbers of threads: by its library where reading it takes one, else from where the pixels lie in the file.",
     "The time of a batch is that from one batch to the next in memory, pixels and labels together; of many batches the median and the 95th percentile are told, and of the rounds the median counts.",
     "Warm runs begin with the files in the page cache and cold ones with none of them there: the share that was there is measured before each run and stands in the table.",
     "What every run delivers is summed up in a checksum that does not depend on the order, and all formats that hold the very pixels must agree on it, or there is no report.",

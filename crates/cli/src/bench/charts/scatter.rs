@@ -1,7 +1,7 @@
 //! The chart of size against speed: a dot for each format, its name beside it, no two names over each other.
 
 use crate::bench::palette::{DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
-use crate::figure::{Anchor, Figure, Font, Place};
+use crate::figure::{Anchor, Figure, Font, Place, SMALL};
 use crate::lettering::text_width;
 
 use crate::bench::axis::{Axis, tick_number};
@@ -32,10 +32,6 @@ const SIZE: (u32, u32) = (960, 600);
 const PLOT: [f64; 4] = [76.0, 84.0, 868.0, 454.0];
 const DOT: f64 = 11.0;
 const HIGH: f64 = 14.0;
-const SMALL: Font = Font {
-    size: 11.0,
-    bold: false,
-};
 
 /// Left, top, right, bottom.
 type Room = [f64; 4];

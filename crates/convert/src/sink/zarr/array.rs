@@ -227,20 +227,21 @@ impl Array {
 
 /// What version 3 and version 2 call a type.
 fn names(dtype: DType) -> (&'static str, &'static str) {
-    match dtype {
-        DType::Bool => ("bool", "|b1"),
-        DType::U8 => ("uint8", "|u1"),
-        DType::I8 => ("int8", "|i1"),
-        DType::U16 | DType::Bf16 => ("uint16", "<u2"),
-        DType::I16 => ("int16", "<i2"),
-        DType::U32 => ("uint32", "<u4"),
-        DType::I32 => ("int32", "<i4"),
-        DType::U64 => ("uint64", "<u8"),
-        DType::I64 => ("int64", "<i8"),
-        DType::F16 => ("float16", "<f2"),
-        DType::F32 => ("float32", "<f4"),
-        DType::F64 => ("float64", "<f8"),
-    }
+    let version2 = match dtype {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::U16 | DType::Bf16 => "<u2",
+        DType::I16 => "<i2",
+        DType::U32 => "<u4",
+        DType::I32 => "<i4",
+        DType::U64 => "<u8",
+        DType::I64 => "<i8",
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+    };
+    (dtype.numpy(), version2)
 }
 
 fn fill(dtype: DType) -> Value {

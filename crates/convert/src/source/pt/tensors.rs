@@ -52,22 +52,7 @@ pub(super) fn storage(tree: &Tree, name: Id) -> Option<Storage<'_>> {
 
 /// The type that `torch.uint16` and its like name.
 fn dtype_of(name: &str) -> Option<DType> {
-    Some(match name.strip_prefix("torch.")? {
-        "bool" => DType::Bool,
-        "uint8" => DType::U8,
-        "int8" => DType::I8,
-        "uint16" => DType::U16,
-        "int16" => DType::I16,
-        "uint32" => DType::U32,
-        "int32" => DType::I32,
-        "uint64" => DType::U64,
-        "int64" => DType::I64,
-        "float16" => DType::F16,
-        "bfloat16" => DType::Bf16,
-        "float32" => DType::F32,
-        "float64" => DType::F64,
-        _ => return None,
-    })
+    DType::from_numpy_name(name.strip_prefix("torch.")?)
 }
 
 /// Takes all tensors of what was saved.

@@ -221,8 +221,10 @@ fn items(
     };
     for row in 0..array.len() {
         let missing = is_null_at(bytes.as_ref(), row) || is_null_at(array.as_ref(), row);
-        if missing && planned.part != Use::Other {
-            return Err(no_bytes(planned, paths, row, spot));
+        let has_path = paths.is_some_and(|paths| !is_null_at(paths.as_ref(), row));
+        // Without a path a null image is one bad sample, which its decoder refuses.
+        if missing && (has_path || !matches!(planned.part, Use::Image | Use::Other)) {
+            return Err(no_bytes(planned, has_path, row, spot));
         }
         let item = if missing {
             Some(&[][..])
@@ -243,13 +245,7 @@ fn items(
 }
 
 /// The error for an image without bytes.
-fn no_bytes(
-    planned: &Planned,
-    paths: Option<&ArrayRef>,
-    row: usize,
-    spot: &Spot<'_>,
-) -> ConvertError {
-    let has_path = paths.is_some_and(|paths| !is_null_at(paths.as_ref(), row));
+fn no_bytes(planned: &Planned, has_path: bool, row: usize, spot: &Spot<'_>) -> ConvertError {
     if has_path {
         ConvertError::unsupported(
             spot.path,

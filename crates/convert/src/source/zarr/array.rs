@@ -248,27 +248,14 @@ fn element3(name: &Value) -> Result<Element, String> {
         Ok(Element::FixedText { bytes, wide })
     };
     let text = name.as_str().or_else(|| name.get("name")?.as_str());
-    let dtype = match text.unwrap_or_default() {
+    let number = match text.unwrap_or_default() {
         "string" => return Ok(Element::Text),
         "bytes" | "variable_length_bytes" => return Ok(Element::Bytes),
         "fixed_length_utf32" => return fixed(true),
         "null_terminated_bytes" | "fixed_length_ascii" => return fixed(false),
-        "bool" => DType::Bool,
-        "uint8" => DType::U8,
-        "int8" => DType::I8,
-        "uint16" => DType::U16,
-        "int16" => DType::I16,
-        "uint32" => DType::U32,
-        "int32" => DType::I32,
-        "uint64" => DType::U64,
-        "int64" => DType::I64,
-        "float16" => DType::F16,
-        "bfloat16" => DType::Bf16,
-        "float32" => DType::F32,
-        "float64" => DType::F64,
-        _ => return Err(unknown()),
+        name => DType::from_numpy_name(name).ok_or_else(unknown)?,
     };
-    Ok(Element::Number(dtype))
+    Ok(Element::Number(number))
 }
 
 /// The elements of a NumPy type, and whether they are big-endian.
