@@ -50,8 +50,8 @@ pub(crate) struct Export {
 pub(crate) enum Chunk {
     /// There are no chunks.
     Unset,
-    /// One.
-    One,
+    /// So many.
+    Of(u32),
     /// As many as a batch has.
     Batch,
 }
@@ -140,7 +140,7 @@ impl Entry {
         match self.make {
             Make::Export(export) => match export.chunk {
                 Chunk::Unset => None,
-                Chunk::One => Some(1),
+                Chunk::Of(n) => Some(n),
                 Chunk::Batch => Some(batch),
             },
             Make::Pack(_) => Some(batch),
@@ -272,12 +272,15 @@ fn hdf5() -> Vec<Entry> {
                 &["read past the library's chunk cache", LOCK, LABELS],
             ),
         hdf5("gzip.h5", Reads::Hdf5Gzip)
-            .chunk(Chunk::Batch)
+            .chunk(Chunk::Of(1))
             .codec(ExportCodec::Gzip(4))
             .entry(
                 "hdf5-gzip",
                 "HDF5, chunked, gzip",
-                &["level 4; the library says where chunks lie, threads inflate them", LABELS],
+                &[
+                    "level 4, a chunk a sample; the library says where chunks lie, threads inflate them",
+                    LABELS,
+                ],
             ),
     ]
 }
@@ -290,7 +293,7 @@ fn zarr() -> Vec<Entry> {
     };
     vec![
         zarr("sample.zarr", Reads::ZarrSample)
-            .chunk(Chunk::One)
+            .chunk(Chunk::Of(1))
             .codec(ExportCodec::None)
             .entry(
                 "zarr-per-sample",
@@ -298,11 +301,11 @@ fn zarr() -> Vec<Entry> {
                 &["a file a sample, not compressed", LABELS],
             ),
         zarr("parts.zarr", Reads::ZarrPart)
-            .chunk(Chunk::Batch)
+            .chunk(Chunk::Of(16))
             .codec(ExportCodec::Zstd(3))
             .entry(
                 "zarr-chunk-per-sample",
-                "Zarr, large chunks read per sample",
+                "Zarr, chunks of 16 read per sample",
                 &["zstd: every sample decodes its whole chunk", LABELS],
             ),
         zarr("chunks.zarr", Reads::ZarrBatch)
@@ -313,7 +316,7 @@ fn zarr() -> Vec<Entry> {
                 "Zarr, read by chunk",
                 &["not compressed", LABELS],
             ),
-        sharded.chunk(Chunk::One).codec(ExportCodec::None).entry(
+        sharded.chunk(Chunk::Of(1)).codec(ExportCodec::None).entry(
             "zarr-sharded",
             "Zarr, sharded",
             &[

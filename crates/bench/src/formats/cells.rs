@@ -12,7 +12,7 @@ use super::{CacheName, FormatsBenchOptions, cache, checksum};
 use crate::BenchError;
 
 /// New epochs of a warm run begin until this much time has passed: one epoch of few images is too short to be timed.
-const LEAST: Duration = Duration::from_millis(400);
+const LEAST: Duration = Duration::from_secs(1);
 const LEAST_QUICK: Duration = Duration::from_millis(40);
 /// The part of the files that may be missing from the page cache for a run to be warm.
 const SLACK: f64 = 0.02;

@@ -209,7 +209,7 @@ fn run_export(
         images: Some(how.images),
         chunk_samples: match how.chunk {
             Chunk::Unset => None,
-            Chunk::One => Some(1),
+            Chunk::Of(n) => Some(n),
             Chunk::Batch => Some(reference.batch),
         },
         shard_samples: how.sharded.then_some(shard),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ::hdf5::{Dataset, Dataspace, Datatype, File, Hyperslab, SliceOrIndex};
-use hdf5_metno_sys::h5d::H5Dread;
+use hdf5_metno_sys::h5d::{H5Dget_chunk_info_by_coord, H5Dread};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 
 use super::Made;
@@ -45,6 +45,30 @@ pub(super) fn labels(made: &Made) -> Result<Arc<[i64]>, BenchError> {
     let file = File::open(&made.path).map_err(|e| failed(made, &e))?;
     let labels = file.dataset("label").and_then(|set| set.read_raw::<i64>());
     Ok(labels.map_err(|e| failed(made, &e))?.into())
+}
+
+/// Where the chunk that begins at `start` lies in the file, its length there, and the mask of filters that it was not put
+/// through.
+pub(super) fn chunk_place(dataset: &Dataset, start: &[u64]) -> Option<(u64, u64, u32)> {
+    if start.len() != dataset.ndim() {
+        return None;
+    }
+    let (mut mask, mut address, mut bytes) = (0, 0, 0);
+    let result = ::hdf5::sync::sync(|| {
+        // SAFETY: the identifier is that of `dataset`, which lives; `start` has as many numbers as it has dimensions; the
+        // other pointers are to variables of the types that the library writes. It is called under its lock.
+        unsafe {
+            H5Dget_chunk_info_by_coord(
+                dataset.id(),
+                start.as_ptr(),
+                &raw mut mask,
+                &raw mut address,
+                &raw mut bytes,
+            )
+        }
+    });
+    // A chunk that was never written has no address.
+    (result >= 0 && address != u64::MAX).then_some((address, bytes, mask))
 }
 
 pub(super) fn failed(made: &Made, error: &::hdf5::Error) -> BenchError {
