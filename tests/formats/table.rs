@@ -1,5 +1,6 @@
 //! Parquet and Arrow against pyarrow and Hugging Face's datasets.
 
+use std::fs;
 use std::path::Path;
 
 use packds_format::Pack;
@@ -113,12 +114,18 @@ fn further_columns(folder: &Folder) {
 }
 
 fn refusals(folder: &Folder) {
+    let nulls = ["convert", "in/null_image.parquet", "no.pack"];
+    let ran = folder.packds(&nulls);
+    assert_ne!(ran.code, 0);
+    assert!(ran.stderr.contains("null_image"), "{}", ran.stderr);
+    folder.packds(&[&nulls[..], &["--on-error", "skip"]].concat()).ok();
+    assert_eq!(open(&folder.path("no.pack")).n_samples(), 1);
+    fs::remove_file(folder.path("no.pack")).unwrap();
     for (name, word) in [
         ("no_bytes.parquet", "only the path"),
         ("one.feather", "Feather version 1"),
         ("brotli.parquet", "brotli"),
         ("permuted.parquet", "permutation"),
-        ("null_image.parquet", "row 1, column `image`"),
         ("null_label.parquet", "row 1, column `label`"),
         ("no_image.parquet", "no field of images"),
         ("hf_saved", "found the splits 'test', 'train'"),

@@ -4,6 +4,7 @@
     open(request) -> Loading               a loader of them
 
 `images` are u8 [n, h, w, 3] in a mapped file, `labels` are i64 [n]; `chunk` is how many samples lie together.
+A module whose first batch compiles says `COMPILES = True`: cold runs leave that batch out.
 Modules whose files can be read at any place have `rows(folder, threads) -> Rows` too: torch_loader reads those.
 """
 

@@ -21,6 +21,8 @@ from ffcv.writer import DatasetWriter
 
 from python.peers import Request
 
+COMPILES = True  # in the first batch of a process
+
 ORDERS = {
     "sequential": OrderOption.SEQUENTIAL,
     "per-sample": OrderOption.RANDOM,
