@@ -114,6 +114,42 @@ fn images_of_several_sizes_are_the_middles_of_resized_ones() {
 }
 
 #[test]
+fn class_ids_are_those_of_the_pack() {
+    let dir = temp_dir();
+    let images = fixture("images/same_size");
+    let mut files = Vec::new();
+    for class in fs::read_dir(images).unwrap() {
+        for file in fs::read_dir(class.unwrap().path()).unwrap() {
+            files.push(file.unwrap().path());
+        }
+    }
+    files.sort();
+    // As names of folders they would be in another order, and some are missing.
+    let rows = files.iter().enumerate().map(|(nth, file)| {
+        let row = json!({"path": file.to_str().unwrap(), "label": [9, 10, 2, 115][nth % 4]});
+        format!("{row}\n")
+    });
+    let manifest = dir.path().join("a.jsonl");
+    fs::write(&manifest, rows.collect::<String>()).unwrap();
+    let pack = dir.path().join("a.pack");
+    let args = ["convert", manifest.to_str().unwrap(), pack.to_str().unwrap()];
+    let result = packds(&args);
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    let some = [
+        "--formats",
+        "image-folder,webdataset,packds-raw",
+        "--orders",
+        "sequential",
+        "--cache",
+        "warm",
+    ];
+    let report = run(&pack, dir.path(), &some);
+    let runs = rows(&report, "runs");
+    let sums: BTreeSet<&str> = runs.iter().filter_map(|r| r["checksum"].as_str()).collect();
+    assert_eq!((runs.len(), sums.len()), (6, 1));
+}
+
+#[test]
 fn rows_of_other_programs_must_agree() {
     let dir = temp_dir();
     let pack = dir.path().join("a.pack");

@@ -22,9 +22,10 @@ pub(crate) struct SampleFiles {
 }
 
 impl SampleFiles {
-    /// Image files in class folders.
+    /// Image files in class folders. The manifest beside them has the class ids: those that follow from the names of the
+    /// folders are others where a class has no name, or no sample.
     pub(crate) fn images(made: &Made) -> Result<Self, BenchError> {
-        let listing = list(&made.path, &ListOptions::default())?;
+        let listing = list(&made.path.join("manifest.jsonl"), &ListOptions::default())?;
         let file = |i| (listing.file_path(i), listing.label(i).unwrap_or(0));
         let files: Vec<(PathBuf, i64)> = (0..listing.len()).map(file).collect();
         Self::new(made, files, true)
