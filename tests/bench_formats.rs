@@ -137,7 +137,7 @@ fn class_ids_are_those_of_the_pack() {
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let some = [
         "--formats",
-        "image-folder,webdataset,packds-raw",
+        "image-folder,webdataset,packds-raw,packds-encoded",
         "--orders",
         "sequential",
         "--cache",
@@ -146,7 +146,7 @@ fn class_ids_are_those_of_the_pack() {
     let report = run(&pack, dir.path(), &some);
     let runs = rows(&report, "runs");
     let sums: BTreeSet<&str> = runs.iter().filter_map(|r| r["checksum"].as_str()).collect();
-    assert_eq!((runs.len(), sums.len()), (6, 1));
+    assert_eq!((runs.len(), sums.len()), (8, 1));
 }
 
 #[test]

@@ -124,7 +124,8 @@ impl Written {
         };
         export(&reference.pack, &folder, &options, &())?;
         self.notes.push("PNG files of the pixels".to_owned());
-        Ok(folder)
+        // With the class ids of the pack, which names of folders may not give.
+        Ok(folder.join("manifest.jsonl"))
     }
 
     fn made(&self, reference: &Reference, path: PathBuf) -> Made {
