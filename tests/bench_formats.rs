@@ -125,14 +125,19 @@ fn class_ids_are_those_of_the_pack() {
     }
     files.sort();
     // As names of folders they would be in another order, and some are missing.
-    let rows = files.iter().enumerate().map(|(nth, file)| {
-        let row = json!({"path": file.to_str().unwrap(), "label": [9, 10, 2, 115][nth % 4]});
+    let lines = files.iter().enumerate().map(|(nth, file)| {
+        let label = [9, 10, 2, 115][nth % 4];
+        let row = json!({"path": file.to_str().unwrap(), "label": label});
         format!("{row}\n")
     });
     let manifest = dir.path().join("a.jsonl");
-    fs::write(&manifest, rows.collect::<String>()).unwrap();
+    fs::write(&manifest, lines.collect::<String>()).unwrap();
     let pack = dir.path().join("a.pack");
-    let args = ["convert", manifest.to_str().unwrap(), pack.to_str().unwrap()];
+    let args = [
+        "convert",
+        manifest.to_str().unwrap(),
+        pack.to_str().unwrap(),
+    ];
     let result = packds(&args);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let some = [

@@ -10,7 +10,7 @@ use super::python;
 use crate::support::{Folder, SamplePack};
 
 fn open(path: &Path) -> Pack<Vec<u8>> {
-    Pack::open(std::fs::read(path).unwrap()).unwrap()
+    Pack::open(fs::read(path).unwrap()).unwrap()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -45,7 +45,7 @@ fn strings(value: &Value) -> Vec<String> {
 #[test]
 fn what_real_clients_write_comes_in() {
     let folder = Folder::new();
-    std::fs::create_dir(folder.path("in")).unwrap();
+    fs::create_dir(folder.path("in")).unwrap();
     let dir = folder.path("in");
     let written: Value =
         serde_json::from_str(&python(&["table.py", "write", dir.to_str().unwrap()])).unwrap();
@@ -118,7 +118,9 @@ fn refusals(folder: &Folder) {
     let ran = folder.packds(&nulls);
     assert_ne!(ran.code, 0);
     assert!(ran.stderr.contains("null_image"), "{}", ran.stderr);
-    folder.packds(&[&nulls[..], &["--on-error", "skip"]].concat()).ok();
+    folder
+        .packds(&[&nulls[..], &["--on-error", "skip"]].concat())
+        .ok();
     assert_eq!(open(&folder.path("no.pack")).n_samples(), 1);
     fs::remove_file(folder.path("no.pack")).unwrap();
     for (name, word) in [

@@ -3,13 +3,13 @@
 use packds_convert::{DataFormat, ExportCodec, ImagesAs};
 
 use super::candidate::Candidate;
-#[cfg(feature = "hdf5")]
-use super::read::{Hdf5File, Hdf5Gzip};
 #[cfg(feature = "lmdb")]
 use super::read::LmdbFolder;
 use super::read::{ArrayFile, Kind, Made, SampleFiles, Shards};
 #[cfg(feature = "arrow")]
 use super::read::{ArrowFile, ParquetFile};
+#[cfg(feature = "hdf5")]
+use super::read::{Hdf5File, Hdf5Gzip};
 #[cfg(feature = "zarr")]
 use super::read::{ReadBy, ZarrArray};
 use crate::BenchError;

@@ -180,7 +180,6 @@ pub(crate) fn dispatch<D: AsRef<[u8]> + Sync>(
         DataFormat::Lmdb => run.write_to(lmdb::LmdbSink::create(start)?),
         DataFormat::ImageFolder => run.write_to(image_folder::ImageFolderSink::create(start)?),
         // Those that are only read, and those that are no part of this build.
-        #[allow(unreachable_patterns, reason = "a build may have all")]
         _ => Err(ConvertError::FormatLeftOut {
             path: start.target.to_owned(),
             format,
