@@ -8,7 +8,7 @@ use super::items::{
     assert_same, client, convert, hex, ids, items, refused, sample_pack, written_by,
 };
 use super::python;
-use crate::support::Folder;
+use crate::support::{Folder, fixture};
 
 /// What zarr-python finds in an export.
 fn read(folder: &Folder, name: &str) -> Value {
@@ -205,5 +205,34 @@ fn damage_and_what_is_not_for_us_is_refused() {
         command.extend(args);
         refused(&folder, &command, words);
         assert!(!folder.path("no.zarr").exists());
+    }
+}
+
+#[test]
+fn long_texts_come_back_from_compressed_shards() {
+    let folder = Folder::new();
+    let note = "far longer than the numbers of a chunk: ".repeat(9);
+    let rows = (0..6).map(|nth| {
+        let name = format!("{nth}.png");
+        fs::copy(
+            fixture("images/same_size/circle/00.png"),
+            folder.path(&name),
+        )
+        .unwrap();
+        format!(
+            "{}\n",
+            json!({"path": name, "label": nth, "note": format!("{note}{nth}")})
+        )
+    });
+    fs::write(folder.path("in.jsonl"), rows.collect::<String>()).unwrap();
+    let pack = convert(&folder, "in.jsonl", &[]);
+    fs::rename(folder.path("out.pack"), folder.path("in.pack")).unwrap();
+    for codec in ["gzip", "zstd", "blosc"] {
+        let name = format!("{codec}.zarr");
+        let args = ["export", "in.pack", &name, "--codec", codec];
+        let sharded = [&args[..], &["--chunk", "2", "--shard", "4"]].concat();
+        folder.packds(&sharded).ok();
+        let back = convert(&folder, &name, &[]);
+        assert_eq!(items(&back, "note"), items(&pack, "note"), "{codec}");
     }
 }

@@ -176,7 +176,11 @@ impl Array {
     ) -> Result<Option<Vec<u8>>, String> {
         let stored = at.iter().zip(&self.chunk).map(|(at, chunk)| at / chunk);
         let path = self.chunk_path(&stored.collect::<Vec<_>>());
-        let variable = self.chain.to_bytes == ToBytes::Variable;
+        let inner = match &self.chain.to_bytes {
+            ToBytes::Shard(sharding) => &sharding.chain,
+            _ => &self.chain,
+        };
+        let variable = inner.to_bytes == ToBytes::Variable;
         let element = usize::try_from(self.element_bytes()).unwrap_or(1);
         let bytes = self.unit().iter().product::<u64>() * self.element_bytes();
         let most = usize::try_from(bytes).unwrap_or(usize::MAX);
