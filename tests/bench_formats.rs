@@ -210,6 +210,28 @@ fn rows_of_other_programs_must_agree() {
 }
 
 #[test]
+fn other_formats_are_to_be_made_packs_first() {
+    let dir = temp_dir();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let images = fixture("images/same_size");
+    let (pack, arrays) = (path("a.pack"), path("a.npz"));
+    for args in [
+        ["convert", images.to_str().unwrap(), &pack],
+        ["export", &pack, &arrays],
+    ] {
+        let result = packds(&args);
+        assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    }
+    let result = packds(&["bench", "formats", &arrays, "--quick"]);
+    assert_ne!(result.status.code(), Some(0));
+    let said = stderr(&result);
+    assert!(
+        said.contains("expected an image folder or a pack, found"),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_before_anything_is_written() {
     let images = fixture("images/same_size");
     let images = images.to_str().unwrap();

@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use packds_convert::source::{ListOptions, Listing, list};
-use packds_convert::{ConvertOptions, convert};
+use packds_convert::source::{ListOptions, Listing, list, source_format};
+use packds_convert::{ConvertError, ConvertOptions, DataFormat, convert};
 use packds_format::{
     Block, BlockBuilder, Codec, DType, Field, FieldKind, Filter, FooterParts, PackOptions,
     PackWriter, Paths, Role, Schema,
@@ -66,6 +66,18 @@ impl Reference {
             };
             writing.write(&path)?;
             return Self::open(&path, batch, None, String::new());
+        }
+        let format = source_format(data, &ListOptions::default())?;
+        if !matches!(format, DataFormat::ImageFolder | DataFormat::Manifest) {
+            // Only these have a file for each image, which the encoded pack takes as it is.
+            let error = ConvertError::Options {
+                reason: format!(
+                    "{}: expected an image folder or a pack, found {format}",
+                    data.display()
+                ),
+                hint: "make a pack of it first, with packds convert".to_owned(),
+            };
+            return Err(error.into());
         }
         let listing = list(data, &ListOptions::default())?;
         let found = u64::try_from(listing.len()).unwrap_or(u64::MAX);
