@@ -8,7 +8,7 @@ pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
 }
 
 /// The type string of `dtype`.
-fn descr(dtype: DType) -> &'static str {
+pub(super) fn descr(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "|b1",
         DType::U8 => "|u1",

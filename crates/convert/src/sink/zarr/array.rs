@@ -5,6 +5,7 @@
 use packds_format::{DType, Field};
 use serde_json::{Map, Value, json};
 
+use super::super::npy_header::descr;
 use crate::export::ExportCodec;
 use crate::source::CLASSES_ATTRIBUTE;
 use crate::source::store::ArrayType;
@@ -122,7 +123,7 @@ impl Array {
     fn version2(&self, grid: &Grid) -> Value {
         let (dtype, fill, filters) = match &self.kind {
             Kind::Numbers(array) => {
-                let (_, dtype) = names(array.dtype);
+                let dtype = descr(array.dtype);
                 (dtype, fill(array.dtype), Value::Null)
             }
             Kind::Texts => ("|O", json!(""), json!([{"id": "vlen-utf8"}])),
@@ -155,7 +156,7 @@ impl Array {
 
     fn version3(&self, grid: &Grid) -> Value {
         let (dtype, fill) = match &self.kind {
-            Kind::Numbers(array) => (names(array.dtype).0, fill(array.dtype)),
+            Kind::Numbers(array) => (array.dtype.numpy(), fill(array.dtype)),
             Kind::Texts => ("string", json!("")),
             Kind::Bytes => ("variable_length_bytes", json!("")),
         };
@@ -223,25 +224,6 @@ impl Array {
         }
         codecs
     }
-}
-
-/// What version 3 and version 2 call a type.
-fn names(dtype: DType) -> (&'static str, &'static str) {
-    let version2 = match dtype {
-        DType::Bool => "|b1",
-        DType::U8 => "|u1",
-        DType::I8 => "|i1",
-        DType::U16 | DType::Bf16 => "<u2",
-        DType::I16 => "<i2",
-        DType::U32 => "<u4",
-        DType::I32 => "<i4",
-        DType::U64 => "<u8",
-        DType::I64 => "<i8",
-        DType::F16 => "<f2",
-        DType::F32 => "<f4",
-        DType::F64 => "<f8",
-    };
-    (dtype.numpy(), version2)
 }
 
 fn fill(dtype: DType) -> Value {
