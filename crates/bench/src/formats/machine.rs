@@ -35,6 +35,7 @@ pub(super) fn here(folder: &Path) -> ReportMachine {
         kernel: machine.kernel,
         filesystem,
         disk,
+        free_page_reporting: machine.free_page_reporting,
     }
 }
 

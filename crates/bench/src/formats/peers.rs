@@ -74,6 +74,7 @@ mod tests {
                 kernel: String::new(),
                 filesystem: String::new(),
                 disk: String::new(),
+                free_page_reporting: false,
             },
             versions: [("packds".to_owned(), "1".to_owned())].into(),
             data: Data {

@@ -60,6 +60,8 @@ pub struct ReportMachine {
     pub filesystem: String,
     /// What it lies on.
     pub disk: String,
+    /// Whether this is a virtual machine that gives free memory back to its host, which slows what is read cold.
+    pub free_page_reporting: bool,
 }
 
 /// The images.

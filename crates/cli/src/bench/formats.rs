@@ -199,6 +199,12 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
         machine.filesystem,
         machine.disk
     )?;
+    if machine.free_page_reporting {
+        writeln!(
+            out,
+            "         gives free memory back to its host: cold figures vary, see docs/bench-formats.md"
+        )?;
+    }
     writeln!(
         out,
         "data     {} images of {}x{}x{}, {}; batches of {}, {} rounds, seed {}",

@@ -103,7 +103,15 @@ fn conditions(report: &Report) -> String {
             "Processor",
             format!("{}, {} cores", xml(&machine.cpu), machine.cores),
         ),
-        ("Memory", human_bytes(machine.ram_bytes)),
+        (
+            "Memory",
+            human_bytes(machine.ram_bytes)
+                + if machine.free_page_reporting {
+                    "; free memory is given back to the host, so that cold figures vary"
+                } else {
+                    ""
+                },
+        ),
         ("Kernel", xml(&machine.kernel)),
         (
             "Files on",

@@ -58,6 +58,7 @@ fn report() -> Report {
             kernel: "6.1".to_owned(),
             filesystem: "ext4".to_owned(),
             disk: "vda".to_owned(),
+            free_page_reporting: false,
         },
         versions: BTreeMap::from([("packds".to_owned(), "0.1.0".to_owned())]),
         data: Data {
