@@ -1,12 +1,14 @@
 //! Codecs: bytes to bytes, one block at a time. docs/format.md, "Codecs".
 
-use std::io::Read;
+use std::cell::RefCell;
 
 use serde::{Deserialize, Serialize};
+use zstd::bulk::Decompressor;
+use zstd::zstd_safe;
 
 use crate::FormatError;
 use crate::filter::Filter;
-use crate::le::len_u64;
+use crate::le::{len_u64, to_u64};
 
 /// How the chunks of a field are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -53,9 +55,6 @@ impl Codec {
 /// The largest window a frame may ask for: 8 MiB, so that decoding needs little memory.
 const WINDOW_LOG: u32 = 23;
 
-/// Room for the first bytes of a frame.
-const FIRST_STEP: u64 = 64 << 10;
-
 /// Compresses one block into one frame. The same bytes come out for the same bytes and level.
 pub(crate) fn compress(raw: &[u8], level: i32) -> Result<Vec<u8>, FormatError> {
     let mut encoder = zstd::bulk::Compressor::new(level)?;
@@ -63,44 +62,51 @@ pub(crate) fn compress(raw: &[u8], level: i32) -> Result<Vec<u8>, FormatError> {
     Ok(encoder.compress(raw)?)
 }
 
-/// Decompresses one frame that must give exactly `expected` bytes, into `out` (cleared first).
+/// The most that a frame of so many bytes can give: a block has a head of 3 bytes and at least one byte, and gives at most
+/// 128 KiB (RFC 8878, 3.1.1.2).
+fn most_of(frame: &[u8]) -> u64 {
+    len_u64(frame).div_ceil(4).saturating_mul(128 << 10)
+}
+
+thread_local! {
+    /// Used again by each thread, because its tables are larger than many blocks.
+    static DECOMPRESSOR: RefCell<Decompressor<'static>> = RefCell::default();
+}
+
+/// Decompresses one frame that must give exactly `expected` bytes, into `out` (cleared first), where they are written once
+/// and in one piece.
 ///
-/// `out` grows with what the frame really yields, so a frame that lies about its size cannot make it grow further.
+/// No memory is asked for that a frame of this length could not fill.
 pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
     out.clear();
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(frame).map_err(|e| e.to_string())?;
-    decoder
-        .window_log_max(WINDOW_LOG)
-        .map_err(|e| e.to_string())?;
+    let found = |found: u64| format!("expected {expected} bytes, found {found}");
+    // A frame may say how much it gives; what it really gives is seen below.
+    if let Ok(Some(said)) = zstd_safe::get_frame_content_size(frame)
+        && said != expected
+    {
+        return Err(found(said));
+    }
     // One frame is a whole block: bytes behind it would be a place to hide things in.
-    let mut decoder = decoder.single_frame();
-    // One byte more than expected, to see that there is more; at most twice what there is, to follow the frame.
-    let most = expected.saturating_add(1);
-    loop {
-        let len = len_u64(out);
-        let step = len.max(FIRST_STEP).min(most.saturating_sub(len));
-        out.reserve_exact(usize::try_from(step).unwrap_or(0));
-        let found = (&mut decoder)
-            .take(step)
-            .read_to_end(out)
-            .map_err(|e| e.to_string())?;
-        if crate::le::to_u64(found) < step || step == 0 {
-            break;
-        }
+    let len = zstd_safe::find_frame_compressed_size(frame).map_err(in_words)?;
+    if len != frame.len() {
+        return Err(format!("{} bytes behind the frame", frame.len() - len));
     }
-    let found = len_u64(out);
-    if found > expected {
-        return Err(format!("expected {expected} bytes, found more"));
+    let most = most_of(frame);
+    if expected > most {
+        return Err(format!(
+            "expected {expected} bytes, it gives {most} at most"
+        ));
     }
-    if found < expected {
-        return Err(format!("expected {expected} bytes, found {found}"));
-    }
-    let rest = decoder.finish().len();
-    if rest > 0 {
-        Err(format!("{rest} bytes behind the frame"))
-    } else {
-        Ok(())
-    }
+    let room = usize::try_from(expected).map_err(|e| e.to_string())?;
+    out.try_reserve_exact(room).map_err(|e| e.to_string())?;
+    let n = DECOMPRESSOR.with_borrow_mut(|it| it.decompress_to_buffer(frame, out));
+    let n = to_u64(n.map_err(|e| e.to_string())?);
+    if n == expected { Ok(()) } else { Err(found(n)) }
+}
+
+/// What zstd says about one of its numbers.
+fn in_words(code: usize) -> String {
+    zstd_safe::get_error_name(code).to_owned()
 }
 
 #[cfg(test)]
@@ -116,7 +122,7 @@ mod tests {
         assert_eq!(out, raw);
         assert_eq!(
             decompress(&frame, 99_999, &mut out).unwrap_err(),
-            "expected 99999 bytes, found more"
+            "expected 99999 bytes, found 100000"
         );
         assert_eq!(
             decompress(&frame, 100_001, &mut out).unwrap_err(),
@@ -129,6 +135,32 @@ mod tests {
             "4 bytes behind the frame"
         );
         assert!(decompress(&frame[..frame.len() - 1], 100_000, &mut out).is_err());
+        let twice = [&frame[..], &frame[..]].concat();
+        let behind = format!("{} bytes behind the frame", frame.len());
+        assert_eq!(decompress(&twice, 100_000, &mut out).unwrap_err(), behind);
         assert!(decompress(&[], 0, &mut out).is_err());
+    }
+
+    #[test]
+    fn a_frame_that_does_not_say_its_size_must_give_what_is_expected() {
+        use std::io::Write;
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.write_all(&[7; 100_000]).unwrap();
+        let frame = encoder.finish().unwrap();
+        assert!(matches!(
+            zstd_safe::get_frame_content_size(&frame),
+            Ok(None)
+        ));
+        let mut out = Vec::new();
+        decompress(&frame, 100_000, &mut out).unwrap();
+        assert_eq!(out, vec![7; 100_000]);
+        assert!(decompress(&frame, 99_999, &mut out).is_err());
+        assert_eq!(
+            decompress(&frame, 100_001, &mut out).unwrap_err(),
+            "expected 100001 bytes, found 100000"
+        );
+        // Nobody reserves what so few bytes cannot give.
+        let error = decompress(&frame, 1 << 60, &mut out).unwrap_err();
+        assert!(error.ends_with("at most"), "{error}");
     }
 }

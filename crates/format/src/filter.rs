@@ -79,7 +79,7 @@ impl Filter {
             }
         }
         if self.has(Self::GREEN) {
-            green(pixels, shape, u8::wrapping_sub);
+            subtract_green(pixels, shape);
         }
         if self.has(Self::UP) {
             for plane in pixels.chunks_exact_mut(shape.plane()) {
@@ -96,37 +96,81 @@ impl Filter {
         }
     }
 
-    /// Undoes the steps on one image, through `scratch`.
-    pub(crate) fn undo(self, pixels: &mut [u8], shape: ItemShape, scratch: &mut Vec<u8>) {
-        if self.has(Self::UP) {
-            for plane in pixels.chunks_exact_mut(shape.plane()) {
-                for line in 1..shape.height {
-                    let (above, below) = plane.split_at_mut(line * shape.width);
-                    let above = above.iter().skip((line - 1) * shape.width);
-                    below
-                        .iter_mut()
-                        .take(shape.width)
-                        .zip(above)
-                        .for_each(|(v, a)| *v = v.wrapping_add(*a));
+    /// Undoes the steps on one image of this shape: from `stored` to `pixels`, which are as many bytes. `lines` is room for
+    /// a line of each plane. Every byte is read and written once, in the order in which it lies in memory.
+    pub(crate) fn undo(
+        self,
+        stored: &[u8],
+        shape: ItemShape,
+        pixels: &mut [u8],
+        lines: &mut Vec<u8>,
+    ) {
+        lines.clear();
+        lines.resize(shape.width * shape.channels, 0);
+        let green = self.has(Self::GREEN) && shape.channels == 3;
+        let interleaved = self.has(Self::PLANAR);
+        for y in 0..shape.height {
+            let planes = stored.chunks_exact(shape.plane());
+            for (line, plane) in lines.chunks_exact_mut(shape.width).zip(planes) {
+                let new = plane.get(y * shape.width..).unwrap_or_default();
+                // Of the line above without the step that comes after this one.
+                if self.has(Self::UP) {
+                    line.iter_mut()
+                        .zip(new)
+                        .for_each(|(v, d)| *v = v.wrapping_add(*d));
+                } else {
+                    line.iter_mut().zip(new).for_each(|(v, d)| *v = *d);
                 }
             }
-        }
-        if self.has(Self::GREEN) {
-            green(pixels, shape, u8::wrapping_add);
-        }
-        if self.has(Self::PLANAR) && shape.channels > 1 {
-            scratch.clear();
-            scratch.extend_from_slice(pixels);
-            for (c, plane) in scratch.chunks_exact(shape.plane()).enumerate() {
-                let target = pixels.iter_mut().skip(c).step_by(shape.channels);
-                target.zip(plane).for_each(|(to, from)| *to = *from);
+            if interleaved {
+                let start = y * lines.len();
+                let pixels = pixels.get_mut(start..start + lines.len());
+                interleave(lines, shape, green, pixels.unwrap_or_default());
+            } else {
+                spread(lines, shape, green, y, pixels);
             }
         }
     }
 }
 
-/// Applies `op(plane, green)` to the first and the third of three planes.
-fn green(pixels: &mut [u8], shape: ItemShape, op: fn(u8, u8) -> u8) {
+/// One line of each plane to one line of pixels; the green one is added to the others where that was subtracted.
+fn interleave(lines: &[u8], shape: ItemShape, green: bool, pixels: &mut [u8]) {
+    let (first, rest) = lines.split_at(shape.width);
+    if shape.channels != 3 {
+        for (c, line) in lines.chunks_exact(shape.width).enumerate() {
+            let pixels = pixels.iter_mut().skip(c).step_by(shape.channels);
+            pixels.zip(line).for_each(|(to, from)| *to = *from);
+        }
+        return;
+    }
+    let (middle, last) = rest.split_at(shape.width);
+    let added = if green { u8::MAX } else { 0 };
+    let values = first.iter().zip(middle).zip(last);
+    for (pixel, ((r, g), b)) in pixels.chunks_exact_mut(3).zip(values) {
+        let add = g & added;
+        pixel.copy_from_slice(&[r.wrapping_add(add), *g, b.wrapping_add(add)]);
+    }
+}
+
+/// One line of each plane to line `y` of each plane of `pixels`.
+fn spread(lines: &[u8], shape: ItemShape, green: bool, y: usize, pixels: &mut [u8]) {
+    let planes = pixels.chunks_exact_mut(shape.plane());
+    for (c, (plane, line)) in planes.zip(lines.chunks_exact(shape.width)).enumerate() {
+        let to = plane.get_mut(y * shape.width..).unwrap_or_default();
+        if green && c != 1 {
+            let greens = lines.get(shape.width..).unwrap_or_default();
+            let values = line.iter().zip(greens);
+            to.iter_mut()
+                .zip(values)
+                .for_each(|(to, (v, g))| *to = v.wrapping_add(*g));
+        } else {
+            to.iter_mut().zip(line).for_each(|(to, v)| *to = *v);
+        }
+    }
+}
+
+/// Subtracts the second of three planes from the first and the third.
+fn subtract_green(pixels: &mut [u8], shape: ItemShape) {
     if shape.channels != 3 {
         return;
     }
@@ -136,7 +180,7 @@ fn green(pixels: &mut [u8], shape: ItemShape, op: fn(u8, u8) -> u8) {
         plane
             .iter_mut()
             .zip(middle.iter())
-            .for_each(|(v, g)| *v = op(*v, *g));
+            .for_each(|(v, g)| *v = v.wrapping_sub(*g));
     }
 }
 
@@ -230,10 +274,11 @@ mod tests {
             let mut state = seed;
             let pixels: Vec<u8> = (0..h * w * c).map(|_| { state = crate::mix64(state); state.to_le_bytes()[0] }).collect();
             let shape = ItemShape { height: h, width: w, channels: c };
-            let (mut work, mut scratch) = (pixels.clone(), Vec::new());
-            Filter(bits).apply(&mut work, shape, &mut scratch);
-            Filter(bits).undo(&mut work, shape, &mut scratch);
-            prop_assert_eq!(work, pixels);
+            let (mut stored, mut scratch) = (pixels.clone(), Vec::new());
+            Filter(bits).apply(&mut stored, shape, &mut scratch);
+            let mut found = vec![0; pixels.len()];
+            Filter(bits).undo(&stored, shape, &mut found, &mut scratch);
+            prop_assert_eq!(found, pixels);
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct ChunkItems<'a, D> {
     /// For each body field the block decompressed last.
     blocks: Vec<DecodedBlock>,
     pixels: Vec<u8>,
-    scratch: Vec<u8>,
+    lines: Vec<u8>,
 }
 
 /// A decompressed block, its pixel filter not yet undone.
@@ -38,7 +38,7 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
             view,
             first_sample: pack.geometry().first_sample(chunk),
             pixels: Vec::new(),
-            scratch: Vec::new(),
+            lines: Vec::new(),
         })
     }
 
@@ -68,7 +68,8 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
         match self.pack.filtered_shape(field, sample, item.len()) {
             None => Ok(item),
             Some(shape) => {
-                undo(field, item, shape, &mut self.pixels, &mut self.scratch);
+                self.pixels.clear();
+                undo(field, item, shape, &mut self.pixels, &mut self.lines);
                 Ok(&self.pixels)
             }
         }
@@ -93,17 +94,57 @@ pub(crate) fn slice_of<'a>(
     }
 }
 
-/// Undoes the pixel filter of `item` into `pixels`.
+/// Undoes the pixel filter of `item`, and puts it behind what `pixels` has.
 pub(crate) fn undo(
     field: &Field,
     item: &[u8],
     shape: ItemShape,
     pixels: &mut Vec<u8>,
-    scratch: &mut Vec<u8>,
+    lines: &mut Vec<u8>,
 ) {
-    pixels.clear();
-    pixels.extend_from_slice(item);
-    field.codec.filter().undo(pixels, shape, scratch);
+    let start = pixels.len();
+    pixels.resize(start.saturating_add(item.len()), 0);
+    let pixels = pixels.get_mut(start..).unwrap_or_default();
+    field.codec.filter().undo(item, shape, pixels, lines);
+}
+
+/// The items of one decompressed block.
+#[derive(Debug, Default)]
+pub struct BlockItems {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl BlockItems {
+    /// Number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of memory that they take.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Item `within` of the block; none where it has fewer.
+    #[must_use]
+    pub fn item(&self, within: u32) -> Option<&[u8]> {
+        let within = usize::try_from(within).ok()?;
+        let start = match within.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.bytes.get(start..*self.ends.get(within)?)
+    }
 }
 
 impl<D: AsRef<[u8]>> Pack<D> {
@@ -172,39 +213,39 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Hands the items of block `block` of the compressed body field at `position` among the body fields to `each`, in
-    /// order, decoded; `bytes` are all the chunk's stored bytes, wherever the caller got these from.
+    /// The items of block `block` of the compressed body field at `position` among the body fields, decoded; `bytes` are
+    /// all the chunk's stored bytes, wherever the caller got these from.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], or what is wrong with the bytes.
-    pub fn for_each_item_of_block(
+    pub fn block_items(
         &self,
         position: usize,
         chunk: u64,
         bytes: &[u8],
         block: u32,
-        mut each: impl FnMut(&[u8]),
-    ) -> Result<(), FormatError> {
+    ) -> Result<BlockItems, FormatError> {
         let view = self.view_chunk(chunk, bytes)?;
         let mut decoded = Vec::new();
         let n = view.decode_block(position, block, &mut decoded)?;
+        let mut items = BlockItems::default();
+        let Some((_, field)) = self.schema().body().nth(position) else {
+            return Ok(items);
+        };
         let block_samples = view.parts().get(position).map_or(0, |p| p.block_samples);
-        let field = self.schema().body().nth(position).map(|(_, field)| field);
         let first =
             self.geometry().first_sample(chunk) + u64::from(block.saturating_mul(block_samples));
-        let (mut pixels, mut scratch) = (Vec::new(), Vec::new());
+        let mut lines = Vec::new();
+        items.bytes.reserve_exact(decoded.len());
         for (within, sample) in (0..n).zip(first..) {
-            let Some(field) = field else { break };
             let item = slice_of(field, &decoded, n, within)?;
             match self.filtered_shape(field, sample, item.len()) {
-                None => each(item),
-                Some(shape) => {
-                    undo(field, item, shape, &mut pixels, &mut scratch);
-                    each(&pixels);
-                }
+                None => items.bytes.extend_from_slice(item),
+                Some(shape) => undo(field, item, shape, &mut items.bytes, &mut lines),
             }
+            items.ends.push(items.bytes.len());
         }
-        Ok(())
+        Ok(items)
     }
 
     /// The samples of a chunk whose own checksums do not match, or whose items cannot be decoded; none where samples

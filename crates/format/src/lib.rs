@@ -71,6 +71,7 @@ pub use filter::{Filter, ItemShape};
 pub use footer::{SectionEntry, SectionTag};
 pub use geometry::{Geometry, chunk_samples_for};
 pub use header::{Header, Uuid};
+pub use items::BlockItems;
 pub use limits::Limits;
 pub use pack::Pack;
 pub use paths::Paths;

@@ -128,16 +128,17 @@ fn compare_by_blocks(case: &Case, pack: &Pack<Vec<u8>>) {
             let bytes = pack.chunk_bytes(chunk).unwrap();
             let n_blocks = pack.view_chunk(chunk, bytes).unwrap().parts()[position].n_blocks;
             for block in 0..n_blocks {
-                pack.for_each_item_of_block(position, chunk, bytes, block, |item| {
+                let items = pack.block_items(position, chunk, bytes, block).unwrap();
+                for within in 0..u32::try_from(items.len()).unwrap() {
                     assert!(
-                        item == case.item(number, sample),
+                        items.item(within) == Some(case.item(number, sample).as_ref()),
                         "{name}: {number}, {sample}"
                     );
                     sample += 1;
-                })
-                .unwrap();
+                }
+                assert!(items.item(u32::try_from(items.len()).unwrap()).is_none());
             }
-            let beyond = pack.for_each_item_of_block(position, chunk, bytes, n_blocks, |_| {});
+            let beyond = pack.block_items(position, chunk, bytes, n_blocks);
             assert!(matches!(
                 beyond,
                 Err(FormatError::OutOfRange { what: "block", .. })

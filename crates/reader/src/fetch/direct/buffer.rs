@@ -4,13 +4,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use packds_format::FormatError;
+use packds_format::{BlockItems, FormatError};
 
 use super::DirectFetch;
 use super::memory::{Memory, Pin, Reserved, Ring};
 use crate::arena::SlotRef;
 use crate::fetch::checks::Checksums;
-use crate::{MappedPack, ReadError};
+use crate::ReadError;
 
 /// Why bytes did not come: told to each step that needs them.
 #[derive(Debug, Clone)]
@@ -80,14 +80,12 @@ pub(super) struct Buffer {
     _ring: Ring,
 }
 
-/// The items of a decompressed block.
-#[derive(Debug, Default)]
+/// A decompressed block.
+#[derive(Debug)]
 struct Block {
-    bytes: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
+    items: BlockItems,
     /// Room for them.
-    _reserved: Option<Reserved>,
+    _reserved: Reserved,
 }
 
 impl Buffer {
@@ -218,21 +216,22 @@ impl Buffer {
         let blocks = self.blocks.get_or_init(|| n_blocks.map(place).collect());
         let block = usize::try_from(number).ok().and_then(|at| {
             let decode = || {
-                let block = self.decode(pack, chunk, position, number).ok()?;
-                let reserved = memory.reserve(block.bytes.capacity())?;
+                let bytes = self.chunk_bytes();
+                let items = pack.block_items(position, chunk, bytes, number).ok()?;
+                let reserved = memory.reserve(items.capacity())?;
                 Some(Block {
-                    _reserved: Some(reserved),
-                    ..block
+                    items,
+                    _reserved: reserved,
                 })
             };
             blocks.get(position)?.get(at)?.get_or_init(decode).as_ref()
         });
-        if let Some(item) = block.and_then(|block| block.item(within)) {
+        if let Some(item) = block.and_then(|block| block.items.item(within)) {
             return Ok(item);
         }
-        let block = self.decode(pack, chunk, position, number)?;
+        let items = pack.block_items(position, chunk, self.chunk_bytes(), number)?;
         scratch.clear();
-        scratch.extend_from_slice(block.item(within).unwrap_or(&[]));
+        scratch.extend_from_slice(items.item(within).unwrap_or(&[]));
         Ok(scratch)
     }
 
@@ -240,32 +239,5 @@ impl Buffer {
         let start = usize::try_from(place.start).ok()?;
         let end = usize::try_from(place.end).ok()?;
         self.chunk_bytes().get(start..end)
-    }
-
-    fn decode(
-        &self,
-        pack: &MappedPack,
-        chunk: u64,
-        position: usize,
-        number: u32,
-    ) -> Result<Block, FormatError> {
-        let mut block = Block::default();
-        let bytes = self.chunk_bytes();
-        pack.for_each_item_of_block(position, chunk, bytes, number, |item| {
-            block.bytes.extend_from_slice(item);
-            block.ends.push(block.bytes.len());
-        })?;
-        Ok(block)
-    }
-}
-
-impl Block {
-    fn item(&self, within: u32) -> Option<&[u8]> {
-        let within = usize::try_from(within).ok()?;
-        let start = match within.checked_sub(1) {
-            Some(before) => *self.ends.get(before)?,
-            None => 0,
-        };
-        self.bytes.get(start..*self.ends.get(within)?)
     }
 }
