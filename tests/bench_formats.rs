@@ -232,6 +232,42 @@ fn other_formats_are_to_be_made_packs_first() {
 }
 
 #[test]
+fn the_table_tells_the_mean_of_batches_on_any_number_of_threads() {
+    let images = fixture("images/same_size");
+    let some = [
+        "--formats",
+        "npy,packds-raw",
+        "--orders",
+        "chunk",
+        "--cache",
+        "warm",
+    ];
+    let data = ["bench", "formats", images.to_str().unwrap(), "--quick"];
+    let result = packds(&[&data[..], &some[..]].concat());
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    let shown = stdout(&result);
+    for text in [
+        "chunk order, warm, 1 thread\n",
+        "chunk order, warm, 2 threads\n",
+        "limit    1 thread:",
+        " 1 round,",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    assert!(shown.contains(" mean ms      p95 ms"), "{shown}");
+}
+
+#[test]
+fn data_that_is_missing_is_named_for_machines() {
+    let result = packds(&["--json", "bench", "formats", "no/such", "--quick"]);
+    assert_eq!(result.status.code(), Some(2));
+    let said: Value = serde_json::from_str(&stdout(&result)).unwrap();
+    assert_eq!(said["error"]["path"], "no/such");
+    assert_eq!(said["error"]["message"], "no such file or folder");
+    assert!(stderr(&result).ends_with("packds: no/such: no such file or folder\n"));
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused_before_anything_is_written() {
     let images = fixture("images/same_size");
     let images = images.to_str().unwrap();

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,49 @@ fn ctrl_c_ends_with_one_line_and_leaves_nothing() {
             1,
             "only the source is left"
         );
+    }
+}
+
+#[test]
+fn a_comparison_that_is_interrupted_removes_the_formats_files() {
+    let dir = temp_dir();
+    let images = fixture("images/same_size");
+    for (signalled, in_work) in [("-INT", true), ("-TERM", false)] {
+        let mut command = Command::new(binary());
+        command.args(["bench", "formats"]).arg(&images).args([
+            "--formats",
+            "npy,packds-raw",
+            "--cache",
+            "warm",
+            "--rounds",
+            "5",
+        ]);
+        if in_work {
+            command.arg("--work").arg(dir.path());
+        }
+        let mut child = command
+            .env("TMPDIR", dir.path())
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("round 1 of 5") {
+            line.clear();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended by itself");
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        signal(&child, signalled);
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{rest}");
+        assert!(
+            rest.contains("packds: interrupted; no report was written"),
+            "{rest}"
+        );
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }
 

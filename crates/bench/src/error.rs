@@ -54,6 +54,9 @@ pub enum BenchError {
         /// The checksum of what came.
         found: String,
     },
+    /// The caller asked to stop.
+    #[error("interrupted; no report was written, and the formats' files were removed")]
+    Interrupted,
     /// What was measured did not do what it should.
     #[error("{what}: expected {expected}, found {found}")]
     WrongResult {

@@ -19,9 +19,10 @@ use crate::BenchError;
 use crate::load::{cache, has_encoded_images};
 use crate::machine::{Machine, processor_time};
 use crate::measure::percentile;
+use crate::words::counted;
 
-/// Waits that differ by less than this part, or by less than these milliseconds, are alike.
-const ALIKE: (f64, f64) = (0.05, 0.1);
+/// Waits that differ by no more than this part of a step are alike: runs of one configuration differ as much.
+const ALIKE: f64 = 0.01;
 /// The fewest batches that a configuration is judged by.
 const LEAST_BATCHES: usize = 10;
 /// How exactly the system ends a sleep, at worst: the rest of a step is spun.
@@ -125,7 +126,7 @@ pub struct TuneRun {
     pub batches: usize,
     /// What training waited for a batch, the first of an epoch left out.
     pub wait_ms: Wait,
-    /// The part of the time that training waited, the beginnings and ends of epochs included.
+    /// The part of the time that training waited, the beginnings and ends of epochs included. Configurations are judged by it.
     pub wait_share: f64,
     /// Milliseconds from asking for an epoch to its first batch: median of the epochs.
     pub first_batch_ms: f64,
@@ -146,7 +147,7 @@ pub struct TuneRun {
 /// Times of waiting in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Wait {
-    /// The mean, which configurations are judged by.
+    /// The mean.
     pub mean: f64,
     /// The median.
     pub median: f64,
@@ -207,9 +208,10 @@ pub fn bench_tune(
     let mut order = "";
     for (nth, (batch, threads, depth)) in grid.iter().enumerate() {
         progress(&format!(
-            "configuration {} of {}: batch {batch}, {threads} threads, depth {depth}",
+            "configuration {} of {}: batch {batch}, {}, depth {depth}",
             nth + 1,
-            grid.len()
+            grid.len(),
+            counted(threads.get(), "thread")
         ));
         let loader = bench.loader(*batch, *threads, *depth)?;
         order = loader.schedule().recipe().order.name();
@@ -402,9 +404,10 @@ impl Recommended {
     }
 }
 
-/// Whether training waits about as long as at best.
-fn alike(wait: f64, best: f64) -> bool {
-    wait <= (best * (1.0 + ALIKE.0)).max(best + ALIKE.1)
+/// How long training waits for each step, in steps: epochs' beginnings and ends included, or many short epochs would look as
+/// good as none.
+fn wait_in_steps(run: &TuneRun) -> f64 {
+    run.wait_share / (1.0 - run.wait_share).max(1e-9)
 }
 
 /// For each batch size the cheapest configuration that waits about as little as the best: the fewest threads, then the
@@ -414,14 +417,14 @@ fn recommend(runs: &[TuneRun], step_ms: f64) -> Option<(Recommended, Vec<Recomme
     batches.sort_unstable();
     batches.dedup();
     let best = |runs: &mut dyn Iterator<Item = &TuneRun>| {
-        runs.map(|run| run.wait_ms.mean)
+        runs.map(wait_in_steps)
             .min_by(f64::total_cmp)
             .unwrap_or(0.0)
     };
     let cheapest = |batch: &u32| {
         let of_batch = || runs.iter().filter(|run| run.batch == *batch);
         let least = best(&mut of_batch());
-        let good = of_batch().filter(|run| alike(run.wait_ms.mean, least));
+        let good = of_batch().filter(|run| wait_in_steps(run) <= least + ALIKE);
         let run = good.min_by_key(|run| (run.threads, run.memory_bytes))?;
         let recommended = Recommended {
             threads: run.threads,
@@ -429,37 +432,37 @@ fn recommend(runs: &[TuneRun], step_ms: f64) -> Option<(Recommended, Vec<Recomme
             batch: *batch,
             why: why(run, least, step_ms),
         };
-        Some((run.wait_ms.mean, recommended))
+        Some((wait_in_steps(run), recommended))
     };
     let by_batch: Vec<(f64, Recommended)> = batches.iter().filter_map(cheapest).collect();
+    // The best of all is in one of them, or within the noise of it: there always is one.
     let least = best(&mut runs.iter());
-    let good = by_batch.iter().rev().find(|(wait, _)| alike(*wait, least));
-    let chosen = good.or(by_batch.first())?.1.clone();
+    let good = |(wait, _): &&(f64, Recommended)| *wait <= least + ALIKE;
+    let chosen = by_batch.iter().rev().find(good)?.1.clone();
     Some((chosen, by_batch.into_iter().map(|(_, one)| one).collect()))
 }
 
+/// What training waits with this configuration, why it is the one, and what would help.
 fn why(run: &TuneRun, least: f64, step_ms: f64) -> String {
     let wait = run.wait_ms.mean;
-    let threads = if run.threads == 1 {
-        "1 thread".to_owned()
-    } else {
-        format!("{} threads", run.threads)
-    };
     let cheap = format!(
-        "the fewest threads and the least memory ({threads}, {} slots) that wait about as little as the best, {least:.2} ms",
-        run.slots
+        "the fewest threads and the least memory ({}, {}) that wait about as little as the best, {:.1} % of the time",
+        counted(run.threads, "thread"),
+        counted(run.slots, "slot"),
+        least / (1.0 + least) * 100.0
     );
-    let part = wait / (wait + step_ms).max(1e-9);
-    if part < 0.01 {
-        format!(
-            "training waits {wait:.2} ms for a batch, next to nothing beside a step of {step_ms} ms: {cheap}"
-        )
-    } else {
-        format!(
-            "training waits {wait:.2} ms for a batch, {:.0} % of its time: {cheap}; the loader is slower than training, so a smaller batch, less augmentation or more cores would help, more batches ahead would not",
-            part * 100.0
-        )
+    let share = run.wait_share * 100.0;
+    if run.wait_share < ALIKE {
+        return format!(
+            "training waits {wait:.2} ms for a batch, {share:.1} % of its time and next to nothing beside a step of {step_ms} ms: {cheap}"
+        );
     }
+    let help = if wait < step_ms * ALIKE {
+        "that is where epochs begin and end: longer epochs would help, more batches ahead would not"
+    } else {
+        "the loader is slower than training, so a smaller batch, less augmentation or more cores would help, more batches ahead would not"
+    };
+    format!("training waits {wait:.2} ms for a batch, {share:.1} % of its time: {cheap}; {help}")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
@@ -484,7 +487,7 @@ mod tests {
                 median: wait,
                 p95: wait,
             },
-            wait_share: 0.0,
+            wait_share: wait / (wait + 50.0),
             first_batch_ms: 1.0,
             end_ms: 0.0,
             images_per_s: 1.0,
@@ -510,8 +513,32 @@ mod tests {
     fn a_cheaper_configuration_that_waits_longer_is_not_recommended() {
         let runs = [run(32, 1, 1, 9.0), run(32, 2, 2, 5.0), run(32, 2, 4, 4.8)];
         assert_eq!(chosen(&runs), (32, 2, "2".to_owned()));
-        let runs = [run(32, 1, 1, 0.3), run(32, 2, 2, 0.1)];
+        // A hundredth of a step is noise, more is not.
+        let runs = [run(32, 1, 1, 0.5), run(32, 2, 2, 0.1)];
+        assert_eq!(chosen(&runs), (32, 1, "1".to_owned()));
+        let runs = [run(32, 1, 1, 0.7), run(32, 2, 2, 0.1)];
         assert_eq!(chosen(&runs), (32, 2, "2".to_owned()));
+    }
+
+    #[test]
+    fn what_waits_between_epochs_is_not_recommended_over_what_does_not() {
+        // No batch is waited for, but epochs of large batches are short, and each has to begin.
+        let waiting = |share, run| TuneRun {
+            wait_share: share,
+            ..run
+        };
+        let runs = [
+            waiting(0.085, run(64, 2, 4, 0.03)),
+            waiting(0.080, run(64, 2, 8, 0.02)),
+            waiting(0.132, run(64, 1, 2, 0.06)),
+            waiting(0.131, run(256, 1, 1, 0.05)),
+        ];
+        assert_eq!(chosen(&runs), (64, 2, "4".to_owned()));
+        let why = recommend(&runs, 50.0).unwrap().0.why;
+        assert!(
+            why.contains("8.5 % of its time") && why.contains("longer epochs"),
+            "{why}"
+        );
     }
 
     #[test]
@@ -534,7 +561,7 @@ mod tests {
         let batches: Vec<u32> = by_batch.iter().map(|one| one.batch).collect();
         assert_eq!(batches, [32, 64, 128]);
         assert!(
-            by_batch[2].why.contains("38 % of its time"),
+            by_batch[2].why.contains("37.5 % of its time"),
             "{}",
             by_batch[2].why
         );

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use packds_bench::BenchError;
 use packds_convert::ConvertError;
 use packds_reader::ReadError;
+use packds_reader::loader::LoadError;
 use serde_json::json;
 
 use crate::console::Console;
@@ -56,6 +57,18 @@ impl Failure {
     pub(crate) fn at(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
         self
+    }
+
+    /// The same, about this file, which its message begins with: there it is not said twice.
+    fn named(mut self, path: &Path) -> Self {
+        let start = format!("{}: ", path.display());
+        match self.message.strip_prefix(&start) {
+            Some(rest) => {
+                self.message = rest.to_owned();
+                self.at(path)
+            }
+            None => self,
+        }
     }
 
     /// The same, with what to do about it.
@@ -134,10 +147,48 @@ impl From<ConvertError> for Failure {
         } else {
             Self::not_run(&error)
         };
+        let failure = match path_of(&error) {
+            Some(path) => failure.named(path),
+            None => failure,
+        };
         match error.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
+    }
+}
+
+/// The file that a conversion's error begins with, if it is about one.
+fn path_of(error: &ConvertError) -> Option<&Path> {
+    use ConvertError as E;
+    match error {
+        E::SourceMissing { path }
+        | E::UnknownFormat { path, .. }
+        | E::FormatLeftOut { path, .. }
+        | E::SourceMalformed { path, .. }
+        | E::KeyMissing { path, .. }
+        | E::SourceUnsupported { path, .. }
+        | E::Spool { folder: path, .. }
+        | E::EmptySource { path, .. }
+        | E::OnlySplits { path, .. }
+        | E::SeveralSplits { path, .. }
+        | E::SplitMissing { path, .. }
+        | E::UnreadableDirectory { path, .. }
+        | E::SymlinkLoop { path, .. }
+        | E::ManifestMalformed { path, .. }
+        | E::ManifestColumnMissing { path, .. }
+        | E::ManifestFileMissing { path, .. }
+        | E::ManifestPathEscapes { path, .. }
+        | E::BadSample { path, .. }
+        | E::NothingLeft { path, .. }
+        | E::OutputExists { path }
+        | E::OutputFolderFull { path }
+        | E::OutputIsFolder { path }
+        | E::OutputFolderMissing { path, .. }
+        | E::OutputNotWritable { path, .. }
+        | E::OutputBusy { path }
+        | E::Io { path, .. } => Some(path),
+        _ => None,
     }
 }
 
@@ -146,8 +197,24 @@ impl From<BenchError> for Failure {
         match error {
             BenchError::Convert(error) => error.into(),
             BenchError::Read(error) => error.into(),
+            BenchError::Load(LoadError::Read(error)) => error.into(),
+            BenchError::Io { path, source } => Self::not_run(source).at(&path),
+            BenchError::Pixels { path, source } => Self::not_run(source).at(&path),
             error @ BenchError::Disagree { .. } => Self::bad_data(error),
             other => Self::not_run(other),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_source_is_named_once_and_as_the_path() {
+        let path = PathBuf::from("no/such");
+        let failure = Failure::from(ConvertError::SourceMissing { path: path.clone() });
+        assert_eq!(failure.path, Some(path));
+        assert_eq!(failure.message, "no such file or folder");
     }
 }

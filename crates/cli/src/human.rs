@@ -1,5 +1,6 @@
 //! Numbers as people read them.
 
+pub(crate) use packds_bench::counted;
 use packds_format::SeekStats;
 
 /// A size in the largest binary unit that leaves at least 1.
@@ -52,12 +53,6 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
 pub(crate) fn numbers(values: &[f64]) -> String {
     let all: Vec<String> = values.iter().map(|v| format!("{v:.4}")).collect();
     all.join(" ")
-}
-
-/// A number with its noun.
-pub(crate) fn counted(n: u64, what: &str) -> String {
-    let s = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{s}")
 }
 
 /// How many images have a seek index, and what these take.

@@ -1,7 +1,9 @@
-//! Files that commands make besides packs: pictures. One that is there already is only replaced if the user says so.
+//! Files that commands make besides packs: pictures and reports. They are there whole or not at all, and who writes one decides
+//! whether it may take the place of another.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use crate::failure::Failure;
@@ -14,22 +16,40 @@ pub(crate) fn check_new(path: &Path, force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the whole file, or leaves none.
+/// Writes the whole file, or leaves none; with `force` over one that is there, which stays if that fails.
 pub(crate) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options
-        .write(true)
-        .truncate(force)
-        .create(force)
-        .create_new(!force);
-    let mut file = options.open(path).map_err(|error| match error.kind() {
+    if force {
+        return replace_file(path, bytes);
+    }
+    write_new(path, bytes).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
         _ => Failure::write(path, &error),
-    })?;
-    file.write_all(bytes).map_err(|error| {
-        // Half a picture is none. Where it cannot be removed either there is nothing left to do.
-        let _ = std::fs::remove_file(path);
+    })
+}
+
+/// Writes the whole file, over one that is there: whoever looks meanwhile sees the old one or the new one, and if it fails the
+/// old one stays.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".writing");
+    let working = path.with_file_name(name);
+    // What a run that was killed left behind.
+    let _ = fs::remove_file(&working);
+    let written = write_new(&working, bytes).and_then(|()| fs::rename(&working, path));
+    written.map_err(|error| {
+        // Where it cannot be removed either there is nothing left to do.
+        let _ = fs::remove_file(&working);
         Failure::write(path, &error)
+    })
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.inspect_err(|_| {
+        // Half a file is none. Where it cannot be removed either there is nothing left to do.
+        let _ = fs::remove_file(path);
     })
 }
 
@@ -37,4 +57,26 @@ fn exists(path: &Path) -> Failure {
     Failure::not_run("exists already")
         .at(path)
         .hint("name another file, or give --force to replace this one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.svg");
+        write_file(&path, b"old", false).unwrap();
+        assert!(write_file(&path, b"new", false).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        // What a run that was killed left behind is not in the way, and a folder of that name is.
+        let working = dir.path().join(".a.svg.writing");
+        fs::write(&working, "half").unwrap();
+        write_file(&path, b"new", true).unwrap();
+        assert!(!working.exists());
+        fs::create_dir(&working).unwrap();
+        assert!(write_file(&path, b"newer", true).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
 }

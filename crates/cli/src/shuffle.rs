@@ -171,7 +171,7 @@ impl Shuffle {
             "{} at a time, {:.1} % of the data set, in {}",
             counted(report.window, "chunk"),
             report.coverage * 100.0,
-            counted(report.lanes.into(), "lane")
+            counted(report.lanes, "lane")
         )
     }
 

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::drive::{Measured, Pace, checked, measure, medians};
-use super::feed::Feed;
 use super::order::{Course, OrderName};
 use super::reference::Reference;
 use super::report::RunRow;
+use super::watch::Progress;
 use super::written::Written;
 use super::{CacheName, FormatsBenchOptions, cache, checksum};
 use crate::BenchError;
+use crate::words::counted;
 
 /// New epochs of a warm run begin until this much time has passed: one epoch of few images is too short to be timed.
 const LEAST: Duration = Duration::from_secs(1);
@@ -35,6 +36,20 @@ struct Setting {
     step_ms: f64,
 }
 
+/// How many cells [`Progress`] counts: the images and the limits; each format is written once, checked in each order on each
+/// number of threads, and timed in each setting and round.
+pub(super) fn count(options: &FormatsBenchOptions, n_formats: usize) -> u64 {
+    let settings = options
+        .cache
+        .len()
+        .saturating_mul(steps(options.step_ms).len());
+    let timed = settings.saturating_mul(options.rounds.max(1));
+    let courses = options.orders.len().saturating_mul(options.threads.len());
+    let each = courses.saturating_mul(timed.saturating_add(1));
+    let all = n_formats.saturating_mul(each.saturating_add(1));
+    u64::try_from(all.saturating_add(2)).unwrap_or(u64::MAX)
+}
+
 /// One format's run.
 struct Cell<'a> {
     written: &'a Written,
@@ -51,7 +66,7 @@ pub(super) fn run_all(
     written: &[Written],
     reference: &Reference,
     options: &FormatsBenchOptions,
-    progress: &mut dyn FnMut(&str),
+    progress: &Progress<'_>,
 ) -> Result<Vec<RunRow>, BenchError> {
     let expected = expected(reference)?;
     let mut rows = Vec::new();
@@ -65,8 +80,7 @@ pub(super) fn run_all(
                 seed: options.seed,
                 shard: None,
             };
-            progress(&format!("checking {order} on {threads} threads"));
-            let sums = check_all(written, reference, &course, &expected)?;
+            let sums = check_all(written, reference, &course, &expected, progress)?;
             for &cache in &options.cache {
                 for step_ms in steps(options.step_ms) {
                     let setting = Setting {
@@ -81,6 +95,7 @@ pub(super) fn run_all(
             }
         }
     }
+    progress.check()?;
     Ok(rows)
 }
 
@@ -99,26 +114,35 @@ fn check_all(
     reference: &Reference,
     course: &Course,
     expected: &str,
+    progress: &Progress<'_>,
 ) -> Result<Vec<Option<String>>, BenchError> {
+    let what = format!(
+        "{} order on {}",
+        course.order,
+        counted(course.threads, "thread")
+    );
+    progress.part(&format!("checking {what}"))?;
     let check_one = |written: &Written| {
+        progress.cell(&format!("checking {}, {what}", written.entry.name))?;
         if skipped(written, course.order).is_some() {
             return Ok(None);
         }
         let mut feed = written.open(course, reference.sample_bytes())?;
-        let found = check(feed.as_mut(), written.entry.name, course.order, expected)?;
-        Ok(Some(found))
+        let found = checked(feed.as_mut(), &|| progress.cancelled())?;
+        progress.check()?;
+        agreed(found, written.entry.name, course.order, expected).map(Some)
     };
     written.iter().map(check_one).collect()
 }
 
-/// The checksum of an epoch.
-fn check(
-    feed: &mut dyn Feed,
+/// The checksum of an epoch, if it is the one that it should be.
+fn agreed(
+    found: u64,
     format: &str,
     order: OrderName,
     expected: &str,
 ) -> Result<String, BenchError> {
-    let found = checksum::shown(checked(feed)?);
+    let found = checksum::shown(found);
     if found == expected {
         return Ok(found);
     }
@@ -144,7 +168,7 @@ fn run_setting(
     options: &FormatsBenchOptions,
     setting: Setting,
     sums: &[Option<String>],
-    progress: &mut dyn FnMut(&str),
+    progress: &Progress<'_>,
 ) -> Result<Vec<RunRow>, BenchError> {
     let mut cells: Vec<Cell<'_>> = written
         .iter()
@@ -157,22 +181,34 @@ fn run_setting(
             shares: Vec::new(),
         })
         .collect();
-    let Course { order, threads, .. } = setting.course;
-    for round in 1..=options.rounds.max(1) {
-        let step = match setting.step_ms > 0.0 {
-            true => format!(", steps of {} ms", setting.step_ms),
-            false => String::new(),
-        };
-        progress(&format!(
-            "{order}, {}, {threads} threads{step}: round {round} of {}",
-            setting.cache,
-            options.rounds.max(1)
-        ));
-        for cell in cells.iter_mut().filter(|cell| cell.skipped.is_none()) {
-            cell.run(reference, options, &setting)?;
+    let rounds = options.rounds.max(1);
+    for round in 1..=rounds {
+        let what = format!("{}: round {round} of {rounds}", setting.shown());
+        progress.part(&what)?;
+        for cell in &mut cells {
+            progress.cell(&format!("{}, {what}", cell.written.entry.name))?;
+            if cell.skipped.is_none() {
+                cell.run(reference, options, &setting, progress)?;
+            }
         }
     }
     Ok(cells.iter().map(|cell| cell.row(&setting)).collect())
+}
+
+impl Setting {
+    /// In words.
+    fn shown(&self) -> String {
+        let Course { order, threads, .. } = self.course;
+        let step = match self.step_ms > 0.0 {
+            true => format!(", steps of {} ms", self.step_ms),
+            false => String::new(),
+        };
+        format!(
+            "{order}, {}, {}{step}",
+            self.cache,
+            counted(threads, "thread")
+        )
+    }
 }
 
 impl Cell<'_> {
@@ -181,6 +217,7 @@ impl Cell<'_> {
         reference: &Reference,
         options: &FormatsBenchOptions,
         setting: &Setting,
+        progress: &Progress<'_>,
     ) -> Result<(), BenchError> {
         let files = self.written.files();
         let mut share = cache::share(files)?;
@@ -206,7 +243,8 @@ impl Cell<'_> {
             most: Duration::from_secs_f64(options.seconds),
         };
         let open = || self.written.open(&setting.course, reference.sample_bytes());
-        self.runs.push(measure(&open, pace)?);
+        self.runs
+            .push(measure(&open, pace, &|| progress.cancelled())?);
         self.shares.push(share);
         Ok(())
     }
@@ -250,28 +288,17 @@ impl Cell<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::feed::Take;
     use super::*;
-
-    /// Two samples of four bytes; the second label is wrong where it is told to be.
-    struct Two {
-        label: i64,
-    }
-
-    impl Feed for Two {
-        fn epoch(&mut self, _: u32, take: &mut Take<'_>) -> Result<(), BenchError> {
-            take(&[1, 2, 3, 4, 5, 6, 7, 8], &[0, self.label]);
-            Ok(())
-        }
-    }
 
     #[test]
     fn a_format_that_delivers_something_else_is_named_with_both_sums() {
         let expected = checksum::shown(checksum::of_batch(&[1, 2, 3, 4, 5, 6, 7, 8], &[0, 1]));
-        let right = check(&mut Two { label: 1 }, "npy", OrderName::Chunk, &expected);
-        assert_eq!(right.unwrap(), expected);
-        let wrong = check(&mut Two { label: 2 }, "npy", OrderName::Chunk, &expected);
-        let error = wrong.unwrap_err();
+        let delivered = |label: i64| {
+            let found = checksum::of_batch(&[1, 2, 3, 4, 5, 6, 7, 8], &[0, label]);
+            agreed(found, "npy", OrderName::Chunk, &expected)
+        };
+        assert_eq!(delivered(1).unwrap(), expected);
+        let error = delivered(2).unwrap_err();
         let BenchError::Disagree { found, .. } = &error else {
             panic!("{error}");
         };

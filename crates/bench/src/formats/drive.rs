@@ -34,10 +34,11 @@ pub(crate) struct Measured {
     pub(crate) wait_share: f64,
 }
 
-/// Opens and runs a feed.
+/// Opens and runs a feed. Once it is cancelled it ends early, and what it found means nothing.
 pub(crate) fn measure(
     open: &dyn Fn() -> Result<Box<dyn Feed>, BenchError>,
     pace: Pace,
+    cancelled: &dyn Fn() -> bool,
 ) -> Result<Measured, BenchError> {
     let rss = PeakRss::reset();
     let cpu = processor_time();
@@ -61,7 +62,7 @@ pub(crate) fn measure(
                 sleep(pace.step);
             }
             last = Instant::now();
-            enough = last.duration_since(opened) >= pace.most;
+            enough = last.duration_since(opened) >= pace.most || cancelled();
             !enough
         })?;
         enough |= opened.elapsed() >= pace.least;
@@ -87,12 +88,15 @@ pub(crate) fn measure(
     })
 }
 
-/// The checksum of one whole epoch.
-pub(crate) fn checked(feed: &mut dyn Feed) -> Result<u64, BenchError> {
+/// The checksum of one whole epoch; of a part of it once it is cancelled.
+pub(crate) fn checked(
+    feed: &mut dyn Feed,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<u64, BenchError> {
     let mut sum = 0_u64;
     feed.epoch(0, &mut |pixels, labels| {
         sum = sum.wrapping_add(checksum::of_batch(pixels, labels));
-        true
+        !cancelled()
     })?;
     Ok(sum)
 }
@@ -151,7 +155,7 @@ mod tests {
     }
 
     fn run(pace: Pace) -> Measured {
-        measure(&|| Ok(Box::new(Slow)), pace).unwrap()
+        measure(&|| Ok(Box::new(Slow)), pace, &|| false).unwrap()
     }
 
     #[test]
@@ -187,6 +191,18 @@ mod tests {
             most: Duration::from_nanos(1),
         });
         assert!(found.batch_ms.median >= 2.0, "one batch is always taken");
-        assert!((checked(&mut Slow).unwrap()) != 0);
+        assert!((checked(&mut Slow, &|| false).unwrap()) != 0);
+    }
+
+    #[test]
+    fn a_run_that_is_cancelled_takes_no_further_batch() {
+        let pace = Pace {
+            step: Duration::ZERO,
+            least: Duration::from_secs(60),
+            most: Duration::from_secs(60),
+        };
+        let begun = Instant::now();
+        measure(&|| Ok(Box::new(Slow)), pace, &|| true).unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(30));
     }
 }

@@ -14,6 +14,7 @@ use super::cache;
 use super::read::Pictures;
 use super::reference::Reference;
 use super::report::Limits;
+use super::watch::Progress;
 use crate::load::limit::Limit;
 use crate::measure::median;
 use crate::{BenchError, LoadBenchOptions};
@@ -28,6 +29,7 @@ pub(super) fn measure(
     rounds: usize,
     cold: bool,
     seed: u64,
+    progress: &Progress<'_>,
 ) -> Result<Limits, BenchError> {
     let mut limits = Limits::default();
     let files = png_files(reference)?;
@@ -35,6 +37,7 @@ pub(super) fn measure(
         let mut copies = Vec::new();
         let mut decodes = Vec::new();
         for _ in 0..rounds.max(1) {
+            progress.check()?;
             copies.push(copied(reference, n, seed)?);
             decodes.push(decoded(&files, reference.sample_bytes(), n)?);
         }
@@ -42,8 +45,9 @@ pub(super) fn measure(
         limits.decode_images_per_s.insert(n, median(decodes));
     }
     if cold {
-        let reads: Result<Vec<f64>, BenchError> =
-            (0..rounds.max(1)).map(|_| read(reference, seed)).collect();
+        let reads: Result<Vec<f64>, BenchError> = (0..rounds.max(1))
+            .map(|_| progress.check().and_then(|()| read(reference, seed)))
+            .collect();
         limits.disk_read_images_per_s = BTreeMap::from([("cold".to_owned(), median(reads?))]);
     }
     Ok(limits)

@@ -20,16 +20,21 @@ mod peers;
 mod read;
 mod reference;
 pub mod report;
+mod watch;
 mod written;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use packds_convert::ConvertError;
 
 use crate::BenchError;
 pub use csv::to_csv;
 pub use order::OrderName;
 use reference::Reference;
 use report::{Data, OptionsShown, Report};
+use watch::Progress;
+pub use watch::Watcher;
 use written::Written;
 
 /// Whether files are in the page cache.
@@ -97,38 +102,51 @@ pub fn format_names() -> Vec<&'static str> {
     catalogue::all().iter().map(|entry| entry.name).collect()
 }
 
-/// Writes `data` in every format and measures loading from each. `progress` is told what is being done.
+/// Writes `data` in every format and measures loading from each. `watcher` is told what is being done, and may end it.
 ///
 /// # Errors
-/// [`BenchError`] where something fails, and [`BenchError::Disagree`] where a format delivers other samples than it should.
+/// [`BenchError`] where something fails, [`BenchError::Disagree`] where a format delivers other samples than it should, and
+/// [`BenchError::Interrupted`] where the watcher ends it. Of what was written into the work folder nothing is left.
 pub fn bench_formats(
     data: &Path,
     options: &FormatsBenchOptions,
-    progress: &mut dyn FnMut(&str),
+    watcher: &dyn Watcher,
+) -> Result<Report, BenchError> {
+    compare(data, options, watcher).map_err(|error| match error {
+        BenchError::Convert(ConvertError::Interrupted) => BenchError::Interrupted,
+        error => error,
+    })
+}
+
+fn compare(
+    data: &Path,
+    options: &FormatsBenchOptions,
+    watcher: &dyn Watcher,
 ) -> Result<Report, BenchError> {
     let started = machine::now();
     let entries = chosen(&options.formats)?;
+    let progress = Progress::new(watcher, cells::count(options, entries.len()));
     let work = tempfile::Builder::new()
         .prefix("packds-formats")
         .tempdir_in(&options.work);
     let work = work.map_err(BenchError::io(&options.work))?;
-    progress("the images, as raw pixels");
-    let reference = Reference::make(data, work.path(), options.batch, options.images)?;
-    let mut written = Vec::new();
-    for (number, entry) in entries.iter().enumerate() {
-        progress(&format!(
-            "writing {} ({} of {})",
-            entry.name,
-            number + 1,
-            entries.len()
-        ));
-        written.push(Written::make(entry, &reference, work.path())?);
-    }
-    progress("the limits");
+    progress.part("the images, as raw pixels")?;
+    progress.cell("the images, as raw pixels")?;
+    let reference = Reference::make(data, work.path(), options.batch, options.images, &progress)?;
+    let written = write_all(&entries, &reference, work.path(), &progress)?;
+    progress.part("the limits")?;
+    progress.cell("the limits")?;
     let cold = options.cache.contains(&CacheName::Cold);
     let rounds = options.rounds.max(1);
-    let limits = limits::measure(&reference, &options.threads, rounds, cold, options.seed)?;
-    let runs = cells::run_all(&written, &reference, options, progress)?;
+    let limits = limits::measure(
+        &reference,
+        &options.threads,
+        rounds,
+        cold,
+        options.seed,
+        &progress,
+    )?;
+    let runs = cells::run_all(&written, &reference, options, &progress)?;
     let mut report = Report {
         command: options.command.clone(),
         seed: options.seed,
@@ -153,6 +171,22 @@ pub fn bench_formats(
         peers::merge(&mut report, path, &cells::expected(&reference)?)?;
     }
     Ok(report)
+}
+
+fn write_all(
+    entries: &[catalogue::Entry],
+    reference: &Reference,
+    work: &Path,
+    progress: &Progress<'_>,
+) -> Result<Vec<Written>, BenchError> {
+    let mut written = Vec::new();
+    for (number, entry) in entries.iter().enumerate() {
+        let what = format!("writing {}", entry.name);
+        progress.part(&format!("{what} ({} of {})", number + 1, entries.len()))?;
+        progress.cell(&what)?;
+        written.push(Written::make(entry, reference, work, progress)?);
+    }
+    Ok(written)
 }
 
 fn shown(data: &Path, reference: &Reference) -> Data {

@@ -14,6 +14,7 @@ use packds_format::{
 use packds_pixels::{Crop, Resize, probe};
 use packds_reader::MappedPack;
 
+use super::watch::Progress;
 use crate::BenchError;
 
 /// Side of the whole image and of its middle where images have several sizes.
@@ -53,6 +54,7 @@ impl Reference {
         work: &Path,
         batch: u32,
         most: Option<u64>,
+        progress: &Progress<'_>,
     ) -> Result<Self, BenchError> {
         let path = work.join("reference.pack");
         if data.extension().is_some_and(|e| e == "pack") && data.is_file() {
@@ -63,6 +65,7 @@ impl Reference {
                 n_samples: n,
                 chunk_samples: batch,
                 zstd: None,
+                progress,
             };
             writing.write(&path)?;
             return Self::open(&path, batch, None, String::new());
@@ -100,7 +103,7 @@ impl Reference {
             chunk_samples: Some(batch),
             ..ConvertOptions::default()
         };
-        convert(&images, &path, &options, &())?;
+        convert(&images, &path, &options, &progress.ending())?;
         Self::open(&path, batch, Some(images), augment)
     }
 
@@ -131,12 +134,18 @@ impl Reference {
     }
 
     /// Writes the same samples into another pack.
-    pub(crate) fn copy(&self, path: &Path, zstd: Option<i32>) -> Result<(), BenchError> {
+    pub(crate) fn copy(
+        &self,
+        path: &Path,
+        zstd: Option<i32>,
+        progress: &Progress<'_>,
+    ) -> Result<(), BenchError> {
         let copying = Copying {
             source: &self.pack,
             n_samples: self.n_samples(),
             chunk_samples: self.batch,
             zstd,
+            progress,
         };
         copying.write(path)
     }
@@ -229,6 +238,7 @@ struct Copying<'a> {
     n_samples: u64,
     chunk_samples: u32,
     zstd: Option<i32>,
+    progress: &'a Progress<'a>,
 }
 
 impl Copying<'_> {
@@ -272,6 +282,7 @@ impl Copying<'_> {
             .collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         for wave in blocks.chunks(cores) {
+            self.progress.check()?;
             let made: Vec<Result<Block, BenchError>> = std::thread::scope(|scope| {
                 let make = |span: &(u64, u64)| self.block(&schema, &fields, &labels, *span);
                 let threads: Vec<_> = wave

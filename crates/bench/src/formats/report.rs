@@ -190,6 +190,16 @@ pub struct RunRow {
     pub skipped: Option<String>,
 }
 
+impl RunRow {
+    /// Milliseconds for a batch: all the time of the run, opening and steps included, by its batches. On any number of threads
+    /// this is what a batch costs, while the median of [`Self::batch_ms`] can be the taking of one that was ready.
+    #[must_use]
+    pub fn mean_batch_ms(&self) -> Option<f64> {
+        let rate = self.images_per_s.filter(|rate| *rate > 0.0)?;
+        Some(f64::from(self.batch) * 1e3 / rate)
+    }
+}
+
 /// The middle and the slow end of some times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -17,6 +17,7 @@ use super::packs::PackFeed;
 use super::read::Made;
 use super::reference::Reference;
 use super::report::FormatRow;
+use super::watch::Progress;
 use crate::BenchError;
 
 /// How a format is read.
@@ -48,6 +49,7 @@ impl Written {
         entry: &Entry,
         reference: &Reference,
         work: &Path,
+        progress: &Progress<'_>,
     ) -> Result<Self, BenchError> {
         let shard = u64::from(reference.batch) * SHARD_BATCHES;
         let mut written = Self {
@@ -56,7 +58,7 @@ impl Written {
             shard,
             notes: entry.notes.iter().map(|note| (*note).to_owned()).collect(),
         };
-        written.files = match written.write(reference, work) {
+        written.files = match written.write(reference, work, progress) {
             Ok(files) => Ok(files),
             Err(BenchError::Convert(ConvertError::FormatLeftOut { .. })) => {
                 Err("not part of this build".to_owned())
@@ -66,28 +68,33 @@ impl Written {
         Ok(written)
     }
 
-    fn write(&mut self, reference: &Reference, work: &Path) -> Result<Files, BenchError> {
+    fn write(
+        &mut self,
+        reference: &Reference,
+        work: &Path,
+        progress: &Progress<'_>,
+    ) -> Result<Files, BenchError> {
         let started = Instant::now();
         let (path, way) = match self.entry.make {
             Make::Export(how) => {
                 let path = work.join(how.target);
-                let lost = run_export(&how, reference, &path, self.shard)?;
+                let lost = run_export(&how, reference, &path, self.shard, progress)?;
                 self.notes.extend(lost);
                 (path, None)
             }
             Make::Pack(zstd) => {
                 let path = work.join(format!("{}.pack", self.entry.name));
-                reference.copy(&path, zstd)?;
+                reference.copy(&path, zstd, progress)?;
                 (path.clone(), Some(Way::Pack(path, None)))
             }
             Make::EncodedPack => {
                 let path = work.join("encoded.pack");
-                let images = self.image_files(reference, work)?;
+                let images = self.image_files(reference, work, progress)?;
                 let options = ConvertOptions {
                     mode: Mode::Encoded,
                     ..ConvertOptions::default()
                 };
-                convert(&images, &path, &options, &())?;
+                convert(&images, &path, &options, &progress.ending())?;
                 let augment = Some(reference.augment.clone());
                 (path.clone(), Some(Way::Pack(path, augment)))
             }
@@ -111,7 +118,12 @@ impl Written {
     }
 
     /// The files that an encoded pack is made of: those the user has, or PNG files of the same pixels.
-    fn image_files(&mut self, reference: &Reference, work: &Path) -> Result<PathBuf, BenchError> {
+    fn image_files(
+        &mut self,
+        reference: &Reference,
+        work: &Path,
+        progress: &Progress<'_>,
+    ) -> Result<PathBuf, BenchError> {
         if let Some(images) = &reference.images {
             self.notes.push(format!("decoded by {}", reference.augment));
             return Ok(images.clone());
@@ -122,7 +134,7 @@ impl Written {
             images: Some(ImagesAs::Files),
             ..ExportOptions::default()
         };
-        export(&reference.pack, &folder, &options, &())?;
+        export(&reference.pack, &folder, &options, &progress.ending())?;
         self.notes.push("PNG files of the pixels".to_owned());
         // With the class ids of the pack, which names of folders may not give.
         Ok(folder.join("manifest.jsonl"))
@@ -204,6 +216,7 @@ fn run_export(
     reference: &Reference,
     path: &Path,
     shard: u64,
+    progress: &Progress<'_>,
 ) -> Result<Vec<String>, BenchError> {
     let options = ExportOptions {
         to: Some(how.to),
@@ -218,7 +231,7 @@ fn run_export(
         per_sample: how.per_sample,
         ..ExportOptions::default()
     };
-    let report = export(&reference.pack, path, &options, &())?;
+    let report = export(&reference.pack, path, &options, &progress.ending())?;
     // The export syncs what it wrote; folders of many files are synced here, so that none is written back later.
     for file in files_of(path)? {
         let synced = File::open(&file).and_then(|file| file.sync_all());

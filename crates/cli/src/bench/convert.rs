@@ -10,7 +10,7 @@ use super::show_machine;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::human_bytes;
+use crate::human::{counted, human_bytes};
 
 /// Converting and verifying, beside reading and decoding, copying, and checksumming the same files
 ///
@@ -52,8 +52,12 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     writeln!(
         out,
-        "data     {} files, repeated to the number of images shown; cache {}, {} threads, {} runs, seed {}",
-        bench.n_files, bench.cache, bench.jobs, bench.runs, bench.seed
+        "data     {}, repeated to the number of images shown; cache {}, {}, {}, seed {}",
+        counted(bench.n_files, "file"),
+        bench.cache,
+        counted(bench.jobs, "thread"),
+        counted(bench.runs, "run"),
+        bench.seed
     )?;
     writeln!(
         out,

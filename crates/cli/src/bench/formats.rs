@@ -14,7 +14,9 @@ use super::charts;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::human_bytes;
+use crate::human::{counted, human_bytes};
+use crate::output::replace_file;
+use crate::progress::Comparing;
 
 /// Loading the same images from every format: folders, NumPy, HDF5, Zarr, Parquet, packs and others
 ///
@@ -164,7 +166,10 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     for folder in args.out.iter().chain([&options.work]) {
         std::fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
     }
-    let report = bench_formats(&args.data, &options, &mut |what| console.note(what))?;
+    let comparing = Comparing::new(console.err_is_terminal);
+    let report = bench_formats(&args.data, &options, &comparing);
+    comparing.finish();
+    let report = report?;
     if let Some(folder) = &args.out {
         write_all(&report, folder)?;
         charts::write_all(&report, folder)?;
@@ -181,8 +186,7 @@ fn write_all(report: &Report, folder: &Path) -> Result<(), Failure> {
     let mut json = serde_json::to_vec_pretty(report).map_err(std::io::Error::from)?;
     json.push(b'\n');
     for (name, bytes) in [("report.json", json), ("report.csv", to_csv(report).into())] {
-        let path = folder.join(name);
-        std::fs::write(&path, bytes).map_err(|error| Failure::write(&path, &error))?;
+        replace_file(&folder.join(name), &bytes)?;
     }
     Ok(())
 }
@@ -191,9 +195,9 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     let (machine, data) = (&report.machine, &report.data);
     writeln!(
         out,
-        "machine  {}, {} cores, {}, Linux {}, {} on {}",
+        "machine  {}, {}, {}, Linux {}, {} on {}",
         machine.cpu,
-        machine.cores,
+        counted(machine.cores, "core"),
         human_bytes(machine.ram_bytes),
         machine.kernel,
         machine.filesystem,
@@ -207,14 +211,14 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     }
     writeln!(
         out,
-        "data     {} images of {}x{}x{}, {}; batches of {}, {} rounds, seed {}",
-        data.n_images,
+        "data     {} of {}x{}x{}, {}; batches of {}, {}, seed {}",
+        counted(data.n_images, "image"),
         data.height,
         data.width,
         data.channels,
         human_bytes(data.pixel_bytes),
         report.options.batch,
-        report.options.rounds,
+        counted(report.options.rounds, "round"),
         report.seed
     )?;
     show_limits(report, out)?;
@@ -230,7 +234,8 @@ fn show_limits(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
         let decode = limits.decode_images_per_s.get(threads).copied();
         writeln!(
             out,
-            "limit    {threads} threads: memcpy {rate:.0} images/s, decoding PNG {:.0} images/s",
+            "limit    {}: memcpy {rate:.0} images/s, decoding PNG {:.0} images/s",
+            counted(*threads, "thread"),
             decode.unwrap_or(0.0)
         )?;
     }
@@ -275,8 +280,9 @@ const COLUMNS: [Column; 9] = [
         shown: |rate| format!("{:.0}", -rate),
     },
     Column {
-        name: "batch ms",
-        value: |run, _| run.batch_ms.map(|ms| ms.median),
+        // The median can be the taking of a batch that was ready: on several threads it says nothing.
+        name: "mean ms",
+        value: |run, _| run.mean_batch_ms(),
         shown: |ms| format!("{ms:.2}"),
     },
     Column {
@@ -332,8 +338,10 @@ fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result
     };
     writeln!(
         out,
-        "\n{} order, {}, {} threads{step}",
-        first.order, first.cache, first.threads
+        "\n{} order, {}, {}{step}",
+        first.order,
+        first.cache,
+        counted(first.threads, "thread")
     )?;
     let of = |run: &RunRow| report.formats.iter().find(|f| f.format == run.format);
     let mut rows: Vec<(&RunRow, &FormatRow)> = group

@@ -12,7 +12,7 @@ use super::show_machine;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::{human_bytes, parse_bytes};
+use crate::human::{counted, human_bytes, parse_bytes};
 use crate::order::OrderName;
 
 /// Loading batches from a pack, beside copying, decoding or reading the same
@@ -108,8 +108,8 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     let (pack, options) = (&bench.pack, &bench.options);
     writeln!(
         out,
-        "pack     {} samples in chunks of {}, {}; {} a sample in a batch",
-        pack.n_samples,
+        "pack     {} in chunks of {}, {}; {} a sample in a batch",
+        counted(pack.n_samples, "sample"),
         pack.chunk_samples,
         human_bytes(pack.file_bytes),
         human_bytes(pack.sample_bytes)
@@ -120,11 +120,11 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     };
     writeln!(
         out,
-        "options  order {} (window {}), batch {}, {} threads, images {augment}, checksums {}, seed {}",
+        "options  order {} (window {}), batch {}, {}, images {augment}, checksums {}, seed {}",
         options.order,
         options.window,
         options.batch,
-        options.threads,
+        counted(options.threads, "thread"),
         options.checksums,
         options.seed
     )?;

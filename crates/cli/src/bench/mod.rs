@@ -17,7 +17,7 @@ use packds_bench::Machine;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::human_bytes;
+use crate::human::{counted, human_bytes};
 
 /// Measure packds on this machine, each figure beside its physical limit in the same run
 #[derive(Debug, Args)]
@@ -48,8 +48,10 @@ fn show_machine(machine: &Machine, out: &mut dyn Write) -> Result<(), Failure> {
     let memory = human_bytes(machine.memory_bytes);
     writeln!(
         out,
-        "machine  {}, {} cores, {memory}, Linux {}, JPEG {simd} SIMD",
-        machine.cpu, machine.cores, machine.kernel
+        "machine  {}, {}, {memory}, Linux {}, JPEG {simd} SIMD",
+        machine.cpu,
+        counted(machine.cores, "core"),
+        machine.kernel
     )?;
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::human_bytes;
+use crate::human::{counted, human_bytes};
 use crate::order::OrderName;
 use crate::output::check_new;
 use crate::plot_file::PlotFile;
@@ -21,7 +21,7 @@ use crate::plot_file::PlotFile;
 ///
 /// A consumer takes batches as training does and does nothing for the time of a step, once for each configuration, with the
 /// pack in the page cache. Recommended is what costs least (the fewest threads, then the least memory) of those that wait
-/// about as little as the best: within 5 % or 0.1 ms.
+/// about as little as the best, beginnings and ends of epochs included: within 1 % of a step.
 #[derive(Debug, Args)]
 pub(crate) struct TuneBenchArgs {
     /// The pack
@@ -125,8 +125,8 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     };
     writeln!(
         out,
-        "pack     {} samples, {}; order {}, images {augment}, seed {}",
-        bench.n_samples,
+        "pack     {}, {}; order {}, images {augment}, seed {}",
+        counted(bench.n_samples, "sample"),
         human_bytes(bench.file_bytes),
         bench.order,
         bench.seed

@@ -6,6 +6,7 @@ use packds_bench::{Ahead, TuneBench, TuneRun};
 use super::axis::{Axis, tick_number};
 use super::palette::{DIM, GRID, INK, LIMIT, OURS, PANEL, PAPER, SERIES};
 use crate::figure::{Anchor, Figure, Place, Rgb, SMALL, SUBHEADING};
+use crate::human::counted;
 use crate::lettering::{fit, text_width};
 
 /// Waits below this many milliseconds are nothing to training: all are drawn at it.
@@ -42,8 +43,8 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     figure.heading((16.0, 28.0), INK, &title);
     let best = &bench.recommended;
     let subtitle = format!(
-        "Set: {} threads, depth {}, batch {} (ringed; for each batch a smaller ring). An epoch costs {} ms more. {}",
-        best.threads,
+        "Set: {}, depth {}, batch {} (ringed; for each batch a smaller ring). An epoch costs {} ms more. {}",
+        counted(best.threads, "thread"),
         best.depth,
         best.batch,
         tick_number(bench.fixed_cost_ms),
@@ -90,8 +91,7 @@ impl Scale<'_> {
         let mut x = 16.0;
         for threads in &self.threads {
             let color = self.color(*threads);
-            let s = if *threads == 1 { "" } else { "s" };
-            let text = format!("{threads} thread{s}");
+            let text = counted(*threads, "thread");
             figure.line(vec![(x, y - 4.0), (x + 22.0, y - 4.0)], 2.0, color);
             figure.dots(vec![(x + 11.0, y - 4.0)], 7.0, color);
             figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, &text);
@@ -183,8 +183,8 @@ impl Scale<'_> {
         let Some(best) = best.find(|one| one.batch == batch) else {
             return;
         };
-        let s = if best.threads == 1 { "" } else { "s" };
-        let text = format!("set: {} thread{s}, depth {}", best.threads, best.depth);
+        let threads = counted(best.threads, "thread");
+        let text = format!("set: {threads}, depth {}", best.depth);
         let text = fit(&text, PANEL_SIZE.0 / 2.0, SMALL.size, false);
         let at = (corner.0, corner.1 + PANEL_SIZE.1 + 33.0);
         figure.words(at, Anchor::Start, SMALL, OURS, &text);

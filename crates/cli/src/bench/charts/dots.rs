@@ -130,10 +130,12 @@ impl DotChart {
             x += 34.0 + text_width(text, PLAIN.size, false);
             x
         };
-        let mut next = item(figure, "in the page cache, median");
+        // Without a slow end the figure is one of a whole run.
+        let median = if slow { ", median" } else { "" };
+        let mut next = item(figure, &format!("in the page cache{median}"));
         if self.has_cold() {
             ring(figure, (next, y - 4.0), OTHER, PAPER);
-            next = item(figure, "read from the disk, median");
+            next = item(figure, &format!("read from the disk{median}"));
         }
         if slow {
             figure.line(

@@ -2,9 +2,11 @@
 //! report says; nothing is measured here.
 
 mod dots;
+mod names;
 mod page;
 mod scatter;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use packds_bench::formats::report::{FormatRow, Report, RunRow, Spread};
@@ -12,11 +14,25 @@ use packds_bench::formats::report::{FormatRow, Report, RunRow, Spread};
 use super::axis::tick_number;
 use crate::failure::Failure;
 use crate::figure::Figure;
+use crate::human::counted;
+use crate::output::replace_file;
 use dots::{DotChart, Mark, Panel, Row};
 use scatter::{Point, Scatter};
 
 /// Waits below this many milliseconds are nothing to training: all are drawn at it.
 const LEAST_WAIT: f64 = 0.01;
+
+/// The names of all charts that there can be.
+const NAMES: [&str; 8] = [
+    "batch-time",
+    "batch-time-sequential",
+    "batch-time-per-sample",
+    "batch-time-chunk",
+    "throughput",
+    "size-speed-warm",
+    "size-speed-cold",
+    "training-wait",
+];
 
 /// A chart with the name of its files.
 struct Chart {
@@ -26,14 +42,15 @@ struct Chart {
     figure: Figure,
 }
 
-/// Writes `charts/*.svg`, `charts/*.png` and `report.html` into a folder, over those that are there. Gives their paths.
+/// Writes `charts/*.svg`, `charts/*.png` and `report.html` into a folder, over those that are there, and removes the charts of
+/// an earlier run that this one has not. Gives their paths.
 pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let charts = charts(report);
     let folder = dir.join("charts");
     std::fs::create_dir_all(&folder).map_err(|error| Failure::write(&folder, &error))?;
     let mut written = Vec::new();
     let mut write = |path: PathBuf, bytes: &[u8]| {
-        std::fs::write(&path, bytes).map_err(|error| Failure::write(&path, &error))?;
+        replace_file(&path, bytes)?;
         written.push(path);
         Ok::<(), Failure>(())
     };
@@ -50,11 +67,33 @@ pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Fai
         dir.join("report.html"),
         page::html(report, &shown).as_bytes(),
     )?;
+    remove_stale(&folder, &written)?;
     Ok(written)
 }
 
+/// Removes the charts that a command like this may have written and this one did not, and nothing else: beside the new ones they
+/// would look like new ones.
+fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), Failure> {
+    for name in NAMES {
+        for kind in ["svg", "png"] {
+            let path = folder.join(format!("{name}.{kind}"));
+            if written.contains(&path) {
+                continue;
+            }
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    let what = format!("cannot remove this chart of an earlier run: {error}");
+                    return Err(Failure::not_run(what).at(&path));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 fn charts(report: &Report) -> Vec<Chart> {
-    let view = View::new(report);
+    let (view, times) = (View::new(report), View::of_batches(report));
     let orders: Vec<&str> = report.options.orders.iter().map(String::as_str).collect();
     let mut charts = Vec::new();
     let mut add = |name: String, says: &str, figure: Option<Figure>| {
@@ -66,13 +105,13 @@ fn charts(report: &Report) -> Vec<Chart> {
     };
     add(
         "batch-time".to_owned(),
-        "From one batch to the next, format by format: further left is faster. The line goes to the 95th percentile.",
-        view.batch_times(&orders).figure(),
+        times.batches_say(),
+        times.batch_times(&orders).figure(),
     );
     if orders.len() > 1 {
         for order in &orders {
             let name = format!("batch-time-{}", file_part(order));
-            add(name, "", view.batch_times(&[order]).figure());
+            add(name, "", times.batch_times(&[order]).figure());
         }
     }
     add(
@@ -99,18 +138,37 @@ fn charts(report: &Report) -> Vec<Chart> {
     charts
 }
 
-/// The runs that charts show: those on the most threads.
+/// The runs that a chart shows: those on so many threads.
 struct View<'a> {
     report: &'a Report,
     threads: usize,
 }
 
 impl<'a> View<'a> {
+    /// Those on the most threads.
     fn new(report: &'a Report) -> Self {
         let threads = report.runs.iter().map(|run| run.threads).max();
         Self {
             report,
             threads: threads.unwrap_or(1),
+        }
+    }
+
+    /// Those on the fewest threads, for the time of a batch: of several threads batches come in groups, and the time from one to
+    /// the next is that of taking one that was ready.
+    fn of_batches(report: &'a Report) -> Self {
+        let threads = report.options.threads.iter().copied().min();
+        Self {
+            report,
+            threads: threads.unwrap_or(1),
+        }
+    }
+
+    fn batches_say(&self) -> &'static str {
+        if self.threads == 1 {
+            "From one batch to the next on one thread, format by format: further left is faster. The line goes to the 95th percentile."
+        } else {
+            "The time of a run by its batches, format by format: further left is faster."
         }
     }
 
@@ -179,11 +237,18 @@ impl<'a> View<'a> {
     }
 
     fn batch_times(&self, orders: &[&str]) -> DotChart {
-        let panels = self.panels(orders, false, false, None, |run| run.batch_ms.map(mark));
+        let alone = self.threads == 1;
+        let panels = self.panels(orders, false, false, None, |run| match alone {
+            true => run.batch_ms.map(mark),
+            false => run
+                .mean_batch_ms()
+                .map(|median| Mark { median, slow: None }),
+        });
+        let mean = if alone { "Time" } else { "Mean time" };
         DotChart {
             title: format!(
-                "Time for a batch of {} images, in ms",
-                self.report.options.batch
+                "{mean} for a batch of {}, in ms",
+                counted(self.report.options.batch, "image")
             ),
             subtitle: self.subtitle(),
             unit: "ms".to_owned(),
@@ -284,11 +349,7 @@ impl<'a> View<'a> {
     fn subtitle(&self) -> String {
         let report = self.report;
         let data = &report.data;
-        let threads = if self.threads == 1 {
-            "1 thread".to_owned()
-        } else {
-            format!("{} threads", self.threads)
-        };
+        let threads = counted(self.threads, "thread");
         format!(
             "{} images of {}x{}x{}, batches of {}, {threads}; {}",
             tick_number(to_f64(data.n_images)),

@@ -7,7 +7,7 @@ use super::{Chart, is_ours, label, to_f64};
 use crate::bench::axis::{number, tick_number};
 use crate::bench::palette::dark_rules;
 use crate::figure::xml;
-use crate::human::human_bytes;
+use crate::human::{counted, human_bytes};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -15,7 +15,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// How it was measured, for everyone who quotes a figure.
 const METHOD: [&str; 5] = [
     "Every format is made from the same images and loaded in the same batches, orders and numbers of threads: by its library where reading it takes one, else from where the pixels lie in the file.",
-    "The time of a batch is that from one batch to the next in memory, pixels and labels together; of many batches the median and the 95th percentile are told, and of the rounds the median counts.",
+    "The time of a batch is that from one batch to the next in memory, pixels and labels together; of many batches the median and the 95th percentile are told, and of the rounds the median counts. With several threads batches come in groups, and the median can be the taking of one that was ready: there only the mean tells what a batch costs, which is the time of the whole run by its batches.",
     "Warm runs begin with the files in the page cache and cold ones with none of them there: the share that was there is measured before each run and stands in the table.",
     "What every run delivers is summed up in a checksum that does not depend on the order, and all formats that hold the very pixels must agree on it, or there is no report.",
     "The limits are loops that do only what cannot be avoided, on the same machine in the same run: copying the pixels of a batch, decoding PNG files of the same pixels from memory, reading the same bytes from the disk.",
@@ -72,13 +72,13 @@ fn lead(report: &Report) -> String {
         ""
     };
     format!(
-        "<p>{} images of {}x{}x{} ({}), {} formats, on {}.</p>\n<p>We wrote packds, and we chose what is measured: judge by the method below, and run it yourself.</p>\n{quick}",
+        "<p>{} images of {}x{}x{} ({}), {}, on {}.</p>\n<p>We wrote packds, and we chose what is measured: judge by the method below, and run it yourself.</p>\n{quick}",
         tick_number(to_f64(data.n_images)),
         data.height,
         data.width,
         data.channels,
         human_bytes(data.pixel_bytes),
-        report.formats.len(),
+        counted(report.formats.len(), "format"),
         xml(&report.machine.cpu)
     )
 }
@@ -101,7 +101,7 @@ fn conditions(report: &Report) -> String {
         ("Began", xml(&report.started)),
         (
             "Processor",
-            format!("{}, {} cores", xml(&machine.cpu), machine.cores),
+            format!("{}, {}", xml(&machine.cpu), counted(machine.cores, "core")),
         ),
         (
             "Memory",
@@ -130,7 +130,7 @@ fn conditions(report: &Report) -> String {
                 human_bytes(data.pixel_bytes)
             ),
         ),
-        ("Batch", format!("{} images", options.batch)),
+        ("Batch", counted(options.batch, "image")),
         ("Threads", threads.join(", ")),
         ("Orders", xml(&options.orders.join(", "))),
         ("Cache", xml(&options.cache.join(", "))),
@@ -148,10 +148,7 @@ fn conditions(report: &Report) -> String {
 
 fn limits(report: &Report) -> String {
     let limits = &report.limits;
-    let on = |threads: &usize| match threads {
-        1 => "1 thread".to_owned(),
-        n => format!("{n} threads"),
-    };
+    let on = |threads: &usize| counted(*threads, "thread");
     let copies = limits.memcpy_images_per_s.iter();
     let copies = copies.map(|(n, rate)| (format!("memcpy of the pixels, {}", on(n)), *rate));
     let decodes = limits.decode_images_per_s.iter();
@@ -208,13 +205,14 @@ fn percent(share: Option<f64>) -> Cell {
     Cell(shown.unwrap_or_default(), share)
 }
 
-const COLUMNS: [Column; 24] = [
+const COLUMNS: [Column; 25] = [
     column("format", false, |format, _| text(&label(format))),
     column("order", false, |_, run| text(&run.order)),
     column("cache", false, |_, run| text(&run.cache)),
     column("threads", true, |_, run| {
         whole(u64::try_from(run.threads).ok())
     }),
+    column("batch ms, mean", true, |_, run| value(run.mean_batch_ms())),
     column("batch ms, median", true, |_, run| {
         value(run.batch_ms.map(|ms| ms.median))
     }),

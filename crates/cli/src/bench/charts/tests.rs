@@ -36,7 +36,7 @@ fn report() -> Report {
         batch_ms: None,
         images_per_s: None,
         skipped: Some("a tar file has no order but its own".to_owned()),
-        ..run("tar", "per-sample", "warm", 2, 1.0)
+        ..run("tar", "per-sample", "warm", 1, 1.0)
     };
     let waits = RunRow {
         step_ms: 50.0,
@@ -89,12 +89,13 @@ fn report() -> Report {
             format("jpeg", "JPEG <files>", false),
         ],
         runs: vec![
-            run("tar", "sequential", "warm", 2, 300.0),
-            run("packds-raw", "sequential", "warm", 1, 7777.0),
-            run("packds-raw", "sequential", "warm", 2, 1.0),
+            run("tar", "sequential", "warm", 1, 300.0),
+            run("packds-raw", "sequential", "warm", 1, 1.0),
+            run("packds-raw", "sequential", "cold", 1, 20.0),
+            run("jpeg", "sequential", "warm", 1, 100.0),
+            run("packds-raw", "per-sample", "warm", 1, 3.0),
+            run("packds-raw", "sequential", "warm", 2, 7777.0),
             run("packds-raw", "sequential", "cold", 2, 20.0),
-            run("jpeg", "sequential", "warm", 2, 100.0),
-            run("packds-raw", "per-sample", "warm", 2, 3.0),
             skipped,
             waits,
         ],
@@ -117,9 +118,25 @@ fn formats_stand_in_the_order_of_their_speed() {
     ]
     .map(|label| svg.find(label).unwrap());
     assert!(places.is_sorted(), "{places:?}");
-    // One thread's run is not mixed with those on two.
-    assert!(!svg.contains("7,777") && svg.contains("2 threads"));
+    // Two threads' run is not mixed with those on one.
+    assert!(!svg.contains("7,777") && svg.contains("1 thread;"));
     assert!(svg.contains("† not the same pixels"));
+}
+
+#[test]
+fn the_time_of_a_batch_is_the_mean_where_one_thread_was_not_measured() {
+    let mut report = report();
+    report.options.threads = vec![2];
+    report.runs.retain(|run| run.threads == 2);
+    // Every other batch is ready when it is asked for.
+    report.runs[0].batch_ms = Some(Spread {
+        median: 0.123,
+        p95: 55.5,
+    });
+    report.runs[0].images_per_s = Some(64_000.0 / 27.8);
+    let svg = svg(&report, "batch-time");
+    assert!(svg.contains("Mean time for a batch of 64 images") && svg.contains("2 threads;"));
+    assert!(svg.contains("27.8") && !svg.contains("0.123") && !svg.contains("percentile"));
 }
 
 #[test]
@@ -136,7 +153,7 @@ fn what_has_no_figure_at_all_is_on_the_page_alone() {
         format: "odd".to_owned(),
         order: "sequential".to_owned(),
         cache: "warm".to_owned(),
-        threads: 2,
+        threads: 1,
         skipped: Some("not part of this build".to_owned()),
         ..RunRow::default()
     });
@@ -189,7 +206,8 @@ fn the_page_has_everything_and_asks_for_nothing() {
     // The name space of SVG is a name, not a place that is asked.
     let elsewhere = html.replace("http://www.w3.org/2000/svg", "");
     assert!(!elsewhere.contains("://") && !elsewhere.contains("src="));
-    assert_eq!(html.matches("data-v=\"7777\"").count(), 1);
+    // The mean and the median.
+    assert_eq!(html.matches("data-v=\"7777\"").count(), 2);
 }
 
 #[test]
@@ -207,6 +225,34 @@ fn everything_is_written_and_the_same_each_time() {
     assert!(paths.contains(&dir.path().join("charts/throughput.png")));
     assert_eq!(paths.last(), Some(&dir.path().join("report.html")));
     assert_eq!(first, bytes(&write_all(&report(), dir.path()).unwrap()));
+}
+
+#[test]
+fn charts_of_an_earlier_run_do_not_stay_beside_the_new_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("charts");
+    write_all(&report(), dir.path()).unwrap();
+    let (stale, own) = (folder.join("size-speed-cold.svg"), folder.join("size.svg"));
+    assert!(stale.exists());
+    std::fs::write(&own, "the user's").unwrap();
+    let mut warm = report();
+    warm.runs.retain(|run| run.cache == "warm");
+    let written = write_all(&warm, dir.path()).unwrap();
+    assert!(!stale.exists() && !folder.join("size-speed-cold.png").exists());
+    assert_eq!(std::fs::read(&own).unwrap(), b"the user's");
+    // The charts and the own file, but not the page: no working file is left.
+    let files = std::fs::read_dir(&folder).unwrap();
+    assert_eq!(files.count(), written.len());
+}
+
+#[test]
+fn the_names_of_all_charts_are_known() {
+    let mut report = report();
+    report.options.orders.push("chunk".to_owned());
+    report.runs.push(run("packds-raw", "chunk", "warm", 1, 1.0));
+    let charts = charts(&report);
+    let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
+    assert_eq!(names, NAMES);
 }
 
 #[test]
