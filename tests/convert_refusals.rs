@@ -44,7 +44,7 @@ fn every_bad_file_stops_the_conversion_with_its_path_and_reason() {
             let expected = format!("packds: {}: ", source.join(name).display());
             assert!(text.starts_with(&expected), "{mode} {file}: {text}");
             assert!(
-                text.contains("\nhint: '--on-error skip' leaves bad images out"),
+                text.contains("\nhint: '--on-error skip' leaves bad samples out"),
                 "{mode} {file}: {text}"
             );
             assert_eq!(

@@ -54,6 +54,7 @@ def write_torch(folder):
     all = {name: torch.from_numpy(array) for name, array in data().items()}
     torch.save({**all, "lr": 0.1, "name": "x"}, f"{folder}/dict.pt")
     torch.save((all["image"], all["label"], all["vector"]), f"{folder}/tuple.pt")
+    torch.save({"set": {"image": all["image"]}, "label": all["label"]}, f"{folder}/nested.pt")
     torch.save([*all.values()], f"{folder}/old.pt", _use_new_zipfile_serialization=False)
     torch.save(TensorDataset(*all.values()), f"{folder}/set.pt")
     twice = {name: torch.stack([t, t], 1).flatten(0, 1)[::2] for name, t in all.items()}

@@ -105,7 +105,10 @@ fn torch_reads_what_came_from_it_and_nothing_is_called() {
         }
         check(&written, &read, source);
     }
+    let keys = ["convert", "nested.pt", "n.pack", "--image-key", "set.image"];
+    folder.packds(&keys).ok();
     for (name, expected) in [
+        ("nested.pt", "found 'set.image', 'label'"),
         ("permuted.pt", "save tensor.contiguous()"),
         ("harmful.pt", "wants to call posix.system"),
     ] {
@@ -131,6 +134,7 @@ fn cifar_and_mnist_are_read_as_torchvision_reads_them() {
         ("cifar", "cifar-bin"),
         ("mnist", "mnist/MNIST/raw"),
         ("mnist", "mnist"),
+        ("cifar", "cifar"),
     ];
     for (name, source) in sources {
         for split in ["train", "test"] {

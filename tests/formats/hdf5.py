@@ -91,6 +91,17 @@ def write(folder):
         f.create_virtual_dataset("images", layout)
     with make("huge.h5") as f:
         f.create_dataset("images", (1 << 40, 1 << 20, 3), np.uint8, chunks=(1, 64, 3), compression="gzip")
+    # As a later library would number its layout of data.
+    with open(os.path.join(folder, "contiguous.h5"), "rb") as f:
+        old = f.read()
+    layout = b"\x08\x00\x18\x00\x00\x00\x00\x00"
+    newer = old.replace(layout + b"\x03\x01", layout + b"\x09\x01")
+    assert newer != old
+    with open(os.path.join(folder, "newer.h5"), "wb") as f:
+        f.write(newer)
+    with make("loop.h5") as f:
+        common(f)
+        f["again/group"] = f["/"]
     with make("nothing.h5") as f:
         f["weights"] = np.zeros((3, 3))
     with make("short.h5") as f:

@@ -111,6 +111,7 @@ def plain(folder):
     pq.write_table(nulls, f"{folder}/null_image.parquet")
     nulls = pa.table({"image": [png(pixels()[0])] * 2, "label": [0, None]})
     pq.write_table(nulls, f"{folder}/null_label.parquet")
+    pq.write_table(nulls.slice(0, 0), f"{folder}/no_rows.parquet")
     pq.write_table(pa.table({"path": ["a"], "label": [0]}), f"{folder}/no_image.parquet")
 
 

@@ -123,12 +123,33 @@ fn refusals(folder: &Folder) {
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     assert_eq!(open(&folder.path("no.pack")).n_samples(), 1);
     fs::remove_file(folder.path("no.pack")).unwrap();
+    let nulls = [
+        "convert",
+        "in/null_label.parquet",
+        "no.pack",
+        "--on-error",
+        "skip",
+        "--json",
+    ];
+    let ran = folder.packds(&nulls);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let skipped = &ran.json()["skipped"][0];
+    assert_eq!(
+        skipped["reason"],
+        "sample 1: column `label`: the label is missing (null)"
+    );
+    assert_eq!(label_ids(&open(&folder.path("no.pack"))), [0]);
+    fs::remove_file(folder.path("no.pack")).unwrap();
     for (name, word) in [
         ("no_bytes.parquet", "only the path"),
         ("one.feather", "Feather version 1"),
         ("brotli.parquet", "brotli"),
         ("permuted.parquet", "permutation"),
-        ("null_label.parquet", "row 1, column `label`"),
+        (
+            "null_label.parquet",
+            "image/1: sample 1: column `label`: the label is missing (null)",
+        ),
+        ("no_rows.parquet", "there are no rows in it"),
         ("no_image.parquet", "no field of images"),
         ("hf_saved", "found the splits 'test', 'train'"),
     ] {

@@ -81,9 +81,40 @@ fn every_kind_of_header_of_tarfile_is_read_and_no_name_leaves_the_folder() {
     // The last sample is an image without a label, with a name that leads out of the folder.
     let said = refused(&folder, "PAX.tar", &[]);
     assert!(
-        said.contains("../../escaped: expected a member of the field 'cls'"),
+        said.contains("escaped.png: sample 20: expected a member of the field 'cls'"),
         "{said}"
     );
+}
+
+#[test]
+fn a_sample_without_its_label_is_skipped_and_listed() {
+    let folder = sources();
+    let said = refused(&folder, "PAX.tar", &["--dry-run"]);
+    assert!(
+        said.contains("hint: '--on-error skip' leaves bad samples out"),
+        "{said}"
+    );
+    for (policy, n, key) in [("skip", N, "skipped"), ("substitute", N + 1, "substituted")] {
+        let ran = folder.packds(&[
+            "convert",
+            "PAX.tar",
+            "x.pack",
+            "--keep-order",
+            "--force",
+            "--json",
+            "--on-error",
+            policy,
+        ]);
+        assert_eq!(ran.code, 1, "{ran:?}");
+        let report = ran.json();
+        assert_eq!(report["n_samples"], n);
+        let bad = &report[key][0];
+        assert_eq!(bad["path"], "../../escaped.png");
+        assert!(
+            bad["reason"].as_str().unwrap().contains("the field 'cls'"),
+            "{bad}"
+        );
+    }
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn damage_and_what_is_not_for_us_is_refused() {
         ("big3.zarr", "a chunk grid other than 'regular'"),
         ("gzip2.zarr", "10"),
         ("sharded3.zarr", "CRC32C"),
-        ("zstd3.zarr", "Zstd data are damaged"),
+        ("zstd3.zarr", "zstd data are damaged"),
         ("blosc2.zarr", "Blosc header"),
     ] {
         refused(&folder, &["convert", name, "no.pack"], words);

@@ -54,6 +54,7 @@ pub fn convert_listing(
 ) -> Result<Report, ConvertError> {
     let started = Instant::now();
     options.check()?;
+    refuse_fault(listing, options)?;
     let options = &options.for_listing(listing);
     let output = Output::create(output, options.force)?;
     let mut stages = Stages {
@@ -75,6 +76,23 @@ pub fn convert_listing(
     stages.sync = started_sync.elapsed();
     stages.total = list_time + started.elapsed();
     Ok(report(listing, &plan, written, target, stages, options))
+}
+
+/// The error for the first sample that the listing knows to be bad, where bad samples stop the conversion.
+pub(crate) fn refuse_fault(
+    listing: &Listing,
+    options: &ConvertOptions,
+) -> Result<(), ConvertError> {
+    let first = listing
+        .first_fault()
+        .filter(|_| options.on_error == OnError::Stop);
+    match first.and_then(|id| Some((id, listing.fault(id)?))) {
+        None => Ok(()),
+        Some((id, source)) => Err(ConvertError::BadSample {
+            path: listing.file_path(id),
+            source,
+        }),
+    }
 }
 
 /// Measures mean and standard deviation in a pass that writes nothing, and puts them into the plan.

@@ -39,7 +39,7 @@ pub enum ConvertError {
         /// The format.
         format: DataFormat,
     },
-    /// A source, or a part of it, is damaged or not what it says it is.
+    /// A source, or a part of it, is damaged or not what it says it is, or its parts contradict each other.
     #[error("{}: {reason}", place_in(path, place))]
     SourceMalformed {
         /// The file or folder.
@@ -48,6 +48,8 @@ pub enum ConvertError {
         place: String,
         /// What was expected and found.
         reason: String,
+        /// What to do, where the bytes themselves are not damaged.
+        hint: Option<String>,
     },
     /// A source lacks a field that is needed or was asked for.
     #[error("{path}: no field {wanted}, found {}", quoted(found))]
@@ -276,6 +278,22 @@ impl ConvertError {
             path: path.to_owned(),
             place: place.to_owned(),
             reason: reason.into(),
+            hint: None,
+        }
+    }
+
+    /// A [`Self::SourceMalformed`] whose bytes are not damaged: what they say does not go together.
+    pub(crate) fn contradictory(
+        path: &Path,
+        place: &str,
+        reason: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self::SourceMalformed {
+            path: path.to_owned(),
+            place: place.to_owned(),
+            reason: reason.into(),
+            hint: Some(hint.into()),
         }
     }
 
@@ -284,13 +302,41 @@ impl ConvertError {
         path: &Path,
         place: &str,
         reason: impl Into<String>,
-        hint: &str,
+        hint: impl Into<String>,
     ) -> Self {
         Self::SourceUnsupported {
             path: path.to_owned(),
             place: place.to_owned(),
             reason: reason.into(),
-            hint: hint.to_owned(),
+            hint: hint.into(),
+        }
+    }
+
+    /// The same error of reading a source as a format that it does not have, where that is `found`.
+    pub(crate) fn of_other_format(self, found: DataFormat) -> Self {
+        let of_found = |path: &Path, place: &str, reason: String| {
+            let name = found.name();
+            let hint = format!("leave --from out, or give --from {name}: this looks like {found}");
+            Self::contradictory(path, place, reason, hint)
+        };
+        match self {
+            Self::SourceMalformed {
+                path,
+                place,
+                reason,
+                ..
+            }
+            | Self::SourceUnsupported {
+                path,
+                place,
+                reason,
+                ..
+            } => of_found(&path, &place, reason),
+            Self::UnknownFormat { path, found } => of_found(&path, "", found),
+            Self::UnreadableDirectory { path, source } => {
+                of_found(&path, "", format!("cannot list this folder: {source}"))
+            }
+            other => other,
         }
     }
 
@@ -313,7 +359,7 @@ impl ConvertError {
             Self::Options { hint, .. } => Some(hint.clone()),
             Self::BadPack(_) => Some("'packds verify' lists all damage; nothing was written".to_owned()),
             Self::BadSample { .. } => Some(
-                "'--on-error skip' leaves bad images out and lists them, '--on-error substitute' puts zeros in their place"
+                "'--on-error skip' leaves bad samples out and lists them, '--on-error substitute' puts zeros in their place"
                     .to_owned(),
             ),
             Self::NothingLeft { .. } => Some("run without '--on-error skip' to see the first reason".to_owned()),
@@ -333,7 +379,8 @@ impl ConvertError {
             Self::FormatLeftOut { .. } => {
                 Some("build it with the cargo feature of that format".to_owned())
             }
-            Self::SourceMalformed { .. } => Some(
+            Self::SourceMalformed { hint: Some(hint), .. } => Some(hint.clone()),
+            Self::SourceMalformed { hint: None, .. } => Some(
                 "the data are damaged or cut short: copy or make them again; nothing was written".to_owned(),
             ),
             Self::KeyMissing { .. } => Some(

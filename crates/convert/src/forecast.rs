@@ -7,6 +7,7 @@ use packds_pixels::Histogram;
 use serde_json::{Value, json};
 
 use crate::ConvertError;
+use crate::convert::refuse_fault;
 use crate::options::{Compression, ConvertOptions, Mode};
 use crate::plan::{ImageForm, Plan, plan};
 use crate::sample::SampleReader;
@@ -87,6 +88,7 @@ impl Forecast {
 /// As the conversion, for what is wrong before the first image is converted.
 pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast, ConvertError> {
     options.check()?;
+    refuse_fault(listing, options)?;
     let options = &options.for_listing(listing);
     let chosen = plan(listing, options)?;
     let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);

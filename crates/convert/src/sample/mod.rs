@@ -55,7 +55,7 @@ pub enum SampleError {
     /// There is no such item.
     #[error("there is no such item in the source")]
     Missing,
-    /// The source's own library could not read it.
+    /// What is wrong with the sample, as the reader of the source says it.
     #[error("{0}")]
     Source(String),
     /// The item is of another kind than those before it.
@@ -202,6 +202,9 @@ impl<'a> SampleReader<'a> {
         block: &mut BlockBuilder,
         histogram: &mut Histogram,
     ) -> Result<Facts, SampleError> {
+        if let Some(fault) = self.listing.fault(id) {
+            return Err(fault);
+        }
         let made = match &self.plan.form {
             ImageForm::Fixed { width, height } => self.fixed_image(id, *width, *height, block)?,
             ImageForm::Array(array) => self.array_image(id, array, block)?,

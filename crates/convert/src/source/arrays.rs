@@ -13,9 +13,9 @@ use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
     Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
-    role_of,
+    other_count, role_of,
 };
-use super::listing::SourceField;
+use super::listing::{Faults, SourceField};
 use super::npy::Elements;
 use super::numbers::{read_ids, read_texts};
 use super::shards::Shards;
@@ -237,10 +237,12 @@ impl ArraySet {
             let next = next.filter(|a| a.elements == array.elements && a.item == array.item);
             let Some(next) = next else {
                 let reason = format!(
-                    "expected items of {:?} of {:?}, as in the files before it",
-                    array.elements, array.item
+                    "expected items of {} of shape {:?}, as in the files before it",
+                    array.elements.describe(),
+                    array.item
                 );
-                return Err(ConvertError::malformed(file, &array.name, reason));
+                let hint = "name files whose arrays are alike, or convert each by itself";
+                return Err(ConvertError::contradictory(file, &array.name, reason, hint));
             };
             array.parts.extend(next.parts.iter().cloned());
         }
@@ -299,6 +301,7 @@ impl ArraySet {
             fields: found.fields,
             texts: found.texts,
             metadata: self.metadata,
+            faults: Faults::new(),
             warnings: self.warnings,
             ignored: 0,
         })
@@ -322,10 +325,7 @@ impl ArraySet {
             }
             if array.rows() != n {
                 if is_wanted {
-                    let (expected, found) = (n, array.rows());
-                    let reason =
-                        format!("expected {expected} values, one for each image, found {found}");
-                    return Err(ConvertError::malformed(source, &array.name, reason));
+                    return Err(other_count(source, &array.name, n, array.rows()));
                 }
                 self.others.add(array.name.as_bytes());
             } else if Some(place) == label {

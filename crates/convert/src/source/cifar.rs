@@ -9,6 +9,7 @@ use super::ListOptions;
 use super::arrays::{Described, StoredArray};
 use super::column::{ColumnValues, SourceColumn};
 use super::found::{Found, FoundLabels, LabelValues, Names};
+use super::listing::Faults;
 use super::npy::{Elements, text_file};
 use super::numbers::read_ids;
 use super::shards::Shards;
@@ -144,6 +145,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         fields: Vec::new(),
         texts: texts.into_iter().collect(),
         metadata: None,
+        faults: Faults::new(),
         warnings: Vec::new(),
         ignored: 0,
     })

@@ -7,11 +7,16 @@ use std::path::Path;
 use super::candidate::is_image_name;
 use super::rows::RowForm;
 use super::shards::{first_of_pattern, is_pattern};
+use super::store::OpenFile;
+use super::torchvision;
+use super::zip_dir::zip_entries;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
 /// First bytes of a file that are looked at.
 const HEAD_BYTES: u64 = 512;
+/// What a zip file starts with.
+const ZIP: &[u8] = b"PK\x03\x04";
 /// Entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 4096;
 
@@ -38,7 +43,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         Err(error) => return Err(ConvertError::io(source)(error)),
     };
     if metadata.is_dir() {
-        return Ok(of_folder(source).unwrap_or(DataFormat::ImageFolder));
+        return of_folder(source).map(|found| found.unwrap_or(DataFormat::ImageFolder));
     }
     if !metadata.is_file() {
         return Err(unknown("neither a file nor a folder".to_owned()));
@@ -46,6 +51,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     let mut head = Vec::new();
     let opened = File::open(source).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
     opened.map_err(ConvertError::io(source))?;
+    refuse_zipped_zarr(source, &head)?;
     if let Some(format) = of_bytes(&head, source, named) {
         return Ok(format);
     }
@@ -54,6 +60,9 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     }
     let known = named.filter(|format| trusts_names(*format));
     known.ok_or_else(|| {
+        if head.is_empty() {
+            return ConvertError::malformed(source, "", "the file is empty (0 bytes)");
+        }
         let shown = head.get(..16).unwrap_or(&head).escape_ascii();
         unknown(match named {
             Some(format) => format!("the name of {format}, but it starts with \"{shown}\""),
@@ -87,7 +96,7 @@ fn of_bytes(head: &[u8], source: &Path, named: Option<DataFormat>) -> Option<Dat
     if at(0, b"\x93NUMPY") {
         return Some(DataFormat::Npy);
     }
-    if at(0, b"PK\x03\x04") {
+    if at(0, ZIP) {
         // Both are zip files: `.npz` has arrays in it, `.pt` a pickle.
         let is_npz = named == Some(DataFormat::Npz) || first_zip_name(head).ends_with(b".npy");
         return Some(if is_npz {
@@ -119,13 +128,34 @@ fn of_bytes(head: &[u8], source: &Path, named: Option<DataFormat>) -> Option<Dat
     if at(0, &[0, 0]) && matches!(head.get(2..4), Some([0x08 | 0x09 | 0x0b..=0x0e, 1..=4])) {
         return Some(DataFormat::Mnist);
     }
-    if is_cifar_name(name) && (name.ends_with(".bin") || at(0, b"\x80")) {
+    if is_cifar_name(name) && (name.ends_with(".bin") || is_pickled_dictionary(head)) {
         return Some(DataFormat::Cifar);
     }
     if at(0, b"\x80") && matches!(head.get(1), Some(2..=5)) {
         return Some(DataFormat::Pt);
     }
     None
+}
+
+/// Refuses a Zarr store in a zip file, which would pass for one that PyTorch wrote.
+fn refuse_zipped_zarr(source: &Path, head: &[u8]) -> Result<(), ConvertError> {
+    const NAMES: [&str; 4] = ["zarr.json", ".zgroup", ".zarray", ".zattrs"];
+    if !head.starts_with(ZIP) {
+        return Ok(());
+    }
+    let file = OpenFile::open(source).map_err(ConvertError::io(source))?;
+    // What is wrong with the zip file its reader says.
+    let entries = zip_entries(&file).unwrap_or_default();
+    let is_zarr = |name: &str| NAMES.contains(&name.rsplit('/').next().unwrap_or(name));
+    match entries.iter().find(|entry| is_zarr(&entry.name)) {
+        None => Ok(()),
+        Some(entry) => Err(ConvertError::unsupported(
+            source,
+            &entry.name,
+            "a Zarr store in a zip file, which is not read",
+            "unzip it into a folder, and name that",
+        )),
+    }
 }
 
 /// The name of the first file in a zip.
@@ -146,8 +176,71 @@ pub(super) fn is_cifar_name(name: &str) -> bool {
         )
 }
 
+/// Whether a file starts as a pickle of protocol 2 to 5 does, or as one of a dictionary of protocol 0 or 1.
+fn is_pickled_dictionary(head: &[u8]) -> bool {
+    [&b"\x80"[..], b"(d", b"}"]
+        .iter()
+        .any(|start| head.starts_with(start))
+}
+
+/// Whether a folder's own files are a data set of CIFAR or MNIST.
+pub(super) fn holds(folder: &Path, format: DataFormat) -> bool {
+    let names = names_in(folder);
+    match format {
+        DataFormat::Cifar => holds_cifar(folder, &names),
+        DataFormat::Mnist => {
+            let is_idx = |name: &String| name.contains("-idx") && name.contains("ubyte");
+            names.iter().any(is_idx)
+        }
+        _ => false,
+    }
+}
+
+fn holds_cifar(folder: &Path, names: &[String]) -> bool {
+    let cifar = [
+        "data_batch_1",
+        "data_batch_1.bin",
+        "batches.meta",
+        "batches.meta.txt",
+        "fine_label_names.txt",
+    ];
+    // CIFAR-100's names say little.
+    let is_pickled = |name: &str| {
+        let mut head = Vec::new();
+        let path = folder.join(name);
+        // To open what is no file may wait for ever.
+        let opened = path.is_file().then(|| File::open(path));
+        let opened = opened.and_then(Result::ok);
+        let read = opened.and_then(|file| file.take(2).read_to_end(&mut head).ok());
+        read.is_some() && is_pickled_dictionary(&head)
+    };
+    let is_cifar = |name: &String| {
+        cifar.contains(&name.as_str())
+            || (matches!(name.as_str(), "train" | "test") && is_pickled(name))
+    };
+    names.iter().any(is_cifar)
+}
+
+/// The names in a folder, as many as are looked at, without hidden ones; none where it cannot be listed.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.take(MAX_ENTRIES).map(|entry| entry.file_name());
+    let names = names.filter_map(|name| name.into_string().ok());
+    names.filter(|name| !name.starts_with('.')).collect()
+}
+
 /// What the files of a folder say; none where it is, or may be, a folder of images.
-fn of_folder(folder: &Path) -> Option<DataFormat> {
+fn of_folder(folder: &Path) -> Result<Option<DataFormat>, ConvertError> {
+    let own = of_own_files(folder);
+    if let Some(own) = own.filter(|own| !matches!(own, DataFormat::WebDataset)) {
+        return Ok(Some(own));
+    }
+    // Beside them lie the archives that they were unpacked from.
+    Ok(torchvision::format(folder)?.or(own))
+}
+
+/// What the files in a folder itself say.
+fn of_own_files(folder: &Path) -> Option<DataFormat> {
     let has = |name: &str| folder.join(name).exists();
     if [".zgroup", ".zarray", "zarr.json"].into_iter().any(has) {
         return Some(DataFormat::Zarr);
@@ -158,32 +251,14 @@ fn of_folder(folder: &Path) -> Option<DataFormat> {
     if has("data.mdb") {
         return Some(DataFormat::Lmdb);
     }
-    let entries = std::fs::read_dir(folder).ok()?.flatten().take(MAX_ENTRIES);
-    let names: Vec<String> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| !name.starts_with('.'))
-        .collect();
+    let names = names_in(folder);
     // Whatever lies beside images, they are what the folder is for; `--from` says otherwise.
     if names.iter().any(|name| is_image_name(name.as_bytes())) {
         return None;
     }
-    let cifar = [
-        "data_batch_1",
-        "data_batch_1.bin",
-        "batches.meta",
-        "batches.meta.txt",
-        "fine_label_names.txt",
-    ];
-    if names.iter().any(|name| cifar.contains(&name.as_str()))
-        || (has("train") && has("test") && has("meta") && folder.join("meta").is_file())
-    {
-        return Some(DataFormat::Cifar);
-    }
-    if names
-        .iter()
-        .any(|name| name.contains("-idx") && name.contains("ubyte"))
-    {
-        return Some(DataFormat::Mnist);
+    let published = [DataFormat::Cifar, DataFormat::Mnist];
+    if let Some(format) = published.into_iter().find(|format| holds(folder, *format)) {
+        return Some(format);
     }
     let sets = [
         DataFormat::Parquet,

@@ -8,7 +8,7 @@ use packds_format::{DType, Role};
 
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::listing::{
-    Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored,
+    Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored,
 };
 use super::paths::{FileTable, PathTable};
 use super::store::Store;
@@ -32,6 +32,7 @@ pub(super) struct Found {
     pub(super) texts: Vec<SourceColumn>,
     /// What the pack said from which this was exported.
     pub(super) metadata: Option<Metadata>,
+    pub(super) faults: Faults,
     pub(super) warnings: Vec<Warning>,
     /// Files or members that are no samples.
     pub(super) ignored: u64,
@@ -69,10 +70,11 @@ impl Found {
     pub(super) fn into_listing(self, source: &Path) -> Result<Listing, ConvertError> {
         let n = self.images.len();
         if n == 0 {
-            return Err(ConvertError::malformed(
+            return Err(ConvertError::contradictory(
                 source,
                 "",
                 "there are no samples in it",
+                "name a source with samples in it; nothing was written",
             ));
         }
         self.check_lengths(source, n)?;
@@ -88,6 +90,7 @@ impl Found {
             images: Images::Stored(self.images),
             fields: self.fields,
             metadata: self.metadata,
+            faults: self.faults,
             warnings: self.warnings,
             ignored: self.ignored,
         };
@@ -112,8 +115,7 @@ impl Found {
         let texts = self.texts.iter().map(|c| (c.name.as_str(), c.values.len()));
         for (name, found) in labels.chain(masks).chain(fields).chain(texts) {
             if found != n {
-                let reason = format!("expected {n} values, one for each image, found {found}");
-                return Err(ConvertError::malformed(source, name, reason));
+                return Err(other_count(source, name, n, found));
             }
         }
         Ok(())
@@ -155,13 +157,21 @@ impl FoundLabels {
                 if !classes.is_empty() && (wrong < 0 || wrong >= names) {
                     let reason =
                         format!("there are {names} class names, found the class id {wrong}");
-                    return Err(ConvertError::malformed(source, &self.name, reason));
+                    return Err(ConvertError::contradictory(
+                        source,
+                        &self.name,
+                        reason,
+                        CLASS_IDS_HINT,
+                    ));
                 }
                 listing.classes = classes.iter().map(|c| c.clone().into_bytes()).collect();
                 listing.labels = Labels::PerSample(ids);
             }
             LabelValues::Names(names) => {
-                let mut classes: Vec<&str> = names.iter().collect();
+                let faults = &listing.faults;
+                let named = names.iter().enumerate();
+                let named = named.filter(|(idx, _)| !faults.contains_key(idx));
+                let mut classes: Vec<&str> = named.map(|(_, name)| name).collect();
                 classes.sort_unstable();
                 classes.dedup();
                 let id = |name: &str| classes.binary_search(&name).unwrap_or_default();
@@ -183,6 +193,17 @@ impl FoundLabels {
         }
         Ok(())
     }
+}
+
+/// What to do about class ids without a name.
+const CLASS_IDS_HINT: &str =
+    "mend the labels or the list of class names, or give --label-key for another field";
+
+/// The error for a field that has not as many values as there are images.
+pub(super) fn other_count(source: &Path, name: &str, n: usize, found: usize) -> ConvertError {
+    let reason = format!("expected {n} values, one for each image, found {found}");
+    let hint = "mend the field so that it has one value for each image, or name other fields with --image-key, --label-key and --mask-key";
+    ConvertError::contradictory(source, name, reason, hint)
 }
 
 /// Turns the sets of labels of an exported pack, a bit for each class, into lists of labels again.
@@ -214,7 +235,12 @@ fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertEr
     if !names.is_empty() && i64::try_from(names.len()).is_ok_and(|n| largest >= n) {
         let n = names.len();
         let reason = format!("there are {n} class names, found the class id {largest}");
-        return Err(ConvertError::malformed(source, &field.name, reason));
+        return Err(ConvertError::contradictory(
+            source,
+            &field.name,
+            reason,
+            CLASS_IDS_HINT,
+        ));
     }
     listing.classes = names.iter().map(|name| name.clone().into_bytes()).collect();
     listing.labels = Labels::Lists(lists);
@@ -260,6 +286,13 @@ const LABEL_NAMES: [&str; 14] = [
 ];
 /// Those of masks.
 const MASK_NAMES: [&str; 4] = ["mask", "masks", "segmentation", "annotation"];
+
+/// Whether a field of this name is customarily the label.
+pub(super) fn is_label_name(name: &str) -> bool {
+    LABEL_NAMES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
+}
 
 /// What part a field of a source plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -374,6 +407,7 @@ mod tests {
             fields: Vec::new(),
             texts: Vec::new(),
             metadata: None,
+            faults: Faults::new(),
             warnings: Vec::new(),
             ignored: 0,
         }
@@ -419,6 +453,7 @@ mod tests {
                 "{error}"
             );
             assert!(error.is_data());
+            assert!(error.hint().unwrap().contains("--label-key"));
         }
     }
 

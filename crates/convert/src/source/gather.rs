@@ -14,7 +14,7 @@ use super::found::{
     Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
     role_of,
 };
-use super::listing::SourceField;
+use super::listing::{Faults, SourceField};
 use super::spool::Spool;
 use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
 use super::warning::Warning;
@@ -142,6 +142,31 @@ impl Gathered {
         self.push(item)
     }
 
+    /// Takes something without meaning in the place of an item that a sample lacks: nothing where bytes are stored, else
+    /// the first item once more, so that it makes no class of its own.
+    pub(super) fn push_missing(&mut self) {
+        match &mut self.items {
+            Items::Stored(spans, contents) => {
+                spans.push(Span {
+                    file: 0,
+                    offset: 0,
+                    bytes: 0,
+                });
+                if let Contents::Each(each) = contents {
+                    each.push(Content::File);
+                }
+            }
+            Items::Texts(texts) | Items::Jsons(texts) => {
+                let first = texts.iter().next().map(str::to_owned);
+                texts.push(&first.unwrap_or_default());
+            }
+            Items::Ints(values) => values.push(values.first().copied().unwrap_or(0)),
+            Items::Floats(values) => values.push(values.first().copied().unwrap_or(0.0)),
+            // These are made when all samples are there.
+            Items::Rows(_) => {}
+        }
+    }
+
     /// How many items there are.
     pub(super) fn len(&self) -> usize {
         match &self.items {
@@ -233,6 +258,7 @@ impl Gathering {
             fields: Vec::new(),
             texts: Vec::new(),
             metadata: self.metadata,
+            faults: Faults::new(),
             warnings: self.warnings,
             ignored: self.ignored,
         };

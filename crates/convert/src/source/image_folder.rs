@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     directory::{Directory, Identity},
-    listing::{Images, Labels, Listing, SourceKind},
+    listing::{Faults, Images, Labels, Listing, SourceKind},
     split,
     walk::{Found, count},
     warning::Warning,
@@ -81,6 +81,7 @@ fn list_scanned(
         images: Images::Files,
         fields: Vec::new(),
         metadata: None,
+        faults: Faults::new(),
         warnings: found.oddities.into_warnings(),
         ignored: found.ignored,
     })
@@ -128,6 +129,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
         images: Images::Files,
         fields: Vec::new(),
         metadata: None,
+        faults: Faults::new(),
         warnings,
         ignored: found.ignored + count(top.n_others()),
     }

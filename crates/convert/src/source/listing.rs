@@ -3,6 +3,7 @@
 //! Not for finding them: that is `image_folder` and `manifest`.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -73,9 +74,14 @@ pub struct Listing {
     pub(super) images: Images,
     pub(super) fields: Vec<SourceField>,
     pub(super) metadata: Option<Metadata>,
+    pub(super) faults: Faults,
     pub(super) warnings: Vec<Warning>,
     pub(super) ignored: u64,
 }
+
+/// Samples that lack something that they need, such as their label, by their number, with the reason. In the place of
+/// what is missing stands a value without meaning, so that every field has an item for each sample.
+pub(super) type Faults = BTreeMap<usize, Arc<str>>;
 
 /// The labels of a [`Listing`].
 #[derive(Debug, Clone)]
@@ -287,6 +293,17 @@ impl Listing {
         self.metadata.as_ref()
     }
 
+    /// Why sample `idx` is bad, if that is known without reading it.
+    pub(crate) fn fault(&self, idx: usize) -> Option<SampleError> {
+        let reason = self.faults.get(&idx)?;
+        Some(SampleError::Source(format!("sample {idx}: {reason}")))
+    }
+
+    /// The first sample that is known to be bad without reading any.
+    pub(crate) fn first_fault(&self) -> Option<usize> {
+        self.faults.keys().next().copied()
+    }
+
     /// What was odd about the source.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
@@ -340,13 +357,17 @@ impl Listing {
             feed(&piece);
             piece.clear();
         }
-        // Only where there are any: all other data sets keep the identifiers that they had before there were such fields.
+        // These two only where there are any: all other data sets keep the identifiers that they had before.
         for field in &self.fields {
             push_string(&mut piece, field.name.as_bytes());
             push_string(
                 &mut piece,
                 format!("{:?}", field.store.content(0)).as_bytes(),
             );
+        }
+        for (idx, reason) in &self.faults {
+            push_len(&mut piece, *idx);
+            push_string(&mut piece, reason.as_bytes());
         }
         push_len(&mut piece, self.columns.len());
         for column in &self.columns {

@@ -12,7 +12,7 @@ use super::{
     ListOptions,
     column::SourceColumn,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, in_known_order},
-    listing::{Images, Labels, Listing, Masks, SourceKind},
+    listing::{Faults, Images, Labels, Listing, Masks, SourceKind},
     paths::FileTable,
     root::{FailedFile, Root},
     rows::{Cell, RowForm, Rows, malformed},
@@ -327,6 +327,7 @@ fn finish(source: &Path, root: Root, taken: Taken, jobs: usize) -> Result<Listin
         images: Images::Files,
         fields: Vec::new(),
         metadata: None,
+        faults: Faults::new(),
         masks: taken.masks.map(|masks| Masks::Files {
             paths: masks.paths,
             bytes: mask_bytes,

@@ -60,6 +60,7 @@ mod swapped;
 mod table;
 mod tar;
 mod tfrecord;
+mod torchvision;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 mod tree;
 mod values;
@@ -132,6 +133,10 @@ impl ListOptions {
 /// If the source is missing, empty, unreadable or damaged, has only splits and `options` chooses none, lacks the field of
 /// images, or, for a manifest, if any row is malformed or names a file that is not there.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
+    list_one(source, options).map_err(|error| told_by_format(error, source, options))
+}
+
+fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     let format = source_format(source, options)?;
     match (format, &options.split) {
         (DataFormat::ImageFolder, None) => image_folder::list_source(source, options.jobs),
@@ -156,6 +161,24 @@ pub fn list_splits(
     source: &Path,
     options: &ListOptions,
 ) -> Result<Vec<(String, Listing)>, ConvertError> {
+    list_each(source, options).map_err(|error| told_by_format(error, source, options))
+}
+
+/// The error, with the format that the source looks like where `options` name another one.
+fn told_by_format(error: ConvertError, source: &Path, options: &ListOptions) -> ConvertError {
+    let Some(from) = options.from else {
+        return error;
+    };
+    match detect::detect(source) {
+        // A folder of whatever is taken for one of images.
+        Ok(found) if found != from && found != DataFormat::ImageFolder => {
+            error.of_other_format(found)
+        }
+        _ => error,
+    }
+}
+
+fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
     let format = source_format(source, options)?;
     match format {
         DataFormat::ImageFolder => split::list_all(source, options.jobs),
@@ -217,8 +240,8 @@ fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError>
         DataFormat::Lmdb => Ok(vec![Shards::one(source)]),
         #[cfg(feature = "zarr")]
         DataFormat::Zarr => zarr::parts(source),
-        DataFormat::Cifar => cifar::parts(source),
-        DataFormat::Mnist => mnist::parts(source),
+        DataFormat::Cifar => cifar::parts(&torchvision::folder(source, format)?),
+        DataFormat::Mnist => mnist::parts(&torchvision::folder(source, format)?),
         DataFormat::Npy => npy::parts(source),
         #[cfg(feature = "arrow")]
         DataFormat::Arrow => arrow::parts(source),

@@ -46,7 +46,8 @@ impl Shards {
                 "no files of {format} in this folder (names that end in .{})",
                 format.extensions().join(", .")
             );
-            return Err(ConvertError::malformed(path, "", reason));
+            let hint = "name the folder with the files, or a file of this format";
+            return Err(ConvertError::contradictory(path, "", reason, hint));
         }
         Ok(Self {
             root: path.to_owned(),
@@ -130,8 +131,10 @@ fn files_in(folder: &Path, format: DataFormat) -> Result<Vec<PathBuf>, ConvertEr
 /// The files that a pattern with `{000..099}` or `{a,b}` names, all of which must be there.
 fn pattern_files(pattern: &Path) -> Result<Vec<PathBuf>, ConvertError> {
     let text = pattern.to_str().unwrap_or_default();
-    let names =
-        expand_braces(text).map_err(|reason| ConvertError::malformed(pattern, "", reason))?;
+    let names = expand_braces(text).map_err(|reason| {
+        let hint = "write a pattern as a shell takes it: {000..099} or {a,b}";
+        ConvertError::contradictory(pattern, "", reason, hint)
+    })?;
     let missing = names.iter().find(|name| !Path::new(name).exists());
     match missing {
         Some(name) => Err(ConvertError::SourceMissing {
@@ -182,9 +185,19 @@ fn brace_words(inside: &str) -> Result<Vec<String>, String> {
     };
     let number = |text: &str| text.parse::<usize>().ok();
     match (number(first), number(last)) {
-        (Some(from), Some(to)) if from <= to && to - from < MAX_FILES => {
-            let width = first.len();
-            Ok((from..=to).map(|n| format!("{n:0width$}")).collect())
+        (Some(from), Some(to)) if from.abs_diff(to) < MAX_FILES => {
+            // As a shell does: a zero in front says how wide all are.
+            let is_padded = |text: &str| text.len() > 1 && text.starts_with('0');
+            let width = match is_padded(first) || is_padded(last) {
+                true => first.len().max(last.len()),
+                false => 0,
+            };
+            let words = (from.min(to)..=from.max(to)).map(|n| format!("{n:0width$}"));
+            let words: Vec<String> = words.collect();
+            Ok(match from <= to {
+                true => words,
+                false => words.into_iter().rev().collect(),
+            })
         }
         _ => Err(format!(
             "expected numbers as in {{000..099}}, found {{{inside}}}"
@@ -207,7 +220,9 @@ mod tests {
         assert_eq!(expand_braces("plain").unwrap(), ["plain"]);
         assert!(expand_braces("a{").is_err());
         assert!(expand_braces("{0..9999999999}").is_err());
-        assert!(expand_braces("{3..1}").is_err());
+        assert_eq!(expand_braces("{3..1}").unwrap(), ["3", "2", "1"]);
+        assert_eq!(expand_braces("{0009..0008}").unwrap(), ["0009", "0008"]);
+        assert_eq!(expand_braces("{9..010}").unwrap(), ["009", "010"]);
     }
 
     #[test]

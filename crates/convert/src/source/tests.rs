@@ -1,6 +1,7 @@
 //! Sources listed from small trees made on the spot.
 
 mod folder;
+mod hints;
 mod manifest;
 mod speed;
 

@@ -13,7 +13,7 @@ use super::found::{
     Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_integer,
     is_made_anew, role_of,
 };
-use super::listing::SourceField;
+use super::listing::{Faults, SourceField};
 use super::split::is_split_name;
 use super::store::{ArrayType, Content, RowPart, Rows, Store};
 use super::warning::Warning;
@@ -47,6 +47,19 @@ pub(super) enum NodeKind {
     Bytes,
     /// Something that cannot be read, in words.
     Other(String),
+}
+
+impl NodeKind {
+    /// In words, for messages.
+    #[cfg(feature = "hdf5")]
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Array(array) => format!("{} items of shape {:?}", array.dtype, array.shape),
+            Self::Texts => "texts".to_owned(),
+            Self::Bytes => "bytes of any length".to_owned(),
+            Self::Other(reason) => reason.clone(),
+        }
+    }
 }
 
 /// A source of such arrays.
@@ -185,6 +198,7 @@ pub(super) fn read(
         fields: Vec::new(),
         texts: Vec::new(),
         metadata: None,
+        faults: Faults::new(),
         warnings,
         ignored: 0,
     };

@@ -3,7 +3,7 @@
 //! Members of plain tar files are read where they lie; compressed ones are unpacked, several at a time. Pickles are never
 //! run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::ListOptions;
 use super::candidate::is_undecoded_name;
 use super::column::TextArena;
-use super::found::{Found, FoundLabels, LabelValues, Names};
+use super::found::{Found, FoundLabels, LabelValues, Names, is_label_name};
 use super::gather::{Gathered, Gathering, Item};
+use super::listing::Faults;
 use super::npy::{MAX_HEADER, npy_head};
 use super::shards::{Shards, allow_open_files};
 use super::spool::Spool;
@@ -243,13 +244,15 @@ fn is_image(extension: &str) -> bool {
 /// Samples as they are put together.
 struct Samples<'a> {
     image_key: Option<&'a str>,
-    /// A key of the JSON member that holds the label.
-    json_key: Option<&'a str>,
+    /// The field that holds the label, or a key of the JSON member that does.
+    label_key: Option<&'a str>,
     fields: Vec<Gathered>,
     /// The place of the field of each extension; none where it is ignored.
     places: BTreeMap<Vec<u8>, Option<usize>>,
+    /// The value of the label's key in the JSON of each sample; null where it has none.
     labels: Vec<Value>,
     paths: Vec<Vec<u8>>,
+    faults: Faults,
     metadata: Option<Vec<u8>>,
     refused: Tally,
     undecoded: Tally,
@@ -266,11 +269,12 @@ impl<'a> Samples<'a> {
     fn new(options: &'a ListOptions) -> Self {
         Self {
             image_key: options.image_key.as_deref(),
-            json_key: options.label_key.as_deref(),
+            label_key: options.label_key.as_deref(),
             fields: Vec::new(),
             places: BTreeMap::new(),
             labels: Vec::new(),
             paths: Vec::new(),
+            faults: Faults::new(),
             metadata: None,
             refused: Tally::default(),
             undecoded: Tally::default(),
@@ -285,6 +289,8 @@ impl<'a> Samples<'a> {
         }
         self.ignored += listed.ignored;
         let mut key: &[u8] = &[];
+        // Looked up only, never walked.
+        let mut before: HashSet<&[u8]> = HashSet::new();
         let mut parts: Vec<Part<'_>> = Vec::new();
         let (path, number) = (listed.path.as_path(), listed.file);
         let shard = ShardFile { path, number, file };
@@ -293,30 +299,33 @@ impl<'a> Samples<'a> {
                 continue;
             };
             if own != key && !parts.is_empty() {
-                self.add_sample(&shard, key, &parts)?;
+                self.add_sample(&shard, key, &parts, before.contains(key))?;
+                before.insert(key);
                 parts.clear();
             }
             key = own;
             let extension = String::from_utf8_lossy(extension).to_ascii_lowercase();
             if parts.iter().any(|part| part.extension == extension) {
                 let reason = format!("there are two members '{}'", shown(&member.name));
-                return Err(ConvertError::malformed(path, "", reason));
+                let hint = "name each member of a sample differently: KEY.EXTENSION";
+                return Err(ConvertError::contradictory(path, "", reason, hint));
             }
             parts.push(Part { extension, member });
         }
         match parts.is_empty() {
             true => Ok(()),
-            false => self.add_sample(&shard, key, &parts),
+            false => self.add_sample(&shard, key, &parts, before.contains(key)),
         }
     }
 
+    /// Adds the sample of these members; `is_again` if there was one of the same key before it in the shard.
     fn add_sample(
         &mut self,
         shard: &ShardFile<'_>,
         key: &[u8],
         parts: &[Part<'_>],
+        is_again: bool,
     ) -> Result<(), ConvertError> {
-        let n = self.paths.len();
         let mut image: Option<&str> = None;
         for part in parts {
             let (kind, field) = kind_and_field(&part.extension, self.image_key);
@@ -340,15 +349,30 @@ impl<'a> Samples<'a> {
             }
             self.add_item(shard, part, (kind, field))?;
         }
-        let short = self.fields.iter().find(|field| field.len() != n + 1);
-        if let Some(field) = short {
-            let has = parts.iter().map(|p| p.extension.as_str());
+        let missing = self.fill();
+        if let Some(field) = &missing
+            && is_again
+        {
             let reason = format!(
-                "expected a member of the field '{}' as in the samples before, found {}",
-                field.name,
-                has.collect::<Vec<_>>().join(", ")
+                "the members of this sample do not lie side by side: no '{field}' beside {}",
+                extensions(parts)
             );
-            return Err(ConvertError::malformed(shard.path, &shown(key), reason));
+            let hint =
+                "write the members of each sample one after another, as `tar --sort=name` does";
+            return Err(ConvertError::contradictory(
+                shard.path,
+                &shown(key),
+                reason,
+                hint,
+            ));
+        }
+        if let Some(field) = missing {
+            let reason = format!(
+                "expected a member of the field '{field}' as other samples have it, found {} (in {})",
+                extensions(parts),
+                name_of(shard.path)
+            );
+            self.faults.insert(self.paths.len(), reason.into());
         }
         let mut path = key.to_vec();
         let extension = image.or(parts.first().map(|part| part.extension.as_str()));
@@ -356,6 +380,21 @@ impl<'a> Samples<'a> {
         path.extend_from_slice(extension.unwrap_or_default().as_bytes());
         self.paths.push(path);
         Ok(())
+    }
+
+    /// Puts something without meaning in the place of each item that the sample just read lacks. Returns the first field
+    /// that it lacks.
+    fn fill(&mut self) -> Option<String> {
+        let n = self.paths.len() + 1;
+        let mut missing = None;
+        for field in self.fields.iter_mut().filter(|field| field.len() < n) {
+            field.push_missing();
+            missing.get_or_insert_with(|| field.name.clone());
+        }
+        if self.label_key.is_some() {
+            self.labels.resize(n, Value::Null);
+        }
+        missing
     }
 
     fn add_item(
@@ -366,13 +405,8 @@ impl<'a> Samples<'a> {
     ) -> Result<(), ConvertError> {
         let wrong =
             |reason: String| ConvertError::malformed(shard.path, &shown(&part.member.name), reason);
-        if kind == Kind::Json
-            && let Some(key) = self.json_key.filter(|key| **key != *field)
-        {
-            let value = shard.json(part.member)?;
-            if let Some(label) = value.get(key) {
-                self.labels.push(label.clone());
-            }
+        if kind == Kind::Json {
+            self.take_json_label(shard, part, &field)?;
         }
         let field = self.unused_name(part, kind, field);
         let known = self.places.get(part.extension.as_bytes()).copied();
@@ -413,12 +447,13 @@ impl<'a> Samples<'a> {
                 self.ignored += 1;
                 Ok(())
             }
-            // The first sample says which fields there are.
-            None if self.paths.is_empty() => {
+            // The first sample says which fields there are, but for the label: to lose all labels because it has none would
+            // be worse than to leave it out.
+            None if self.paths.is_empty() || self.is_label(&field) => {
                 let place = self.fields.len();
                 self.places
                     .insert(part.extension.clone().into_bytes(), Some(place));
-                self.fields.push(Gathered::begin(field, &item));
+                self.begin(shard, part, field, &item);
                 Ok(())
             }
             None => {
@@ -428,6 +463,50 @@ impl<'a> Samples<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Takes the label out of the JSON of the field `field`, where a key in it is the label's.
+    fn take_json_label(
+        &mut self,
+        shard: &ShardFile<'_>,
+        part: &Part<'_>,
+        field: &str,
+    ) -> Result<(), ConvertError> {
+        let Some(key) = self.label_key.filter(|key| *key != field) else {
+            return Ok(());
+        };
+        let value = shard.json(part.member)?;
+        if let Some(label) = value.get(key) {
+            self.labels.resize(self.paths.len(), Value::Null);
+            self.labels.push(label.clone());
+        }
+        Ok(())
+    }
+
+    fn is_label(&self, field: &str) -> bool {
+        match self.label_key {
+            Some(key) => key == field,
+            None => is_label_name(field) && !self.fields.iter().any(|f| is_label_name(&f.name)),
+        }
+    }
+
+    /// Begins a field, which all samples before this one lack.
+    fn begin(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, field: String, item: &Item<'_>) {
+        let mut begun = Gathered::begin(field, item);
+        let reason: Arc<str> = format!(
+            "expected a member of the field '{}' as other samples have it ('{}' in {}), found none",
+            begun.name,
+            shown(&part.member.name),
+            name_of(shard.path)
+        )
+        .into();
+        for idx in 0..self.paths.len() {
+            begun.push_missing();
+            self.faults
+                .entry(idx)
+                .or_insert_with(|| Arc::clone(&reason));
+        }
+        self.fields.push(begun);
     }
 
     /// The name of the field of a member of the first sample; `field` unless another extension has it, as where both
@@ -477,12 +556,12 @@ impl<'a> Samples<'a> {
             None if !has("image") => self.only_image(),
             key => key,
         };
-        let labels = self.json_labels(part)?;
+        let labels = self.json_labels();
         if labels.is_some() {
             options.label_key = None;
         }
         self.sort_image_first();
-        Gathering {
+        let gathering = Gathering {
             format: DataFormat::WebDataset,
             fields: self.fields,
             names: Names::Paths(self.paths.into_iter().map(without_root).collect()),
@@ -492,8 +571,12 @@ impl<'a> Samples<'a> {
             metadata,
             warnings,
             ignored: self.ignored,
-        }
-        .into_found(&part.root, &options)
+        };
+        let found = gathering.into_found(&part.root, &options)?;
+        Ok(Found {
+            faults: self.faults,
+            ..found
+        })
     }
 
     fn sort_image_first(&mut self) {
@@ -510,17 +593,24 @@ impl<'a> Samples<'a> {
     }
 
     /// Labels out of the JSON members.
-    fn json_labels(&mut self, part: &Shards) -> Result<Option<FoundLabels>, ConvertError> {
-        let Some(key) = self.json_key else {
-            return Ok(None);
-        };
+    fn json_labels(&mut self) -> Option<FoundLabels> {
+        let key = self.label_key?;
         let values = std::mem::take(&mut self.labels);
-        if values.is_empty() || self.fields.iter().any(|field| field.name == key) {
-            return Ok(None);
+        let is_field = self.fields.iter().any(|field| field.name == key);
+        if is_field || values.iter().all(Value::is_null) {
+            return None;
         }
-        let (n, n_found) = (self.paths.len(), values.len());
-        let ids: Option<Vec<i64>> = values.iter().map(Value::as_i64).collect();
-        let values = match ids {
+        let reason: Arc<str> = format!("there is no '{key}' in its JSON").into();
+        for (idx, _) in values.iter().enumerate().filter(|(_, v)| v.is_null()) {
+            self.faults
+                .entry(idx)
+                .or_insert_with(|| Arc::clone(&reason));
+        }
+        let id = |value: &Value| match value {
+            Value::Null => Some(0),
+            value => value.as_i64(),
+        };
+        let values = match values.iter().map(id).collect() {
             Some(ids) => LabelValues::Ids(ids),
             None => {
                 let mut names = TextArena::default();
@@ -530,20 +620,22 @@ impl<'a> Samples<'a> {
                 LabelValues::Names(names)
             }
         };
-        let found = FoundLabels {
+        Some(FoundLabels {
             name: key.to_owned(),
             values,
             classes: Vec::new(),
-        };
-        match n_found == n {
-            true => Ok(Some(found)),
-            false => Err(ConvertError::malformed(
-                &part.root,
-                "",
-                format!("expected '{key}' in the JSON of {n} samples, found it in {n_found}"),
-            )),
-        }
+        })
     }
+}
+
+/// The extensions of a sample's members.
+fn extensions(parts: &[Part<'_>]) -> String {
+    let extensions: Vec<&str> = parts.iter().map(|part| part.extension.as_str()).collect();
+    extensions.join(", ")
+}
+
+fn name_of(shard: &Path) -> std::borrow::Cow<'_, str> {
+    shard.file_name().unwrap_or_default().to_string_lossy()
 }
 
 /// A shard that is read.
@@ -633,152 +725,4 @@ fn without_root(name: Vec<u8>) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::mutation::{damage, survives};
-    use super::*;
-    use crate::sink::test_pack::{exported, refused};
-
-    /// The reason why these members are refused.
-    fn reason(members: &[(&str, &[u8])]) -> String {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.tar");
-        let mut tar = tar::Builder::new(std::fs::File::create(&path).unwrap());
-        for (name, data) in members {
-            let mut header = tar::Header::new_ustar();
-            header.set_size(data.len() as u64);
-            header.set_mode(0o644);
-            // As hostile as they come: the library would refuse such names.
-            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
-            header.set_cksum();
-            tar.append(&header, *data).unwrap();
-        }
-        tar.finish().unwrap();
-        refused(&path, &ListOptions::default()).replace(path.to_str().unwrap(), "s.tar")
-    }
-
-    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
-
-    #[test]
-    fn keys_end_at_the_first_dot_of_the_last_part() {
-        let split = |name: &str| {
-            key_and_extension(name.as_bytes()).map(|(k, e)| format!("{} {}", shown(k), shown(e)))
-        };
-        assert_eq!(split("a.b/c.seg.png").as_deref(), Some("a.b/c seg.png"));
-        assert_eq!(split("./x.jpg").as_deref(), Some("./x jpg"));
-        assert_eq!(split("a/.hidden"), None);
-        assert_eq!(split("plain"), None);
-        assert_eq!(without_root(b"/./../etc/x".to_vec()), b"../etc/x");
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_sample_is_said_with_its_key() {
-        for (members, expected) in [
-            (
-                &[("a.png", PNG), ("a.cls", b"1"), ("b.cls", b"2")][..],
-                "s.tar: b: expected a member of the field 'image' as in the samples before, found cls",
-            ),
-            (
-                &[("a.png", PNG), ("a.jpg", PNG)],
-                "s.tar: a: a sample with several images",
-            ),
-            (
-                &[("a.png", PNG), ("a.png", PNG)],
-                "s.tar: there are two members 'a.png'",
-            ),
-            (
-                &[("a.png", PNG), ("a.x.npy", b"\x93NUMPY")],
-                "s.tar: a.x.npy: expected a whole header, found \"\\x93NUMPY\"",
-            ),
-            (
-                &[("a.png", PNG), ("a.json", b"{")],
-                "s.tar: a.json: expected JSON: EOF while parsing an object at line 1 column 1",
-            ),
-        ] {
-            assert_eq!(reason(members), expected);
-        }
-        let pickle = reason(&[("a.pkl", b"x"), ("a.cls", b"1")]);
-        assert!(pickle.contains("no field of images"), "{pickle}");
-    }
-
-    #[test]
-    fn damaged_tar_files_say_where() {
-        let folder = tempfile::tempdir().unwrap();
-        let whole = exported("a.tar");
-        let said = |name: &str, bytes: &[u8]| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, bytes).unwrap();
-            refused(&path, &ListOptions::default())
-        };
-        let cut = said("cut.tar", &whole[..whole.len() - 1024]);
-        assert!(
-            cut.contains(&format!(
-                "byte {}: the tar file ends too early",
-                whole.len() - 1024
-            )),
-            "{cut}"
-        );
-        let mut wrong = whole.clone();
-        wrong[0] ^= 1;
-        let wrong = said("sum.tar", &wrong);
-        assert!(
-            wrong.contains("byte 0: expected a header with the checksum"),
-            "{wrong}"
-        );
-        let mut packed = exported("a.tar.gz");
-        let len = packed.len();
-        packed[len / 2] ^= 0x55;
-        let packed = said("bad.tar.gz", &packed);
-        assert!(packed.contains("of the unpacked tar file"), "{packed}");
-    }
-
-    #[test]
-    fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
-        let whole = exported("a.tar");
-        survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
-            let mut bytes = whole.clone();
-            damage(&mut bytes, dice);
-            bytes
-        });
-        // Behind checksums that are right, so that damage gets past them.
-        let headers: Vec<usize> = (0..whole.len() / 512).map(|i| i * 512).collect();
-        survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
-            let mut bytes = whole.clone();
-            for _ in 0..=dice.below(3) {
-                let at = headers[dice.below(headers.len())];
-                let field = [0, 100, 124, 124, 135, 156, 156, 345][dice.below(8)] + dice.below(11);
-                bytes[at + field] = b"0123457xgLKS/ .\x80\xff\0"[dice.below(18)];
-                bytes[at + 148..at + 156].fill(b' ');
-                let sum: u32 = bytes[at..at + 512].iter().map(|b| u32::from(*b)).sum();
-                bytes[at + 148..at + 155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
-            }
-            bytes
-        });
-        let packed = exported("a.tar.gz");
-        survives(DataFormat::WebDataset, "a.tar.gz", 300, |dice| {
-            let mut bytes = packed.clone();
-            damage(&mut bytes, dice);
-            bytes
-        });
-    }
-
-    #[test]
-    fn a_size_without_end_is_refused_before_it_is_unpacked() {
-        use std::io::Write;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("bomb.tar.gz");
-        let file = std::fs::File::create(&path).unwrap();
-        let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
-        let mut header = tar::Header::new_ustar();
-        header.set_path("a.png").unwrap();
-        header.set_size(1 << 40);
-        header.set_cksum();
-        gz.write_all(header.as_bytes()).unwrap();
-        (0..64).for_each(|_| gz.write_all(&[0; 1 << 20]).unwrap());
-        gz.finish().unwrap();
-        let said = refused(&path, &ListOptions::default());
-        assert!(
-            said.contains("'a.png' has 1099511627776 bytes, more than the limit"),
-            "{said}"
-        );
-    }
-}
+mod tests;

@@ -88,12 +88,10 @@ pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
         .and_then(|size| size.checked_add(8));
     match declared {
         Some(declared) if declared <= bytes.len() => Ok(()),
-        _ => {
-            let reason = format!("declares {declared:?} bytes, has {}", bytes.len());
-            Err(PixelError::truncated(
-                ImageFormat::WebP,
-                reason.replace("Some(", "").replace(')', ""),
-            ))
+        declared => {
+            let declared = declared.map_or("no number of".to_owned(), |n| n.to_string());
+            let reason = format!("declares {declared} bytes, has {}", bytes.len());
+            Err(PixelError::truncated(ImageFormat::WebP, reason))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packds_format::Field;
+use packds_format::{Field, FieldKind, Role, Store};
 
 use super::error::LoadError;
 use super::outputs::{Outputs, Source};
@@ -15,6 +15,37 @@ const CHUNKS_AHEAD: u64 = 64;
 
 /// A property of a field, in words.
 type Tell = fn(&Field) -> String;
+
+const fn store(store: Store) -> &'static str {
+    match store {
+        Store::Body => "body",
+        Store::Column => "column",
+    }
+}
+
+const fn kind(kind: FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Tensor => "tensor",
+        FieldKind::Image => "image",
+        FieldKind::Bytes => "bytes",
+        FieldKind::String => "string",
+        FieldKind::Json => "json",
+    }
+}
+
+fn or_none(word: Option<&str>) -> String {
+    word.unwrap_or("none").to_owned()
+}
+
+fn normalization(field: &Field) -> String {
+    field.normalize.as_ref().map_or("none".to_owned(), |by| {
+        let applied = if by.applied { "applied" } else { "not applied" };
+        format!(
+            "scale {}, mean {:?}, deviation {:?}, {applied}",
+            by.scale, by.mean, by.std
+        )
+    })
+}
 
 /// Whether each field that is loaded is the same, and at the same place, in all packs.
 pub(crate) fn check_alike(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Result<(), LoadError> {
@@ -81,14 +112,14 @@ fn check_field(first: &MappedPack, other: &MappedPack, number: usize) -> Result<
         return same("presence", "there".to_owned(), "missing".to_owned());
     };
     let told: [(&'static str, Tell); 8] = [
-        ("store", |f| format!("{:?}", f.store)),
-        ("kind", |f| format!("{:?}", f.kind)),
-        ("element type", |f| format!("{:?}", f.dtype)),
+        ("store", |f| store(f.store).to_owned()),
+        ("kind", |f| kind(f.kind).to_owned()),
+        ("element type", |f| f.dtype.to_string()),
         ("shape", |f| format!("{:?}", f.shape)),
-        ("role", |f| format!("{:?}", f.role)),
-        ("layout", |f| format!("{:?}", f.layout)),
-        ("color", |f| format!("{:?}", f.color)),
-        ("normalization", |f| format!("{:?}", f.normalize)),
+        ("role", |f| or_none(f.role.map(Role::name))),
+        ("layout", |f| or_none(f.layout.as_deref())),
+        ("color", |f| or_none(f.color.as_deref())),
+        ("normalization", normalization),
     ];
     for (what, tell) in told {
         same(what, tell(expected), tell(found))?;

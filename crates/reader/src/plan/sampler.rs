@@ -129,6 +129,17 @@ pub struct Recipe {
 }
 
 impl Recipe {
+    /// In words, for messages.
+    fn describe(&self) -> String {
+        format!(
+            "{} of window {}, lanes {}, batch {}",
+            self.order.name(),
+            self.window,
+            self.lanes,
+            self.batch
+        )
+    }
+
     /// Chunks of `n_chunks` that each lane mixes at one time, at most.
     pub(crate) fn window_per_lane(&self, n_chunks: u64) -> u64 {
         if u64::from(self.window) >= n_chunks {
@@ -623,8 +634,8 @@ impl Schedule {
         if state.recipe != self.recipe {
             return Err(PlanError::OtherRun {
                 what: "order",
-                expected: format!("{:?}", state.recipe),
-                found: format!("{:?}", self.recipe),
+                expected: state.recipe.describe(),
+                found: self.recipe.describe(),
             });
         }
         Ok(())

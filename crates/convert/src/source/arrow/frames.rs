@@ -212,7 +212,10 @@ fn frame_at(
             MessageHeader::RecordBatch | MessageHeader::DictionaryBatch | MessageHeader::Schema => {
                 parsed.bodyLength()
             }
-            other => return malformed(format!("expected a batch, found {other:?}")),
+            other => {
+                let found = other.variant_name().unwrap_or("another message");
+                return malformed(format!("expected a batch, found {found}"));
+            }
         },
     };
     let offset = at.saturating_add(len);

@@ -51,7 +51,7 @@ pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     for split in splits {
         let is_name = !split.is_empty() && !split.contains('/') && split != "..";
         if !is_name {
-            let reason = format!("{split:?} is no name of a folder");
+            let reason = format!("'{split}' is no name of a folder");
             return Err(ConvertError::malformed(&listed, "splits", reason));
         }
         let mut part = Shards::find(&source.join(split), DataFormat::Arrow)?;
@@ -114,7 +114,8 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), Conver
         }
     }
     let reason = "there are no rows in it";
-    Err(ConvertError::malformed(&part.root, "", reason))
+    let hint = "name a table with rows in it; nothing was written";
+    Err(ConvertError::contradictory(&part.root, "", reason, hint))
 }
 
 /// The dictionaries of a file so far.
@@ -158,9 +159,12 @@ impl Table {
             };
             let rows = rows.and_then(|rows| u64::try_from(rows).ok());
             let most = self.frames.file.bytes.saturating_mul(ROWS_A_BYTE);
-            let rows = rows
-                .filter(|rows| *rows <= most)
-                .ok_or_else(|| malformed(format!("expected a batch of rows, found {rows:?}")))?;
+            let rows = rows.filter(|rows| *rows <= most).ok_or_else(|| {
+                let found = rows.map_or("none".to_owned(), |rows| format!("one of {rows}"));
+                malformed(format!(
+                    "expected a batch of at most {most} rows, found {found}"
+                ))
+            })?;
             let first_row = self.rows;
             self.rows = self.rows.saturating_add(rows);
             return Ok(Some(Task {

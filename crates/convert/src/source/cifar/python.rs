@@ -67,7 +67,8 @@ fn ids(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<i64>, Con
     let ids = ids.filter(|ids| ids.len() == n);
     ids.ok_or_else(|| {
         let reason = format!("expected a list of {n} labels, found {}", tree.kind(list));
-        ConvertError::malformed(&file.path, "labels", reason)
+        let hint = "give the file one label for each image";
+        ConvertError::contradictory(&file.path, "labels", reason, hint)
     })
 }
 

@@ -90,6 +90,101 @@ fn pickled_batches_are_read_in_place_and_small_ones_too() {
     }
 }
 
+/// Bytes as Python 3 writes them at the protocols 0 to 2: a call of `_codecs.encode` with a text.
+fn encoded(protocol: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut out = b"c_codecs\nencode\n(".to_vec();
+    for text in [bytes, b"latin1"] {
+        if protocol == 0 {
+            out.push(b'V');
+            for byte in text {
+                match byte {
+                    0 | b'\n' | b'\r' | b'\\' | 0x1a => {
+                        out.extend(format!("\\u{byte:04x}").into_bytes());
+                    }
+                    byte => out.push(*byte),
+                }
+            }
+            out.push(b'\n');
+        } else {
+            let text: String = text.iter().map(|byte| char::from(*byte)).collect();
+            out.push(b'X');
+            out.extend(u32::try_from(text.len()).unwrap().to_le_bytes());
+            out.extend(text.into_bytes());
+        }
+    }
+    out.extend(b"tR");
+    out
+}
+
+#[test]
+fn keys_of_bytes_are_read_as_python_3_pickles_them_for_python_2() {
+    let pixels: Vec<u8> = (0..3072_u32 * 30)
+        .map(|k| u8::try_from(k % 256).unwrap())
+        .collect();
+    for protocol in [0, 1, 2] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("train");
+        let mut out = match protocol {
+            2 => b"\x80\x02}(".to_vec(),
+            _ => b"(d(".to_vec(),
+        };
+        out.extend(encoded(protocol, b"data"));
+        out.extend(b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\nt");
+        out.extend(encoded(protocol, b"b"));
+        out.extend(b"tR(I1\n(I30\nI3072\ntcnumpy\ndtype\n(Vu1\nI00\nI01\ntR(I3\nV|\nNNNI-1\nI-1\nI0\ntbI00\n");
+        out.extend(encoded(protocol, &pixels));
+        out.extend(b"tb");
+        out.extend(encoded(protocol, b"fine_labels"));
+        out.extend(b"(l");
+        (0..30).for_each(|label| out.extend(format!("I{label}\na").into_bytes()));
+        out.extend(encoded(protocol, b"coarse_labels"));
+        out.extend(b"(l");
+        (0..30).for_each(|_| out.extend(b"I1\na"));
+        out.extend(b"u.");
+        fs::write(&path, out).unwrap();
+        // Neither a test set nor names of classes beside it.
+        for source in [path.as_path(), folder.path()] {
+            let listing = list(source, &ListOptions::default()).unwrap();
+            assert_eq!(labels(&listing), (0..30).collect::<Vec<_>>());
+            assert!(listing.classes().is_empty());
+            let mut image = Vec::new();
+            listing.append_image(29, u64::MAX, &mut image).unwrap();
+            assert!(image == pixels[29 * 3072..], "protocol {protocol}");
+        }
+    }
+}
+
+#[test]
+fn torchvisions_root_is_its_one_data_set() {
+    let folder = TempDir::new().unwrap();
+    let python = folder.path().join("cifar-10-batches-py");
+    fs::create_dir(&python).unwrap();
+    fs::write(python.join("data_batch_1"), pickled(2, &[3, 4])).unwrap();
+    fs::write(folder.path().join("cifar-10-python.tar.gz"), b"\x1f\x8b").unwrap();
+    let listing = list(folder.path(), &ListOptions::default()).unwrap();
+    assert_eq!(labels(&listing), [3, 4]);
+    let raw = folder.path().join("FashionMNIST/raw");
+    fs::create_dir_all(&raw).unwrap();
+    let mut images = vec![0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2];
+    images.extend([1, 2, 3, 4]);
+    fs::write(raw.join("train-images-idx3-ubyte"), images).unwrap();
+    let error = list(folder.path(), &ListOptions::default()).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("FashionMNIST/raw, ") && said.ends_with("cifar-10-batches-py"),
+        "{said}"
+    );
+    assert_eq!(error.hint().unwrap(), "name the folder of one of them");
+    let options = ListOptions {
+        from: Some(DataFormat::Mnist),
+        ..ListOptions::default()
+    };
+    let listing = list(folder.path(), &options).unwrap();
+    assert_eq!(listing.len(), 1);
+    let one = list(&folder.path().join("FashionMNIST"), &ListOptions::default()).unwrap();
+    assert_eq!(one.len(), 1);
+}
+
 #[test]
 fn wrong_lengths_and_labels_are_refused() {
     let folder = TempDir::new().unwrap();

@@ -21,6 +21,12 @@ use crate::source::tree::CLASSES_ATTRIBUTE;
 const MAX_DEPTH: usize = 16;
 /// The most data sets and groups of a file.
 const MAX_MEMBERS: usize = 1 << 16;
+/// The most bytes of a path in an error.
+const MAX_SHOWN: usize = 120;
+/// What the superblock starts with; its version follows.
+const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
+/// The first version of the superblock that libraries before 1.10 do not write.
+const NEW_SUPERBLOCK: u8 = 3;
 /// The most bytes of a file's attributes that are read.
 const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
 
@@ -61,11 +67,14 @@ pub(super) enum Element {
 impl H5File {
     pub(super) fn open(path: &Path) -> Result<Self, ConvertError> {
         let open = OpenFile::open(path).map_err(ConvertError::io(path))?;
-        let bad = |e: ::hdf5::Error| ConvertError::malformed(path, "", e.to_string());
-        let file = File::open(path).map_err(bad)?;
-        let mut datasets = Vec::new();
-        let mut seen = 0;
-        collect(&file, "", 0, &mut seen, &mut datasets).map_err(bad)?;
+        let mut members = Members {
+            open: &open,
+            seen: 0,
+            datasets: Vec::new(),
+        };
+        let file = File::open(path).map_err(|e| members.failed("", &e))?;
+        members.collect(&file, "", 0)?;
+        let mut datasets = members.datasets;
         datasets.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Self {
             base: file.userblock(),
@@ -129,43 +138,100 @@ fn texts(attribute: &Container) -> Vec<String> {
     Vec::new()
 }
 
-/// Adds the data sets of a group and of the groups in it. Links to other files are not followed.
-fn collect(
-    group: &Group,
-    prefix: &str,
-    depth: usize,
-    seen: &mut usize,
-    out: &mut Vec<H5Dataset>,
-) -> ::hdf5::Result<()> {
-    let mut names = Vec::new();
-    group.iter_visit_default(|name, info| {
-        if info.link_type == LinkType::Hard {
-            names.push(name.to_owned());
+/// The data sets of a file, being found.
+struct Members<'a> {
+    open: &'a OpenFile,
+    /// Groups and data sets so far.
+    seen: usize,
+    datasets: Vec<H5Dataset>,
+}
+
+impl Members<'_> {
+    /// Adds the data sets of a group and of the groups in it. Links to other files are not followed.
+    fn collect(&mut self, group: &Group, prefix: &str, depth: usize) -> Result<(), ConvertError> {
+        let mut names = Vec::new();
+        let visited = group.iter_visit_default(|name, info| {
+            if info.link_type == LinkType::Hard {
+                names.push(name.to_owned());
+            }
+            Ok(())
+        });
+        visited.map_err(|e| self.failed(prefix, &e))?;
+        for name in names {
+            self.seen += 1;
+            let path = format!("{prefix}{name}");
+            if self.seen > MAX_MEMBERS || depth > MAX_DEPTH {
+                let reason = format!(
+                    "groups more than {MAX_DEPTH} deep in each other, or more than {MAX_MEMBERS} groups and data sets"
+                );
+                let hint = "a link that makes a group a member of itself does this: remove it, or copy the data sets into a new file";
+                let path = path.get(..MAX_SHOWN).unwrap_or(&path);
+                return Err(ConvertError::contradictory(
+                    &self.open.path,
+                    path,
+                    reason,
+                    hint,
+                ));
+            }
+            self.add(group, &name, path, depth)?;
         }
         Ok(())
-    })?;
-    for name in names {
-        *seen += 1;
-        if *seen > MAX_MEMBERS {
-            return Err(format!("more than {MAX_MEMBERS} groups and data sets").into());
+    }
+
+    /// Adds the member `name` of a group, whose whole path is `path`.
+    fn add(
+        &mut self,
+        group: &Group,
+        name: &str,
+        path: String,
+        depth: usize,
+    ) -> Result<(), ConvertError> {
+        let dataset = group.dataset(name);
+        if let Ok(dataset) = dataset {
+            let found = described(path.clone(), dataset);
+            self.datasets
+                .push(found.map_err(|e| self.failed(&path, &e))?);
+            return Ok(());
         }
-        let path = format!("{prefix}{name}");
-        if let Ok(dataset) = group.dataset(&name) {
-            out.push(described(path, dataset)?);
-        } else if let Ok(inner) = group.group(&name) {
-            if depth >= MAX_DEPTH {
-                return Err(format!("groups more than {MAX_DEPTH} deep in each other").into());
-            }
-            collect(&inner, &format!("{path}/"), depth + 1, seen, out)?;
-        } else {
-            // A named type is no data.
-            let kind = group.loc_type_by_name(&name)?;
-            if kind != ::hdf5::LocationType::NamedDatatype {
-                return Err(format!("'{path}' cannot be opened").into());
-            }
+        if let Ok(inner) = group.group(name) {
+            return self.collect(&inner, &format!("{path}/"), depth + 1);
+        }
+        // A named type is no data.
+        match (group.loc_type_by_name(name), dataset) {
+            (Ok(::hdf5::LocationType::NamedDatatype), _) => Ok(()),
+            (_, Err(error)) | (Err(error), _) => Err(self.failed(&path, &error)),
+            (Ok(_), Ok(_)) => Ok(()),
         }
     }
-    Ok(())
+
+    /// The error of the library, which takes what a later version wrote for damage.
+    fn failed(&self, path: &str, error: &::hdf5::Error) -> ConvertError {
+        let reason = error.to_string();
+        let is_newer = reason.contains("version") || self.superblock() >= Some(NEW_SUPERBLOCK);
+        if !is_newer {
+            return ConvertError::malformed(&self.open.path, path, reason);
+        }
+        let (major, minor, patch) = ::hdf5::library_version();
+        let hint = format!(
+            "the file is damaged, or written by a later HDF5 library than the {major}.{minor}.{patch} of this build: write it \
+             again with h5py.File(..., libver=(\"earliest\", \"v110\")), or with `h5repack --low=0 --high=2 OLD NEW`"
+        );
+        ConvertError::contradictory(&self.open.path, path, reason, hint)
+    }
+
+    /// The version of the file's superblock, which lies at its start, or at 512 bytes, or at twice as many, and so on.
+    fn superblock(&self) -> Option<u8> {
+        let mut at = 0_u64;
+        while at < self.open.bytes {
+            let mut head = Vec::new();
+            self.open.append_at(at, 9, &mut head).ok()?;
+            if let Some([version]) = head.strip_prefix(SIGNATURE) {
+                return Some(*version);
+            }
+            at = at.checked_mul(2)?.max(512);
+        }
+        None
+    }
 }
 
 fn described(path: String, dataset: Dataset) -> ::hdf5::Result<H5Dataset> {

@@ -121,10 +121,12 @@ impl<'a> Files<'a> {
                     found: file.datasets.iter().map(|d| d.path.clone()).collect(),
                 })?;
                 if kind(same) != node.kind {
-                    return Err(ConvertError::malformed(
+                    let (expected, found) = (node.kind.describe(), kind(same).describe());
+                    return Err(ConvertError::contradictory(
                         &file.open.path,
                         &node.path,
-                        format!("expected {:?}, as in the first file", node.kind),
+                        format!("expected {expected} as in the first file, found {found}"),
+                        "name files whose data sets are alike, or convert each by itself",
                     ));
                 }
                 let rows = same.shape.first().copied().unwrap_or(0);

@@ -209,7 +209,7 @@ fn by_library(
                 Ok(false) => ConvertError::unsupported(
                     &file.open.path,
                     &dataset.path,
-                    format!("compressed by filters that the HDF5 library here lacks: {filters:?}"),
+                    format!("compressed by filters that the HDF5 library here lacks: {}", numbers(&filters)),
                     "rewrite the data set with gzip or without compression (h5repack -f GZIP=4, or h5py)",
                 ),
                 _ => dataset.malformed(file, format!("rows from {start}: {e}")),
@@ -219,4 +219,18 @@ fn by_library(
         start += count;
     }
     Ok(())
+}
+
+/// The numbers under which filters are registered, the widespread ones with their names.
+fn numbers(filters: &[::hdf5::filters::Filter]) -> String {
+    let name = |filter: &::hdf5::filters::Filter| match filter.id() {
+        32001 => "Blosc (32001)".to_owned(),
+        32004 => "LZ4 (32004)".to_owned(),
+        32008 => "bitshuffle (32008)".to_owned(),
+        32015 => "Zstandard (32015)".to_owned(),
+        32026 => "Blosc2 (32026)".to_owned(),
+        other => format!("number {other}"),
+    };
+    let names: Vec<String> = filters.iter().map(name).collect();
+    names.join(", ")
 }

@@ -261,7 +261,13 @@ impl<'a> Reader<'a> {
         let short = self.fields.iter().find(|f| f.len() != self.keys.len());
         short.map_or(Ok(()), |field| {
             let reason = format!("expected one '{}', as the first sample has", field.name);
-            Err(ConvertError::malformed(self.path, &shown(key), reason))
+            let hint = "give each sample a key for each field, or leave the sample out";
+            Err(ConvertError::contradictory(
+                self.path,
+                &shown(key),
+                reason,
+                hint,
+            ))
         })
     }
 
@@ -399,7 +405,13 @@ impl<'a> Reader<'a> {
                 let label = number.and_then(|number| self.labels.get(number));
                 let Some(label) = label else {
                     let reason = "there are labels, but none for this key";
-                    return Err(ConvertError::malformed(self.path, &shown(key), reason));
+                    let hint = "give each image a label, or leave all labels out";
+                    return Err(ConvertError::contradictory(
+                        self.path,
+                        &shown(key),
+                        reason,
+                        hint,
+                    ));
                 };
                 texts.push(label);
             }

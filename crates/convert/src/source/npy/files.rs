@@ -12,6 +12,7 @@ use crate::metadata::Metadata;
 use crate::safe_name::safe_names;
 use crate::sample::SampleError;
 use crate::source::found::{Found, FoundLabels, LabelValues, Names};
+use crate::source::listing::Faults;
 use crate::source::paths::as_path;
 use crate::source::store::{ArrayType, Content, Contents, OpenFile, Store};
 use crate::source::swapped::swap;
@@ -48,6 +49,7 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
         fields: Vec::new(),
         texts: Vec::new(),
         metadata,
+        faults: Faults::new(),
         warnings,
         ignored: other_files,
     })

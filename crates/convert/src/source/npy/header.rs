@@ -27,6 +27,14 @@ pub(in crate::source) enum Elements {
 }
 
 impl Elements {
+    /// In words, for messages.
+    pub(in crate::source) fn describe(self) -> String {
+        match self {
+            Self::Numbers { dtype, .. } => dtype.to_string(),
+            Self::Text { bytes, .. } => format!("texts of {bytes} bytes"),
+        }
+    }
+
     /// Bytes of one.
     pub(in crate::source) const fn bytes(self) -> u64 {
         match self {

@@ -85,10 +85,12 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError>
             TablePlan::of(path, table.metadata.schema(), &first, options)
         });
     }
-    Err(ConvertError::malformed(
+    let hint = "name a table with rows in it; nothing was written";
+    Err(ConvertError::contradictory(
         &part.root,
         "",
         "there are no rows in it",
+        hint,
     ))
 }
 

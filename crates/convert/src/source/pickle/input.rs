@@ -92,16 +92,22 @@ impl<'a> Input<'a> {
         Ok(at)
     }
 
-    /// Text up to the end of the line.
+    /// Text up to the end of the line: a number or a name.
     pub(super) fn line(&mut self) -> Result<Vec<u8>, ConvertError> {
+        self.long_line(4096)
+    }
+
+    /// Text of at most `limit` bytes up to the end of the line.
+    pub(super) fn long_line(&mut self, limit: u64) -> Result<Vec<u8>, ConvertError> {
         let (start, mut line) = (self.at, Vec::new());
         loop {
             match self.byte()? {
                 b'\n' => return Ok(line),
                 byte => line.push(byte),
             }
-            if line.len() > 4096 {
-                return Err(self.wrong(start, "expected a line of at most 4096 bytes"));
+            if self.at.saturating_sub(start) > limit {
+                let reason = format!("expected a line of at most {limit} bytes");
+                return Err(self.wrong(start, reason));
             }
         }
     }

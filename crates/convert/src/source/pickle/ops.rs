@@ -267,10 +267,19 @@ impl Machine<'_> {
     }
 
     fn string(&mut self, op: u8) -> Result<(), ConvertError> {
-        if matches!(op, b'S' | b'V') {
-            let line = self.input.line()?;
-            let text = if op == b'S' { unquoted(&line) } else { line };
+        if op == b'S' {
+            let text = unquoted(&self.input.line()?);
             return self.push_node(Node::Text(Bytes::Here(text.into())));
+        }
+        if op == b'V' {
+            let line = self
+                .input
+                .long_line(MAX_TEXT.saturating_sub(self.text_bytes))?;
+            self.text_bytes += u64::try_from(line.len()).unwrap_or(u64::MAX);
+            let Some(text) = unescaped(&line) else {
+                return self.wrong("expected a text whose escapes are those of characters");
+            };
+            return self.push_node(Node::Text(Bytes::Here(text.into_bytes().into())));
         }
         let n = match op {
             b'U' | b'C' | 0x8c => self.input.byte()?.into(),
@@ -488,6 +497,28 @@ fn joined(module: &[u8], name: &[u8]) -> String {
         String::from_utf8_lossy(name),
     );
     format!("{module}.{name}")
+}
+
+/// A text of protocol 0: each byte a character, and others as `\u0131` or `\U0001f600`; none where these are none.
+fn unescaped(line: &[u8]) -> Option<String> {
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = match (byte, after.first()) {
+            (b'\\', Some(b'u')) => 4,
+            (b'\\', Some(b'U')) => 8,
+            _ => 0,
+        };
+        if digits == 0 {
+            text.push(char::from(byte));
+            rest = after;
+            continue;
+        }
+        let number = str::from_utf8(after.get(1..=digits)?).ok()?;
+        text.push(char::from_u32(u32::from_str_radix(number, 16).ok()?)?);
+        rest = after.get(digits + 1..)?;
+    }
+    Some(text)
 }
 
 /// A text of protocol 0 without its quotes. What it escapes stays as it is: names have nothing to escape.

@@ -64,6 +64,11 @@ impl Tree {
 
     /// A short text.
     pub(in crate::source) fn text(&self, id: Id) -> Option<&str> {
+        let id = match self.made(id) {
+            // Bytes as Python 3 writes them for Python 2.
+            Some(("_codecs.encode", [text, ..], _)) => *text,
+            _ => id,
+        };
         match self.get(id) {
             Node::Text(Bytes::Here(text)) | Node::Bytes(Bytes::Here(text)) => {
                 str::from_utf8(text).ok()

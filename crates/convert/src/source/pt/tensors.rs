@@ -15,6 +15,10 @@ use crate::metadata::METADATA_KEY;
 /// What the tensors of a tuple are called.
 const PLACES: [&str; 2] = ["image", "label"];
 
+/// How deep dictionaries may lie in each other, and how many entries they may have together.
+const MAX_DEPTH: usize = 16;
+const MAX_ENTRIES: usize = 1 << 16;
+
 /// The storage that a tensor names.
 pub(super) struct Storage<'a> {
     /// None for bytes without a type.
@@ -67,19 +71,14 @@ pub(super) fn collect(
         storages,
         file,
         set,
+        entries: 0,
     };
     let root = taker.inner(tree.root);
     if taker.take("image", root)? {
         return Ok(());
     }
     if let Some(entries) = tree.entries(root) {
-        for (key, value) in entries {
-            match tree.text(*key) {
-                Some(name) => taker.entry(name, *value)?,
-                None => taker.set.others.add(b"an entry whose key is no text"),
-            }
-        }
-        return Ok(());
+        return taker.entries("", entries, 0);
     }
     let items = tree.items(root);
     let Some(items) = items.filter(|items| items.len() <= 64) else {
@@ -108,6 +107,8 @@ struct Taker<'a> {
     storages: &'a Storages,
     file: &'a Arc<OpenFile>,
     set: &'a mut ArraySet,
+    /// How many entries of dictionaries were looked at.
+    entries: usize,
 }
 
 impl Taker<'_> {
@@ -122,17 +123,50 @@ impl Taker<'_> {
         }
     }
 
+    /// Takes what is in a dictionary, whose names stand behind `prefix`, which ends in a dot.
+    fn entries(
+        &mut self,
+        prefix: &str,
+        entries: &[(Id, Id)],
+        depth: usize,
+    ) -> Result<(), ConvertError> {
+        // A dictionary may be in several others, and in itself.
+        self.entries = self.entries.saturating_add(entries.len());
+        if depth > MAX_DEPTH || self.entries > MAX_ENTRIES {
+            let reason = format!(
+                "dictionaries more than {MAX_DEPTH} deep in each other, or with more than {MAX_ENTRIES} entries"
+            );
+            let hint = "save one tensor of all images (torch.stack), or a dictionary of tensors";
+            return Err(ConvertError::unsupported(
+                &self.file.path,
+                prefix,
+                reason,
+                hint,
+            ));
+        }
+        for (key, value) in entries {
+            match self.tree.text(*key) {
+                Some(name) => self.entry(format!("{prefix}{name}"), *value, depth)?,
+                None => self.set.others.add(b"an entry whose key is no text"),
+            }
+        }
+        Ok(())
+    }
+
     /// Takes what stands under a name in a dictionary.
-    fn entry(&mut self, name: &str, value: Id) -> Result<(), ConvertError> {
+    fn entry(&mut self, name: String, value: Id, depth: usize) -> Result<(), ConvertError> {
         let value = self.inner(value);
-        if self.take(name, value)? {
+        if self.take(&name, value)? {
             return Ok(());
+        }
+        if let Some(entries) = self.tree.entries(value) {
+            return self.entries(&format!("{name}."), entries, depth + 1);
         }
         let texts = self.tree.items(value).and_then(|items| {
             let text = |id: &Id| self.tree.text(*id).map(str::to_owned);
             items.iter().map(text).collect::<Option<Vec<_>>>()
         });
-        match (name, self.tree.text(value), texts) {
+        match (name.as_str(), self.tree.text(value), texts) {
             (METADATA_KEY, Some(text), _) => self.set.take_metadata(text),
             ("classes" | "class_names", _, Some(texts)) => self.set.classes = texts,
             _ => self.set.others.add(name.as_bytes()),

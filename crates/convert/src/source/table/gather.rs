@@ -13,7 +13,7 @@ use crate::error::ConvertError;
 use crate::sample::SampleError;
 use crate::source::column::{ColumnValues, SourceColumn, TextArena};
 use crate::source::found::{Found, FoundLabels, LabelValues, Names, is_integer, role_of};
-use crate::source::listing::SourceField;
+use crate::source::listing::{Faults, SourceField};
 use crate::source::spool::Spool;
 use crate::source::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
 use crate::source::values::EXACT_IN_F64;
@@ -31,6 +31,7 @@ pub(in crate::source) struct Gather {
     columns: Vec<Gathered>,
     rows: u64,
     max_rows: u64,
+    faults: Faults,
 }
 
 /// The values of a column so far.
@@ -69,6 +70,7 @@ impl Gather {
             spool,
             columns,
             rows: 0,
+            faults: Faults::new(),
             max_rows: file_bytes.saturating_mul(ROWS_A_BYTE),
         }
     }
@@ -82,6 +84,11 @@ impl Gather {
         if self.rows > self.max_rows {
             let reason = "it says that it has more rows than so few bytes can hold";
             return Err(ConvertError::malformed(&self.root, "", reason));
+        }
+        for (row, reason) in piece.faults {
+            self.faults
+                .entry(row.saturating_add(before))
+                .or_insert(reason);
         }
         for (column, piece) in self.columns.iter_mut().zip(piece.columns) {
             match (column, piece) {
@@ -132,6 +139,7 @@ impl Gather {
             fields: parts.fields,
             texts: parts.texts,
             metadata: self.plan.metadata.clone(),
+            faults: self.faults,
             warnings: self.plan.warnings.clone(),
             ignored: 0,
         })
@@ -213,8 +221,10 @@ impl<'a> FoundParts<'a> {
                 });
                 self.put(planned, store);
             }
-            (Gathered::Numbers { bytes, nulls }, Kind::Number(dtype)) => {
+            (Gathered::Numbers { mut bytes, nulls }, Kind::Number(dtype)) => {
                 if planned.part == Use::Label {
+                    // Whatever lies there would pass for a label; the sample is bad anyway.
+                    fill(&mut bytes, *dtype, &nulls, &[0; 8]);
                     let values = label_values(*dtype, &bytes);
                     let values = values
                         .map_err(|reason| ConvertError::malformed(root, &planned.name, reason))?;
@@ -274,15 +284,8 @@ impl<'a> FoundParts<'a> {
         mut bytes: Vec<u8>,
         nulls: &[usize],
     ) {
-        let width = usize::try_from(dtype.size()).unwrap_or(1);
         if let Some(nan) = nan_bytes(dtype) {
-            for &row in nulls {
-                let start = row.saturating_mul(width);
-                let place = bytes.get_mut(start..start.saturating_add(width));
-                if let Some(place) = place {
-                    place.copy_from_slice(nan);
-                }
-            }
+            fill(&mut bytes, dtype, nulls, nan);
         } else if !nulls.is_empty() {
             return self.put_column(planned, with_nulls(dtype, &bytes, nulls));
         }
@@ -304,6 +307,18 @@ impl<'a> FoundParts<'a> {
         if paths.len() == rows && paths.iter().all(is_name) {
             let paths = paths.iter().map(|path| path.as_bytes().to_vec());
             self.names = Names::Paths(paths.collect());
+        }
+    }
+}
+
+/// Puts the first bytes of `value` in the place of the numbers of these rows.
+fn fill(bytes: &mut [u8], dtype: DType, rows: &[usize], value: &[u8]) {
+    let width = usize::try_from(dtype.size()).unwrap_or(1);
+    for &row in rows {
+        let start = row.saturating_mul(width);
+        let place = bytes.get_mut(start..start.saturating_add(width));
+        if let Some((place, value)) = place.zip(value.get(..width)) {
+            place.copy_from_slice(value);
         }
     }
 }

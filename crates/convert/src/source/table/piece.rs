@@ -4,6 +4,7 @@
 //! Not for joining the pieces: that is `gather`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -63,6 +64,8 @@ impl Spot<'_> {
 pub(in crate::source) struct Piece {
     pub(super) rows: usize,
     pub(super) columns: Vec<ColumnPiece>,
+    /// Rows that lack what a sample needs, and what that is.
+    pub(super) faults: Vec<(usize, Arc<str>)>,
 }
 
 /// The values of a column of a batch.
@@ -116,15 +119,20 @@ impl Piece {
         spot: &Spot<'_>,
     ) -> Result<Self, ConvertError> {
         let mut columns = Vec::with_capacity(plan.columns.len());
+        let mut faults = Vec::new();
         for planned in &plan.columns {
             let Some(array) = batch.columns().get(planned.index) else {
                 let reason = "a batch lacks this column";
                 return Err(ConvertError::malformed(spot.path, &planned.name, reason));
             };
-            columns.push(column(planned, array, spot)?);
+            columns.push(column(planned, array, spot, &mut faults)?);
         }
         let rows = batch.num_rows();
-        Ok(Self { rows, columns })
+        Ok(Self {
+            rows,
+            columns,
+            faults,
+        })
     }
 }
 
@@ -132,12 +140,15 @@ fn column(
     planned: &Planned,
     array: &ArrayRef,
     spot: &Spot<'_>,
+    faults: &mut Vec<(usize, Arc<str>)>,
 ) -> Result<ColumnPiece, ConvertError> {
     let name = &planned.name;
     let failed = |reason: String| spot.malformed(0, name, reason);
     let array = plain(array).map_err(failed)?;
-    if let Some(row) = first_null(array.as_ref()).filter(|_| planned.needs_values()) {
-        return Err(spot.malformed(row, name, planned.null_reason()));
+    if planned.needs_values() {
+        let reason: Arc<str> = format!("column `{name}`: {}", planned.null_reason()).into();
+        let nulls = (0..array.len()).filter(|row| is_null_at(array.as_ref(), *row));
+        faults.extend(nulls.map(|row| (row, Arc::clone(&reason))));
     }
     match &planned.kind {
         Kind::Items { children, .. } => {
@@ -147,15 +158,25 @@ fn column(
             array: array_type,
             stored,
         } => {
-            let levels = Levels::of(array.as_ref()).map_err(failed)?;
+            // Numbers below a row that is null may be null too.
+            let levels = Levels::of(array.as_ref()).map_err(|reason| {
+                let null = (0..array.len()).find(|row| is_null_at(array.as_ref(), *row));
+                null.map_or(failed(reason), |row| {
+                    spot.malformed(row, name, planned.null_reason())
+                })
+            })?;
             let mut piece = ItemsPiece::default();
             for row in 0..array.len() {
+                if is_null_at(array.as_ref(), row) {
+                    piece.push(&[], spot);
+                    continue;
+                }
                 let item = levels.row(row, stored);
                 let item = item.map_err(|reason| spot.malformed(row, name, reason))?;
-                let expected = array_type.bytes();
-                if expected != u64::try_from(item.len()).ok() {
+                let expected = array_type.bytes().unwrap_or(u64::MAX);
+                if u64::try_from(item.len()) != Ok(expected) {
                     let found = item.len();
-                    let reason = format!("expected {expected:?} bytes, found {found}");
+                    let reason = format!("expected {expected} bytes, found {found}");
                     return Err(spot.malformed(row, name, reason));
                 }
                 piece.push(item, spot);
@@ -222,9 +243,8 @@ fn items(
     for row in 0..array.len() {
         let missing = is_null_at(bytes.as_ref(), row) || is_null_at(array.as_ref(), row);
         let has_path = paths.is_some_and(|paths| !is_null_at(paths.as_ref(), row));
-        // Without a path a null image is one bad sample, which its decoder refuses.
-        if missing && (has_path || !matches!(planned.part, Use::Image | Use::Other)) {
-            return Err(no_bytes(planned, has_path, row, spot));
+        if missing && has_path {
+            return Err(no_bytes(planned, row, spot));
         }
         let item = if missing {
             Some(&[][..])
@@ -244,22 +264,14 @@ fn items(
     Ok(piece)
 }
 
-/// The error for an image without bytes.
-fn no_bytes(planned: &Planned, has_path: bool, row: usize, spot: &Spot<'_>) -> ConvertError {
-    if has_path {
-        ConvertError::unsupported(
-            spot.path,
-            &spot.place(row, &planned.name),
-            "only the path of the image is here, and not its bytes",
-            "save the data set with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest",
-        )
-    } else {
-        spot.malformed(row, &planned.name, planned.null_reason())
-    }
-}
-
-fn first_null(array: &dyn Array) -> Option<usize> {
-    (0..array.len()).find(|row| is_null_at(array, *row))
+/// The error for an image of which there is only the path.
+fn no_bytes(planned: &Planned, row: usize, spot: &Spot<'_>) -> ConvertError {
+    ConvertError::unsupported(
+        spot.path,
+        &spot.place(row, &planned.name),
+        "only the path of the image is here, and not its bytes",
+        "save the data set with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest",
+    )
 }
 
 /// The values of a dictionary in the place of its keys.
@@ -286,14 +298,11 @@ pub(super) fn binary_item(array: &dyn Array, row: usize) -> Option<&[u8]> {
 }
 
 impl Planned {
-    /// Whether every row must have a value.
+    /// Whether a sample is bad without a value.
     fn needs_values(&self) -> bool {
-        let is_array = matches!(self.kind, Kind::Array { .. });
         match self.part {
-            Use::Label => true,
-            // A null struct may have a path that says more.
-            Use::Image | Use::Mask => is_array,
-            Use::Path | Use::Other => is_array,
+            Use::Image | Use::Mask | Use::Label => true,
+            Use::Path | Use::Other => matches!(self.kind, Kind::Array { .. }),
         }
     }
 

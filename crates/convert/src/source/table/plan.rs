@@ -18,6 +18,9 @@ use crate::source::warning::Warning;
 /// The column of paths that an exported pack has where its images are no files.
 const PATH_COLUMN: &str = "path";
 
+/// What to do about files of other columns.
+const ALIKE_HINT: &str = "name files whose columns are alike, or convert each by itself";
+
 /// The part that a column plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
@@ -144,14 +147,16 @@ impl TablePlan {
         if types.len() != self.types.len() {
             let (expected, found) = (self.types.len(), types.len());
             let reason = format!("expected {expected} columns as in the first file, found {found}");
-            return Err(ConvertError::malformed(path, "", reason));
+            return Err(ConvertError::contradictory(path, "", reason, ALIKE_HINT));
         }
         for ((name, data_type), (own_name, own_type)) in self.types.iter().zip(&types) {
             if name != own_name || !data_type.equals_datatype(own_type) {
                 let reason = format!(
                     "expected column `{name}` of {data_type} as in the first file, found `{own_name}` of {own_type}"
                 );
-                return Err(ConvertError::malformed(path, own_name, reason));
+                return Err(ConvertError::contradictory(
+                    path, own_name, reason, ALIKE_HINT,
+                ));
             }
         }
         Ok(())

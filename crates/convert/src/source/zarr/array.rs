@@ -74,7 +74,8 @@ impl Array {
         let parsed = match metadata.get("zarr_format").and_then(Value::as_u64) {
             Some(3) => Self::version3(folder, path.clone(), metadata),
             Some(2) => Self::version2(folder, path.clone(), metadata, attributes),
-            other => Err(format!("expected the Zarr version 2 or 3, found {other:?}")),
+            Some(other) => Err(format!("expected the Zarr version 2 or 3, found {other}")),
+            None => Err("expected the Zarr version 2 or 3, found none".to_owned()),
         };
         let array = parsed.map_err(|reason| {
             ConvertError::unsupported(
@@ -106,7 +107,13 @@ impl Array {
             (Some("default"), Some(".")) => ("c", '.'),
             (Some("v2"), None | Some(".")) => ("", '.'),
             (Some("v2"), Some("/")) => ("", '/'),
-            other => return Err(format!("names of chunks as {other:?}")),
+            (encoding, separator) => {
+                let (encoding, separator) =
+                    (encoding.unwrap_or("none"), separator.unwrap_or("none"));
+                return Err(format!(
+                    "names of chunks with the encoding {encoding} and the separator {separator}"
+                ));
+            }
         };
         let transformers = metadata
             .get("storage_transformers")
@@ -150,7 +157,8 @@ impl Array {
             (dtype, []) => element2(dtype)?,
             (dtype, filters) => {
                 return Err(format!(
-                    "the filters {filters:?} of {dtype}; only vlen-utf8 and vlen-bytes of |O are known"
+                    "the filters {} of {dtype}; only vlen-utf8 and vlen-bytes of |O are known",
+                    filters.join(", ")
                 ));
             }
         };
@@ -168,7 +176,7 @@ impl Array {
         let key = match text("dimension_separator") {
             None | Some(".") => ("", '.'),
             Some("/") => ("", '/'),
-            Some(other) => return Err(format!("names of chunks with {other:?} in them")),
+            Some(other) => return Err(format!("names of chunks with '{other}' in them")),
         };
         let variable = matches!(element, Element::Text | Element::Bytes);
         let fill = metadata.get("fill_value").unwrap_or(&Value::Null);
@@ -304,7 +312,7 @@ fn fill_bytes(element: &Element, value: &Value) -> Result<Vec<u8>, String> {
         return Ok(vec![0; bytes]);
     };
     let size = usize::try_from(dtype.size()).unwrap_or(8);
-    let unknown = || format!("the fill value {value} of {dtype:?}");
+    let unknown = || format!("the fill value {value} of {dtype}");
     let float = match value {
         Value::Null => return Ok(vec![0; size]),
         Value::Bool(on) => f64::from(u8::from(*on)),

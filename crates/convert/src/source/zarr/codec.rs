@@ -135,7 +135,12 @@ impl Sharding {
         let index_crc = match names.as_slice() {
             ["bytes", "crc32c"] => true,
             ["bytes"] => false,
-            names => return Err(format!("the codecs {names:?} for the index of a shard")),
+            names => {
+                return Err(format!(
+                    "the codecs {} for the index of a shard",
+                    names.join(", ")
+                ));
+            }
         };
         let place = options.get("index_location").and_then(Value::as_str);
         Ok(Self {
@@ -160,8 +165,18 @@ impl Packing {
         }
     }
 
+    fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+            Self::Blosc => "blosc",
+            Self::Crc32c => "crc32c",
+        }
+    }
+
     fn decode(self, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, String> {
-        let damaged = |e: std::io::Error| format!("the {self:?} data are damaged: {e}");
+        let damaged = |e: std::io::Error| format!("the {} data are damaged: {e}", self.name());
         let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
         let mut out = Vec::new();
         match self {

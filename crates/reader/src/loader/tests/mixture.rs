@@ -351,15 +351,15 @@ fn packs_whose_fields_differ_are_refused_with_the_field_and_both_values() {
     let found = refused(|fields| fields[0].shape = vec![SIDE, 10, 3]);
     assert_eq!(found, told("image", "shape", "[20, 10, 3]"));
     let found = refused(|fields| fields[0].dtype = DType::F32);
-    assert_eq!(found, told("image", "element type", "F32"));
+    assert_eq!(found, told("image", "element type", "f32"));
     let found = refused(|fields| fields[0].layout = None);
-    assert_eq!(found, told("image", "layout", "None"));
+    assert_eq!(found, told("image", "layout", "none"));
     let found = refused(|fields| fields[0].role = None);
-    assert_eq!(found, told("image", "role", "None"));
+    assert_eq!(found, told("image", "role", "none"));
     let found = refused(|fields| {
         fields[1] = Field::column("label", DType::I64, &[]).with_role(Role::Label)
     });
-    assert_eq!(found, told("label", "element type", "I64"));
+    assert_eq!(found, told("label", "element type", "i64"));
     let found = refused(|fields| fields[1].name = "class".to_owned());
     assert_eq!(found, told("label", "presence", "missing"));
     let found = refused(|fields| fields.insert(0, Field::column("extra", DType::U8, &[])));

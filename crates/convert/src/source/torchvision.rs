@@ -1,0 +1,63 @@
+//! The folders in which torchvision keeps the data sets that it downloads, below the root that it is given.
+
+use std::path::{Path, PathBuf};
+
+use super::detect::holds;
+use crate::data_format::DataFormat;
+use crate::error::ConvertError;
+
+/// Where the files of each data set lie below the root. The last is below the folder of a data set itself.
+const FOLDERS: [(&str, DataFormat); 10] = [
+    ("MNIST/raw", DataFormat::Mnist),
+    ("FashionMNIST/raw", DataFormat::Mnist),
+    ("KMNIST/raw", DataFormat::Mnist),
+    ("QMNIST/raw", DataFormat::Mnist),
+    ("EMNIST/raw", DataFormat::Mnist),
+    ("cifar-10-batches-py", DataFormat::Cifar),
+    ("cifar-10-batches-bin", DataFormat::Cifar),
+    ("cifar-100-python", DataFormat::Cifar),
+    ("cifar-100-binary", DataFormat::Cifar),
+    ("raw", DataFormat::Mnist),
+];
+
+/// The format of the data set below `root`; none where there is none.
+///
+/// # Errors
+/// If there are several.
+pub(super) fn format(root: &Path) -> Result<Option<DataFormat>, ConvertError> {
+    Ok(only(root, |_| true)?.map(|(_, format)| format))
+}
+
+/// The folder that holds the files: `source` itself, or the one below it.
+///
+/// # Errors
+/// If there are several below it.
+pub(super) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, ConvertError> {
+    if !source.is_dir() || holds(source, format) {
+        return Ok(source.to_owned());
+    }
+    let found = only(source, |of| of == format)?;
+    Ok(found.map_or(source.to_owned(), |(folder, _)| folder))
+}
+
+/// The data set below `root` whose format is wanted.
+fn only(
+    root: &Path,
+    is_wanted: impl Fn(DataFormat) -> bool,
+) -> Result<Option<(PathBuf, DataFormat)>, ConvertError> {
+    let known = FOLDERS.into_iter().filter(|(_, format)| is_wanted(*format));
+    let folders = known.map(|(name, format)| (root.join(name), format));
+    let mut found: Vec<_> = folders
+        .filter(|(folder, format)| holds(folder, *format))
+        .collect();
+    if found.len() < 2 {
+        return Ok(found.pop());
+    }
+    let names: Vec<String> = found
+        .iter()
+        .map(|(folder, _)| folder.display().to_string())
+        .collect();
+    let reason = format!("several data sets below this folder: {}", names.join(", "));
+    let hint = "name the folder of one of them";
+    Err(ConvertError::unsupported(root, "", reason, hint))
+}

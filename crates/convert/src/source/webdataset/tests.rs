@@ -1,0 +1,236 @@
+//! Shards made by hand: damaged ones, and such whose samples lack members.
+
+use super::*;
+use crate::sink::test_pack::{exported, refused};
+use crate::source::mutation::{damage, survives};
+
+/// Writes a shard of these members.
+fn save(path: &Path, members: &[(&str, &[u8])]) {
+    let mut tar = tar::Builder::new(std::fs::File::create(path).unwrap());
+    for (name, data) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(data.len() as u64);
+        header.set_mode(0o644);
+        // As hostile as they come: the library would refuse such names.
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        tar.append(&header, *data).unwrap();
+    }
+    tar.finish().unwrap();
+}
+
+/// The reason why these members are refused.
+fn reason(members: &[(&str, &[u8])]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.tar");
+    save(&path, members);
+    refused(&path, &ListOptions::default()).replace(path.to_str().unwrap(), "s.tar")
+}
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+#[test]
+fn keys_end_at_the_first_dot_of_the_last_part() {
+    let split = |name: &str| {
+        key_and_extension(name.as_bytes()).map(|(k, e)| format!("{} {}", shown(k), shown(e)))
+    };
+    assert_eq!(split("a.b/c.seg.png").as_deref(), Some("a.b/c seg.png"));
+    assert_eq!(split("./x.jpg").as_deref(), Some("./x jpg"));
+    assert_eq!(split("a/.hidden"), None);
+    assert_eq!(split("plain"), None);
+    assert_eq!(without_root(b"/./../etc/x".to_vec()), b"../etc/x");
+}
+
+#[test]
+fn what_is_wrong_with_a_sample_is_said_with_its_key() {
+    for (members, expected) in [
+        (
+            &[("a.png", PNG), ("a.jpg", PNG)][..],
+            "s.tar: a: a sample with several images",
+        ),
+        (
+            &[("a.png", PNG), ("a.png", PNG)],
+            "s.tar: there are two members 'a.png'",
+        ),
+        (
+            &[("a.png", PNG), ("a.x.npy", b"\x93NUMPY")],
+            "s.tar: a.x.npy: expected a whole header, found \"\\x93NUMPY\"",
+        ),
+        (
+            &[("a.png", PNG), ("a.json", b"{")],
+            "s.tar: a.json: expected JSON: EOF while parsing an object at line 1 column 1",
+        ),
+    ] {
+        assert_eq!(reason(members), expected);
+    }
+    let pickle = reason(&[("a.pkl", b"x"), ("a.cls", b"1")]);
+    assert!(pickle.contains("no field of images"), "{pickle}");
+}
+
+#[test]
+fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.tar");
+    let (x, y) = (&br#"{"y":"x"}"#[..], &br#"{"y":"y"}"#[..]);
+    let options = |label_key: Option<&str>| ListOptions {
+        label_key: label_key.map(str::to_owned),
+        ..ListOptions::default()
+    };
+    let whole = [("a.png", PNG), ("a.cls", b"1"), ("a.txt", b"a")];
+    for (members, key, labels, lacks) in [
+        (
+            &[("b.png", PNG), ("b.txt", b"b")][..],
+            None,
+            [1, 1],
+            (1, "'cls'"),
+        ),
+        (
+            &[("b.cls", b"0"), ("b.txt", b"b")],
+            None,
+            [1, 0],
+            (1, "'image'"),
+        ),
+        (
+            &[("b.png", PNG), ("b.cls", b"0")],
+            None,
+            [1, 0],
+            (1, "'txt'"),
+        ),
+    ] {
+        save(&path, &[&whole[..], members].concat());
+        let listing = crate::source::list(&path, &options(key)).unwrap();
+        let found = [0, 1].map(|idx| listing.label(idx).unwrap());
+        assert_eq!((listing.len(), found), (2, labels));
+        assert_eq!(listing.first_fault(), Some(lacks.0));
+        let fault = listing.fault(lacks.0).unwrap().to_string();
+        assert!(
+            fault.contains(lacks.1) && fault.contains("s.tar"),
+            "{fault}"
+        );
+    }
+    // The first sample is no measure for labels.
+    save(&path, &[("a.png", PNG), ("b.png", PNG), ("b.cls", b"4")]);
+    let listing = crate::source::list(&path, &options(None)).unwrap();
+    assert_eq!(
+        (listing.first_fault(), listing.label(1)),
+        (Some(0), Some(4))
+    );
+    let members = [
+        ("a.png", PNG),
+        ("a.json", y),
+        ("b.png", PNG),
+        ("b.json", b"{}"),
+    ];
+    save(
+        &path,
+        &[&members[..], &[("c.png", PNG), ("c.json", x)]].concat(),
+    );
+    let listing = crate::source::list(&path, &options(Some("y"))).unwrap();
+    assert_eq!(listing.first_fault(), Some(1));
+    assert_eq!(listing.classes(), [b"x".to_vec(), b"y".to_vec()]);
+    assert_eq!((listing.label(0), listing.label(2)), (Some(1), Some(0)));
+}
+
+#[test]
+fn members_that_do_not_lie_side_by_side_are_told_from_missing_ones() {
+    let apart = [
+        ("a.png", PNG),
+        ("b.png", PNG),
+        ("a.cls", b"1"),
+        ("b.cls", b"2"),
+    ];
+    let expected =
+        "s.tar: a: the members of this sample do not lie side by side: no 'image' beside cls";
+    assert_eq!(reason(&apart), expected);
+    let apart = [
+        ("a.png", PNG),
+        ("a.cls", b"1"),
+        ("b.png", PNG),
+        ("c.png", PNG),
+        ("c.cls", b"2"),
+        ("b.cls", b"3"),
+    ];
+    assert!(reason(&apart).contains("b: the members of this sample"));
+}
+
+#[test]
+fn damaged_tar_files_say_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = exported("a.tar");
+    let said = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        refused(&path, &ListOptions::default())
+    };
+    let cut = said("cut.tar", &whole[..whole.len() - 1024]);
+    assert!(
+        cut.contains(&format!(
+            "byte {}: the tar file ends too early",
+            whole.len() - 1024
+        )),
+        "{cut}"
+    );
+    let mut wrong = whole.clone();
+    wrong[0] ^= 1;
+    let wrong = said("sum.tar", &wrong);
+    assert!(
+        wrong.contains("byte 0: expected a header with the checksum"),
+        "{wrong}"
+    );
+    let mut packed = exported("a.tar.gz");
+    let len = packed.len();
+    packed[len / 2] ^= 0x55;
+    let packed = said("bad.tar.gz", &packed);
+    assert!(packed.contains("of the unpacked tar file"), "{packed}");
+}
+
+#[test]
+fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
+    let whole = exported("a.tar");
+    survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
+        let mut bytes = whole.clone();
+        damage(&mut bytes, dice);
+        bytes
+    });
+    // Behind checksums that are right, so that damage gets past them.
+    let headers: Vec<usize> = (0..whole.len() / 512).map(|i| i * 512).collect();
+    survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
+        let mut bytes = whole.clone();
+        for _ in 0..=dice.below(3) {
+            let at = headers[dice.below(headers.len())];
+            let field = [0, 100, 124, 124, 135, 156, 156, 345][dice.below(8)] + dice.below(11);
+            bytes[at + field] = b"0123457xgLKS/ .\x80\xff\0"[dice.below(18)];
+            bytes[at + 148..at + 156].fill(b' ');
+            let sum: u32 = bytes[at..at + 512].iter().map(|b| u32::from(*b)).sum();
+            bytes[at + 148..at + 155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        }
+        bytes
+    });
+    let packed = exported("a.tar.gz");
+    survives(DataFormat::WebDataset, "a.tar.gz", 300, |dice| {
+        let mut bytes = packed.clone();
+        damage(&mut bytes, dice);
+        bytes
+    });
+}
+
+#[test]
+fn a_size_without_end_is_refused_before_it_is_unpacked() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bomb.tar.gz");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    let mut header = tar::Header::new_ustar();
+    header.set_path("a.png").unwrap();
+    header.set_size(1 << 40);
+    header.set_cksum();
+    gz.write_all(header.as_bytes()).unwrap();
+    (0..64).for_each(|_| gz.write_all(&[0; 1 << 20]).unwrap());
+    gz.finish().unwrap();
+    let said = refused(&path, &ListOptions::default());
+    assert!(
+        said.contains("'a.png' has 1099511627776 bytes, more than the limit"),
+        "{said}"
+    );
+}
