@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::ConvertError;
 use crate::options::{Compression, ConvertOptions, Mode};
 use crate::plan::{ImageForm, Plan, plan};
+use crate::restored::Restored;
 use crate::sample::SampleReader;
 use crate::source::Listing;
 use crate::survey::mean_item_bytes;
@@ -87,7 +88,7 @@ impl Forecast {
 /// As the conversion, for what is wrong before the first image is converted.
 pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast, ConvertError> {
     options.check()?;
-    let options = &options.for_listing(listing);
+    let Restored { options, warnings } = &Restored::of(listing, options)?;
     let chosen = plan(listing, options)?;
     let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let bytes_in = (0..listing.len())
@@ -154,7 +155,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
             .unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
         forms,
         notes: chosen.notes.clone(),
-        warnings: listing.warnings().iter().map(ToString::to_string).collect(),
+        warnings: warnings.clone(),
     })
 }
 
@@ -183,7 +184,7 @@ fn compressed(
     plan: &Plan,
 ) -> Result<(u64, f64), ConvertError> {
     let mut reader = SampleReader::new(listing, options, plan);
-    let mut histogram = Histogram::new(options.color.channels());
+    let mut histogram = Histogram::new(options.color().channels());
     let mut writer = PackWriter::new(Vec::new(), plan.pack.clone())?;
     let mut block = BlockBuilder::new(&plan.pack.schema);
     let wanted = listing.len().min(TRIED);
@@ -231,7 +232,7 @@ fn copy_rate(item_bytes: u64) -> f64 {
 /// Images that one thread decodes, resizes and crops in a second.
 fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 {
     let mut reader = SampleReader::new(listing, options, plan);
-    let mut histogram = Histogram::new(options.color.channels());
+    let mut histogram = Histogram::new(options.color().channels());
     let (mut file, mut n, mut seconds) = (Vec::new(), 0.0, 0.0);
     let wanted = listing.len().min(TRIED);
     for k in 0..wanted {

@@ -1,0 +1,149 @@
+//! Members and shards that are not as they should be.
+
+use super::super::mutation::{damage, survives};
+use super::*;
+use crate::sink::test_pack::{exported, refused};
+
+/// The reason why these members are refused.
+fn reason(members: &[(&str, &[u8])]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.tar");
+    let mut tar = tar::Builder::new(std::fs::File::create(&path).unwrap());
+    for (name, data) in members {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(data.len() as u64);
+        header.set_mode(0o644);
+        // As hostile as they come: the library would refuse such names.
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        tar.append(&header, *data).unwrap();
+    }
+    tar.finish().unwrap();
+    refused(&path, &ListOptions::default()).replace(path.to_str().unwrap(), "s.tar")
+}
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+#[test]
+fn keys_end_at_the_first_dot_of_the_last_part() {
+    let split = |name: &str| {
+        key_and_extension(name.as_bytes()).map(|(k, e)| format!("{} {}", shown(k), shown(e)))
+    };
+    assert_eq!(split("a.b/c.seg.png").as_deref(), Some("a.b/c seg.png"));
+    assert_eq!(split("./x.jpg").as_deref(), Some("./x jpg"));
+    assert_eq!(split("a/.hidden"), None);
+    assert_eq!(split("plain"), None);
+    assert_eq!(without_root(b"/./../etc/x".to_vec()), b"../etc/x");
+}
+
+#[test]
+fn what_is_wrong_with_a_sample_is_said_with_its_key() {
+    for (members, expected) in [
+        (
+            &[("a.png", PNG), ("a.cls", b"1"), ("b.cls", b"2")][..],
+            "s.tar: b: expected a member of the field 'image' as in the samples before, found cls",
+        ),
+        (
+            &[("a.png", PNG), ("a.jpg", PNG)],
+            "s.tar: a: a sample with several images",
+        ),
+        (
+            &[("a.png", PNG), ("a.png", PNG)],
+            "s.tar: there are two members 'a.png'",
+        ),
+        (
+            &[("a.png", PNG), ("a.x.npy", b"\x93NUMPY")],
+            "s.tar: a.x.npy: expected a whole header, found \"\\x93NUMPY\"",
+        ),
+        (
+            &[("a.png", PNG), ("a.json", b"{")],
+            "s.tar: a.json: expected JSON: EOF while parsing an object at line 1 column 1",
+        ),
+    ] {
+        assert_eq!(reason(members), expected);
+    }
+    let pickle = reason(&[("a.pkl", b"x"), ("a.cls", b"1")]);
+    assert!(pickle.contains("no field of images"), "{pickle}");
+}
+
+#[test]
+fn damaged_tar_files_say_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = exported("a.tar");
+    let said = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        refused(&path, &ListOptions::default())
+    };
+    let cut = said("cut.tar", &whole[..whole.len() - 1024]);
+    assert!(
+        cut.contains(&format!(
+            "byte {}: the tar file ends too early",
+            whole.len() - 1024
+        )),
+        "{cut}"
+    );
+    let mut wrong = whole.clone();
+    wrong[0] ^= 1;
+    let wrong = said("sum.tar", &wrong);
+    assert!(
+        wrong.contains("byte 0: expected a header with the checksum"),
+        "{wrong}"
+    );
+    let mut packed = exported("a.tar.gz");
+    let len = packed.len();
+    packed[len / 2] ^= 0x55;
+    let packed = said("bad.tar.gz", &packed);
+    assert!(packed.contains("of the unpacked tar file"), "{packed}");
+}
+
+#[test]
+fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
+    let whole = exported("a.tar");
+    survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
+        let mut bytes = whole.clone();
+        damage(&mut bytes, dice);
+        bytes
+    });
+    // Behind checksums that are right, so that damage gets past them.
+    let headers: Vec<usize> = (0..whole.len() / 512).map(|i| i * 512).collect();
+    survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
+        let mut bytes = whole.clone();
+        for _ in 0..=dice.below(3) {
+            let at = headers[dice.below(headers.len())];
+            let field = [0, 100, 124, 124, 135, 156, 156, 345][dice.below(8)] + dice.below(11);
+            bytes[at + field] = b"0123457xgLKS/ .\x80\xff\0"[dice.below(18)];
+            bytes[at + 148..at + 156].fill(b' ');
+            let sum: u32 = bytes[at..at + 512].iter().map(|b| u32::from(*b)).sum();
+            bytes[at + 148..at + 155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+        }
+        bytes
+    });
+    let packed = exported("a.tar.gz");
+    survives(DataFormat::WebDataset, "a.tar.gz", 300, |dice| {
+        let mut bytes = packed.clone();
+        damage(&mut bytes, dice);
+        bytes
+    });
+}
+
+#[test]
+fn a_size_without_end_is_refused_before_it_is_unpacked() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bomb.tar.gz");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    let mut header = tar::Header::new_ustar();
+    header.set_path("a.png").unwrap();
+    header.set_size(1 << 40);
+    header.set_cksum();
+    gz.write_all(header.as_bytes()).unwrap();
+    (0..64).for_each(|_| gz.write_all(&[0; 1 << 20]).unwrap());
+    gz.finish().unwrap();
+    let said = refused(&path, &ListOptions::default());
+    assert!(
+        said.contains("'a.png' has 1099511627776 bytes, more than the limit"),
+        "{said}"
+    );
+}
