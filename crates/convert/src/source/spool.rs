@@ -125,6 +125,7 @@ mod tests {
 
     use packds_format::DType;
 
+    use super::super::store::{ArrayType, RowPart, Rows};
     use super::*;
 
     fn spool(told: &Arc<Mutex<Vec<u64>>>) -> Spool {
