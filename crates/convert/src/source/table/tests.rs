@@ -233,9 +233,14 @@ fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked
         assert_eq!((listing.len(), listing.label(1)), (2, Some(1)));
         assert!(listing.columns().is_empty() && listing.fields().is_empty());
         let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
-        let expected =
-            "field 'parts' left out: List(Binary): there is no field in a pack for Binary";
-        assert_eq!(warnings, [expected]);
+        let [warning] = warnings.as_slice() else {
+            panic!("{warnings:?}");
+        };
+        assert!(
+            warning.starts_with("field 'parts' left out: List(Binary")
+                && warning.ends_with(": there is no field in a pack for Binary"),
+            "{warning}"
+        );
         let left_out = ListOptions {
             leave_out: vec!["parts".to_owned()],
             ..ListOptions::default()
