@@ -129,6 +129,153 @@ fn every_format_gives_back_images_labels_and_class_names() {
     }
 }
 
+/// Converts the fixture with these options to `in.pack`.
+fn packed(folder: &Folder, args: &[&str]) -> Pack<Vec<u8>> {
+    let source = fixture("images/same_size");
+    let source = ["convert", source.to_str().unwrap(), "in.pack", "--force"];
+    let ran = folder.packds(&[&source[..], &["--keep-order"], args].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    Pack::open(fs::read(folder.path("in.pack")).unwrap()).unwrap()
+}
+
+/// Converts what was exported to `back.pack`; also what the conversion warned of.
+fn converted_back(folder: &Folder, source: &str, args: &[&str]) -> (Pack<Vec<u8>>, String) {
+    let all = ["convert", source, "back.pack", "--force", "--json"];
+    let ran = folder.packds(&[&all[..], &["--keep-order"], args].concat());
+    assert_eq!(ran.code, 0, "{source}: {ran:?}");
+    let pack = Pack::open(fs::read(folder.path("back.pack")).unwrap()).unwrap();
+    (pack, ran.json()["warnings"].to_string())
+}
+
+/// What a pack says about its images, and their bytes.
+fn images(pack: &Pack<Vec<u8>>) -> (Field, Vec<Vec<u8>>) {
+    let (_, field) = pack.schema().by_role(Role::Image, None).unwrap();
+    (field.clone(), content(pack).0)
+}
+
+#[test]
+fn gray_images_and_such_with_channels_first_come_back_as_they_were_from_every_format() {
+    let folder = Folder::new();
+    for made in [
+        &["--gray"][..],
+        &["--layout", "chw"],
+        &["--gray", "--layout", "chw"],
+    ] {
+        let before = images(&packed(&folder, made));
+        for (name, target, args) in SINKS {
+            let holds_both = ["hdf5", "zarr", "parquet", "arrow"].contains(&name);
+            let files: &[&str] = if holds_both {
+                &["--images", "files"]
+            } else {
+                &[]
+            };
+            for images_as in [&[][..], files] {
+                let report = export(&folder, target, &[args, images_as].concat());
+                assert_eq!(report.code, 0, "{name}: {report:?}");
+                let (after, warnings) = converted_back(&folder, target, &[]);
+                assert!(images(&after) == before, "{name} {made:?} {images_as:?}");
+                assert!(!warnings.contains("rgb"), "{name}: {warnings}");
+                if name == "image-folder" {
+                    let (after, _) = converted_back(&folder, "out/manifest.jsonl", &[]);
+                    assert!(images(&after) == before, "manifest {made:?}");
+                }
+                let _ = fs::remove_dir_all(folder.path(target));
+                let _ = fs::remove_file(folder.path(target));
+            }
+        }
+    }
+}
+
+#[test]
+fn options_beat_what_the_exported_pack_said_about_its_pixels() {
+    let folder = Folder::new();
+    packed(&folder, &["--gray", "--layout", "chw"]);
+    export(&folder, "out.parquet", &[]).ok();
+    let (after, _) = converted_back(&folder, "out.parquet", &["--rgb", "--layout", "hwc"]);
+    let (field, _) = images(&after);
+    assert_eq!((field.shape[2], field.layout.as_deref()), (3, Some("hwc")));
+    // Sizes of their own have no channels first.
+    let (after, _) = converted_back(&folder, "out.parquet", &["--resize", "short:9"]);
+    let (field, _) = images(&after);
+    assert_eq!(
+        (field.color.as_deref(), field.layout.as_deref()),
+        (Some("gray"), Some("hwc"))
+    );
+    let ran = folder.packds(&["convert", "out.parquet", "x.pack", "--rgb", "--gray"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+}
+
+#[test]
+fn images_that_are_no_longer_gray_become_rgb_with_a_warning() {
+    let folder = Folder::new();
+    packed(&folder, &["--gray"]);
+    export(&folder, "out", &["--to", "image-folder"]).ok();
+    let coloured = fs::read_dir(fixture("images/same_size/circle")).unwrap();
+    let coloured = coloured.map(|e| e.unwrap().path()).min().unwrap();
+    let changed = folder
+        .files("out")
+        .into_iter()
+        .find(|f| f.starts_with("square/"));
+    fs::copy(coloured, folder.path("out").join(changed.unwrap())).unwrap();
+    for source in ["out", "out/manifest.jsonl"] {
+        let (after, warnings) = converted_back(&folder, source, &[]);
+        assert_eq!(images(&after).0.color.as_deref(), Some("rgb"));
+        assert!(warnings.contains("is not: they become rgb"), "{warnings}");
+    }
+    // Nor does a text that is none of ours do any harm.
+    fs::write(folder.path("out/packds.json"), "{}").unwrap();
+    let (after, warnings) = converted_back(&folder, "out", &[]);
+    assert_eq!(images(&after).0.color.as_deref(), Some("rgb"));
+    assert_eq!(warnings, "[]");
+}
+
+#[test]
+fn a_field_that_is_left_out_is_not_packed_and_one_that_is_not_there_is_an_error() {
+    let folder = Folder::new();
+    let mut pack = SamplePack::default();
+    pack.body
+        .push(Field::tensor("features", DType::F32, &[300]));
+    pack.write(&folder, "in.pack");
+    for (name, target, args) in SINKS {
+        export(&folder, target, args).ok();
+        let source = match name {
+            "image-folder" => "out/manifest.jsonl",
+            _ => target,
+        };
+        let field = match name {
+            "image-folder" => "label",
+            _ => "features",
+        };
+        let (after, _) = converted_back(&folder, source, &["--leave-out", field]);
+        assert!(after.schema().index_of(field).is_err(), "{name}");
+        let ran = folder.packds(&["convert", source, "x.pack", "--leave-out", "nothing"]);
+        assert_eq!(ran.code, 2, "{name}: {ran:?}");
+        assert!(
+            ran.stderr
+                .contains("no field 'nothing' to leave out, found "),
+            "{ran:?}"
+        );
+        assert!(
+            ran.stderr.contains(&format!("'{field}'")),
+            "{name}: {ran:?}"
+        );
+        let _ = fs::remove_dir_all(folder.path(target));
+        let _ = fs::remove_file(folder.path(target));
+    }
+    let source = fixture("images/same_size");
+    let ran = folder.packds(&[
+        "convert",
+        source.to_str().unwrap(),
+        "x.pack",
+        "--leave-out",
+        "a",
+    ]);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("a folder has none"),
+        "{ran:?}"
+    );
+}
+
 #[test]
 fn every_format_has_the_same_bytes_at_any_number_of_threads() {
     let folder = Folder::new();

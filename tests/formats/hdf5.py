@@ -83,6 +83,12 @@ def write(folder):
         f.create_dataset("images", (N, H, W, 3), np.uint8)
         f.create_dataset("filled", (N, 2), np.int16, chunks=(2, 2), fillvalue=7)
         f["labels"] = labels()
+    with make("odd.h5") as f:
+        common(f)
+        f["boxes"] = np.zeros(N, dtype=[("x", "i4"), ("y", "f4")])
+        f["opaque"] = np.zeros(N, dtype="V5")
+        f.create_dataset("elsewhere", (N, 2), np.uint8, external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)])
+        f["version"] = 3
     with make("external.h5") as f:
         f.create_dataset("images", (N, H, W, 3), np.uint8, external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)])
     with make("virtual.h5") as f:

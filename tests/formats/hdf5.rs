@@ -72,6 +72,29 @@ fn what_h5py_writes_comes_in_and_is_the_same_to_it_when_exported() {
 }
 
 #[test]
+fn data_sets_that_cannot_be_read_are_left_out_with_a_warning() {
+    let (folder, expected) = sources();
+    let args = ["convert", "odd.h5", "odd.pack", "--keep-order", "--json"];
+    let ran = folder.packds(&args);
+    let warnings = ran.json()["warnings"].to_string();
+    for words in [
+        "field 'boxes' left out: elements of 8 bytes that are neither",
+        "field 'opaque' left out: elements of",
+        "field 'elsewhere' left out: its data lie in other files",
+    ] {
+        assert!(warnings.contains(words), "{warnings}");
+    }
+    let pack = convert(
+        &folder,
+        "odd.h5",
+        &["--leave-out", "boxes", "--leave-out", "version"],
+    );
+    assert_eq!(json!(ids(&pack)), expected["labels"]);
+    let key = ["convert", "odd.h5", "no.pack", "--label-key", "boxes"];
+    refused(&folder, &key, "boxes: elements of 8 bytes");
+}
+
+#[test]
 fn splits_are_told_by_names_and_groups() {
     let (folder, expected) = sources();
     for (name, split, first, n) in [

@@ -101,6 +101,9 @@ struct SourceArgs {
     /// The field of masks, or a manifest's column of mask paths [default: found by name]
     #[arg(long, value_name = "NAME")]
     mask_key: Option<String>,
+    /// A field or column that is not packed; may be given several times
+    #[arg(long, value_name = "NAME")]
+    leave_out: Vec<String>,
     /// The source's format [default: by its content and name]; packds formats lists them
     #[arg(long, value_name = "FORMAT", value_parser = parsed::<DataFormat>)]
     from: Option<DataFormat>,
@@ -130,9 +133,12 @@ struct PixelArgs {
     /// Turn images as their EXIF orientation says (apply), or leave them as torchvision does (ignore)
     #[arg(long, default_value = "ignore")]
     orientation: OrientationName,
-    /// One channel instead of three
+    /// One channel [default: the source's, where it has arrays or was exported from a pack, else three]
     #[arg(long)]
     gray: bool,
+    /// Three channels, also where the source has one
+    #[arg(long, conflicts_with = "gray")]
+    rgb: bool,
     /// u8, f16, bf16 or f32; floats are scaled to 0..1 and normalized
     #[arg(long, default_value = "u8", value_parser = parse_dtype)]
     dtype: DType,
@@ -154,7 +160,7 @@ struct PixelArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Layout")]
 struct LayoutArgs {
-    /// hwc or chw [default: the source's, where it has arrays, else hwc]
+    /// hwc or chw [default: the source's, where it has arrays or was exported from a pack, else hwc]
     #[arg(long, value_parser = parsed::<Layout>)]
     layout: Option<Layout>,
     /// none, or zstd[:LEVEL] after a pixel filter
@@ -224,6 +230,7 @@ impl ConvertArgs {
                 image_key: source.image_key.clone(),
                 label_key: source.label_key.clone(),
                 mask_key: source.mask_key.clone(),
+                leave_out: source.leave_out.clone(),
                 spool: parent_folder(&self.output),
                 unpacking: Unpacking::default(),
                 jobs: ConvertOptions {
@@ -240,7 +247,11 @@ impl ConvertArgs {
                 OrientationName::Ignore => Orientation::Ignore,
                 OrientationName::Apply => Orientation::Apply,
             },
-            color: if pixels.gray { Color::Gray } else { Color::Rgb },
+            color: match (pixels.gray, pixels.rgb) {
+                (true, _) => Some(Color::Gray),
+                (false, true) => Some(Color::Rgb),
+                (false, false) => None,
+            },
             dtype: pixels.dtype,
             layout: layout.layout,
             normalize: pixels.normalize.clone(),

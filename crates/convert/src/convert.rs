@@ -19,6 +19,7 @@ use crate::pipeline::{Findings, Observer, Pass, Phase};
 use crate::plan::{Order, Plan, plan};
 use crate::provenance::{self, options_json, uuids};
 use crate::report::{Report, Skipped, Stages};
+use crate::restored::Restored;
 use crate::source::{Listing, list};
 
 /// Converts a source into a pack at `output`.
@@ -55,7 +56,8 @@ pub fn convert_listing(
     let started = Instant::now();
     options.check()?;
     refuse_fault(listing, options)?;
-    let options = &options.for_listing(listing);
+    let restored = Restored::of(listing, options)?;
+    let options = &restored.options;
     let output = Output::create(output, options.force)?;
     let mut stages = Stages {
         list: list_time,
@@ -75,7 +77,7 @@ pub fn convert_listing(
     output.commit()?;
     stages.sync = started_sync.elapsed();
     stages.total = list_time + started.elapsed();
-    Ok(report(listing, &plan, written, target, stages, options))
+    Ok(report(listing, &plan, written, target, stages, restored))
 }
 
 /// The error for the first sample that the listing knows to be bad, where bad samples stop the conversion.
@@ -119,7 +121,7 @@ fn measure(
 
 /// Mean and standard deviation of each channel, scaled to 0..1.
 fn mean_and_std(histogram: &Histogram, options: &ConvertOptions) -> (Vec<f64>, Vec<f64>) {
-    (0..options.color.channels())
+    (0..options.color().channels())
         .map(|c| (histogram.mean_scaled(c), histogram.std_scaled(c)))
         .unzip()
 }
@@ -242,7 +244,7 @@ fn stats(
     // Statistics of some of the images would pass for those of all.
     if findings.counted == valid && valid > 0 {
         let h = &findings.histogram;
-        let channels = 0..options.color.channels();
+        let channels = 0..options.color().channels();
         let (mean, std) = mean_and_std(h, options);
         let field = FieldStats {
             n_pixels: h.count(),
@@ -345,8 +347,9 @@ fn report(
     written: Written,
     output: std::path::PathBuf,
     stages: Stages,
-    options: &ConvertOptions,
+    Restored { options, warnings }: Restored,
 ) -> Report {
+    let options = &options;
     let Written {
         findings,
         summary,
@@ -376,7 +379,7 @@ fn report(
         bytes_out: summary.file_len,
         mean,
         std,
-        warnings: listing.warnings().iter().map(ToString::to_string).collect(),
+        warnings,
         notes: plan.notes.clone(),
         stages,
     }

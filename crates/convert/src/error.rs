@@ -61,6 +61,16 @@ pub enum ConvertError {
         /// The fields that are there, in order.
         found: Vec<String>,
     },
+    /// A source lacks a field that is to be left out.
+    #[error("{path}: no field '{wanted}' to leave out, found {}", quoted(found))]
+    LeftOutMissing {
+        /// The source.
+        path: PathBuf,
+        /// The field that was named.
+        wanted: String,
+        /// The fields that are there, in order.
+        found: Vec<String>,
+    },
     /// A source holds something that cannot be converted, though it is sound.
     #[error("{}: {reason}", place_in(path, place))]
     SourceUnsupported {
@@ -386,6 +396,9 @@ impl ConvertError {
             Self::KeyMissing { .. } => Some(
                 "name the fields with --image-key, --label-key and --mask-key".to_owned(),
             ),
+            Self::LeftOutMissing { .. } => {
+                Some("name a field of the source with --leave-out".to_owned())
+            }
             Self::SourceUnsupported { hint, .. } => Some(hint.clone()),
             Self::Spool { .. } => Some(
                 "sources that cannot be read in any order need as much room there as they have when unpacked".to_owned(),
@@ -436,6 +449,7 @@ impl ConvertError {
             | Self::UnknownFormat { .. }
             | Self::FormatLeftOut { .. }
             | Self::KeyMissing { .. }
+            | Self::LeftOutMissing { .. }
             | Self::SourceUnsupported { .. }
             | Self::Spool { .. }
             | Self::OnlySplits { .. }

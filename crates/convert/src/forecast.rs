@@ -10,6 +10,7 @@ use crate::ConvertError;
 use crate::convert::refuse_fault;
 use crate::options::{Compression, ConvertOptions, Mode};
 use crate::plan::{ImageForm, Plan, plan};
+use crate::restored::Restored;
 use crate::sample::SampleReader;
 use crate::source::Listing;
 use crate::survey::mean_item_bytes;
@@ -89,7 +90,7 @@ impl Forecast {
 pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast, ConvertError> {
     options.check()?;
     refuse_fault(listing, options)?;
-    let options = &options.for_listing(listing);
+    let Restored { options, warnings } = &Restored::of(listing, options)?;
     let chosen = plan(listing, options)?;
     let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let bytes_in = (0..listing.len())
@@ -156,7 +157,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
             .unwrap_or_else(|| form("raw", raw_bytes, raw_stored, raw_rate)),
         forms,
         notes: chosen.notes.clone(),
-        warnings: listing.warnings().iter().map(ToString::to_string).collect(),
+        warnings: warnings.clone(),
     })
 }
 
@@ -185,7 +186,7 @@ fn compressed(
     plan: &Plan,
 ) -> Result<(u64, f64), ConvertError> {
     let mut reader = SampleReader::new(listing, options, plan);
-    let mut histogram = Histogram::new(options.color.channels());
+    let mut histogram = Histogram::new(options.color().channels());
     let mut writer = PackWriter::new(Vec::new(), plan.pack.clone())?;
     let mut block = BlockBuilder::new(&plan.pack.schema);
     let wanted = listing.len().min(TRIED);
@@ -233,7 +234,7 @@ fn copy_rate(item_bytes: u64) -> f64 {
 /// Images that one thread decodes, resizes and crops in a second.
 fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 {
     let mut reader = SampleReader::new(listing, options, plan);
-    let mut histogram = Histogram::new(options.color.channels());
+    let mut histogram = Histogram::new(options.color().channels());
     let (mut file, mut n, mut seconds) = (Vec::new(), 0.0, 0.0);
     let wanted = listing.len().min(TRIED);
     for k in 0..wanted {

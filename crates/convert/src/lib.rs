@@ -28,6 +28,7 @@ mod pipeline;
 mod plan;
 mod provenance;
 mod report;
+mod restored;
 mod safe_name;
 mod sample;
 mod sink;

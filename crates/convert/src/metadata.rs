@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use packds_format::{Classes, Field, FormatError, Pack, Stats};
+use packds_format::{Classes, Field, FormatError, Pack, Role, Stats};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -99,6 +99,13 @@ impl Metadata {
     /// The field of this name.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The field of images.
+    pub(crate) fn image(&self) -> Option<&Field> {
+        self.fields
+            .iter()
+            .find(|field| field.role == Some(Role::Image))
     }
 
     /// The class names of a label field; empty where it has none.

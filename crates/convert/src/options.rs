@@ -6,8 +6,7 @@ use packds_format::DType;
 use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
 
 use crate::ConvertError;
-use crate::source::store::Content;
-use crate::source::{ListOptions, Listing};
+use crate::source::ListOptions;
 
 /// How images are stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -183,8 +182,8 @@ pub struct ConvertOptions {
     pub filter: Filter,
     /// What is done about the EXIF orientation.
     pub orientation: Orientation,
-    /// RGB or gray.
-    pub color: Color,
+    /// RGB or gray; that of the source's arrays, or of the pack that the source was exported from, else RGB, if none.
+    pub color: Option<Color>,
     /// Element type of raw images: `u8`, `f16`, `bf16` or `f32`.
     pub dtype: DType,
     /// Order of the dimensions of raw images of one size; the source's own, or height, width, channels, if none.
@@ -228,7 +227,7 @@ impl Default for ConvertOptions {
             crop: None,
             filter: Filter::default(),
             orientation: Orientation::Ignore,
-            color: Color::Rgb,
+            color: None,
             dtype: DType::U8,
             layout: None,
             normalize: NormalizeBy::None,
@@ -265,38 +264,10 @@ impl ConvertOptions {
         self.layout.unwrap_or(Layout::Hwc)
     }
 
-    /// The options for `listing`, whose pixels keep their channels, the order of their dimensions and what a pack that they
-    /// come from said about normalization, where nobody asked for others.
-    pub(crate) fn for_listing(&self, listing: &Listing) -> Self {
-        let mut options = self.clone();
-        let (mut n, mut gray, mut planar) = (0, 0, 0);
-        for content in listing.image_contents() {
-            n += 1;
-            if let Content::Pixels(shape) = content {
-                gray += u32::from(shape.channels == 1);
-                planar += u32::from(shape.planar);
-            }
-        }
-        if n > 0 && gray == n {
-            options.color = Color::Gray;
-        }
-        if n > 0 && planar == n && self.mode == Mode::Raw {
-            options.layout = Some(self.layout.unwrap_or(Layout::Chw));
-        }
-        let known = listing
-            .metadata()
-            .and_then(|m| m.field("image")?.normalize.clone());
-        if let Some(known) = known.filter(|known| !known.applied)
-            && self.normalize == NormalizeBy::None
-            && known.mean.len() == options.color.channels()
-            && known.std.iter().all(|std| *std > 0.0)
-        {
-            options.normalize = NormalizeBy::Values {
-                mean: known.mean,
-                std: known.std,
-            };
-        }
-        options
+    /// RGB or gray.
+    #[must_use]
+    pub fn color(&self) -> Color {
+        self.color.unwrap_or(Color::Rgb)
     }
 
     /// Whether a resize or crop was asked for.
@@ -327,7 +298,7 @@ impl ConvertOptions {
             );
         }
         let changes_pixels = self.has_geometry()
-            || self.color == Color::Gray
+            || self.color() == Color::Gray
             || self.orientation == Orientation::Apply;
         if self.mode == Mode::Encoded && self.quality.is_none() && changes_pixels {
             return refuse(
@@ -393,7 +364,7 @@ impl ConvertOptions {
                 "give the values as --normalize MEAN/STD",
             );
         }
-        let channels = self.color.channels();
+        let channels = self.color().channels();
         match &self.normalize {
             NormalizeBy::Values { mean, .. } if mean.len() != channels => refuse(
                 format!(

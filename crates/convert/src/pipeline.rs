@@ -118,7 +118,7 @@ impl Pass<'_> {
         mut write: impl FnMut(Block, &[usize]) -> Result<Option<Block>, ConvertError>,
     ) -> Result<Findings, ConvertError> {
         let jobs = self.options.n_jobs();
-        let channels = self.options.color.channels();
+        let channels = self.options.color().channels();
         let state = std::cell::RefCell::new(Dispatch::new(order, self.plan));
         let mut all = Findings::new(channels);
         let mut failed: Option<(usize, SampleError)> = None;
@@ -193,7 +193,7 @@ impl Pass<'_> {
             Some(old) => BlockBuilder::recycle(schema, old),
             None => BlockBuilder::new(schema),
         };
-        let mut findings = Findings::new(self.options.color.channels());
+        let mut findings = Findings::new(self.options.color().channels());
         let mut bad = Vec::new();
         let mut broken = None;
         for &id in &task.ids {
@@ -252,7 +252,7 @@ impl Pass<'_> {
             jobs * 2,
             || SampleReader::new(self.listing, self.options, self.plan),
             |reader, ids: std::ops::Range<usize>| {
-                let mut unused = Histogram::new(self.options.color.channels());
+                let mut unused = Histogram::new(self.options.color().channels());
                 let n = ids.len();
                 let first = ids.into_iter().find_map(|id| {
                     let mut builder = BlockBuilder::new(&self.plan.pack.schema);

@@ -8,7 +8,7 @@ use packds_pixels::{Crop, Geometry, Layout, Resize};
 
 use crate::ConvertError;
 use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
-use crate::source::store::{ArrayType, Content};
+use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceField};
 use crate::survey::{Sizes, mean_item_bytes, survey};
 
@@ -246,7 +246,7 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
         || options.mode != default.mode
         || options.dtype != default.dtype
         || options.layout.is_some()
-        || options.color != default.color
+        || options.color.is_some()
         || options.normalize != default.normalize
         || options.jpeg_scaling;
     if !changes {
@@ -334,7 +334,8 @@ impl Plan {
             numbers.extra.push(fields.add(field));
         }
         for source in listing.fields() {
-            let field = source_field(source, options);
+            let known = listing.metadata().and_then(|m| m.field(&source.name));
+            let field = source_field(source, known, options);
             numbers.source_fields.push(fields.add(field));
         }
         if listing.has_labels() {
@@ -390,7 +391,11 @@ impl Plan {
         if let ImageForm::Array(array) = &self.form {
             return array_field(array, listing, options);
         }
-        let channels = if options.color.channels() == 1 { 1 } else { 3 };
+        let channels = if options.color().channels() == 1 {
+            1
+        } else {
+            3
+        };
         let interleaved = options.layout() == Layout::Hwc;
         let mut field = match self.form {
             ImageForm::Fixed { width, height } => {
@@ -421,7 +426,7 @@ impl Plan {
     /// What the schema says about normalization: what was baked in, or what a reader is asked to do.
     pub(crate) fn normalize(&self, options: &ConvertOptions) -> Option<Normalize> {
         let applied = options.dtype != DType::U8;
-        let channels = options.color.channels();
+        let channels = options.color().channels();
         let (mean, std) = match &self.affine {
             Some((mean, std)) => (mean.clone(), std.clone()),
             None if applied => (vec![0.0; channels], vec![1.0; channels]),
@@ -530,7 +535,7 @@ impl Fields {
                     reason: format!(
                         "the source's field `{name}` has the name of a field that packs have anyway"
                     ),
-                    hint: "rename it".to_owned(),
+                    hint: "rename it, or leave it out with --leave-out".to_owned(),
                 });
             }
         }
@@ -550,7 +555,7 @@ fn seek_field(of: &str) -> Field {
 fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -> Field {
     let field = Field::tensor("image", array.dtype, &array.shape).with_role(Role::Image);
     let known = listing.metadata().and_then(|metadata| {
-        let field = metadata.field("image")?;
+        let field = metadata.image()?;
         (field.dtype == array.dtype && field.shape == array.shape).then_some(field)
     });
     let (layout, color) = match array.shape.as_slice() {
@@ -573,11 +578,12 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
 /// Bytes that an item of a column may have.
 const MAX_COLUMN_BYTES: u64 = 1024;
 
-/// A further field of the source: numbers and small arrays in a column, others in the chunks.
-fn source_field(source: &SourceField, options: &ConvertOptions) -> Field {
+/// A further field of the source: numbers and small arrays in a column, others in the chunks. `known` is the field of the
+/// pack that it comes from.
+fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let array = match source.store.content(0) {
         Content::Array(array) => array,
-        Content::Pixels(shape) => shape.array(),
+        Content::Pixels(shape) => pixel_array(shape, known),
         Content::File | Content::Bytes => {
             return Field {
                 codec: codec(options, Filter::NONE),
@@ -599,6 +605,16 @@ fn source_field(source: &SourceField, options: &ConvertOptions) -> Field {
         role: source.role,
         ..field
     }
+}
+
+/// Pixels as an array: of the pack's own shape where that is the same but for a dimension of one channel.
+fn pixel_array(shape: PixelShape, known: Option<&Field>) -> ArrayType {
+    let known = known.map(|field| ArrayType {
+        dtype: field.dtype,
+        shape: field.shape.clone(),
+    });
+    let same = |array: &ArrayType| PixelShape::of(array) == Some(shape);
+    known.filter(same).unwrap_or_else(|| shape.array())
 }
 
 fn codec(options: &ConvertOptions, filter: Filter) -> Codec {
@@ -680,7 +696,7 @@ impl Order {
 impl Plan {
     /// How images are stored, in words.
     pub(crate) fn describe_images(&self, options: &ConvertOptions) -> String {
-        let channels = options.color.channels();
+        let channels = options.color().channels();
         match &self.form {
             ImageForm::Fixed { width, height } if options.layout() == Layout::Hwc => {
                 format!("{} {height}x{width}x{channels}", options.dtype)

@@ -42,7 +42,7 @@ pub(crate) fn options_json(options: &ConvertOptions, plan: &Plan) -> Value {
         "crop": crop.to_string(),
         "filter": filter.to_string(),
         "orientation": orientation,
-        "color": if options.color.channels() == 1 { "gray" } else { "rgb" },
+        "color": if options.color().channels() == 1 { "gray" } else { "rgb" },
         "dtype": options.dtype.name(),
         "layout": options.layout().to_string(),
         "normalize": options.normalize.to_string(),

@@ -40,70 +40,116 @@ pub(crate) fn survey(
     options: &ConvertOptions,
     geometry: &Geometry,
 ) -> Result<Sizes, ConvertError> {
-    let mut next = 0;
-    let mut found = Sizes::Unknown;
     // Pixels that are all alike need no look at each.
     let mut contents = listing.image_contents();
     if let (Some(Content::Pixels(shape)), None) = (contents.next(), contents.next()) {
         let (width, height) = geometry.output_size(shape.width, shape.height, 1);
         return Ok(Sizes::One { width, height });
     }
+    let size_of = |idx: usize, head: &mut Vec<u8>| {
+        let size = match listing.image_content(idx) {
+            Content::Pixels(shape) => Some((shape.width, shape.height, 1)),
+            _ => header(listing, idx, head).map(|i| (i.width, i.height, i.orientation)),
+        };
+        size.map_or(Sizes::Unknown, |(width, height, turn)| {
+            let (width, height) = geometry.output_size(width, height, turn);
+            Sizes::One { width, height }
+        })
+    };
     let fold = |all: Sizes, one: Sizes| match (all, one) {
         (Sizes::Unknown, other) | (other, Sizes::Unknown) => other,
         (all, one) if all == one => all,
         _ => Sizes::Several,
     };
-    let jobs = options.n_jobs();
-    ordered(
-        jobs,
-        jobs * 2,
-        Vec::new,
-        |head: &mut Vec<u8>, range: std::ops::Range<usize>| {
-            let mut sizes = Sizes::Unknown;
-            for i in range {
-                let size =
-                    info(listing, i, head).map(|(w, h, turn)| geometry.output_size(w, h, turn));
-                let one = size.map_or(Sizes::Unknown, |(width, height)| Sizes::One {
-                    width,
-                    height,
-                });
-                sizes = fold(sizes, one);
-                if sizes == Sizes::Several {
-                    break;
-                }
-            }
-            sizes
-        },
-        || {
-            // The first batches are small: images of several sizes show it at once.
-            let len = if next == 0 { 8 } else { BATCH };
-            let range = next..listing.len().min(next + len);
-            next = range.end;
-            Ok::<_, ConvertError>((!range.is_empty()).then_some(range))
-        },
-        |sizes| {
-            found = fold(found, sizes);
-            Ok(if found == Sizes::Several {
-                Next::Stop
-            } else {
-                Next::Continue
-            })
-        },
-    )?;
-    Ok(found)
+    let look = Look {
+        unit: Sizes::Unknown,
+        one: size_of,
+        fold,
+        is_enough: |sizes: &Sizes| *sizes == Sizes::Several,
+    };
+    look.run(listing, options.n_jobs())
 }
 
-/// Width, height and orientation: of a file from its first bytes, or from all of it where these are not enough.
-fn info(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<(u32, u32, u8)> {
-    if let Content::Pixels(shape) = listing.image_content(idx) {
-        return Some((shape.width, shape.height, 1));
+/// The first sample, in listing order, whose image file is not gray; files that are no images are left to the
+/// conversion.
+pub(crate) fn first_in_colour(
+    listing: &Listing,
+    options: &ConvertOptions,
+) -> Result<Option<usize>, ConvertError> {
+    let look = Look {
+        unit: None,
+        one: |idx: usize, head: &mut Vec<u8>| {
+            let info = header(listing, idx, head)?;
+            (info.channels != 1).then_some(idx)
+        },
+        fold: Option::or,
+        is_enough: Option::is_some,
+    };
+    look.run(listing, options.n_jobs())
+}
+
+/// A look at each image in turn, until enough is known.
+struct Look<T, One, Fold, Enough> {
+    /// What is known of no image.
+    unit: T,
+    /// What is known of one; the buffer is for its first bytes.
+    one: One,
+    /// What is known of the first images and of those behind them.
+    fold: Fold,
+    is_enough: Enough,
+}
+
+impl<T, One, Fold, Enough> Look<T, One, Fold, Enough>
+where
+    T: Copy + Send + Sync,
+    One: Fn(usize, &mut Vec<u8>) -> T + Sync,
+    Fold: Fn(T, T) -> T + Sync,
+    Enough: Fn(&T) -> bool + Sync,
+{
+    /// What is known of all images, or of the first ones where that is enough.
+    fn run(&self, listing: &Listing, jobs: usize) -> Result<T, ConvertError> {
+        let mut next = 0;
+        let mut found = self.unit;
+        ordered(
+            jobs,
+            jobs * 2,
+            Vec::new,
+            |head: &mut Vec<u8>, range: std::ops::Range<usize>| {
+                let mut known = self.unit;
+                for idx in range {
+                    known = (self.fold)(known, (self.one)(idx, head));
+                    if (self.is_enough)(&known) {
+                        break;
+                    }
+                }
+                known
+            },
+            || {
+                // The first batches are small: what is enough mostly shows at once.
+                let len = if next == 0 { 8 } else { BATCH };
+                let range = next..listing.len().min(next + len);
+                next = range.end;
+                Ok::<_, ConvertError>((!range.is_empty()).then_some(range))
+            },
+            |known| {
+                found = (self.fold)(found, known);
+                Ok(match (self.is_enough)(&found) {
+                    true => Next::Stop,
+                    false => Next::Continue,
+                })
+            },
+        )?;
+        Ok(found)
     }
-    let of = |i: ImageInfo| (i.width, i.height, i.orientation);
+}
+
+/// The header of an image file: from its first bytes, or from all of it where these are not enough.
+fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo> {
     for limit in [HEAD_BYTES, u64::MAX] {
         head.clear();
         listing.append_image(idx, limit, head).ok()?;
         if let Ok(info) = probe(head) {
-            return Some(of(info));
+            return Some(info);
         }
     }
     None
@@ -116,7 +162,7 @@ pub(crate) fn mean_item_bytes(
     plan: &Plan,
 ) -> Result<u64, ConvertError> {
     let mut reader = SampleReader::new(listing, options, plan);
-    let mut histogram = Histogram::new(options.color.channels());
+    let mut histogram = Histogram::new(options.color().channels());
     let (mut total, mut n) = (0_u64, 0_u64);
     let wanted = listing.len().min(MEAN_SAMPLES);
     for k in 0..wanted {

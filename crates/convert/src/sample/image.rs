@@ -110,7 +110,7 @@ impl SampleReader<'_> {
     ) -> Result<Made, SampleError> {
         let content = self.read_image(id)?;
         let bytes_in = u64::try_from(self.file.len()).unwrap_or(u64::MAX);
-        let channels = self.options.color.channels();
+        let channels = self.options.color().channels();
         let n = pixel_bytes(width, height, channels);
         let out = block.tensor_mut(self.plan.fields.image)?;
         let item_bytes = u64::try_from(out.len()).unwrap_or(u64::MAX);
@@ -150,7 +150,7 @@ impl SampleReader<'_> {
 
     /// Casts, normalizes and lays out the scratch pixels as the schema says.
     fn store_pixels(&self, out: &mut [u8]) -> Result<(), SampleError> {
-        let channels = self.options.color.channels();
+        let channels = self.options.color().channels();
         let float = match self.options.dtype {
             DType::F16 => FloatType::F16,
             DType::Bf16 => FloatType::Bf16,
@@ -242,7 +242,7 @@ impl SampleReader<'_> {
             ImageForm::Encoded { quality } | ImageForm::Mixed { quality, .. } => quality,
             _ => None,
         };
-        if !raw && quality.is_none() && self.options.color == Color::Rgb {
+        if !raw && quality.is_none() && self.options.color() == Color::Rgb {
             return self.kept_image(id, block);
         }
         let content = self.read_image(id)?;
@@ -251,7 +251,7 @@ impl SampleReader<'_> {
         let size = source_size(&self.file, &content, self.options.max_pixels)?;
         let geometry = &self.plan.geometry;
         let (width, height) = geometry.output_size(size.width, size.height, size.orientation);
-        let channels = self.options.color.channels();
+        let channels = self.options.color().channels();
         let n = pixel_bytes(width, height, channels);
         self.pixels.resize(n, 0);
         let item = RenderItem {

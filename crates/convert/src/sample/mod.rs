@@ -169,7 +169,7 @@ impl<'a> SampleReader<'a> {
             listing,
             options,
             plan,
-            decoder: Decoder::new(decode(options.color)),
+            decoder: Decoder::new(decode(options.color())),
             mask_decoder: Decoder::new(DecodeOptions {
                 jpeg_scaling: false,
                 ..decode(Color::Index)
@@ -266,7 +266,7 @@ impl<'a> SampleReader<'a> {
                 channels: u8::try_from(channels).unwrap_or(0),
                 coding: Coding::Raw,
             };
-            let channels = self.options.color.channels();
+            let channels = self.options.color().channels();
             let image = (Some(fields.image), fields.image_columns, channels);
             let mask = (fields.mask, fields.mask_columns, 1);
             for (field, columns, channels) in [image, mask] {

@@ -259,6 +259,8 @@ impl Sink for ImageFolderSink {
 
 #[cfg(test)]
 mod tests {
+    use packds_format::Field;
+
     use super::*;
     use crate::data_format::DataFormat;
     use crate::export::ExportOptions;
@@ -273,7 +275,11 @@ mod tests {
 
     #[test]
     fn the_manifest_brings_back_order_labels_class_names_and_columns() {
-        let (pack, folder) = (pack_of(10, fields()), tempfile::tempdir().unwrap());
+        let mut all = fields();
+        let narrow = [DType::U8, DType::U64, DType::F32];
+        let narrow = narrow.map(|dtype| Field::column(&format!("column_{dtype}"), dtype, &[]));
+        all.splice(4..4, narrow);
+        let (pack, folder) = (pack_of(10, all), tempfile::tempdir().unwrap());
         let target = folder.path().join("images");
         let report = to(&pack, &target, &options()).unwrap();
         let notes = report.lost.join("\n");
@@ -285,6 +291,9 @@ mod tests {
         assert!(notes.contains("first 'none'"), "{notes}");
         let again = back(&target.join(MANIFEST_FILE), None);
         for name in ["image", "label", "caption", "meta", "weight", "flag"] {
+            assert_same_field(&pack, &again, name);
+        }
+        for name in ["angle", "column_u8", "column_u64", "column_f32"] {
             assert_same_field(&pack, &again, name);
         }
         assert_eq!(

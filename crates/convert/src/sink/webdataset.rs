@@ -42,6 +42,7 @@ impl WebDatasetSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let spread = Spread::of(start);
         let exported = start.exported.clone();
+        let exported_paths = exported.has_paths;
         let label = exported.by_role(Role::Label).filter(|(_, label)| {
             matches!(&label.form, Form::Array(a) if a.shape.is_empty() && Number::has(a.dtype))
         });
@@ -76,7 +77,10 @@ impl WebDatasetSink {
                 true => classes.iter().map(|name| format!("{name}\n")).collect(),
                 false => String::new(),
             },
-            lost: Vec::new(),
+            lost: match exported_paths {
+                true => vec!["the samples' paths: samples are named by their numbers".to_owned()],
+                false => Vec::new(),
+            },
         })
     }
 }
@@ -249,7 +253,8 @@ mod tests {
                 ..ExportOptions::default()
             };
             let report = to(&pack, &target, &options).unwrap();
-            assert_eq!(report.lost, Vec::<String>::new(), "{name}");
+            let lost = ["the samples' paths: samples are named by their numbers"];
+            assert_eq!(report.lost, lost, "{name}");
             let again = back(&target, None);
             assert_same(&pack, &again);
             assert_eq!(again.path(3).unwrap().unwrap(), b"000003.png", "{name}");

@@ -210,6 +210,18 @@ impl ArraySet {
         }
     }
 
+    /// Drops the arrays that are not to be packed.
+    pub(super) fn leave_out(
+        &mut self,
+        source: &Path,
+        options: &ListOptions,
+    ) -> Result<(), ConvertError> {
+        let names: Vec<String> = self.arrays.iter().map(|a| a.name.clone()).collect();
+        options.check_left_out(source, &names)?;
+        self.arrays.retain(|a| !options.is_left_out(&a.name));
+        Ok(())
+    }
+
     /// The samples of all files of a part, one after the other; `read` finds the arrays of each.
     pub(super) fn join(
         part: &Shards,
@@ -226,8 +238,9 @@ impl ArraySet {
             }
         }
         let none = || ConvertError::malformed(&part.root, "", "there are no files");
-        all.ok_or_else(none)?
-            .into_found(&part.root, Keys::of(options))
+        let mut all = all.ok_or_else(none)?;
+        all.leave_out(&part.root, options)?;
+        all.into_found(&part.root, Keys::of(options))
     }
 
     /// Appends the samples of the next file, which has to have the same arrays.

@@ -79,6 +79,11 @@ impl TextArena {
         (0..self.len()).map(|idx| self.get(idx))
     }
 
+    /// Whether all texts are empty.
+    pub(super) fn is_blank(&self) -> bool {
+        self.texts.n_bytes() == 0
+    }
+
     pub(super) fn push(&mut self, text: &str) {
         self.texts.push(text.as_bytes());
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use packds_format::{DType, Role};
 
+use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::listing::{
     Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored,
@@ -99,6 +100,23 @@ impl Found {
             None => take_label_sets(&mut listing, source)?,
         }
         Ok(listing)
+    }
+
+    /// Without the fields that are not to be packed.
+    pub(super) fn leave_out(
+        mut self,
+        source: &Path,
+        options: &ListOptions,
+    ) -> Result<Self, ConvertError> {
+        let labels = self.labels.iter().map(|labels| &labels.name);
+        let texts = self.texts.iter().map(|column| &column.name);
+        let fields = self.fields.iter().map(|field| &field.name);
+        let names: Vec<String> = labels.chain(texts).chain(fields).cloned().collect();
+        options.check_left_out(source, &names)?;
+        self.labels = self.labels.filter(|l| !options.is_left_out(&l.name));
+        self.texts.retain(|c| !options.is_left_out(&c.name));
+        self.fields.retain(|f| !options.is_left_out(&f.name));
+        Ok(self)
     }
 
     fn check_lengths(&self, source: &Path, n: usize) -> Result<(), ConvertError> {
@@ -364,7 +382,7 @@ mod tests {
     use packds_format::{Classes, Field};
 
     use super::super::spool::{Spool, SpoolFolder, Unpacking};
-    use super::super::store::ArrayType;
+    use super::super::store::{ArrayType, Content};
     use super::*;
 
     /// A store of these rows, each as long as the others.
@@ -374,14 +392,17 @@ mod tests {
             unpacking: Unpacking::default(),
         };
         let mut spool = Spool::create(&folder).unwrap();
-        rows.iter().for_each(|row| {
-            spool.append(row).unwrap();
-        });
+        let mut ends: Vec<u64> = Vec::new();
+        for row in rows {
+            let start = spool.append(row).unwrap();
+            ends.push(start + u64::try_from(row.len()).unwrap());
+        }
         let array = ArrayType {
             dtype: DType::U8,
             shape: shape.to_vec(),
         };
-        spool.into_rows(Path::new("s"), array, rows.len()).unwrap()
+        let content = Content::of_array(array);
+        spool.into_items(Path::new("s"), &ends, content).unwrap()
     }
 
     fn metadata(field: &str, names: &[&str]) -> Metadata {

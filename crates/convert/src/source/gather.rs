@@ -9,13 +9,14 @@ use std::sync::Arc;
 use packds_format::{DType, Field, FieldKind, Role};
 
 use super::ListOptions;
+use super::arrays::PATHS;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
     Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
     role_of,
 };
 use super::listing::{Faults, SourceField};
-use super::spool::Spool;
+use super::narrow::{Wide, narrowed};
 use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
 use super::warning::Warning;
 use crate::data_format::DataFormat;
@@ -28,6 +29,8 @@ pub(super) enum Item<'a> {
     /// Bytes in one of the files.
     Stored(Span, Content),
     Text(&'a str),
+    /// As `Text`, with the place of its bytes: in formats that do not tell texts from bytes, a later item may be none.
+    TextIn(&'a str, Span),
     /// JSON text without spaces.
     Json(&'a str),
     Int(i64),
@@ -38,7 +41,7 @@ impl Item<'_> {
     fn kind(&self) -> String {
         match self {
             Self::Stored(_, content) => kind_of(content),
-            Self::Text(_) => "text".to_owned(),
+            Self::Text(_) | Self::TextIn(..) => "text".to_owned(),
             Self::Json(_) => "JSON".to_owned(),
             Self::Int(_) => "an integer".to_owned(),
             Self::Float(_) => "a number".to_owned(),
@@ -61,6 +64,8 @@ fn kind_of(content: &Content) -> String {
 pub(super) struct Gathered {
     pub(super) name: String,
     items: Items,
+    /// Where the texts lie, if each came with its place.
+    places: Vec<Span>,
 }
 
 #[derive(Debug)]
@@ -79,12 +84,16 @@ impl Gathered {
     pub(super) fn begin(name: String, item: &Item<'_>) -> Self {
         let items = match item {
             Item::Stored(_, content) => Items::Stored(Vec::new(), Contents::All(content.clone())),
-            Item::Text(_) => Items::Texts(TextArena::default()),
+            Item::Text(_) | Item::TextIn(..) => Items::Texts(TextArena::default()),
             Item::Json(_) => Items::Jsons(TextArena::default()),
             Item::Int(_) => Items::Ints(Vec::new()),
             Item::Float(_) => Items::Floats(Vec::new()),
         };
-        let mut gathered = Self { name, items };
+        let mut gathered = Self {
+            name,
+            items,
+            places: Vec::new(),
+        };
         // Its own first item always fits.
         let _ = gathered.push(item);
         gathered
@@ -99,6 +108,10 @@ impl Gathered {
             }
             (Items::Texts(texts), Item::Text(text)) | (Items::Jsons(texts), Item::Json(text)) => {
                 texts.push(text);
+            }
+            (Items::Texts(texts), Item::TextIn(text, span)) => {
+                texts.push(text);
+                self.places.push(*span);
             }
             (Items::Ints(values), Item::Int(value)) => values.push(*value),
             (Items::Floats(values), Item::Float(value)) => values.push(*value),
@@ -117,8 +130,9 @@ impl Gathered {
         Ok(())
     }
 
-    /// As [`push`](Self::push), where numbers and lists of them may take turns: all become lists then.
-    pub(super) fn push_or_list(&mut self, item: &Item<'_>) -> Result<(), String> {
+    /// As [`push`](Self::push), where numbers and lists of them may take turns, and texts and bytes: all become lists then,
+    /// or bytes.
+    pub(super) fn push_or_widen(&mut self, item: &Item<'_>) -> Result<(), String> {
         let listed = |text: &dyn std::fmt::Display| format!("[{text}]");
         let mut lists = TextArena::default();
         match (&self.items, item) {
@@ -130,6 +144,16 @@ impl Gathered {
                 values
                     .iter()
                     .for_each(|value| lists.push(&listed(&text(value))));
+            }
+            (Items::Texts(texts), Item::Stored(_, Content::Bytes))
+                if self.places.len() == texts.len() =>
+            {
+                let places = std::mem::take(&mut self.places);
+                self.items = Items::Stored(places, Contents::All(Content::Bytes));
+                return self.push(item);
+            }
+            (Items::Stored(_, Contents::All(Content::Bytes)), Item::TextIn(_, span)) => {
+                return self.push(&Item::Stored(*span, Content::Bytes));
             }
             (Items::Jsons(_), Item::Int(value)) => return self.push(&Item::Json(&listed(value))),
             (Items::Jsons(_), Item::Float(value)) => {
@@ -181,6 +205,11 @@ impl Gathered {
     /// Whether its items are texts.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.items, Items::Texts(_))
+    }
+
+    /// Whether its items are texts that are all empty so far.
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(&self.items, Items::Texts(texts) if texts.is_blank())
     }
 
     /// Whether its items are JSON.
@@ -241,7 +270,8 @@ impl Gathering {
         options: &ListOptions,
     ) -> Result<Found, ConvertError> {
         self.fields.retain(|field| !is_made_anew(&field.name));
-        self.restore_types(source, options)?;
+        self.restore_types();
+        self.take_paths();
         let names: Vec<String> = self.fields.iter().map(|f| f.name.clone()).collect();
         let image = find_image_field(source, &names, options.image_key.as_deref())?;
         let label = match &self.labels {
@@ -281,15 +311,34 @@ impl Gathering {
         Ok(found)
     }
 
+    /// Takes the samples' paths, which lie beside the fields where a pack was exported that has no field of that name.
+    fn take_paths(&mut self) {
+        let Some(metadata) = self.metadata.as_ref() else {
+            return;
+        };
+        if metadata.field(PATHS).is_some() {
+            return;
+        }
+        let place = self.fields.iter().position(|field| field.name == PATHS);
+        let is_path = |path: &str| !path.is_empty();
+        if let Some(place) = place
+            && let Some(Items::Texts(paths)) = self.fields.get(place).map(|field| &field.items)
+            && paths.iter().all(is_path)
+        {
+            self.names = Names::Paths(paths.iter().map(|path| path.into()).collect());
+            self.fields.remove(place);
+        }
+    }
+
     /// Gives arrays whose element type the format lacks the one that the pack had.
-    fn restore_types(&mut self, source: &Path, options: &ListOptions) -> Result<(), ConvertError> {
+    fn restore_types(&mut self) {
         let Some(metadata) = &self.metadata else {
-            return Ok(());
+            return;
         };
         for field in &mut self.fields {
             let known = metadata.field(&field.name);
             if let Some(known) = known.filter(|known| known.role != Some(Role::Label)) {
-                field.narrow(known, source, options)?;
+                field.narrow(known);
             }
             if let (Items::Stored(_, contents), Some(known)) = (&mut field.items, known)
                 && let Contents::All(Content::Array(array)) = contents
@@ -299,7 +348,6 @@ impl Gathering {
                 array.dtype = DType::Bf16;
             }
         }
-        Ok(())
     }
 }
 
@@ -312,43 +360,17 @@ fn empty(files: &Arc<Vec<OpenFile>>) -> Spans {
 }
 
 impl Gathered {
-    /// Numbers of the type that the pack had, where all fit it.
-    fn narrow(
-        &mut self,
-        known: &Field,
-        source: &Path,
-        options: &ListOptions,
-    ) -> Result<(), ConvertError> {
-        let is_number = known.kind == FieldKind::Tensor && known.shape.is_empty();
-        let is_as_it_was = match &self.items {
-            Items::Ints(_) => known.dtype == DType::I64,
-            Items::Floats(_) => known.dtype == DType::F64,
-            Items::Texts(_) if known.kind == FieldKind::Json => {
-                self.texts_as_json();
-                return Ok(());
-            }
-            _ => true,
-        };
-        if !is_number || is_as_it_was {
-            return Ok(());
-        }
-        let bytes: Option<Vec<Vec<u8>>> = match &self.items {
-            Items::Ints(values) => values.iter().map(|v| narrow_int(known.dtype, *v)).collect(),
-            Items::Floats(values) => values
-                .iter()
-                .map(|v| narrow_float(known.dtype, *v))
-                .collect(),
+    /// Values of the type that the pack had, where all fit it.
+    fn narrow(&mut self, known: &Field) {
+        let store = match &self.items {
+            Items::Ints(values) => narrowed(Wide::Ints(values), known),
+            Items::Floats(values) => narrowed(Wide::Floats(values), known),
+            Items::Texts(_) if known.kind == FieldKind::Json => return self.texts_as_json(),
             _ => None,
         };
-        let Some(bytes) = bytes else { return Ok(()) };
-        let mut spool = Spool::create(&options.spool_folder())?;
-        bytes.iter().try_for_each(|b| spool.append(b).map(drop))?;
-        let array = ArrayType {
-            dtype: known.dtype,
-            shape: Vec::new(),
-        };
-        self.items = Items::Rows(spool.into_rows(source, array, bytes.len())?);
-        Ok(())
+        if let Some(store) = store {
+            self.items = Items::Rows(store);
+        }
     }
 
     /// Texts as the JSON that they were, if all of them are.
@@ -540,26 +562,4 @@ fn numbers(values: Vec<f64>) -> LabelValues {
     } else {
         LabelValues::Numbers(values)
     }
-}
-
-fn narrow_int(dtype: DType, value: i64) -> Option<Vec<u8>> {
-    Some(match dtype {
-        DType::Bool => vec![u8::try_from(value).ok().filter(|v| *v <= 1)?],
-        DType::U8 => vec![u8::try_from(value).ok()?],
-        DType::I8 => i8::try_from(value).ok()?.to_le_bytes().to_vec(),
-        DType::U16 => u16::try_from(value).ok()?.to_le_bytes().to_vec(),
-        DType::I16 => i16::try_from(value).ok()?.to_le_bytes().to_vec(),
-        DType::U32 => u32::try_from(value).ok()?.to_le_bytes().to_vec(),
-        DType::I32 => i32::try_from(value).ok()?.to_le_bytes().to_vec(),
-        DType::U64 => u64::try_from(value).ok()?.to_le_bytes().to_vec(),
-        DType::I64 | DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => return None,
-    })
-}
-
-fn narrow_float(dtype: DType, value: f64) -> Option<Vec<u8>> {
-    // Values that were `f32` are none the worse for it.
-    #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
-    let narrow = value as f32;
-    let same = f64::from(narrow).to_bits() == value.to_bits() || value.is_nan();
-    (dtype == DType::F32 && same).then(|| narrow.to_le_bytes().to_vec())
 }

@@ -20,6 +20,7 @@ use super::{
     warning::Warning,
 };
 use crate::error::ConvertError;
+use crate::metadata::Metadata;
 
 /// Lists a folder for which no split was chosen.
 pub(super) fn list_source(root: &Path, jobs: usize) -> Result<Listing, ConvertError> {
@@ -80,11 +81,16 @@ fn list_scanned(
         masks: None,
         images: Images::Files,
         fields: Vec::new(),
-        metadata: None,
+        metadata: known_metadata(root),
         faults: Faults::new(),
         warnings: found.oddities.into_warnings(),
         ignored: found.ignored,
     })
+}
+
+/// What a pack left beside the class folders; a file of that name that says something else is somebody else's.
+pub(super) fn known_metadata(root: &Path) -> Option<Metadata> {
+    Metadata::in_folder(root).and_then(Result::ok)
 }
 
 fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found) -> Listing {
@@ -128,7 +134,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
         masks: None,
         images: Images::Files,
         fields: Vec::new(),
-        metadata: None,
+        metadata: known_metadata(root),
         faults: Faults::new(),
         warnings,
         ignored: found.ignored + count(top.n_others()),

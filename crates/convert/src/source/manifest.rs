@@ -10,9 +10,11 @@ use std::path::Path;
 
 use super::{
     ListOptions,
-    column::SourceColumn,
+    column::{ColumnValues, SourceColumn},
+    found::role_of,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, in_known_order},
-    listing::{Faults, Images, Labels, Listing, Masks, SourceKind},
+    listing::{Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
+    narrow::{Wide, narrowed},
     paths::FileTable,
     root::{FailedFile, Root},
     rows::{Cell, RowForm, Rows, malformed},
@@ -43,10 +45,13 @@ pub(super) fn list(
     let root = Root::open(source, options)?;
     let mut rows = Rows::open(source, form)?;
     let scans = scan(&mut rows, options)?;
-    let plan = Plan::new(source, rows.columns(), &scans, options)?;
+    // A file of that name that says something else is most likely somebody else's.
+    let metadata = Metadata::in_folder(&root.path).and_then(Result::ok);
+    let known = metadata.as_ref().filter(|_| form == RowForm::JsonLines);
+    let plan = Plan::new(source, rows.columns(), &scans, known, options)?;
     let mut rows = rows.reopen()?;
     let taken = take(&mut rows, &plan, &root)?;
-    finish(source, root, taken, options.jobs)
+    finish(source, root, taken, metadata, options.jobs)
 }
 
 /// What the first reading found out about a column.
@@ -173,22 +178,29 @@ impl Plan {
         source: &Path,
         names: &[String],
         scans: &[ColumnScan],
+        known: Option<&Metadata>,
         options: &ListOptions,
     ) -> Result<Self, ConvertError> {
-        let Roles { path, mask, label } = Roles::find(source, names, options)?;
+        options.check_left_out(source, names)?;
+        let is_kept = |column: &usize| !options.is_left_out(&names[*column]);
+        let kept: Vec<usize> = (0..names.len()).filter(is_kept).collect();
+        let kept_names: Vec<String> = kept.iter().map(|c| names[*c].clone()).collect();
+        let Roles { path, mask, label } = Roles::find(source, &kept_names, options)?;
+        let (path, mask) = (kept[path], mask.map(|mask| kept[mask]));
+        let label = label.map(|label| kept[label]);
         let label = match label {
             None => None,
             Some(column) => plan_label(source, column, &names[column], &scans[column])?,
         };
         let label_column = label.as_ref().map(|label| label.column);
-        let columns = (0..names.len())
+        let columns = kept
+            .into_iter()
             .filter(|column| ![Some(path), mask, label_column].contains(&Some(*column)))
             .map(|column| {
-                (
-                    column,
-                    names[column].clone(),
-                    scans[column].kinds.column_type(),
-                )
+                let name = names[column].clone();
+                let known = known.and_then(|metadata| metadata.field(&name));
+                let kinds = scans[column].kinds;
+                (column, name, kinds.column_type_as(known))
             })
             .collect();
         Ok(Self {
@@ -285,7 +297,13 @@ fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertE
     Ok(taken)
 }
 
-fn finish(source: &Path, root: Root, taken: Taken, jobs: usize) -> Result<Listing, ConvertError> {
+fn finish(
+    source: &Path,
+    root: Root,
+    taken: Taken,
+    metadata: Option<Metadata>,
+    jobs: usize,
+) -> Result<Listing, ConvertError> {
     let images = root.file_sizes(&taken.images.paths, jobs);
     let masks = match &taken.masks {
         None => Ok(Vec::new()),
@@ -304,11 +322,11 @@ fn finish(source: &Path, root: Root, taken: Taken, jobs: usize) -> Result<Listin
     let (labels, classes) = taken
         .labels
         .map_or((Labels::None, Vec::new()), LabelBuilder::finish);
-    let (labels, classes) = match Metadata::in_folder(&root.path) {
-        Some(Ok(metadata)) => in_known_order(labels, classes, &metadata),
-        // A file of that name is most likely somebody else's.
-        Some(Err(_)) | None => (labels, classes),
+    let (labels, classes) = match &metadata {
+        Some(metadata) => in_known_order(labels, classes, metadata),
+        None => (labels, classes),
     };
+    let (columns, fields) = narrowed_columns(taken.columns, metadata.as_ref());
     Ok(Listing {
         kind: SourceKind::Manifest,
         root: root.path,
@@ -316,17 +334,10 @@ fn finish(source: &Path, root: Root, taken: Taken, jobs: usize) -> Result<Listin
         bytes,
         labels,
         classes,
-        columns: taken
-            .columns
-            .into_iter()
-            .map(|(name, builder)| SourceColumn {
-                name,
-                values: builder.finish(),
-            })
-            .collect(),
+        columns,
         images: Images::Files,
-        fields: Vec::new(),
-        metadata: None,
+        fields,
+        metadata,
         faults: Faults::new(),
         masks: taken.masks.map(|masks| Masks::Files {
             paths: masks.paths,
@@ -335,6 +346,36 @@ fn finish(source: &Path, root: Root, taken: Taken, jobs: usize) -> Result<Listin
         warnings: Vec::new(),
         ignored: 0,
     })
+}
+
+/// The columns; and as fields those that had narrower numbers in the pack that the manifest lies beside.
+fn narrowed_columns(
+    columns: Vec<(String, ColumnBuilder)>,
+    metadata: Option<&Metadata>,
+) -> (Vec<SourceColumn>, Vec<SourceField>) {
+    let (mut wide, mut fields) = (Vec::new(), Vec::new());
+    for (name, builder) in columns {
+        let values = builder.finish();
+        let numbers = match &values {
+            ColumnValues::I64(values) => Some(Wide::Ints(values)),
+            ColumnValues::F64(values) => Some(Wide::Floats(values)),
+            ColumnValues::Text(texts) => Some(Wide::Texts(texts)),
+            _ => None,
+        };
+        let known = metadata.and_then(|metadata| metadata.field(&name));
+        match numbers
+            .zip(known)
+            .and_then(|(numbers, known)| narrowed(numbers, known))
+        {
+            Some(store) => fields.push(SourceField {
+                role: role_of(metadata, &name),
+                name,
+                store,
+            }),
+            None => wide.push(SourceColumn { name, values }),
+        }
+    }
+    (wide, fields)
 }
 
 fn file_error(source: &Path, failed: FailedFile, lines: &[u64]) -> ConvertError {

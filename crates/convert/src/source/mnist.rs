@@ -98,7 +98,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let name = images.file_name().and_then(|name| name.to_str());
     let labels = label_names(name.unwrap_or_default());
     let found = labels.iter().map(|name| images.with_file_name(name));
-    let has_labels = match found.into_iter().find(|path| path.is_file()) {
+    match found.into_iter().find(|path| path.is_file()) {
         Some(path) => {
             let file = IdxFile::open(&path, options)?;
             if file.shape.len() > 1 {
@@ -106,14 +106,14 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
                 file.push(&mut set, "label_info", false)?;
             }
             file.push(&mut set, "label", true)?;
-            true
         }
         None => {
             let file = labels.first().cloned().unwrap_or_default().into_bytes();
             set.warnings.push(Warning::LabelsMissing { file });
-            false
         }
-    };
+    }
+    set.leave_out(images, options)?;
+    let has_labels = set.arrays.iter().any(|array| array.name == "label");
     let keys = Keys {
         image: Some("image"),
         label: has_labels.then_some("label"),

@@ -39,6 +39,7 @@ mod manifest;
 mod mnist;
 #[cfg(test)]
 mod mutation;
+mod narrow;
 mod npy;
 mod npz;
 mod numbers;
@@ -74,6 +75,7 @@ mod zip_dir;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::arrays::PATHS;
 pub(crate) use self::listing::{SourceField, append_stored};
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 pub(crate) use self::tree::CLASSES_ATTRIBUTE;
@@ -108,6 +110,8 @@ pub struct ListOptions {
     pub label_key: Option<String>,
     /// The field of masks, or of their paths in a manifest; found by its name if none.
     pub mask_key: Option<String>,
+    /// Fields that are not packed.
+    pub leave_out: Vec<String>,
     /// How many threads list; 0 counts as 1. The listing does not depend on it.
     pub jobs: usize,
     /// The folder for a temporary file, where the source has to be unpacked first; the system's if none.
@@ -117,6 +121,23 @@ pub struct ListOptions {
 }
 
 impl ListOptions {
+    /// Whether a field of this name is not to be packed.
+    fn is_left_out(&self, name: &str) -> bool {
+        self.leave_out.iter().any(|left_out| left_out == name)
+    }
+
+    /// Refuses fields to be left out that are not among those of `source`.
+    fn check_left_out(&self, source: &Path, names: &[String]) -> Result<(), ConvertError> {
+        let missing = self.leave_out.iter().find(|name| !names.contains(name));
+        missing.map_or(Ok(()), |name| {
+            Err(ConvertError::LeftOutMissing {
+                path: source.to_owned(),
+                wanted: name.clone(),
+                found: names.to_vec(),
+            })
+        })
+    }
+
     /// Where sources are unpacked.
     fn spool_folder(&self) -> SpoolFolder {
         SpoolFolder {
@@ -215,10 +236,10 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
         });
     }
     let keys = [&options.image_key, &options.label_key, &options.mask_key];
-    let keyed = keys.iter().any(|key| key.is_some());
+    let keyed = keys.iter().any(|key| key.is_some()) || !options.leave_out.is_empty();
     let (reason, hint) = match format {
         DataFormat::ImageFolder if keyed => (
-            "--image-key, --label-key and --mask-key are for sources with fields, and a folder has none",
+            "--image-key, --label-key, --mask-key and --leave-out are for sources with fields, and a folder has none",
             "leave them out, or name a manifest or another file",
         ),
         DataFormat::Manifest => return Ok(format),
@@ -304,7 +325,7 @@ fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Foun
         DataFormat::WebDataset => webdataset::read(part, options),
         DataFormat::TfRecord => tfrecord::read(part, options),
         DataFormat::Lmdb => lmdb::read(part, options),
-        DataFormat::Cifar => cifar::read(part, options),
+        DataFormat::Cifar => cifar::read(part, options)?.leave_out(&part.root, options),
         DataFormat::Mnist => mnist::read(part, options),
         // Folders and manifests name files; what is no part of this build was refused before.
         _ => Err(ConvertError::malformed(

@@ -69,7 +69,10 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         }
     }
     match all {
-        Some((set, keys)) => set.into_found(&part.root, keys),
+        Some((mut set, keys)) => {
+            set.leave_out(&part.root, options)?;
+            set.into_found(&part.root, keys)
+        }
         None => Err(ConvertError::malformed(
             &part.root,
             "",

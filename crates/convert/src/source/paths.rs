@@ -16,6 +16,11 @@ impl ByteArena {
         self.ends.len()
     }
 
+    /// Bytes of all together.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         self.ends.push(self.bytes.len());

@@ -237,6 +237,46 @@ impl Store for Spans {
     }
 }
 
+/// Numbers in memory: one for each sample.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    pub(crate) array: ArrayType,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Numbers {
+    fn width(&self) -> usize {
+        usize::try_from(self.array.dtype.size()).unwrap_or(1)
+    }
+}
+
+impl Store for Numbers {
+    fn len(&self) -> usize {
+        self.bytes.len() / self.width().max(1)
+    }
+
+    fn bytes(&self, _idx: usize) -> u64 {
+        self.array.dtype.size()
+    }
+
+    fn content(&self, _idx: usize) -> Content {
+        Content::Array(self.array.clone())
+    }
+
+    fn is_uniform(&self) -> bool {
+        true
+    }
+
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        let start = idx.saturating_mul(self.width());
+        let number = self.bytes.get(start..start.saturating_add(self.width()));
+        let number = number.ok_or(SampleError::Missing)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        out.extend_from_slice(number.get(..limit).unwrap_or(number));
+        Ok(())
+    }
+}
+
 /// Items of one type at equal distances: rows of arrays, in one file or one after the other in several. No memory an item.
 #[derive(Debug)]
 pub(crate) struct Rows {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use packds_format::FieldKind;
 use packds_pixels::ImageFormat;
 
 use super::ListOptions;
@@ -29,6 +30,8 @@ use frames::Frames;
 const IMAGE_KEYS: [&str; 4] = ["image/encoded", "image_raw", "image/raw", "image_bytes"];
 /// Names of labels; as a field they are all `label`.
 const LABEL_KEYS: [&str; 2] = ["image/class/label", "image/label"];
+/// The name of each sample's file.
+const FILE_NAME: &str = "image/filename";
 /// The name of each sample's class.
 const CLASS_TEXT: &str = "image/class/text";
 /// Features that say what the image itself says, or what follows from its bytes.
@@ -48,7 +51,9 @@ const MAX_CLASSES: i64 = 1 << 20;
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     allow_open_files(part.files.len());
-    let mut records = Records::new(options);
+    let mut warnings = Vec::new();
+    let metadata = metadata_beside(part, &mut warnings);
+    let mut records = Records::new(options, metadata.as_ref());
     let mut files = Vec::new();
     for (number, path) in (0_u32..).zip(&part.files) {
         let mut frames = Frames::open(path, options)?;
@@ -64,7 +69,19 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         }
         files.push(frames.into_file()?);
     }
-    records.into_found(part, options, files)
+    records.into_found(part, options, (files, warnings))
+}
+
+/// What a pack left in the folder of the records; a single file has no place for it.
+fn metadata_beside(part: &Shards, warnings: &mut Vec<Warning>) -> Option<Metadata> {
+    let folder = part.root.is_dir().then_some(part.root.as_path());
+    match folder.and_then(Metadata::in_folder)? {
+        Ok(metadata) => Some(metadata),
+        Err(reason) => {
+            warnings.push(Warning::BadMetadata { reason });
+            None
+        }
+    }
 }
 
 /// Where a record is.
@@ -87,19 +104,24 @@ impl Place<'_> {
     }
 
     fn stored(&self, part: Part<'_>, content: Content) -> Item<'static> {
+        Item::Stored(self.span(part), content)
+    }
+
+    fn span(&self, part: Part<'_>) -> Span {
         let at = u64::try_from(part.at).unwrap_or(u64::MAX);
-        let span = Span {
+        Span {
             file: self.file,
             offset: self.offset.saturating_add(at),
             bytes: u64::try_from(part.bytes.len()).unwrap_or(u64::MAX),
-        };
-        Item::Stored(span, content)
+        }
     }
 }
 
 /// Records as they are put together.
-struct Records {
-    image_key: Option<String>,
+struct Records<'a> {
+    options: &'a ListOptions,
+    /// What the pack said that was exported.
+    metadata: Option<&'a Metadata>,
     /// What each feature is, as the first record has it; none where it is left out.
     plan: BTreeMap<String, Option<Planned>>,
     fields: Vec<Gathered>,
@@ -132,10 +154,11 @@ enum Kind {
     List,
 }
 
-impl Records {
-    fn new(options: &ListOptions) -> Self {
+impl<'a> Records<'a> {
+    fn new(options: &'a ListOptions, metadata: Option<&'a Metadata>) -> Self {
         Self {
-            image_key: options.image_key.clone(),
+            options,
+            metadata,
             plan: BTreeMap::new(),
             fields: Vec::new(),
             n: 0,
@@ -155,7 +178,7 @@ impl Records {
     }
 
     fn add(&mut self, place: &Place<'_>, record: &[u8]) -> Result<(), ConvertError> {
-        let example = match Example::parse(record) {
+        let mut example = match Example::parse(record) {
             Ok(example) => example,
             Err(example::Refused::Damaged(reason)) => return Err(place.malformed(reason)),
             Err(example::Refused::Sequence) => {
@@ -167,6 +190,12 @@ impl Records {
                 ));
             }
         };
+        if self.n == 0 {
+            let names: Vec<String> = example.names().map(str::to_owned).collect();
+            self.options.check_left_out(place.path, &names)?;
+        }
+        let left_out = self.options.leave_out.iter();
+        left_out.for_each(|name| example.remove(name));
         if self.n == 0 {
             self.make_plan(&example);
         }
@@ -205,8 +234,8 @@ impl Records {
                 let of = name.strip_suffix(suffix);
                 of.is_some_and(|of| example.get(of).is_some_and(Feature::is_one_bytes))
             };
-            let left_out = (name == CLASS_TEXT || name == "image/filename")
-                && feature.text().is_some()
+            let left_out = (name == CLASS_TEXT && feature.text().is_some())
+                || (name == FILE_NAME && feature.is_one_bytes())
                 || (ABOUT_IMAGE.contains(&name) && image.is_some() && !is_image)
                 || describes("/shape")
                 || describes("/dtype")
@@ -219,6 +248,8 @@ impl Records {
                 _ if is_image => Kind::Stored,
                 Feature::Bytes(values) => match values.as_slice() {
                     [_] if example.array_of(name).is_some() => Kind::Stored,
+                    [_] if self.was(name, &[FieldKind::Bytes]) => Kind::Bytes,
+                    [_] if self.was(name, &[FieldKind::String, FieldKind::Json]) => Kind::Text,
                     [one] if ImageFormat::sniff(one.bytes).is_some() => Kind::Stored,
                     [one] if is_text(one.bytes) => Kind::Text,
                     [_] => Kind::Bytes,
@@ -242,9 +273,15 @@ impl Records {
         }
     }
 
+    /// Whether the pack had a field of one of these kinds under this name.
+    fn was(&self, name: &str, kinds: &[FieldKind]) -> bool {
+        let known = self.metadata.and_then(|metadata| metadata.field(name));
+        known.is_some_and(|field| kinds.contains(&field.kind))
+    }
+
     /// The feature with the image.
     fn image_of(&self, example: &Example<'_>) -> Option<String> {
-        if let Some(key) = &self.image_key {
+        if let Some(key) = &self.options.image_key {
             return example.get(key).is_some().then(|| key.clone());
         }
         let customary = IMAGE_KEYS
@@ -294,9 +331,9 @@ impl Records {
                 [one] => place.stored(*one, Content::Bytes),
                 _ => return Err(wrong("expected one value")),
             },
-            (Kind::Text, feature) => match feature.text() {
-                Some(text) => Item::Text(text),
-                None => return Err(wrong("expected a text as in the first record")),
+            (Kind::Text, Feature::Bytes(values)) => match values.as_slice() {
+                [one] => self.text_or_bytes(place, *one, planned),
+                _ => return Err(wrong("expected one value")),
             },
             (Kind::Int, Feature::Ints(values)) if values.len() == 1 => {
                 Item::Int(values.first().copied().unwrap_or(0))
@@ -316,7 +353,7 @@ impl Records {
             self.ids.push(id);
         }
         match self.fields.get_mut(planned.place) {
-            Some(field) => field.push_or_list(&item).map_err(|reason| wrong(&reason)),
+            Some(field) => field.push_or_widen(&item).map_err(|reason| wrong(&reason)),
             None => {
                 let known = self.fields.iter().position(|f| f.name == planned.field);
                 if known.is_some() {
@@ -335,23 +372,40 @@ impl Records {
         }
     }
 
+    /// A text, or bytes where it is none. The first value that is not empty decides, unless the pack that was exported
+    /// says which they were; texts become bytes where a later one is none.
+    fn text_or_bytes<'b>(&self, place: &Place<'_>, one: Part<'b>, planned: &Planned) -> Item<'b> {
+        let text = str::from_utf8(one.bytes).ok();
+        let is_known = self.was(&planned.field, &[FieldKind::String, FieldKind::Json]);
+        let is_first = match self.fields.get(planned.place) {
+            Some(field) => field.is_blank(),
+            None => true,
+        };
+        match text {
+            Some(text) if is_known || !is_first || is_text(one.bytes) => {
+                Item::TextIn(text, place.span(one))
+            }
+            _ => Item::Stored(place.span(one), Content::Bytes),
+        }
+    }
+
     /// File names and class names, which are no fields.
     fn add_names(&mut self, place: &Place<'_>, example: &Example<'_>) -> Result<(), ConvertError> {
-        let text = |name: &str| example.get(name).and_then(Feature::text);
-        let take = |name: &str| match self.plan.get(name) {
-            Some(None) => text(name).map(Some).ok_or_else(|| {
-                place.malformed(format!(
-                    "expected a feature '{name}' as in the first record"
-                ))
-            }),
-            _ => Ok(None),
+        let missing = |name: &str| {
+            place.malformed(format!(
+                "expected a feature '{name}' as in the first record"
+            ))
         };
-        let (file, class) = (take("image/filename")?, take(CLASS_TEXT)?);
-        if let Some(file) = file {
-            self.paths.push(file.as_bytes().to_vec());
+        let is_planned = |name: &str| matches!(self.plan.get(name), Some(None));
+        if is_planned(FILE_NAME) {
+            let file = example.get(FILE_NAME).and_then(Feature::one_bytes);
+            let file = file.ok_or_else(|| missing(FILE_NAME))?;
+            self.paths.push(file.to_vec());
         }
-        if let Some(class) = class {
-            self.class_texts.push(class);
+        if is_planned(CLASS_TEXT) {
+            let class = example.get(CLASS_TEXT).and_then(Feature::text);
+            self.class_texts
+                .push(class.ok_or_else(|| missing(CLASS_TEXT))?);
         }
         Ok(())
     }
@@ -360,21 +414,10 @@ impl Records {
         mut self,
         part: &Shards,
         options: &ListOptions,
-        files: Vec<OpenFile>,
+        (files, warnings): (Vec<OpenFile>, Vec<Warning>),
     ) -> Result<Found, ConvertError> {
-        let mut warnings = Vec::new();
-        let folder = match part.root.is_dir() {
-            true => Some(part.root.as_path()),
-            false => None,
-        };
-        let metadata = match folder.and_then(Metadata::in_folder) {
-            Some(Ok(metadata)) => Some(metadata),
-            Some(Err(reason)) => {
-                warnings.push(Warning::BadMetadata { reason });
-                None
-            }
-            None => None,
-        };
+        let folder = part.root.is_dir().then_some(part.root.as_path());
+        let metadata = self.metadata.cloned();
         let classes = match folder.and_then(label_names) {
             Some(names) => names,
             None if metadata.is_none() => self.classes_of_texts(),
@@ -468,7 +511,8 @@ mod tests {
     use super::super::mutation::{damage, survives};
     use super::*;
     use crate::sink::test_pack::{exported, refused};
-    use packds_format::crc32c;
+    use crate::source::{ColumnValues, list};
+    use packds_format::{Field, crc32c};
 
     /// A message in its frame.
     fn frame(record: &[u8]) -> Vec<u8> {
@@ -527,6 +571,86 @@ mod tests {
             said(&two),
             "a: record 1: expected a feature 'image' as in the first record, found imxge"
         );
+    }
+
+    /// A field of a message, of fewer than 128 bytes.
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        let head = [number << 3 | 2, u8::try_from(bytes.len()).unwrap()];
+        [&head[..], bytes].concat()
+    }
+
+    /// A record of an image and these byte strings.
+    fn example(features: &[(&str, &[u8])]) -> Vec<u8> {
+        let image: (&str, &[u8]) = ("image", b"\xff\xd8\xff\xe0jjjjjj");
+        let entry = |(name, value): &(&str, &[u8])| {
+            let value = field(2, &field(1, &field(1, value)));
+            field(1, &[field(1, name.as_bytes()), value].concat())
+        };
+        let all = features.iter().chain([&image]);
+        frame(&field(1, &all.flat_map(entry).collect::<Vec<u8>>()))
+    }
+
+    /// What the values of `blob` become in records that have these: bytes, or texts.
+    fn blobs(values: &[&[u8]], metadata: Option<Field>) -> (&'static str, Vec<Vec<u8>>) {
+        let folder = tempfile::tempdir().unwrap();
+        let records = values.iter().map(|value| example(&[("blob", value)]));
+        let records: Vec<u8> = records.flatten().collect();
+        std::fs::write(folder.path().join("a.tfrecord"), records).unwrap();
+        if let Some(field) = metadata {
+            let text = serde_json::json!({"packds": 1, "fields": [field]}).to_string();
+            std::fs::write(folder.path().join("packds.json"), text).unwrap();
+        }
+        let listing = list(folder.path(), &ListOptions::default()).unwrap();
+        if let Some(column) = listing.columns().first() {
+            let ColumnValues::Text(texts) = &column.values else {
+                panic!("{column:?}");
+            };
+            return (
+                "texts",
+                texts.iter().map(|t| t.as_bytes().to_vec()).collect(),
+            );
+        }
+        let store = &listing.fields()[0].store;
+        assert_eq!(store.content(0), Content::Bytes);
+        let item = |idx| {
+            let mut item = Vec::new();
+            store.append(idx, u64::MAX, &mut item).unwrap();
+            item
+        };
+        ("bytes", (0..store.len()).map(item).collect())
+    }
+
+    #[test]
+    fn bytes_whose_first_values_are_empty_or_texts_come_in_as_bytes() {
+        let texts: [&[u8]; 3] = [b"", b"two", b"\x01"];
+        let control: [&[u8]; 3] = [b"", b"\x01", b"two"];
+        let late: [&[u8]; 4] = [b"one", b"", b"\xff\xfe", b"four"];
+        let text = Field::variable("blob", FieldKind::String);
+        let bytes = Field::variable("blob", FieldKind::Bytes);
+        for (values, metadata, kind) in [
+            (&texts[..], None, "texts"),
+            (&control, None, "bytes"),
+            (&late, None, "bytes"),
+            (&late, Some(text.clone()), "bytes"),
+            (&control, Some(text), "texts"),
+            (&texts, Some(bytes), "bytes"),
+        ] {
+            assert_eq!(
+                blobs(values, metadata),
+                (kind, values.iter().map(|v| v.to_vec()).collect())
+            );
+        }
+    }
+
+    #[test]
+    fn file_names_that_are_no_texts_name_the_samples() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tfrecord");
+        let names: [&[u8]; 2] = [b"a.jpg", b"\xff.jpg"];
+        let records = names.map(|name| example(&[(FILE_NAME, name)])).concat();
+        std::fs::write(&path, records).unwrap();
+        let listing = list(&path, &ListOptions::default()).unwrap();
+        assert_eq!(listing.sample(1).name, names[1]);
     }
 
     #[test]

@@ -178,7 +178,7 @@ pub(super) fn read(
         None => None,
     };
     let nodes = tree.nodes().to_vec();
-    let members = members(&nodes, split);
+    let members = left_in(source, &nodes, members(&nodes, split), options)?;
     let fields = Fields {
         source,
         nodes: &nodes,
@@ -202,6 +202,9 @@ pub(super) fn read(
         warnings,
         ignored: 0,
     };
+    // What only its name made a mask is a field like others.
+    let is_mask = |mask: &usize| options.mask_key.is_some() || fields.is_readable(*mask);
+    let mask = mask.filter(is_mask);
     if let Some(mask) = mask.filter(|mask| *mask != image) {
         found.masks = Some(fields.store(tree, mask, Content::File)?);
     }
@@ -210,10 +213,36 @@ pub(super) fn read(
         if idx == image || Some(idx) == mask {
             continue;
         }
-        fields.put(tree, idx, Some(idx) == label, &mut found)?;
+        let is_label = Some(idx) == label;
+        match fields.put(tree, idx, is_label, &mut found) {
+            // Data that only this field has, in a way that nobody reads.
+            Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
+                found.ignored += 1;
+                let field = fields.name(idx).to_owned();
+                found.warnings.push(Warning::LeftOut { field, reason });
+            }
+            put => put?,
+        }
     }
     found.metadata = metadata;
     Ok(found)
+}
+
+/// The members that are to be packed; each is named by its name or its path.
+fn left_in(
+    source: &Path,
+    nodes: &[Node],
+    members: Vec<Member>,
+    options: &ListOptions,
+) -> Result<Vec<Member>, ConvertError> {
+    let path = |member: &Member| nodes.get(member.node).map_or("", |node| &node.path);
+    let mut names: Vec<String> = members.iter().map(|m| m.name.clone()).collect();
+    let paths = members.iter().map(|m| path(m).to_owned());
+    names.extend(paths.filter(|path| !members.iter().any(|m| m.name == *path)));
+    options.check_left_out(source, &names)?;
+    let is_left_out = |m: &Member| options.is_left_out(&m.name) || options.is_left_out(path(m));
+    let all = members.into_iter();
+    Ok(all.filter(|member| !is_left_out(member)).collect())
 }
 
 /// The arrays of the part that is read.
@@ -259,6 +288,11 @@ impl Fields<'_> {
 
     fn names(&self) -> Vec<String> {
         self.members.iter().map(|m| m.name.clone()).collect()
+    }
+
+    fn is_readable(&self, member: usize) -> bool {
+        let node = self.node(member);
+        node.is_ok_and(|(_, node)| !matches!(node.kind, NodeKind::Other(_)))
     }
 
     /// The type under which an array is kept: that of the pack it was exported from, where a format could not say it.
@@ -335,7 +369,7 @@ impl Fields<'_> {
                     classes: Vec::new(),
                 });
             }
-            NodeKind::Other(_) if is_label => {
+            NodeKind::Other(_) => {
                 self.store(tree, member, Content::Bytes)?;
             }
             NodeKind::Array(_) | NodeKind::Bytes if is_field => {
@@ -356,9 +390,13 @@ impl Fields<'_> {
             }
             _ => {
                 found.ignored += 1;
-                match found.warnings.last_mut() {
-                    Some(Warning::OtherArrays { count, .. }) => *count += 1,
-                    _ => found.warnings.push(Warning::OtherArrays {
+                let mut warnings = found.warnings.iter_mut();
+                match warnings.find_map(|warning| match warning {
+                    Warning::OtherArrays { count, .. } => Some(count),
+                    _ => None,
+                }) {
+                    Some(count) => *count += 1,
+                    None => found.warnings.push(Warning::OtherArrays {
                         count: 1,
                         first: node.path.clone().into_bytes(),
                     }),

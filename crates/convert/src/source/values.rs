@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use packds_format::{DType, Field, FieldKind};
 use serde_json::{Number, Value};
 
 use super::{
@@ -121,6 +122,19 @@ impl KindsSeen {
             CellKind::Bool(_) => self.boolean = true,
             CellKind::Text => self.text = true,
             CellKind::Nested => self.nested = true,
+        }
+    }
+
+    /// The type that holds every cell, where a pack's field `known` went into the column: JSON texts may look like
+    /// numbers or texts, and numbers without a value in JSON like nothing.
+    pub(super) fn column_type_as(self, known: Option<&Field>) -> ColumnType {
+        let present = self.integer || self.float || self.boolean || self.text || self.nested;
+        match known {
+            Some(field) if field.kind == FieldKind::Json => ColumnType::Json,
+            Some(field) if !present && matches!(field.dtype, DType::F32 | DType::F64) => {
+                ColumnType::F64
+            }
+            _ => self.column_type(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 /// Something odd about a source that does not stop the conversion.
 ///
 /// Each kind appears once, with a count and its first case, however many files it concerns; only
-/// [`Warning::EmptyClass`] appears once for each class. Paths are relative to the root.
+/// [`Warning::EmptyClass`] appears once for each class and [`Warning::LeftOut`] once for each field. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -61,6 +61,13 @@ pub enum Warning {
         /// What is wrong with it.
         reason: String,
     },
+    /// A field that a pack cannot hold, or that cannot be read; it is left out.
+    LeftOut {
+        /// The field.
+        field: String,
+        /// What it is, or why it cannot be read.
+        reason: String,
+    },
     /// Arrays that do not have one item for each image; they are ignored.
     OtherArrays {
         /// How many.
@@ -109,6 +116,9 @@ impl fmt::Display for Warning {
                     out,
                     "the metadata of the pack it was exported from ignored: {reason}"
                 )
+            }
+            Self::LeftOut { field, reason } => {
+                write!(out, "field '{field}' left out: {reason}")
             }
             Self::LabelsMissing { file } => {
                 write!(out, "no labels: there is no file '{}'", text(file))

@@ -3,7 +3,7 @@
 //! Members of plain tar files are read where they lie; compressed ones are unpacked, several at a time. Pickles are never
 //! run.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -243,6 +243,7 @@ fn is_image(extension: &str) -> bool {
 
 /// Samples as they are put together.
 struct Samples<'a> {
+    options: &'a ListOptions,
     image_key: Option<&'a str>,
     /// The field that holds the label, or a key of the JSON member that does.
     label_key: Option<&'a str>,
@@ -256,6 +257,8 @@ struct Samples<'a> {
     metadata: Option<Vec<u8>>,
     refused: Tally,
     undecoded: Tally,
+    /// Extensions and fields that are not packed, of those that were met.
+    left_out: BTreeSet<String>,
     ignored: u64,
 }
 
@@ -268,6 +271,7 @@ struct Part<'a> {
 impl<'a> Samples<'a> {
     fn new(options: &'a ListOptions) -> Self {
         Self {
+            options,
             image_key: options.image_key.as_deref(),
             label_key: options.label_key.as_deref(),
             fields: Vec::new(),
@@ -278,8 +282,34 @@ impl<'a> Samples<'a> {
             metadata: None,
             refused: Tally::default(),
             undecoded: Tally::default(),
+            left_out: BTreeSet::new(),
             ignored: 0,
         }
+    }
+
+    /// Whether a member is not to be packed, by its extension or its field.
+    fn is_left_out(&mut self, extension: &str, field: &str) -> bool {
+        let names = [extension, field];
+        let named = names
+            .into_iter()
+            .find(|name| self.options.is_left_out(name));
+        if let Some(name) = named
+            && !self.left_out.contains(name)
+        {
+            self.left_out.insert(name.to_owned());
+        }
+        named.is_some()
+    }
+
+    /// The names by which fields can be left out.
+    fn names(&self) -> Vec<String> {
+        let fields = self.fields.iter().map(|field| field.name.clone());
+        let extensions = self
+            .places
+            .keys()
+            .map(|e| String::from_utf8_lossy(e).into_owned());
+        let names: BTreeSet<String> = fields.chain(extensions).collect();
+        names.union(&self.left_out).cloned().collect()
     }
 
     /// Adds the samples of a shard: members with the same key, side by side.
@@ -329,6 +359,9 @@ impl<'a> Samples<'a> {
         let mut image: Option<&str> = None;
         for part in parts {
             let (kind, field) = kind_and_field(&part.extension, self.image_key);
+            if self.is_left_out(&part.extension, &field) {
+                continue;
+            }
             if kind == Kind::Refused || kind == Kind::Undecoded {
                 match kind {
                     Kind::Refused => self.refused.add(&part.member.name),
@@ -528,6 +561,7 @@ impl<'a> Samples<'a> {
         options: &ListOptions,
         files: Arc<Vec<OpenFile>>,
     ) -> Result<Found, ConvertError> {
+        options.check_left_out(&part.root, &self.names())?;
         let mut warnings = Vec::new();
         let Tally { count, first } = std::mem::take(&mut self.refused);
         if count > 0 {

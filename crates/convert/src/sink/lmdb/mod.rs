@@ -15,6 +15,7 @@ use super::{Batch, Encode, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::{LMDB_CLASSES, LMDB_METADATA};
 use crate::safe_name::safe_names;
+use crate::source::PATHS;
 
 /// The file of a database in its folder.
 const DATA_FILE: &str = "data.mdb";
@@ -26,6 +27,7 @@ pub(super) struct LmdbSink {
     encoder: EntryEncoder,
     /// Entries behind all samples, in the order of their keys.
     last: Vec<(&'static str, String)>,
+    lost: Vec<String>,
 }
 
 /// Makes entries.
@@ -35,6 +37,8 @@ pub(super) struct EntryEncoder {
     /// The fields behind the image in the order of their keys: the place and the name of each.
     others: Vec<(usize, String)>,
     label: Option<usize>,
+    /// Whether each sample's path is written.
+    has_paths: bool,
     digits: usize,
 }
 
@@ -59,10 +63,23 @@ impl LmdbSink {
             let names = serde_json::Value::from(classes.to_vec());
             last.insert(0, (LMDB_CLASSES, names.to_string()));
         }
+        let is_taken = others.iter().any(|(_, name)| name == PATHS);
+        let bent = start.paths.iter();
+        let bent = bent.filter(|path| str::from_utf8(path).is_err()).count();
+        let mut lost = Vec::new();
+        if exported.has_paths && is_taken {
+            lost.push(format!(
+                "the samples' paths: a field has the name `{PATHS}`"
+            ));
+        } else if bent > 0 {
+            lost.push(format!("{bent} paths are no UTF-8 and were changed"));
+        }
         Ok(Self {
+            lost,
             tree: tree.map_err(ConvertError::io(&path))?,
             path,
             encoder: EntryEncoder {
+                has_paths: exported.has_paths && !is_taken,
                 exported,
                 others,
                 label,
@@ -92,7 +109,7 @@ impl Sink for LmdbSink {
             last.try_for_each(|(key, value)| self.tree.add(key.as_bytes(), value.as_bytes()));
         let finished = added.and_then(|()| self.tree.finish());
         finished.map_err(ConvertError::io(&self.path))?;
-        Ok(Vec::new())
+        Ok(self.lost)
     }
 }
 
@@ -122,6 +139,10 @@ impl Encode for EntryEncoder {
                 }
                 let (extension, value) = item_bytes(field, &batch, *place, k);
                 entries.push((format!("{key}/{name}.{extension}"), value.into_owned()));
+            }
+            if let Some(path) = batch.paths.get(k).filter(|_| self.has_paths) {
+                let path = String::from_utf8_lossy(path).into_owned();
+                entries.push((format!("{key}/{PATHS}.txt"), path.into_bytes()));
             }
             // `a.npy` may come after `a-b.npy`.
             if let Some(own) = entries.get_mut(from..) {
@@ -162,6 +183,7 @@ mod tests {
             assert_eq!(report.lost, Vec::<String>::new());
             let again = back(&target, None);
             assert_same(&pack, &again);
+            assert_eq!(again.path(0).unwrap(), pack.path(0).unwrap());
             let file = back(&target.join(DATA_FILE), None);
             assert_same(&pack, &file);
         }

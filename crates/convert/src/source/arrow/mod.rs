@@ -23,7 +23,7 @@ use super::found::Found;
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
-use super::table::{Gather, InFile, Piece, ROWS_A_BYTE, Spot, TablePlan, guarded};
+use super::table::{Columns, Gather, InFile, Piece, ROWS_A_BYTE, Spot, TablePlan, guarded};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
@@ -78,7 +78,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
     let most = usize::try_from(MEMORY_BYTES / body_bytes.max(1)).unwrap_or(usize::MAX);
     let jobs = options.jobs.min(MAX_THREADS).min(most).max(1);
-    let mut tasks = Tasks::new(&part.files, &plan);
+    let mut tasks = Tasks::new(&part.files, &plan, options);
     ordered(
         jobs,
         jobs.saturating_add(1),
@@ -101,14 +101,14 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 /// Decides by the first file that has rows. Also the bytes of its first record batch.
 fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), ConvertError> {
     for path in &part.files {
-        let mut table = Table::open(path, 0)?;
+        let mut table = Table::open(path, 0, options)?;
         while let Some(task) = table.next()? {
             if task.rows == 0 {
                 continue;
             }
             let plan = guarded(path, &task.place(), || {
                 let (first, _) = task.decode(&[])?;
-                TablePlan::of(path, &task.schema, &first, options)
+                TablePlan::of(path, &task.columns.schema, &first, options)
             })?;
             return Ok((plan, task.frame.bytes));
         }
@@ -124,15 +124,20 @@ type Dictionaries = Arc<HashMap<i64, ArrayRef>>;
 /// A file whose batches are found one by one.
 struct Table {
     frames: Frames,
+    /// What is read of it.
+    columns: Arc<Columns>,
     number: u32,
     dictionaries: Dictionaries,
     rows: u64,
 }
 
 impl Table {
-    fn open(path: &Path, number: u32) -> Result<Self, ConvertError> {
+    fn open(path: &Path, number: u32, options: &ListOptions) -> Result<Self, ConvertError> {
+        let frames = Frames::open(path)?;
+        let columns = Columns::of(path, &frames.schema, options)?;
         Ok(Self {
-            frames: Frames::open(path)?,
+            frames,
+            columns: Arc::new(columns),
             number,
             dictionaries: Arc::default(),
             rows: 0,
@@ -170,6 +175,7 @@ impl Table {
             return Ok(Some(Task {
                 file: Arc::clone(&self.frames.file),
                 schema: Arc::clone(&self.frames.schema),
+                columns: Arc::clone(&self.columns),
                 dictionaries: Arc::clone(&self.dictionaries),
                 number: self.number,
                 frame,
@@ -203,6 +209,7 @@ impl Table {
 struct Task {
     file: Arc<OpenFile>,
     schema: SchemaRef,
+    columns: Arc<Columns>,
     dictionaries: Dictionaries,
     /// The number of the file.
     number: u32,
@@ -227,11 +234,16 @@ impl Task {
         let batch = message.header_as_record_batch();
         let batch = batch.ok_or_else(|| malformed("expected a batch".to_owned()))?;
         let buffers = Buffers::of(&batch, self.frame.bytes).map_err(malformed)?;
-        let body = buffers.read(&self.file, &self.frame, &self.schema, in_place);
+        let places = &self.columns.places;
+        let in_file =
+            |(column, child): &(usize, Option<usize>)| Some((*places.get(*column)?, *child));
+        let in_place: Vec<_> = in_place.iter().filter_map(in_file).collect();
+        let body = buffers.read(&self.file, &self.frame, &self.schema, &in_place);
         let body = body.map_err(malformed)?;
         let schema = Arc::clone(&self.schema);
         let version = message.version();
-        let read = read_record_batch(&body, batch, schema, &self.dictionaries, None, &version);
+        let columns = (!self.columns.are_all).then_some(places.as_slice());
+        let read = read_record_batch(&body, batch, schema, &self.dictionaries, columns, &version);
         let batch = read.map_err(|e| failed(path, &self.place(), &e))?;
         Ok((batch, body))
     }
@@ -258,14 +270,16 @@ fn place(frame: &Frame) -> String {
 struct Tasks<'a> {
     files: std::iter::Enumerate<std::slice::Iter<'a, PathBuf>>,
     plan: &'a TablePlan,
+    options: &'a ListOptions,
     current: Option<Table>,
 }
 
 impl<'a> Tasks<'a> {
-    fn new(files: &'a [PathBuf], plan: &'a TablePlan) -> Self {
+    fn new(files: &'a [PathBuf], plan: &'a TablePlan, options: &'a ListOptions) -> Self {
         Self {
             files: files.iter().enumerate(),
             plan,
+            options,
             current: None,
         }
     }
@@ -281,8 +295,8 @@ impl<'a> Tasks<'a> {
                 return Ok(None);
             };
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            let table = Table::open(path, number)?;
-            self.plan.check(path, &table.frames.schema)?;
+            let table = Table::open(path, number, self.options)?;
+            self.plan.check(path, &table.columns.schema)?;
             self.current = Some(table);
         }
     }

@@ -7,7 +7,7 @@
 mod datum;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,10 +39,11 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let path = data_file(part.only()?);
     let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
     let tree = Tree::open(&file, &path)?;
-    let mut reader = Reader::new(&file, &path);
+    let mut reader = Reader::new(&file, &path, options);
     let (root, key) = database(&tree, options, &path)?;
     tree.walk(root, |entry| reader.add(entry))?;
     reader.end_sample()?;
+    options.check_left_out(&path, &reader.names())?;
     let mut options = options.clone();
     options.image_key = key.or_else(|| reader.only_image());
     let gathering = reader.into_gathering()?;
@@ -106,6 +107,9 @@ fn database(
 struct Reader<'a> {
     file: &'a OpenFile,
     path: &'a Path,
+    options: &'a ListOptions,
+    /// Fields that are not packed, of those that were met.
+    left_out: BTreeSet<String>,
     fields: Vec<Gathered>,
     keys: Vec<Vec<u8>>,
     /// Values under `label-NUMBER`, by the number.
@@ -121,10 +125,12 @@ const LABEL_PREFIXES: [&[u8]; 2] = [b"label-", b"label_"];
 const IMAGE_PREFIXES: [&[u8]; 4] = [b"image-", b"image_", b"img-", b"img_"];
 
 impl<'a> Reader<'a> {
-    fn new(file: &'a OpenFile, path: &'a Path) -> Self {
+    fn new(file: &'a OpenFile, path: &'a Path, options: &'a ListOptions) -> Self {
         Self {
             file,
             path,
+            options,
+            left_out: BTreeSet::new(),
             fields: Vec::new(),
             keys: Vec::new(),
             labels: BTreeMap::new(),
@@ -132,6 +138,21 @@ impl<'a> Reader<'a> {
             metadata: None,
             ignored: 0,
         }
+    }
+
+    /// Whether a field is not to be packed.
+    fn is_left_out(&mut self, field: &str) -> bool {
+        let is_left_out = self.options.is_left_out(field);
+        if is_left_out && !self.left_out.contains(field) {
+            self.left_out.insert(field.to_owned());
+        }
+        is_left_out
+    }
+
+    /// The fields, those that are not packed as well.
+    fn names(&self) -> Vec<String> {
+        let fields = self.fields.iter().map(|field| field.name.clone());
+        fields.chain(self.left_out.iter().cloned()).collect()
     }
 
     fn add(&mut self, entry: Entry) -> Result<(), ConvertError> {
@@ -153,6 +174,9 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         if let Some(number) = LABEL_PREFIXES.iter().find_map(|p| key.strip_prefix(*p)) {
+            if self.is_left_out("label") {
+                return Ok(());
+            }
             let number = number.to_vec();
             let text = self.text_of(&entry, MAX_TEXT)?;
             self.labels.insert(number, text);
@@ -203,6 +227,9 @@ impl<'a> Reader<'a> {
         let is_first = self.keys.len() == 1;
         let name = String::from_utf8_lossy(member).into_owned();
         let (field, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
+        if self.is_left_out(field) {
+            return Ok(());
+        }
         let span = Span {
             file: 0,
             offset: entry.offset,
@@ -237,6 +264,9 @@ impl<'a> Reader<'a> {
         entry: &Entry,
         is_first: bool,
     ) -> Result<(), ConvertError> {
+        if self.is_left_out(name) {
+            return Ok(());
+        }
         match self.fields.iter_mut().find(|field| field.name == name) {
             Some(field) => {
                 let pushed = field.push(item);
@@ -368,7 +398,7 @@ impl<'a> Reader<'a> {
             None => None,
         };
         let has_label = self.fields.iter().any(|field| field.name == "label");
-        let labels = match has_label {
+        let labels = match has_label || self.left_out.contains("label") {
             true => None,
             false => self.labels_of_keys()?,
         };

@@ -128,6 +128,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
             set.take_metadata(&text);
         }
     }
+    set.leave_out(path, options)?;
     let has_labels = set.arrays.iter().any(|a| a.name == "label");
     let keys = Keys {
         image: Some("image"),
@@ -191,6 +192,7 @@ fn read_fields(
     if let Some(text) = metadata_text(folder)? {
         set.take_metadata(&text);
     }
+    set.leave_out(folder, options)?;
     set.into_found(folder, keys).map(Some)
 }
 

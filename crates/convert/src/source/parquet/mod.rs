@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
@@ -22,7 +23,7 @@ use super::found::Found;
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
-use super::table::{Gather, Piece, Spot, TablePlan, guarded};
+use super::table::{Columns, Gather, Piece, Spot, TablePlan, guarded};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
@@ -45,7 +46,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let plan = Arc::new(plan(part, options)?);
     let spool = Spool::create(&options.spool_folder())?;
     let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
-    let mut tasks = Tasks::new(&part.files, &plan);
+    let mut tasks = Tasks::new(&part.files, &plan, options);
     let jobs = options.jobs.clamp(1, MAX_THREADS);
     ordered(
         jobs,
@@ -70,7 +71,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 /// Decides by the first file that has rows.
 fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError> {
     for path in &part.files {
-        let table = Arc::new(Table::open(path)?);
+        let table = Arc::new(Table::open(path, options)?);
         let mut tasks = table.tasks();
         let Some(mut task) = tasks.next() else {
             continue;
@@ -82,7 +83,7 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError>
             let first = first.ok_or_else(|| {
                 ConvertError::malformed(path, &task.place(), "expected rows, found none")
             })?;
-            TablePlan::of(path, table.metadata.schema(), &first, options)
+            TablePlan::of(path, &table.columns.schema, &first, options)
         });
     }
     let hint = "name a table with rows in it; nothing was written";
@@ -98,10 +99,12 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError>
 struct Table {
     file: Arc<OpenFile>,
     metadata: ArrowReaderMetadata,
+    /// What is read of it.
+    columns: Columns,
 }
 
 impl Table {
-    fn open(path: &Path) -> Result<Self, ConvertError> {
+    fn open(path: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
         footer::check(&file)?;
         let file = Arc::new(file);
@@ -110,7 +113,12 @@ impl Table {
             let loaded = ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new());
             loaded.map_err(|e| failed(path, "the footer", &e))
         })?;
-        Ok(Self { file, metadata })
+        let columns = Columns::of(path, metadata.schema(), options)?;
+        Ok(Self {
+            file,
+            metadata,
+            columns,
+        })
     }
 
     fn path(&self) -> &Path {
@@ -161,7 +169,15 @@ impl Task {
     fn reader(&self) -> Result<ParquetRecordBatchReader, ConvertError> {
         let narrow = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let (file, metadata) = (Arc::clone(&self.table.file), self.table.metadata.clone());
+        let columns = &self.table.columns;
+        let mask = match columns.are_all {
+            true => ProjectionMask::all(),
+            false => {
+                ProjectionMask::roots(metadata.parquet_schema(), columns.places.iter().copied())
+            }
+        };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(AnyPlace(file), metadata)
+            .with_projection(mask)
             .with_row_groups(vec![self.group])
             .with_offset(narrow(self.start))
             .with_limit(narrow(self.rows))
@@ -196,14 +212,16 @@ impl Task {
 struct Tasks<'a> {
     files: std::slice::Iter<'a, PathBuf>,
     plan: &'a TablePlan,
+    options: &'a ListOptions,
     current: Box<dyn Iterator<Item = Task>>,
 }
 
 impl<'a> Tasks<'a> {
-    fn new(files: &'a [PathBuf], plan: &'a TablePlan) -> Self {
+    fn new(files: &'a [PathBuf], plan: &'a TablePlan, options: &'a ListOptions) -> Self {
         Self {
             files: files.iter(),
             plan,
+            options,
             current: Box::new(std::iter::empty()),
         }
     }
@@ -216,8 +234,8 @@ impl<'a> Tasks<'a> {
             let Some(path) = self.files.next() else {
                 return Ok(None);
             };
-            let table = Arc::new(Table::open(path)?);
-            self.plan.check(path, table.metadata.schema())?;
+            let table = Arc::new(Table::open(path, self.options)?);
+            self.plan.check(path, &table.columns.schema)?;
             self.current = Box::new(table.tasks());
         }
     }

@@ -10,12 +10,11 @@ use super::piece::{ColumnPiece, ItemsPiece, Piece, nan_bytes};
 use super::plan::{Planned, TablePlan, Use};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
-use crate::sample::SampleError;
 use crate::source::column::{ColumnValues, SourceColumn, TextArena};
 use crate::source::found::{Found, FoundLabels, LabelValues, Names, is_integer, role_of};
 use crate::source::listing::{Faults, SourceField};
 use crate::source::spool::Spool;
-use crate::source::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
+use crate::source::store::{ArrayType, Content, Contents, Numbers, OpenFile, Span, Spans, Store};
 use crate::source::values::EXACT_IN_F64;
 
 /// The most rows for each byte of the files: a few bytes can say that there are billions of rows, each of which costs
@@ -391,44 +390,4 @@ fn label_values(dtype: DType, bytes: &[u8]) -> Result<LabelValues, String> {
         return Ok(LabelValues::Ids(values.iter().map(|v| *v as i64).collect()));
     }
     Ok(LabelValues::Numbers(values))
-}
-
-/// Numbers in memory: one for each sample.
-#[derive(Debug)]
-struct Numbers {
-    array: ArrayType,
-    bytes: Vec<u8>,
-}
-
-impl Numbers {
-    fn width(&self) -> usize {
-        usize::try_from(self.array.dtype.size()).unwrap_or(1)
-    }
-}
-
-impl Store for Numbers {
-    fn len(&self) -> usize {
-        self.bytes.len() / self.width().max(1)
-    }
-
-    fn bytes(&self, _idx: usize) -> u64 {
-        self.array.dtype.size()
-    }
-
-    fn content(&self, _idx: usize) -> Content {
-        Content::Array(self.array.clone())
-    }
-
-    fn is_uniform(&self) -> bool {
-        true
-    }
-
-    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
-        let start = idx.saturating_mul(self.width());
-        let number = self.bytes.get(start..start.saturating_add(self.width()));
-        let number = number.ok_or(SampleError::Missing)?;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        out.extend_from_slice(number.get(..limit).unwrap_or(number));
-        Ok(())
-    }
 }

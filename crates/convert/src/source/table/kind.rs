@@ -39,7 +39,7 @@ pub(super) enum Kind {
 /// Why a column cannot be used: the reason and what to do.
 pub(super) type Refusal = (String, &'static str);
 
-const LEAVE_OUT: &str = "leave this column out when writing the source";
+const OTHER_COLUMN: &str = "name another column with --image-key, --label-key or --mask-key, or leave this one out with --leave-out";
 
 /// What is known of a column beside its type.
 pub(super) struct Known<'a> {
@@ -95,7 +95,7 @@ impl Known<'_> {
     fn json(&self, data_type: &DataType) -> Result<Kind, Refusal> {
         match text::json_refusal(data_type, 0) {
             None => Ok(Kind::Json),
-            Some(reason) => Err((reason, LEAVE_OUT)),
+            Some(reason) => Err((reason, OTHER_COLUMN)),
         }
     }
 
@@ -119,7 +119,7 @@ impl Known<'_> {
     }
 
     fn array(&self) -> Result<Kind, Refusal> {
-        let refused = |reason: String| (reason, LEAVE_OUT);
+        let refused = |reason: String| (reason, OTHER_COLUMN);
         let nested = Nested::of(self.field.data_type());
         let Some(nested) = nested else {
             return if self.is_picture {
@@ -164,7 +164,7 @@ impl Known<'_> {
             _ => {
                 let shape = &array.shape;
                 let reason = format!("arrays of shape {shape:?} have no bytes, or too many");
-                Err((reason, LEAVE_OUT))
+                Err((reason, OTHER_COLUMN))
             }
         }
     }

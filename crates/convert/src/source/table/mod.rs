@@ -16,7 +16,7 @@ mod tests;
 pub(super) use self::{
     gather::{Gather, ROWS_A_BYTE},
     piece::{InFile, Piece, Spot},
-    plan::TablePlan,
+    plan::{Columns, TablePlan},
 };
 
 use std::path::Path;

@@ -20,6 +20,38 @@ const PATH_COLUMN: &str = "path";
 
 /// What to do about files of other columns.
 const ALIKE_HINT: &str = "name files whose columns are alike, or convert each by itself";
+/// The columns of a file that are to be packed.
+#[derive(Debug, Clone)]
+pub(in crate::source) struct Columns {
+    /// Their places in the file, in order.
+    pub(in crate::source) places: Vec<usize>,
+    /// Their schema.
+    pub(in crate::source) schema: Schema,
+    /// Whether they are all that the file has.
+    pub(in crate::source) are_all: bool,
+}
+
+impl Columns {
+    /// Those of the file at `path` that `options` do not leave out.
+    pub(in crate::source) fn of(
+        path: &Path,
+        schema: &Schema,
+        options: &ListOptions,
+    ) -> Result<Self, ConvertError> {
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        let names: Vec<String> = names.collect();
+        options.check_left_out(path, &names)?;
+        let kept = names.iter().enumerate();
+        let kept = kept.filter(|(_, name)| !options.is_left_out(name));
+        let places: Vec<usize> = kept.map(|(place, _)| place).collect();
+        let projected = schema.project(&places);
+        Ok(Self {
+            are_all: places.len() == names.len(),
+            schema: projected.map_err(|e| ConvertError::malformed(path, "", e.to_string()))?,
+            places,
+        })
+    }
+}
 
 /// The part that a column plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +82,12 @@ pub(in crate::source) struct TablePlan {
     /// The class names of the label column.
     pub(super) classes: Vec<String>,
     pub(super) warnings: Vec<Warning>,
-    /// Names and types of all columns.
+    /// Names and types of the columns that are to be packed.
     types: Vec<(String, DataType)>,
 }
 
 impl TablePlan {
-    /// Decides for the table at `path`, of which `first` has all columns and at least one row.
+    /// Decides for the table at `path`, of which `first` has the columns of `schema` and at least one row.
     pub(in crate::source) fn of(
         path: &Path,
         schema: &Schema,
@@ -63,13 +95,7 @@ impl TablePlan {
         options: &ListOptions,
     ) -> Result<Self, ConvertError> {
         let mut warnings = Vec::new();
-        let metadata = match pack_metadata(schema) {
-            Some(Err(reason)) => {
-                warnings.push(Warning::BadMetadata { reason });
-                None
-            }
-            known => known.and_then(Result::ok),
-        };
+        let metadata = metadata_of(schema, &mut warnings);
         let features = Features::of(schema);
         let types = types_of(schema);
         let names: Vec<String> = types.iter().map(|(name, _)| name.clone()).collect();
@@ -102,10 +128,21 @@ impl TablePlan {
                 is_array: is_picture || features.is_array(name) || was_tensor,
                 is_picture,
             };
-            let kind = known.kind();
-            let kind = kind.map_err(|(reason, hint)| {
-                ConvertError::unsupported(path, &format!("column `{name}`"), reason, hint)
-            })?;
+            let kind = match known.kind() {
+                Ok(kind) => kind,
+                // Nobody asked for it.
+                Err((reason, _)) if !parts.is_needed(part) => {
+                    warnings.push(Warning::LeftOut {
+                        field: name.clone(),
+                        reason: format!("{}: {reason}", field.data_type()),
+                    });
+                    continue;
+                }
+                Err((reason, hint)) => {
+                    let place = format!("column `{name}`");
+                    return Err(ConvertError::unsupported(path, &place, reason, hint));
+                }
+            };
             let name = name.clone();
             let part = fitting(path, &name, part, &kind, field.data_type(), &parts)?;
             columns.push(Planned {
@@ -163,6 +200,17 @@ impl TablePlan {
     }
 }
 
+/// What the pack said that was exported; a warning where that cannot be read.
+fn metadata_of(schema: &Schema, warnings: &mut Vec<Warning>) -> Option<Metadata> {
+    match pack_metadata(schema)? {
+        Ok(metadata) => Some(metadata),
+        Err(reason) => {
+            warnings.push(Warning::BadMetadata { reason });
+            None
+        }
+    }
+}
+
 fn types_of(schema: &Schema) -> Vec<(String, DataType)> {
     let fields = schema.fields().iter();
     fields
@@ -204,6 +252,16 @@ impl Parts {
             mask: others(mask),
             named: (options.label_key.is_some(), options.mask_key.is_some()),
         })
+    }
+
+    /// Whether there is no pack without the column of this part: the images, and what the caller named.
+    fn is_needed(&self, part: Use) -> bool {
+        match part {
+            Use::Image => true,
+            Use::Label => self.named.0,
+            Use::Mask => self.named.1,
+            Use::Path | Use::Other => false,
+        }
     }
 
     fn of(&self, index: usize) -> Use {

@@ -1,6 +1,7 @@
 //! Packs out to Parquet and Arrow and back, and what happens to their bytes when they are damaged.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use packds_format::{DType, Field, Role};
 
@@ -196,5 +197,75 @@ fn a_missing_column_is_named() {
             error.contains("'picture'") && error.contains("'image'"),
             "{error}"
         );
+    }
+}
+
+/// A Parquet and an Arrow file with a column that no pack can hold, in this folder.
+fn with_lists_of_bytes(folder: &Path) -> [std::path::PathBuf; 2] {
+    use arrow_array::builder::{BinaryBuilder, ListBuilder};
+    use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
+    let png = packds_pixels::encode_png(2, 1, 1, &[1, 2]).unwrap();
+    let images: ArrayRef = Arc::new(BinaryArray::from(vec![png.as_slice(); 2]));
+    let labels: ArrayRef = Arc::new(Int64Array::from(vec![0, 1]));
+    let mut parts = ListBuilder::new(BinaryBuilder::new());
+    parts.append_value([Some(b"a"), Some(b"b")]);
+    parts.append_value([Some(b"c")]);
+    let parts: ArrayRef = Arc::new(parts.finish());
+    let columns = [("parts", parts), ("image", images), ("label", labels)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let paths = NAMES.map(|name| folder.join(name));
+    let file = std::fs::File::create(&paths[0]).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let file = std::fs::File::create(&paths[1]).unwrap();
+    let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    paths
+}
+
+#[test]
+fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in with_lists_of_bytes(folder.path()) {
+        let listing = list(&path, &ListOptions::default()).unwrap();
+        assert_eq!((listing.len(), listing.label(1)), (2, Some(1)));
+        assert!(listing.columns().is_empty() && listing.fields().is_empty());
+        let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+        let [warning] = warnings.as_slice() else {
+            panic!("{warnings:?}");
+        };
+        assert!(
+            warning.starts_with("field 'parts' left out: List(Binary")
+                && warning.ends_with(": there is no field in a pack for Binary"),
+            "{warning}"
+        );
+        let left_out = ListOptions {
+            leave_out: vec!["parts".to_owned()],
+            ..ListOptions::default()
+        };
+        let listing = list(&path, &left_out).unwrap();
+        assert_eq!((listing.label(1), listing.warnings().len()), (Some(1), 0));
+        assert_eq!(
+            listing.append_image(1, 4, &mut Vec::new()).unwrap(),
+            crate::source::store::Content::File
+        );
+        let named = ListOptions {
+            label_key: Some("parts".to_owned()),
+            ..ListOptions::default()
+        };
+        let error = refused(&path, &named);
+        assert!(
+            error.contains("column `parts`: there is no field"),
+            "{error}"
+        );
+        let missing = ListOptions {
+            leave_out: vec!["no".to_owned()],
+            ..ListOptions::default()
+        };
+        let error = refused(&path, &missing);
+        let expected = "no field 'no' to leave out, found 'parts', 'image', 'label'";
+        assert!(error.ends_with(expected), "{error}");
     }
 }

@@ -78,6 +78,14 @@ impl<'a> Example<'a> {
         Ok(())
     }
 
+    /// Drops a feature and those that describe it.
+    pub(super) fn remove(&mut self, name: &str) {
+        self.features.remove(name);
+        for suffix in ["shape", "dtype"] {
+            self.features.remove(format!("{name}/{suffix}").as_str());
+        }
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&Feature<'a>> {
         self.features.get(name)
     }
@@ -173,18 +181,23 @@ impl<'a> Feature<'a> {
 
     /// Whether it is one byte string.
     pub(super) fn is_one_bytes(&self) -> bool {
-        matches!(self, Self::Bytes(values) if values.len() == 1)
+        self.one_bytes().is_some()
     }
 
-    /// The only value, where it is a text.
-    pub(super) fn text(&self) -> Option<&'a str> {
+    /// The only value, where it is a byte string.
+    pub(super) fn one_bytes(&self) -> Option<&'a [u8]> {
         match self {
             Self::Bytes(values) => match values.as_slice() {
-                [one] => str::from_utf8(one.bytes).ok(),
+                [one] => Some(one.bytes),
                 _ => None,
             },
             _ => None,
         }
+    }
+
+    /// The only value, where it is a text.
+    pub(super) fn text(&self) -> Option<&'a str> {
+        str::from_utf8(self.one_bytes()?).ok()
     }
 
     /// All values as a list in JSON.

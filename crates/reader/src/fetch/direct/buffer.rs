@@ -8,9 +8,9 @@ use packds_format::{BlockItems, FormatError};
 
 use super::DirectFetch;
 use super::memory::{Memory, Pin, Reserved, Ring};
+use crate::ReadError;
 use crate::arena::SlotRef;
 use crate::fetch::checks::Checksums;
-use crate::ReadError;
 
 /// Why bytes did not come: told to each step that needs them.
 #[derive(Debug, Clone)]

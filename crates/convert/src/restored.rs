@@ -1,0 +1,111 @@
+//! What the source itself says about its pixels, where nobody asked for something else: arrays keep channels and layout,
+//! image files get those of the pack that they were exported from.
+
+use packds_format::{Field, FieldKind};
+use packds_pixels::{Color, Crop, Layout, Resize};
+
+use crate::ConvertError;
+use crate::options::{ConvertOptions, Mode, NormalizeBy};
+use crate::source::Listing;
+use crate::source::store::Content;
+use crate::survey::first_in_colour;
+
+/// The options for a listing.
+pub(crate) struct Restored {
+    pub(crate) options: ConvertOptions,
+    /// Oddities of the source; also what the pack said that it was exported from and that is true no more.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Restored {
+    /// `asked` with what the images of `listing` are, or were in the pack that they come from.
+    pub(crate) fn of(listing: &Listing, asked: &ConvertOptions) -> Result<Self, ConvertError> {
+        let mut restored = Self {
+            options: asked.clone(),
+            warnings: listing.warnings().iter().map(ToString::to_string).collect(),
+        };
+        restored.keep_arrays(listing);
+        if let Some(known) = listing.metadata().and_then(|metadata| metadata.image()) {
+            if listing.image_contents().all(|c| c == Content::File) {
+                restored.take_color(listing, known)?;
+                restored.take_layout(known);
+            }
+            restored.take_normalization(known);
+        }
+        Ok(restored)
+    }
+
+    /// Pixels keep their channels and the order of their dimensions.
+    fn keep_arrays(&mut self, listing: &Listing) {
+        let options = &mut self.options;
+        let (mut n, mut gray, mut planar) = (0, 0, 0);
+        for content in listing.image_contents() {
+            n += 1;
+            if let Content::Pixels(shape) = content {
+                gray += u32::from(shape.channels == 1);
+                planar += u32::from(shape.planar);
+            }
+        }
+        if n > 0 && gray == n {
+            options.color = Some(options.color.unwrap_or(Color::Gray));
+        }
+        if n > 0 && planar == n && options.mode == Mode::Raw {
+            options.layout = Some(options.layout.unwrap_or(Layout::Chw));
+        }
+    }
+
+    /// One channel where the pack had one and every file still has.
+    fn take_color(&mut self, listing: &Listing, known: &Field) -> Result<(), ConvertError> {
+        // Files that are kept are not made gray.
+        let is_decoded = self.options.mode == Mode::Raw || self.options.quality.is_some();
+        let is_gray = match known.color.as_deref() {
+            Some(color) => color == "gray",
+            None => known.image_shape().is_some_and(|(_, _, n)| n == 1),
+        };
+        if self.options.color.is_some() || !is_decoded || !is_gray {
+            return Ok(());
+        }
+        match first_in_colour(listing, &self.options)? {
+            None => self.options.color = Some(Color::Gray),
+            Some(idx) => {
+                let mut path = Vec::new();
+                listing.path_into(idx, &mut path);
+                self.warnings.push(format!(
+                    "the images were gray in the pack they were exported from and '{}' is not: they become rgb",
+                    String::from_utf8_lossy(&path)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Channels first where the pack had them so, and the images will have one size.
+    fn take_layout(&mut self, known: &Field) {
+        let options = &mut self.options;
+        let is_planar = known.kind == FieldKind::Tensor && known.layout.as_deref() == Some("chw");
+        let is_fixed = matches!(
+            (options.resize, options.crop),
+            (None, None) | (_, Some(Crop::Center { .. })) | (Some(Resize::Exact { .. }), _)
+        );
+        if is_planar && is_fixed && options.mode == Mode::Raw && options.layout.is_none() {
+            options.layout = Some(Layout::Chw);
+        }
+    }
+
+    /// What the pack asked its readers to do.
+    fn take_normalization(&mut self, known: &Field) {
+        let options = &mut self.options;
+        let noted = known.normalize.as_ref().filter(|known| !known.applied);
+        if let Some(noted) = noted
+            && options.normalize == NormalizeBy::None
+            && noted.mean.len() == options.color().channels()
+            && noted.std.len() == noted.mean.len()
+            && noted.std.iter().all(|std| *std > 0.0)
+        {
+            options.normalize = NormalizeBy::Values {
+                mean: noted.mean.clone(),
+                std: noted.std.clone(),
+            };
+        }
+    }
+}
