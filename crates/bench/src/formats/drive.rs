@@ -18,7 +18,7 @@ pub(crate) struct Pace {
     pub(crate) step: Duration,
     /// New epochs begin until this much time has passed.
     pub(crate) least: Duration,
-    /// After this time no further batch is asked for.
+    /// So long after the first batch no further one is asked for: who takes long to open is not cut off before it delivers.
     pub(crate) most: Duration,
 }
 
@@ -50,9 +50,8 @@ pub(crate) fn measure(
     while !enough {
         feed.epoch(epoch, &mut |pixels, labels| {
             let wait = last.elapsed();
-            if first_batch.is_none() {
-                first_batch = Some(opened.elapsed());
-            } else {
+            let first = *first_batch.get_or_insert_with(|| opened.elapsed());
+            if !waits.is_empty() {
                 gaps.push(to_ms(wait + pace.step));
             }
             waits.push(to_ms(wait));
@@ -62,7 +61,7 @@ pub(crate) fn measure(
                 sleep(pace.step);
             }
             last = Instant::now();
-            enough = last.duration_since(opened) >= pace.most || cancelled();
+            enough = last.duration_since(opened) >= first + pace.most || cancelled();
             !enough
         })?;
         enough |= opened.elapsed() >= pace.least;

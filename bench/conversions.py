@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Takes a pack out to every format and in again: seconds, and how much memory of its own packds needs.
+
+Usage: bench/conversions.py PACK [--work DIR] [--limit MIB] [--formats NAMES] [--json]
+
+Needs nothing but Python. A pack that is much larger than what it shows was never in memory as a whole: pages of mapped
+files, which the system takes back when it likes, are not counted. With --limit the system refuses more memory than that
+(RLIMIT_DATA: heap, stacks of threads, private maps). The pack that comes back must be the same, sample by sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from common.machine import describe
+from common.process import memory_bytes
+
+MIB = 1 << 20
+# The names of targets: files for the formats that can be one, which is the harder case.
+TARGETS = {
+    "image-folder": "images",
+    "npy": "a.npy",
+    "npz": "a.npz",
+    "pt": "a.pt",
+    "safetensors": "a.safetensors",
+    "hdf5": "a.h5",
+    "zarr": "a.zarr",
+    "parquet": "a.parquet",
+    "arrow": "a.arrow",
+    "webdataset": "a.tar",
+    "tfrecord": "a.tfrecord",
+    "lmdb": "a.lmdb",
+}
+
+
+def size(path: Path) -> int:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)
+
+
+def run(command: list[str], limit: int | None) -> dict[str, float]:
+    """Seconds, and the most memory seen in samples 5 ms apart."""
+
+    def confine() -> None:
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+    start, peak = time.perf_counter(), 0
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=confine)
+        while process.poll() is None:
+            peak = max(peak, memory_bytes(process.pid, "RssAnon"))
+            time.sleep(0.005)
+        if process.returncode != 0:
+            errors.seek(0)
+            sys.exit(f"conversions: {' '.join(command)}\n{errors.read().decode(errors='replace')[-2000:]}")
+    return {"seconds": time.perf_counter() - start, "peak_mib": peak / MIB}
+
+
+def same(packds: str, first: Path, second: Path) -> bool:
+    """Whether two packs hold the same pixels and labels: their checksums of one epoch are equal."""
+
+    def checksum(pack: Path) -> str:
+        command = [packds, "bench", "load", str(pack), "--order", "sequential", "--seconds", "0.1", "--json"]
+        return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["checksum"]
+
+    return checksum(first) == checksum(second)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pack", type=Path)
+    parser.add_argument("--work", type=Path, help="where the files are made, and removed again")
+    parser.add_argument("--limit", type=int, metavar="MIB", help="memory that packds may have")
+    parser.add_argument("--formats", default=",".join(TARGETS), help="with commas between them")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    packds = os.environ.get("PACKDS", str(Path(__file__).resolve().parent.parent / "target/release/packds"))
+    limit = options.limit * MIB if options.limit else None
+    rows = []
+    for name in options.formats.split(","):
+        with tempfile.TemporaryDirectory(dir=options.work, prefix="conversions-") as folder:
+            target, again = Path(folder, TARGETS[name]), Path(folder, "again.pack")
+            out = run([packds, "export", str(options.pack), str(target), "--to", name], limit)
+            back = run([packds, "convert", str(target), str(again), "--keep-order", "--mode", "raw"], limit)
+            row = {"format": name, "export": out, "convert": back, "bytes": size(target)}
+            row["same"] = same(packds, options.pack, again)
+        rows.append(row)
+        print(
+            f"{name:13} out {out['seconds']:6.1f} s {out['peak_mib']:6.0f} MiB   "
+            f"in {back['seconds']:6.1f} s {back['peak_mib']:6.0f} MiB   "
+            f"{row['bytes'] / MIB:8.0f} MiB on disk   {'the same' if row['same'] else 'OTHER SAMPLES'}",
+            file=sys.stderr if options.json else sys.stdout,
+            flush=True,
+        )
+    if options.json:
+        document = {"machine": describe(), "pack_bytes": options.pack.stat().st_size, "limit": limit, "rows": rows}
+        print(json.dumps(document, indent=1))
+    if not all(row["same"] for row in rows):
+        sys.exit("conversions: not all came back as they were")
+
+
+if __name__ == "__main__":
+    main()
