@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::store::{Content, Contents, OpenFile, Span, Spans, Store};
+use super::store::{Contents, OpenFile, Span, Spans, Store};
 use crate::error::ConvertError;
 
 /// Bytes handed to the system at a time.
@@ -91,7 +91,7 @@ impl Spool {
         self,
         source: &Path,
         ends: &[u64],
-        content: Content,
+        contents: impl Into<Contents>,
     ) -> Result<Arc<dyn Store>, ConvertError> {
         let mut offset = 0;
         let mut spans = Vec::with_capacity(ends.len());
@@ -107,7 +107,7 @@ impl Spool {
         Ok(Arc::new(Spans {
             files: Arc::new(vec![self.finish(source)?]),
             spans,
-            contents: Contents::All(content),
+            contents: contents.into(),
         }))
     }
 }
@@ -125,7 +125,7 @@ mod tests {
 
     use packds_format::DType;
 
-    use super::super::store::{ArrayType, RowPart, Rows};
+    use super::super::store::{ArrayType, Content, RowPart, Rows};
     use super::*;
 
     fn spool(told: &Arc<Mutex<Vec<u64>>>) -> Spool {
