@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use packds_format::{Field, FieldKind, FormatError, Store};
+use packds_format::{Field, FieldKind, FormatError};
 use packds_reader::{MappedPack, ReadError, VerifyOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -211,12 +211,6 @@ impl Pack {
             self.stacked(number, field, &samples)
         })?;
         Ok(memory)
-    }
-
-    /// Whether a field lies in a column.
-    fn is_column(&self, name: &str) -> PyResult<bool> {
-        let (_, field) = self.field(name)?;
-        Ok(field.store == Store::Column)
     }
 
     /// A sample's path in the source.
