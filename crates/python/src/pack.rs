@@ -215,8 +215,11 @@ impl Pack {
 
     /// A sample's path in the source.
     fn sample_path(&self, py: Python<'_>, sample: u64) -> PyResult<Option<String>> {
-        let path = py.detach(|| self.pack.path(sample).map_err(|e| self.pack.error(e).into()));
-        let path: Option<Vec<u8>> = path.map_err(|failure: Failure| failure.raised(py))?;
+        let path = py.detach(|| {
+            let path = self.pack.path(sample).map_err(|e| self.pack.error(e))?;
+            self.pack.still_good()?;
+            Ok::<_, Failure>(path)
+        })?;
         Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
     }
 
