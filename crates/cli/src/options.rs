@@ -48,7 +48,9 @@ fn parse<T: Args>(
     let mut line = vec![OsString::from(name)];
     line.extend_from_slice(args);
     // Paths may start with a dash.
-    line.extend(["--".into(), from.into(), to.into()]);
+    line.push(OsString::from("--"));
+    line.push(from.into());
+    line.push(to.into());
     let matches = T::augment_args(clap::Command::new(name)).try_get_matches_from(line);
     let parsed = matches.and_then(|matches| T::from_arg_matches(&matches));
     parsed.map_err(|error| {

@@ -94,7 +94,10 @@ pub(crate) fn watched<T: Send + 'static>(
     let watch = Arc::new(Watch::default());
     let over = Over(Arc::clone(&watch));
     let builder = thread::Builder::new().name("packds-work".to_owned());
-    let thread = builder.spawn(move || work(&over.0))?;
+    let thread = builder.spawn(move || {
+        let over = over;
+        work(&over.0)
+    })?;
     let mut failed: Option<PyErr> = None;
     while !py.detach(|| watch.wait()) {
         if failed.is_some() {

@@ -107,11 +107,6 @@ impl Given {
         })
     }
 
-    /// The fields' names, in the order in which [`push`](Self::push) wants their values.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|field| field.name.as_str())
-    }
-
     /// Samples so far.
     #[must_use]
     pub fn len(&self) -> usize {
