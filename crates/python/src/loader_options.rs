@@ -234,7 +234,7 @@ impl LoaderOptions {
 
 fn get<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
     match dict.get_item(name)? {
-        Some(value) if !value.is_none() => value.extract().map(Some).map_err(|error| {
+        Some(value) if !value.is_none() => value.extract::<T>().map(Some).map_err(|error| {
             let error: PyErr = error.into();
             Failure::Option(format!("{name}: {error}")).into()
         }),

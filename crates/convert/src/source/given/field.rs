@@ -203,7 +203,7 @@ impl GivenField {
     ) -> Result<Values, ConvertError> {
         let name = self.name;
         let field = |store| {
-            let role = None;
+            let (name, role) = (name.clone(), None);
             Values::Field(SourceField { name, store, role })
         };
         Ok(match self.kept {
