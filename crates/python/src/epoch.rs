@@ -1,5 +1,6 @@
 //! An epoch that Python iterates over.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +17,10 @@ const SLICE: Duration = Duration::from_millis(50);
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Epoch {
+    /// None once it is over or closed.
     epoch: Mutex<Option<loader::Epoch>>,
+    /// Whether its last batch was taken: whoever asks again, on any thread, learns that this is the end.
+    is_over: AtomicBool,
     count: Count,
     slots: usize,
 }
@@ -33,6 +37,7 @@ impl Epoch {
     pub(crate) const fn new(epoch: loader::Epoch, count: Count, slots: usize) -> Self {
         Self {
             epoch: Mutex::new(Some(epoch)),
+            is_over: AtomicBool::new(false),
             count,
             slots,
         }
@@ -46,13 +51,18 @@ impl Epoch {
     fn ask(&self) -> Asked {
         let mut guard = self.lock();
         let Some(epoch) = guard.as_mut() else {
-            return Asked::Closed;
+            let is_over = self.is_over.load(Ordering::Acquire);
+            return if is_over { Asked::End } else { Asked::Closed };
         };
         if !epoch.wait(SLICE) {
             return Asked::NotYet;
         }
         match epoch.next() {
-            None => Asked::End,
+            None => {
+                self.is_over.store(true, Ordering::Release);
+                *guard = None;
+                Asked::End
+            }
             Some(batch) => Asked::Batch(batch.map_err(Failure::from)),
         }
     }

@@ -139,13 +139,13 @@ def test_ctrl_c_ends_a_conversion_and_leaves_nothing(photos, tmp_path):
         """
     )
     args = [sys.executable, "-c", script, tmp_path / "in", tmp_path / "out" / "a.pack"]
-    process = subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
-    process.stdout.readline()
-    while not everything_in(tmp_path / "out"):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == "interrupted\n"
-    assert process.wait(10) == 0
+    with subprocess.Popen(args, stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        while not everything_in(tmp_path / "out"):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        assert process.wait(10) == 0
     assert everything_in(tmp_path / "out") == []
 
 

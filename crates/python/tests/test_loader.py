@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -18,8 +19,8 @@ from conftest import image_of
 
 def threads() -> int:
     """Threads of the loader in this process."""
-    names = (open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task"))
-    return sum(name.startswith("packds-load") for name in names)
+    tasks = pathlib.Path("/proc/self/task").iterdir()
+    return sum((task / "comm").read_text().startswith("packds-load") for task in tasks)
 
 
 def no_threads_are_left() -> bool:
@@ -226,13 +227,17 @@ def test_a_run_goes_on_where_it_was_stopped(numbered):
     for _, labels in loader:
         expected.append(labels.tolist())
         states.append(loader.state_dict())
-    for step in (0, 7, 19):
+    for step in (0, 7, 18):
         again = packds.Loader(numbered, batch_size=50, seed=4, threads=1)
         again.load_state_dict(states[step])
-        rest = labels_of(again)
-        # At its end an epoch has nothing left.
-        assert rest == expected[step + 1 :]
+        assert again.epoch == 1
+        assert labels_of(again) == expected[step + 1 :]
+        assert again.epoch == 2
+    # Behind the last batch comes the next epoch.
+    again.load_state_dict(states[19])
     assert again.epoch == 2
+    assert labels_of(again) == labels_of(loader)
+    assert again.epoch == 3
 
 
 def test_a_run_goes_on_after_a_loop_that_was_left(numbered):
@@ -305,6 +310,12 @@ def test_a_new_iteration_closes_the_one_before(numbered):
     assert len(labels_of(loader)) == 200
     with pytest.raises(packds.OptionError, match="closed"):
         next(before)
+
+
+def test_an_iteration_that_is_over_stays_over(numbered):
+    iteration = iter(packds.Loader(numbered, batch_size=500))
+    assert len(list(iteration)) == 2
+    assert list(iteration) == [] and no_threads_are_left()
 
 
 def test_a_with_block_ends_the_threads(numbered):
@@ -389,11 +400,11 @@ def test_ctrl_c_ends_a_wait_for_a_batch(file_pack):
             print("interrupted", flush=True)
         """
     )
-    process = subprocess.Popen([sys.executable, "-c", script, file_pack], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == "interrupted\n"
-    assert process.wait(60) == 0
+    with subprocess.Popen([sys.executable, "-c", script, file_pack], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        assert process.wait(60) == 0
 
 
 def test_memory_does_not_grow_with_batches(numbered):

@@ -170,10 +170,9 @@ def test_a_killed_program_leaves_nothing(tmp_path):
             time.sleep(60)
         """
     )
-    process = subprocess.Popen([sys.executable, "-c", script, tmp_path / "a.pack"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with subprocess.Popen([sys.executable, "-c", script, tmp_path / "a.pack"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGKILL)
     assert os.listdir(tmp_path) == []
 
 

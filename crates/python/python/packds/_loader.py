@@ -198,7 +198,6 @@ class _Iteration:
             raise
         if native is None:
             self._loader._ended(self._epoch)
-            self._epoch.close()
         return native
 
     def close(self) -> None:
@@ -352,12 +351,11 @@ class Loader:
             self._native = self._make()
         # Left behind in a traceback, say; there is one ring for all iterations.
         self.close()
-        number = self._number
         if self._resume is None:
-            epoch = self._native.epoch(number)
+            epoch = self._native.epoch(self._number)
         else:
             epoch = self._native.epoch_at(self._resume)
-        self._resume = None
+        number, self._resume = epoch.number, None
         # What is left early is gone on from by its state alone: the next iteration is the next epoch.
         self._number = number + 1
         self._open = (epoch, number)
@@ -417,9 +415,10 @@ class Loader:
             raise OptionError(f"expected a state of version {_STATE_VERSION}, found {state.get('version')!r}")
         self.close()
         self._native = self._native.resumed(state["state"])
-        # Refused here, not when it is iterated over.
-        self._native.epoch_at(state["state"]).close()
-        self._number, self._resume, self._last_state = int(state["epoch"]), state["state"], None
+        # Refused here, not when it is iterated over. Behind an epoch's last batch comes the next epoch.
+        epoch = self._native.epoch_at(state["state"])
+        self._number, self._resume, self._last_state = epoch.number, state["state"], None
+        epoch.close()
 
     # What it tells.
 
