@@ -268,7 +268,9 @@ impl Field {
             return false;
         }
         match self.role {
-            None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => true,
+            None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => {
+                true
+            }
             Some(_) => false,
         }
     }

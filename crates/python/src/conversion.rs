@@ -51,8 +51,10 @@ fn every_split(
 ) -> Result<Value, ConvertError> {
     if options.normalize == NormalizeBy::Dataset && options.dtype != DType::U8 {
         return Err(ConvertError::Options {
-            reason: "--normalize dataset with --split all would give each split values of its own".to_owned(),
-            hint: "convert the split train first, then give its mean and std as MEAN/STD".to_owned(),
+            reason: "--normalize dataset with --split all would give each split values of its own"
+                .to_owned(),
+            hint: "convert the split train first, then give its mean and std as MEAN/STD"
+                .to_owned(),
         });
     }
     let started = Instant::now();
@@ -106,7 +108,9 @@ pub(crate) fn export(
 /// The formats of this build: name, what it holds, whether packs can be exported to it.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, bool)> {
-    let built = DataFormat::ALL.into_iter().filter(|format| format.is_built());
+    let built = DataFormat::ALL
+        .into_iter()
+        .filter(|format| format.is_built());
     built
         .map(|format| (format.name(), format.describe(), format.is_sink()))
         .collect()

@@ -56,7 +56,9 @@ impl Failure {
 
     /// The exception.
     pub(crate) fn raised(&self, py: Python<'_>) -> PyErr {
-        let class = py.import("packds._errors").and_then(|m| m.getattr(self.class()));
+        let class = py
+            .import("packds._errors")
+            .and_then(|m| m.getattr(self.class()));
         match class.and_then(|class| class.call1((self.text(), self.hint()))) {
             Ok(error) => PyErr::from_value(error),
             Err(error) => error,

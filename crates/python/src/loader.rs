@@ -41,7 +41,11 @@ impl Loader {
 #[pymethods]
 impl Loader {
     #[new]
-    fn new(py: Python<'_>, packs: Vec<PyRef<'_, Pack>>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        packs: Vec<PyRef<'_, Pack>>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
         let options = LoaderOptions::read(options)?;
         let packs: Vec<Arc<MappedPack>> = packs.iter().map(|pack| pack.mapped()).collect();
         Ok(py.detach(|| Self::made(options.builder(&packs)?))?)
@@ -68,7 +72,8 @@ impl Loader {
     fn epoch_at(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
         let epoch = py.detach(|| {
             let epoch = if self.loader.mixture().is_some() {
-                self.loader.epoch_at_mixture(&MixtureState::from_json(state)?)?
+                self.loader
+                    .epoch_at_mixture(&MixtureState::from_json(state)?)?
             } else {
                 self.loader.epoch_at(&State::from_json(state)?)?
             };

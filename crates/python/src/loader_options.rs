@@ -232,7 +232,10 @@ impl LoaderOptions {
     }
 }
 
-fn get<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+fn get<'py, T: FromPyObjectOwned<'py>>(
+    dict: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<Option<T>> {
     match dict.get_item(name)? {
         Some(value) if !value.is_none() => value.extract::<T>().map(Some).map_err(|error| {
             let error: PyErr = error.into();

@@ -113,7 +113,9 @@ const fn typestr(dtype: DType) -> &'static str {
 
 /// Every element type with NumPy's name for it.
 pub(crate) fn numpy_names() -> Vec<(&'static str, &'static str)> {
-    let names = DType::ALL.iter().map(|dtype| (dtype.name(), dtype.numpy_name()));
+    let names = DType::ALL
+        .iter()
+        .map(|dtype| (dtype.name(), dtype.numpy_name()));
     names.collect()
 }
 

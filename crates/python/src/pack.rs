@@ -224,7 +224,12 @@ impl Pack {
     }
 
     /// A sample's picture as a PNG file.
-    fn picture<'py>(&self, py: Python<'py>, sample: u64, side: u32) -> PyResult<Bound<'py, PyBytes>> {
+    fn picture<'py>(
+        &self,
+        py: Python<'py>,
+        sample: u64,
+        side: u32,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let png = py.detach(|| packds::sample_picture(&self.pack, sample, side));
         let png = png.map_err(|reason| Failure::Damaged(format!("sample {sample}: {reason}")))?;
         Ok(PyBytes::new(py, &png))

@@ -52,7 +52,9 @@ impl Watch {
     /// Waits a while; whether the work is over.
     fn wait(&self) -> bool {
         let shared = self.lock();
-        let waited = self.over.wait_timeout_while(shared, SLICE, |shared| !shared.is_over);
+        let waited = self
+            .over
+            .wait_timeout_while(shared, SLICE, |shared| !shared.is_over);
         waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 }
@@ -118,7 +120,9 @@ pub(crate) fn watched<T: Send + 'static>(
         return Err(error);
     }
     call(&watch, told)?;
-    result.map_err(|_| PyRuntimeError::new_err("a thread of packds panicked: this is a bug in packds"))
+    result.map_err(|_| {
+        PyRuntimeError::new_err("a thread of packds panicked: this is a bug in packds")
+    })
 }
 
 fn call(watch: &Watch, told: Option<&Bound<'_, PyAny>>) -> PyResult<()> {

@@ -71,7 +71,8 @@ impl Value {
 }
 
 fn known(dtype: &str) -> Result<DType, Failure> {
-    dtype_named(dtype).ok_or_else(|| Failure::Option(format!("packs have no elements of type {dtype}")))
+    dtype_named(dtype)
+        .ok_or_else(|| Failure::Option(format!("packs have no elements of type {dtype}")))
 }
 
 fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), Failure> {
@@ -118,8 +119,15 @@ impl Writer {
         let options = packds::convert_options(Path::new("samples"), &target, &args);
         let options = options.map_err(Failure::Option)?;
         check_output(&target, options.force).map_err(Failure::from)?;
-        let fields = fields.into_iter().map(kind).collect::<Result<Vec<_>, _>>()?;
-        let folder = options.list.spool.clone().unwrap_or_else(std::env::temp_dir);
+        let fields = fields
+            .into_iter()
+            .map(kind)
+            .collect::<Result<Vec<_>, _>>()?;
+        let folder = options
+            .list
+            .spool
+            .clone()
+            .unwrap_or_else(std::env::temp_dir);
         let given = Given::new(&target, &folder, &fields, classes).map_err(Failure::from)?;
         Ok(Self {
             given: Mutex::new(Some(given)),
@@ -130,7 +138,10 @@ impl Writer {
 
     /// Takes a sample: a value for each field.
     fn add(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-        let values = values.iter().map(Value::read).collect::<PyResult<Vec<_>>>()?;
+        let values = values
+            .iter()
+            .map(Value::read)
+            .collect::<PyResult<Vec<_>>>()?;
         let pushed = py.detach(|| {
             let values: Vec<GivenValue<'_>> = values.iter().map(Value::given).collect();
             let mut given = self.lock();

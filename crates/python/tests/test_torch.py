@@ -86,6 +86,7 @@ def test_several_samples_are_the_same_as_each(file_pack):
         assert (image == dataset[index][0]).all()
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
 @pytest.mark.parametrize("workers", [0, 1, 3])
 @pytest.mark.parametrize("drop_last", [True, False])
 def test_an_iterable_data_set_gives_each_sample_once(numbered, torch, workers, drop_last):
@@ -110,6 +111,14 @@ def test_epochs_of_an_iterable_data_set_differ(numbered, torch):
         dataset.set_epoch(epoch)
         epochs.append([labels.tolist() for _, labels in torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1)])
     assert epochs[0] == epochs[2] != epochs[1]
+
+
+def test_tensors_of_torch_can_be_packed(tmp_path, torch):
+    samples = [(torch.from_numpy(image_of(i)).permute(2, 0, 1), torch.tensor(i)) for i in range(4)]
+    packds.from_dataset(samples, tmp_path / "a.pack", keep_order=True, progress=False)
+    ds = packds.open(tmp_path / "a.pack")
+    assert ds.fields["image"].layout == "chw"
+    np.testing.assert_array_equal(ds[2]["image"], np.moveaxis(image_of(2), -1, 0))
 
 
 def _train(rank, world, path, port, queue):

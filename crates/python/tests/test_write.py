@@ -243,14 +243,6 @@ def test_fields_name_the_values_of_tuples(tmp_path):
         packds.from_dataset(samples, tmp_path / "b.pack", ["image", "label"], progress=False)
 
 
-def test_tensors_of_torch_can_be_packed(tmp_path, torch):
-    samples = [(torch.from_numpy(image_of(i)).permute(2, 0, 1), torch.tensor(i)) for i in range(4)]
-    packds.from_dataset(samples, tmp_path / "a.pack", keep_order=True, progress=False)
-    ds = packds.open(tmp_path / "a.pack")
-    assert ds.fields["image"].layout == "chw"
-    np.testing.assert_array_equal(ds[2]["image"], np.moveaxis(image_of(2), -1, 0))
-
-
 _DTYPES = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bool"]
 
 

@@ -89,7 +89,9 @@ impl GivenField {
                 return Ok(());
             }
             let n = classes.len();
-            Err(format!("there are {n} class names, found the class id {id}"))
+            Err(format!(
+                "there are {n} class names, found the class id {id}"
+            ))
         };
         match (&self.kind, value) {
             (GivenKind::Image | GivenKind::Mask | GivenKind::Bytes, GivenValue::Bytes(bytes)) => {
@@ -270,7 +272,9 @@ fn note(contents: &mut Contents, n: usize, content: Content) {
 fn check_bytes(bytes: &[u8]) -> Result<(), String> {
     let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     if len > MAX_FILE_BYTES {
-        return Err(format!("expected at most {MAX_FILE_BYTES} bytes, found {len}"));
+        return Err(format!(
+            "expected at most {MAX_FILE_BYTES} bytes, found {len}"
+        ));
     }
     Ok(())
 }

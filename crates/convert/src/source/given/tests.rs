@@ -151,7 +151,11 @@ fn a_pack_has_one_image_and_one_label_at_most() {
     for kinds in [
         vec![("y", label.clone())],
         vec![("a", image.clone()), ("b", image.clone())],
-        vec![("a", image.clone()), ("b", label.clone()), ("c", GivenKind::Labels)],
+        vec![
+            ("a", image.clone()),
+            ("b", label.clone()),
+            ("c", GivenKind::Labels),
+        ],
         vec![("a", image.clone()), ("a", label)],
         vec![("a", image), ("b", GivenKind::Mask), ("c", GivenKind::Mask)],
     ] {
