@@ -30,7 +30,7 @@ enum Asked {
     NotYet,
     Closed,
     End,
-    Batch(Result<loader::Batch, Failure>),
+    Batch(Box<Result<loader::Batch, Failure>>),
 }
 
 impl Epoch {
@@ -63,7 +63,7 @@ impl Epoch {
                 *guard = None;
                 Asked::End
             }
-            Some(batch) => Asked::Batch(batch.map_err(Failure::from)),
+            Some(batch) => Asked::Batch(Box::new(batch.map_err(Failure::from))),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Epoch {
                 }
                 Asked::End => return Ok(None),
                 Asked::Batch(batch) => {
-                    let held = Held::new(batch?, self.count.clone());
+                    let held = Held::new((*batch)?, self.count.clone());
                     // One slot must stay to load into: who holds more batches than that gets copies.
                     let copies = self.count.now() >= self.slots;
                     return Ok(Some(Batch::new(held, copies)));
