@@ -97,10 +97,19 @@ def test_batch_objects_know_where_they_come_from(numbered):
     loader = packds.Loader(numbered, batch_size=300, drop_last=False, rank=(0, 1))
     ds = packds.open(numbered)
     for step, batch in enumerate(loader.batches()):
-        assert (batch.epoch, batch.step) == (0, step)
-        np.testing.assert_array_equal(ds.labels[batch.ids[: len(batch["label"])]], batch["label"])
-    assert batch.padding == 200
+        assert (batch.epoch, batch.step, batch.padding) == (0, step, 0)
+        np.testing.assert_array_equal(ds.labels[batch.ids], batch["label"])
+    assert len(batch) == len(batch.packs) == 100
     assert "label" in repr(batch)
+
+
+def test_padding_of_the_last_batches_of_ranks_is_told(numbered):
+    real = []
+    for rank in range(3):
+        for batch in packds.Loader(numbered, batch_size=100, drop_last=False, rank=(rank, 3)).batches():
+            assert len(batch) == len(batch["label"]) == 100
+            real += batch["label"][: len(batch) - batch.padding].tolist()
+    assert sorted(real) == list(range(1000))
 
 
 def test_arrays_are_the_loaders_memory_and_never_change(numbered):

@@ -36,16 +36,17 @@ class Batch:
 
     __slots__ = ("_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")
 
-    def __init__(self, native: _packds.Batch, values: dict[str, Any]) -> None:
+    def __init__(self, native: _packds.Batch, values: dict[str, Any], n_samples: int) -> None:
+        """Of the native batch the first `n_samples`, as `values` has them already."""
         self._values = values
-        self.ids = as_numpy(native.ids())
+        self.ids = as_numpy(native.ids())[:n_samples]
         self.step = native.step
         self.epoch = native.epoch
-        self.padding = native.padding
+        self.padding = native.padding - (len(native) - n_samples)
         self.bad_samples = native.bad_samples()
-        self.packs = native.packs()
+        self.packs = native.packs()[:n_samples]
         mix = native.mix()
-        self.mix = None if mix is None else (as_numpy(mix[0]), as_numpy(mix[1]))
+        self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
         self.is_lent = native.is_lent
         self.is_copied = native.is_copied
 
@@ -180,13 +181,14 @@ class _Iteration:
         if native is None:
             raise StopIteration
         values = loader._plan.values(native)
+        n_samples = len(native)
         if loader._trims and native.padding:
-            n = len(native) - native.padding
-            if n == 0:
+            n_samples -= native.padding
+            if n_samples == 0:
                 return self.__next__()
-            values = {name: _cut(value, n) for name, value in values.items()}
+            values = {name: _cut(value, n_samples) for name, value in values.items()}
         if self._whole:
-            return Batch(native, values)
+            return Batch(native, values, n_samples)
         return loader._plan.given(values)
 
     def _take(self) -> _packds.Batch | None:
