@@ -2,7 +2,7 @@
 """torchvision's reference training of a ResNet on ImageNet, with packds in the place of its data loading.
 
     python examples/imagenet_resnet.py imagenet --packs packs                         # one GPU, or a CPU
-    torchrun --nproc-per-node 8 examples/imagenet_resnet.py imagenet --packs packs    # DistributedDataParallel
+    torchrun --nproc_per_node 8 examples/imagenet_resnet.py imagenet --packs packs    # DistributedDataParallel
     python examples/imagenet_resnet.py photos --packs packs --model resnet18 --steps 5 --batch-size 16   # a look
 
 DATA is a folder with train/CLASS/ and val/CLASS/, or one of class folders alone, on which it is then also tested. The packs
@@ -46,7 +46,7 @@ class Group:
         self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
         kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.on_gpu = kind == "cuda"
-        self.device = torch.device(kind, int(os.environ.get("LOCAL_RANK", 0)) if self.on_gpu else 0)
+        self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if self.on_gpu else torch.device("cpu")
         if self.on_gpu:
             torch.cuda.set_device(self.device)
         if self.world > 1:

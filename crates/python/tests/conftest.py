@@ -1,7 +1,9 @@
 """What the tests share: folders of photographs, packs, and PyTorch where it is."""
 
+import importlib
 import os
 import pathlib
+import socket
 
 import numpy as np
 import pytest
@@ -11,20 +13,19 @@ import packds
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 
 
-def torch_or_skip():
-    """PyTorch; without it the test is skipped loudly, or fails where it must be there."""
+def module_or_skip(name: str, hint: str):
+    """The module; without it the test is skipped loudly. PACKDS_REQUIRE_TORCH=1 makes a missing PyTorch a failure."""
     try:
-        import torch
+        return importlib.import_module(name)
     except ImportError:
-        if os.environ.get("PACKDS_REQUIRE_TORCH") == "1":
-            pytest.fail("PyTorch is missing, and PACKDS_REQUIRE_TORCH=1")
-        pytest.skip("SKIPPED: no PyTorch; scripts/setup installs it for /usr/bin/python3")
-    return torch
+        if name.startswith("torch") and os.environ.get("PACKDS_REQUIRE_TORCH") == "1":
+            pytest.fail(f"{name} is missing, and PACKDS_REQUIRE_TORCH=1")
+        pytest.skip(f"SKIPPED: no {name}; {hint}")
 
 
 @pytest.fixture
 def torch():
-    return torch_or_skip()
+    return module_or_skip("torch", "scripts/setup installs it for /usr/bin/python3")
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +64,10 @@ def numbered(tmp_path_factory) -> pathlib.Path:
         for number in range(1000):
             writer.add(image=image_of(number), label=number)
     return path
+
+
+def free_port() -> int:
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        port: int = opened.getsockname()[1]
+        return port

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import packds
-from conftest import image_of
+from conftest import free_port, image_of
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -134,21 +134,13 @@ def _train(rank, world, path, port, queue):
     distributed.destroy_process_group()
 
 
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 @pytest.mark.parametrize("world", [2, 4])
 def test_processes_of_a_group_share_the_same_global_batches(numbered, torch, world):
     if not torch.distributed.is_available():
         pytest.skip("this PyTorch has no distributed package")
     context = torch.multiprocessing.get_context("spawn")
     queue = context.Queue()
-    port = _free_port()
+    port = free_port()
     processes = [context.Process(target=_train, args=(rank, world, numbered, port, queue)) for rank in range(world)]
     for process in processes:
         process.start()
