@@ -65,6 +65,16 @@ def test_a_second_iteration_is_the_next_epoch(numbered):
     assert labels_of(packds.Loader(numbered, batch_size=50, epoch=1)) == second
 
 
+def test_an_iteration_begins_with_its_first_batch(numbered):
+    loader = packds.Loader(numbered, batch_size=50)
+    iterations = [iter(loader) for _ in range(3)]
+    assert (threads(), loader.epoch) == (0, 0)
+    loader.set_epoch(4)
+    labels = [next(iterations[1])[1].tolist(), *labels_of(iterations[1])]
+    assert labels == labels_of(packds.Loader(numbered, batch_size=50, epoch=4))
+    assert loader.epoch == 5
+
+
 def test_the_length_is_the_number_of_batches(numbered):
     assert len(packds.Loader(numbered, batch_size=64)) == 15
     assert len(packds.Loader(numbered, batch_size=64, drop_last=False)) == 16
@@ -400,10 +410,9 @@ def test_ctrl_c_ends_a_wait_for_a_batch(file_pack):
         import sys, packds
         # Slow on purpose: the first batch takes far longer than this test may.
         loader = packds.Loader(sys.argv[1], batch_size=24, augment="rrc3000,blur:99/9-9/1", threads=2, slots=2)
-        iteration = iter(loader)
-        print("ready", flush=True)
         try:
-            next(iteration)
+            print("ready", flush=True)
+            next(iter(loader))
             print("a batch", flush=True)
         except KeyboardInterrupt:
             print("interrupted", flush=True)

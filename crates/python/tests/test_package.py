@@ -70,18 +70,6 @@ def test_nothing_but_numpy_is_imported():
         assert f"'{name}'" not in modules
 
 
-def test_batches_are_jax_arrays(numbered):
-    jax = pytest.importorskip("jax")
-    from packds.jax import arrays
-
-    images, labels = next(iter(packds.Loader(numbered, batch_size=8)))
-    on_device, _ = arrays((images, labels))
-    assert isinstance(on_device, jax.Array)
-    np.testing.assert_array_equal(np.asarray(on_device), images)
-    batch = next(iter(packds.Loader(numbered, batch_size=8, output="jax")))
-    np.testing.assert_array_equal(np.asarray(batch[0]), images)
-
-
 def test_arrays_are_shared_through_dlpack(numbered):
     images, _ = next(iter(packds.Loader(numbered, batch_size=8)))
     shared = np.from_dlpack(images)

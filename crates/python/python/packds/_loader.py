@@ -165,12 +165,13 @@ class _Plan:
 
 
 class _Iteration:
-    """One pass over an epoch."""
+    """One pass over an epoch, which begins with its first batch: who calls `iter` and goes no further uses nothing up."""
 
-    def __init__(self, loader: Loader, epoch: _packds.Epoch, whole: bool) -> None:
+    def __init__(self, loader: Loader, whole: bool) -> None:
         self._loader = loader
-        self._epoch = epoch
         self._whole = whole
+        self._epoch: _packds.Epoch | None = None
+        self._is_closed = False
 
     def __iter__(self) -> _Iteration:
         return self
@@ -192,20 +193,27 @@ class _Iteration:
         return loader._plan.given(values)
 
     def _take(self) -> _packds.Batch | None:
+        epoch = self._epoch
+        if epoch is None:
+            if self._is_closed:
+                return None
+            epoch = self._epoch = self._loader._begin()
         try:
-            native = self._epoch.take()
+            native = epoch.take()
         except BaseException:
             # What has come of the epoch so far can be gone on from.
             self.close()
             raise
         if native is None:
-            self._loader._ended(self._epoch)
+            self._loader._ended(epoch)
         return native
 
     def close(self) -> None:
         """Ends the epoch's threads. The loader's state stays where it is."""
-        self._loader._stopped(self._epoch)
-        self._epoch.close()
+        self._is_closed = True
+        if self._epoch is not None:
+            self._loader._stopped(self._epoch)
+            self._epoch.close()
 
     def __del__(self) -> None:
         # A loop was left early.
@@ -221,7 +229,7 @@ class Loader:
 
     A batch is `(images, labels)` where there is one image and one label; with `fields=`, or where there are other fields, it is
     a dict. Arrays are the loader's own memory, not copies: they stay as they are while anything refers to them, and may be
-    written. Iterating again is the next epoch.
+    written. Iterating again is the next epoch; an iteration begins with its first batch.
 
     Args:
         data: A `Dataset`, a path, or a list of them that are mixed in `proportions`.
@@ -340,13 +348,13 @@ class Loader:
     # Iterating.
 
     def __iter__(self) -> Iterator[Any]:
-        return self._begin(whole=False)
+        return _Iteration(self, whole=False)
 
     def batches(self) -> Iterator[Batch]:
         """As iterating, with `Batch` objects: they know samples, step, padding and what was bad."""
-        return self._begin(whole=True)
+        return _Iteration(self, whole=True)
 
-    def _begin(self, whole: bool) -> _Iteration:
+    def _begin(self) -> _packds.Epoch:
         if os.getpid() != self._made_in:
             # Threads do not survive a fork: the child makes its own.
             self._made_in, self._open = os.getpid(), None
@@ -362,7 +370,7 @@ class Loader:
         self._number = number + 1
         self._open = (epoch, number)
         self._last_state = None
-        return _Iteration(self, epoch, whole)
+        return epoch
 
     def _stopped(self, epoch: _packds.Epoch) -> None:
         """An iteration is left: remembers where it was."""
