@@ -409,7 +409,7 @@ def test_ctrl_c_ends_a_wait_for_a_batch(file_pack):
         """
         import sys, packds
         # Slow on purpose: the first batch takes far longer than this test may.
-        loader = packds.Loader(sys.argv[1], batch_size=24, augment="rrc3000,blur:99/9-9/1", threads=2, slots=2)
+        loader = packds.Loader(sys.argv[1], batch_size=24, augment="rrc1500,blur:51/9-9/1", threads=2, slots=2)
         try:
             print("ready", flush=True)
             next(iter(loader))

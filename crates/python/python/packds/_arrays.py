@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Any, Callable
 
 import numpy as np
@@ -40,7 +41,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 @functools.cache
-def bfloat16() -> np.dtype | None:
+def bfloat16() -> np.dtype[Any] | None:
     """NumPy's bfloat16 where the package ml_dtypes is there, else None."""
     try:
         import ml_dtypes
@@ -49,7 +50,13 @@ def bfloat16() -> np.dtype | None:
     return np.dtype(ml_dtypes.bfloat16)
 
 
-def as_numpy(memory: _packds.Memory) -> np.ndarray:
+def json_dict(text: str) -> dict[str, Any]:
+    """What the native part tells as a JSON object."""
+    told: dict[str, Any] = json.loads(text)
+    return told
+
+
+def as_numpy(memory: _packds.Memory) -> np.ndarray[Any, Any]:
     """The memory as an array, which keeps it alive. Bfloat16 without ml_dtypes is `uint16`: the bits."""
     array = np.asarray(memory)
     if memory.dtype == "bf16" and (dtype := bfloat16()) is not None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import Any, Union
 
 from . import _packds
-from ._arrays import dtype_name
+from ._arrays import dtype_name, json_dict
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError
 from ._progress import Progress
@@ -98,7 +97,7 @@ def convert(
         **{"from": from_format},
     )
     with Progress(progress, "converting") as told:
-        return json.loads(_packds.convert(src, dst, args, dry_run, told))
+        return json_dict(_packds.convert(src, dst, args, dry_run, told))
 
 
 def export(
@@ -139,7 +138,7 @@ def export(
         force=force,
     )
     with Progress(progress, "exporting") as told:
-        return json.loads(_packds.export(opened(pack)._pack, dst, args, told))
+        return json_dict(_packds.export(opened(pack)._pack, dst, args, told))
 
 
 def formats() -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, Union
 import numpy as np
 
 from . import _packds
-from ._arrays import NUMPY_NAMES, as_numpy
+from ._arrays import NUMPY_NAMES, as_numpy, json_dict
 from ._errors import OptionError, ReadError
 from ._progress import Progress
 
@@ -54,15 +54,15 @@ class Field:
         return f"{NUMPY_NAMES[self.dtype]} {list(self.shape)}" if self.shape else NUMPY_NAMES[self.dtype]
 
 
-class Columns(Mapping[str, np.ndarray]):
+class Columns(Mapping[str, np.ndarray[Any, Any]]):
     """The columns of a pack by name: read-only arrays `[samples, ...]` that lie in the file."""
 
     def __init__(self, pack: _packds.Pack, names: Sequence[str]) -> None:
         self._pack = pack
         self._names = names
-        self._arrays: dict[str, np.ndarray] = {}
+        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         if name not in self._names:
             raise KeyError(f"{name!r} is no column; there are {', '.join(self._names)}")
         if name not in self._arrays:
@@ -136,7 +136,7 @@ class Dataset(Sequence[Any]):
         return self._columns
 
     @property
-    def labels(self) -> np.ndarray | None:
+    def labels(self) -> np.ndarray[Any, Any] | None:
         """The class ids `[samples]`, or sets of them as bits `[samples, bytes]`; None where there are none."""
         field = self._by_role("label") or self._by_role("labels")
         return None if field is None else self._columns[field.name]
@@ -150,12 +150,13 @@ class Dataset(Sequence[Any]):
     @property
     def stats(self) -> dict[str, Any]:
         """Statistics: `stats["fields"]["image"]` has mean, std and histogram of each channel, of 0..1."""
-        return self.info()["stats"]
+        stats: dict[str, Any] = self.info()["stats"]
+        return stats
 
     def info(self) -> dict[str, Any]:
         """All that header and footer say, as `packds info --json` does."""
         if self._info is None:
-            self._info = json.loads(self._pack.info())
+            self._info = json_dict(self._pack.info())
         return self._info
 
     def source_path(self, index: int) -> str | None:
@@ -169,14 +170,15 @@ class Dataset(Sequence[Any]):
             A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, as `packds verify --json`.
         """
         with Progress(progress, "verifying", unit="B") as told:
-            return json.loads(self._pack.verify(jobs, told))
+            return json_dict(self._pack.verify(jobs, told))
 
     # Samples.
 
     def __len__(self) -> int:
         return self._pack.n_samples
 
-    def __getitem__(self, index: Any) -> dict[str, Any]:
+    # One sample and several are dicts both: narrower than a Sequence's.
+    def __getitem__(self, index: Any) -> dict[str, Any]:  # type: ignore[override]
         if isinstance(index, (int, np.integer)) and not isinstance(index, (bool, np.bool_)):
             return self.sample(int(index))
         return self.samples(index)
@@ -245,7 +247,7 @@ class Dataset(Sequence[Any]):
         if array.dtype == bool:
             if array.shape != (n,):
                 raise IndexError(f"a mask has one value for each of {n} samples, found {array.shape}")
-            return np.flatnonzero(array).tolist()
+            return [int(one) for one in np.flatnonzero(array)]
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise TypeError(f"samples are chosen by integers, slices or masks, found {index!r}")
         return [self._sample(int(one)) for one in array]

@@ -10,7 +10,7 @@ from typing import Any, Union
 import numpy as np
 
 from . import _packds
-from ._arrays import as_numpy, converter
+from ._arrays import as_numpy, converter, json_dict
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError
 from ._ranks import RankLike, ranks
@@ -139,9 +139,10 @@ class _Plan:
             values[self.label] = self._soft(values[self.label], as_numpy(mix[0]), as_numpy(mix[1]))
         return values
 
-    def _soft(self, labels: Any, partner: np.ndarray, share: np.ndarray) -> Any:
+    def _soft(self, labels: Any, partner: np.ndarray[Any, Any], share: np.ndarray[Any, Any]) -> Any:
         """Labels of mixed images: rows `[n, classes]` float32 that sum to 1."""
         if self._n_classes is None:
+            assert self.label is not None
             column = self.dataset.columns[self.label]
             self._n_classes = max(len(self.dataset.classes), int(column.max()) + 1)
         ids = np.asarray(labels.cpu() if self.output == "torch" else labels)
@@ -161,7 +162,9 @@ class _Plan:
 
     def given(self, values: dict[str, Any]) -> Any:
         """What the loop gets."""
-        return (values[self.image], values[self.label]) if self.pair else values
+        if self.pair and self.image is not None and self.label is not None:
+            return values[self.image], values[self.label]
+        return values
 
 
 class _Iteration:
@@ -222,6 +225,13 @@ class _Iteration:
 
 def _cut(value: Any, n: int) -> Any:
     return tuple(view[:n] for view in value) if isinstance(value, tuple) else value[:n]
+
+
+def _number_of(epoch: _packds.Epoch) -> int:
+    """Of an epoch that has just begun: it is closed later than that."""
+    number = epoch.number
+    assert number is not None
+    return number
 
 
 class Loader:
@@ -297,7 +307,8 @@ class Loader:
         proportions: Sequence[float] | None = None,
     ) -> None:
         several = isinstance(data, Sequence) and not isinstance(data, (str, bytes, Dataset))
-        self.datasets = [opened(one) for one in (data if several else [data])]
+        many: Any = data if several else [data]
+        self.datasets = [opened(one) for one in many]
         dataset = self.datasets[0]
         if several and proportions is None:
             proportions = [float(len(one)) for one in self.datasets]
@@ -365,7 +376,7 @@ class Loader:
             epoch = self._native.epoch(self._number)
         else:
             epoch = self._native.epoch_at(self._resume)
-        number, self._resume = epoch.number, None
+        number, self._resume = _number_of(epoch), None
         # What is left early is gone on from by its state alone: the next iteration is the next epoch.
         self._number = number + 1
         self._open = (epoch, number)
@@ -427,18 +438,18 @@ class Loader:
         self._native = self._native.resumed(state["state"])
         # Refused here, not when it is iterated over. Behind an epoch's last batch comes the next epoch.
         epoch = self._native.epoch_at(state["state"])
-        self._number, self._resume, self._last_state = epoch.number, state["state"], None
+        self._number, self._resume, self._last_state = _number_of(epoch), state["state"], None
         epoch.close()
 
     # What it tells.
 
     def stats(self) -> dict[str, Any]:
         """What was done so far and who waited for whom, in seconds: docs/loading.md, "What binds"."""
-        return json.loads(self._native.stats())
+        return json_dict(self._native.stats())
 
     def shuffle_report(self) -> dict[str, Any]:
         """How random the batches are, and what that costs."""
-        return json.loads(self._native.shuffle_report())
+        return json_dict(self._native.shuffle_report())
 
     def notices(self) -> list[str]:
         """What was decided where options left it open, and what is doubtful, in sentences."""

@@ -26,7 +26,7 @@ class Progress:
         if not self._shown:
             return None
         try:
-            from tqdm.auto import tqdm
+            from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
         except ImportError:
             return self
         # Short work shows nothing.

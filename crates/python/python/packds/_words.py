@@ -74,7 +74,7 @@ def augmentation(
     return ",".join(words) or None
 
 
-def _normalization(dataset: Dataset, image: Field | None, normalize: Normalize) -> str:
+def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple[Sequence[float], Sequence[float]]) -> str:
     if normalize == "imagenet":
         return "norm:imagenet"
     if normalize == "stats":

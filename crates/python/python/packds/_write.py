@@ -78,7 +78,7 @@ def _plain(value: Any) -> Any:
     return value.detach().cpu() if hasattr(value, "detach") else value
 
 
-def _elements(array: np.ndarray, dtype: str | None = None) -> tuple[str, list[int], bytes]:
+def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[str, list[int], bytes]:
     """An array's little-endian elements in C order."""
     if dtype is not None and dtype != "bf16":
         wanted = np.dtype(NUMPY_NAMES[dtype])
@@ -306,7 +306,7 @@ def from_dataset(
         The report, as `packds.convert` does.
     """
     if classes is None:
-        own = getattr(dataset, "classes", None)
+        own: Any = getattr(dataset, "classes", None)
         is_names = isinstance(own, (list, tuple)) and all(isinstance(name, str) for name in own)
         classes = list(own) if is_names else None
     names = None if fields is None else list(fields)

@@ -20,7 +20,7 @@ from ._ranks import RankLike, ranks
 __all__ = ["IterableDataset", "MapDataset"]
 
 
-class MapDataset(torch.utils.data.Dataset):
+class MapDataset(torch.utils.data.Dataset[Any]):
     """A pack as a map-style data set: `(image, label)` pairs where it has one image and one label, else dicts.
 
     It can be pickled, forked and spawned: workers share the pages of the file. `classes` and `targets` are as torchvision's
@@ -80,17 +80,16 @@ class MapDataset(torch.utils.data.Dataset):
 
     def _made(self, sample: dict[str, Any]) -> Any:
         if self._image is not None:
-            image = self._converted(sample[self._image.name])
+            image = self._converted(sample[self._image.name], self._image.layout == "chw")
             sample[self._image.name] = image if self.transform is None else self.transform(image)
         if self._label is not None:
             label = int(sample[self._label])
             sample[self._label] = label if self.target_transform is None else self.target_transform(label)
-        if self._pair:
+        if self._pair and self._image is not None and self._label is not None:
             return sample[self._image.name], sample[self._label]
         return sample
 
-    def _converted(self, image: np.ndarray) -> Any:
-        is_planar = self._image.layout == "chw"
+    def _converted(self, image: np.ndarray[Any, Any], is_planar: bool) -> Any:
         if self.images == "numpy":
             return image
         if self.images == "pil":
@@ -103,7 +102,7 @@ class MapDataset(torch.utils.data.Dataset):
         return torch.from_numpy(np.ascontiguousarray(image))
 
 
-class IterableDataset(torch.utils.data.IterableDataset):
+class IterableDataset(torch.utils.data.IterableDataset[Any]):
     """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample comes once.
 
     Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`. Each worker is a rank of
