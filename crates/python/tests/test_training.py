@@ -15,6 +15,7 @@ from conftest import REPOSITORY, free_port, module_or_skip
 EXAMPLES = REPOSITORY / "examples"
 # What the guides' code becomes on a handful of photographs.
 SMALL = {"batch_size=256": "batch_size=8", "num_workers=8": "num_workers=1", "threads=8": "threads=2"}
+SMALL |= {"rrc224": "rrc64", "resnet50": "resnet18", "range(90)": "range(1)"}
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -91,12 +92,12 @@ YOURS = (
 ALONE = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
 
 
-def code_of(page, with_ffcv):
-    """The Python of a guide, each line where it stands on the page."""
-    text = (EXAMPLES / page).read_text()
+def code_of(page, wanted):
+    """The Python of a page, each line where it stands, of those blocks that are wanted."""
+    text = page.read_text()
     lines = [YOURS]
     for found in re.finditer(r"^```python\n(.*?)^```", text, re.M | re.S):
-        if not with_ffcv and ("ffcv" in found[1] or "pipelines" in found[1]):
+        if not wanted(found[1]):
             continue
         lines += [""] * (text.count("\n", 0, found.start(1)) - len(lines)) + found[1].splitlines()
     return "\n".join(lines)
@@ -111,12 +112,22 @@ def test_all_code_of_a_guide_runs(page, with_ffcv, photos, tmp_path, torch, torc
         module_or_skip("ffcv", "bench/setup-peers installs it")
     if not torch.distributed.is_available():
         pytest.skip("this PyTorch has no distributed package")
+    run_code(code_of(EXAMPLES / page, lambda code: with_ffcv or not ("ffcv" in code or "pipelines" in code)), photos, tmp_path)
+
+
+def test_the_readme_leads_to_a_training_step(photos, tmp_path, torchvision):
+    code = code_of(REPOSITORY / "README.md", lambda code: "packds.Loader" in code)
+    assert "optimizer.step()" in code
+    run_code(code, photos, tmp_path)
+
+
+def run_code(code, photos, folder):
+    """Runs a page's code where the photographs are ImageNet, with few of everything."""
     for split in ("train", "val"):
-        shutil.copytree(photos, tmp_path / "imagenet" / split, ignore=lambda *_: ["LICENSES.md"])
-    code = code_of(page, with_ffcv)
+        shutil.copytree(photos, folder / "imagenet" / split, ignore=lambda *_: ["LICENSES.md"])
     for whole, small in SMALL.items():
         code = code.replace(whole, small)
-    (tmp_path / page).write_text(code)
-    command = [sys.executable, "-W", "ignore", page]
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ | ALONE, capture_output=True, text=True, timeout=300)
+    (folder / "page.py").write_text(code)
+    command = [sys.executable, "-W", "ignore", "page.py"]
+    done = subprocess.run(command, cwd=folder, env=os.environ | ALONE, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
