@@ -12,7 +12,7 @@ use packds_format::DType;
 
 use self::field::{GivenField, Values};
 use super::found::{Found, Names};
-use super::listing::{Labels, Listing, SourceKind};
+use super::listing::{Faults, Labels, Listing, SourceKind};
 use super::spool::{SpoolFolder, Unpacking};
 use crate::error::ConvertError;
 
@@ -192,6 +192,7 @@ impl Given {
             fields,
             texts,
             metadata: None,
+            faults: Faults::new(),
             warnings: Vec::new(),
             ignored: 0,
         };
