@@ -52,7 +52,7 @@ class Case:
         return self.module == "packds_loader"
 
 
-OURS = {"module": "packds_loader", "package": "packds"}
+OURS: dict[str, Any] = {"module": "packds_loader", "package": "packds"}
 CASES = (
     Case("pixels", "packds.Loader", variant="numpy", unit="threads", **OURS),
     Case("pixels", "packds.Loader, tensors", variant="torch", unit="threads", **OURS),
@@ -210,7 +210,7 @@ class Comparison:
 
         for worker in self.workers:
             worker.stop()
-        rows = []
+        rows: list[dict[str, Any]] = []
         for case, _ in self.running:
             if every := self.rounds.get(case.name):
                 rates = [one["images_per_s"] for one in every]
