@@ -395,7 +395,7 @@ fn a_quote_that_is_not_closed_is_refused() {
 fn options_that_would_do_nothing_are_refused() {
     let dir = temp_dir();
     let out = dir.path().join("out.pack");
-    let message = "--image-key, --label-key and --mask-key are for sources with fields, and a folder has none";
+    let message = "--image-key, --label-key, --mask-key and --leave-out are for sources with fields, and a folder has none";
     refused(&run(&["--label-key", "x"], &folder(), &out), 2, message);
     let message = "--filter and --jpeg-scaling are for images that are decoded, and --mode encoded keeps the files' bytes";
     let args = ["--mode", "encoded", "--jpeg-scaling"];

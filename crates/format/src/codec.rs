@@ -62,6 +62,17 @@ pub(crate) fn compress(raw: &[u8], level: i32) -> Result<Vec<u8>, FormatError> {
     Ok(encoder.compress(raw)?)
 }
 
+/// The window that a frame asks of who reads it piece by piece, in bytes; none where its head is cut short. RFC 8878,
+/// 3.1.1.1: a descriptor, or with bit 5 of the byte behind the magic number the size of the content.
+fn window_of(frame: &[u8], content: Option<u64>) -> Option<u64> {
+    if frame.get(4)? & 0x20 != 0 {
+        return content;
+    }
+    let descriptor = frame.get(5)?;
+    let base = 1_u64 << (10 + (descriptor >> 3));
+    Some(base + base / 8 * u64::from(descriptor & 7))
+}
+
 /// The most that a frame of so many bytes can give: a block has a head of 3 bytes and at least one byte, and gives at most
 /// 128 KiB (RFC 8878, 3.1.1.2).
 fn most_of(frame: &[u8]) -> u64 {
@@ -81,9 +92,11 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     out.clear();
     let found = |found: u64| format!("expected {expected} bytes, found {found}");
     // A frame may say how much it gives; what it really gives is seen below.
-    if let Ok(Some(said)) = zstd_safe::get_frame_content_size(frame)
-        && said != expected
-    {
+    let said = zstd_safe::get_frame_content_size(frame).ok().flatten();
+    if let Some(window) = window_of(frame, said).filter(|window| *window > 1 << WINDOW_LOG) {
+        return Err(format!("its window of {window} bytes is larger than 8 MiB"));
+    }
+    if let Some(said) = said.filter(|said| *said != expected) {
         return Err(found(said));
     }
     // One frame is a whole block: bytes behind it would be a place to hide things in.
