@@ -41,6 +41,17 @@ const ARROWS: &[(&str, &[&str])] = &[
             "packds-bench",
         ],
     ),
+    (
+        "packds-python",
+        &[
+            "packds-format",
+            "packds-pixels",
+            "packds-convert",
+            "packds-reader",
+            // For the wheel's command, and what it tells about a pack.
+            "packds",
+        ],
+    ),
 ];
 
 /// Outside crates that only some workspace crates may use, dev-dependencies included.
@@ -53,6 +64,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["packds"]),
     ("hdf5", FORMATS),
     ("parquet", FORMATS),
+    ("pyo3", &["packds-python"]),
     ("tar", FORMATS),
     ("zarrs", FORMATS),
     ("zip", FORMATS),

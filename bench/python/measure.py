@@ -33,12 +33,18 @@ def write(module: ModuleType, data: Path, n_samples: int, folder: Path, chunk: i
 
 def check(module: ModuleType, request: Request) -> dict[str, Any]:
     """What one epoch delivers."""
-    checksum, shapes = Checksum(), set()
+    checksum, shapes, labels_sum = Checksum(), set(), 0
     for images, labels in module.open(request).epoch(0):
         images = np.asarray(images)
         shapes.add((str(images.dtype), *images.shape[1:]))
         checksum.add(images, labels)
-    return {"checksum": checksum.hex, "n_samples": checksum.n_samples, "images": sorted(shapes)}
+        labels_sum += int(np.asarray(labels).sum())
+    return {
+        "checksum": checksum.hex,
+        "n_samples": checksum.n_samples,
+        "images": sorted(shapes),
+        "labels_sum": labels_sum,
+    }
 
 
 @dataclass

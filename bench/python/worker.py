@@ -80,7 +80,8 @@ def main() -> None:
         answers.flush()
 
     start = time.perf_counter()
-    module = importlib.import_module(f"python.peers.{sys.argv[1]}")
+    name = sys.argv[1]
+    module = importlib.import_module(name if "." in name else f"python.peers.{name}")
     tell({"import_s": time.perf_counter() - start})
     for line in sys.stdin:
         tell(forked(module, json.loads(line)))

@@ -24,7 +24,7 @@ class Loader:
             batch_size=request.batch,
             shuffle=True,
             num_workers=request.threads,
-            persistent_workers=True,
+            persistent_workers=request.threads > 0,
             drop_last=request.drop_last,
         )
 

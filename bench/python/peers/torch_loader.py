@@ -83,7 +83,7 @@ def image_folder(request: Request) -> Any:
 class Loader:
     def __init__(self, request: Request) -> None:
         torch.manual_seed(request.seed)
-        options: dict[str, Any] = {"num_workers": request.threads, "persistent_workers": True}
+        options: dict[str, Any] = {"num_workers": request.threads, "persistent_workers": request.threads > 0}
         self.blocks: BlockOrder | None = None
         if request.variant == "images" or request.order == "per-sample":
             data = image_folder(request) if request.variant == "images" else Samples(request)

@@ -208,7 +208,7 @@ fn parse_dtype(text: &str) -> Result<DType, String> {
 
 impl ConvertArgs {
     /// What the arguments mean.
-    fn options(&self) -> Result<ConvertOptions, Failure> {
+    pub(crate) fn options(&self) -> Result<ConvertOptions, Failure> {
         let (source, pixels, layout) = (&self.source_options, &self.pixels, &self.layout);
         let mode = match (pixels.mode, pixels.raw_fraction) {
             (ModeName::Mixed, fraction) => Mode::Mixed {
@@ -387,8 +387,9 @@ fn parent_folder(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// `out.pack` becomes `out.train.pack`.
-fn split_output(output: &Path, split: &str) -> PathBuf {
+/// Where a split's pack is written: `out.pack` becomes `out.train.pack`.
+#[must_use]
+pub fn split_output(output: &Path, split: &str) -> PathBuf {
     let stem = if output.extension().is_some_and(|e| e == "pack") {
         output.with_extension("")
     } else {

@@ -76,18 +76,25 @@ fn images(text: &str) -> Result<ImagesAs, String> {
     }
 }
 
+impl ExportArgs {
+    /// What the arguments mean.
+    pub(crate) fn options(&self) -> ExportOptions {
+        ExportOptions {
+            to: self.to,
+            images: self.images,
+            chunk_samples: self.chunk,
+            shard_samples: self.shard,
+            codec: self.codec,
+            per_sample: self.per_sample,
+            zarr_version: self.zarr_version,
+            jobs: self.jobs,
+            force: self.force,
+        }
+    }
+}
+
 pub(crate) fn run(args: &ExportArgs, console: &mut Console) -> Result<Exit, Failure> {
-    let options = ExportOptions {
-        to: args.to,
-        images: args.images,
-        chunk_samples: args.chunk,
-        shard_samples: args.shard,
-        codec: args.codec,
-        per_sample: args.per_sample,
-        zarr_version: args.zarr_version,
-        jobs: args.jobs,
-        force: args.force,
-    };
+    let options = args.options();
     // What is wrong with the target is said before the pack is opened.
     target_format(&args.target, &options)?;
     with_pack(&args.pack.pack, |pack| {

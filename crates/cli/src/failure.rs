@@ -88,6 +88,14 @@ impl Failure {
         self.broken_pipe
     }
 
+    /// Message and hint as one text.
+    pub(crate) fn text(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Tells the user, and how the command ends.
     pub(crate) fn report(&self, console: &mut Console) -> Exit {
         if self.broken_pipe {

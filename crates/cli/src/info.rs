@@ -66,6 +66,14 @@ fn tell(args: &InfoArgs, pack: &MappedPack, console: &mut Console) -> Result<Exi
     Ok(Exit::Done)
 }
 
+/// All that `packds info --json` tells about a pack.
+///
+/// # Errors
+/// [`ReadError`] where the footer is damaged.
+pub fn info_document(pack: &MappedPack) -> Result<Value, ReadError> {
+    Ok(Info::read(pack)?.json())
+}
+
 /// All that is told about a pack.
 struct Info<'a> {
     pack: &'a MappedPack,

@@ -1,4 +1,5 @@
-//! The `packds` command as a library: [`run`] is all of it, and the binary only calls that.
+//! The `packds` command as a library: [`run`] is all of it, and the binary only calls that. What it tells and how it reads
+//! options is there for other programs too, so that they need not say it again.
 //!
 //! To add a subcommand `x`, write `x.rs` with its arguments (`pub(crate) struct XArgs`, a `clap::Args`) and
 //! `pub(crate) fn run(args: &XArgs, console: &mut Console) -> Result<Exit, Failure>`, declare `mod x;`, and add two lines:
@@ -28,6 +29,7 @@ mod lettering;
 mod man;
 mod numpy;
 mod opened;
+mod options;
 mod order;
 mod output;
 mod plot_file;
@@ -46,8 +48,13 @@ use clap::FromArgMatches;
 
 use args::{Cli, Command};
 use console::Console;
+pub use convert::split_output;
 pub use exit::Exit;
 use failure::Failure;
+pub use info::info_document;
+pub use options::{convert_options, export_options};
+pub use show::sample_picture;
+pub use verify::verify_document;
 
 /// Runs the command with `args`, the program's name first: prints results on stdout, everything else on stderr.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {

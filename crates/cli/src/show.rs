@@ -204,6 +204,21 @@ fn chosen_fields<'a>(
     names.iter().map(one).collect()
 }
 
+/// The picture of one sample, as the command shows it, as a PNG file of at most `side` pixels a side.
+///
+/// # Errors
+/// What is wrong with the sample, or that no field of the pack holds pictures.
+pub fn sample_picture(pack: &MappedPack, sample: u64, side: u32) -> Result<Vec<u8>, String> {
+    let mut body = pack.schema().body().map(|(_, field)| field).enumerate();
+    let shown = body.find(|(_, field)| is_viewable(field));
+    let (position, field) = shown.ok_or("no field of this pack holds pictures")?;
+    let items = Checked::new(pack).items(sample);
+    let items = items.map_err(|error| error.to_string())?;
+    let item = items.get(position).map_or(&[][..], |item| item);
+    let image = thumbnail(pack, field, sample, item, side.max(1))?;
+    encode_png(image.width, image.height, image.channels, &image.data).map_err(|e| e.to_string())
+}
+
 /// The smallest square's side that holds `n`.
 fn square(n: u32) -> u32 {
     let root = n.isqrt();

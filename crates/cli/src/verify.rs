@@ -49,7 +49,7 @@ pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Result<Exit, Fail
         Exit::BadData
     };
     let told = if console.json {
-        console.document(&document(&report))
+        console.document(&verify_document(&report))
     } else {
         text(&report, &escape_path(path), console.out)
     };
@@ -89,7 +89,9 @@ fn progress_bar(console: &Console) -> ProgressBar {
     }
 }
 
-fn document(report: &VerifyReport) -> Value {
+/// The document of `packds verify --json`.
+#[must_use]
+pub fn verify_document(report: &VerifyReport) -> Value {
     let chunks = report.bad_chunks.iter().map(|bad| {
         json!({
             "chunk": bad.chunk,

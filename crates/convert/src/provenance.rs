@@ -102,6 +102,7 @@ pub(crate) fn provenance(
         SourceKind::FlatFolder => "flat_folder",
         SourceKind::Manifest => "manifest",
         SourceKind::Container(format) => format.name(),
+        SourceKind::Program => "program",
     };
     let option = |key| options.get(key).cloned().unwrap_or_default();
     let (order, seed) = (option("order"), option("seed"));

@@ -261,6 +261,20 @@ impl Field {
         }
     }
 
+    /// Whether the field is what one trains with, not what describes another field or the sample's origin.
+    #[must_use]
+    pub fn is_data(&self) -> bool {
+        if self.seek_index_of.is_some() {
+            return false;
+        }
+        match self.role {
+            None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => {
+                true
+            }
+            Some(_) => false,
+        }
+    }
+
     /// `(height, width, channels)` where the field is an image tensor whose layout is known.
     #[must_use]
     pub fn image_shape(&self) -> Option<(u64, u64, u64)> {

@@ -306,7 +306,7 @@ impl ArraySet {
             labels.classes = self.classes;
         }
         Ok(Found {
-            format: self.format,
+            kind: self.format.into(),
             images,
             names,
             labels: found.labels,

@@ -129,7 +129,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     unique.dedup();
     let named = unique.len() == images.len();
     Ok(Found {
-        format: DataFormat::Cifar,
+        kind: DataFormat::Cifar.into(),
         images,
         names: if named {
             Names::Paths(batches.names)

@@ -14,13 +14,12 @@ use super::listing::{
 use super::paths::{FileTable, PathTable};
 use super::store::Store;
 use super::warning::Warning;
-use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
 /// What the module of a format found in a source.
 pub(super) struct Found {
-    pub(super) format: DataFormat,
+    pub(super) kind: SourceKind,
     /// The images. Every field has as many samples.
     pub(super) images: Arc<dyn Store>,
     pub(super) names: Names,
@@ -80,7 +79,7 @@ impl Found {
         }
         self.check_lengths(source, n)?;
         let mut listing = Listing {
-            kind: SourceKind::Container(self.format),
+            kind: self.kind,
             root: source.to_owned(),
             paths: self.names.table(n),
             bytes: (0..n).map(|idx| self.images.bytes(idx)).collect(),
@@ -381,6 +380,8 @@ pub(super) fn is_integer(dtype: DType) -> bool {
 mod tests {
     use packds_format::{Classes, Field};
 
+    use crate::data_format::DataFormat;
+
     use super::super::spool::{Spool, SpoolFolder, Unpacking};
     use super::super::store::{ArrayType, Content};
     use super::*;
@@ -420,7 +421,7 @@ mod tests {
 
     fn found(n: usize) -> Found {
         Found {
-            format: DataFormat::Npz,
+            kind: DataFormat::Npz.into(),
             images: rows(&vec![&[0_u8; 4][..]; n], &[2, 2]),
             names: Names::Numbered("image".to_owned()),
             labels: None,

@@ -280,7 +280,7 @@ impl Gathering {
         };
         let mask = find_field(source, &names, Part::Mask, options.mask_key.as_deref())?;
         let mut found = Found {
-            format: self.format,
+            kind: self.format.into(),
             images: Arc::new(empty(&self.files)),
             names: self.names,
             labels: self.labels,

@@ -33,6 +33,14 @@ pub enum SourceKind {
     Manifest,
     /// A file or folder of a format that holds its samples itself.
     Container(DataFormat),
+    /// A program that handed its samples over one by one.
+    Program,
+}
+
+impl From<DataFormat> for SourceKind {
+    fn from(format: DataFormat) -> Self {
+        Self::Container(format)
+    }
 }
 
 /// One sample of a [`Listing`].

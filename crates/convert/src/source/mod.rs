@@ -26,6 +26,7 @@ mod detect;
 mod directory;
 mod found;
 mod gather;
+mod given;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 mod grid;
 #[cfg(feature = "hdf5")]
@@ -81,6 +82,7 @@ pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::tree::CLASSES_ATTRIBUTE;
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
+    given::{Given, GivenKind, GivenValue},
     listing::{Listing, Sample, SourceKind},
     spool::Unpacking,
     warning::Warning,

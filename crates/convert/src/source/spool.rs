@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::store::{Content, Contents, OpenFile, Span, Spans, Store};
+use super::store::{ArrayType, Contents, OpenFile, RowPart, Rows, Span, Spans, Store};
 use crate::error::ConvertError;
 
 /// Bytes handed to the system at a time.
@@ -86,12 +86,32 @@ impl Spool {
         })
     }
 
+    /// Nothing more is coming, and what is there are `rows` rows of arrays of one type.
+    pub(super) fn into_rows(
+        self,
+        source: &Path,
+        array: ArrayType,
+        rows: usize,
+    ) -> Result<Arc<dyn Store>, ConvertError> {
+        let stride = array.bytes().unwrap_or(u64::MAX);
+        let part = RowPart {
+            file: Arc::new(self.finish(source)?),
+            offset: 0,
+            rows,
+            stride,
+        };
+        Ok(Arc::new(Rows {
+            parts: vec![part],
+            array,
+        }))
+    }
+
     /// Nothing more is coming, and the items end at `ends`, one after the other from the start.
     pub(super) fn into_items(
         self,
         source: &Path,
         ends: &[u64],
-        content: Content,
+        contents: impl Into<Contents>,
     ) -> Result<Arc<dyn Store>, ConvertError> {
         let mut offset = 0;
         let mut spans = Vec::with_capacity(ends.len());
@@ -107,7 +127,7 @@ impl Spool {
         Ok(Arc::new(Spans {
             files: Arc::new(vec![self.finish(source)?]),
             spans,
-            contents: Contents::All(content),
+            contents: contents.into(),
         }))
     }
 }
@@ -125,7 +145,7 @@ mod tests {
 
     use packds_format::DType;
 
-    use super::super::store::{ArrayType, RowPart, Rows};
+    use super::super::store::Content;
     use super::*;
 
     fn spool(told: &Arc<Mutex<Vec<u64>>>) -> Spool {
@@ -169,16 +189,7 @@ mod tests {
             dtype: DType::U8,
             shape: vec![2],
         };
-        let part = RowPart {
-            file: Arc::new(spool.finish(Path::new("s")).unwrap()),
-            offset: 0,
-            rows: 3,
-            stride: 2,
-        };
-        let store: Arc<dyn Store> = Arc::new(Rows {
-            parts: vec![part],
-            array,
-        });
+        let store = spool.into_rows(Path::new("s"), array, 3).unwrap();
         assert_eq!(item(store.as_ref(), 1, u64::MAX), [3, 4]);
         let mut out = Vec::new();
         let error = store.append(2, u64::MAX, &mut out).unwrap_err();

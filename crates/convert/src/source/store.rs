@@ -194,6 +194,12 @@ pub(crate) enum Contents {
     Each(Vec<Content>),
 }
 
+impl From<Content> for Contents {
+    fn from(content: Content) -> Self {
+        Self::All(content)
+    }
+}
+
 impl Contents {
     pub(super) fn get(&self, idx: usize) -> Content {
         match self {

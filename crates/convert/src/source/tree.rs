@@ -190,7 +190,7 @@ pub(super) fn read(
     let mask = fields.part(Part::Mask, options.mask_key.as_deref())?;
     let images = fields.store(tree, image, Content::File)?;
     let mut found = Found {
-        format,
+        kind: format.into(),
         names: Names::Numbered(fields.name(image).to_owned()),
         images,
         labels: None,

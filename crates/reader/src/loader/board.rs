@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::batch::Prepared;
 use super::depth::Depth;
@@ -53,6 +54,15 @@ pub(crate) struct Progress {
     pub(crate) depth: Depth,
 }
 
+impl Progress {
+    /// Whether the consumer gets an answer at once: a batch, the end or an error.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.next_out >= self.steps
+            || self.failed.is_some()
+            || self.done.contains_key(&self.next_out)
+    }
+}
+
 impl Board {
     pub(crate) fn new(first_step: u64, steps: u64, depth: Depth, held: Arc<AtomicUsize>) -> Self {
         Self {
@@ -94,6 +104,16 @@ impl Board {
         self.ready
             .wait(progress)
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`wait_for_batch`](Self::wait_for_batch), but no longer than `at_most`.
+    pub(crate) fn wait_for_batch_at_most<'a>(
+        &self,
+        progress: MutexGuard<'a, Progress>,
+        at_most: Duration,
+    ) -> MutexGuard<'a, Progress> {
+        let waited = self.ready.wait_timeout(progress, at_most);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Tells the threads that there is something to do.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::board::Ready;
@@ -22,6 +22,8 @@ pub struct Epoch {
     number: u32,
     /// When the consumer took its last batch.
     taken: Instant,
+    /// Since when the consumer waits, where it began to before it asked for a batch.
+    waits_since: Option<Instant>,
     over: bool,
     made_in: u32,
     /// Frees the ring for the loader's next epoch.
@@ -61,6 +63,7 @@ impl Epoch {
             threads,
             number,
             taken: Instant::now(),
+            waits_since: None,
             over: false,
             made_in: std::process::id(),
             _lease: lease,
@@ -98,13 +101,35 @@ impl Epoch {
         self.crew.course.mixture_state(self.next_step())
     }
 
+    /// Waits until [`next`](Iterator::next) would not, but no longer than `at_most`; whether it is so. For who has to look at
+    /// other things now and then, at signals for example. It counts as waiting for the batch that is taken next.
+    pub fn wait(&mut self, at_most: Duration) -> bool {
+        if self.over || std::process::id() != self.made_in {
+            // An error or the end: `next` says so at once.
+            return true;
+        }
+        let asked = Instant::now();
+        self.waits_since.get_or_insert(asked);
+        let slots = self.crew.arena.n_slots();
+        let board = &self.crew.board;
+        let mut progress = board.lock();
+        while !progress.has_answer() && board.held() < slots {
+            let left = at_most.saturating_sub(asked.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            progress = board.wait_for_batch_at_most(progress, left);
+        }
+        true
+    }
+
     fn take(&mut self) -> Result<Option<Ready>, LoadError> {
         let found = std::process::id();
         if found != self.made_in {
             let made_in = self.made_in;
             return Err(LoadError::Forked { made_in, found });
         }
-        let asked = Instant::now();
+        let asked = self.waits_since.take().unwrap_or_else(Instant::now);
         let board = &self.crew.board;
         let mut progress = board.lock();
         let ready = loop {

@@ -1,6 +1,6 @@
 //! What a batch holds: each field's type, shape and place in a staging slot, decided once for a loader.
 
-use packds_format::{DType, Field, FieldKind, Role, Schema, Store};
+use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::pictures::Pictures;
@@ -214,7 +214,7 @@ fn numbers(pack: &MappedPack, wanted: Option<&[String]>) -> Result<Vec<usize>, L
             .fields()
             .iter()
             .enumerate()
-            .filter(|(_, field)| is_data(field))
+            .filter(|(_, field)| field.is_data())
             .map(|(number, _)| number)
             .collect()),
         Some(names) => names
@@ -225,17 +225,6 @@ fn numbers(pack: &MappedPack, wanted: Option<&[String]>) -> Result<Vec<usize>, L
                     .map_err(|source| LoadError::Read(pack.error(source)))
             })
             .collect(),
-    }
-}
-
-/// Whether a field is what one trains with, not what describes another field or the sample's origin.
-fn is_data(field: &Field) -> bool {
-    if field.seek_index_of.is_some() {
-        return false;
-    }
-    match field.role {
-        None | Some(Role::Image | Role::Mask | Role::Label | Role::Labels | Role::Valid) => true,
-        Some(_) => false,
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
     }
     let labels = (!is_flat).then(|| labels(&paths, metadata.as_ref()));
     Ok(Found {
-        format: DataFormat::Npy,
+        kind: DataFormat::Npy.into(),
         images: Arc::new(files),
         names: Names::Paths(paths),
         labels: labels.flatten(),

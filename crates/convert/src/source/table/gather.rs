@@ -130,7 +130,7 @@ impl Gather {
         }
         let missing = || ConvertError::malformed(&self.root, "", "there are no images in it");
         Ok(Found {
-            format,
+            kind: format.into(),
             images: parts.images.ok_or_else(missing)?,
             names: parts.names,
             labels: parts.labels,

@@ -58,6 +58,31 @@ fn holding_every_slot_is_an_error_and_dropping_one_goes_on() {
 }
 
 #[test]
+fn waiting_piece_by_piece_gives_every_batch_and_the_end() {
+    let (_folder, pack) = opened(640);
+    let loader = builder(&pack).threads(some(1)).build().unwrap();
+    let mut epoch = loader.epoch(0).unwrap();
+    for step in 0..epoch.steps() {
+        while !epoch.wait(Duration::from_micros(1)) {}
+        assert_eq!(epoch.next().unwrap().unwrap().step(), step);
+    }
+    assert!(epoch.wait(Duration::ZERO));
+    assert!(epoch.next().is_none());
+    assert!(epoch.wait(Duration::ZERO));
+    let stats = loader.stats();
+    assert!(stats.consumer_waited > Duration::ZERO);
+}
+
+#[test]
+fn who_holds_every_slot_does_not_wait_for_the_error() {
+    let (_folder, pack) = opened(640);
+    let loader = builder(&pack).slots(some(2)).build().unwrap();
+    let mut epoch = loader.epoch(0).unwrap();
+    let _held: Vec<Batch> = (0..2).map(|_| epoch.next().unwrap().unwrap()).collect();
+    assert!(epoch.wait(Duration::from_secs(3600)));
+}
+
+#[test]
 fn a_slow_device_reads_every_slot_whole_before_it_is_written_again() {
     let (_folder, pack) = opened(640);
     for seed in 0..8 {

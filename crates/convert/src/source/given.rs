@@ -1,0 +1,244 @@
+//! Samples that a program hands over one by one: spooled as they come, and listed when all have come.
+//!
+//! Not for converting them: their listing goes the way of every other, so a program's packs are those of the command.
+
+mod field;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use packds_format::DType;
+
+use self::field::{GivenField, Values};
+use super::found::{Found, Names};
+use super::listing::{Faults, Labels, Listing, SourceKind};
+use super::spool::{SpoolFolder, Unpacking};
+use crate::error::ConvertError;
+
+/// What a field of every sample holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GivenKind {
+    /// The image: an image file, or an array. There is one such field.
+    Image,
+    /// The mask of the image: an image file, or an array of its size.
+    Mask,
+    /// The class: its id, or its name.
+    Label,
+    /// The ids of several classes.
+    Labels,
+    /// An array of this type.
+    Array {
+        /// Element type.
+        dtype: DType,
+        /// Dimensions; none for a single number.
+        shape: Vec<u64>,
+    },
+    /// Bytes.
+    Bytes,
+    /// A text.
+    Text,
+    /// A JSON text.
+    Json,
+}
+
+/// The value of a field of one sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum GivenValue<'a> {
+    /// An image file, or other bytes.
+    Bytes(&'a [u8]),
+    /// An array.
+    Array {
+        /// Element type.
+        dtype: DType,
+        /// Dimensions.
+        shape: &'a [u64],
+        /// Its elements, little-endian, in C order.
+        bytes: &'a [u8],
+    },
+    /// A text, a JSON text, or the name of a class.
+    Text(&'a str),
+    /// The id of a class.
+    Id(i64),
+    /// The ids of several classes.
+    Ids(&'a [i64]),
+}
+
+/// Samples as a program hands them over. Pixels go to a temporary file without a name, so that whatever ends the program
+/// leaves nothing behind; labels, texts and sizes stay in memory.
+#[derive(Debug)]
+pub struct Given {
+    /// What errors name: the pack that will be written.
+    target: PathBuf,
+    fields: Vec<GivenField>,
+    classes: Vec<String>,
+    n_samples: usize,
+    /// A sample was written in part only: nothing can be made of this any more.
+    is_broken: bool,
+}
+
+impl Given {
+    /// No samples yet, with fields of these names and kinds, for the pack `target`. The temporary files are in `folder`.
+    /// `classes` are the names of the class ids; none leaves ids without names, or takes the names that come.
+    ///
+    /// # Errors
+    /// [`ConvertError::Options`] unless there is one image, at most one mask and one field of labels and no name twice;
+    /// [`ConvertError::Spool`].
+    pub fn new(
+        target: &Path,
+        folder: &Path,
+        fields: &[(String, GivenKind)],
+        classes: Vec<String>,
+    ) -> Result<Self, ConvertError> {
+        check(fields)?;
+        let folder = SpoolFolder {
+            path: folder.to_owned(),
+            unpacking: Unpacking::default(),
+        };
+        let fields = fields
+            .iter()
+            .map(|(name, kind)| GivenField::new(name, kind, &folder));
+        Ok(Self {
+            target: target.to_owned(),
+            fields: fields.collect::<Result<_, _>>()?,
+            classes,
+            n_samples: 0,
+            is_broken: false,
+        })
+    }
+
+    /// Samples so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.n_samples
+    }
+
+    /// Whether there are none yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.n_samples == 0
+    }
+
+    /// Takes the next sample: a value for each field, in their order. After an error about a value the sample is not in,
+    /// and others can come.
+    ///
+    /// # Errors
+    /// [`ConvertError::SourceUnsupported`] with sample and field where a value is not of its field's kind,
+    /// [`ConvertError::Spool`] where it cannot be kept.
+    pub fn push(&mut self, values: &[GivenValue<'_>]) -> Result<(), ConvertError> {
+        if self.is_broken {
+            return Err(self.refused("", "an earlier sample was kept in part only"));
+        }
+        if values.len() != self.fields.len() {
+            let (expected, found) = (self.fields.len(), values.len());
+            let reason = format!("expected a value for each of {expected} fields, found {found}");
+            return Err(self.refused("", &reason));
+        }
+        // All of them first: a sample is in with all of its fields or not at all.
+        for (field, value) in self.fields.iter().zip(values) {
+            let checked = field.check(value, &self.classes);
+            checked.map_err(|reason| self.refused(&field.name, &reason))?;
+        }
+        self.is_broken = true;
+        for (field, value) in self.fields.iter_mut().zip(values) {
+            field.push(value, &self.classes)?;
+        }
+        self.is_broken = false;
+        self.n_samples += 1;
+        Ok(())
+    }
+
+    fn refused(&self, field: &str, reason: &str) -> ConvertError {
+        let place = match field {
+            "" => format!("sample {}", self.n_samples),
+            field => format!("sample {}, field `{field}`", self.n_samples),
+        };
+        let hint = "give every sample the fields of the schema, with values of their kinds";
+        ConvertError::unsupported(&self.target, &place, reason, hint)
+    }
+
+    /// No more is coming: the listing of all samples.
+    ///
+    /// # Errors
+    /// [`ConvertError::SourceMalformed`] where there are no samples, [`ConvertError::Spool`].
+    pub fn into_listing(self) -> Result<Listing, ConvertError> {
+        if self.is_broken {
+            return Err(self.refused("", "it was kept in part only"));
+        }
+        let source = self.target;
+        if self.n_samples == 0 {
+            return Err(ConvertError::malformed(&source, "", "no sample was added"));
+        }
+        let (mut images, mut masks, mut labels) = (None, None, None);
+        let (mut lists, mut fields, mut texts) = (None, Vec::new(), Vec::new());
+        for field in self.fields {
+            match field.finish(&source, self.n_samples, &self.classes)? {
+                Values::Images(store) => images = Some(store),
+                Values::Masks(store) => masks = Some(store),
+                Values::Labels(found) => labels = Some(found),
+                Values::Lists(found) => lists = Some(found),
+                Values::Field(field) => fields.push(field),
+                Values::Text(column) => texts.push(column),
+            }
+        }
+        let images =
+            images.ok_or_else(|| ConvertError::malformed(&source, "", "there are no images"))?;
+        let found = Found {
+            kind: SourceKind::Program,
+            images,
+            names: Names::Numbered(String::new()),
+            labels,
+            masks,
+            fields,
+            texts,
+            metadata: None,
+            faults: Faults::new(),
+            warnings: Vec::new(),
+            ignored: 0,
+        };
+        let mut listing = found.into_listing(&source)?;
+        if let Some(lists) = lists {
+            listing.labels = Labels::Lists(lists);
+            listing.classes = self.classes.into_iter().map(String::into_bytes).collect();
+        }
+        Ok(listing)
+    }
+}
+
+fn check(fields: &[(String, GivenKind)]) -> Result<(), ConvertError> {
+    let count = |wanted: &dyn Fn(&GivenKind) -> bool| {
+        fields.iter().filter(|(_, kind)| wanted(kind)).count()
+    };
+    let refuse = |reason: String, hint: &str| {
+        let hint = hint.to_owned();
+        Err(ConvertError::Options { reason, hint })
+    };
+    let n_images = count(&|kind| *kind == GivenKind::Image);
+    if n_images != 1 {
+        return refuse(
+            format!("a pack has one field of images, found {n_images}"),
+            "say which field is the image, and give others as arrays",
+        );
+    }
+    if count(&|kind| *kind == GivenKind::Mask) > 1 {
+        return refuse(
+            "a pack has at most one field of masks".to_owned(),
+            "give the others as arrays",
+        );
+    }
+    if count(&|kind| matches!(kind, GivenKind::Label | GivenKind::Labels)) > 1 {
+        return refuse(
+            "a pack has at most one field of class labels".to_owned(),
+            "give the others as arrays of integers",
+        );
+    }
+    for (place, (name, _)) in fields.iter().enumerate() {
+        if fields.iter().take(place).any(|(other, _)| other == name) {
+            return refuse(
+                format!("there are two fields of the name `{name}`"),
+                "rename one of them",
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! The values of one field of samples that a program hands over, as they come.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::DType;
+
+use super::super::column::{ColumnValues, SourceColumn, TextArena};
+use super::super::found::{FoundLabels, LabelValues};
+use super::super::listing::{LabelLists, SourceField};
+use super::super::spool::{Spool, SpoolFolder};
+use super::super::store::{ArrayType, Content, Contents, Store};
+use super::{GivenKind, GivenValue};
+use crate::error::ConvertError;
+use crate::sample::MAX_FILE_BYTES;
+
+/// A field and the values that have come.
+#[derive(Debug)]
+pub(super) struct GivenField {
+    pub(super) name: String,
+    kind: GivenKind,
+    kept: Kept,
+}
+
+/// Where values are kept.
+#[derive(Debug)]
+enum Kept {
+    /// Items of sizes of their own.
+    Items {
+        spool: Spool,
+        ends: Vec<u64>,
+        contents: Contents,
+    },
+    /// Arrays of one type.
+    Rows(Spool, ArrayType),
+    /// Class ids, or class names where the first value is one.
+    Ids(Vec<i64>),
+    Names(TextArena),
+    Lists(LabelLists),
+    Texts(TextArena),
+}
+
+/// The values of a field when all have come.
+pub(super) enum Values {
+    Images(Arc<dyn Store>),
+    Masks(Arc<dyn Store>),
+    Labels(FoundLabels),
+    Lists(LabelLists),
+    Field(SourceField),
+    Text(SourceColumn),
+}
+
+impl GivenField {
+    pub(super) fn new(
+        name: &str,
+        kind: &GivenKind,
+        folder: &SpoolFolder,
+    ) -> Result<Self, ConvertError> {
+        let kept = match kind {
+            GivenKind::Image | GivenKind::Mask | GivenKind::Bytes => Kept::Items {
+                spool: Spool::create(folder)?,
+                ends: Vec::new(),
+                contents: Contents::All(Content::Bytes),
+            },
+            GivenKind::Array { dtype, shape } => Kept::Rows(
+                Spool::create(folder)?,
+                ArrayType {
+                    dtype: *dtype,
+                    shape: shape.clone(),
+                },
+            ),
+            GivenKind::Label => Kept::Ids(Vec::new()),
+            GivenKind::Labels => Kept::Lists(LabelLists::default()),
+            GivenKind::Text | GivenKind::Json => Kept::Texts(TextArena::default()),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            kind: kind.clone(),
+            kept,
+        })
+    }
+
+    /// Whether `value` may come next; if not, why.
+    pub(super) fn check(&self, value: &GivenValue<'_>, classes: &[String]) -> Result<(), String> {
+        let known = |id: i64| {
+            let is_known =
+                classes.is_empty() || usize::try_from(id).is_ok_and(|id| id < classes.len());
+            if is_known {
+                return Ok(());
+            }
+            let n = classes.len();
+            Err(format!(
+                "there are {n} class names, found the class id {id}"
+            ))
+        };
+        match (&self.kind, value) {
+            (GivenKind::Image | GivenKind::Mask | GivenKind::Bytes, GivenValue::Bytes(bytes)) => {
+                check_bytes(bytes)
+            }
+            (
+                GivenKind::Image | GivenKind::Mask,
+                GivenValue::Array {
+                    dtype,
+                    shape,
+                    bytes,
+                },
+            ) => check_array(*dtype, shape, bytes),
+            (
+                GivenKind::Array { dtype, shape },
+                GivenValue::Array {
+                    dtype: found,
+                    shape: found_shape,
+                    bytes,
+                },
+            ) => {
+                if (dtype, shape.as_slice()) != (found, *found_shape) {
+                    return Err(format!(
+                        "expected {dtype} {shape:?}, found {found} {found_shape:?}"
+                    ));
+                }
+                check_array(*found, found_shape, bytes)
+            }
+            (GivenKind::Label, GivenValue::Id(id)) => match &self.kept {
+                Kept::Names(_) => Err("expected the name of a class, found an id".to_owned()),
+                _ => known(*id),
+            },
+            (GivenKind::Label, GivenValue::Text(name)) => match &self.kept {
+                _ if !classes.is_empty() => match classes.iter().any(|class| class == name) {
+                    true => Ok(()),
+                    false => Err(format!("`{name}` is none of the classes")),
+                },
+                Kept::Ids(ids) if !ids.is_empty() => {
+                    Err("expected the id of a class, found a name".to_owned())
+                }
+                _ => Ok(()),
+            },
+            (GivenKind::Labels, GivenValue::Ids(ids)) => {
+                if let Some(id) = ids.iter().find(|id| **id < 0) {
+                    return Err(format!("ids of classes count from 0, found {id}"));
+                }
+                ids.iter().try_for_each(|id| known(*id))
+            }
+            (GivenKind::Text, GivenValue::Text(_)) => Ok(()),
+            (GivenKind::Json, GivenValue::Text(text)) => {
+                let parsed = serde_json::from_str::<serde::de::IgnoredAny>(text);
+                parsed.map(|_| ()).map_err(|e| format!("not JSON: {e}"))
+            }
+            (kind, value) => Err(format!("expected {}, found {}", wanted(kind), named(value))),
+        }
+    }
+
+    /// Keeps a value that [`check`](Self::check) has let through.
+    pub(super) fn push(
+        &mut self,
+        value: &GivenValue<'_>,
+        classes: &[String],
+    ) -> Result<(), ConvertError> {
+        match (&mut self.kept, value) {
+            (
+                Kept::Items {
+                    spool,
+                    ends,
+                    contents,
+                },
+                GivenValue::Bytes(bytes) | GivenValue::Array { bytes, .. },
+            ) => {
+                let start = spool.append(bytes)?;
+                let content = content(&self.kind, value);
+                note(contents, ends.len(), content);
+                ends.push(start + u64::try_from(bytes.len()).unwrap_or(0));
+            }
+            (Kept::Rows(spool, _), GivenValue::Array { bytes, .. }) => {
+                spool.append(bytes)?;
+            }
+            (Kept::Ids(ids), GivenValue::Id(id)) => ids.push(*id),
+            (Kept::Ids(ids), GivenValue::Text(name)) if !classes.is_empty() => {
+                let place = classes.iter().position(|class| class == name);
+                ids.push(place.and_then(|p| i64::try_from(p).ok()).unwrap_or(-1));
+            }
+            (Kept::Ids(_), GivenValue::Text(name)) => {
+                let mut names = TextArena::default();
+                names.push(name);
+                self.kept = Kept::Names(names);
+            }
+            (Kept::Names(texts) | Kept::Texts(texts), GivenValue::Text(text)) => texts.push(text),
+            (Kept::Lists(lists), GivenValue::Ids(ids)) => {
+                let mut ids = ids.to_vec();
+                ids.sort_unstable();
+                ids.dedup();
+                lists.ids.extend(ids);
+                lists.ends.push(lists.ids.len());
+            }
+            // `check` lets nothing else through.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// All `n` values have come.
+    pub(super) fn finish(
+        self,
+        source: &Path,
+        n: usize,
+        classes: &[String],
+    ) -> Result<Values, ConvertError> {
+        let name = self.name;
+        let field = |store| {
+            let (name, role) = (name.clone(), None);
+            Values::Field(SourceField { name, store, role })
+        };
+        Ok(match self.kept {
+            Kept::Items {
+                spool,
+                ends,
+                contents,
+            } => {
+                let store = spool.into_items(source, &ends, contents)?;
+                match self.kind {
+                    GivenKind::Image => Values::Images(store),
+                    GivenKind::Mask => Values::Masks(store),
+                    _ => field(store),
+                }
+            }
+            Kept::Rows(spool, array) => field(spool.into_rows(source, array, n)?),
+            Kept::Ids(ids) => Values::Labels(FoundLabels {
+                name,
+                values: LabelValues::Ids(ids),
+                classes: classes.to_vec(),
+            }),
+            Kept::Names(names) => Values::Labels(FoundLabels {
+                name,
+                values: LabelValues::Names(names),
+                classes: Vec::new(),
+            }),
+            Kept::Lists(lists) => Values::Lists(lists),
+            Kept::Texts(texts) => {
+                let values = match self.kind {
+                    GivenKind::Json => ColumnValues::Json(texts),
+                    _ => ColumnValues::Text(texts),
+                };
+                Values::Text(SourceColumn { name, values })
+            }
+        })
+    }
+}
+
+fn content(kind: &GivenKind, value: &GivenValue<'_>) -> Content {
+    match (kind, value) {
+        (_, GivenValue::Array { dtype, shape, .. }) => Content::of_array(ArrayType {
+            dtype: *dtype,
+            shape: shape.to_vec(),
+        }),
+        (GivenKind::Image | GivenKind::Mask, _) => Content::File,
+        _ => Content::Bytes,
+    }
+}
+
+/// Notes the content of item `n`: a list only once two differ.
+fn note(contents: &mut Contents, n: usize, content: Content) {
+    match contents {
+        Contents::All(all) if n == 0 => *all = content,
+        Contents::All(all) if *all == content => {}
+        Contents::All(all) => {
+            let mut each = vec![all.clone(); n];
+            each.push(content);
+            *contents = Contents::Each(each);
+        }
+        Contents::Each(each) => each.push(content),
+    }
+}
+
+fn check_bytes(bytes: &[u8]) -> Result<(), String> {
+    let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    if len > MAX_FILE_BYTES {
+        return Err(format!(
+            "expected at most {MAX_FILE_BYTES} bytes, found {len}"
+        ));
+    }
+    Ok(())
+}
+
+fn check_array(dtype: DType, shape: &[u64], bytes: &[u8]) -> Result<(), String> {
+    let array = ArrayType {
+        dtype,
+        shape: shape.to_vec(),
+    };
+    let found = u64::try_from(bytes.len()).ok();
+    if shape.contains(&0) {
+        return Err(format!("an array without elements, {shape:?}"));
+    }
+    if array.bytes() != found {
+        let n = bytes.len();
+        return Err(format!("{n} bytes are no {dtype} {shape:?}"));
+    }
+    Ok(())
+}
+
+fn wanted(kind: &GivenKind) -> String {
+    match kind {
+        GivenKind::Image | GivenKind::Mask => "an array or the bytes of an image file".to_owned(),
+        GivenKind::Label => "the id or the name of a class".to_owned(),
+        GivenKind::Labels => "a list of class ids".to_owned(),
+        GivenKind::Array { dtype, shape } => format!("an array {dtype} {shape:?}"),
+        GivenKind::Bytes => "bytes".to_owned(),
+        GivenKind::Text => "a text".to_owned(),
+        GivenKind::Json => "a JSON text".to_owned(),
+    }
+}
+
+fn named(value: &GivenValue<'_>) -> String {
+    match value {
+        GivenValue::Bytes(_) => "bytes".to_owned(),
+        GivenValue::Array { dtype, shape, .. } => format!("an array {dtype} {shape:?}"),
+        GivenValue::Text(_) => "a text".to_owned(),
+        GivenValue::Id(_) => "an integer".to_owned(),
+        GivenValue::Ids(_) => "a list of integers".to_owned(),
+    }
+}

@@ -1,0 +1,41 @@
+"""Image data sets as one packed, checksummed file, and training fed from it.
+
+>>> import packds
+>>> report = packds.convert(photos, folder / "photos.pack", progress=False)
+>>> ds = packds.open(folder / "photos.pack")
+>>> len(ds) == report["n_samples"]
+True
+>>> ds[0]["image"].shape
+(224, 224, 3)
+>>> for images, labels in packds.Loader(ds, batch_size=4, seed=1):
+...     assert images.shape == (4, 224, 224, 3) and labels.shape == (4,)
+
+`packds.torch` has data sets for PyTorch's own DataLoader, `packds.jax` arrays for JAX. docs/python.md is the guide.
+"""
+
+from ._convert import convert, export, formats
+from ._dataset import Dataset, Field, open
+from ._errors import ConvertError, Error, FormatError, OptionError, ReadError
+from ._loader import Batch, Loader
+from ._packds import __version__
+from ._write import Writer, from_dataset, write
+
+__all__ = [
+    "Batch",
+    "ConvertError",
+    "Dataset",
+    "Error",
+    "Field",
+    "FormatError",
+    "Loader",
+    "OptionError",
+    "ReadError",
+    "Writer",
+    "__version__",
+    "convert",
+    "export",
+    "formats",
+    "from_dataset",
+    "open",
+    "write",
+]

@@ -1,0 +1,17 @@
+"""The `packds` command of the wheel: `python -m packds` does the same."""
+
+import signal
+import sys
+
+from ._packds import run
+
+
+def main() -> int:
+    """Runs the command with the process's arguments; returns its exit code."""
+    # Python would only note Ctrl-C and look at it when the command is over: let it end the command, as everywhere else.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return run(["packds", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

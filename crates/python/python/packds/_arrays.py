@@ -1,0 +1,98 @@
+"""Native memory as arrays of NumPy, PyTorch and JAX, without a copy."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any, Callable
+
+import numpy as np
+
+from . import _packds
+from ._errors import OptionError
+
+#: Element types of packs with NumPy's names for them.
+NUMPY_NAMES: dict[str, str] = dict(_packds.DTYPES)
+_PACK_NAMES: dict[str, str] = {numpy: ours for ours, numpy in NUMPY_NAMES.items()}
+
+# What PyTorch has no tensors of, in its older versions, as the next type that holds all values.
+_TORCH_WIDER = {"u16": np.int32, "u32": np.int64, "u64": np.int64}
+
+
+def dtype_name(dtype: Any) -> str:
+    """The pack's name of an element type: `f32` for `"f32"`, `"float32"`, `numpy.float32`, `torch.float32`.
+
+    >>> dtype_name(np.float32), dtype_name("bfloat16"), dtype_name("u8")
+    ('f32', 'bf16', 'u8')
+    """
+    if isinstance(dtype, str) and dtype in NUMPY_NAMES:
+        return dtype
+    text = str(dtype).removeprefix("torch.")
+    if text not in _PACK_NAMES:
+        try:
+            text = np.dtype(dtype).name
+        except TypeError:
+            pass
+    try:
+        return _PACK_NAMES[text]
+    except KeyError:
+        known = ", ".join(NUMPY_NAMES)
+        raise OptionError(f"packs have no elements of type {dtype!r}; they have {known}") from None
+
+
+@functools.cache
+def bfloat16() -> np.dtype[Any] | None:
+    """NumPy's bfloat16 where the package ml_dtypes is there, else None."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        return None
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def json_dict(text: str) -> dict[str, Any]:
+    """What the native part tells as a JSON object."""
+    told: dict[str, Any] = json.loads(text)
+    return told
+
+
+def as_numpy(memory: _packds.Memory) -> np.ndarray[Any, Any]:
+    """The memory as an array, which keeps it alive. Bfloat16 without ml_dtypes is `uint16`: the bits."""
+    array = np.asarray(memory)
+    if memory.dtype == "bf16" and (dtype := bfloat16()) is not None:
+        return array.view(dtype)
+    return array
+
+
+def as_torch(memory: _packds.Memory) -> Any:
+    """The memory as a tensor, which keeps it alive."""
+    import torch
+
+    array = np.asarray(memory)
+    dtype = memory.dtype
+    if dtype == "bf16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    if dtype in _TORCH_WIDER:
+        return torch.from_numpy(array.astype(_TORCH_WIDER[dtype]))
+    return torch.from_numpy(array)
+
+
+def as_jax(memory: _packds.Memory) -> Any:
+    """The memory as a JAX array: without a copy where JAX takes it so."""
+    import jax
+
+    array = as_numpy(memory)
+    if memory.dtype == "bf16" or not array.flags.writeable:
+        return jax.numpy.asarray(array)
+    return jax.dlpack.from_dlpack(array)
+
+
+AS: dict[str, Callable[[Any], Any]] = {"numpy": as_numpy, "torch": as_torch, "jax": as_jax}
+
+
+def converter(output: str) -> Callable[[Any], Any]:
+    """How memory becomes an array of this library."""
+    try:
+        return AS[output]
+    except KeyError:
+        raise OptionError(f"output: expected numpy, torch or jax, found {output!r}") from None

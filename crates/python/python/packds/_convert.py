@@ -1,0 +1,201 @@
+"""Data sets into packs, and packs into other formats, with the command's options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Union
+
+from . import _packds
+from ._arrays import dtype_name, json_dict
+from ._dataset import Dataset, PathLike, opened
+from ._errors import OptionError
+from ._progress import Progress
+
+Size = Union[str, int, "tuple[int, int]", None]
+
+
+def convert(
+    src: PathLike,
+    dst: PathLike,
+    *,
+    mode: str | None = None,
+    raw_fraction: float | None = None,
+    quality: int | None = None,
+    resize: Size = None,
+    crop: Size = None,
+    filter: str | None = None,
+    orientation: str | None = None,
+    gray: bool = False,
+    dtype: Any = None,
+    normalize: str | tuple[Sequence[float], Sequence[float]] | None = None,
+    jpeg_scaling: bool = False,
+    check_decode: bool = False,
+    seekable: bool = False,
+    layout: str | None = None,
+    codec: str | None = None,
+    chunk: int | None = None,
+    batch: int | None = None,
+    keep_order: bool = False,
+    seed: int = 0,
+    split: str | None = None,
+    root: PathLike | None = None,
+    image_key: str | None = None,
+    label_key: str | None = None,
+    mask_key: str | None = None,
+    from_format: str | None = None,
+    on_error: str | None = None,
+    max_pixels: int | None = None,
+    jobs: int = 0,
+    force: bool = False,
+    dry_run: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Packs an image folder, a manifest or a data set of another format into the file `dst`.
+
+    The options are those of `packds convert`, which docs/convert.md explains; `from_format` is its `--from`. `resize` takes
+    (width, height) too, `crop` a side or (width, height), `normalize` (mean, std).
+
+    Returns:
+        The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, ... With `split="all"` one for each split, by name.
+        With `dry_run=True` what each mode would take; nothing is written.
+
+    Raises:
+        ConvertError: The source or an image is not right, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: Options that are unknown or contradict each other.
+        KeyboardInterrupt: Nothing is left at `dst`.
+    """
+    args = _arguments(
+        mode=mode,
+        raw_fraction=raw_fraction,
+        quality=quality,
+        resize=_size("resize", resize, ""),
+        crop=_size("crop", crop, "center:"),
+        filter=filter,
+        orientation=orientation,
+        gray=gray,
+        dtype=None if dtype is None else dtype_name(dtype),
+        normalize=_normalize(normalize),
+        jpeg_scaling=jpeg_scaling,
+        check_decode=check_decode,
+        seekable=seekable,
+        layout=layout,
+        codec=codec,
+        chunk=chunk,
+        batch=batch,
+        keep_order=keep_order,
+        seed=seed,
+        split=split,
+        root=root,
+        image_key=image_key,
+        label_key=label_key,
+        mask_key=mask_key,
+        on_error=on_error,
+        max_pixels=max_pixels,
+        jobs=jobs,
+        force=force,
+        **{"from": from_format},
+    )
+    with Progress(progress, "converting") as told:
+        return json_dict(_packds.convert(src, dst, args, dry_run, told))
+
+
+def export(
+    pack: Dataset | PathLike,
+    dst: PathLike,
+    *,
+    to: str | None = None,
+    images: str | None = None,
+    chunk: int | None = None,
+    shard: int | None = None,
+    codec: str | None = None,
+    per_sample: bool = False,
+    zarr_version: int | None = None,
+    jobs: int = 0,
+    force: bool = False,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Writes a pack's samples in another format, that of the name `dst` or `to`.
+
+    The options are those of `packds export`; docs/formats.md says what survives in each format.
+
+    Returns:
+        The report: `format`, `n_samples`, `fields`, and in `lost` what the format could not hold.
+
+    Raises:
+        ConvertError: The pack is damaged, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: Options that are unknown, or that the format has no use for.
+    """
+    args = _arguments(
+        to=to,
+        images=images,
+        chunk=chunk,
+        shard=shard,
+        codec=codec,
+        per_sample=per_sample,
+        zarr_version=zarr_version,
+        jobs=jobs,
+        force=force,
+    )
+    with Progress(progress, "exporting") as told:
+        return json_dict(_packds.export(opened(pack)._pack, dst, args, told))
+
+
+def formats() -> dict[str, str]:
+    """The formats of this build, with what each holds in a few words; packs can be exported to most of them.
+
+    >>> "npz" in formats()
+    True
+    """
+    return {name: holds for name, holds, _ in _packds.formats()}
+
+
+def _arguments(**options: Any) -> list[str]:
+    """The command's arguments: `keep_order=True` is `--keep-order`, `seed=7` is `--seed=7`."""
+    args = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            args.append(flag)
+        elif value is not None and value is not False:
+            args.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+    return args
+
+
+def _size(name: str, size: Size, prefix: str) -> str | None:
+    if size is None or isinstance(size, str):
+        return size
+    if isinstance(size, int):
+        if not prefix:
+            raise OptionError(f"{name}: a number alone says too little", f"give {name}='short:{size}' or (width, height)")
+        return f"{prefix}{size}"
+    width, height = size
+    return f"{prefix}{width}x{height}"
+
+
+def _normalize(normalize: Any) -> str | None:
+    if normalize is None or isinstance(normalize, str):
+        return normalize
+    mean, std = normalize
+    return "/".join(",".join(repr(float(number)) for number in numbers) for numbers in (mean, std))
+
+
+def writer_arguments(options: dict[str, Any]) -> list[str]:
+    """The arguments of a conversion whose samples a program hands over."""
+    known = (
+        "mode raw_fraction quality resize crop filter orientation gray dtype normalize jpeg_scaling check_decode seekable "
+        "layout codec chunk batch keep_order seed on_error max_pixels jobs force"
+    ).split()
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise TypeError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
+    options = dict(options)
+    if "resize" in options:
+        options["resize"] = _size("resize", options["resize"], "")
+    if "crop" in options:
+        options["crop"] = _size("crop", options["crop"], "center:")
+    if options.get("dtype") is not None:
+        options["dtype"] = dtype_name(options["dtype"])
+    if "normalize" in options:
+        options["normalize"] = _normalize(options["normalize"])
+    return _arguments(**options)

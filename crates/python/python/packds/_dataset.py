@@ -1,0 +1,339 @@
+"""A pack to look into: samples, columns, classes, statistics."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from . import _packds
+from ._arrays import NUMPY_NAMES, as_numpy, json_dict
+from ._errors import OptionError, ReadError
+from ._progress import Progress
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+#: Samples whose pictures a notebook shows.
+_SHOWN_PICTURES = 8
+_PICTURE_SIDE = 96
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field of every sample.
+
+    Attributes:
+        name: Its name.
+        kind: `tensor` (of one shape), `image` (of sizes of their own), `bytes`, `string` or `json`.
+        dtype: Element type: `u8`, `f32`, ...
+        shape: Dimensions of a tensor; () for single numbers, and for other kinds.
+        role: `image`, `mask`, `label`, `labels`, `valid` or None for what one trains with.
+        layout: `hwc` or `chw` where it is known.
+        is_column: Whether it lies in a column, which `Dataset.columns` shows without a copy.
+        is_data: Whether one trains with it; the others describe fields or say where samples came from.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+    role: str | None
+    layout: str | None
+    is_column: bool
+    is_data: bool
+
+    def __str__(self) -> str:
+        if self.kind != "tensor":
+            return {"image": "images of their own sizes", "string": "text"}.get(self.kind, self.kind)
+        return f"{NUMPY_NAMES[self.dtype]} {list(self.shape)}" if self.shape else NUMPY_NAMES[self.dtype]
+
+
+class Columns(Mapping[str, np.ndarray[Any, Any]]):
+    """The columns of a pack by name: read-only arrays `[samples, ...]` that lie in the file."""
+
+    def __init__(self, pack: _packds.Pack, names: Sequence[str]) -> None:
+        self._pack = pack
+        self._names = names
+        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        if name not in self._names:
+            raise KeyError(f"{name!r} is no column; there are {', '.join(self._names)}")
+        if name not in self._arrays:
+            # Its checksums are verified once: one pass over it.
+            self._arrays[name] = as_numpy(self._pack.column(name))
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"<columns: {', '.join(self._names)}>"
+
+
+class Dataset(Sequence[Any]):
+    """An open pack. `packds.open` makes it.
+
+    `ds[i]` is a dict of a sample's fields: arrays for images (decoded, `[height, width, channels]` uint8 where they are image
+    files; masks `[height, width]`) and tensors, numbers for single numbers, str for text, bytes, and whatever JSON says.
+    `ds[[3, 5, 8]]`, slices and boolean masks give a dict of arrays `[samples, ...]`, or lists where items differ in shape.
+    All of them are copies, checked against the samples' checksums.
+    """
+
+    def __init__(self, path: PathLike, *, checksums: str = "always") -> None:
+        if checksums not in ("always", "off"):
+            raise OptionError(f"checksums: expected always or off, found {checksums!r}")
+        self._pack = _packds.Pack.open(path)
+        self._absolute = os.path.abspath(path)
+        self._checksums = checksums
+        self._info: dict[str, Any] | None = None
+        data = set(self._pack.data_fields())
+        self._fields = {
+            field["name"]: Field(
+                name=field["name"],
+                kind=field["kind"],
+                dtype=field["dtype"],
+                shape=tuple(field["shape"]),
+                role=field.get("role"),
+                layout=field.get("layout"),
+                is_column=field["store"] == "column",
+                is_data=field["name"] in data,
+            )
+            for field in self.info()["fields"]
+        }
+        self._data = [field for field in self._fields.values() if field.is_data]
+        self._columns = Columns(self._pack, [f.name for f in self._fields.values() if f.is_column])
+
+    # What it says about itself.
+
+    @property
+    def path(self) -> str:
+        """The path it was opened by."""
+        return os.fspath(self._pack.path)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """Every field by name, in the order of the schema."""
+        return dict(self._fields)
+
+    @property
+    def columns(self) -> Columns:
+        """The columns by name, as read-only arrays that lie in the file.
+
+        Raises:
+            KeyError: There is no such column.
+            FormatError: It does not match its checksums.
+        """
+        return self._columns
+
+    @property
+    def labels(self) -> np.ndarray[Any, Any] | None:
+        """The class ids `[samples]`, or sets of them as bits `[samples, bytes]`; None where there are none."""
+        field = self._by_role("label") or self._by_role("labels")
+        return None if field is None else self._columns[field.name]
+
+    @property
+    def classes(self) -> list[str]:
+        """The name of each class id; empty where the pack has no names."""
+        classes = self.info()["classes"]
+        return list(classes[0]["names"]) if classes else []
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Statistics: `stats["fields"]["image"]` has mean, std and histogram of each channel, of 0..1."""
+        stats: dict[str, Any] = self.info()["stats"]
+        return stats
+
+    def info(self) -> dict[str, Any]:
+        """All that header and footer say, as `packds info --json` does."""
+        if self._info is None:
+            self._info = json_dict(self._pack.info())
+        return self._info
+
+    def source_path(self, index: int) -> str | None:
+        """Where a sample came from, relative to the source; None where the pack does not say."""
+        return self._pack.sample_path(self._sample(index))
+
+    def verify(self, *, jobs: int = 0, progress: bool = False) -> dict[str, Any]:
+        """Reads every byte on all cores and names the damage.
+
+        Returns:
+            A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, as `packds verify --json`.
+        """
+        with Progress(progress, "verifying", unit="B") as told:
+            return json_dict(self._pack.verify(jobs, told))
+
+    # Samples.
+
+    def __len__(self) -> int:
+        return self._pack.n_samples
+
+    # One sample and several are dicts both: narrower than a Sequence's.
+    def __getitem__(self, index: Any) -> dict[str, Any]:  # type: ignore[override]
+        if isinstance(index, (int, np.integer)) and not isinstance(index, (bool, np.bool_)):
+            return self.sample(int(index))
+        return self.samples(index)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self.sample(index) for index in range(len(self)))
+
+    def sample(self, index: int, fields: Sequence[str] | None = None) -> dict[str, Any]:
+        """One sample, or some fields of it.
+
+        Raises:
+            IndexError: There is no such sample.
+            FormatError: It does not match its checksum, or does not decode.
+        """
+        sample = self._sample(index)
+        self._check([sample])
+        return {field.name: self._item(field, sample) for field in self._chosen(fields)}
+
+    def samples(self, index: Any, fields: Sequence[str] | None = None) -> dict[str, Any]:
+        """Several samples: by a slice, a list of indices or a boolean mask, as NumPy takes them."""
+        samples = self._samples(index)
+        self._check(samples)
+        return {field.name: self._items(field, samples) for field in self._chosen(fields)}
+
+    def raw(self, index: int, field: str | None = None) -> bytes:
+        """The bytes of a sample's image, or of another field, as they are stored: an image file's own, for one.
+
+        Raises:
+            OptionError: The pack has no such field.
+        """
+        sample = self._sample(index)
+        self._check([sample])
+        if field is None:
+            image = self._by_role("image")
+            if image is None:
+                raise OptionError("the pack has no image: name a field")
+            field = image.name
+        return self._pack.raw(field, sample)
+
+    def picture(self, index: int, side: int = 256) -> bytes:
+        """A sample's picture as a PNG file of at most `side` pixels a side, masks in colours."""
+        return self._pack.picture(self._sample(index), side)
+
+    def _by_role(self, role: str) -> Field | None:
+        return next((f for f in self._fields.values() if f.role == role), None)
+
+    def _chosen(self, names: Sequence[str] | None) -> list[Field]:
+        if names is None:
+            return self._data
+        missing = [name for name in names if name not in self._fields]
+        if missing:
+            raise OptionError(f"there is no field {missing[0]!r}; there are {', '.join(self._fields)}")
+        return [self._fields[name] for name in names]
+
+    def _sample(self, index: int) -> int:
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexError(f"{self.path}: sample {index} of {n}")
+        return index % n
+
+    def _samples(self, index: Any) -> list[int]:
+        n = len(self)
+        if isinstance(index, slice):
+            return list(range(*index.indices(n)))
+        array = np.asarray(index)
+        if array.dtype == bool:
+            if array.shape != (n,):
+                raise IndexError(f"a mask has one value for each of {n} samples, found {array.shape}")
+            return [int(one) for one in np.flatnonzero(array)]
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise TypeError(f"samples are chosen by integers, slices or masks, found {index!r}")
+        return [self._sample(int(one)) for one in array]
+
+    def _check(self, samples: list[int]) -> None:
+        if self._checksums == "always":
+            self._pack.check(samples)
+
+    def _item(self, field: Field, sample: int) -> Any:
+        item = self._pack.item(field.name, sample)
+        if isinstance(item, _packds.Memory):
+            array = as_numpy(item)
+            return array.item() if array.ndim == 0 and field.dtype != "bf16" else array
+        return json.loads(item) if field.kind == "json" else item
+
+    def _items(self, field: Field, samples: list[int]) -> Any:
+        if field.kind == "tensor":
+            return as_numpy(self._pack.rows(field.name, samples))
+        items = [self._item(field, sample) for sample in samples]
+        shapes = {item.shape for item in items if isinstance(item, np.ndarray)}
+        return np.stack(items) if field.kind == "image" and len(shapes) == 1 else items
+
+    # Pickling: by path, and only the same pack again.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self._absolute, self._pack.uuid, self._pack.file_len, self._checksums)
+
+    # For people.
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{field.name}: {field}" for field in self._data)
+        classes = f", {len(self.classes)} classes" if self.classes else ""
+        return f"<packds.Dataset {self.path!r}: {len(self)} samples, {fields}{classes}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("pack", self.path), ("samples", f"{len(self)} in {self.info()['n_chunks']} chunks")]
+        rows += [(field.name, str(field)) for field in self._data]
+        if self.classes:
+            shown = ", ".join(self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
+            rows.append((f"{len(self.classes)} classes", shown))
+        table = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(key)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for key, value in rows
+        )
+        pictures = "".join(self._pictures())
+        return f"<table>{table}</table><div>{pictures}</div>"
+
+    def _pictures(self) -> Iterator[str]:
+        if not any(field.role in ("image", "mask") for field in self._data):
+            return
+        n = min(len(self), _SHOWN_PICTURES)
+        for index in (len(self) * place // n for place in range(n)):
+            try:
+                png = base64.b64encode(self.picture(index, _PICTURE_SIDE)).decode()
+            except Exception as error:  # A notebook shows the rest all the same.
+                yield f"<span>#{index}: {html.escape(str(error))}</span> "
+                continue
+            yield f"<img src='data:image/png;base64,{png}' title='#{index}' style='margin:2px'>"
+
+
+def open(path: PathLike, *, checksums: str = "always") -> Dataset:
+    """Opens a pack: milliseconds, whatever its size. Header, schema and tables are checked.
+
+    Args:
+        path: The `.pack` file.
+        checksums: `always` checks each sample that is looked at, `off` none.
+
+    Raises:
+        ReadError: The file cannot be opened.
+        FormatError: It is no pack, or a damaged one.
+    """
+    return Dataset(path, checksums=checksums)
+
+
+def opened(pack: Any) -> Dataset:
+    """The data set itself, or the one at a path."""
+    return pack if isinstance(pack, Dataset) else Dataset(pack)
+
+
+def _reopened(path: str, uuid: str, file_len: int, checksums: str) -> Dataset:
+    dataset = Dataset(path, checksums=checksums)
+    if (dataset._pack.uuid, dataset._pack.file_len) != (uuid, file_len):
+        raise ReadError(
+            f"{path}: expected the pack {uuid} of {file_len} bytes, "
+            f"found {dataset._pack.uuid} of {dataset._pack.file_len}",
+            "the file was replaced since this was pickled: open it again",
+        )
+    return dataset

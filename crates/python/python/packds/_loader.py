@@ -1,0 +1,494 @@
+"""Batches for training, loaded ahead by threads of the native part."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from . import _packds
+from ._arrays import as_numpy, converter, json_dict
+from ._dataset import Dataset, PathLike, opened
+from ._errors import OptionError
+from ._ranks import RankLike, ranks
+from ._words import Normalize, augmentation, memory_bytes, number_or_auto
+
+_STATE_VERSION = 1
+
+
+class Batch:
+    """Samples of one step of one rank, field by field: `batch["image"]`.
+
+    Attributes:
+        ids: The samples `[n]` int64, by their place in the file.
+        step: The step, from 0 in each epoch.
+        epoch: The epoch.
+        padding: How many samples at the end only fill up the epoch's last batch.
+        bad_samples: `(pack, sample, error)` of samples that were left out or replaced.
+        packs: The pack of each sample, where several are mixed.
+        mix: `(partner, share)` where images were mixed: each is `share` of itself and the rest of its partner.
+        is_lent: Whether arrays are the pack's own memory, which must not be written.
+        is_copied: Whether arrays are copies, because too many batches were held already.
+    """
+
+    __slots__ = ("_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")
+
+    def __init__(self, native: _packds.Batch, values: dict[str, Any], n_samples: int) -> None:
+        """Of the native batch the first `n_samples`, as `values` has them already."""
+        self._values = values
+        self.ids = as_numpy(native.ids())[:n_samples]
+        self.step = native.step
+        self.epoch = native.epoch
+        self.padding = native.padding - (len(native) - n_samples)
+        self.bad_samples = native.bad_samples()
+        self.packs = native.packs()[:n_samples]
+        mix = native.mix()
+        self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
+        self.is_lent = native.is_lent
+        self.is_copied = native.is_copied
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise KeyError(f"batches have no field {name!r}; they have {', '.join(self._values)}") from None
+
+    def keys(self) -> Sequence[str]:
+        """The fields."""
+        return list(self._values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every field by name."""
+        return dict(self._values)
+
+    def __repr__(self) -> str:
+        return f"<packds.Batch: epoch {self.epoch}, step {self.step}, {len(self)} samples: {', '.join(self._values)}>"
+
+
+class _Plan:
+    """How a native batch becomes what Python iterates over; decided once for a loader."""
+
+    def __init__(self, dataset: Dataset, native: _packds.Loader, output: str, layout: str | None, device: str, pair: bool):
+        convert = converter(output)
+        if layout == "channels_last" and output != "torch":
+            raise OptionError(f"layout channels_last is for output torch, found {output!r}", "take layout hwc")
+        if device != "cpu" and output != "torch":
+            raise OptionError(f"device {device!r} is for output torch, found {output!r}")
+        self.output = output
+        self.convert = convert
+        self.dataset = dataset
+        self.device = device
+        self.fields: list[tuple[str, Any]] = []
+        for name, _view, dtype, shape in native.fields():
+            field = dataset.fields[name]
+            self.fields.append((name, self._conversion(field, dtype, shape, layout)))
+        names = list(dict.fromkeys(name for name, _ in self.fields))
+        self.several_views = len(names) < len(self.fields)
+        roles = [dataset.fields[name].role for name in names]
+        self.image = names[roles.index("image")] if "image" in roles else None
+        self.label = names[roles.index("label")] if "label" in roles else None
+        # Two fields, an image and its label: what a training loop takes apart.
+        self.pair = pair and sorted(map(str, roles)) == ["image", "label"]
+        self._n_classes: int | None = None
+
+    def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
+        convert, device = self.convert, self.device
+        if shape is None:
+            if field.kind == "string":
+                return lambda items: [item.decode() for item in items]
+            if field.kind == "json":
+                return lambda items: [json.loads(item) for item in items]
+            return lambda items: items
+        if self.output != "torch":
+            return convert
+        steps = [convert]
+        if layout == "channels_last" and field.role == "image" and len(shape) == 3:
+            steps.append(lambda tensor: tensor.permute(0, 3, 1, 2))
+        if field.role == "label" and dtype not in ("i64", "f16", "bf16", "f32", "f64"):
+            # What losses take as class ids.
+            steps.append(lambda tensor: tensor.long())
+        if device != "cpu":
+            steps.append(lambda tensor: tensor.to(device, non_blocking=True))
+        if len(steps) == 1:
+            return convert
+
+        def all_steps(memory: Any) -> Any:
+            for step in steps:
+                memory = step(memory)
+            return memory
+
+        return all_steps
+
+    def values(self, native: _packds.Batch) -> dict[str, Any]:
+        """Every field by name; a tuple of arrays where there are several views."""
+        values: dict[str, Any] = {}
+        for (name, convert), value in zip(self.fields, native.values()):
+            if self.several_views and name in values:
+                before = values[name]
+                values[name] = (*before, convert(value)) if isinstance(before, tuple) else (before, convert(value))
+            else:
+                values[name] = convert(value)
+        mix = native.mix()
+        if mix is not None and self.label is not None:
+            values[self.label] = self._soft(values[self.label], as_numpy(mix[0]), as_numpy(mix[1]))
+        return values
+
+    def _soft(self, labels: Any, partner: np.ndarray[Any, Any], share: np.ndarray[Any, Any]) -> Any:
+        """Labels of mixed images: rows `[n, classes]` float32 that sum to 1."""
+        if self._n_classes is None:
+            assert self.label is not None
+            column = self.dataset.columns[self.label]
+            self._n_classes = max(len(self.dataset.classes), int(column.max()) + 1)
+        ids = np.asarray(labels.cpu() if self.output == "torch" else labels)
+        soft = np.zeros((len(ids), self._n_classes), np.float32)
+        rows = np.arange(len(ids))
+        soft[rows, ids] += share
+        soft[rows, ids[partner]] += 1 - share
+        if self.output == "torch":
+            import torch
+
+            return torch.from_numpy(soft).to(self.device)
+        if self.output == "jax":
+            import jax
+
+            return jax.numpy.asarray(soft)
+        return soft
+
+    def given(self, values: dict[str, Any]) -> Any:
+        """What the loop gets."""
+        if self.pair and self.image is not None and self.label is not None:
+            return values[self.image], values[self.label]
+        return values
+
+
+class _Iteration:
+    """One pass over an epoch, which begins with its first batch: who calls `iter` and goes no further uses nothing up."""
+
+    def __init__(self, loader: Loader, whole: bool) -> None:
+        self._loader = loader
+        self._whole = whole
+        self._epoch: _packds.Epoch | None = None
+        self._is_closed = False
+
+    def __iter__(self) -> _Iteration:
+        return self
+
+    def __next__(self) -> Any:
+        loader = self._loader
+        native = self._take()
+        if native is None:
+            raise StopIteration
+        values = loader._plan.values(native)
+        n_samples = len(native)
+        if loader._trims and native.padding:
+            n_samples -= native.padding
+            if n_samples == 0:
+                return self.__next__()
+            values = {name: _cut(value, n_samples) for name, value in values.items()}
+        if self._whole:
+            return Batch(native, values, n_samples)
+        return loader._plan.given(values)
+
+    def _take(self) -> _packds.Batch | None:
+        epoch = self._epoch
+        if epoch is None:
+            if self._is_closed:
+                return None
+            epoch = self._epoch = self._loader._begin()
+        try:
+            native = epoch.take()
+        except BaseException:
+            # What has come of the epoch so far can be gone on from.
+            self.close()
+            raise
+        if native is None:
+            self._loader._ended(epoch)
+        return native
+
+    def close(self) -> None:
+        """Ends the epoch's threads. The loader's state stays where it is."""
+        self._is_closed = True
+        if self._epoch is not None:
+            self._loader._stopped(self._epoch)
+            self._epoch.close()
+
+    def __del__(self) -> None:
+        # A loop was left early.
+        self.close()
+
+
+def _cut(value: Any, n: int) -> Any:
+    return tuple(view[:n] for view in value) if isinstance(value, tuple) else value[:n]
+
+
+def _number_of(epoch: _packds.Epoch) -> int:
+    """Of an epoch that has just begun: it is closed later than that."""
+    number = epoch.number
+    assert number is not None
+    return number
+
+
+class Loader:
+    """Batches of a pack in training order: iterate over it once for each epoch.
+
+    A batch is `(images, labels)` where there is one image and one label; with `fields=`, or where there are other fields, it is
+    a dict. Arrays are the loader's own memory, not copies: they stay as they are while anything refers to them, and may be
+    written. Iterating again is the next epoch; an iteration begins with its first batch.
+
+    Args:
+        data: A `Dataset`, a path, or a list of them that are mixed in `proportions`.
+        batch_size: Samples of a batch, on each rank.
+        order: `auto`, `random`, `window`, `chunks` or `sequential`.
+        window: Chunks mixed at one time, with the order `window`.
+        seed: The same seed, epoch and options give the same batches on any number of threads.
+        epoch: The epoch that the first iteration gives.
+        fields: Names of the fields to load; default all that one trains with. Batches are then dicts.
+        dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.
+        layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw` with the memory of `hwc`.
+        normalize: `stats` (the pack's own mean and std), `imagenet`, or `(mean, std)` of values in 0..1.
+        augment: Words of docs/augmentation.md, as a list or with commas: `"rrc224,flip"`.
+        rank: `env` (what torch.distributed or torchrun say, else the only process), None, or `(rank, world)`.
+        drop_last: Whether samples that do not fill a last batch are left out. If not, one process gets a shorter batch; several
+            get one filled with samples of its epoch, so that all have equally many steps.
+        samples, weights, balance: Only some samples (indices or a mask); a weight for each; or the name of a label column whose
+            classes come equally often. One of them.
+        memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
+        threads: Threads that decode and copy: `auto` is one for each core.
+        depth: Batches made ahead: `auto`, or fixed.
+        slots: Batches that exist at one time, those that the program holds included; holding more makes copies.
+        access: `auto`, `mapped` or `direct`.
+        checksums: `first_touch`, `always` or `off`.
+        bad_samples: `error`, `skip` or `substitute`, for samples that are damaged.
+        output: `numpy`, `torch` or `jax`.
+        device: `cpu`; with torch another, to which batches are copied.
+        lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
+        proportions: Of the packs, where there are several.
+
+    Raises:
+        OptionError: What was asked for does not fit the pack, or each other.
+    """
+
+    def __init__(
+        self,
+        data: Union[Dataset, PathLike, Sequence[Union[Dataset, PathLike]]],
+        batch_size: int = 32,
+        *,
+        order: str = "auto",
+        window: int | None = None,
+        lanes: int | None = None,
+        seed: int = 0,
+        epoch: int = 0,
+        fields: Sequence[str] | None = None,
+        dtype: Any = None,
+        layout: str | None = None,
+        normalize: Normalize = None,
+        augment: str | Sequence[str] | None = None,
+        rank: RankLike = "env",
+        drop_last: bool = True,
+        samples: Any = None,
+        weights: Any = None,
+        balance: str | None = None,
+        memory: int | str = "auto",
+        threads: int | str = "auto",
+        depth: int | str = "auto",
+        slots: int | str = "auto",
+        access: str = "auto",
+        checksums: str = "first_touch",
+        bad_samples: str = "error",
+        output: str = "numpy",
+        device: Any = "cpu",
+        lend: bool = False,
+        proportions: Sequence[float] | None = None,
+    ) -> None:
+        several = isinstance(data, Sequence) and not isinstance(data, (str, bytes, Dataset))
+        many: Any = data if several else [data]
+        self.datasets = [opened(one) for one in many]
+        dataset = self.datasets[0]
+        if several and proportions is None:
+            proportions = [float(len(one)) for one in self.datasets]
+        self.rank, self.world = ranks(rank)
+        self.batch_size = int(batch_size)
+        self._trims = not drop_last and self.world == 1
+        self._options = {
+            "batch": self.batch_size,
+            "order": order,
+            "window": window,
+            "lanes": lanes,
+            "seed": int(seed),
+            "ranks": (self.rank, self.world),
+            "pad_last": not drop_last,
+            "fields": None if fields is None else list(fields),
+            "augment": augmentation(dataset, fields, augment, dtype, layout, normalize),
+            "threads": number_or_auto("threads", threads),
+            "memory_bytes": memory_bytes(memory),
+            "slots": number_or_auto("slots", slots),
+            "depth": number_or_auto("depth", depth),
+            "access": access,
+            "checksums": checksums,
+            "bad_samples": bad_samples,
+            "lend": bool(lend),
+            "samples": None if samples is None else dataset._samples(samples),
+            "weights": None if weights is None else np.asarray(weights, np.float64).tolist(),
+            "balance": balance,
+            "proportions": [] if proportions is None else [float(one) for one in proportions],
+        }
+        self._made_in = os.getpid()
+        self._native = self._make()
+        self._plan = _Plan(dataset, self._native, output, layout, str(device), fields is None)
+        self._number = int(epoch)
+        self._resume: str | None = None
+        # The epoch under way with its number. Not the iteration, which ends when its loop lets go of it.
+        self._open: tuple[_packds.Epoch, int] | None = None
+        # Where an iteration was that was left early, with its epoch.
+        self._last_state: tuple[int, str] | None = None
+
+    def _make(self) -> _packds.Loader:
+        return _packds.Loader([dataset._pack for dataset in self.datasets], self._options)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The pack; of several the first."""
+        return self.datasets[0]
+
+    # Iterating.
+
+    def __iter__(self) -> Iterator[Any]:
+        return _Iteration(self, whole=False)
+
+    def batches(self) -> Iterator[Batch]:
+        """As iterating, with `Batch` objects: they know samples, step, padding and what was bad."""
+        return _Iteration(self, whole=True)
+
+    def _begin(self) -> _packds.Epoch:
+        if os.getpid() != self._made_in:
+            # Threads do not survive a fork: the child makes its own.
+            self._made_in, self._open = os.getpid(), None
+            self._native = self._make()
+        # Left behind in a traceback, say; there is one ring for all iterations.
+        self.close()
+        if self._resume is None:
+            epoch = self._native.epoch(self._number)
+        else:
+            epoch = self._native.epoch_at(self._resume)
+        number, self._resume = _number_of(epoch), None
+        # What is left early is gone on from by its state alone: the next iteration is the next epoch.
+        self._number = number + 1
+        self._open = (epoch, number)
+        self._last_state = None
+        return epoch
+
+    def _stopped(self, epoch: _packds.Epoch) -> None:
+        """An iteration is left: remembers where it was."""
+        if self._open is not None and self._open[0] is epoch:
+            state = epoch.state()
+            if state is not None:
+                self._last_state = (self._open[1], state)
+            self._open = None
+
+    def _ended(self, epoch: _packds.Epoch) -> None:
+        if self._open is not None and self._open[0] is epoch:
+            self._open = None
+            self._last_state = None
+
+    def __len__(self) -> int:
+        """Batches of the epoch that comes next, or that is under way."""
+        return self._native.steps(self.epoch)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way, or that comes next."""
+        return self._open[1] if self._open is not None else self._number
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes the next iteration epoch `epoch`, from its first batch."""
+        self._number, self._resume, self._last_state = int(epoch), None, None
+
+    # Stopping and going on.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is: after the last batch that was taken. Plain numbers and text, for any checkpoint.
+
+        Batches made ahead do not count. Any rank may save it, and any number of ranks and threads may go on from it.
+        """
+        number, state = self._number, self._resume
+        last = self._last_state
+        if self._open is not None:
+            number, state = self._open[1], self._open[0].state()
+        elif last is not None and state is None:
+            number, state = last
+        if state is None:
+            state = self._native.state_of(number)
+        return {"version": _STATE_VERSION, "epoch": number, "state": state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from a saved state: the next iteration gives the batches that were left of its epoch.
+
+        Raises:
+            OptionError: The state is of another pack, seed, order or choice of samples; the text names what differs.
+        """
+        if state.get("version") != _STATE_VERSION:
+            raise OptionError(f"expected a state of version {_STATE_VERSION}, found {state.get('version')!r}")
+        self.close()
+        self._native = self._native.resumed(state["state"])
+        # Refused here, not when it is iterated over. Behind an epoch's last batch comes the next epoch.
+        epoch = self._native.epoch_at(state["state"])
+        self._number, self._resume, self._last_state = _number_of(epoch), state["state"], None
+        epoch.close()
+
+    # What it tells.
+
+    def stats(self) -> dict[str, Any]:
+        """What was done so far and who waited for whom, in seconds: docs/loading.md, "What binds"."""
+        return json_dict(self._native.stats())
+
+    def shuffle_report(self) -> dict[str, Any]:
+        """How random the batches are, and what that costs."""
+        return json_dict(self._native.shuffle_report())
+
+    def notices(self) -> list[str]:
+        """What was decided where options left it open, and what is doubtful, in sentences."""
+        return self._native.notices()
+
+    @property
+    def access(self) -> tuple[str, str, str]:
+        """How the pack is read: `mapped` or `direct`, with which engine, and why."""
+        return self._native.access()
+
+    @property
+    def fields(self) -> dict[str, tuple[str, tuple[int, ...] | None]]:
+        """What each batch holds: element type, and the shape of one sample, None where it varies."""
+        return {
+            name: (dtype, None if shape is None else tuple(shape)) for name, _, dtype, shape in self._native.fields()
+        }
+
+    # Ending.
+
+    def close(self) -> None:
+        """Ends the iteration under way and its threads. Arrays that were handed out stay."""
+        if self._open is not None:
+            epoch, _ = self._open
+            self._stopped(epoch)
+            epoch.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a loader has threads and memory of its own: make one in each process, from its path")
+
+    def __repr__(self) -> str:
+        fields = ", ".join(
+            f"{name}: {dtype} {'of sizes of their own' if shape is None else list(shape)}"
+            for name, (dtype, shape) in self.fields.items()
+        )
+        return f"<packds.Loader {self.dataset.path!r}: {len(self)} batches of {self.batch_size}, {fields}>"
+

@@ -1,0 +1,95 @@
+"""Options of a loader in the words that the native part reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Union
+
+from ._arrays import dtype_name
+from ._dataset import Dataset, Field
+from ._errors import OptionError
+
+Normalize = Union[str, None, "tuple[Sequence[float], Sequence[float]]"]
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def memory_bytes(memory: int | str) -> int | None:
+    """Bytes: a number, or a text such as `"2GiB"` or `"500MB"`; None for `"auto"`.
+
+    >>> memory_bytes("2GiB"), memory_bytes("1.5 kB"), memory_bytes(7), memory_bytes("auto")
+    (2147483648, 1500, 7, None)
+    """
+    if memory == "auto":
+        return None
+    if isinstance(memory, str):
+        found = _SIZE.fullmatch(memory)
+        if not found:
+            raise OptionError(f"memory: expected auto, bytes or a text such as 2GiB, found {memory!r}")
+        number, unit, binary = found.groups()
+        return int(float(number) * (1024 if binary else 1000) ** _POWERS[unit.lower()])
+    return int(memory)
+
+
+def number_or_auto(name: str, value: int | str | None) -> int | None:
+    """A number, or None for `"auto"`."""
+    if value is None or value == "auto":
+        return None
+    if isinstance(value, str):
+        raise OptionError(f"{name}: expected auto or a number, found {value!r}")
+    return int(value)
+
+
+def image_field(dataset: Dataset, fields: Sequence[str] | None) -> Field | None:
+    """The first loaded field whose role is image: what augmentations work on."""
+    loaded = dataset.fields.values() if fields is None else (dataset.fields[name] for name in fields if name in dataset.fields)
+    return next((field for field in loaded if field.role == "image"), None)
+
+
+def augmentation(
+    dataset: Dataset,
+    fields: Sequence[str] | None,
+    augment: str | Sequence[str] | None,
+    dtype: Any,
+    layout: str | None,
+    normalize: Normalize,
+) -> str | None:
+    """All that happens to images, as one text of words; None where nothing does."""
+    words = [augment] if isinstance(augment, str) else list(augment or [])
+    image = image_field(dataset, fields)
+    wanted = None if dtype is None else dtype_name(dtype)
+    order = "hwc" if layout == "channels_last" else layout
+    if layout not in (None, "hwc", "chw", "channels_last"):
+        raise OptionError(f"layout: expected hwc, chw or channels_last, found {layout!r}")
+    if image is not None and not words and normalize is None:
+        # What the pack has already needs no work.
+        is_there = image.kind == "tensor"
+        if is_there and wanted in (None, image.dtype) and order in (None, image.layout):
+            return None
+    if normalize is not None:
+        words.append(_normalization(dataset, image, normalize))
+    words += [word for word in (wanted, order) if word is not None]
+    return ",".join(words) or None
+
+
+def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple[Sequence[float], Sequence[float]]) -> str:
+    if normalize == "imagenet":
+        return "norm:imagenet"
+    if normalize == "stats":
+        stats = dataset.stats.get("fields", {}).get(image.name if image else "", None)
+        if stats is None:
+            raise OptionError(
+                f"{dataset.path}: the pack has no statistics of its images",
+                "give normalize=(mean, std), or convert with check_decode=True",
+            )
+        means, stds = stats["mean"], stats["std"]
+        # A channel of one value would be divided by 0.
+        stds = [std if std > 0 else 1.0 for std in stds]
+    elif isinstance(normalize, str):
+        raise OptionError(f"normalize: expected stats, imagenet or (mean, std), found {normalize!r}")
+    else:
+        means, stds = (value if isinstance(value, Sequence) else [value] for value in normalize)
+    numbers = "/".join(repr(float(number)) for number in [*means, *stds])
+    return f"norm:{numbers}"

@@ -1,0 +1,356 @@
+"""Packs of samples that a program has: arrays, pictures, any data set."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Union
+
+import numpy as np
+
+from . import _packds
+from ._arrays import NUMPY_NAMES, dtype_name
+from ._convert import writer_arguments
+from ._dataset import PathLike
+from ._errors import ConvertError, OptionError
+from ._progress import Progress
+
+#: What a field is: a kind by name, an array's type and shape, or None to go by the first value.
+Kind = Union[str, None, "tuple[Any, Sequence[int]]"]
+Schema = Union[Mapping[str, Kind], Sequence[str], None]
+
+_KINDS = ("image", "mask", "label", "labels", "bytes", "text", "json")
+_IMAGE_NAMES = ("image", "images", "img", "pixels", "x", "input", "data")
+_LABEL_NAMES = ("label", "class", "target", "y", "fine_label")
+_MASK_NAMES = ("mask", "segmentation")
+#: Packs call the image so, whatever the source does.
+_OWN_NAMES = {"image": "image", "mask": "mask", "label": "label", "labels": "labels"}
+
+
+class _Field:
+    """A field being written: its kind, and how a value becomes what the native part takes."""
+
+    def __init__(self, name: str, kind: Kind) -> None:
+        self.name = name
+        self.dtype: str | None = None
+        self.shape: tuple[int, ...] | None = None
+        if isinstance(kind, str) and kind in _KINDS:
+            self.kind = kind
+        elif isinstance(kind, str):
+            # A number of this type.
+            self.kind, self.dtype, self.shape = "array", dtype_name(kind), ()
+        elif kind is None:
+            raise OptionError(f"field {name!r}: its kind is not known")
+        else:
+            dtype, shape = kind
+            self.kind, self.dtype, self.shape = "array", dtype_name(dtype), tuple(int(side) for side in shape)
+
+    def declared(self) -> tuple[str, str, str | None, list[int] | None]:
+        name = _OWN_NAMES.get(self.kind, self.name)
+        return name, self.kind, self.dtype, None if self.shape is None else list(self.shape)
+
+    def value(self, value: Any) -> Any:
+        """The value as bytes, text, numbers, or (dtype, shape, bytes)."""
+        try:
+            return self._value(value)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, OptionError):
+                raise
+            raise ConvertError(f"field {self.name!r}: {error}") from error
+
+    def _value(self, value: Any) -> Any:
+        if self.kind in ("image", "mask"):
+            return _picture(value, self.kind)
+        if self.kind == "label":
+            return value if isinstance(value, str) else int(value)
+        if self.kind == "labels":
+            return [int(label) for label in value]
+        if self.kind == "array":
+            return _elements(np.asarray(_plain(value)), self.dtype)
+        if self.kind == "bytes":
+            return bytes(value)
+        return json.dumps(value, separators=(",", ":")) if self.kind == "json" else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A tensor as what NumPy takes; anything else as it is."""
+    return value.detach().cpu() if hasattr(value, "detach") else value
+
+
+def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[str, list[int], bytes]:
+    """An array's little-endian elements in C order."""
+    if dtype is not None and dtype != "bf16":
+        wanted = np.dtype(NUMPY_NAMES[dtype])
+        # A Python number is of no type yet; an array is not cut or rounded unasked.
+        array = array.astype(wanted) if array.ndim == 0 else array.astype(wanted, casting="same_kind")
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return dtype or dtype_name(array.dtype), list(array.shape), np.ascontiguousarray(array).tobytes()
+
+
+def _picture(value: Any, kind: str) -> Any:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
+        # As Hugging Face's data sets hold image files.
+        return value["bytes"]
+    if isinstance(value, (str, os.PathLike)):
+        with open(value, "rb") as file:
+            return file.read()
+    if hasattr(value, "convert") and hasattr(value, "mode"):
+        # A picture of Pillow's.
+        if kind == "image" and value.mode not in ("L", "RGB"):
+            value = value.convert("RGB")
+        value = np.asarray(value)
+    return _elements(np.asarray(_plain(value)))
+
+
+def _inferred(name: str, value: Any, is_first: bool) -> Kind:
+    """The kind of a field, by its name and its first value."""
+    lower = name.lower()
+    is_file = isinstance(value, (bytes, bytearray)) or (isinstance(value, Mapping) and "bytes" in value)
+    is_picture = hasattr(value, "convert") and hasattr(value, "mode")
+    if lower in _MASK_NAMES and (is_file or is_picture or np.ndim(_plain(value)) >= 2):
+        return "mask"
+    if is_picture or (is_file and (is_first or lower in _IMAGE_NAMES)):
+        return "image"
+    if isinstance(value, (bytes, bytearray)):
+        return "bytes"
+    if lower in _LABEL_NAMES and (isinstance(value, str) or _is_whole(value)):
+        return "label"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, Mapping) or value is None:
+        return "json"
+    if lower == "labels" and isinstance(value, (list, tuple)):
+        return "labels"
+    array = np.asarray(_plain(value))
+    if array.dtype == object or array.dtype.kind in "US":
+        return "json"
+    if array.ndim >= 2 and (lower in _IMAGE_NAMES or is_first):
+        return "image"
+    return dtype_name(array.dtype), array.shape
+
+
+def _is_whole(value: Any) -> bool:
+    array = np.asarray(_plain(value))
+    return array.ndim == 0 and array.dtype.kind in "iu"
+
+
+class Writer:
+    """Takes samples and makes a pack of them; `packds.write` opens it.
+
+    Attributes:
+        report: What was written, once it is closed; None before.
+    """
+
+    def __init__(
+        self,
+        dst: PathLike,
+        schema: Schema = None,
+        *,
+        classes: Sequence[str] | None = None,
+        progress: bool = False,
+        **options: Any,
+    ) -> None:
+        self.report: dict[str, Any] | None = None
+        self._dst = dst
+        self._classes = list(classes or [])
+        self._progress = progress
+        self._args = writer_arguments(options)
+        kinds = dict.fromkeys(schema) if not isinstance(schema, Mapping) and schema is not None else schema
+        self._kinds: dict[str, Kind] | None = None if kinds is None else dict(kinds)
+        self._fields: list[_Field] = []
+        self._native: _packds.Writer | None = None
+        if self._kinds is not None and None not in self._kinds.values():
+            self._start(self._kinds)
+        elif not os.path.isdir(os.path.dirname(os.path.abspath(dst))):
+            raise ConvertError(f"{os.fspath(dst)}: there is no folder to write it to")
+
+    def _start(self, kinds: Mapping[str, Kind]) -> None:
+        self._fields = [_Field(name, kind) for name, kind in kinds.items()]
+        declared = [field.declared() for field in self._fields]
+        self._native = _packds.Writer(self._dst, declared, self._classes, self._args)
+
+    def _begin(self, sample: Mapping[str, Any]) -> _packds.Writer:
+        """The native writer; what the schema leaves open is decided by the first sample."""
+        if self._native is None:
+            kinds = self._kinds if self._kinds is not None else dict.fromkeys(sample)
+            has_image = "image" in kinds.values()
+            decided: dict[str, Kind] = {}
+            for name, kind in kinds.items():
+                if kind is None and name in sample:
+                    kind = _inferred(name, sample[name], not has_image and not decided)
+                decided[name] = kind
+            self._start(decided)
+        assert self._native is not None
+        return self._native
+
+    def add(self, **sample: Any) -> None:
+        """Takes a sample: a value for each field, by name.
+
+        Images and masks are arrays `[H, W, 3]`, `[H, W, 1]`, `[H, W]` or `[3, H, W]` uint8, arrays of any other type (kept as
+        they are), pictures of Pillow's, bytes of an image file, or a path of one. Labels are ids or names.
+
+        Raises:
+            ConvertError: A value is not of its field's kind; the sample is not in, and others can come.
+        """
+        native = self._begin(sample)
+        names = [field.name for field in self._fields]
+        if len(sample) != len(names) or any(name not in sample for name in names):
+            raise ConvertError(f"sample {len(native)}: expected {', '.join(names)}, found {', '.join(sample)}")
+        native.add([field.value(sample[field.name]) for field in self._fields])
+
+    def extend(self, **columns: Any) -> None:
+        """Takes many samples: for each field an array `[samples, ...]`, or a list."""
+        if not columns:
+            return
+        lengths = {name: len(values) for name, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ConvertError(f"expected equally many values of each field, found {lengths}")
+        for row in range(next(iter(lengths.values()))):
+            self.add(**{name: values[row] for name, values in columns.items()})
+
+    def __len__(self) -> int:
+        return 0 if self._native is None else len(self._native)
+
+    def close(self) -> dict[str, Any]:
+        """Makes the pack; returns the report, as `packds.convert` does.
+
+        Raises:
+            ConvertError: It cannot be made; nothing is left at its name.
+        """
+        if self.report is None:
+            if self._native is None:
+                raise ConvertError(f"{os.fspath(self._dst)}: no sample was added")
+            with Progress(self._progress, "writing") as told:
+                self.report = json.loads(self._native.finish(told))
+        return self.report
+
+    def abandon(self) -> None:
+        """Forgets all samples; nothing is written."""
+        if self._native is not None:
+            self._native.abandon()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+def write(
+    dst: PathLike,
+    schema: Schema = None,
+    *,
+    classes: Sequence[str] | None = None,
+    progress: bool = False,
+    **options: Any,
+) -> Writer:
+    """Writes a pack sample by sample.
+
+    >>> with packds.write(folder / "written.pack", {"image": "image", "label": "label"}) as w:
+    ...     for label in range(10):
+    ...         w.add(image=np.full((8, 8, 3), label, np.uint8), label=label)
+    >>> sorted(packds.open(folder / "written.pack").labels.tolist()) == list(range(10))
+    True
+
+    Samples are kept in a temporary file without a name until the block ends; then they are shuffled, encoded on all cores and
+    written as `packds.convert` writes. An exception or a killed process leaves nothing.
+
+    Args:
+        dst: The pack to write.
+        schema: Each field's kind: `image` (there is one), `mask`, `label` (ids or names), `labels` (several ids), `text`,
+            `json`, `bytes`, an element type (`"f32"`: a number), or element type and shape (`("f32", (4,))`). None, or names
+            alone, goes by the first sample.
+        classes: The name of each class id.
+        options: As of `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...
+
+    Raises:
+        ConvertError: `dst` cannot be written.
+        OptionError: The schema is not possible.
+    """
+    return Writer(dst, schema, classes=classes, progress=progress, **options)
+
+
+def from_dataset(
+    dataset: Any,
+    dst: PathLike,
+    fields: Schema = None,
+    *,
+    classes: Sequence[str] | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> dict[str, Any]:
+    """Packs any data set: what can be indexed or iterated over (PyTorch's data sets, lists, generators) and gives tuples,
+    dicts or single values; a dict of arrays; a table of pandas or PyArrow.
+
+    >>> images = np.zeros((20, 8, 8, 3), np.uint8)
+    >>> report = packds.from_dataset({"image": images, "label": np.arange(20)}, folder / "arrays.pack", progress=False)
+    >>> report["n_samples"]
+    20
+
+    Args:
+        dataset: The samples.
+        dst: The pack to write.
+        fields: Names and kinds as in `packds.write`, in the order of the tuples' values. Without them the values of a pair are
+            `image` and `label`, and kinds go by the first sample.
+        classes: The name of each class id; by default the data set's own `classes`.
+        options: As of `packds.convert`.
+
+    Returns:
+        The report, as `packds.convert` does.
+    """
+    if classes is None:
+        own: Any = getattr(dataset, "classes", None)
+        is_names = isinstance(own, (list, tuple)) and all(isinstance(name, str) for name in own)
+        classes = list(own) if is_names else None
+    names = None if fields is None else list(fields)
+    total = len(dataset) if hasattr(dataset, "__len__") and not isinstance(dataset, Mapping) else 0
+    with Writer(dst, fields, classes=classes, progress=progress, **options) as writer:
+        with Progress(progress, "reading", unit=" samples") as told:
+            for number, sample in enumerate(_samples(dataset), 1):
+                writer.add(**_named(sample, names))
+                if told is not None and number % 64 == 0:
+                    told(number, total, "")
+    assert writer.report is not None
+    return writer.report
+
+
+def _named(sample: Any, names: list[str] | None) -> dict[str, Any]:
+    if isinstance(sample, Mapping):
+        return {name: sample[name] for name in (names or sample)}
+    values = list(sample) if isinstance(sample, (tuple, list)) else [sample]
+    if names is None:
+        names = ["image", "label", *(f"field_{place}" for place in range(2, len(values)))][: len(values)]
+    if len(names) != len(values):
+        raise ConvertError(f"expected {', '.join(names)} in each sample, found {len(values)} values")
+    return dict(zip(names, values))
+
+
+def _samples(dataset: Any) -> Iterator[Any]:
+    if isinstance(dataset, Mapping):
+        return _rows(dataset)
+    if hasattr(dataset, "to_batches") and hasattr(dataset, "column_names"):
+        # A table of PyArrow.
+        return (row for batch in dataset.to_batches() for row in batch.to_pylist())
+    if hasattr(dataset, "itertuples") and hasattr(dataset, "columns"):
+        # A table of pandas.
+        columns = [str(name) for name in dataset.columns]
+        return (dict(zip(columns, row)) for row in dataset.itertuples(index=False, name=None))
+    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+        return (dataset[index] for index in range(len(dataset)))
+    if isinstance(dataset, Iterable):
+        return iter(dataset)
+    raise OptionError(f"{type(dataset).__name__} is neither iterable nor indexable")
+
+
+def _rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) != 1:
+        raise ConvertError(f"expected equally many values of each field, found {lengths}")
+    return ({name: values[row] for name, values in columns.items()} for row in range(next(iter(lengths.values()))))

@@ -1,0 +1,26 @@
+"""Batches as JAX arrays. `packds.Loader(..., output="jax")` gives them at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+__all__ = ["arrays"]
+
+
+def arrays(batch: Any, device: Any = None) -> Any:
+    """The NumPy arrays of a batch, in whatever tuples and dicts it has them, as JAX arrays on a device.
+
+    On the CPU they share the batch's memory through DLPack; anything else is copied.
+    """
+
+    def one(leaf: Any) -> Any:
+        if not isinstance(leaf, np.ndarray):
+            return leaf
+        if device is not None:
+            return jax.device_put(leaf, device)
+        return jax.dlpack.from_dlpack(leaf) if leaf.flags.writeable else jax.numpy.asarray(leaf)
+
+    return jax.tree_util.tree_map(one, batch)

@@ -1,0 +1,154 @@
+"""Packs for PyTorch's own DataLoader.
+
+`packds.Loader(..., output="torch")` needs none of this and is faster: it loads with threads. `MapDataset` takes the place of
+any other map-style data set, with samplers, workers and transforms; `IterableDataset` brings the loader's orders to workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch.utils.data
+
+from ._dataset import Dataset, PathLike, opened
+from ._errors import OptionError
+from ._loader import Loader
+from ._ranks import RankLike, ranks
+
+__all__ = ["IterableDataset", "MapDataset"]
+
+
+class MapDataset(torch.utils.data.Dataset[Any]):
+    """A pack as a map-style data set: `(image, label)` pairs where it has one image and one label, else dicts.
+
+    It can be pickled, forked and spawned: workers share the pages of the file. `classes` and `targets` are as torchvision's
+    data sets have them.
+
+    Args:
+        data: A `packds.Dataset` or a path.
+        transform: What is done to each image.
+        target_transform: What is done to each label.
+        fields: The fields to load; samples are then dicts.
+        images: What images are: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`.
+    """
+
+    def __init__(
+        self,
+        data: Dataset | PathLike,
+        transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[Any], Any] | None = None,
+        *,
+        fields: Sequence[str] | None = None,
+        images: str = "torch",
+    ) -> None:
+        if images not in ("torch", "numpy", "pil"):
+            raise OptionError(f"images: expected torch, numpy or pil, found {images!r}")
+        self.dataset = opened(data)
+        self.transform = transform
+        self.target_transform = target_transform
+        self.images = images
+        chosen = self.dataset._chosen(fields)
+        self._names = [field.name for field in chosen]
+        self._image = next((field for field in chosen if field.role == "image"), None)
+        label = next((field for field in chosen if field.role == "label"), None)
+        self._label = None if label is None else label.name
+        self._pair = fields is None and sorted(str(field.role) for field in chosen) == ["image", "label"]
+
+    @property
+    def classes(self) -> list[str]:
+        """The name of each class id."""
+        return self.dataset.classes
+
+    @property
+    def targets(self) -> list[int]:
+        """The class id of each sample."""
+        labels = self.dataset.labels
+        return [] if labels is None or labels.ndim != 1 else labels.tolist()
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._made(self.dataset.sample(int(index), self._names))
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """Several samples at a time, as DataLoader asks for them: one pass over their checksums and pixels."""
+        columns = self.dataset.samples(list(indices), self._names)
+        return [self._made({name: values[row] for name, values in columns.items()}) for row in range(len(indices))]
+
+    def _made(self, sample: dict[str, Any]) -> Any:
+        if self._image is not None:
+            image = self._converted(sample[self._image.name], self._image.layout == "chw")
+            sample[self._image.name] = image if self.transform is None else self.transform(image)
+        if self._label is not None:
+            label = int(sample[self._label])
+            sample[self._label] = label if self.target_transform is None else self.target_transform(label)
+        if self._pair and self._image is not None and self._label is not None:
+            return sample[self._image.name], sample[self._label]
+        return sample
+
+    def _converted(self, image: np.ndarray[Any, Any], is_planar: bool) -> Any:
+        if self.images == "numpy":
+            return image
+        if self.images == "pil":
+            from PIL import Image
+
+            pixels = np.moveaxis(image, 0, -1) if is_planar else image
+            return Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
+        if not is_planar and image.ndim == 3:
+            image = np.moveaxis(image, -1, 0)
+        return torch.from_numpy(np.ascontiguousarray(image))
+
+
+class IterableDataset(torch.utils.data.IterableDataset[Any]):
+    """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample comes once.
+
+    Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`. Each worker is a rank of
+    its own to the loader; with several processes (`rank="env"`) each has its share of these. Call `set_epoch` before each
+    pass, because workers are made anew for each.
+
+    Args:
+        data, batch_size, options: As of `packds.Loader`. `threads` is by default 1 in workers.
+    """
+
+    def __init__(
+        self,
+        data: Dataset | PathLike,
+        batch_size: int = 32,
+        *,
+        rank: RankLike = "env",
+        epoch: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.dataset = opened(data)
+        self.batch_size = batch_size
+        # Asked here: in workers there is no process group.
+        self.rank, self.world = ranks(rank)
+        self.epoch = epoch
+        self.options = {"output": "torch", **options}
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes the next pass epoch `epoch`."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = torch.utils.data.get_worker_info()
+        number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        options = dict(self.options)
+        if worker is not None:
+            options.setdefault("threads", 1)
+        loader = Loader(
+            self.dataset,
+            self.batch_size,
+            rank=(self.rank * workers + number, self.world * workers),
+            epoch=self.epoch,
+            **options,
+        )
+        # What only fills up the last batches of workers would be seen twice.
+        loader._trims = not options.get("drop_last", True)
+        self.epoch += 1
+        with loader:
+            yield from loader

@@ -1,0 +1,169 @@
+//! A batch in Python's hands.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use packds_format::DType;
+use packds_reader::loader::{self, BatchField};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::memory::{Memory, Owner};
+
+/// The batches of a loader that Python holds in the loader's own memory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    pub(crate) fn now(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A batch of the loader, counted while any array looks into it.
+#[derive(Debug)]
+pub(crate) struct Held {
+    batch: loader::Batch,
+    count: Count,
+}
+
+impl Held {
+    pub(crate) fn new(batch: loader::Batch, count: Count) -> Self {
+        count.0.fetch_add(1, Ordering::AcqRel);
+        Self { batch, count }
+    }
+
+    /// All bytes of a field of fixed size.
+    pub(crate) fn bytes(&self, number: usize) -> &[u8] {
+        let field = self.batch.fields().get(number);
+        let view = field.and_then(|field| self.batch.view(&field.name, field.view).ok());
+        view.map_or(&[], |view| view.bytes)
+    }
+
+    /// Whether arrays of it may not be written: they are the pack's own memory.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.batch.is_lent()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.count.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Samples of one step of one rank. Its arrays outlive it.
+#[pyclass(frozen, module = "packds._packds")]
+#[derive(Debug)]
+pub(crate) struct Batch {
+    held: Arc<Held>,
+    /// Whether arrays are copies, because too many batches are held already.
+    copies: bool,
+}
+
+impl Batch {
+    pub(crate) fn new(held: Held, copies: bool) -> Self {
+        Self {
+            held: Arc::new(held),
+            copies,
+        }
+    }
+
+    fn batch(&self) -> &loader::Batch {
+        &self.held.batch
+    }
+
+    fn value<'py>(
+        &self,
+        py: Python<'py>,
+        number: usize,
+        field: &BatchField,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(shape) = &field.shape else {
+            let items = (0..self.batch().len()).map(|row| {
+                let item = self.batch().item(&field.name, row).unwrap_or_default();
+                PyBytes::new(py, item)
+            });
+            return Ok(PyList::new(py, items.collect::<Vec<_>>())?.into_any());
+        };
+        let mut whole = vec![self.batch().len()];
+        whole.extend(shape);
+        let owner = if self.copies {
+            Owner::Bytes(py.detach(|| self.held.bytes(number).to_vec()))
+        } else {
+            Owner::Batch(Arc::clone(&self.held), number)
+        };
+        let memory = Memory::new(owner, field.dtype, whole);
+        Ok(Bound::new(py, memory)?.into_any())
+    }
+}
+
+#[pymethods]
+impl Batch {
+    fn __len__(&self) -> usize {
+        self.batch().len()
+    }
+
+    /// The value of each field, in the order of the loader's fields: memory, or a list of bytes where items have sizes of
+    /// their own.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let fields = self.batch().fields().iter().enumerate();
+        fields
+            .map(|(number, field)| self.value(py, number, field))
+            .collect()
+    }
+
+    /// The samples, by their place in the file.
+    fn ids(&self) -> Memory {
+        Memory::of_u64(self.batch().ids())
+    }
+
+    /// The pack of each sample.
+    fn packs(&self) -> Vec<usize> {
+        self.batch().packs()
+    }
+
+    #[getter]
+    fn step(&self) -> u64 {
+        self.batch().step()
+    }
+
+    #[getter]
+    fn epoch(&self) -> u32 {
+        self.batch().epoch()
+    }
+
+    #[getter]
+    fn padding(&self) -> usize {
+        self.batch().padding()
+    }
+
+    #[getter]
+    fn is_lent(&self) -> bool {
+        self.held.is_lent()
+    }
+
+    #[getter]
+    fn is_copied(&self) -> bool {
+        self.copies
+    }
+
+    /// Samples left out or replaced: pack, sample, what is wrong.
+    fn bad_samples(&self) -> Vec<(usize, u64, String)> {
+        let bad = self.batch().bad_samples().iter();
+        bad.map(|bad| (bad.pack, bad.sample, bad.error.clone()))
+            .collect()
+    }
+
+    /// Partners and shares, where images were mixed.
+    fn mix(&self) -> Option<(Memory, Memory)> {
+        let mix = self.batch().mix()?;
+        let n = mix.partner.len();
+        let partner: Vec<u64> = mix.partner.iter().map(|p| u64::from(*p)).collect();
+        let lambda = mix.lambda.iter().flat_map(|share| share.to_le_bytes());
+        Some((
+            Memory::of_u64(&partner),
+            Memory::new(Owner::Bytes(lambda.collect()), DType::F32, vec![n]),
+        ))
+    }
+}

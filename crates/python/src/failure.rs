@@ -1,0 +1,127 @@
+//! Errors of the crates as the package's exceptions.
+
+use packds_convert::ConvertError;
+use packds_format::FormatError;
+use packds_reader::ReadError;
+use packds_reader::augment::AugmentError;
+use packds_reader::loader::LoadError;
+use packds_reader::plan::PlanError;
+use pyo3::prelude::*;
+
+/// What went wrong, in a part of the code that holds no GIL.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A pack cannot be read, or is damaged.
+    Read(ReadError),
+    /// A loader cannot be made, or a batch not delivered.
+    Load(LoadError),
+    /// A conversion or an export failed.
+    Convert(ConvertError),
+    /// What was asked for is not possible.
+    Option(String),
+    /// Bytes are not what they should be; the text says where.
+    Damaged(String),
+}
+
+impl Failure {
+    /// The class of the exception, in `packds._errors`.
+    fn class(&self) -> &'static str {
+        match self {
+            Self::Read(error) | Self::Load(LoadError::Read(error)) => of_read(error),
+            Self::Load(error) => of_load(error),
+            Self::Convert(_) => "ConvertError",
+            Self::Option(_) => "OptionError",
+            Self::Damaged(_) => "FormatError",
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Read(error) => error.to_string(),
+            Self::Load(error) => error.to_string(),
+            Self::Convert(error) => error.to_string(),
+            Self::Option(text) | Self::Damaged(text) => text.clone(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read(error) | Self::Load(LoadError::Read(error)) => {
+                error.hint().map(str::to_owned)
+            }
+            Self::Convert(error) => error.hint(),
+            _ => None,
+        }
+    }
+
+    /// The exception.
+    pub(crate) fn raised(&self, py: Python<'_>) -> PyErr {
+        let class = py
+            .import("packds._errors")
+            .and_then(|m| m.getattr(self.class()));
+        match class.and_then(|class| class.call1((self.text(), self.hint()))) {
+            Ok(error) => PyErr::from_value(error),
+            Err(error) => error,
+        }
+    }
+}
+
+fn of_read(error: &ReadError) -> &'static str {
+    match error {
+        ReadError::Format {
+            source: FormatError::NoSuchField { .. } | FormatError::WrongUse(_),
+            ..
+        } => "OptionError",
+        ReadError::Format { .. } | ReadError::Sample { .. } => "FormatError",
+        _ => "ReadError",
+    }
+}
+
+fn of_load(error: &LoadError) -> &'static str {
+    match error {
+        LoadError::Plan(_)
+        | LoadError::Augment { .. }
+        | LoadError::OtherFields { .. }
+        | LoadError::Option(_)
+        | LoadError::Memory { .. } => "OptionError",
+        LoadError::Sample { .. } | LoadError::NothingLeft { .. } => "FormatError",
+        LoadError::Reserve { .. } | LoadError::Thread(_) => "ReadError",
+        _ => "Error",
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        Python::attach(|py| failure.raised(py))
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        Self::Load(error)
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        Self::Load(error.into())
+    }
+}
+
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
+        Self::Convert(error)
+    }
+}
+
+impl From<AugmentError> for Failure {
+    fn from(error: AugmentError) -> Self {
+        Self::Option(error.to_string())
+    }
+}

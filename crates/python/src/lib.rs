@@ -1,0 +1,37 @@
+//! The Python package's native part: packs, loaders and conversions as Python sees them.
+//!
+//! Thin on purpose: nothing here that users of the crates lack. What is pleasant in Python is in python/packds. The GIL is
+//! released around everything that waits, copies, decodes or checks, and waits end when Python has a signal to handle.
+
+mod batch;
+mod command;
+mod conversion;
+mod decoders;
+mod epoch;
+mod failure;
+mod loader;
+mod loader_options;
+mod memory;
+mod pack;
+mod watch;
+mod writer;
+
+use pyo3::prelude::*;
+
+/// The module `packds._packds`.
+#[pymodule(gil_used = false)]
+fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("DTYPES", memory::numpy_names())?;
+    module.add_class::<batch::Batch>()?;
+    module.add_class::<epoch::Epoch>()?;
+    module.add_class::<loader::Loader>()?;
+    module.add_class::<memory::Memory>()?;
+    module.add_class::<pack::Pack>()?;
+    module.add_class::<writer::Writer>()?;
+    module.add_function(wrap_pyfunction!(command::run, module)?)?;
+    module.add_function(wrap_pyfunction!(conversion::convert, module)?)?;
+    module.add_function(wrap_pyfunction!(conversion::export, module)?)?;
+    module.add_function(wrap_pyfunction!(conversion::formats, module)?)?;
+    Ok(())
+}

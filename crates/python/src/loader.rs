@@ -1,0 +1,170 @@
+//! A loader, as Python has it.
+
+use std::sync::Arc;
+
+use packds_reader::loader::{self, LoaderBuilder};
+use packds_reader::plan::{MixtureState, State};
+use packds_reader::{Access, MappedPack};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Value, json};
+
+use crate::batch::Count;
+use crate::epoch::Epoch;
+use crate::failure::Failure;
+use crate::loader_options::LoaderOptions;
+use crate::pack::Pack;
+
+/// Packs with all decisions about an epoch made.
+#[pyclass(frozen, module = "packds._packds")]
+#[derive(Debug)]
+pub(crate) struct Loader {
+    loader: loader::Loader,
+    builder: LoaderBuilder,
+    count: Count,
+}
+
+impl Loader {
+    fn made(builder: LoaderBuilder) -> Result<Self, Failure> {
+        Ok(Self {
+            loader: builder.clone().build()?,
+            builder,
+            count: Count::default(),
+        })
+    }
+
+    fn opened(&self, epoch: loader::Epoch) -> Epoch {
+        Epoch::new(epoch, self.count.clone(), self.loader.stats().slots)
+    }
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        packs: Vec<PyRef<'_, Pack>>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let options = LoaderOptions::read(options)?;
+        let packs: Vec<Arc<MappedPack>> = packs.iter().map(|pack| pack.mapped()).collect();
+        Ok(py.detach(|| Self::made(options.builder(&packs)?))?)
+    }
+
+    /// The same loader as one that goes on from a state, and its epoch.
+    fn resumed(&self, py: Python<'_>, state: &str) -> PyResult<Self> {
+        if self.loader.mixture().is_some() {
+            // The state of a mixture decides nothing that options leave open.
+            MixtureState::from_json(state).map_err(Failure::from)?;
+            return Ok(py.detach(|| Self::made(self.builder.clone()))?);
+        }
+        let state = State::from_json(state).map_err(Failure::from)?;
+        Ok(py.detach(|| Self::made(self.builder.clone().resume(&state)))?)
+    }
+
+    /// The batches of an epoch.
+    fn epoch(&self, py: Python<'_>, number: u32) -> PyResult<Epoch> {
+        let epoch = py.detach(|| self.loader.epoch(number).map_err(Failure::from))?;
+        Ok(self.opened(epoch))
+    }
+
+    /// The batches from a state on.
+    fn epoch_at(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
+        let epoch = py.detach(|| {
+            let epoch = if self.loader.mixture().is_some() {
+                self.loader
+                    .epoch_at_mixture(&MixtureState::from_json(state)?)?
+            } else {
+                self.loader.epoch_at(&State::from_json(state)?)?
+            };
+            Ok::<_, Failure>(epoch)
+        })?;
+        Ok(self.opened(epoch))
+    }
+
+    /// The state of the first step of an epoch.
+    fn state_of(&self, epoch: u32) -> PyResult<String> {
+        if let Some(mixture) = self.loader.mixture() {
+            let first = u64::from(epoch).saturating_mul(mixture.steps_per_epoch());
+            return Ok(mixture.state(first).to_json());
+        }
+        let plan = self.loader.schedule().epoch(epoch).map_err(Failure::from)?;
+        Ok(plan.state(0).to_json())
+    }
+
+    /// Batches of an epoch.
+    fn steps(&self, epoch: u32) -> PyResult<u64> {
+        match self.loader.mixture() {
+            Some(mixture) => Ok(mixture.steps_per_epoch()),
+            None => {
+                let plan = self.loader.schedule().epoch(epoch).map_err(Failure::from)?;
+                Ok(plan.steps())
+            }
+        }
+    }
+
+    /// What each batch holds: name, view, element type, and the shape of a sample where there is one.
+    fn fields(&self) -> Vec<(String, u32, &'static str, Option<Vec<usize>>)> {
+        let fields = self.loader.fields().iter();
+        fields
+            .map(|f| (f.name.clone(), f.view, f.dtype.name(), f.shape.clone()))
+            .collect()
+    }
+
+    /// How the pack is read: the way, the engine, why.
+    fn access(&self) -> (&'static str, &'static str, String) {
+        let report = self.loader.access();
+        let way = match report.access {
+            Access::Auto => "auto",
+            Access::Mapped => "mapped",
+            Access::Direct => "direct",
+        };
+        (way, report.engine, report.reason.clone())
+    }
+
+    /// What was decided, and what is doubtful.
+    fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(py.detach(|| self.loader.notices().map_err(Failure::from))?)
+    }
+
+    /// What the order is worth, as JSON.
+    fn shuffle_report(&self, py: Python<'_>) -> PyResult<String> {
+        let report = py.detach(|| self.loader.shuffle_report().map_err(Failure::from))?;
+        Ok(report.to_json())
+    }
+
+    /// What was done so far, as JSON; times in seconds.
+    fn stats(&self) -> String {
+        let stats = self.loader.stats();
+        let fetch = stats.fetch;
+        let document: Value = json!({
+            "batches": stats.batches,
+            "samples": stats.samples,
+            "bytes": stats.bytes,
+            "bad_samples": stats.bad_samples,
+            "consumer_waited": stats.consumer_waited.as_secs_f64(),
+            "consumer_busy": stats.consumer_busy.as_secs_f64(),
+            "threads_busy": stats.threads_busy.as_secs_f64(),
+            "threads_waited_for_disk": stats.threads_waited_for_disk.as_secs_f64(),
+            "threads_waited_for_consumer": stats.threads_waited_for_consumer.as_secs_f64(),
+            "depth": stats.depth,
+            "slots": stats.slots,
+            "slot_bytes": stats.slot_bytes,
+            "table_bytes": stats.table_bytes,
+            "batches_held": self.count.now(),
+            "fetch": {
+                "bytes_read": fetch.bytes_read,
+                "reads": fetch.reads,
+                "wait_ns": fetch.wait_ns,
+                "busy_ns": fetch.busy_ns,
+                "bytes_checked": fetch.bytes_checked,
+                "chunks_checked": fetch.chunks_checked,
+                "samples_checked": fetch.samples_checked,
+                "chunks_evicted": fetch.chunks_evicted,
+                "buffers": fetch.buffers,
+                "buffers_in_use": fetch.buffers_in_use,
+            },
+        });
+        document.to_string()
+    }
+}

@@ -1,0 +1,125 @@
+//! Memory that Python's arrays look into, and that lives as long as one of them does.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use packds_format::DType;
+use packds_reader::MappedPack;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::batch::Held;
+
+/// An array: `numpy.asarray` of it copies nothing and keeps it alive.
+#[pyclass(frozen, module = "packds._packds")]
+#[derive(Debug)]
+pub(crate) struct Memory {
+    owner: Owner,
+    dtype: DType,
+    shape: Vec<usize>,
+}
+
+/// Whose memory it is.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// Its own.
+    Bytes(Vec<u8>),
+    /// The file's: reading only.
+    Mapped(Arc<MappedPack>, Range<usize>),
+    /// A field of a batch, by its number.
+    Batch(Arc<Held>, usize),
+}
+
+impl Memory {
+    pub(crate) const fn new(owner: Owner, dtype: DType, shape: Vec<usize>) -> Self {
+        Self {
+            owner,
+            dtype,
+            shape,
+        }
+    }
+
+    /// Numbers of its own.
+    pub(crate) fn of_u64(numbers: &[u64]) -> Self {
+        let bytes = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        Self::new(Owner::Bytes(bytes), DType::I64, vec![numbers.len()])
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.owner {
+            Owner::Bytes(bytes) => bytes,
+            Owner::Mapped(pack, range) => pack.bytes().get(range.clone()).unwrap_or_default(),
+            Owner::Batch(held, number) => held.bytes(*number),
+        }
+    }
+
+    fn is_read_only(&self) -> bool {
+        match &self.owner {
+            Owner::Bytes(_) => false,
+            Owner::Mapped(..) => true,
+            Owner::Batch(held, _) => held.is_lent(),
+        }
+    }
+}
+
+#[pymethods]
+impl Memory {
+    /// Element type, as packds calls it.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.dtype.name()
+    }
+
+    /// Dimensions.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+
+    /// What NumPy asks for. Bfloat16 is told as `uint16`.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface = PyDict::new(py);
+        let address = self.bytes().as_ptr().expose_provenance();
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", typestr(self.dtype))?;
+        interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        interface.set_item("data", (address, self.is_read_only()))?;
+        Ok(interface)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<packds memory: {} {:?}>", self.dtype, self.shape)
+    }
+}
+
+/// NumPy's word for a type in memory.
+const fn typestr(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "|b1",
+        DType::U8 => "|u1",
+        DType::I8 => "|i1",
+        DType::U16 | DType::Bf16 => "<u2",
+        DType::I16 => "<i2",
+        DType::U32 => "<u4",
+        DType::I32 => "<i4",
+        DType::U64 => "<u8",
+        DType::I64 => "<i8",
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+    }
+}
+
+/// Every element type with NumPy's name for it.
+pub(crate) fn numpy_names() -> Vec<(&'static str, &'static str)> {
+    let names = DType::ALL
+        .iter()
+        .map(|dtype| (dtype.name(), dtype.numpy_name()));
+    names.collect()
+}
+
+/// The element type that packds calls so.
+pub(crate) fn dtype_named(name: &str) -> Option<DType> {
+    DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+}

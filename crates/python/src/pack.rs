@@ -1,0 +1,254 @@
+//! A pack, as Python looks into it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use packds_format::{Field, FieldKind, FormatError};
+use packds_reader::{MappedPack, ReadError, VerifyOptions};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::decoders::Decoders;
+use crate::failure::Failure;
+use crate::memory::{Memory, Owner};
+use crate::watch::{AfterInterrupt, watched};
+
+/// An open pack.
+#[pyclass(frozen, module = "packds._packds")]
+#[derive(Debug)]
+pub(crate) struct Pack {
+    pack: Arc<MappedPack>,
+    decoders: Decoders,
+}
+
+impl Pack {
+    pub(crate) fn mapped(&self) -> Arc<MappedPack> {
+        Arc::clone(&self.pack)
+    }
+
+    fn field(&self, name: &str) -> Result<(usize, &Field), Failure> {
+        let schema = self.pack.schema();
+        let number = schema.index_of(name).map_err(|e| self.pack.error(e))?;
+        let field = schema.fields().get(number);
+        let missing = || Failure::Option(format!("there is no field `{name}`"));
+        Ok((number, field.ok_or_else(missing)?))
+    }
+
+    /// Bytes of an item, and the bytes' own errors with the path. Nothing of it is trusted before `still_good`.
+    fn bytes(&self, number: usize, sample: u64) -> Result<Vec<u8>, Failure> {
+        let item = self.pack.item(number, sample);
+        let bytes = item.map_err(|e| self.pack.error(e))?.into_owned();
+        self.pack.still_good()?;
+        Ok(bytes)
+    }
+
+    /// Items of one size, one after the other.
+    fn stacked(&self, number: usize, field: &Field, samples: &[u64]) -> Result<Memory, Failure> {
+        let Some(item_bytes) = field.item_bytes() else {
+            let name = &field.name;
+            let text = format!("the items of field `{name}` have sizes of their own");
+            return Err(Failure::Option(text));
+        };
+        let item_bytes = usize::try_from(item_bytes).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        let room = item_bytes.checked_mul(samples.len());
+        let room = room.filter(|room| bytes.try_reserve_exact(*room).is_ok());
+        if room.is_none() {
+            let n = samples.len();
+            let text = format!("there is no memory for {n} items of {item_bytes} bytes");
+            return Err(Failure::Option(text));
+        }
+        for &sample in samples {
+            let item = self.pack.item(number, sample);
+            bytes.extend_from_slice(&item.map_err(|e| self.pack.error(e))?);
+        }
+        self.pack.still_good()?;
+        let mut shape = vec![samples.len()];
+        shape.extend(dimensions(field));
+        Ok(Memory::new(Owner::Bytes(bytes), field.dtype, shape))
+    }
+}
+
+fn dimensions(field: &Field) -> Vec<usize> {
+    let dimension = |d: &u64| usize::try_from(*d).unwrap_or(usize::MAX);
+    field.shape.iter().map(dimension).collect()
+}
+
+/// An item, decoded without the GIL.
+enum Decoded {
+    Array(Memory),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+#[pymethods]
+impl Pack {
+    /// Opens a pack and checks all but its chunks and columns.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let pack = py.detach(|| packds_reader::open(&path).map_err(Failure::from))?;
+        Ok(Self {
+            pack: Arc::new(pack),
+            decoders: Decoders::default(),
+        })
+    }
+
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.pack.file_path().to_owned()
+    }
+
+    #[getter]
+    fn n_samples(&self) -> u64 {
+        self.pack.n_samples()
+    }
+
+    #[getter]
+    fn uuid(&self) -> String {
+        self.pack.header().pack_uuid.to_string()
+    }
+
+    #[getter]
+    fn file_len(&self) -> u64 {
+        self.pack.file_len()
+    }
+
+    /// All that the header and the footer say, as JSON.
+    fn info(&self, py: Python<'_>) -> PyResult<String> {
+        let info = py.detach(|| {
+            let info = packds::info_document(&self.pack)?;
+            self.pack.still_good()?;
+            Ok::<_, Failure>(info.to_string())
+        })?;
+        Ok(info)
+    }
+
+    /// The fields that one trains with.
+    fn data_fields(&self) -> Vec<String> {
+        let fields = self.pack.schema().fields().iter();
+        let data = fields.filter(|field| field.is_data());
+        data.map(|field| field.name.clone()).collect()
+    }
+
+    /// A column where it lies in the file, checked against its checksums.
+    fn column(&self, py: Python<'_>, name: &str) -> PyResult<Memory> {
+        let memory = py.detach(|| {
+            let (number, field) = self.field(name)?;
+            self.pack.column(number).map_err(|e| self.pack.error(e))?;
+            self.pack.still_good()?;
+            let entry = self.pack.columns().iter().find(|c| c.field == number);
+            let place = entry.and_then(|entry| {
+                let start = usize::try_from(entry.offset).ok()?;
+                Some(start..start.checked_add(usize::try_from(entry.len).ok()?)?)
+            });
+            let place = place.ok_or_else(|| {
+                let text = format!("field `{name}` is not a column");
+                Failure::from(self.pack.error(FormatError::WrongUse(text)))
+            })?;
+            let mut shape = vec![usize::try_from(self.pack.n_samples()).unwrap_or(usize::MAX)];
+            shape.extend(dimensions(field));
+            let owner = Owner::Mapped(Arc::clone(&self.pack), place);
+            Ok::<_, Failure>(Memory::new(owner, field.dtype, shape))
+        })?;
+        Ok(memory)
+    }
+
+    /// Checks samples against their own checksums, where the pack has them.
+    fn check(&self, py: Python<'_>, samples: Vec<u64>) -> PyResult<()> {
+        let checked = py.detach(|| {
+            let mut samples = samples.into_iter();
+            samples.try_for_each(|sample| self.pack.sample(sample)?.check())
+        });
+        Ok(checked.map_err(|error: ReadError| Failure::from(error))?)
+    }
+
+    /// An item: memory (images decoded), text, or bytes.
+    fn item<'py>(&self, py: Python<'py>, name: &str, sample: u64) -> PyResult<Bound<'py, PyAny>> {
+        let decoded = py.detach(|| {
+            let (number, field) = self.field(name)?;
+            let bytes = self.bytes(number, sample)?;
+            let damaged = |reason: String| {
+                let path = self.pack.file_path().display();
+                Failure::Damaged(format!("{path}: sample {sample}: field `{name}`: {reason}"))
+            };
+            Ok::<_, Failure>(match field.kind {
+                FieldKind::Tensor => {
+                    let shape = dimensions(field);
+                    Decoded::Array(Memory::new(Owner::Bytes(bytes), field.dtype, shape))
+                }
+                FieldKind::Image => {
+                    let pixels = self.decoders.pixels(&self.pack, field, sample, &bytes);
+                    let (bytes, dtype, shape) = pixels.map_err(damaged)?;
+                    Decoded::Array(Memory::new(Owner::Bytes(bytes), dtype, shape))
+                }
+                FieldKind::String | FieldKind::Json => {
+                    let text = String::from_utf8(bytes);
+                    Decoded::Text(text.map_err(|error| damaged(error.to_string()))?)
+                }
+                FieldKind::Bytes => Decoded::Bytes(bytes),
+            })
+        })?;
+        Ok(match decoded {
+            Decoded::Array(memory) => Bound::new(py, memory)?.into_any(),
+            Decoded::Text(text) => PyString::new(py, &text).into_any(),
+            Decoded::Bytes(bytes) => PyBytes::new(py, &bytes).into_any(),
+        })
+    }
+
+    /// An item's bytes as they are stored, decompressed.
+    fn raw<'py>(&self, py: Python<'py>, name: &str, sample: u64) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| {
+            let (number, _) = self.field(name)?;
+            self.bytes(number, sample)
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Items of one size as one array.
+    fn rows(&self, py: Python<'_>, name: &str, samples: Vec<u64>) -> PyResult<Memory> {
+        let memory = py.detach(|| {
+            let (number, field) = self.field(name)?;
+            self.stacked(number, field, &samples)
+        })?;
+        Ok(memory)
+    }
+
+    /// A sample's path in the source.
+    fn sample_path(&self, py: Python<'_>, sample: u64) -> PyResult<Option<String>> {
+        let path = py.detach(|| {
+            let path = self.pack.path(sample).map_err(|e| self.pack.error(e))?;
+            self.pack.still_good()?;
+            Ok::<_, Failure>(path)
+        })?;
+        Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
+    }
+
+    /// A sample's picture as a PNG file.
+    fn picture<'py>(
+        &self,
+        py: Python<'py>,
+        sample: u64,
+        side: u32,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let png = py.detach(|| packds::sample_picture(&self.pack, sample, side));
+        let png = png.map_err(|reason| Failure::Damaged(format!("sample {sample}: {reason}")))?;
+        Ok(PyBytes::new(py, &png))
+    }
+
+    /// Reads every byte and names the damage, as JSON. `told` is called with bytes done and bytes to do.
+    #[pyo3(signature = (jobs=0, told=None))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        jobs: usize,
+        told: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let pack = Arc::clone(&self.pack);
+        let report = watched(py, told, AfterInterrupt::Abandon, move |watch| {
+            let options = VerifyOptions { jobs };
+            packds_reader::verify(&pack, options, &|done, total| watch.tell(done, total))
+        })?;
+        let report = report.map_err(Failure::from)?;
+        Ok(packds::verify_document(&report).to_string())
+    }
+}

@@ -1,0 +1,174 @@
+//! Samples that Python hands over one by one, and the pack that they become.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use packds_convert::source::{Given, GivenKind, GivenValue};
+use packds_convert::{ConvertOptions, check_output, convert_listing};
+use packds_format::DType;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
+
+use crate::failure::Failure;
+use crate::memory::dtype_named;
+use crate::watch::{AfterInterrupt, watched};
+
+/// Name, kind, and of arrays the element type and the shape.
+type FieldTuple = (String, String, Option<String>, Option<Vec<u64>>);
+
+/// Collects samples; the pack appears under its name when it is finished, and nothing if it is not.
+#[pyclass(frozen, module = "packds._packds")]
+#[derive(Debug)]
+pub(crate) struct Writer {
+    given: Mutex<Option<Given>>,
+    target: PathBuf,
+    options: ConvertOptions,
+}
+
+/// A value that outlives the GIL.
+enum Value {
+    Bytes(PyBackedBytes),
+    Array(DType, Vec<u64>, PyBackedBytes),
+    Text(PyBackedStr),
+    Id(i64),
+    Ids(Vec<i64>),
+}
+
+impl Value {
+    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if value.is_instance_of::<PyBytes>() {
+            return Ok(Self::Bytes(value.extract()?));
+        }
+        if value.is_instance_of::<PyString>() {
+            return Ok(Self::Text(value.extract()?));
+        }
+        if value.is_instance_of::<PyInt>() {
+            return Ok(Self::Id(value.extract()?));
+        }
+        if value.is_instance_of::<PyTuple>() {
+            let (dtype, shape, bytes): (String, Vec<u64>, PyBackedBytes) = value.extract()?;
+            return Ok(Self::Array(known(&dtype)?, shape, bytes));
+        }
+        Ok(Self::Ids(value.extract()?))
+    }
+
+    fn given(&self) -> GivenValue<'_> {
+        match self {
+            Self::Bytes(bytes) => GivenValue::Bytes(bytes),
+            Self::Array(dtype, shape, bytes) => GivenValue::Array {
+                dtype: *dtype,
+                shape,
+                bytes,
+            },
+            Self::Text(text) => GivenValue::Text(text),
+            Self::Id(id) => GivenValue::Id(*id),
+            Self::Ids(ids) => GivenValue::Ids(ids),
+        }
+    }
+}
+
+fn known(dtype: &str) -> Result<DType, Failure> {
+    dtype_named(dtype)
+        .ok_or_else(|| Failure::Option(format!("packs have no elements of type {dtype}")))
+}
+
+fn kind((name, kind, dtype, shape): FieldTuple) -> Result<(String, GivenKind), Failure> {
+    let kind = match (kind.as_str(), dtype, shape) {
+        ("image", ..) => GivenKind::Image,
+        ("mask", ..) => GivenKind::Mask,
+        ("label", ..) => GivenKind::Label,
+        ("labels", ..) => GivenKind::Labels,
+        ("bytes", ..) => GivenKind::Bytes,
+        ("text", ..) => GivenKind::Text,
+        ("json", ..) => GivenKind::Json,
+        ("array", Some(dtype), Some(shape)) => GivenKind::Array {
+            dtype: known(&dtype)?,
+            shape,
+        },
+        (other, ..) => {
+            return Err(Failure::Option(format!(
+                "field `{name}`: expected image, mask, label, labels, array, bytes, text or json, found {other:?}"
+            )));
+        }
+    };
+    Ok((name, kind))
+}
+
+impl Writer {
+    fn lock(&self) -> MutexGuard<'_, Option<Given>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn closed() -> Failure {
+    Failure::Option("this writer is closed".to_owned())
+}
+
+#[pymethods]
+impl Writer {
+    #[new]
+    fn new(
+        target: PathBuf,
+        fields: Vec<FieldTuple>,
+        classes: Vec<String>,
+        args: Vec<OsString>,
+    ) -> PyResult<Self> {
+        let options = packds::convert_options(Path::new("samples"), &target, &args);
+        let options = options.map_err(Failure::Option)?;
+        check_output(&target, options.force).map_err(Failure::from)?;
+        let fields = fields
+            .into_iter()
+            .map(kind)
+            .collect::<Result<Vec<_>, _>>()?;
+        let folder = options
+            .list
+            .spool
+            .clone()
+            .unwrap_or_else(std::env::temp_dir);
+        let given = Given::new(&target, &folder, &fields, classes).map_err(Failure::from)?;
+        Ok(Self {
+            given: Mutex::new(Some(given)),
+            target,
+            options,
+        })
+    }
+
+    /// Takes a sample: a value for each field.
+    fn add(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+        let values = values
+            .iter()
+            .map(Value::read)
+            .collect::<PyResult<Vec<_>>>()?;
+        let pushed = py.detach(|| {
+            let values: Vec<GivenValue<'_>> = values.iter().map(Value::given).collect();
+            let mut given = self.lock();
+            let given = given.as_mut().ok_or_else(closed)?;
+            given.push(&values).map_err(Failure::from)
+        });
+        Ok(pushed?)
+    }
+
+    fn __len__(&self) -> usize {
+        self.lock().as_ref().map_or(0, Given::len)
+    }
+
+    /// Makes the pack; the report as JSON.
+    #[pyo3(signature = (told=None))]
+    fn finish(&self, py: Python<'_>, told: Option<&Bound<'_, PyAny>>) -> PyResult<String> {
+        let given = self.lock().take().ok_or_else(closed)?;
+        let (target, options) = (self.target.clone(), self.options.clone());
+        let report = watched(py, told, AfterInterrupt::Wait, move |watch| {
+            let listing = given.into_listing()?;
+            convert_listing(&listing, Duration::ZERO, &target, &options, watch)
+        })?;
+        Ok(report.map_err(Failure::Convert)?.to_json().to_string())
+    }
+
+    /// Forgets all samples.
+    fn abandon(&self) {
+        *self.lock() = None;
+    }
+}

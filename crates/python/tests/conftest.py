@@ -1,0 +1,73 @@
+"""What the tests share: folders of photographs, packs, and PyTorch where it is."""
+
+import importlib
+import os
+import pathlib
+import socket
+
+import numpy as np
+import pytest
+
+import packds
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+
+
+def module_or_skip(name: str, hint: str):
+    """The module; without it the test is skipped loudly. PACKDS_REQUIRE_TORCH=1 makes a missing PyTorch a failure."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        if name.startswith("torch") and os.environ.get("PACKDS_REQUIRE_TORCH") == "1":
+            pytest.fail(f"{name} is missing, and PACKDS_REQUIRE_TORCH=1")
+        pytest.skip(f"SKIPPED: no {name}; {hint}")
+
+
+@pytest.fixture
+def torch():
+    return module_or_skip("torch", "scripts/setup installs it for /usr/bin/python3")
+
+
+@pytest.fixture(scope="session")
+def photos() -> pathlib.Path:
+    """A folder of class folders of photographs of several sizes."""
+    return REPOSITORY / "examples" / "photos"
+
+
+@pytest.fixture(scope="session")
+def photo_pack(photos, tmp_path_factory) -> pathlib.Path:
+    """The photographs, raw, 64 pixels."""
+    path = tmp_path_factory.mktemp("packs") / "photos.pack"
+    packds.convert(photos, path, resize="short:72", crop="center:64", progress=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def file_pack(photos, tmp_path_factory) -> pathlib.Path:
+    """The photographs as files of their own sizes."""
+    path = tmp_path_factory.mktemp("packs") / "files.pack"
+    packds.convert(photos, path, mode="encoded", progress=False)
+    return path
+
+
+def image_of(number: int, side: int = 8) -> np.ndarray:
+    """An image that says which it is."""
+    rng = np.random.default_rng(number)
+    return rng.integers(0, 256, (side, side, 3), np.uint8)
+
+
+@pytest.fixture(scope="session")
+def numbered(tmp_path_factory) -> pathlib.Path:
+    """1000 images in chunks of 32; sample `i`, in the order of the file, is `image_of(label)`."""
+    path = tmp_path_factory.mktemp("packs") / "numbered.pack"
+    with packds.write(path, {"image": "image", "label": "label"}, chunk=32) as writer:
+        for number in range(1000):
+            writer.add(image=image_of(number), label=number)
+    return path
+
+
+def free_port() -> int:
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        port: int = opened.getsockname()[1]
+        return port

@@ -1,0 +1,167 @@
+"""Conversions, exports and the command."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import packds
+
+
+def everything_in(folder: pathlib.Path) -> list:
+    return sorted(os.listdir(folder))
+
+
+def test_a_conversion_reports_what_it_did(photos, tmp_path):
+    report = packds.convert(photos, tmp_path / "a.pack", progress=False)
+    ds = packds.open(tmp_path / "a.pack")
+    assert report["n_samples"] == len(ds)
+    assert report["skipped"] == []
+
+
+def test_options_are_those_of_the_command(photos, tmp_path):
+    packds.convert(photos, tmp_path / "a.pack", resize=(32, 24), keep_order=True, codec="zstd", seed=3, progress=False)
+    command = "import sys; from packds.__main__ import main; sys.exit(main())"
+    args = ["convert", photos, tmp_path / "b.pack", "--resize", "32x24", "--keep-order", "--codec", "zstd", "--seed", "3"]
+    subprocess.run([sys.executable, "-c", command, *args], check=True, capture_output=True)
+    assert (tmp_path / "a.pack").read_bytes() == (tmp_path / "b.pack").read_bytes()
+
+
+def test_numbers_and_pairs_are_written_as_the_command_wants_them(photos, tmp_path):
+    packds.convert(
+        photos, tmp_path / "a.pack", crop=32, dtype=np.float32, normalize=((0.5,) * 3, (0.25,) * 3), progress=False
+    )
+    image = packds.open(tmp_path / "a.pack")[0]["image"]
+    assert image.shape == (32, 32, 3) and image.dtype == np.float32
+    assert image.min() >= -2 and image.max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"mode": "small"}, "small"), ({"resize": 7}, "short:7"), ({"raw_fraction": 0.5}, "mode mixed"), ({"chunk": -1}, "chunk")],
+)
+def test_wrong_options_are_said_in_pythons_words(photos, tmp_path, options, said):
+    with pytest.raises(packds.OptionError, match=said) as raised:
+        packds.convert(photos, tmp_path / "a.pack", progress=False, **options)
+    assert "--" not in str(raised.value)
+    assert everything_in(tmp_path) == []
+
+
+def test_a_missing_source_and_an_existing_target_are_errors(photos, tmp_path):
+    with pytest.raises(packds.ConvertError, match="missing"):
+        packds.convert(tmp_path / "missing", tmp_path / "a.pack", progress=False)
+    (tmp_path / "a.pack").write_text("x")
+    with pytest.raises(packds.ConvertError, match="exists") as raised:
+        packds.convert(photos, tmp_path / "a.pack", progress=False)
+    assert "force" in raised.value.hint
+    packds.convert(photos, tmp_path / "a.pack", force=True, progress=False)
+
+
+def test_a_bad_image_is_named_or_skipped(photos, tmp_path):
+    source = tmp_path / "in" / "cat"
+    source.mkdir(parents=True)
+    good = next(photos.rglob("*.jpg"))
+    (source / "good.jpg").write_bytes(good.read_bytes())
+    (source / "bad.jpg").write_bytes(good.read_bytes()[:500])
+    with pytest.raises(packds.ConvertError, match="bad.jpg") as raised:
+        packds.convert(tmp_path / "in", tmp_path / "a.pack", progress=False)
+    assert "on_error" in raised.value.hint
+    report = packds.convert(tmp_path / "in", tmp_path / "a.pack", on_error="skip", progress=False)
+    assert [skipped["path"] for skipped in report["skipped"]] == ["cat/bad.jpg"]
+
+
+def test_every_split_becomes_a_pack(photos, tmp_path):
+    for split in ("train", "val"):
+        for folder in sorted(photos.iterdir())[:2]:
+            if folder.is_dir():
+                target = tmp_path / "in" / split / folder.name
+                target.mkdir(parents=True)
+                file = sorted(folder.iterdir())[0]
+                (target / file.name).write_bytes(file.read_bytes())
+    forecast = packds.convert(tmp_path / "in", tmp_path / "o.pack", split="all", dry_run=True, progress=False)
+    assert sorted(forecast) == ["train", "val"] and not (tmp_path / "o.train.pack").exists()
+    reports = packds.convert(tmp_path / "in", tmp_path / "o.pack", split="all", progress=False)
+    assert sorted(reports) == ["train", "val"]
+    assert packds.open(tmp_path / "o.train.pack").classes == packds.open(tmp_path / "o.val.pack").classes
+
+
+def test_a_dry_run_writes_nothing(photos, tmp_path):
+    forecast = packds.convert(photos, tmp_path / "a.pack", dry_run=True, progress=False)
+    assert forecast["n_samples"] > 0
+    assert everything_in(tmp_path) == []
+
+
+def test_an_export_comes_back(photo_pack, tmp_path):
+    report = packds.export(photo_pack, tmp_path / "a.npz", progress=False)
+    assert report["format"] == "npz"
+    ds = packds.open(photo_pack)
+    with np.load(tmp_path / "a.npz") as arrays:
+        np.testing.assert_array_equal(arrays["label"], ds.labels)
+        np.testing.assert_array_equal(arrays["image"], ds[:]["image"])
+    with pytest.raises(packds.Error):
+        packds.export(photo_pack, tmp_path / "a.unknown", progress=False)
+
+
+def test_progress_is_told_and_may_raise(photos, tmp_path):
+    from packds import _packds
+
+    told = []
+    _packds.convert(photos, tmp_path / "a.pack", [], False, lambda *args: told.append(args))
+    done, total, _ = told[-1]
+    assert done == total == len(packds.open(tmp_path / "a.pack"))
+
+    def fails(*_):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        _packds.convert(photos, tmp_path / "b.pack", [], False, fails)
+
+
+def test_ctrl_c_ends_a_conversion_and_leaves_nothing(photos, tmp_path):
+    (tmp_path / "in").mkdir()
+    for copy in range(40):
+        (tmp_path / "in" / f"class{copy}").symlink_to(photos)
+    (tmp_path / "out").mkdir()
+    script = textwrap.dedent(
+        """
+        import sys, packds
+        print("ready", flush=True)
+        try:
+            packds.convert(sys.argv[1], sys.argv[2], resize="1500x1500", jobs=1, progress=False)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        """
+    )
+    args = [sys.executable, "-c", script, tmp_path / "in", tmp_path / "out" / "a.pack"]
+    with subprocess.Popen(args, stdout=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        while not everything_in(tmp_path / "out"):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        assert process.wait(10) == 0
+    assert everything_in(tmp_path / "out") == []
+
+
+def test_the_command_comes_with_the_package(photo_pack):
+    done = subprocess.run(
+        [sys.executable, "-m", "packds", "info", photo_pack, "--json"], capture_output=True, text=True, check=True
+    )
+    import json
+
+    assert json.loads(done.stdout) == packds.open(photo_pack).info()
+    script = pathlib.Path(sys.executable).with_name("packds")
+    if script.exists():
+        assert subprocess.run([script, "--version"], capture_output=True, check=True).stdout.startswith(b"packds")
+    assert subprocess.run([sys.executable, "-m", "packds", "nonsense"], capture_output=True).returncode == 2
+
+
+def test_formats_are_listed():
+    formats = packds.formats()
+    assert {"image-folder", "npz", "parquet", "webdataset"} <= set(formats)

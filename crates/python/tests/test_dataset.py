@@ -1,0 +1,192 @@
+"""Looking into packs."""
+
+import multiprocessing
+import os
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+
+import packds
+from conftest import image_of
+
+
+def test_a_sample_is_a_dict_of_its_fields(numbered):
+    ds = packds.open(numbered)
+    sample = ds[17]
+    assert list(sample) == ["image", "label"]
+    assert type(sample["label"]) is int
+    np.testing.assert_array_equal(sample["image"], image_of(sample["label"]))
+
+
+def test_negative_indices_count_from_the_end(numbered):
+    ds = packds.open(numbered)
+    assert ds[-1]["label"] == ds[len(ds) - 1]["label"]
+
+
+@pytest.mark.parametrize("index", [1000, -1001])
+def test_a_sample_that_is_not_there_is_an_index_error(numbered, index):
+    with pytest.raises(IndexError, match="of 1000"):
+        packds.open(numbered)[index]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [[3, 5, 8], [-1, 0], slice(10, 40, 7), slice(None, None, -300), np.array([7, 7]), np.arange(1000) % 300 == 0, []],
+    ids=str,
+)
+def test_several_samples_are_those_that_numpy_would_choose(numbered, index):
+    ds = packds.open(numbered)
+    chosen = ds[index]
+    expected = ds.labels[index if not isinstance(index, list) else np.array(index, int)]
+    np.testing.assert_array_equal(chosen["label"], expected)
+    assert chosen["image"].shape == (len(expected), 8, 8, 3)
+    for image, label in zip(chosen["image"], expected):
+        np.testing.assert_array_equal(image, image_of(label))
+
+
+@pytest.mark.parametrize("index", [1.5, "a", [[1, 2]], [0.5]])
+def test_what_is_no_index_is_refused(numbered, index):
+    with pytest.raises((TypeError, ValueError)):
+        packds.open(numbered)[index]
+
+
+def test_a_mask_of_the_wrong_length_is_refused(numbered):
+    with pytest.raises(IndexError, match="1000"):
+        packds.open(numbered)[np.ones(3, bool)]
+
+
+def test_samples_are_copies_that_may_be_written(numbered):
+    ds = packds.open(numbered)
+    image = ds[0]["image"]
+    image[:] = 0
+    assert ds[0]["image"].any()
+
+
+def test_columns_are_not_copied_and_cannot_be_written(numbered):
+    ds = packds.open(numbered)
+    labels = ds.columns["label"]
+    assert labels is ds.columns["label"]
+    assert labels.__array_interface__["data"][0] == ds.labels.__array_interface__["data"][0]
+    assert not labels.flags.writeable
+    with pytest.raises(ValueError):
+        labels[0] = 1
+
+
+def test_columns_outlive_their_data_set(numbered):
+    labels = packds.open(numbered).labels
+    assert sorted(labels.tolist()) == list(range(1000))
+
+
+def test_a_column_that_is_not_there_names_those_that_are(numbered):
+    with pytest.raises(KeyError, match="label"):
+        packds.open(numbered).columns["nothing"]
+
+
+def test_encoded_images_are_decoded_and_their_files_are_at_hand(file_pack, photos):
+    from PIL import Image
+
+    ds = packds.open(file_pack)
+    for index in range(0, len(ds), 5):
+        path = photos / ds.source_path(index)
+        assert ds.raw(index) == path.read_bytes()
+        with Image.open(path) as image:
+            np.testing.assert_array_equal(ds[index]["image"], np.asarray(image.convert("RGB")))
+
+
+def test_images_of_several_sizes_are_a_list(file_pack):
+    images = packds.open(file_pack)[:8]["image"]
+    assert isinstance(images, list) and len({image.shape for image in images}) > 1
+
+
+def test_classes_and_statistics_are_those_of_the_footer(photo_pack, photos):
+    ds = packds.open(photo_pack)
+    assert ds.classes == sorted(path.name for path in photos.iterdir() if path.is_dir())
+    assert len(ds.stats["fields"]["image"]["mean"]) == 3
+    assert ds.info()["n_samples"] == len(ds)
+
+
+def test_representations_name_fields_and_escape_names(tmp_path):
+    path = tmp_path / "<b>.pack"
+    with packds.write(path, {"image": "image", "caption": "text"}) as writer:
+        writer.add(image=image_of(1), caption="x")
+    ds = packds.open(path)
+    assert "1 samples" in repr(ds) and "caption: text" in repr(ds)
+    shown = ds._repr_html_()
+    assert "data:image/png;base64," in shown
+    assert "<b>" not in shown
+
+
+def test_a_flipped_bit_is_named_with_its_sample(numbered, tmp_path):
+    path = tmp_path / "bad.pack"
+    shutil.copy(numbered, path)
+    offset = packds.open(path).info()["data_offset"] + 5 * 192 + 7
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1]))
+    ds = packds.open(path)
+    with pytest.raises(packds.FormatError, match="sample 5") as raised:
+        ds[5]
+    assert "verify" in raised.value.hint
+    assert ds[4]["image"].shape == (8, 8, 3)
+    assert packds.open(path, checksums="off")[5]["image"].shape == (8, 8, 3)
+    report = ds.verify()
+    assert not report["ok"] and report["bad_samples"][0]["sample"] == 5
+
+
+def test_a_whole_pack_verifies(numbered):
+    assert packds.open(numbered).verify(jobs=2)["ok"]
+
+
+def test_missing_and_foreign_files_are_different_errors(tmp_path):
+    with pytest.raises(packds.ReadError, match="cannot open") as raised:
+        packds.open(tmp_path / "missing.pack")
+    assert isinstance(raised.value, OSError)
+    foreign = tmp_path / "foreign.pack"
+    foreign.write_bytes(b"x" * 10_000)
+    with pytest.raises(packds.FormatError, match="foreign.pack"):
+        packds.open(foreign)
+
+
+def test_a_pickled_data_set_is_opened_again(numbered):
+    ds = packds.open(numbered)
+    again = pickle.loads(pickle.dumps(ds))
+    np.testing.assert_array_equal(again[3]["image"], ds[3]["image"])
+
+
+def test_a_pickled_data_set_does_not_open_another_file(numbered, photo_pack, tmp_path):
+    path = tmp_path / "a.pack"
+    shutil.copy(numbered, path)
+    pickled = pickle.dumps(packds.open(path))
+    shutil.copy(photo_pack, tmp_path / "b.pack")
+    os.replace(tmp_path / "b.pack", path)
+    with pytest.raises(packds.ReadError, match="expected the pack"):
+        pickle.loads(pickled)
+
+
+def _label_sum(ds, queue):
+    queue.put(sum(ds[index]["label"] for index in range(100)))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_data_set_goes_to_other_processes(numbered, method):
+    ds = packds.open(numbered)
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    process = context.Process(target=_label_sum, args=(ds, queue))
+    process.start()
+    assert queue.get(timeout=60) == int(ds.labels[:100].sum())
+    process.join()
+
+
+def test_threads_may_share_a_data_set(file_pack):
+    from concurrent.futures import ThreadPoolExecutor
+
+    ds = packds.open(file_pack)
+    with ThreadPoolExecutor(8) as pool:
+        sums = list(pool.map(lambda index: int(ds[index % 8]["image"].sum()), range(64)))
+    assert sums == sums[:8] * 8

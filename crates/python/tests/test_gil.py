@@ -1,0 +1,43 @@
+"""Other Python threads run while packds works."""
+
+import threading
+import time
+
+import packds
+
+
+class Ticks:
+    """Counts how often a thread of Python gets to run."""
+
+    def __enter__(self):
+        self.n, self._stop = 0, False
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        return self
+
+    def _run(self):
+        while not self._stop:
+            self.n += 1
+            time.sleep(0.001)
+
+    def __exit__(self, *_):
+        self._stop = True
+        self._thread.join()
+
+
+def test_a_conversion_lets_other_threads_run(photos, tmp_path):
+    with Ticks() as ticks:
+        started = time.monotonic()
+        packds.convert(photos, tmp_path / "a.pack", resize="1500x1500", jobs=1, progress=False)
+        seconds = time.monotonic() - started
+    # Without the GIL there would be none but at its beginning and end.
+    assert ticks.n > seconds * 20
+
+
+def test_waiting_for_a_batch_lets_other_threads_run(file_pack):
+    with Ticks() as ticks:
+        started = time.monotonic()
+        for _ in packds.Loader(file_pack, batch_size=8, augment="rrc500,blur:21/2-2/1", threads=1):
+            pass
+        seconds = time.monotonic() - started
+    assert ticks.n > seconds * 20

@@ -1,0 +1,27 @@
+"""The quick-start notebook runs from top to bottom."""
+
+import pytest
+
+from conftest import REPOSITORY, module_or_skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_quick_start_notebook_runs():
+    nbclient = module_or_skip("nbclient", "scripts/setup installs it")
+    module_or_skip("ipykernel", "scripts/setup installs it")
+    import nbformat
+
+    path = REPOSITORY / "examples" / "quickstart.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    # The kernel is this Python, which has the wheel.
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(path.parent)}}).execute()
+    printed = "".join(
+        output.get("text", "") + str(output.get("data", ""))
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    )
+    assert "<img src='data:image/png" in printed
+    assert any(f"a {path.name}'" in printed for path in (path.parent / "photos").iterdir())
+    assert "loss" in printed or "SKIPPED: no PyTorch" in printed

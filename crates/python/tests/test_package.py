@@ -1,0 +1,76 @@
+"""The package itself: examples in docstrings, names, what it needs."""
+
+import doctest
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import packds
+
+MODULES = ["packds", "packds._arrays", "packds._convert", "packds._dataset", "packds._loader", "packds._words", "packds._write"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_are_true(name, photos, tmp_path):
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, extraglobs={"photos": photos, "folder": tmp_path, "np": np, "packds": packds})
+    assert result.failed == 0
+
+
+def test_every_public_name_has_a_docstring():
+    for name in packds.__all__:
+        thing = getattr(packds, name)
+        if name == "__version__":
+            continue
+        assert inspect.getdoc(thing), name
+        if inspect.isclass(thing) and not issubclass(thing, Exception):
+            for member, value in vars(thing).items():
+                if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                    assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_exceptions_are_one_tree():
+    for error in (packds.FormatError, packds.ConvertError, packds.ReadError, packds.OptionError):
+        assert issubclass(error, packds.Error)
+    assert issubclass(packds.ReadError, OSError) and issubclass(packds.OptionError, ValueError)
+
+
+def test_hints_are_in_the_text_in_pythons_words():
+    error = packds.ConvertError("--mode raw is not possible", "leave --keep-order out")
+    assert str(error) == "mode raw is not possible\nhint: leave keep_order out"
+    assert error.hint == "leave keep_order out"
+
+
+def test_the_native_part_has_what_its_stub_says():
+    from importlib import resources
+
+    from packds import _packds
+
+    stub = resources.files("packds").joinpath("_packds.pyi").read_text()
+    for name in re.findall(r"^(?:class|def) (\w+)", stub, re.M):
+        thing = getattr(_packds, name)
+        if not inspect.isclass(thing):
+            continue
+        body = stub.split(f"class {name}:")[1].split("\n@final")[0].split("\ndef ")[0]
+        declared = set(re.findall(r"    def (\w+)", body)) - {"__new__"}
+        assert declared <= set(dir(thing)), name
+        public = {member for member in vars(thing) if not member.startswith("_")}
+        assert public <= declared, name
+
+
+def test_nothing_but_numpy_is_imported():
+    script = "import sys, packds; print(sorted({name.split('.')[0] for name in sys.modules}))"
+    modules = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    for name in ("torch", "jax", "PIL", "tqdm", "pandas", "pyarrow"):
+        assert f"'{name}'" not in modules
+
+
+def test_arrays_are_shared_through_dlpack(numbered):
+    images, _ = next(iter(packds.Loader(numbered, batch_size=8)))
+    shared = np.from_dlpack(images)
+    assert np.shares_memory(shared, images)

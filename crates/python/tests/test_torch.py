@@ -1,0 +1,152 @@
+"""PyTorch's tensors and its own DataLoader."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import packds
+from conftest import free_port, image_of
+
+pytestmark = pytest.mark.usefixtures("torch")
+
+
+def test_tensors_share_the_loaders_memory(numbered, torch):
+    for images, labels in packds.Loader(numbered, batch_size=50, output="torch"):
+        assert images.dtype == torch.uint8 and tuple(images.shape) == (50, 8, 8, 3)
+        assert labels.dtype == torch.int64
+        np.testing.assert_array_equal(images[3].numpy(), image_of(int(labels[3])))
+        images += 1
+
+
+def test_channels_last_is_the_shape_of_chw_with_the_memory_of_hwc(numbered, torch):
+    options = {"batch_size": 4, "order": "sequential", "dtype": "f32"}
+    planar, _ = next(iter(packds.Loader(numbered, layout="chw", output="torch", **options)))
+    last, _ = next(iter(packds.Loader(numbered, layout="channels_last", output="torch", **options)))
+    assert last.is_contiguous(memory_format=torch.channels_last)
+    assert last.shape == planar.shape and torch.equal(last, planar)
+
+
+def test_bfloat16_is_a_tensor_of_its_own(numbered, torch):
+    options = {"batch_size": 4, "order": "sequential", "output": "torch"}
+    exact, _ = next(iter(packds.Loader(numbered, dtype="f32", **options)))
+    images, _ = next(iter(packds.Loader(numbered, dtype=torch.bfloat16, **options)))
+    assert images.dtype == torch.bfloat16
+    assert torch.allclose(images.float(), exact, atol=1 / 128)
+
+
+def test_mixed_labels_are_soft_tensors(photo_pack, torch):
+    images, labels = next(iter(packds.Loader(photo_pack, batch_size=8, augment="cutmix:1", output="torch")))
+    assert labels.dtype == torch.float32 and torch.allclose(labels.sum(1), torch.ones(8))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_map_data_set_works_in_a_dataloader(numbered, torch, workers):
+    from packds.torch import MapDataset
+
+    loader = torch.utils.data.DataLoader(MapDataset(numbered), batch_size=30, shuffle=True, num_workers=workers)
+    seen = []
+    for images, labels in loader:
+        for image, label in zip(images, labels):
+            np.testing.assert_array_equal(image.permute(1, 2, 0).numpy(), image_of(int(label)))
+        seen += labels.tolist()
+    assert sorted(seen) == list(range(1000))
+
+
+def test_a_map_data_set_goes_to_spawned_workers(numbered, torch):
+    from packds.torch import MapDataset
+
+    dataset = pickle.loads(pickle.dumps(MapDataset(numbered)))
+    loader = torch.utils.data.DataLoader(dataset, batch_size=100, num_workers=1, multiprocessing_context="spawn")
+    assert sorted(label for _, labels in loader for label in labels.tolist()) == list(range(1000))
+
+
+def test_transforms_see_what_they_are_written_for(photo_pack, torch):
+    from PIL import Image
+
+    from packds.torch import MapDataset
+
+    seen = []
+    dataset = MapDataset(photo_pack, transform=lambda image: seen.append(image) or 1, target_transform=str, images="pil")
+    assert dataset[0] == (1, str(dataset.targets[0]))
+    assert isinstance(seen[0], Image.Image)
+    assert dataset.classes == packds.open(photo_pack).classes
+    image, _ = MapDataset(photo_pack, images="numpy")[0]
+    np.testing.assert_array_equal(np.asarray(seen[0]), image)
+    sample = MapDataset(photo_pack, fields=["label"])[0]
+    assert list(sample) == ["label"]
+
+
+def test_several_samples_are_the_same_as_each(file_pack):
+    from packds.torch import MapDataset
+
+    dataset = MapDataset(file_pack)
+    for (image, label), index in zip(dataset.__getitems__([5, 2, 5]), [5, 2, 5]):
+        assert label == dataset[index][1]
+        assert (image == dataset[index][0]).all()
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("drop_last", [True, False])
+def test_an_iterable_data_set_gives_each_sample_once(numbered, torch, workers, drop_last):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 30, drop_last=drop_last, seed=3)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
+    seen = [label for _, labels in loader for label in labels.tolist()]
+    assert len(seen) == len(set(seen))
+    if drop_last:
+        assert len(seen) > 1000 - 30 * max(1, workers)
+    else:
+        assert sorted(seen) == list(range(1000))
+
+
+def test_epochs_of_an_iterable_data_set_differ(numbered, torch):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 50)
+    epochs = []
+    for epoch in (0, 1, 0):
+        dataset.set_epoch(epoch)
+        epochs.append([labels.tolist() for _, labels in torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1)])
+    assert epochs[0] == epochs[2] != epochs[1]
+
+
+def test_tensors_of_torch_can_be_packed(tmp_path, torch):
+    samples = [(torch.from_numpy(image_of(i)).permute(2, 0, 1), torch.tensor(i)) for i in range(4)]
+    packds.from_dataset(samples, tmp_path / "a.pack", keep_order=True, progress=False)
+    ds = packds.open(tmp_path / "a.pack")
+    assert ds.fields["image"].layout == "chw"
+    np.testing.assert_array_equal(ds[2]["image"], np.moveaxis(image_of(2), -1, 0))
+
+
+def _train(rank, world, path, port, queue):
+    import os
+
+    import torch.distributed as distributed
+
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    distributed.init_process_group("gloo", rank=rank, world_size=world)
+    loader = packds.Loader(path, batch_size=40 // world, seed=2, output="torch")
+    queue.put((rank, [labels.tolist() for _, labels in loader]))
+    distributed.barrier()
+    distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_processes_of_a_group_share_the_same_global_batches(numbered, torch, world):
+    if not torch.distributed.is_available():
+        pytest.skip("this PyTorch has no distributed package")
+    context = torch.multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    port = free_port()
+    processes = [context.Process(target=_train, args=(rank, world, numbered, port, queue)) for rank in range(world)]
+    for process in processes:
+        process.start()
+    parts = dict(queue.get(timeout=120) for _ in processes)
+    for process in processes:
+        process.join(60)
+    alone = [labels.tolist() for _, labels in packds.Loader(numbered, batch_size=40, seed=2, rank=None)]
+    together = [sum((parts[rank][step] for rank in range(world)), []) for step in range(len(alone))]
+    assert together == alone

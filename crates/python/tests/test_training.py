@@ -1,0 +1,133 @@
+"""Examples that train: the scripts in examples/, and all code of its guides for those who come from other loaders."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from subprocess import PIPE
+
+import numpy as np
+import pytest
+
+from conftest import REPOSITORY, free_port, module_or_skip
+
+EXAMPLES = REPOSITORY / "examples"
+# What the guides' code becomes on a handful of photographs.
+SMALL = {"batch_size=256": "batch_size=8", "num_workers=8": "num_workers=1", "threads=8": "threads=2"}
+SMALL |= {"rrc224": "rrc64", "resnet50": "resnet18", "range(90)": "range(1)"}
+
+pytestmark = pytest.mark.usefixtures("torch")
+
+
+@pytest.fixture
+def torchvision(torch):
+    return module_or_skip("torchvision", "scripts/setup installs it for /usr/bin/python3")
+
+
+@pytest.fixture(scope="module")
+def cifar(tmp_path_factory):
+    """Images of 32x32 in two classes that a net tells apart at once."""
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("cifar")
+    rng = np.random.default_rng(0)
+    for split, n in (("train", 32), ("test", 8)):
+        for label, name in enumerate(("dark", "light")):
+            (folder / split / name).mkdir(parents=True)
+            for number in range(n):
+                pixels = rng.integers(0, 100, (32, 32, 3), np.uint8) + np.uint8(120 * label)
+                Image.fromarray(pixels).save(folder / split / name / f"{number}.png")
+    return folder
+
+
+def script(name, *arguments, processes=1):
+    """Runs an example, in several processes as torchrun would; what all print."""
+    command = [sys.executable, EXAMPLES / name, *map(str, arguments)]
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(processes)}
+    running = []
+    for rank in range(processes):
+        environment = os.environ | {"OMP_NUM_THREADS": "1"} | group | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        running.append(subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True, env=environment))
+    said = ""
+    for process in running:
+        out, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        said += out
+    return said
+
+
+@pytest.mark.parametrize("loader", ["packds", "dataloader", "memory"])
+def test_a_resnet_9_learns_from_every_loader(cifar, tmp_path, torchvision, loader):
+    said = script("cifar10_resnet9.py", cifar, "--packs", tmp_path, "--loaders", loader, "--steps", 8, "--batch-size", 16)
+    accuracy = float(re.search(rf"{loader}: ([\d.]+) % right after 8 steps", said)[1])
+    assert accuracy >= 75
+
+
+def imagenet(photos, packs, *more, processes=1):
+    sizes = ("--train-size", 32, "--resize-size", 36, "--val-size", 32, "--model", "resnet18", "--threads", 1)
+    return script("imagenet_resnet.py", photos, "--packs", packs, *sizes, *more, processes=processes)
+
+
+def test_a_resnet_trains_by_the_reference_recipe(photos, tmp_path, torchvision):
+    said = imagenet(photos, tmp_path, "--steps", 4, "--batch-size", 8, "--mix", "--ema")
+    assert "step 4 of 4" in said and "after step 4" in said
+
+
+def test_training_stops_and_goes_on_with_another_number_of_processes(photos, tmp_path, torch, torchvision):
+    if not torch.distributed.is_available():
+        pytest.skip("this PyTorch has no distributed package")
+    checkpoint = ("--checkpoint", tmp_path / "a.pt")
+    imagenet(photos, tmp_path, "--steps", 2, "--batch-size", 4, *checkpoint, processes=2)
+    said = imagenet(photos, tmp_path, "--steps", 4, "--batch-size", 8, *checkpoint)
+    assert "going on after step 2" in said and "step 4 of 4" in said
+
+
+# What the guides take as given, on one line: theirs begin further down.
+YOURS = (
+    "import torch; model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 10)); "
+    "criterion = torch.nn.CrossEntropyLoss(); optimizer = torch.optim.SGD(model.parameters(), 0.01)"
+)
+# As torchrun says it to a single process.
+ALONE = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
+
+
+def code_of(page, wanted):
+    """The Python of a page, each line where it stands, of those blocks that are wanted."""
+    text = page.read_text()
+    lines = [YOURS]
+    for found in re.finditer(r"^```python\n(.*?)^```", text, re.M | re.S):
+        if not wanted(found[1]):
+            continue
+        lines += [""] * (text.count("\n", 0, found.start(1)) - len(lines)) + found[1].splitlines()
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("page", "with_ffcv"),
+    [("migrate_from_dataloader.md", False), ("migrate_from_ffcv.md", False), ("migrate_from_ffcv.md", True)],
+)
+def test_all_code_of_a_guide_runs(page, with_ffcv, photos, tmp_path, torch, torchvision):
+    if with_ffcv:
+        module_or_skip("ffcv", "bench/setup-peers installs it")
+    if not torch.distributed.is_available():
+        pytest.skip("this PyTorch has no distributed package")
+    run_code(code_of(EXAMPLES / page, lambda code: with_ffcv or not ("ffcv" in code or "pipelines" in code)), photos, tmp_path)
+
+
+def test_the_readme_leads_to_a_training_step(photos, tmp_path, torchvision):
+    code = code_of(REPOSITORY / "README.md", lambda code: "packds.Loader" in code)
+    assert "optimizer.step()" in code
+    run_code(code, photos, tmp_path)
+
+
+def run_code(code, photos, folder):
+    """Runs a page's code where the photographs are ImageNet, with few of everything."""
+    for split in ("train", "val"):
+        shutil.copytree(photos, folder / "imagenet" / split, ignore=lambda *_: ["LICENSES.md"])
+    for whole, small in SMALL.items():
+        code = code.replace(whole, small)
+    (folder / "page.py").write_text(code)
+    command = [sys.executable, "-W", "ignore", "page.py"]
+    done = subprocess.run(command, cwd=folder, env=os.environ | ALONE, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,275 @@
+"""Packs that a program writes."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import packds
+from conftest import image_of
+
+
+def test_samples_come_back_shuffled_or_in_order(tmp_path):
+    for keep_order in (True, False):
+        path = tmp_path / f"{keep_order}.pack"
+        with packds.write(path, {"image": "image", "label": "label"}, keep_order=keep_order) as writer:
+            for number in range(50):
+                writer.add(image=image_of(number), label=number)
+        assert writer.report["n_samples"] == 50
+        labels = packds.open(path).labels.tolist()
+        assert sorted(labels) == list(range(50))
+        assert (labels == list(range(50))) is keep_order
+
+
+def test_every_kind_of_field_comes_back(tmp_path):
+    path = tmp_path / "a.pack"
+    schema = {
+        "image": "image",
+        "mask": "mask",
+        "label": "label",
+        "caption": "text",
+        "boxes": "json",
+        "blob": "bytes",
+        "score": "f32",
+        "points": ("i16", (2, 2)),
+        "large": ("f64", (40, 10)),
+        "flag": "bool",
+    }
+    sample = {
+        "image": image_of(1),
+        "mask": np.arange(64, dtype=np.uint8).reshape(8, 8),
+        "label": "dog",
+        "caption": "a dog \u00fc",
+        "boxes": [{"x": 1.5}, None],
+        "blob": b"\x00\xff",
+        "score": 0.25,
+        "points": np.array([[1, -2], [3, 4]]),
+        "large": np.arange(400.0).reshape(40, 10),
+        "flag": True,
+    }
+    with packds.write(path, schema) as writer:
+        writer.add(**sample)
+    ds = packds.open(path)
+    found = ds[0]
+    assert set(found) == set(sample)
+    assert ds.classes == ["dog"] and found["label"] == 0
+    for name in ("image", "mask", "points", "large"):
+        np.testing.assert_array_equal(found[name], sample[name])
+    for name in ("caption", "boxes", "blob", "score", "flag"):
+        assert found[name] == sample[name]
+    assert found["points"].dtype == np.int16
+
+
+def test_kinds_are_found_by_the_first_sample(tmp_path):
+    path = tmp_path / "a.pack"
+    with packds.write(path) as writer:
+        writer.add(img=image_of(1), y=3, name="x", score=0.5)
+    ds = packds.open(path)
+    assert [(field.name, field.role) for field in ds.fields.values() if field.is_data and field.role] == [
+        ("image", "image"),
+        ("label", "label"),
+    ]
+    assert ds[0]["name"] == "x" and ds[0]["score"] == 0.5
+
+
+def test_pictures_files_and_arrays_are_images(tmp_path, photos):
+    from PIL import Image
+
+    file = next(photos.rglob("*.jpg"))
+    picture = Image.open(file)
+    buffer = io.BytesIO()
+    picture.convert("RGB").save(buffer, "PNG")
+    pixels = np.asarray(picture.convert("RGB"))
+    path = tmp_path / "a.pack"
+    with packds.write(path, {"image": "image"}, keep_order=True) as writer:
+        for image in (picture, buffer.getvalue(), pixels, file, str(file), {"bytes": buffer.getvalue(), "path": None}):
+            writer.add(image=image)
+    for sample in packds.open(path):
+        np.testing.assert_array_equal(sample["image"], pixels)
+
+
+def test_arrays_that_are_no_pictures_are_kept(tmp_path):
+    path = tmp_path / "a.pack"
+    spectra = np.random.default_rng(1).normal(size=(30, 4, 17)).astype(np.float32)
+    packds.from_dataset({"image": spectra}, path, keep_order=True, progress=False)
+    np.testing.assert_array_equal(packds.open(path)[:]["image"], spectra)
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        ({"image": image_of(1), "label": "x"}, "field `label`"),
+        ({"image": image_of(1), "label": 7}, "class id 7"),
+        ({"image": image_of(1)}, "expected image, label"),
+        ({"image": image_of(1), "label": 1, "more": 2}, "found image, label, more"),
+        ({"image": image_of(1), "label": "cat", "x": 1}, "expected"),
+        ({"image": np.zeros((0, 3, 3), np.uint8), "label": 1}, "without elements"),
+        ({"image": object(), "label": 1}, "no elements of type"),
+    ],
+)
+def test_a_wrong_sample_is_refused_and_others_may_come(tmp_path, sample, said):
+    with packds.write(tmp_path / "a.pack", {"image": "image", "label": "label"}, classes=["a", "b"]) as writer:
+        with pytest.raises(packds.Error, match=said):
+            writer.add(**sample)
+        assert len(writer) == 0
+        writer.add(image=image_of(2), label="b")
+    assert packds.open(tmp_path / "a.pack").labels.tolist() == [1]
+
+
+def test_an_array_is_not_rounded_unasked(tmp_path):
+    with packds.write(tmp_path / "a.pack", {"image": "image", "n": ("i32", (2,))}) as writer:
+        with pytest.raises(packds.ConvertError, match="field 'n'"):
+            writer.add(image=image_of(1), n=np.array([1.5, 2.5]))
+        writer.add(image=image_of(1), n=np.array([1, 2]))
+
+
+def test_schemas_that_cannot_be_are_refused(tmp_path):
+    for schema in ({"label": "label"}, {"a": "image", "b": "image"}, {"image": "image", "x": "spam"}):
+        with pytest.raises(packds.Error):
+            packds.write(tmp_path / "a.pack", schema)
+    with pytest.raises(TypeError, match="speed"):
+        packds.write(tmp_path / "a.pack", {"image": "image"}, speed=3)
+
+
+def test_an_exception_leaves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        with packds.write(tmp_path / "a.pack", {"image": "image"}) as writer:
+            writer.add(image=image_of(1))
+            1 / 0
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_sample_is_an_error_and_leaves_nothing(tmp_path):
+    with pytest.raises(packds.ConvertError, match="no sample"):
+        with packds.write(tmp_path / "a.pack", {"image": "image"}):
+            pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_existing_file_is_refused_before_the_first_sample(tmp_path):
+    (tmp_path / "a.pack").write_text("x")
+    with pytest.raises(packds.ConvertError, match="exists"):
+        packds.write(tmp_path / "a.pack", {"image": "image"})
+
+
+def test_a_killed_program_leaves_nothing(tmp_path):
+    script = textwrap.dedent(
+        """
+        import sys, time, numpy as np, packds
+        with packds.write(sys.argv[1], {"image": "image"}) as writer:
+            for number in range(100):
+                writer.add(image=np.zeros((64, 64, 3), np.uint8))
+            print("ready", flush=True)
+            time.sleep(60)
+        """
+    )
+    with subprocess.Popen([sys.executable, "-c", script, tmp_path / "a.pack"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGKILL)
+    assert os.listdir(tmp_path) == []
+
+
+class Indexable:
+    classes = ["even", "odd"]
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        if not 0 <= index < 6:
+            raise IndexError
+        return image_of(index), index % 2
+
+
+def _generated():
+    yield from Indexable()
+
+
+def _pandas():
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"image": [png_of(i) for i in range(6)], "label": [i % 2 for i in range(6)]})
+
+
+def _arrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    return pyarrow.table({"image": [png_of(i) for i in range(6)], "label": [i % 2 for i in range(6)]})
+
+
+def png_of(number: int) -> bytes:
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(image_of(number)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Indexable,
+        _generated,
+        lambda: [Indexable()[i] for i in range(6)],
+        lambda: [{"image": image_of(i), "label": i % 2} for i in range(6)],
+        lambda: {"image": np.stack([image_of(i) for i in range(6)]), "label": np.arange(6) % 2},
+        _pandas,
+        _arrow,
+    ],
+    ids=["indexable", "generator", "list", "dicts", "arrays", "pandas", "pyarrow"],
+)
+def test_any_data_set_can_be_packed(tmp_path, source):
+    path = tmp_path / "a.pack"
+    report = packds.from_dataset(source(), path, keep_order=True, progress=False)
+    ds = packds.open(path)
+    assert report["n_samples"] == len(ds) == 6
+    assert ds.classes == (["even", "odd"] if source is Indexable else [])
+    assert ds.labels.tolist() == [0, 1, 0, 1, 0, 1]
+    for number in range(6):
+        np.testing.assert_array_equal(ds[number]["image"], image_of(number))
+
+
+def test_fields_name_the_values_of_tuples(tmp_path):
+    samples = [(image_of(i), f"text {i}", i / 2) for i in range(4)]
+    fields = {"image": "image", "caption": "text", "score": "f64"}
+    packds.from_dataset(samples, tmp_path / "a.pack", fields, keep_order=True, progress=False)
+    assert packds.open(tmp_path / "a.pack")[3]["caption"] == "text 3"
+    with pytest.raises(packds.ConvertError, match="found 3 values"):
+        packds.from_dataset(samples, tmp_path / "b.pack", ["image", "label"], progress=False)
+
+
+_DTYPES = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bool"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    dtype=st.sampled_from(_DTYPES),
+    shape=st.lists(st.integers(1, 5), max_size=3),
+    n=st.integers(1, 20),
+    side=st.integers(1, 6),
+    codec=st.sampled_from(["none", "zstd"]),
+    chunk=st.integers(1, 8),
+    seed=st.integers(0, 2**32),
+)
+def test_what_is_written_is_what_numpy_had(tmp_path, dtype, shape, n, side, codec, chunk, seed):
+    path = tmp_path / "property.pack"
+    rng = np.random.default_rng(seed)
+    name = dict(packds._packds.DTYPES)[dtype]
+    values = rng.integers(0, 2, (n, *shape)) if dtype == "bool" else rng.integers(0, 100, (n, *shape))
+    values = values.astype(name)
+    images = rng.integers(0, 256, (n, side, side, 3), np.uint8)
+    with packds.write(
+        path, {"image": "image", "x": (dtype, shape)}, keep_order=True, codec=codec, chunk=chunk, force=True
+    ) as writer:
+        writer.extend(image=images, x=values)
+    found = packds.open(path)[:]
+    np.testing.assert_array_equal(found["image"], images)
+    np.testing.assert_array_equal(found["x"], values)
+    assert found["x"].dtype == values.dtype
+    for batch in packds.Loader(path, batch_size=n, order="sequential"):
+        np.testing.assert_array_equal(batch["x"], values)
