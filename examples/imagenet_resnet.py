@@ -128,10 +128,7 @@ class Trainer:
     def __init__(self, options: argparse.Namespace, group: Group) -> None:
         self.options, self.group = options, group
         self.train_loader, self.val_loader = loaders(options, group)
-        per_epoch = len(self.train_loader)
-        if per_epoch == 0:
-            raise SystemExit(f"there are fewer images than {group.world} times --batch-size {options.batch_size}")
-        self.steps = options.steps or options.epochs * per_epoch
+        self.steps = options.steps or options.epochs * len(self.train_loader)
         torch.manual_seed(options.seed)
         net = torchvision.models.get_model(options.model, num_classes=len(self.train_loader.dataset.classes))
         self.plain = net.to(group.device, memory_format=torch.channels_last)

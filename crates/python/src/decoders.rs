@@ -1,6 +1,6 @@
 //! Image items as pixels, with decoders that keep their buffers.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use packds_format::{Coding, DType, Field, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder};
@@ -27,7 +27,10 @@ impl Decoders {
             let shape = pack.item_shape(&field.name, sample);
             let (height, width, channels) = shape.ok_or("its size is not known")?;
             let shape = shape_of(color, height, width, channels)?;
-            if shape.iter().product::<usize>() != item.len() {
+            let n_bytes = shape
+                .iter()
+                .try_fold(1_usize, |n, side| n.checked_mul(*side));
+            if n_bytes != Some(item.len()) {
                 return Err(format!("{} bytes are no pixels of {shape:?}", item.len()));
             }
             return Ok((item.to_vec(), DType::U8, shape));
@@ -41,9 +44,10 @@ impl Decoders {
     }
 
     fn lend(&self, color: Color) -> Decoder {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = idle.iter().position(|(other, _)| *other == color);
-        if let Some(place) = place {
+        // Not waited for: in a forked child the thread that had the lock may be gone.
+        if let Ok(mut idle) = self.0.try_lock()
+            && let Some(place) = idle.iter().position(|(other, _)| *other == color)
+        {
             return idle.swap_remove(place).1;
         }
         Decoder::new(DecodeOptions {
@@ -53,8 +57,9 @@ impl Decoders {
     }
 
     fn put_back(&self, color: Color, decoder: Decoder) {
-        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push((color, decoder));
+        if let Ok(mut idle) = self.0.try_lock() {
+            idle.push((color, decoder));
+        }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use packds_reader::loader;
+use packds_reader::loader::{self, LoadError};
 use pyo3::prelude::*;
 
 use crate::batch::{Batch, Count, Held};
@@ -12,6 +13,10 @@ use crate::failure::Failure;
 
 /// The longest that a signal waits for Python to see it.
 const SLICE: Duration = Duration::from_millis(50);
+/// Between two looks whether another thread has let go of a slot.
+const MOMENT: Duration = Duration::from_millis(1);
+/// After which nobody will let go of a slot any more.
+const LONG: Duration = Duration::from_secs(10);
 
 /// The batches of one epoch. Threads load ahead while it is open.
 #[pyclass(frozen, module = "packds._packds")]
@@ -28,6 +33,8 @@ pub(crate) struct Epoch {
 /// What came of asking for a batch.
 enum Asked {
     NotYet,
+    /// Every slot is held. Arrays leave one (see `take`): other threads of Python have it until they have copied it.
+    Full(Box<Failure>),
     Closed,
     End,
     Batch(Box<Result<loader::Batch, Failure>>),
@@ -48,6 +55,15 @@ impl Epoch {
         self.epoch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the epoch says, unless it is over or closed. Without the GIL: another thread may be waiting for a batch.
+    fn look<T: Send>(
+        &self,
+        py: Python<'_>,
+        at: impl FnOnce(&loader::Epoch) -> T + Send,
+    ) -> Option<T> {
+        py.detach(|| self.lock().as_ref().map(at))
+    }
+
     fn ask(&self) -> Asked {
         let mut guard = self.lock();
         let Some(epoch) = guard.as_mut() else {
@@ -63,6 +79,7 @@ impl Epoch {
                 *guard = None;
                 Asked::End
             }
+            Some(Err(error @ LoadError::SlotsHeld { .. })) => Asked::Full(Box::new(error.into())),
             Some(batch) => Asked::Batch(Box::new(batch.map_err(Failure::from))),
         }
     }
@@ -72,12 +89,20 @@ impl Epoch {
 impl Epoch {
     /// The next batch; none at the end. Waits without the GIL.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let mut full_since = None;
         loop {
             match py.detach(|| self.ask()) {
                 Asked::NotYet => py.check_signals()?,
+                Asked::Full(error) => {
+                    if full_since.get_or_insert_with(Instant::now).elapsed() > LONG {
+                        return Err((*error).into());
+                    }
+                    py.check_signals()?;
+                    py.detach(|| thread::sleep(MOMENT));
+                }
                 Asked::Closed => {
                     return Err(Failure::Option(
-                        "this iteration was closed: a later one of the same loader began, or the loader was closed".to_owned(),
+                        "this iteration was closed: it ended with an error, a later one of the same loader began, or the loader was closed".to_owned(),
                     )
                     .into());
                 }
@@ -93,28 +118,26 @@ impl Epoch {
     }
 
     /// What to save to go on after the batches taken so far, as JSON; none where it is closed.
-    fn state(&self) -> Option<String> {
-        let guard = self.lock();
-        let epoch = guard.as_ref()?;
-        Some(match epoch.mixture_state() {
+    fn state(&self, py: Python<'_>) -> Option<String> {
+        self.look(py, |epoch| match epoch.mixture_state() {
             Some(state) => state.to_json(),
             None => epoch.state().to_json(),
         })
     }
 
     #[getter]
-    fn steps(&self) -> Option<u64> {
-        self.lock().as_ref().map(loader::Epoch::steps)
+    fn steps(&self, py: Python<'_>) -> Option<u64> {
+        self.look(py, loader::Epoch::steps)
     }
 
     #[getter]
-    fn number(&self) -> Option<u32> {
-        self.lock().as_ref().map(loader::Epoch::number)
+    fn number(&self, py: Python<'_>) -> Option<u32> {
+        self.look(py, loader::Epoch::number)
     }
 
     #[getter]
-    fn next_step(&self) -> Option<u64> {
-        self.lock().as_ref().map(loader::Epoch::next_step)
+    fn next_step(&self, py: Python<'_>) -> Option<u64> {
+        self.look(py, loader::Epoch::next_step)
     }
 
     /// Ends its threads.

@@ -50,6 +50,12 @@ impl Failure {
                 error.hint().map(str::to_owned)
             }
             Self::Convert(error) => error.hint(),
+            Self::Load(LoadError::Plan(PlanError::NoBatch { .. })) => {
+                Some("give drop_last=False, or a smaller batch_size".to_owned())
+            }
+            Self::Load(LoadError::Forked { .. }) => {
+                Some("begin another iteration: it makes threads of this process".to_owned())
+            }
             _ => None,
         }
     }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::Held;
+use crate::failure::Failure;
 
 /// An array: `numpy.asarray` of it copies nothing and keeps it alive.
 #[pyclass(frozen, module = "packds._packds")]
@@ -60,6 +61,13 @@ impl Memory {
             Owner::Batch(held, _) => held.is_lent(),
         }
     }
+
+    /// The bytes that the elements take; none where no memory has as many.
+    fn needed(&self) -> Option<usize> {
+        let item = usize::try_from(self.dtype.size()).ok()?;
+        let mut sides = self.shape.iter();
+        sides.try_fold(item, |bytes, side| bytes.checked_mul(*side))
+    }
 }
 
 #[pymethods]
@@ -79,8 +87,14 @@ impl Memory {
     /// What NumPy asks for. Bfloat16 is told as `uint16`.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let bytes = self.bytes();
+        // NumPy believes what it is told, and would read beyond memory that is smaller.
+        if self.needed() != Some(bytes.len()) {
+            let text = format!("{} has {} bytes", self.__repr__(), bytes.len());
+            return Err(Failure::Damaged(text).into());
+        }
         let interface = PyDict::new(py);
-        let address = self.bytes().as_ptr().expose_provenance();
+        let address = bytes.as_ptr().expose_provenance();
         interface.set_item("version", 3)?;
         interface.set_item("typestr", typestr(self.dtype))?;
         interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;

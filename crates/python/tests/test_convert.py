@@ -1,7 +1,9 @@
 """Conversions, exports and the command."""
 
+import inspect
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +33,31 @@ def test_options_are_those_of_the_command(photos, tmp_path):
     args = ["convert", photos, tmp_path / "b.pack", "--resize", "32x24", "--keep-order", "--codec", "zstd", "--seed", "3"]
     subprocess.run([sys.executable, "-c", command, *args], check=True, capture_output=True)
     assert (tmp_path / "a.pack").read_bytes() == (tmp_path / "b.pack").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["convert", "export"])
+def test_every_option_of_the_command_is_there_in_python(name):
+    done = subprocess.run([sys.executable, "-m", "packds", name, "--help"], capture_output=True, text=True, check=True)
+    command = {found.replace("-", "_") for found in re.findall(r"^ +(?:-\w, )?--([a-z-]+)", done.stdout, re.M)}
+    assert {"jobs", "force"} < command
+    python = set(inspect.signature(getattr(packds, name)).parameters)
+    assert {"from_format" if found == "from" else found for found in command - {"help", "json"}} <= python
+
+
+@pytest.mark.parametrize("left_out", ["note", ["note"], ["note", "weight"]])
+def test_columns_are_left_out_by_their_names(photos, tmp_path, left_out):
+    rows = [f"{file},{number},a note,{number / 2}" for number, file in enumerate(sorted(photos.rglob("*.jpg"))[:3])]
+    (tmp_path / "in.csv").write_text("\n".join(["path,label,note,weight", *rows]))
+    packds.convert(tmp_path / "in.csv", tmp_path / "a.pack", root=photos, leave_out=left_out, progress=False)
+    expected = {"image", "label", "note", "weight"} - ({left_out} if isinstance(left_out, str) else set(left_out))
+    assert set(packds.open(tmp_path / "a.pack")[0]) == expected
+
+
+def test_gray_arrays_become_rgb_where_that_is_asked_for(tmp_path):
+    np.save(tmp_path / "in.npy", np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8, 1))
+    packds.convert(tmp_path / "in.npy", tmp_path / "a.pack", rgb=True, keep_order=True, progress=False)
+    image = packds.open(tmp_path / "a.pack")[0]["image"]
+    assert image.shape == (8, 8, 3) and (image == image[..., :1]).all()
 
 
 def test_numbers_and_pairs_are_written_as_the_command_wants_them(photos, tmp_path):

@@ -25,6 +25,21 @@ def test_negative_indices_count_from_the_end(numbered):
     assert ds[-1]["label"] == ds[len(ds) - 1]["label"]
 
 
+class Three:
+    """A number, as PyTorch's are: by `__index__` alone."""
+
+    ndim = 0
+
+    def __index__(self):
+        return 3
+
+
+@pytest.mark.parametrize("index", [np.int64(3), np.array(3), Three()], ids=["scalar", "array", "other"])
+def test_other_libraries_numbers_are_indices_too(numbered, index):
+    ds = packds.open(numbered)
+    assert ds[index]["label"] == ds[3]["label"]
+
+
 @pytest.mark.parametrize("index", [1000, -1001])
 def test_a_sample_that_is_not_there_is_an_index_error(numbered, index):
     with pytest.raises(IndexError, match="of 1000"):
@@ -135,6 +150,23 @@ def test_a_flipped_bit_is_named_with_its_sample(numbered, tmp_path):
     assert packds.open(path, checksums="off")[5]["image"].shape == (8, 8, 3)
     report = ds.verify()
     assert not report["ok"] and report["bad_samples"][0]["sample"] == 5
+
+
+def test_sizes_that_no_memory_has_are_damage(photos, tmp_path):
+    path = tmp_path / "a.pack"
+    packds.convert(photos, path, resize="short:64", progress=False)
+    ds = packds.open(path)
+    sides = {field.role: ds.columns[field.name] for field in ds.fields.values() if field.role in ("height", "width", "channels")}
+    assert len(sides) == 3
+    address = {role: side.__array_interface__["data"][0] for role, side in sides.items()}
+    content = bytearray(path.read_bytes())
+    first = content.index(sides["height"].tobytes()) - address["height"]
+    for role, side in sides.items():
+        start = first + address[role]
+        content[start : start + side.nbytes] = b"\xff" * side.nbytes
+    path.with_name("b.pack").write_bytes(content)
+    with pytest.raises(packds.FormatError, match="sample 0"):
+        packds.open(path.with_name("b.pack"), checksums="off")[0]
 
 
 def test_a_whole_pack_verifies(numbered):

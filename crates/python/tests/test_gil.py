@@ -1,5 +1,6 @@
 """Other Python threads run while packds works."""
 
+import contextlib
 import threading
 import time
 
@@ -41,3 +42,24 @@ def test_waiting_for_a_batch_lets_other_threads_run(file_pack):
             pass
         seconds = time.monotonic() - started
     assert ticks.n > seconds * 20
+
+
+def test_asking_where_a_loader_is_lets_other_threads_run(file_pack):
+    loader = packds.Loader(file_pack, batch_size=24, augment="rrc1500,blur:51/9-9/1", threads=1, slots=2)
+    iteration = iter(loader)
+
+    def wait():
+        with contextlib.suppress(packds.OptionError):
+            next(iteration)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    with Ticks() as ticks:
+        started = time.monotonic()
+        while waiting.is_alive() and time.monotonic() - started < 1:
+            loader.state_dict()
+        seconds = time.monotonic() - started
+    loader.close()
+    waiting.join()
+    # Each time it would keep the GIL for as long as the other thread waits at a stretch, 50 ms.
+    assert ticks.n > seconds * 60

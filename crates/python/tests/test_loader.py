@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -113,6 +114,14 @@ def test_batch_objects_know_where_they_come_from(numbered):
     assert "label" in repr(batch)
 
 
+def test_a_batch_object_is_not_taken_apart_like_a_pair(numbered):
+    batch = next(packds.Loader(numbered, batch_size=4).batches())
+    assert "image" in batch and "mask" not in batch
+    assert list(dict(batch)) == list(batch.keys()) == ["image", "label"]
+    with pytest.raises(TypeError):
+        images, labels = batch
+
+
 def test_padding_of_the_last_batches_of_ranks_is_told(numbered):
     real = []
     for rank in range(3):
@@ -198,6 +207,23 @@ def test_mixed_images_have_soft_labels(photo_pack):
     np.testing.assert_allclose(labels.sum(1), 1, rtol=1e-5)
 
 
+def test_mixed_labels_have_the_classes_of_all_packs(tmp_path):
+    for name, n_classes in (("few", 2), ("many", 5)):
+        arrays = {"image": np.zeros((20, 8, 8, 3), np.uint8), "label": np.arange(20) % n_classes}
+        packds.from_dataset(arrays, tmp_path / name, progress=False)
+    packs = [tmp_path / "few", tmp_path / "many"]
+    for _, labels in packds.Loader(packs, batch_size=10, augment="mixup:1", dtype="f32"):
+        assert labels.shape == (10, 5)
+        np.testing.assert_allclose(labels.sum(1), 1, rtol=1e-5)
+
+
+def test_what_has_no_class_is_not_mixed(tmp_path):
+    arrays = {"image": np.zeros((20, 8, 8, 3), np.uint8), "label": np.arange(20) % 3 - 1}
+    packds.from_dataset(arrays, tmp_path / "a.pack", progress=False)
+    with pytest.raises(packds.OptionError, match="below 0"):
+        next(iter(packds.Loader(tmp_path / "a.pack", batch_size=10, augment="mixup:1", dtype="f32")))
+
+
 def test_bfloat16_is_its_bits_or_ml_dtypes(photo_pack):
     images, _ = next(iter(packds.Loader(photo_pack, batch_size=2, dtype="bf16")))
     assert images.dtype.itemsize == 2
@@ -219,6 +245,21 @@ def test_ranks_are_those_of_the_environment(numbered, monkeypatch):
     monkeypatch.setenv("RANK", "x")
     with pytest.raises(packds.OptionError, match="RANK"):
         packds.Loader(numbered)
+
+
+def test_a_loader_made_before_the_process_group_is_refused(numbered, monkeypatch):
+    def group(rank, world):
+        said = {"is_available": True, "is_initialized": True, "get_rank": rank, "get_world_size": world}
+        functions = {name: lambda value=value: value for name, value in said.items()}
+        monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(distributed=types.SimpleNamespace(**functions)))
+
+    alone, told = packds.Loader(numbered), packds.Loader(numbered, rank=(0, 1))
+    group(1, 2)
+    with pytest.raises(packds.OptionError, match="rank 1 of 2.* rank 0 of 1") as raised:
+        next(iter(alone))
+    assert "init_process_group" in raised.value.hint
+    assert len(labels_of(told)) == len(told)
+    assert len(labels_of(packds.Loader(numbered))) == 15
 
 
 def test_subsets_weights_and_balance_choose_samples(numbered, photo_pack):
@@ -293,6 +334,24 @@ def test_mixtures_go_on_too(numbered):
     expected = [labels.tolist() for _, labels in iteration]
     again = make()
     again.load_state_dict(state)
+    assert labels_of(again) == expected
+
+
+def test_a_forked_child_goes_on_with_the_order_of_a_state(numbered):
+    saved = packds.Loader(numbered, batch_size=50, order="chunks")
+    next(iter(saved))
+    state = saved.state_dict()
+    expected = labels_of(packds.Loader(numbered, batch_size=50, order="chunks"))[1:]
+    again = packds.Loader(numbered, batch_size=50)
+    again.load_state_dict(state)
+    child = os.fork()
+    if child == 0:
+        ok = False
+        try:
+            ok = labels_of(again) == expected
+        finally:
+            os._exit(0 if ok else 1)
+    assert os.waitpid(child, 0)[1] == 0
     assert labels_of(again) == expected
 
 
@@ -372,6 +431,41 @@ def test_threads_may_take_batches_side_by_side(numbered):
     for worker in workers:
         worker.join()
     assert sorted(seen) == list(range(1000))
+
+
+def test_threads_begin_an_iteration_once(numbered):
+    for _ in range(20):
+        iteration = iter(packds.Loader(numbered, batch_size=50))
+        together, seen = threading.Barrier(4), []
+
+        def take():
+            together.wait()
+            seen.extend(labels.tolist() for _, labels in iteration)
+
+        workers = [threading.Thread(target=take) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert len(seen) == 20
+
+
+def test_threads_may_hold_every_batch(numbered):
+    iteration = iter(packds.Loader(numbered, batch_size=5, slots=2))
+    kept = []
+
+    def take():
+        for batch in iteration:
+            kept.append(batch)
+
+    workers = [threading.Thread(target=take) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(kept) == 200
+    for images, labels in kept:
+        np.testing.assert_array_equal(images[2], image_of(labels[2]))
 
 
 def test_a_forked_child_makes_its_own_threads(numbered):
@@ -470,6 +564,17 @@ def test_what_cannot_be_is_said(numbered, file_pack):
         ({"rank": (4, 4)}, "rank"),
         ({"rank": "all"}, "rank"),
         ({"batch_size": 0}, "batch"),
+        ({"batch_size": -1}, "batch_size"),
+        ({"batch_size": 2.5}, "batch_size"),
+        ({"batch_size": 1001}, "drop_last=False"),
+        ({"seed": -1}, "seed"),
+        ({"epoch": -1}, "epoch"),
+        ({"epoch": 1 << 32}, "epoch"),
+        ({"window": -1}, "window"),
+        ({"threads": -1}, "threads"),
+        ({"slots": 1.5}, "slots"),
+        ({"memory": -1}, "memory"),
+        ({"rank": (-1, 2)}, "rank"),
         ({"samples": [10**9]}, "1000000000"),
         ({"weights": [1.0]}, "weight"),
     ]:
@@ -477,6 +582,10 @@ def test_what_cannot_be_is_said(numbered, file_pack):
             packds.Loader(numbered, **options)
     with pytest.raises(packds.OptionError, match="size"):
         packds.Loader(file_pack, augment="flip")
+    with pytest.raises(packds.OptionError, match="drop_last"):
+        packds.Loader([numbered, numbered], drop_last=False)
+    with pytest.raises(packds.OptionError, match="epoch"):
+        packds.Loader(numbered).set_epoch(-1)
 
 
 def test_a_loader_tells_what_it_did(numbered):
@@ -484,7 +593,7 @@ def test_a_loader_tells_what_it_did(numbered):
     labels_of(loader)
     stats = loader.stats()
     assert (stats["batches"], stats["samples"]) == (20, 1000)
-    assert loader.notices()
+    assert loader.notices() and "--" not in " ".join(loader.notices())
     assert loader.access[0] in ("mapped", "direct")
     assert loader.shuffle_report()["order"] == "random"
     assert "20 batches of 50" in repr(loader)

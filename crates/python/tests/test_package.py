@@ -1,8 +1,10 @@
 """The package itself: examples in docstrings, names, what it needs."""
 
+import ast
 import doctest
 import importlib
 import inspect
+import pickle
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import packds
+from conftest import REPOSITORY
 
 MODULES = ["packds", "packds._arrays", "packds._convert", "packds._dataset", "packds._loader", "packds._words", "packds._write"]
 
@@ -44,6 +47,34 @@ def test_hints_are_in_the_text_in_pythons_words():
     error = packds.ConvertError("--mode raw is not possible", "leave --keep-order out")
     assert str(error) == "mode raw is not possible\nhint: leave keep_order out"
     assert error.hint == "leave keep_order out"
+
+
+def test_options_are_renamed_and_commands_are_left_as_they_are():
+    error = packds.Error("see `packds info --shuffle`", "give --from npz")
+    assert str(error) == "see `packds info --shuffle`\nhint: give from_format npz"
+
+
+@pytest.mark.parametrize("kind", [packds.ConvertError, packds.FormatError, packds.OptionError, packds.ReadError])
+def test_errors_go_to_other_processes(kind):
+    error = kind("nothing is there", "look elsewhere")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.hint) == (kind, str(error), "look elsewhere")
+
+
+GUIDES = ["README.md", "docs/python.md", "examples/migrate_from_dataloader.md", "examples/migrate_from_ffcv.md"]
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_names_and_arguments_in_the_guides_are_there(page):
+    for code in re.findall(r"^```python\n(.*?)^```", (REPOSITORY / page).read_text(), re.M | re.S):
+        for node in ast.walk(ast.parse(code)):
+            if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "packds"):
+                continue
+            assert node.attr in packds.__all__, f"packds.{node.attr}"
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("packds."):
+                given = {keyword.arg: None for keyword in node.keywords if keyword.arg is not None}
+                inspect.signature(getattr(packds, ast.unparse(node.func).split(".")[1])).bind_partial(*node.args, **given)
 
 
 def test_the_native_part_has_what_its_stub_says():

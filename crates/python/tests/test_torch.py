@@ -35,6 +35,15 @@ def test_bfloat16_is_a_tensor_of_its_own(numbered, torch):
     assert torch.allclose(images.float(), exact, atol=1 / 128)
 
 
+def test_tensors_of_what_is_lent_may_be_written(numbered, torch):
+    options = {"order": "sequential", "access": "mapped", "fields": ["image"]}
+    for batch in packds.Loader(numbered, batch_size=32, lend=True, output="torch", **options).batches():
+        assert batch.is_lent
+        batch["image"].add_(1)
+    first, sample = next(iter(packds.Loader(numbered, batch_size=32, **options))), packds.open(numbered)[0]
+    np.testing.assert_array_equal(first["image"][0], sample["image"])
+
+
 def test_mixed_labels_are_soft_tensors(photo_pack, torch):
     images, labels = next(iter(packds.Loader(photo_pack, batch_size=8, augment="cutmix:1", output="torch")))
     assert labels.dtype == torch.float32 and torch.allclose(labels.sum(1), torch.ones(8))
@@ -75,6 +84,15 @@ def test_transforms_see_what_they_are_written_for(photo_pack, torch):
     np.testing.assert_array_equal(np.asarray(seen[0]), image)
     sample = MapDataset(photo_pack, fields=["label"])[0]
     assert list(sample) == ["label"]
+
+
+def test_packs_of_bfloat16_give_tensors_of_it(photos, tmp_path, torch):
+    from packds.torch import MapDataset
+
+    packds.convert(photos, tmp_path / "a.pack", dtype="bf16", progress=False)
+    image, _ = MapDataset(tmp_path / "a.pack")[0]
+    exact, _ = next(iter(packds.Loader(tmp_path / "a.pack", batch_size=1, order="sequential", output="torch")))
+    assert image.dtype == torch.bfloat16 and torch.equal(image, exact[0].permute(2, 0, 1))
 
 
 def test_several_samples_are_the_same_as_each(file_pack):

@@ -107,6 +107,10 @@ def test_arrays_that_are_no_pictures_are_kept(tmp_path):
     [
         ({"image": image_of(1), "label": "x"}, "field `label`"),
         ({"image": image_of(1), "label": 7}, "class id 7"),
+        ({"image": image_of(1), "label": 0.5}, "the id of a class"),
+        ({"image": image_of(1), "label": float("nan")}, "field 'label'"),
+        ({"image": image_of(1), "label": float("inf")}, "field 'label'"),
+        ({"image": image_of(1), "label": 1 << 70}, "the id of a class"),
         ({"image": image_of(1)}, "expected image, label"),
         ({"image": image_of(1), "label": 1, "more": 2}, "found image, label, more"),
         ({"image": image_of(1), "label": "cat", "x": 1}, "expected"),
@@ -232,6 +236,30 @@ def test_any_data_set_can_be_packed(tmp_path, source):
     assert ds.labels.tolist() == [0, 1, 0, 1, 0, 1]
     for number in range(6):
         np.testing.assert_array_equal(ds[number]["image"], image_of(number))
+
+
+def test_ids_may_be_floats_as_tables_have_them(tmp_path):
+    arrays = {"image": np.zeros((3, 8, 8, 3), np.uint8), "label": np.array([2.0, 0.0, 1.0])}
+    packds.from_dataset(arrays, tmp_path / "a.pack", {"image": "image", "label": "label"}, keep_order=True, progress=False)
+    assert packds.open(tmp_path / "a.pack").labels.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_a_data_set_that_fails_leaves_nothing(tmp_path, error):
+    def samples():
+        yield from Indexable()
+        raise error
+
+    with pytest.raises(error):
+        packds.from_dataset(samples(), tmp_path / "a.pack", progress=False)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_sample_that_lacks_a_field_is_told(tmp_path):
+    samples = [{"image": image_of(1), "label": 1}, {"image": image_of(2), "name": "x"}]
+    with pytest.raises(packds.ConvertError, match="expected image, label in each sample, found image, name"):
+        packds.from_dataset(samples, tmp_path / "a.pack", ["image", "label"], progress=False)
+    assert os.listdir(tmp_path) == []
 
 
 def test_fields_name_the_values_of_tuples(tmp_path):

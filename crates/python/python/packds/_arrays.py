@@ -65,11 +65,15 @@ def as_numpy(memory: _packds.Memory) -> np.ndarray[Any, Any]:
 
 
 def as_torch(memory: _packds.Memory) -> Any:
-    """The memory as a tensor, which keeps it alive."""
+    """The memory as a tensor, which keeps it alive; a copy of what is lent, since every tensor can be written."""
+    array = np.asarray(memory)
+    return tensor_of(array if array.flags.writeable else array.copy(), memory.dtype)
+
+
+def tensor_of(array: np.ndarray[Any, Any], dtype: str) -> Any:
+    """An array as a tensor of the same memory, where PyTorch has its type. Bfloat16 may be bits."""
     import torch
 
-    array = np.asarray(memory)
-    dtype = memory.dtype
     if dtype == "bf16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     if dtype in _TORCH_WIDER:

@@ -27,6 +27,7 @@ def convert(
     filter: str | None = None,
     orientation: str | None = None,
     gray: bool = False,
+    rgb: bool = False,
     dtype: Any = None,
     normalize: str | tuple[Sequence[float], Sequence[float]] | None = None,
     jpeg_scaling: bool = False,
@@ -43,6 +44,7 @@ def convert(
     image_key: str | None = None,
     label_key: str | None = None,
     mask_key: str | None = None,
+    leave_out: str | Sequence[str] = (),
     from_format: str | None = None,
     on_error: str | None = None,
     max_pixels: int | None = None,
@@ -54,7 +56,7 @@ def convert(
     """Packs an image folder, a manifest or a data set of another format into the file `dst`.
 
     The options are those of `packds convert`, which docs/convert.md explains; `from_format` is its `--from`. `resize` takes
-    (width, height) too, `crop` a side or (width, height), `normalize` (mean, std).
+    (width, height) too, `crop` a side or (width, height), `normalize` (mean, std), `leave_out` one name or several.
 
     Returns:
         The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, ... With `split="all"` one for each split, by name.
@@ -74,6 +76,7 @@ def convert(
         filter=filter,
         orientation=orientation,
         gray=gray,
+        rgb=rgb,
         dtype=None if dtype is None else dtype_name(dtype),
         normalize=_normalize(normalize),
         jpeg_scaling=jpeg_scaling,
@@ -90,6 +93,7 @@ def convert(
         image_key=image_key,
         label_key=label_key,
         mask_key=mask_key,
+        leave_out=[leave_out] if isinstance(leave_out, str) else list(leave_out),
         on_error=on_error,
         max_pixels=max_pixels,
         jobs=jobs,
@@ -151,14 +155,15 @@ def formats() -> dict[str, str]:
 
 
 def _arguments(**options: Any) -> list[str]:
-    """The command's arguments: `keep_order=True` is `--keep-order`, `seed=7` is `--seed=7`."""
+    """The command's arguments: `keep_order=True` is `--keep-order`, `seed=7` is `--seed=7`; lists are given item by item."""
     args = []
-    for name, value in options.items():
+    for name, given in options.items():
         flag = "--" + name.replace("_", "-")
-        if value is True:
-            args.append(flag)
-        elif value is not None and value is not False:
-            args.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+        for value in given if isinstance(given, list) else [given]:
+            if value is True:
+                args.append(flag)
+            elif value is not None and value is not False:
+                args.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
     return args
 
 
@@ -183,7 +188,7 @@ def _normalize(normalize: Any) -> str | None:
 def writer_arguments(options: dict[str, Any]) -> list[str]:
     """The arguments of a conversion whose samples a program hands over."""
     known = (
-        "mode raw_fraction quality resize crop filter orientation gray dtype normalize jpeg_scaling check_decode seekable "
+        "mode raw_fraction quality resize crop filter orientation gray rgb dtype normalize jpeg_scaling check_decode seekable "
         "layout codec chunk batch keep_order seed on_error max_pixels jobs force"
     ).split()
     unknown = [name for name in options if name not in known]

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import html
 import json
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
@@ -179,8 +180,10 @@ class Dataset(Sequence[Any]):
 
     # One sample and several are dicts both: narrower than a Sequence's.
     def __getitem__(self, index: Any) -> dict[str, Any]:  # type: ignore[override]
-        if isinstance(index, (int, np.integer)) and not isinstance(index, (bool, np.bool_)):
-            return self.sample(int(index))
+        # A number of Python, NumPy or PyTorch; True is none.
+        is_number = hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
+        if is_number and not isinstance(index, (bool, np.bool_)):
+            return self.sample(operator.index(index))
         return self.samples(index)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

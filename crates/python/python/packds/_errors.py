@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 
-_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
+# A whole command stays one: `packds info --shuffle`.
+_OPTION = re.compile(r"`packds [^`]*`|(?<![\w-])--([a-z][a-z-]*[a-z])")
+_RENAMED = {"from": "from_format"}
 
 
-def _words(text: str) -> str:
-    """The command's options as Python calls them: `--on-error` is `on_error`."""
-    return _OPTION.sub(lambda found: found[1].replace("-", "_"), text)
+def words(text: str) -> str:
+    """The command's options as Python calls them: `--on-error` is `on_error`, `--from` is `from_format`."""
+
+    def word(found: re.Match[str]) -> str:
+        name = found[1]
+        return found[0] if name is None else _RENAMED.get(name, name.replace("-", "_"))
+
+    return _OPTION.sub(word, text)
 
 
 class Error(Exception):
@@ -22,8 +29,8 @@ class Error(Exception):
     hint: str | None
 
     def __init__(self, message: str = "", hint: str | None = None) -> None:
-        self.hint = None if hint is None else _words(hint)
-        text = _words(message)
+        self.hint = None if hint is None else words(hint)
+        text = words(message)
         super().__init__(text if hint is None else f"{text}\nhint: {self.hint}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, Union
 
@@ -12,9 +13,9 @@ import numpy as np
 from . import _packds
 from ._arrays import as_numpy, converter, json_dict
 from ._dataset import Dataset, PathLike, opened
-from ._errors import OptionError
-from ._ranks import RankLike, ranks
-from ._words import Normalize, augmentation, memory_bytes, number_or_auto
+from ._errors import OptionError, words
+from ._ranks import RankLike, check_group, ranks
+from ._words import Normalize, augmentation, memory_bytes, number_or_auto, whole
 
 _STATE_VERSION = 1
 
@@ -29,7 +30,8 @@ class Batch:
         padding: How many samples at the end only fill up the epoch's last batch.
         bad_samples: `(pack, sample, error)` of samples that were left out or replaced.
         packs: The pack of each sample, where several are mixed.
-        mix: `(partner, share)` where images were mixed: each is `share` of itself and the rest of its partner.
+        mix: `(partner, share)` where images were mixed: each is `share` of itself and the rest of its partner. In a batch that
+            was cut shorter, partners may be rows that were cut off.
         is_lent: Whether arrays are the pack's own memory, which must not be written.
         is_copied: Whether arrays are copies, because too many batches were held already.
     """
@@ -59,6 +61,12 @@ class Batch:
         except KeyError:
             raise KeyError(f"batches have no field {name!r}; they have {', '.join(self._values)}") from None
 
+    # It is no sequence, whatever `__getitem__` and `__len__` look like: `images, labels = batch` is a mistake.
+    __iter__ = None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
     def keys(self) -> Sequence[str]:
         """The fields."""
         return list(self._values)
@@ -74,7 +82,10 @@ class Batch:
 class _Plan:
     """How a native batch becomes what Python iterates over; decided once for a loader."""
 
-    def __init__(self, dataset: Dataset, native: _packds.Loader, output: str, layout: str | None, device: str, pair: bool):
+    def __init__(
+        self, datasets: Sequence[Dataset], native: _packds.Loader, output: str, layout: str | None, device: str, pair: bool
+    ) -> None:
+        dataset = datasets[0]
         convert = converter(output)
         if layout == "channels_last" and output != "torch":
             raise OptionError(f"layout channels_last is for output torch, found {output!r}", "take layout hwc")
@@ -82,7 +93,7 @@ class _Plan:
             raise OptionError(f"device {device!r} is for output torch, found {output!r}")
         self.output = output
         self.convert = convert
-        self.dataset = dataset
+        self.datasets = datasets
         self.device = device
         self.fields: list[tuple[str, Any]] = []
         for name, _view, dtype, shape in native.fields():
@@ -128,24 +139,25 @@ class _Plan:
     def values(self, native: _packds.Batch) -> dict[str, Any]:
         """Every field by name; a tuple of arrays where there are several views."""
         values: dict[str, Any] = {}
+        mix = native.mix()
         for (name, convert), value in zip(self.fields, native.values()):
-            if self.several_views and name in values:
+            if mix is not None and name == self.label:
+                values[name] = self._soft(as_numpy(value), as_numpy(mix[0]), as_numpy(mix[1]))
+            elif self.several_views and name in values:
                 before = values[name]
                 values[name] = (*before, convert(value)) if isinstance(before, tuple) else (before, convert(value))
             else:
                 values[name] = convert(value)
-        mix = native.mix()
-        if mix is not None and self.label is not None:
-            values[self.label] = self._soft(values[self.label], as_numpy(mix[0]), as_numpy(mix[1]))
         return values
 
-    def _soft(self, labels: Any, partner: np.ndarray[Any, Any], share: np.ndarray[Any, Any]) -> Any:
+    def _soft(self, ids: np.ndarray[Any, Any], partner: np.ndarray[Any, Any], share: np.ndarray[Any, Any]) -> Any:
         """Labels of mixed images: rows `[n, classes]` float32 that sum to 1."""
         if self._n_classes is None:
             assert self.label is not None
-            column = self.dataset.columns[self.label]
-            self._n_classes = max(len(self.dataset.classes), int(column.max()) + 1)
-        ids = np.asarray(labels.cpu() if self.output == "torch" else labels)
+            columns = [dataset.columns[self.label] for dataset in self.datasets]
+            if any(int(column.min()) < 0 for column in columns):
+                raise OptionError(f"images of a class below 0 cannot be mixed: field {self.label!r} has some")
+            self._n_classes = max(*(len(one.classes) for one in self.datasets), *(int(column.max()) + 1 for column in columns))
         soft = np.zeros((len(ids), self._n_classes), np.float32)
         rows = np.arange(len(ids))
         soft[rows, ids] += share
@@ -175,6 +187,8 @@ class _Iteration:
         self._whole = whole
         self._epoch: _packds.Epoch | None = None
         self._is_closed = False
+        # Several threads may ask for the first batch at one time.
+        self._beginning = threading.Lock()
 
     def __iter__(self) -> _Iteration:
         return self
@@ -196,11 +210,9 @@ class _Iteration:
         return loader._plan.given(values)
 
     def _take(self) -> _packds.Batch | None:
-        epoch = self._epoch
+        epoch = self._epoch or self._begun()
         if epoch is None:
-            if self._is_closed:
-                return None
-            epoch = self._epoch = self._loader._begin()
+            return None
         try:
             native = epoch.take()
         except BaseException:
@@ -210,6 +222,12 @@ class _Iteration:
         if native is None:
             self._loader._ended(epoch)
         return native
+
+    def _begun(self) -> _packds.Epoch | None:
+        with self._beginning:
+            if self._epoch is None and not self._is_closed:
+                self._epoch = self._loader._begin()
+            return self._epoch
 
     def close(self) -> None:
         """Ends the epoch's threads. The loader's state stays where it is."""
@@ -254,8 +272,9 @@ class Loader:
         normalize: `stats` (the pack's own mean and std), `imagenet`, or `(mean, std)` of values in 0..1.
         augment: Words of docs/augmentation.md, as a list or with commas: `"rrc224,flip"`.
         rank: `env` (what torch.distributed or torchrun say, else the only process), None, or `(rank, world)`.
-        drop_last: Whether samples that do not fill a last batch are left out. If not, one process gets a shorter batch; several
-            get one filled with samples of its epoch, so that all have equally many steps.
+        drop_last: Whether samples that do not fill a last batch are left out, which is the default here: say False to test or
+            validate. Then one process gets a shorter batch; several get one filled with samples of its epoch, so that all
+            have equally many steps.
         samples, weights, balance: Only some samples (indices or a mask); a weight for each; or the name of a label column whose
             classes come equally often. One of them.
         memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
@@ -312,15 +331,18 @@ class Loader:
         dataset = self.datasets[0]
         if several and proportions is None:
             proportions = [float(len(one)) for one in self.datasets]
+        if len(self.datasets) > 1 and not drop_last:
+            raise OptionError("a mixture of packs has no last batch: the small ones start over", "leave drop_last out")
+        self._asked_rank = rank
         self.rank, self.world = ranks(rank)
-        self.batch_size = int(batch_size)
+        self.batch_size = whole("batch_size", batch_size, 32)
         self._trims = not drop_last and self.world == 1
-        self._options = {
+        options = {
             "batch": self.batch_size,
             "order": order,
-            "window": window,
-            "lanes": lanes,
-            "seed": int(seed),
+            "window": number_or_auto("window", window),
+            "lanes": number_or_auto("lanes", lanes),
+            "seed": whole("seed", seed, 64),
             "ranks": (self.rank, self.world),
             "pad_last": not drop_last,
             "fields": None if fields is None else list(fields),
@@ -339,17 +361,16 @@ class Loader:
             "proportions": [] if proportions is None else [float(one) for one in proportions],
         }
         self._made_in = os.getpid()
-        self._native = self._make()
-        self._plan = _Plan(dataset, self._native, output, layout, str(device), fields is None)
-        self._number = int(epoch)
+        self._native = _packds.Loader([one._pack for one in self.datasets], options)
+        self._plan = _Plan(self.datasets, self._native, output, layout, str(device), fields is None)
+        self._number = whole("epoch", epoch, 32)
+        # An epoch without a batch is refused here, not in the loop.
+        self._native.steps(self._number)
         self._resume: str | None = None
         # The epoch under way with its number. Not the iteration, which ends when its loop lets go of it.
         self._open: tuple[_packds.Epoch, int] | None = None
         # Where an iteration was that was left early, with its epoch.
         self._last_state: tuple[int, str] | None = None
-
-    def _make(self) -> _packds.Loader:
-        return _packds.Loader([dataset._pack for dataset in self.datasets], self._options)
 
     @property
     def dataset(self) -> Dataset:
@@ -366,10 +387,8 @@ class Loader:
         return _Iteration(self, whole=True)
 
     def _begin(self) -> _packds.Epoch:
-        if os.getpid() != self._made_in:
-            # Threads do not survive a fork: the child makes its own.
-            self._made_in, self._open = os.getpid(), None
-            self._native = self._make()
+        check_group(self._asked_rank, (self.rank, self.world))
+        self._own()
         # Left behind in a traceback, say; there is one ring for all iterations.
         self.close()
         if self._resume is None:
@@ -382,6 +401,12 @@ class Loader:
         self._open = (epoch, number)
         self._last_state = None
         return epoch
+
+    def _own(self) -> None:
+        """Threads do not survive a fork: the child makes its own, with what was decided so far."""
+        if os.getpid() != self._made_in:
+            self._made_in, self._open = os.getpid(), None
+            self._native = self._native.resumed(self._resume or self._native.state_of(self._number))
 
     def _stopped(self, epoch: _packds.Epoch) -> None:
         """An iteration is left: remembers where it was."""
@@ -407,7 +432,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next iteration epoch `epoch`, from its first batch."""
-        self._number, self._resume, self._last_state = int(epoch), None, None
+        self._number, self._resume, self._last_state = whole("epoch", epoch, 32), None, None
 
     # Stopping and going on.
 
@@ -434,10 +459,12 @@ class Loader:
         """
         if state.get("version") != _STATE_VERSION:
             raise OptionError(f"expected a state of version {_STATE_VERSION}, found {state.get('version')!r}")
+        self._own()
         self.close()
-        self._native = self._native.resumed(state["state"])
+        native = self._native.resumed(state["state"])
         # Refused here, not when it is iterated over. Behind an epoch's last batch comes the next epoch.
-        epoch = self._native.epoch_at(state["state"])
+        epoch = native.epoch_at(state["state"])
+        self._native = native
         self._number, self._resume, self._last_state = _number_of(epoch), state["state"], None
         epoch.close()
 
@@ -453,7 +480,7 @@ class Loader:
 
     def notices(self) -> list[str]:
         """What was decided where options left it open, and what is doubtful, in sentences."""
-        return self._native.notices()
+        return [words(notice) for notice in self._native.notices()]
 
     @property
     def access(self) -> tuple[str, str, str]:

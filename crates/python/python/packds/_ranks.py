@@ -7,6 +7,7 @@ import sys
 from typing import Union
 
 from ._errors import OptionError
+from ._words import whole
 
 RankLike = Union[str, None, "tuple[int, int]"]
 
@@ -20,7 +21,17 @@ def ranks(rank: RankLike) -> tuple[int, int]:
     if isinstance(rank, str):
         raise OptionError(f"rank: expected env, None or (rank, world), found {rank!r}")
     number, world = rank
-    return int(number), int(world)
+    return whole("rank", number, 32), whole("world", world, 32)
+
+
+def check_group(rank: RankLike, found: tuple[int, int]) -> None:
+    """Refuses to go on as a rank that was asked for before the process group was made: all would load the same samples."""
+    group = _of_torch() if rank == "env" else None
+    if group is None or group == found:
+        return
+    (number, world), (made_as, of) = group, found
+    text = f"torch.distributed says rank {number} of {world}, this loader was made as rank {made_as} of {of}"
+    raise OptionError(text, "make it behind init_process_group, or give rank=(rank, world)")
 
 
 def _of_torch() -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from typing import Any, Union
@@ -14,6 +15,17 @@ Normalize = Union[str, None, "tuple[Sequence[float], Sequence[float]]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def whole(name: str, value: Any, bits: int) -> int:
+    """A whole number from 0 on that has no more than so many bits."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise OptionError(f"{name}: expected a whole number, found {value!r}") from None
+    if not 0 <= number < 1 << bits:
+        raise OptionError(f"{name}: expected 0 to 2**{bits} - 1, found {number}")
+    return number
 
 
 def memory_bytes(memory: int | str) -> int | None:
@@ -30,7 +42,7 @@ def memory_bytes(memory: int | str) -> int | None:
             raise OptionError(f"memory: expected auto, bytes or a text such as 2GiB, found {memory!r}")
         number, unit, binary = found.groups()
         return int(float(number) * (1024 if binary else 1000) ** _POWERS[unit.lower()])
-    return int(memory)
+    return whole("memory", int(memory), 64)
 
 
 def number_or_auto(name: str, value: int | str | None) -> int | None:
@@ -39,7 +51,7 @@ def number_or_auto(name: str, value: int | str | None) -> int | None:
         return None
     if isinstance(value, str):
         raise OptionError(f"{name}: expected auto or a number, found {value!r}")
-    return int(value)
+    return whole(name, value, 32)
 
 
 def image_field(dataset: Dataset, fields: Sequence[str] | None) -> Field | None:

@@ -54,7 +54,7 @@ class _Field:
         """The value as bytes, text, numbers, or (dtype, shape, bytes)."""
         try:
             return self._value(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             if isinstance(error, OptionError):
                 raise
             raise ConvertError(f"field {self.name!r}: {error}") from error
@@ -63,14 +63,22 @@ class _Field:
         if self.kind in ("image", "mask"):
             return _picture(value, self.kind)
         if self.kind == "label":
-            return value if isinstance(value, str) else int(value)
+            return value if isinstance(value, str) else _class_id(value)
         if self.kind == "labels":
-            return [int(label) for label in value]
+            return [_class_id(label) for label in value]
         if self.kind == "array":
             return _elements(np.asarray(_plain(value)), self.dtype)
         if self.kind == "bytes":
             return bytes(value)
         return json.dumps(value, separators=(",", ":")) if self.kind == "json" else str(value)
+
+
+def _class_id(value: Any) -> int:
+    """A whole number, which tables may have as a float."""
+    number = int(value)
+    if number != value or not -(1 << 63) <= number < 1 << 63:
+        raise ValueError(f"expected the id of a class, found {value!r}")
+    return number
 
 
 def _plain(value: Any) -> Any:
@@ -323,6 +331,9 @@ def from_dataset(
 
 def _named(sample: Any, names: list[str] | None) -> dict[str, Any]:
     if isinstance(sample, Mapping):
+        missing = [name for name in names or () if name not in sample]
+        if missing:
+            raise ConvertError(f"expected {', '.join(names or ())} in each sample, found {', '.join(map(str, sample))}")
         return {name: sample[name] for name in (names or sample)}
     values = list(sample) if isinstance(sample, (tuple, list)) else [sample]
     if names is None:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import torch.utils.data
 
-from ._dataset import Dataset, PathLike, opened
+from ._arrays import tensor_of
+from ._dataset import Dataset, Field, PathLike, opened
 from ._errors import OptionError
 from ._loader import Loader
-from ._ranks import RankLike, ranks
+from ._ranks import RankLike, check_group, ranks
+from ._words import whole
 
 __all__ = ["IterableDataset", "MapDataset"]
 
@@ -80,7 +82,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
 
     def _made(self, sample: dict[str, Any]) -> Any:
         if self._image is not None:
-            image = self._converted(sample[self._image.name], self._image.layout == "chw")
+            image = self._converted(sample[self._image.name], self._image)
             sample[self._image.name] = image if self.transform is None else self.transform(image)
         if self._label is not None:
             label = int(sample[self._label])
@@ -89,7 +91,8 @@ class MapDataset(torch.utils.data.Dataset[Any]):
             return sample[self._image.name], sample[self._label]
         return sample
 
-    def _converted(self, image: np.ndarray[Any, Any], is_planar: bool) -> Any:
+    def _converted(self, image: np.ndarray[Any, Any], field: Field) -> Any:
+        is_planar = field.layout == "chw"
         if self.images == "numpy":
             return image
         if self.images == "pil":
@@ -99,7 +102,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
             return Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
         if not is_planar and image.ndim == 3:
             image = np.moveaxis(image, -1, 0)
-        return torch.from_numpy(np.ascontiguousarray(image))
+        return tensor_of(np.ascontiguousarray(image), field.dtype)
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
@@ -107,10 +110,11 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`. Each worker is a rank of
     its own to the loader; with several processes (`rank="env"`) each has its share of these. Call `set_epoch` before each
-    pass, because workers are made anew for each.
+    pass, because workers are made anew for each. With `persistent_workers=True` they count epochs themselves, and hear of
+    `set_epoch` no more.
 
     Args:
-        data, batch_size, options: As of `packds.Loader`. `threads` is by default 1 in workers.
+        data, batch_size, options: As of `packds.Loader`. `threads` is by default 1 in workers; `memory` is each worker's.
     """
 
     def __init__(
@@ -127,14 +131,16 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self.batch_size = batch_size
         # Asked here: in workers there is no process group.
         self.rank, self.world = ranks(rank)
-        self.epoch = epoch
+        self._asked = rank
+        self.epoch = whole("epoch", epoch, 32)
         self.options = {"output": "torch", **options}
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next pass epoch `epoch`."""
-        self.epoch = epoch
+        self.epoch = whole("epoch", epoch, 32)
 
     def __iter__(self) -> Iterator[Any]:
+        check_group(self._asked, (self.rank, self.world))
         worker = torch.utils.data.get_worker_info()
         number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
         options = dict(self.options)
