@@ -66,6 +66,7 @@ LENIENT = (
     "--ignore-missing-imports",
     "--allow-subclassing-any",
     "--allow-untyped-calls",
+    "--allow-untyped-decorators",
     "--no-warn-return-any",
     "--no-warn-unused-ignores",
 )
