@@ -110,6 +110,26 @@ impl DType {
         }
     }
 
+    /// `NumPy`'s type string for values of this type in memory, such as `<f4`. bf16, which `NumPy` lacks, is the integers that
+    /// hold it.
+    #[must_use]
+    pub const fn numpy_typestr(self) -> &'static str {
+        match self {
+            Self::Bool => "|b1",
+            Self::U8 => "|u1",
+            Self::I8 => "|i1",
+            Self::U16 | Self::Bf16 => "<u2",
+            Self::I16 => "<i2",
+            Self::U32 => "<u4",
+            Self::I32 => "<i4",
+            Self::U64 => "<u8",
+            Self::I64 => "<i8",
+            Self::F16 => "<f2",
+            Self::F32 => "<f4",
+            Self::F64 => "<f8",
+        }
+    }
+
     /// NumPy's name; bf16, which NumPy lacks, is handed out as the 16-bit integers that hold it.
     #[must_use]
     pub const fn numpy(self) -> &'static str {

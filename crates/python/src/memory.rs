@@ -96,7 +96,7 @@ impl Memory {
         let interface = PyDict::new(py);
         let address = bytes.as_ptr().expose_provenance();
         interface.set_item("version", 3)?;
-        interface.set_item("typestr", typestr(self.dtype))?;
+        interface.set_item("typestr", self.dtype.numpy_typestr())?;
         interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
         interface.set_item("data", (address, self.is_read_only()))?;
         Ok(interface)
@@ -104,24 +104,6 @@ impl Memory {
 
     fn __repr__(&self) -> String {
         format!("<packds memory: {} {:?}>", self.dtype, self.shape)
-    }
-}
-
-/// NumPy's word for a type in memory.
-const fn typestr(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "|b1",
-        DType::U8 => "|u1",
-        DType::I8 => "|i1",
-        DType::U16 | DType::Bf16 => "<u2",
-        DType::I16 => "<i2",
-        DType::U32 => "<u4",
-        DType::I32 => "<i4",
-        DType::U64 => "<u8",
-        DType::I64 => "<i8",
-        DType::F16 => "<f2",
-        DType::F32 => "<f4",
-        DType::F64 => "<f8",
     }
 }
 

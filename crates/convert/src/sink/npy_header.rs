@@ -4,25 +4,7 @@ use packds_format::DType;
 
 /// The header of version 1.0 (NEP 1). bf16, which NumPy lacks, is written as the integers that hold it.
 pub(super) fn npy_header(dtype: DType, shape: &[u64]) -> Vec<u8> {
-    npy_header_of(descr(dtype), shape)
-}
-
-/// The type string of `dtype`.
-pub(super) fn descr(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "|b1",
-        DType::U8 => "|u1",
-        DType::I8 => "|i1",
-        DType::U16 | DType::Bf16 => "<u2",
-        DType::I16 => "<i2",
-        DType::U32 => "<u4",
-        DType::I32 => "<i4",
-        DType::U64 => "<u8",
-        DType::I64 => "<i8",
-        DType::F16 => "<f2",
-        DType::F32 => "<f4",
-        DType::F64 => "<f8",
-    }
+    npy_header_of(dtype.numpy_typestr(), shape)
 }
 
 /// The header of an array of elements with this type string.

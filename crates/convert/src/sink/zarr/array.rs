@@ -5,7 +5,6 @@
 use packds_format::{DType, Field};
 use serde_json::{Map, Value, json};
 
-use super::super::npy_header::descr;
 use crate::export::ExportCodec;
 use crate::source::CLASSES_ATTRIBUTE;
 use crate::source::store::ArrayType;
@@ -123,7 +122,7 @@ impl Array {
     fn version2(&self, grid: &Grid) -> Value {
         let (dtype, fill, filters) = match &self.kind {
             Kind::Numbers(array) => {
-                let dtype = descr(array.dtype);
+                let dtype = array.dtype.numpy_typestr();
                 (dtype, fill(array.dtype), Value::Null)
             }
             Kind::Texts => ("|O", json!(""), json!([{"id": "vlen-utf8"}])),
