@@ -191,6 +191,30 @@ impl Gathered {
         }
     }
 
+    /// Takes an empty item: a text or bytes of no length, a list without values; numbers become lists for it. False, and
+    /// nothing is taken, where an item cannot be empty.
+    pub(super) fn push_empty(&mut self) -> Result<bool, String> {
+        let nowhere = Span {
+            file: 0,
+            offset: 0,
+            bytes: 0,
+        };
+        match &self.items {
+            Items::Stored(_, Contents::All(Content::Bytes)) => {
+                self.push(&Item::Stored(nowhere, Content::Bytes))?;
+            }
+            Items::Texts(texts) if self.places.len() == texts.len() => {
+                self.push(&Item::TextIn("", nowhere))?;
+            }
+            Items::Texts(_) => self.push(&Item::Text(""))?,
+            Items::Jsons(_) | Items::Ints(_) | Items::Floats(_) => {
+                self.push_or_widen(&Item::Json("[]"))?;
+            }
+            Items::Stored(..) | Items::Rows(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// How many items there are.
     pub(super) fn len(&self) -> usize {
         match &self.items {
