@@ -27,6 +27,11 @@ fn what_the_library_writes_is_read() {
     let keys = converted(&folder, "keys", &[]);
     assert_records(&keys, 1..N);
     assert_eq!(labels(&keys), ids[1..]);
+    let said = refused(&folder, "keys", &["--label-key", "zz"]);
+    assert!(
+        said.contains("no field 'zz', found 'image', 'label'"),
+        "{said}"
+    );
     let args = ["convert", "keys", "k.pack", "--dry-run", "--json"];
     assert_eq!(folder.packds(&args).json()["ignored"], 0);
     for args in [&[][..], &["--image-key", "images"]] {

@@ -210,6 +210,16 @@ impl ArraySet {
         }
     }
 
+    /// The keys of arrays that the source calls `image` and `label`, where the caller names no others.
+    pub(super) fn own_keys<'a>(&self, named: Keys<'a>) -> Keys<'a> {
+        let has_labels = self.arrays.iter().any(|array| array.name == "label");
+        Keys {
+            image: named.image.or(Some("image")),
+            label: named.label.or(has_labels.then_some("label")),
+            mask: named.mask,
+        }
+    }
+
     /// Drops the arrays that are not to be packed.
     pub(super) fn leave_out(
         &mut self,

@@ -298,10 +298,10 @@ impl Gathering {
         self.take_paths();
         let names: Vec<String> = self.fields.iter().map(|f| f.name.clone()).collect();
         let image = find_image_field(source, &names, options.image_key.as_deref())?;
-        let label = match &self.labels {
-            Some(_) => None,
-            None => find_field(source, &names, Part::Label, options.label_key.as_deref())?,
-        };
+        let label = self.label_of(source, &names, options.label_key.as_deref())?;
+        if label.is_some() {
+            self.labels = None;
+        }
         let mask = find_field(source, &names, Part::Mask, options.mask_key.as_deref())?;
         let mut found = Found {
             kind: self.format.into(),
@@ -333,6 +333,24 @@ impl Gathering {
             }
         }
         Ok(found)
+    }
+
+    /// The place of the field of labels; none where labels were found otherwise, or there are none.
+    fn label_of(
+        &self,
+        source: &Path,
+        names: &[String],
+        key: Option<&str>,
+    ) -> Result<Option<usize>, ConvertError> {
+        let Some(labels) = &self.labels else {
+            return find_field(source, names, Part::Label, key);
+        };
+        let Some(key) = key.filter(|key| *key != labels.name) else {
+            return Ok(None);
+        };
+        // Behind the others, so that it is only there to be told.
+        let all = [names, std::slice::from_ref(&labels.name)].concat();
+        find_field(source, &all, Part::Label, Some(key))
     }
 
     /// Takes the samples' paths, which lie beside the fields where a pack was exported that has no field of that name.

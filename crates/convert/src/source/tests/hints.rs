@@ -58,3 +58,56 @@ fn a_file_of_no_bytes_is_called_empty() {
         assert!(error.ends_with("the file is empty (0 bytes)"), "{error}");
     }
 }
+
+/// A file of one array of 2 x 2 bytes.
+fn npy() -> Vec<u8> {
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }\n";
+    let len = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [
+        &b"\x93NUMPY\x01\x00"[..],
+        &len[..],
+        header.as_bytes(),
+        &[1, 2, 3, 4],
+    ]
+    .concat()
+}
+
+#[test]
+fn a_folder_of_npy_files_is_known_where_its_first_class_is_empty() {
+    let tree = Tree::new(&[]);
+    fs::create_dir(tree.path("airplane")).unwrap();
+    fs::create_dir(tree.path("ship")).unwrap();
+    tree.write("ship/0.npy", &npy());
+    let listing = list(tree.root(), &ListOptions::default()).unwrap();
+    assert_eq!((listing.len(), listing.kind()), (1, DataFormat::Npy.into()));
+}
+
+#[test]
+fn keys_of_a_folder_with_a_file_for_each_sample_that_name_no_field_are_refused() {
+    let tree = Tree::new(&[]);
+    fs::create_dir(tree.path("ship")).unwrap();
+    tree.write("ship/0.npy", &npy());
+    let refused = |options: &ListOptions| list(tree.root(), options).unwrap_err().to_string();
+    let key = || Some("zz".to_owned());
+    let said = refused(&ListOptions {
+        label_key: key(),
+        ..ListOptions::default()
+    });
+    let expected = "no field 'zz' of labels, found 'image', 'label'";
+    assert!(said.ends_with(expected), "{said}");
+    let said = refused(&ListOptions {
+        mask_key: key(),
+        ..ListOptions::default()
+    });
+    assert!(said.contains("no field 'zz' of masks"), "{said}");
+    let leave_out = |name: &str| ListOptions {
+        leave_out: vec![name.to_owned()],
+        ..ListOptions::default()
+    };
+    let said = refused(&leave_out("zz"));
+    assert!(
+        said.ends_with("no field 'zz' to leave out, found 'label'"),
+        "{said}"
+    );
+    assert!(!list(tree.root(), &leave_out("label")).unwrap().has_labels());
+}
