@@ -294,7 +294,7 @@ impl Gathering {
         options: &ListOptions,
     ) -> Result<Found, ConvertError> {
         self.fields.retain(|field| !is_made_anew(&field.name));
-        self.restore_types();
+        self.restore_types(options.label_key.as_deref());
         self.take_paths();
         let names: Vec<String> = self.fields.iter().map(|f| f.name.clone()).collect();
         let image = find_image_field(source, &names, options.image_key.as_deref())?;
@@ -326,6 +326,12 @@ impl Gathering {
                 found.images = field.into_store(source, &self.files)?;
             } else if Some(place) == label && field.may_be_labels(found.metadata.as_ref()) {
                 found.labels = Some(field.into_labels(source, &self.files, &self.classes)?);
+            } else if Some(place) == label && !field.is_set_of_labels(found.metadata.as_ref()) {
+                found.warnings.push(Warning::NotLabels {
+                    found: field.kind().to_owned(),
+                    field: name,
+                });
+                field.into_field(&mut found, &self.files);
             } else if is_mask && field.is_picture() {
                 found.masks = Some(field.into_store(source, &self.files)?);
             } else {
@@ -372,14 +378,16 @@ impl Gathering {
         }
     }
 
-    /// Gives arrays whose element type the format lacks the one that the pack had.
-    fn restore_types(&mut self) {
+    /// Gives arrays whose element type the format lacks the one that the pack had; but not those that are to be labels.
+    fn restore_types(&mut self, label_key: Option<&str>) {
         let Some(metadata) = &self.metadata else {
             return;
         };
         for field in &mut self.fields {
             let known = metadata.field(&field.name);
-            if let Some(known) = known.filter(|known| known.role != Some(Role::Label)) {
+            let is_label = label_key == Some(field.name.as_str());
+            let is_label = is_label || known.is_some_and(|f| f.role == Some(Role::Label));
+            if let Some(known) = known.filter(|_| !is_label) {
                 field.narrow(known);
             }
             if let (Items::Stored(_, contents), Some(known)) = (&mut field.items, known)
@@ -442,10 +450,25 @@ impl Gathered {
             Items::Stored(_, Contents::All(Content::Array(array))) => {
                 array.shape.iter().all(|n| *n == 1)
                     && !matches!(array.dtype, DType::F16 | DType::Bf16)
-                    && role_of(metadata, &self.name) != Some(Role::Labels)
+                    && !self.is_set_of_labels(metadata)
             }
             Items::Stored(..) | Items::Jsons(_) | Items::Rows(_) => false,
             Items::Texts(_) | Items::Ints(_) | Items::Floats(_) => true,
+        }
+    }
+
+    /// Whether the items are sets of labels, which are labels of their own kind.
+    fn is_set_of_labels(&self, metadata: Option<&Metadata>) -> bool {
+        role_of(metadata, &self.name) == Some(Role::Labels)
+    }
+
+    /// What the items are, in words.
+    fn kind(&self) -> &'static str {
+        match &self.items {
+            Items::Stored(..) => "arrays or bytes",
+            Items::Texts(_) => "texts",
+            Items::Jsons(_) => "lists or other JSON",
+            Items::Ints(_) | Items::Floats(_) | Items::Rows(_) => "numbers",
         }
     }
 
@@ -525,7 +548,10 @@ impl Gathered {
         }
         let values = match floats.is_empty() {
             true => LabelValues::Ids(ids),
-            false => numbers(floats),
+            false => match numbers(floats) {
+                LabelValues::Numbers(_) => LabelValues::Typed(store),
+                ids => ids,
+            },
         };
         Ok(FoundLabels {
             name,

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, FieldKind};
+use packds_format::{DType, FieldKind, Role};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -51,7 +51,6 @@ pub(super) enum NodeKind {
 
 impl NodeKind {
     /// In words, for messages.
-    #[cfg(feature = "hdf5")]
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Array(array) => format!("{} items of shape {:?}", array.dtype, array.shape),
@@ -375,6 +374,12 @@ impl Fields<'_> {
                 self.store(tree, member, Content::Bytes)?;
             }
             NodeKind::Array(_) | NodeKind::Bytes if is_field => {
+                if is_label && role != Some(Role::Labels) {
+                    found.warnings.push(Warning::NotLabels {
+                        field: name.to_owned(),
+                        found: node.kind.describe(),
+                    });
+                }
                 let store = self.store(tree, member, Content::Bytes)?;
                 found.fields.push(SourceField {
                     name: name.to_owned(),
@@ -495,7 +500,7 @@ impl Fields<'_> {
                 return Ok(LabelValues::Ids(ids));
             }
         }
-        Ok(LabelValues::Numbers(numbers))
+        Ok(LabelValues::Typed(Arc::new(rows)))
     }
 }
 

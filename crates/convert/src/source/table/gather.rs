@@ -419,5 +419,8 @@ fn label_values(dtype: DType, bytes: &[u8]) -> Result<LabelValues, String> {
         #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
         return Ok(LabelValues::Ids(values.iter().map(|v| *v as i64).collect()));
     }
-    Ok(LabelValues::Numbers(values))
+    let shape = Vec::new();
+    let array = ArrayType { dtype, shape };
+    let bytes = bytes.to_vec();
+    Ok(LabelValues::Typed(Arc::new(Numbers { array, bytes })))
 }

@@ -111,3 +111,37 @@ fn keys_of_a_folder_with_a_file_for_each_sample_that_name_no_field_are_refused()
     );
     assert!(!list(tree.root(), &leave_out("label")).unwrap().has_labels());
 }
+
+#[test]
+fn a_file_of_one_number_a_sample_is_no_file_of_images() {
+    let tree = Tree::new(&[]);
+    let labels = String::from_utf8_lossy(&npy()[10..70]).replace("(2, 2)", "(4,)  ");
+    let head = &npy()[..10];
+    tree.write(
+        "labels.npy",
+        &[head, labels.as_bytes(), &npy()[70..]].concat(),
+    );
+    let (error, hint) = said(&tree.path("labels.npy"), None);
+    assert!(
+        error.ends_with("expected images, found one u8 for each sample"),
+        "{error}"
+    );
+    assert!(hint.contains("name the source of the images"), "{hint}");
+}
+
+#[test]
+fn labels_that_are_no_class_ids_keep_their_type_and_a_warning_says_so() {
+    let tree = Tree::new(&[]);
+    tree.write("x.npy", &npy());
+    tree.write("x_labels.npy", &npy());
+    let listing = list(&tree.path("x.npy"), &ListOptions::default()).unwrap();
+    assert!(!listing.has_labels());
+    let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "'label' gives no labels: expected a whole number or a name for each image, found arrays of shape [2]; \
+          it is packed as a field"
+        ]
+    );
+}
