@@ -32,7 +32,7 @@ fn what_the_library_writes_is_read() {
         said.contains("no field 'zz', found 'image', 'label'"),
         "{said}"
     );
-    let args = ["convert", "keys", "k.pack", "--dry-run", "--json"];
+    let args = ["convert", "keys", "k.pack", "--json"];
     assert_eq!(folder.packds(&args).json()["ignored"], 0);
     for args in [&[][..], &["--image-key", "images"]] {
         assert_records(&converted(&folder, "npy", args), 0..N);
