@@ -56,6 +56,9 @@ def write(folder):
         with make(f"{name}.h5") as f:
             common(f, chunks=(4, 4, 2, 3), **options)
             f.create_dataset("wide", data=np.arange(N * 3).reshape(N, 3) * 1000, chunks=(2, 2), **options)
+    with make("listed.h5") as f:
+        f["images"], f["labels"] = pixels(), labels()
+        f["classes"] = ["cat", "dog", "owl"]
     with make("big_endian.h5") as f:
         common(f)
         f["wide"] = np.arange(N * 3).reshape(N, 3).astype(">i4")

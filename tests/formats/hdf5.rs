@@ -95,6 +95,20 @@ fn data_sets_that_cannot_be_read_are_left_out_with_a_warning() {
 }
 
 #[test]
+fn a_data_set_of_class_names_that_is_used_is_not_said_to_be_ignored() {
+    let (folder, _) = sources();
+    let args = ["convert", "listed.h5", "listed.pack", "--json"];
+    let report = folder.packds(&args).json();
+    assert_eq!(
+        (&report["warnings"], &report["ignored"]),
+        (&json!([]), &json!(0))
+    );
+    let pack = convert(&folder, "listed.h5", &[]);
+    let names = &pack.classes().unwrap()[0].names;
+    assert_eq!(*names, ["cat", "dog", "owl"]);
+}
+
+#[test]
 fn splits_are_told_by_names_and_groups() {
     let (folder, expected) = sources();
     for (name, split, first, n) in [

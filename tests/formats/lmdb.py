@@ -50,6 +50,7 @@ def write(folder):
     fill(f"{folder}/file.mdb", ((f"{NAMES[i % 3]}/{i:04}.png", png(i)) for i in range(N)), subdir=False)
     both = [(f"image-{i:09}", png(i)) for i in range(1, N)] + [(f"label-{i:09}", b"%d" % (i % 3)) for i in range(1, N)]
     fill(f"{folder}/keys", both + [("num-samples", b"%d" % (N - 1))])
+    fill(f"{folder}/gap", [entry for entry in both if entry[0] != f"label-{4:09}"])
     fill(f"{folder}/npy", ((f"{i:05}", npy(pixels(i))) for i in range(N)), db=b"images")
     fill(f"{folder}/pickled", ((f"{i:05}", pickle.dumps((png(i), i))) for i in range(N)))
     # Many, some of them long, some written twice and some deleted: free pages, and several levels.

@@ -27,11 +27,32 @@ fn what_the_library_writes_is_read() {
     let keys = converted(&folder, "keys", &[]);
     assert_records(&keys, 1..N);
     assert_eq!(labels(&keys), ids[1..]);
+    let said = refused(&folder, "keys", &["--label-key", "zz"]);
+    assert!(
+        said.contains("no field 'zz', found 'image', 'label'"),
+        "{said}"
+    );
+    let args = ["convert", "keys", "k.pack", "--json"];
+    assert_eq!(folder.packds(&args).json()["ignored"], 0);
     for args in [&[][..], &["--image-key", "images"]] {
         assert_records(&converted(&folder, "npy", args), 0..N);
     }
     let said = refused(&folder, "pickled", &[]);
     assert!(said.contains("00000: the value is a pickle"), "{said}");
+}
+
+#[test]
+fn an_image_whose_label_key_is_missing_is_a_bad_sample() {
+    let folder = sources();
+    let said = refused(&folder, "gap", &[]);
+    assert!(
+        said.contains("there are labels, but none for its key"),
+        "{said}"
+    );
+    let args = ["convert", "gap", "g.pack", "--on-error", "skip", "--json"];
+    let report = folder.packds(&args).json();
+    assert_eq!(report["n_samples"], N - 2);
+    assert_eq!(report["skipped"][0]["path"], "image-000000004");
 }
 
 #[test]

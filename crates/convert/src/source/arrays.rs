@@ -13,7 +13,7 @@ use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
     Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
-    other_count, role_of,
+    other_count, role_of, target,
 };
 use super::listing::{Faults, SourceField};
 use super::npy::Elements;
@@ -210,6 +210,16 @@ impl ArraySet {
         }
     }
 
+    /// The keys of arrays that the source calls `image` and `label`, where the caller names no others.
+    pub(super) fn own_keys<'a>(&self, named: Keys<'a>) -> Keys<'a> {
+        let has_labels = self.arrays.iter().any(|array| array.name == "label");
+        Keys {
+            image: named.image.or(Some("image")),
+            label: named.label.or(has_labels.then_some("label")),
+            mask: named.mask,
+        }
+    }
+
     /// Drops the arrays that are not to be packed.
     pub(super) fn leave_out(
         &mut self,
@@ -297,7 +307,12 @@ impl ArraySet {
                 "name the array of images with --image-key",
             )
         })?;
-        let Sorted { names, mut found } = self.sort(source, images.len(), (image, label, mask))?;
+        let Sorted {
+            names,
+            mut found,
+            warnings,
+        } = self.sort(source, images.len(), (image, label, mask))?;
+        self.warnings.extend(warnings);
         if self.others.count > 0 {
             let Tally { count, first } = std::mem::take(&mut self.others);
             self.warnings.push(Warning::OtherArrays { count, first });
@@ -330,6 +345,7 @@ impl ArraySet {
         let mut sorted = Sorted {
             names: Names::Numbered(std::mem::take(&mut self.dataset)),
             found: Columns::default(),
+            warnings: Vec::new(),
         };
         for (place, array) in self.arrays.iter().enumerate() {
             let is_wanted = Some(place) == label || Some(place) == mask;
@@ -407,6 +423,7 @@ fn choose(
 struct Sorted {
     names: Names,
     found: Columns,
+    warnings: Vec<Warning>,
 }
 
 #[derive(Default)]
@@ -426,6 +443,10 @@ impl Sorted {
         };
         if !array.is_scalar() {
             // One number for each class, or a map: nothing that a class id could say.
+            self.warnings.push(Warning::NotLabels {
+                field: array.name.clone(),
+                found: format!("arrays of shape {:?}", array.item),
+            });
             self.found.fields.extend(array.field(&array.name, None));
             return Ok(());
         }
@@ -436,12 +457,9 @@ impl Sorted {
             Elements::Numbers { .. } => match read_ids(array)? {
                 Some(found) => self.found.labels = Some(ids(LabelValues::Ids(found))),
                 None => {
-                    // `label` is the name of class ids: numbers to be predicted need another.
-                    let name = match array.name.as_str() {
-                        "label" => "target",
-                        name => name,
-                    };
-                    self.found.fields.extend(array.field(name, None));
+                    self.warnings.push(Warning::not_whole(&array.name));
+                    let name = target(array.name.clone());
+                    self.found.fields.extend(array.field(&name, None));
                 }
             },
         }

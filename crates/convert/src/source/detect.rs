@@ -278,7 +278,7 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     has_npy(folder, &names).then_some(DataFormat::Npy)
 }
 
-/// Whether a folder, or the first folder in it, holds `.npy` files.
+/// Whether a folder, or the first folder in it that is not empty, holds `.npy` files: a class may have no samples.
 fn has_npy(folder: &Path, names: &[String]) -> bool {
     let is_npy = |name: &str| DataFormat::from_file_name(name) == Some(DataFormat::Npy);
     if names.iter().any(|name| is_npy(name)) {
@@ -286,9 +286,7 @@ fn has_npy(folder: &Path, names: &[String]) -> bool {
     }
     let mut folders: Vec<&String> = names.iter().filter(|n| folder.join(n).is_dir()).collect();
     folders.sort();
-    folders.first().is_some_and(|first| {
-        let entries = std::fs::read_dir(folder.join(first)).into_iter().flatten();
-        let mut names = entries.flatten().take(MAX_ENTRIES).map(|e| e.file_name());
-        names.any(|name| name.to_str().is_some_and(is_npy))
-    })
+    let mut filled = folders.iter().map(|name| names_in(&folder.join(name)));
+    let first = filled.find(|names| !names.is_empty());
+    first.is_some_and(|names| names.iter().any(|name| is_npy(name)))
 }

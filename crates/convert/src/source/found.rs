@@ -12,7 +12,7 @@ use super::listing::{
     Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored,
 };
 use super::paths::{FileTable, PathTable};
-use super::store::Store;
+use super::store::{Content, Store};
 use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
@@ -63,6 +63,8 @@ pub(super) enum LabelValues {
     Names(TextArena),
     /// Numbers that are no ids: they become a column of this name.
     Numbers(Vec<f64>),
+    /// As `Numbers`, with their own type.
+    Typed(Arc<dyn Store>),
 }
 
 impl Found {
@@ -78,6 +80,7 @@ impl Found {
             ));
         }
         self.check_lengths(source, n)?;
+        self.check_images(source)?;
         let mut listing = Listing {
             kind: self.kind,
             root: source.to_owned(),
@@ -118,12 +121,26 @@ impl Found {
         Ok(self)
     }
 
+    /// Refuses images of one number each, as where a file of labels was named.
+    fn check_images(&self, source: &Path) -> Result<(), ConvertError> {
+        match self.images.content(0) {
+            Content::Array(array) if array.shape.is_empty() => Err(ConvertError::unsupported(
+                source,
+                "",
+                format!("expected images, found one {} for each sample", array.dtype),
+                "name the source of the images, or the field of images with --image-key",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn check_lengths(&self, source: &Path, n: usize) -> Result<(), ConvertError> {
         let labels = self.labels.iter().map(|labels| {
             let n = match &labels.values {
                 LabelValues::Ids(ids) => ids.len(),
                 LabelValues::Names(names) => names.len(),
                 LabelValues::Numbers(numbers) => numbers.len(),
+                LabelValues::Typed(store) => store.len(),
             };
             (labels.name.as_str(), n)
         });
@@ -199,16 +216,29 @@ impl FoundLabels {
                 listing.classes = classes.iter().map(|c| c.as_bytes().to_vec()).collect();
             }
             LabelValues::Numbers(values) => {
-                // `label` is the name of class ids: numbers to be predicted need another.
-                let name = match self.name.as_str() {
-                    "label" => "target".to_owned(),
-                    _ => self.name,
-                };
+                listing.warnings.push(Warning::not_whole(&self.name));
+                let name = target(self.name);
                 let values = ColumnValues::F64(values);
                 listing.columns.push(SourceColumn { name, values });
             }
+            LabelValues::Typed(store) => {
+                listing.warnings.push(Warning::not_whole(&self.name));
+                listing.fields.push(SourceField {
+                    name: target(self.name),
+                    store,
+                    role: None,
+                });
+            }
         }
         Ok(())
+    }
+}
+
+/// What numbers to be predicted are called: `label` is the name of class ids.
+pub(super) fn target(name: String) -> String {
+    match name.as_str() {
+        "label" => "target".to_owned(),
+        _ => name,
     }
 }
 
@@ -383,7 +413,7 @@ mod tests {
     use crate::data_format::DataFormat;
 
     use super::super::spool::{Spool, SpoolFolder, Unpacking};
-    use super::super::store::{ArrayType, Content};
+    use super::super::store::ArrayType;
     use super::*;
 
     /// A store of these rows, each as long as the others.

@@ -191,6 +191,30 @@ impl Gathered {
         }
     }
 
+    /// Takes an empty item: a text or bytes of no length, a list without values; numbers become lists for it. False, and
+    /// nothing is taken, where an item cannot be empty.
+    pub(super) fn push_empty(&mut self) -> Result<bool, String> {
+        let nowhere = Span {
+            file: 0,
+            offset: 0,
+            bytes: 0,
+        };
+        match &self.items {
+            Items::Stored(_, Contents::All(Content::Bytes)) => {
+                self.push(&Item::Stored(nowhere, Content::Bytes))?;
+            }
+            Items::Texts(texts) if self.places.len() == texts.len() => {
+                self.push(&Item::TextIn("", nowhere))?;
+            }
+            Items::Texts(_) => self.push(&Item::Text(""))?,
+            Items::Jsons(_) | Items::Ints(_) | Items::Floats(_) => {
+                self.push_or_widen(&Item::Json("[]"))?;
+            }
+            Items::Stored(..) | Items::Rows(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// How many items there are.
     pub(super) fn len(&self) -> usize {
         match &self.items {
@@ -270,14 +294,14 @@ impl Gathering {
         options: &ListOptions,
     ) -> Result<Found, ConvertError> {
         self.fields.retain(|field| !is_made_anew(&field.name));
-        self.restore_types();
+        self.restore_types(options.label_key.as_deref());
         self.take_paths();
         let names: Vec<String> = self.fields.iter().map(|f| f.name.clone()).collect();
         let image = find_image_field(source, &names, options.image_key.as_deref())?;
-        let label = match &self.labels {
-            Some(_) => None,
-            None => find_field(source, &names, Part::Label, options.label_key.as_deref())?,
-        };
+        let label = self.label_of(source, &names, options.label_key.as_deref())?;
+        if label.is_some() {
+            self.labels = None;
+        }
         let mask = find_field(source, &names, Part::Mask, options.mask_key.as_deref())?;
         let mut found = Found {
             kind: self.format.into(),
@@ -302,6 +326,12 @@ impl Gathering {
                 found.images = field.into_store(source, &self.files)?;
             } else if Some(place) == label && field.may_be_labels(found.metadata.as_ref()) {
                 found.labels = Some(field.into_labels(source, &self.files, &self.classes)?);
+            } else if Some(place) == label && !field.is_set_of_labels(found.metadata.as_ref()) {
+                found.warnings.push(Warning::NotLabels {
+                    found: field.kind().to_owned(),
+                    field: name,
+                });
+                field.into_field(&mut found, &self.files);
             } else if is_mask && field.is_picture() {
                 found.masks = Some(field.into_store(source, &self.files)?);
             } else {
@@ -309,6 +339,24 @@ impl Gathering {
             }
         }
         Ok(found)
+    }
+
+    /// The place of the field of labels; none where labels were found otherwise, or there are none.
+    fn label_of(
+        &self,
+        source: &Path,
+        names: &[String],
+        key: Option<&str>,
+    ) -> Result<Option<usize>, ConvertError> {
+        let Some(labels) = &self.labels else {
+            return find_field(source, names, Part::Label, key);
+        };
+        let Some(key) = key.filter(|key| *key != labels.name) else {
+            return Ok(None);
+        };
+        // Behind the others, so that it is only there to be told.
+        let all = [names, std::slice::from_ref(&labels.name)].concat();
+        find_field(source, &all, Part::Label, Some(key))
     }
 
     /// Takes the samples' paths, which lie beside the fields where a pack was exported that has no field of that name.
@@ -330,14 +378,16 @@ impl Gathering {
         }
     }
 
-    /// Gives arrays whose element type the format lacks the one that the pack had.
-    fn restore_types(&mut self) {
+    /// Gives arrays whose element type the format lacks the one that the pack had; but not those that are to be labels.
+    fn restore_types(&mut self, label_key: Option<&str>) {
         let Some(metadata) = &self.metadata else {
             return;
         };
         for field in &mut self.fields {
             let known = metadata.field(&field.name);
-            if let Some(known) = known.filter(|known| known.role != Some(Role::Label)) {
+            let is_label = label_key == Some(field.name.as_str());
+            let is_label = is_label || known.is_some_and(|f| f.role == Some(Role::Label));
+            if let Some(known) = known.filter(|_| !is_label) {
                 field.narrow(known);
             }
             if let (Items::Stored(_, contents), Some(known)) = (&mut field.items, known)
@@ -400,10 +450,25 @@ impl Gathered {
             Items::Stored(_, Contents::All(Content::Array(array))) => {
                 array.shape.iter().all(|n| *n == 1)
                     && !matches!(array.dtype, DType::F16 | DType::Bf16)
-                    && role_of(metadata, &self.name) != Some(Role::Labels)
+                    && !self.is_set_of_labels(metadata)
             }
             Items::Stored(..) | Items::Jsons(_) | Items::Rows(_) => false,
             Items::Texts(_) | Items::Ints(_) | Items::Floats(_) => true,
+        }
+    }
+
+    /// Whether the items are sets of labels, which are labels of their own kind.
+    fn is_set_of_labels(&self, metadata: Option<&Metadata>) -> bool {
+        role_of(metadata, &self.name) == Some(Role::Labels)
+    }
+
+    /// What the items are, in words.
+    fn kind(&self) -> &'static str {
+        match &self.items {
+            Items::Stored(..) => "arrays or bytes",
+            Items::Texts(_) => "texts",
+            Items::Jsons(_) => "lists or other JSON",
+            Items::Ints(_) | Items::Floats(_) | Items::Rows(_) => "numbers",
         }
     }
 
@@ -483,7 +548,10 @@ impl Gathered {
         }
         let values = match floats.is_empty() {
             true => LabelValues::Ids(ids),
-            false => numbers(floats),
+            false => match numbers(floats) {
+                LabelValues::Numbers(_) => LabelValues::Typed(store),
+                ids => ids,
+            },
         };
         Ok(FoundLabels {
             name,

@@ -113,12 +113,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         }
     }
     set.leave_out(images, options)?;
-    let has_labels = set.arrays.iter().any(|array| array.name == "label");
-    let keys = Keys {
-        image: Some("image"),
-        label: has_labels.then_some("label"),
-        mask: None,
-    };
+    let keys = set.own_keys(Keys::of(options));
     set.into_found(images, keys)
 }
 

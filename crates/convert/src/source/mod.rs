@@ -140,6 +140,31 @@ impl ListOptions {
         })
     }
 
+    /// Refuses keys that name anything but the fields of a source whose fields are always called `image` and, where it has
+    /// labels, `label`.
+    fn check_own_keys(&self, source: &Path, has_labels: bool) -> Result<(), ConvertError> {
+        let keys = [
+            (&self.image_key, "images", Some("image")),
+            (&self.label_key, "labels", has_labels.then_some("label")),
+            (&self.mask_key, "masks", None),
+        ];
+        let is_wrong =
+            |key: &Option<String>, own: Option<&str>| key.is_some() && key.as_deref() != own;
+        let wrong = keys.into_iter().find(|(key, _, own)| is_wrong(key, *own));
+        let Some((Some(key), part, _)) = wrong else {
+            return Ok(());
+        };
+        let label = has_labels.then(|| "label".to_owned());
+        Err(ConvertError::KeyMissing {
+            path: source.to_owned(),
+            wanted: format!("'{key}' of {part}"),
+            found: [Some("image".to_owned()), label]
+                .into_iter()
+                .flatten()
+                .collect(),
+        })
+    }
+
     /// Where sources are unpacked.
     fn spool_folder(&self) -> SpoolFolder {
         SpoolFolder {
@@ -327,7 +352,10 @@ fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Foun
         DataFormat::WebDataset => webdataset::read(part, options),
         DataFormat::TfRecord => tfrecord::read(part, options),
         DataFormat::Lmdb => lmdb::read(part, options),
-        DataFormat::Cifar => cifar::read(part, options)?.leave_out(&part.root, options),
+        DataFormat::Cifar => {
+            options.check_own_keys(&part.root, true)?;
+            cifar::read(part, options)?.leave_out(&part.root, options)
+        }
         DataFormat::Mnist => mnist::read(part, options),
         // Folders and manifests name files; what is no part of this build was refused before.
         _ => Err(ConvertError::malformed(

@@ -5,7 +5,7 @@
 mod example;
 mod frames;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,8 +14,9 @@ use packds_pixels::ImageFormat;
 
 use super::ListOptions;
 use super::column::TextArena;
-use super::found::{Found, FoundLabels, LabelValues, Names};
+use super::found::{self, Found, FoundLabels, LabelValues, Names, find_field};
 use super::gather::{Gathered, Gathering, Item};
+use super::listing::Faults;
 use super::protobuf::Part;
 use super::shards::{Shards, allow_open_files};
 use super::store::{Content, OpenFile, Span};
@@ -45,6 +46,8 @@ const ABOUT_IMAGE: [&str; 8] = [
     "image/dtype",
     "image/key/sha256",
 ];
+/// The most features that are named as left out: their names are a file's own, and may be as many as it has bytes.
+const MAX_LEFT_OUT: usize = 100;
 /// The most class names that labels beside texts give: larger ids are no places in a list.
 const MAX_CLASSES: i64 = 1 << 20;
 
@@ -131,7 +134,11 @@ struct Records<'a> {
     paths: Vec<Vec<u8>>,
     class_texts: TextArena,
     ids: Vec<i64>,
-    ignored: u64,
+    /// The fields without which a sample is bad, as far as the first record has them: image, label and mask.
+    needed: Vec<String>,
+    faults: Faults,
+    /// Features that the first record lacks.
+    left_out: BTreeSet<String>,
 }
 
 /// A feature that becomes a field.
@@ -166,7 +173,9 @@ impl<'a> Records<'a> {
             paths: Vec::new(),
             class_texts: TextArena::default(),
             ids: Vec::new(),
-            ignored: 0,
+            needed: Vec::new(),
+            faults: Faults::new(),
+            left_out: BTreeSet::new(),
         }
     }
 
@@ -198,25 +207,25 @@ impl<'a> Records<'a> {
         left_out.for_each(|name| example.remove(name));
         if self.n == 0 {
             self.make_plan(&example);
+            self.needed = self.needed_fields(place.path);
         }
-        let n_known = example.names().filter(|name| self.plan.contains_key(*name));
-        let n_known = n_known.count();
-        self.ignored += u64::try_from(example.len() - n_known).unwrap_or(0);
+        let others = example
+            .names()
+            .filter(|name| !self.plan.contains_key(*name));
+        let room = MAX_LEFT_OUT.saturating_sub(self.left_out.len());
+        self.left_out.extend(others.take(room).map(str::to_owned));
         let planned: Vec<(String, Planned)> = self
             .plan
             .iter()
             .filter_map(|(name, planned)| Some((name.clone(), planned.clone()?)))
             .collect();
         for (name, planned) in &planned {
-            let feature = example.get(name).ok_or_else(|| {
-                place.malformed(format!(
-                    "expected a feature '{name}' as in the first record, found {}",
-                    example.names().collect::<Vec<_>>().join(", ")
-                ))
-            })?;
-            self.add_feature(place, &example, (name, feature), planned)?;
+            match example.get(name) {
+                Some(feature) => self.add_feature(place, &example, (name, feature), planned)?,
+                None => self.add_absent(place, name, planned)?,
+            }
         }
-        self.add_names(place, &example)?;
+        self.add_names(&example);
         self.n += 1;
         self.in_file.1 += 1;
         Ok(())
@@ -372,6 +381,57 @@ impl<'a> Records<'a> {
         }
     }
 
+    /// Takes what stands for a feature that a record lacks: an empty one, which in this format is the same. Without one that
+    /// cannot be empty the sample is bad.
+    fn add_absent(
+        &mut self,
+        place: &Place<'_>,
+        name: &str,
+        planned: &Planned,
+    ) -> Result<(), ConvertError> {
+        let is_needed = self.needed.contains(&planned.field);
+        let Some(field) = self.fields.get_mut(planned.place) else {
+            return Ok(());
+        };
+        let is_empty = !is_needed && field.push_empty().map_err(|e| place.malformed(e))?;
+        if is_empty {
+            return Ok(());
+        }
+        field.push_missing();
+        if planned.field == "label" {
+            // One for each sample, as there are texts.
+            self.ids.extend(self.ids.first().copied());
+        }
+        self.add_fault(name);
+        Ok(())
+    }
+
+    /// Notes that the sample just read is bad for want of a feature.
+    fn add_fault(&mut self, name: &str) {
+        let reason = format!("there is no feature '{name}'");
+        self.faults.entry(self.n).or_insert(reason.into());
+    }
+
+    /// The fields that the first record has and without which a sample is bad.
+    fn needed_fields(&self, source: &Path) -> Vec<String> {
+        let planned = self.plan.values().flatten();
+        let names: Vec<String> = planned.map(|planned| planned.field.clone()).collect();
+        let (label, mask) = (label_key(self.options), self.options.mask_key.clone());
+        let find = |part, key: Option<String>| {
+            // That there is no field of the name of a key is said in the end.
+            let found = find_field(source, &names, part, key.as_deref())
+                .ok()
+                .flatten();
+            found.and_then(|place| names.get(place).cloned())
+        };
+        let found = [
+            find(found::Part::Label, label),
+            find(found::Part::Mask, mask),
+        ];
+        let image = Some("image".to_owned());
+        found.into_iter().chain([image]).flatten().collect()
+    }
+
     /// A text, or bytes where it is none. The first value that is not empty decides, unless the pack that was exported
     /// says which they were; texts become bytes where a later one is none.
     fn text_or_bytes<'b>(&self, place: &Place<'_>, one: Part<'b>, planned: &Planned) -> Item<'b> {
@@ -390,32 +450,38 @@ impl<'a> Records<'a> {
     }
 
     /// File names and class names, which are no fields.
-    fn add_names(&mut self, place: &Place<'_>, example: &Example<'_>) -> Result<(), ConvertError> {
-        let missing = |name: &str| {
-            place.malformed(format!(
-                "expected a feature '{name}' as in the first record"
-            ))
-        };
+    fn add_names(&mut self, example: &Example<'_>) {
         let is_planned = |name: &str| matches!(self.plan.get(name), Some(None));
-        if is_planned(FILE_NAME) {
-            let file = example.get(FILE_NAME).and_then(Feature::one_bytes);
-            let file = file.ok_or_else(|| missing(FILE_NAME))?;
-            self.paths.push(file.to_vec());
-        }
-        if is_planned(CLASS_TEXT) {
+        let (has_file, has_class) = (is_planned(FILE_NAME), is_planned(CLASS_TEXT));
+        // Where one sample has no name, all are numbered.
+        let file = example.get(FILE_NAME).and_then(Feature::one_bytes);
+        self.paths
+            .extend(file.filter(|_| has_file).map(<[u8]>::to_vec));
+        if has_class {
             let class = example.get(CLASS_TEXT).and_then(Feature::text);
-            self.class_texts
-                .push(class.ok_or_else(|| missing(CLASS_TEXT))?);
+            if class.is_none() && !self.has_label() {
+                self.add_fault(CLASS_TEXT);
+            }
+            let is_bad = self.faults.contains_key(&self.n);
+            let class = class.filter(|_| !is_bad);
+            self.class_texts.push(class.unwrap_or_default());
         }
-        Ok(())
+    }
+
+    fn has_label(&self) -> bool {
+        self.fields.iter().any(|field| field.name == "label")
     }
 
     fn into_found(
         mut self,
         part: &Shards,
         options: &ListOptions,
-        (files, warnings): (Vec<OpenFile>, Vec<Warning>),
+        (files, mut warnings): (Vec<OpenFile>, Vec<Warning>),
     ) -> Result<Found, ConvertError> {
+        warnings.extend(self.left_out.iter().map(|name| Warning::LeftOut {
+            field: name.clone(),
+            reason: "the first record, which says what features there are, lacks it".to_owned(),
+        }));
         let folder = part.root.is_dir().then_some(part.root.as_path());
         let metadata = self.metadata.cloned();
         let classes = match folder.and_then(label_names) {
@@ -428,24 +494,19 @@ impl<'a> Records<'a> {
             Some(key) if self.plan.contains_key(&key) => Some("image".to_owned()),
             key => key,
         };
-        options.label_key = options.label_key.map(|key| match key.as_str() {
-            key if LABEL_KEYS.contains(&key) => "label".to_owned(),
-            _ => key,
-        });
-        let has_label = self.fields.iter().any(|field| field.name == "label");
-        let labels = (!has_label
-            && self.class_texts.len() == self.n
-            && options.label_key.is_none())
-        .then(|| FoundLabels {
-            name: CLASS_TEXT.to_owned(),
-            values: LabelValues::Names(std::mem::take(&mut self.class_texts)),
-            classes: Vec::new(),
-        });
+        options.label_key = label_key(&options);
+        let labels =
+            (!self.has_label() && self.class_texts.len() == self.n && options.label_key.is_none())
+                .then(|| FoundLabels {
+                    name: CLASS_TEXT.to_owned(),
+                    values: LabelValues::Names(std::mem::take(&mut self.class_texts)),
+                    classes: Vec::new(),
+                });
         let names = match self.paths.len() == self.n && self.n > 0 {
             true => Names::Paths(self.paths),
             false => Names::Numbered("record".to_owned()),
         };
-        Gathering {
+        let gathering = Gathering {
             format: DataFormat::TfRecord,
             fields: self.fields,
             names,
@@ -454,9 +515,13 @@ impl<'a> Records<'a> {
             labels,
             metadata,
             warnings,
-            ignored: self.ignored,
-        }
-        .into_found(&part.root, &options)
+            ignored: 0,
+        };
+        let found = gathering.into_found(&part.root, &options)?;
+        Ok(Found {
+            faults: self.faults,
+            ..found
+        })
     }
 
     /// The names that stand beside the labels, if each id has one name. Ids without samples are called by their numbers.
@@ -467,7 +532,8 @@ impl<'a> Records<'a> {
             return Vec::new();
         }
         let mut name_of: BTreeMap<i64, &str> = BTreeMap::new();
-        for (id, name) in self.ids.iter().zip(self.class_texts.iter()) {
+        let named = self.ids.iter().zip(self.class_texts.iter());
+        for (id, name) in named.filter(|(_, name)| !name.is_empty()) {
             if *name_of.entry(*id).or_insert(name) != name {
                 return Vec::new();
             }
@@ -482,6 +548,13 @@ impl<'a> Records<'a> {
         };
         (0..=largest).map(name).collect()
     }
+}
+
+/// The field of labels that the caller named, by its name here.
+fn label_key(options: &ListOptions) -> Option<String> {
+    let key = options.label_key.as_deref()?;
+    let is_customary = LABEL_KEYS.contains(&key);
+    Some(if is_customary { "label" } else { key }.to_owned())
 }
 
 /// Whether a feature gives the size of raw pixels.
@@ -561,16 +634,48 @@ mod tests {
             said(&frame(b"\x12\x00")),
             "a: record 0: a tf.SequenceExample"
         );
-        // A second record without the feature that the first has.
-        let mut example =
-            b"\x0a\x19\x0a\x17\x0a\x05image\x12\x0e\x0a\x0c\x0a\x0a\xff\xd8\xff\xe0jjjjjj".to_vec();
-        let first = frame(&example);
-        example[8] = b'x';
-        let two = [first, frame(&example)].concat();
-        assert_eq!(
-            said(&two),
-            "a: record 1: expected a feature 'image' as in the first record, found imxge"
+    }
+
+    #[test]
+    fn a_record_without_its_image_or_label_is_a_bad_sample_and_one_without_another_feature_is_not()
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tfrecord");
+        let mut other = example(&[("image/label", b"cat"), ("note", b"x")]);
+        let image = other.windows(6).position(|w| w == b"image\x12").unwrap();
+        other[image + 2] = b'x';
+        let len = other.len();
+        let other = frame(&other[12..len - 4]);
+        let records = [
+            example(&[("image/label", b"cat"), ("note", b"a")]),
+            other,
+            example(&[("note", b"b")]),
+            example(&[("image/label", b"dog")]),
+        ];
+        std::fs::write(&path, records.concat()).unwrap();
+        let listing = list(&path, &ListOptions::default()).unwrap();
+        assert_eq!(listing.len(), 4);
+        let fault = |idx| listing.fault(idx).map(|fault| fault.to_string());
+        assert_eq!(fault(0), None);
+        assert!(fault(1).unwrap().ends_with("there is no feature 'image'"));
+        assert!(
+            fault(2)
+                .unwrap()
+                .ends_with("there is no feature 'image/label'")
         );
+        assert_eq!(fault(3), None);
+        let ColumnValues::Text(notes) = &listing.columns()[0].values else {
+            panic!("{:?}", listing.columns());
+        };
+        assert_eq!(notes.iter().collect::<Vec<_>>(), ["a", "x", "b", ""]);
+        let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            warnings,
+            [
+                "field 'imxge' left out: the first record, which says what features there are, lacks it"
+            ]
+        );
+        assert_eq!(listing.ignored(), 0);
     }
 
     /// A field of a message, of fewer than 128 bytes.

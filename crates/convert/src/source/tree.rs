@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, FieldKind};
+use packds_format::{DType, FieldKind, Role};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -51,7 +51,6 @@ pub(super) enum NodeKind {
 
 impl NodeKind {
     /// In words, for messages.
-    #[cfg(feature = "hdf5")]
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Array(array) => format!("{} items of shape {:?}", array.dtype, array.shape),
@@ -209,15 +208,17 @@ pub(super) fn read(
         found.masks = Some(fields.store(tree, mask, Content::File)?);
     }
     let label = label.filter(|label| *label != image && Some(*label) != mask);
-    for (idx, _) in members.iter().enumerate() {
-        if idx == image || Some(idx) == mask {
+    let class_list = label.and_then(|label| fields.class_list_of(tree, label));
+    for (idx, member) in members.iter().enumerate() {
+        let is_class_list =
+            Some(member.node) == class_list && !fields.has_rows(idx, found.images.len());
+        if idx == image || Some(idx) == mask || is_class_list {
             continue;
         }
         let is_label = Some(idx) == label;
         match fields.put(tree, idx, is_label, &mut found) {
             // Data that only this field has, in a way that nobody reads.
             Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
-                found.ignored += 1;
                 let field = fields.name(idx).to_owned();
                 found.warnings.push(Warning::LeftOut { field, reason });
             }
@@ -348,11 +349,11 @@ impl Fields<'_> {
     ) -> Result<(), ConvertError> {
         let (number, node) = self.node(member)?;
         let name = self.name(member);
-        let n = u64::try_from(found.images.len()).unwrap_or(u64::MAX);
-        let is_field = is_label || (node.rows == n && !is_made_anew(name));
+        let has_rows = self.has_rows(member, found.images.len());
+        let is_field = is_label || (has_rows && !is_made_anew(name));
         let role = role_of(self.metadata, name);
         match &node.kind {
-            NodeKind::Array(array) if is_label && array.shape.iter().product::<u64>() == 1 => {
+            NodeKind::Array(array) if is_label && is_one_number(array) => {
                 let classes = self.classes(tree, number)?;
                 let values = tree.rows(number, array)?;
                 let values = self.label_values(node, array, values)?;
@@ -373,6 +374,12 @@ impl Fields<'_> {
                 self.store(tree, member, Content::Bytes)?;
             }
             NodeKind::Array(_) | NodeKind::Bytes if is_field => {
+                if is_label && role != Some(Role::Labels) {
+                    found.warnings.push(Warning::NotLabels {
+                        field: name.to_owned(),
+                        found: node.kind.describe(),
+                    });
+                }
                 let store = self.store(tree, member, Content::Bytes)?;
                 found.fields.push(SourceField {
                     name: name.to_owned(),
@@ -389,7 +396,6 @@ impl Fields<'_> {
                 }
             }
             _ => {
-                found.ignored += 1;
                 let mut warnings = found.warnings.iter_mut();
                 match warnings.find_map(|warning| match warning {
                     Warning::OtherArrays { count, .. } => Some(count),
@@ -428,12 +434,33 @@ impl Fields<'_> {
         if !classes.is_empty() {
             return Ok(classes);
         }
-        let is_list =
-            |node: &Node| node.kind == NodeKind::Texts && CLASS_FIELDS.contains(&last(&node.path));
-        match self.nodes.iter().position(is_list) {
+        match self.class_list() {
             Some(list) => Ok(tree.texts(list)?.iter().map(|t| lossy(t)).collect()),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// The node of an array of class names.
+    fn class_list(&self) -> Option<usize> {
+        let is_list =
+            |node: &Node| node.kind == NodeKind::Texts && CLASS_FIELDS.contains(&last(&node.path));
+        self.nodes.iter().position(is_list)
+    }
+
+    /// The node of the array whose names the ids of the field `label` take.
+    fn class_list_of(&self, tree: &impl Tree, label: usize) -> Option<usize> {
+        let (number, node) = self.node(label).ok()?;
+        let has_ids = matches!(&node.kind, NodeKind::Array(array) if is_one_number(array));
+        let is_used = has_ids && tree.classes(number).is_empty();
+        self.class_list().filter(|_| is_used)
+    }
+
+    /// Whether a field has as many items as there are images.
+    fn has_rows(&self, member: usize, n_images: usize) -> bool {
+        let rows = self
+            .node(member)
+            .map(|(_, node)| usize::try_from(node.rows));
+        matches!(rows, Ok(Ok(rows)) if rows == n_images)
     }
 
     fn label_values(
@@ -473,8 +500,13 @@ impl Fields<'_> {
                 return Ok(LabelValues::Ids(ids));
             }
         }
-        Ok(LabelValues::Numbers(numbers))
+        Ok(LabelValues::Typed(Arc::new(rows)))
     }
+}
+
+/// Whether an item of the array is one number.
+fn is_one_number(array: &ArrayType) -> bool {
+    array.shape.iter().product::<u64>() == 1
 }
 
 fn arena(texts: &[Vec<u8>]) -> TextArena {

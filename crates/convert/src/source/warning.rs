@@ -5,7 +5,7 @@ use std::fmt;
 /// Something odd about a source that does not stop the conversion.
 ///
 /// Each kind appears once, with a count and its first case, however many files it concerns; only
-/// [`Warning::EmptyClass`] appears once for each class and [`Warning::LeftOut`] once for each field. Paths are relative to the root.
+/// [`Warning::EmptyClass`] appears once for each class, [`Warning::LeftOut`] and [`Warning::NotLabels`] once for each field. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -68,6 +68,13 @@ pub enum Warning {
         /// What it is, or why it cannot be read.
         reason: String,
     },
+    /// What was to be the labels and says no class ids; it is packed as a field like others.
+    NotLabels {
+        /// The field.
+        field: String,
+        /// What its values are.
+        found: String,
+    },
     /// Arrays that do not have one item for each image; they are ignored.
     OtherArrays {
         /// How many.
@@ -87,6 +94,16 @@ pub enum Warning {
         /// The file that would have them.
         file: Vec<u8>,
     },
+}
+
+impl Warning {
+    /// That the field of labels has numbers that are no class ids.
+    pub(super) fn not_whole(field: &str) -> Self {
+        Self::NotLabels {
+            field: field.to_owned(),
+            found: "numbers that are not whole".to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for Warning {
@@ -119,6 +136,12 @@ impl fmt::Display for Warning {
             }
             Self::LeftOut { field, reason } => {
                 write!(out, "field '{field}' left out: {reason}")
+            }
+            Self::NotLabels { field, found } => {
+                write!(
+                    out,
+                    "'{field}' gives no labels: expected a whole number or a name for each image, found {found}; it is packed as a field"
+                )
             }
             Self::LabelsMissing { file } => {
                 write!(out, "no labels: there is no file '{}'", text(file))

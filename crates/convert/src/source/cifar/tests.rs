@@ -218,3 +218,22 @@ fn no_damage_makes_the_readers_panic() {
         });
     }
 }
+
+#[test]
+fn keys_that_name_no_field_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("data_batch_1.bin");
+    fs::write(&file, binary(&[&[3], &[0]])).unwrap();
+    let options = ListOptions {
+        label_key: Some("zz".to_owned()),
+        ..ListOptions::default()
+    };
+    let said = list(&file, &options).unwrap_err().to_string();
+    let expected = "no field 'zz' of labels, found 'image', 'label'";
+    assert!(said.ends_with(expected), "{said}");
+    let own = ListOptions {
+        label_key: Some("label".to_owned()),
+        ..ListOptions::default()
+    };
+    assert_eq!(labels(&list(&file, &own).unwrap()), [3, 0]);
+}

@@ -17,6 +17,7 @@ use super::ListOptions;
 use super::column::TextArena;
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item};
+use super::listing::Faults;
 use super::npy::{MAX_HEADER, npy_head};
 use super::shards::Shards;
 use super::store::{Content, OpenFile, Span};
@@ -46,12 +47,13 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     options.check_left_out(&path, &reader.names())?;
     let mut options = options.clone();
     options.image_key = key.or_else(|| reader.only_image());
-    let gathering = reader.into_gathering()?;
+    let (gathering, faults) = reader.into_gathering();
     let gathering = Gathering {
         files: Arc::new(vec![file]),
         ..gathering
     };
-    gathering.into_found(&part.root, &options)
+    let found = gathering.into_found(&part.root, &options)?;
+    Ok(Found { faults, ..found })
 }
 
 /// The file of a database that is a folder, or the file itself.
@@ -116,7 +118,8 @@ struct Reader<'a> {
     labels: BTreeMap<Vec<u8>, String>,
     classes: Vec<String>,
     metadata: Option<Result<Metadata, String>>,
-    ignored: u64,
+    /// Databases beside the samples.
+    databases: Vec<String>,
 }
 
 /// What stands before the numbers of labels.
@@ -136,7 +139,7 @@ impl<'a> Reader<'a> {
             labels: BTreeMap::new(),
             classes: Vec::new(),
             metadata: None,
-            ignored: 0,
+            databases: Vec::new(),
         }
     }
 
@@ -169,8 +172,11 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let is_special = key.starts_with(b"__") || key == b"num-samples" || key == b"length";
-        if entry.database.is_some() || is_special {
-            self.ignored += 1;
+        if entry.database.is_some() {
+            self.databases.push(shown(key));
+            return Ok(());
+        }
+        if is_special {
             return Ok(());
         }
         if let Some(number) = LABEL_PREFIXES.iter().find_map(|p| key.strip_prefix(*p)) {
@@ -386,7 +392,8 @@ impl<'a> Reader<'a> {
         has.then(|| "image".to_owned())
     }
 
-    fn into_gathering(self) -> Result<Gathering, ConvertError> {
+    /// What was gathered, and the samples that lack a label.
+    fn into_gathering(self) -> (Gathering, Faults) {
         let mut warnings = Vec::new();
         let metadata = match self.metadata {
             Some(Err(ref reason)) => {
@@ -397,12 +404,17 @@ impl<'a> Reader<'a> {
             Some(Ok(ref metadata)) => Some(metadata.clone()),
             None => None,
         };
+        let mut faults = Faults::new();
+        warnings.extend(self.databases.iter().map(|name| Warning::LeftOut {
+            field: name.clone(),
+            reason: "it is a database, which --image-key names to be read instead".to_owned(),
+        }));
         let has_label = self.fields.iter().any(|field| field.name == "label");
         let labels = match has_label || self.left_out.contains("label") {
             true => None,
-            false => self.labels_of_keys()?,
+            false => self.labels_of_keys(&mut faults),
         };
-        Ok(Gathering {
+        let gathering = Gathering {
             format: DataFormat::Lmdb,
             fields: self.fields,
             names: Names::Paths(self.keys),
@@ -411,12 +423,13 @@ impl<'a> Reader<'a> {
             labels,
             metadata,
             warnings,
-            ignored: self.ignored,
-        })
+            ignored: 0,
+        };
+        (gathering, faults)
     }
 
-    /// Labels under keys of their own, or the folders in the keys.
-    fn labels_of_keys(&self) -> Result<Option<FoundLabels>, ConvertError> {
+    /// Labels under keys of their own, of which a sample without one has a fault; or the folders in the keys.
+    fn labels_of_keys(&self, faults: &mut Faults) -> Option<FoundLabels> {
         let mut texts = TextArena::default();
         if self.labels.is_empty() {
             let folder = |key: &Vec<u8>| {
@@ -425,36 +438,29 @@ impl<'a> Reader<'a> {
                 (!folder.is_empty()).then_some(folder)
             };
             let folders: Option<Vec<String>> = self.keys.iter().map(folder).collect();
-            let Some(folders) = folders.filter(|folders| !folders.is_empty()) else {
-                return Ok(None);
-            };
+            let folders = folders.filter(|folders| !folders.is_empty())?;
             folders.iter().for_each(|folder| texts.push(folder));
         } else {
-            for key in &self.keys {
+            // In the place of one that is missing, so that ids stay ids.
+            let any = self.labels.values().next();
+            for (idx, key) in self.keys.iter().enumerate() {
                 let number = IMAGE_PREFIXES.iter().find_map(|p| key.strip_prefix(*p));
                 let label = number.and_then(|number| self.labels.get(number));
-                let Some(label) = label else {
-                    let reason = "there are labels, but none for this key";
-                    let hint = "give each image a label, or leave all labels out";
-                    return Err(ConvertError::contradictory(
-                        self.path,
-                        &shown(key),
-                        reason,
-                        hint,
-                    ));
-                };
-                texts.push(label);
+                if label.is_none() {
+                    faults.insert(idx, "there are labels, but none for its key".into());
+                }
+                texts.push(label.or(any).map_or("", String::as_str));
             }
         }
         let ids: Option<Vec<i64>> = match self.labels.is_empty() {
             true => None,
             false => texts.iter().map(|text| text.trim().parse().ok()).collect(),
         };
-        Ok(Some(FoundLabels {
+        Some(FoundLabels {
             name: "label".to_owned(),
             values: ids.map_or(LabelValues::Names(texts), LabelValues::Ids),
             classes: Vec::new(),
-        }))
+        })
     }
 }
 

@@ -108,3 +108,34 @@ fn no_damage_makes_the_reader_panic() {
         });
     }
 }
+
+#[test]
+fn keys_that_name_no_field_are_refused() {
+    let folder = TempDir::new().unwrap();
+    let images = folder.path().join("train-images-idx3-ubyte");
+    fs::write(&images, idx(8, &[2, 2, 2], &pixels(8))).unwrap();
+    let labels = folder.path().join("train-labels-idx1-ubyte");
+    fs::write(labels, idx(8, &[2], &[1, 0])).unwrap();
+    let said = |options: &ListOptions| list(&images, options).unwrap_err().to_string();
+    let key = || Some("zz".to_owned());
+    for options in [
+        ListOptions {
+            image_key: key(),
+            ..ListOptions::default()
+        },
+        ListOptions {
+            label_key: key(),
+            ..ListOptions::default()
+        },
+        ListOptions {
+            mask_key: key(),
+            ..ListOptions::default()
+        },
+    ] {
+        let said = said(&options);
+        assert!(
+            said.ends_with("no field 'zz', found 'image', 'label'"),
+            "{said}"
+        );
+    }
+}

@@ -54,7 +54,11 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let files = npy_files(source)?;
     match read_fields(source, &files, part.split.as_deref(), options)? {
         Some(found) => Ok(found),
-        None => files::read(source, !files.is_empty()),
+        None => {
+            let is_flat = !files.is_empty();
+            options.check_own_keys(source, !is_flat)?;
+            files::read(source, is_flat)?.leave_out(source, options)
+        }
     }
 }
 
@@ -129,12 +133,12 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
         }
     }
     set.leave_out(path, options)?;
-    let has_labels = set.arrays.iter().any(|a| a.name == "label");
     let keys = Keys {
-        image: Some("image"),
-        label: has_labels.then_some("label"),
-        mask: None,
+        // It named the file, whose array is `label` here.
+        label: None,
+        ..Keys::of(options)
     };
+    let keys = set.own_keys(keys);
     set.into_found(path, keys)
 }
 

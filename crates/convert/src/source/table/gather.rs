@@ -6,7 +6,7 @@ use std::sync::Arc;
 use packds_format::DType;
 
 use super::kind::Kind;
-use super::piece::{ColumnPiece, ItemsPiece, Piece, nan_bytes};
+use super::piece::{ColumnPiece, ItemsPiece, Piece, nan_bytes, no_bytes};
 use super::plan::{Planned, TablePlan, Use};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -35,8 +35,16 @@ pub(in crate::source) struct Gather {
 
 /// The values of a column so far.
 enum Gathered {
-    Items { spans: Vec<Span>, paths: TextArena },
-    Numbers { bytes: Vec<u8>, nulls: Vec<usize> },
+    Items {
+        spans: Vec<Span>,
+        paths: TextArena,
+        /// How many rows have a path and no bytes.
+        only_paths: usize,
+    },
+    Numbers {
+        bytes: Vec<u8>,
+        nulls: Vec<usize>,
+    },
     Texts(TextArena),
 }
 
@@ -55,6 +63,7 @@ impl Gather {
             Kind::Items { .. } | Kind::Array { .. } => Gathered::Items {
                 spans: Vec::new(),
                 paths: TextArena::default(),
+                only_paths: 0,
             },
             Kind::Number(_) => Gathered::Numbers {
                 bytes: Vec::new(),
@@ -91,8 +100,16 @@ impl Gather {
         }
         for (column, piece) in self.columns.iter_mut().zip(piece.columns) {
             match (column, piece) {
-                (Gathered::Items { spans, paths }, ColumnPiece::Items(piece)) => {
+                (
+                    Gathered::Items {
+                        spans,
+                        paths,
+                        only_paths,
+                    },
+                    ColumnPiece::Items(piece),
+                ) => {
                     push_items(&mut self.spool, spans, &piece, file)?;
+                    *only_paths += piece.only_paths.len();
                     piece.paths.iter().for_each(|path| paths.push(path));
                 }
                 (
@@ -204,7 +221,20 @@ impl<'a> FoundParts<'a> {
         root: &Path,
     ) -> Result<(), ConvertError> {
         match (gathered, &planned.kind) {
-            (Gathered::Items { mut spans, paths }, kind) => {
+            (
+                Gathered::Items {
+                    spans, only_paths, ..
+                },
+                _,
+            ) if only_paths > 0 && only_paths == spans.len() => {
+                return Err(no_bytes(root, planned));
+            }
+            (
+                Gathered::Items {
+                    mut spans, paths, ..
+                },
+                kind,
+            ) => {
                 let content = match kind {
                     Kind::Items { content, .. } => content.clone(),
                     Kind::Array { array, .. } => Content::of_array(array.clone()),
@@ -389,5 +419,8 @@ fn label_values(dtype: DType, bytes: &[u8]) -> Result<LabelValues, String> {
         #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
         return Ok(LabelValues::Ids(values.iter().map(|v| *v as i64).collect()));
     }
-    Ok(LabelValues::Numbers(values))
+    let shape = Vec::new();
+    let array = ArrayType { dtype, shape };
+    let bytes = bytes.to_vec();
+    Ok(LabelValues::Typed(Arc::new(Numbers { array, bytes })))
 }

@@ -88,6 +88,8 @@ pub(super) struct ItemsPiece {
     pub(super) items: Vec<PieceItem>,
     /// The items' own paths; empty where they have none.
     pub(super) paths: TextArena,
+    /// The rows that have a path and no bytes.
+    pub(super) only_paths: Vec<usize>,
 }
 
 /// An item of a batch.
@@ -152,7 +154,11 @@ fn column(
     }
     match &planned.kind {
         Kind::Items { children, .. } => {
-            items(planned, *children, &array, spot).map(ColumnPiece::Items)
+            let piece = items(planned, *children, &array, spot)?;
+            let reason: Arc<str> = format!("column `{name}`: {ONLY_PATH}").into();
+            let rows = piece.only_paths.iter();
+            faults.extend(rows.map(|row| (*row, Arc::clone(&reason))));
+            Ok(ColumnPiece::Items(piece))
         }
         Kind::Array {
             array: array_type,
@@ -241,10 +247,12 @@ fn items(
         }
     };
     for row in 0..array.len() {
-        let missing = is_null_at(bytes.as_ref(), row) || is_null_at(array.as_ref(), row);
+        // What lies below a null is no value, whatever it looks like.
+        let is_null = is_null_at(array.as_ref(), row);
+        let missing = is_null || is_null_at(bytes.as_ref(), row);
         let has_path = paths.is_some_and(|paths| !is_null_at(paths.as_ref(), row));
-        if missing && has_path {
-            return Err(no_bytes(planned, row, spot));
+        if missing && !is_null && has_path {
+            piece.only_paths.push(row);
         }
         let item = if missing {
             Some(&[][..])
@@ -264,12 +272,15 @@ fn items(
     Ok(piece)
 }
 
-/// The error for an image of which there is only the path.
-fn no_bytes(planned: &Planned, row: usize, spot: &Spot<'_>) -> ConvertError {
+/// Why a row with a path and no bytes is bad.
+const ONLY_PATH: &str = "only the path of the file is here, and not its bytes";
+
+/// The error for a column that has paths and no bytes in all rows.
+pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
     ConvertError::unsupported(
-        spot.path,
-        &spot.place(row, &planned.name),
-        "only the path of the image is here, and not its bytes",
+        source,
+        &format!("column `{}`", planned.name),
+        ONLY_PATH,
         "save the data set with its files embedded, as `push_to_hub` does, or convert the files themselves with a manifest",
     )
 }

@@ -212,15 +212,19 @@ fn with_lists_of_bytes(folder: &Path) -> [std::path::PathBuf; 2] {
     parts.append_value([Some(b"c")]);
     let parts: ArrayRef = Arc::new(parts.finish());
     let columns = [("parts", parts), ("image", images), ("label", labels)];
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    written(folder, &RecordBatch::try_from_iter(columns).unwrap())
+}
+
+/// A Parquet and an Arrow file of a batch, in this folder.
+fn written(folder: &Path, batch: &arrow_array::RecordBatch) -> [std::path::PathBuf; 2] {
     let paths = NAMES.map(|name| folder.join(name));
     let file = std::fs::File::create(&paths[0]).unwrap();
     let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
+    writer.write(batch).unwrap();
     writer.close().unwrap();
     let file = std::fs::File::create(&paths[1]).unwrap();
     let mut writer = arrow_ipc::writer::FileWriter::try_new(file, &batch.schema()).unwrap();
-    writer.write(&batch).unwrap();
+    writer.write(batch).unwrap();
     writer.finish().unwrap();
     paths
 }
@@ -267,5 +271,44 @@ fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked
         let error = refused(&path, &missing);
         let expected = "no field 'no' to leave out, found 'parts', 'image', 'label'";
         assert!(error.ends_with(expected), "{error}");
+    }
+}
+
+/// Images as structs of bytes and path, of which the rows `without` have no bytes and the row `null` is null.
+fn images_as_structs(n: usize, without: &[usize], null: usize) -> arrow_array::RecordBatch {
+    use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray, StructArray};
+    use arrow_schema::{DataType, Field};
+    let png = packds_pixels::encode_png(2, 1, 1, &[1, 2]).unwrap();
+    let bytes = (0..n).map(|row| (!without.contains(&row)).then_some(png.as_slice()));
+    let bytes: ArrayRef = Arc::new(bytes.collect::<BinaryArray>());
+    let paths = (0..n).map(|row| Some(format!("{row}.png")));
+    let paths: ArrayRef = Arc::new(paths.collect::<StringArray>());
+    let fields = vec![
+        Field::new("bytes", DataType::Binary, true),
+        Field::new("path", DataType::Utf8, true),
+    ];
+    let nulls = (0..n).map(|row| row != null).collect::<Vec<bool>>();
+    let images = StructArray::new(fields.into(), vec![bytes, paths], Some(nulls.into()));
+    let ids: Vec<i64> = vec![0; n];
+    let labels: ArrayRef = Arc::new(Int64Array::from(ids));
+    let columns: [(&str, ArrayRef); 2] = [("image", Arc::new(images)), ("label", labels)];
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+#[test]
+fn an_image_that_is_null_or_only_a_path_is_a_bad_sample_unless_all_are_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in written(folder.path(), &images_as_structs(4, &[1, 2], 2)) {
+        let listing = list(&path, &ListOptions::default()).unwrap();
+        let fault = |idx| listing.fault(idx).map(|fault| fault.to_string());
+        let only_path = "column `image`: only the path of the file is here, and not its bytes";
+        assert!(fault(1).unwrap().ends_with(only_path), "{:?}", fault(1));
+        let null = "column `image`: the image is missing (null)";
+        assert!(fault(2).unwrap().ends_with(null), "{:?}", fault(2));
+        assert_eq!((fault(0), fault(3)), (None, None));
+    }
+    for path in written(folder.path(), &images_as_structs(2, &[0, 1], 9)) {
+        let error = list(&path, &ListOptions::default()).unwrap_err();
+        assert!(error.hint().unwrap().contains("push_to_hub"), "{error}");
     }
 }

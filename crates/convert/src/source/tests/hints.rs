@@ -58,3 +58,90 @@ fn a_file_of_no_bytes_is_called_empty() {
         assert!(error.ends_with("the file is empty (0 bytes)"), "{error}");
     }
 }
+
+/// A file of one array of 2 x 2 bytes.
+fn npy() -> Vec<u8> {
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }\n";
+    let len = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [
+        &b"\x93NUMPY\x01\x00"[..],
+        &len[..],
+        header.as_bytes(),
+        &[1, 2, 3, 4],
+    ]
+    .concat()
+}
+
+#[test]
+fn a_folder_of_npy_files_is_known_where_its_first_class_is_empty() {
+    let tree = Tree::new(&[]);
+    fs::create_dir(tree.path("airplane")).unwrap();
+    fs::create_dir(tree.path("ship")).unwrap();
+    tree.write("ship/0.npy", &npy());
+    let listing = list(tree.root(), &ListOptions::default()).unwrap();
+    assert_eq!((listing.len(), listing.kind()), (1, DataFormat::Npy.into()));
+}
+
+#[test]
+fn keys_of_a_folder_with_a_file_for_each_sample_that_name_no_field_are_refused() {
+    let tree = Tree::new(&[]);
+    fs::create_dir(tree.path("ship")).unwrap();
+    tree.write("ship/0.npy", &npy());
+    let refused = |options: &ListOptions| list(tree.root(), options).unwrap_err().to_string();
+    let key = || Some("zz".to_owned());
+    let said = refused(&ListOptions {
+        label_key: key(),
+        ..ListOptions::default()
+    });
+    let expected = "no field 'zz' of labels, found 'image', 'label'";
+    assert!(said.ends_with(expected), "{said}");
+    let said = refused(&ListOptions {
+        mask_key: key(),
+        ..ListOptions::default()
+    });
+    assert!(said.contains("no field 'zz' of masks"), "{said}");
+    let leave_out = |name: &str| ListOptions {
+        leave_out: vec![name.to_owned()],
+        ..ListOptions::default()
+    };
+    let said = refused(&leave_out("zz"));
+    assert!(
+        said.ends_with("no field 'zz' to leave out, found 'label'"),
+        "{said}"
+    );
+    assert!(!list(tree.root(), &leave_out("label")).unwrap().has_labels());
+}
+
+#[test]
+fn a_file_of_one_number_a_sample_is_no_file_of_images() {
+    let tree = Tree::new(&[]);
+    let labels = String::from_utf8_lossy(&npy()[10..70]).replace("(2, 2)", "(4,)  ");
+    let head = &npy()[..10];
+    tree.write(
+        "labels.npy",
+        &[head, labels.as_bytes(), &npy()[70..]].concat(),
+    );
+    let (error, hint) = said(&tree.path("labels.npy"), None);
+    assert!(
+        error.ends_with("expected images, found one u8 for each sample"),
+        "{error}"
+    );
+    assert!(hint.contains("name the source of the images"), "{hint}");
+}
+
+#[test]
+fn labels_that_are_no_class_ids_keep_their_type_and_a_warning_says_so() {
+    let tree = Tree::new(&[]);
+    tree.write("x.npy", &npy());
+    tree.write("x_labels.npy", &npy());
+    let listing = list(&tree.path("x.npy"), &ListOptions::default()).unwrap();
+    assert!(!listing.has_labels());
+    let warnings: Vec<String> = listing.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "'label' gives no labels: expected a whole number or a name for each image, found arrays of shape [2]; \
+          it is packed as a field"
+        ]
+    );
+}

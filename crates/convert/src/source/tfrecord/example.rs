@@ -95,10 +95,6 @@ impl<'a> Example<'a> {
         self.features.keys().copied()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.features.len()
-    }
-
     /// The type of the raw array in feature `name`, where others tell it: `NAME/shape` and `NAME/dtype`.
     pub(super) fn array_of(&self, name: &str) -> Option<ArrayType> {
         let Some(Feature::Ints(shape)) = self.get(&format!("{name}/shape")) else {
