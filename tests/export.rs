@@ -355,7 +355,7 @@ fn what_a_format_has_no_use_for_is_refused() {
         (
             "out.h5",
             &["--codec", "blosc"][..],
-            "hdf5 has no use for this --codec",
+            "hdf5 is not compressed with --codec blosc",
         ),
         (
             "out.npz",

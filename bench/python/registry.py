@@ -106,7 +106,7 @@ PEERS = (
     ),
     Peer(
         "dali-images",
-        "DALI on the CPU, image folder (PNG)",
+        "DALI (CPU), image folder (PNG)",
         "dali",
         (DALI,),
         "images",

@@ -57,6 +57,7 @@ def write_torch(folder):
     torch.save({"set": {"image": all["image"]}, "label": all["label"]}, f"{folder}/nested.pt")
     torch.save([*all.values()], f"{folder}/old.pt", _use_new_zipfile_serialization=False)
     torch.save(TensorDataset(*all.values()), f"{folder}/set.pt")
+    torch.save([*all["image"]], f"{folder}/samples.pt")
     twice = {name: torch.stack([t, t], 1).flatten(0, 1)[::2] for name, t in all.items()}
     torch.save(twice, f"{folder}/views.pt")
     torch.save(all["image"].permute(0, 3, 1, 2), f"{folder}/permuted.pt")

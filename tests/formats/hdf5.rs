@@ -2,11 +2,13 @@
 
 use std::fs;
 
+use packds_format::Pack;
 use serde_json::{Value, json};
 
 use super::items::{
     assert_same, client, convert, hex, ids, items, refused, sample_pack, written_by,
 };
+use super::python;
 use crate::support::Folder;
 
 /// What h5py finds in an export.
@@ -151,6 +153,30 @@ fn h5py_reads_what_goes_out_and_it_comes_back() {
         assert_eq!(found["image"]["chunks"].is_null(), is_plain, "{args:?}");
         assert_same(&pack, &convert(&folder, args[0], &[]), &format!("{args:?}"));
     }
+}
+
+#[test]
+fn statistics_of_normalized_floats_come_back() {
+    let folder = Folder::new();
+    sample_pack(&folder, "in.pack");
+    let to = |source: &str, pack: &str, args: &[&str]| {
+        let ran = folder.packds(&[&["convert", source, pack, "--keep-order"], args].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        Pack::open(fs::read(folder.path(pack)).unwrap()).unwrap()
+    };
+    folder.packds(&["export", "in.pack", "bytes.h5"]).ok();
+    let args = ["--dtype", "f32", "--normalize", "imagenet"];
+    let floats = to("bytes.h5", "floats.pack", &args);
+    folder.packds(&["export", "floats.pack", "floats.h5"]).ok();
+    let back = to("floats.h5", "back.pack", &[]);
+    assert_eq!(items(&floats, "image"), items(&back, "image"));
+    let image = |pack: &Pack<Vec<u8>>| pack.stats().unwrap().fields.get("image").cloned();
+    assert!(image(&floats).is_some());
+    assert_eq!(image(&floats), image(&back));
+    // Of other samples they would not be true.
+    let fewer = "import h5py, sys; f = h5py.File(sys.argv[1], 'a')\nfor k in list(f):\n    v = f[k]\n    a = dict(v.attrs); x = v[1:]; del f[k]; f[k] = x; f[k].attrs.update(a)";
+    python(&["-c", fewer, folder.path("floats.h5").to_str().unwrap()]);
+    assert_eq!(image(&to("floats.h5", "fewer.pack", &[])), None);
 }
 
 #[test]

@@ -255,7 +255,8 @@ impl<'a> Info<'a> {
             lines.put("order", &describe_order(order))?;
         }
         for (name, stats) in &self.stats.labels {
-            if let Some(icc) = stats.icc {
+            // One chunk is no different from all of them.
+            if let Some(icc) = stats.icc.filter(|_| self.pack.n_chunks() > 1) {
                 let word = describe_icc(icc);
                 lines.put(
                     "order",

@@ -16,7 +16,7 @@ use crate::ConvertError;
 use crate::options::{ConvertOptions, NormalizeBy, OnError};
 use crate::output::{Output, check_output};
 use crate::pipeline::{Findings, Observer, Pass, Phase};
-use crate::plan::{Order, Plan, plan};
+use crate::plan::{ImageForm, Order, Plan, plan};
 use crate::provenance::{self, options_json, uuids};
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
@@ -261,6 +261,8 @@ fn stats(
             histogram: channels.map(|c| h.counts(c).to_vec()).collect(),
         };
         stats.fields.insert("image".to_owned(), field);
+    } else if let Some(known) = exported_stats(listing, plan, valid) {
+        stats.fields.insert("image".to_owned(), known.clone());
     }
     if !plan.form.is_fixed() && valid > 0 {
         let sizes = findings.sizes;
@@ -286,6 +288,21 @@ fn stats(
         stats.labels.insert("label".to_owned(), LabelStats { icc });
     }
     stats
+}
+
+/// What the pack said of its pixels from which these arrays were exported: of other types than bytes nothing is counted.
+/// None where there were other samples.
+fn exported_stats<'a>(listing: &'a Listing, plan: &Plan, valid: u64) -> Option<&'a FieldStats> {
+    let ImageForm::Array(array) = &plan.form else {
+        return None;
+    };
+    let known = listing.metadata()?.stats.fields.get("image")?;
+    let channels = u64::try_from(known.mean.len()).ok()?;
+    let values = array
+        .shape
+        .iter()
+        .try_fold(valid, |n, dim| n.checked_mul(*dim));
+    (known.n_pixels.checked_mul(channels) == values).then_some(known)
 }
 
 /// A bin of a histogram of bytes as the byte it counts.

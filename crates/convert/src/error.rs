@@ -98,6 +98,8 @@ pub enum ConvertError {
         path: PathBuf,
         /// How many files were there and are no images.
         ignored: u64,
+        /// A file or folder in it that looks like a data set of another format.
+        holds: Option<(PathBuf, DataFormat)>,
     },
     /// The folder holds only splits with classes below them, and no split was chosen.
     #[error(
@@ -366,7 +368,7 @@ impl ConvertError {
             | Self::Format(_)
             | Self::BadItem { .. }
             | Self::Interrupted => None,
-            Self::Options { hint, .. } => Some(hint.clone()),
+            Self::Options { hint, .. } | Self::SourceUnsupported { hint, .. } => Some(hint.clone()),
             Self::BadPack(_) => Some("'packds verify' lists all damage; nothing was written".to_owned()),
             Self::BadSample { .. } => Some(
                 "'--on-error skip' leaves bad samples out and lists them, '--on-error substitute' puts zeros in their place"
@@ -393,19 +395,19 @@ impl ConvertError {
             Self::SourceMalformed { hint: None, .. } => Some(
                 "the data are damaged or cut short: copy or make them again; nothing was written".to_owned(),
             ),
-            Self::KeyMissing { .. } => Some(
-                "name the fields with --image-key, --label-key and --mask-key".to_owned(),
-            ),
+            Self::KeyMissing { .. } => {
+                Some("name the fields with --image-key, --label-key and --mask-key".to_owned())
+            }
             Self::LeftOutMissing { .. } => {
                 Some("name a field of the source with --leave-out".to_owned())
             }
-            Self::SourceUnsupported { hint, .. } => Some(hint.clone()),
             Self::Spool { .. } => Some(
                 "sources that cannot be read in any order need as much room there as they have when unpacked".to_owned(),
             ),
-            Self::EmptySource { .. } => Some(
-                "images are known by their extension or by their first bytes; check the path".to_owned(),
-            ),
+            Self::EmptySource { holds, .. } => Some(match holds {
+                Some((inside, format)) => format!("name {}, which looks like {format}", inside.display()),
+                None => "images are known by their extension or by their first bytes; check the path".to_owned(),
+            }),
             Self::OnlySplits { .. } | Self::SeveralSplits { .. } => Some(
                 "'--split all' writes one pack for each split with the same class ids, '--split NAME' only one"
                     .to_owned(),

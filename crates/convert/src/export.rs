@@ -32,6 +32,20 @@ pub enum ExportCodec {
     Snappy,
 }
 
+impl ExportCodec {
+    /// Its name, without a level.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Gzip(_) => "gzip",
+            Self::Zstd(_) => "zstd",
+            Self::Blosc => "blosc",
+            Self::Lz4 => "lz4",
+            Self::Snappy => "snappy",
+        }
+    }
+}
+
 impl FromStr for ExportCodec {
     type Err = String;
 

@@ -2,6 +2,8 @@
 //!
 //! Not for single samples at random: [`Pack::item`] decompresses a block for each.
 
+use std::cell::RefCell;
+
 use crate::chunk::{ChunkView, item_of};
 use crate::filter::ItemShape;
 use crate::le::{self, to_u64};
@@ -68,8 +70,9 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
         match self.pack.filtered_shape(field, sample, item.len()) {
             None => Ok(item),
             Some(shape) => {
-                self.pixels.clear();
-                undo(field, item, shape, &mut self.pixels, &mut self.lines);
+                self.pixels.resize(item.len(), 0);
+                let filter = field.codec.filter();
+                filter.undo(item, shape, &mut self.pixels, &mut self.lines);
                 Ok(&self.pixels)
             }
         }
@@ -94,21 +97,13 @@ pub(crate) fn slice_of<'a>(
     }
 }
 
-/// Undoes the pixel filter of `item`, and puts it behind what `pixels` has.
-pub(crate) fn undo(
-    field: &Field,
-    item: &[u8],
-    shape: ItemShape,
-    pixels: &mut Vec<u8>,
-    lines: &mut Vec<u8>,
-) {
-    let start = pixels.len();
-    pixels.resize(start.saturating_add(item.len()), 0);
-    let pixels = pixels.get_mut(start..).unwrap_or_default();
-    field.codec.filter().undo(item, shape, pixels, lines);
+thread_local! {
+    /// A block whose pixel filters are not yet undone, and a line of each plane: used again by each thread, because new
+    /// memory of that size costs as much as decompressing into it.
+    static UNDOING: RefCell<(Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
-/// The items of one decompressed block.
+/// The items of one decompressed block, in memory that further blocks can be decompressed into.
 #[derive(Debug, Default)]
 pub struct BlockItems {
     bytes: Vec<u8>,
@@ -117,6 +112,33 @@ pub struct BlockItems {
 }
 
 impl BlockItems {
+    /// Takes the items of a field, of which these are the decompressed bytes; each has a shape where a filter is to be undone.
+    fn fill<'a>(
+        &mut self,
+        field: &Field,
+        items: impl Iterator<Item = Result<(&'a [u8], Option<ItemShape>), FormatError>>,
+        most: usize,
+        lines: &mut Vec<u8>,
+    ) -> Result<(), FormatError> {
+        self.ends.clear();
+        // What is there already is overwritten.
+        self.bytes.resize(most, 0);
+        let mut start = 0_usize;
+        for item in items {
+            let (item, shape) = item?;
+            let end = start.saturating_add(item.len());
+            let to = self.bytes.get_mut(start..end).unwrap_or_default();
+            match shape {
+                None if to.len() == item.len() => to.copy_from_slice(item),
+                None => {}
+                Some(shape) => field.codec.filter().undo(item, shape, to, lines),
+            }
+            self.ends.push(end);
+            start = end;
+        }
+        Ok(())
+    }
+
     /// Number of items.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -213,39 +235,38 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// The items of block `block` of the compressed body field at `position` among the body fields, decoded; `bytes` are
-    /// all the chunk's stored bytes, wherever the caller got these from.
+    /// The items of block `block` of the compressed body field at `position` among the body fields, decoded, into `items`,
+    /// whose memory is used again; `bytes` are all the chunk's stored bytes, wherever the caller got these from.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or what is wrong with the bytes.
+    /// [`FormatError::OutOfRange`], or what is wrong with the bytes; then `items` holds nothing of use.
     pub fn block_items(
         &self,
         position: usize,
         chunk: u64,
         bytes: &[u8],
         block: u32,
-    ) -> Result<BlockItems, FormatError> {
+        items: &mut BlockItems,
+    ) -> Result<(), FormatError> {
         let view = self.view_chunk(chunk, bytes)?;
-        let mut decoded = Vec::new();
-        let n = view.decode_block(position, block, &mut decoded)?;
-        let mut items = BlockItems::default();
-        let Some((_, field)) = self.schema().body().nth(position) else {
-            return Ok(items);
+        let out = || FormatError::OutOfRange {
+            what: "body field",
+            index: to_u64(position),
+            len: to_u64(self.schema().body().count()),
         };
+        let (_, field) = self.schema().body().nth(position).ok_or_else(out)?;
         let block_samples = view.parts().get(position).map_or(0, |p| p.block_samples);
         let first =
             self.geometry().first_sample(chunk) + u64::from(block.saturating_mul(block_samples));
-        let mut lines = Vec::new();
-        items.bytes.reserve_exact(decoded.len());
-        for (within, sample) in (0..n).zip(first..) {
-            let item = slice_of(field, &decoded, n, within)?;
-            match self.filtered_shape(field, sample, item.len()) {
-                None => items.bytes.extend_from_slice(item),
-                Some(shape) => undo(field, item, shape, &mut items.bytes, &mut lines),
-            }
-            items.ends.push(items.bytes.len());
-        }
-        Ok(items)
+        UNDOING.with_borrow_mut(|(decoded, lines)| {
+            let n = view.decode_block(position, block, decoded)?;
+            let decoded = &*decoded;
+            let each = (0..n).zip(first..).map(|(within, sample)| {
+                let item = slice_of(field, decoded, n, within)?;
+                Ok((item, self.filtered_shape(field, sample, item.len())))
+            });
+            items.fill(field, each, decoded.len(), lines)
+        })
     }
 
     /// The samples of a chunk whose own checksums do not match, or whose items cannot be decoded; none where samples

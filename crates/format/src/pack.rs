@@ -286,11 +286,12 @@ impl<D: AsRef<[u8]>> Pack<D> {
         within: u32,
     ) -> Result<Vec<u8>, FormatError> {
         let stored = items::slice_of(field, block, n, within)?;
-        let mut item = Vec::new();
-        match self.filtered_shape(field, sample, stored.len()) {
-            None => item.extend_from_slice(stored),
-            Some(shape) => items::undo(field, stored, shape, &mut item, &mut Vec::new()),
-        }
+        let Some(shape) = self.filtered_shape(field, sample, stored.len()) else {
+            return Ok(stored.to_vec());
+        };
+        let mut item = vec![0; stored.len()];
+        let filter = field.codec.filter();
+        filter.undo(stored, shape, &mut item, &mut Vec::new());
         Ok(item)
     }
 

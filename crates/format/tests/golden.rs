@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cases::{Case, cases};
 use crate::support::golden_folder;
-use packds_format::{FormatError, Pack, Store, check_chunk, check_outside_chunks, crc32c};
+use packds_format::{
+    BlockItems, FormatError, Pack, Store, check_chunk, check_outside_chunks, crc32c,
+};
 
 /// Length, checksum and zstd version of each golden file, from `list.txt`.
 fn list() -> BTreeMap<String, (u64, u32, String)> {
@@ -124,11 +126,14 @@ fn compare_by_blocks(case: &Case, pack: &Pack<Vec<u8>>) {
             continue;
         }
         let mut sample = 0;
+        // Used again by blocks of other sizes.
+        let mut items = BlockItems::default();
         for chunk in 0..pack.n_chunks() {
             let bytes = pack.chunk_bytes(chunk).unwrap();
             let n_blocks = pack.view_chunk(chunk, bytes).unwrap().parts()[position].n_blocks;
             for block in 0..n_blocks {
-                let items = pack.block_items(position, chunk, bytes, block).unwrap();
+                pack.block_items(position, chunk, bytes, block, &mut items)
+                    .unwrap();
                 for within in 0..u32::try_from(items.len()).unwrap() {
                     assert!(
                         items.item(within) == Some(case.item(number, sample).as_ref()),
@@ -138,7 +143,7 @@ fn compare_by_blocks(case: &Case, pack: &Pack<Vec<u8>>) {
                 }
                 assert!(items.item(u32::try_from(items.len()).unwrap()).is_none());
             }
-            let beyond = pack.block_items(position, chunk, bytes, n_blocks);
+            let beyond = pack.block_items(position, chunk, bytes, n_blocks, &mut items);
             assert!(matches!(
                 beyond,
                 Err(FormatError::OutOfRange { what: "block", .. })

@@ -161,9 +161,9 @@ impl ReadError {
                 Some("a pack is one file: name the .pack file, not the folder it lies in")
             }
             Self::Format { source, .. } => match source {
-                FormatError::BadMagic { .. } | FormatError::TooShort { .. } => {
-                    Some("`packds convert` makes packs from folders of images and from manifests")
-                }
+                FormatError::BadMagic { .. } | FormatError::TooShort { .. } => Some(
+                    "`packds convert` makes packs, from everything that `packds formats` lists",
+                ),
                 FormatError::WrongLength { .. } => {
                     Some("copy the pack again: its length is not the one it was written with")
                 }

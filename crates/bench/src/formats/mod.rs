@@ -156,6 +156,7 @@ fn compare(
         data: shown(data, &reference),
         options: OptionsShown {
             batch: reference.batch,
+            batch_asked: Some(options.batch).filter(|asked| *asked != reference.batch),
             threads: options.threads.clone(),
             orders: options.orders.iter().map(ToString::to_string).collect(),
             cache: options.cache.iter().map(ToString::to_string).collect(),

@@ -88,6 +88,7 @@ mod tests {
             },
             options: OptionsShown {
                 batch: 1,
+                batch_asked: None,
                 threads: vec![1],
                 orders: Vec::new(),
                 cache: Vec::new(),

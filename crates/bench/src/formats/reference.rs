@@ -198,18 +198,32 @@ impl Fields {
             field.kind == FieldKind::Tensor && field.dtype == DType::U8 && interleaved
         });
         let found = pixels.and_then(|(image, field)| Some((image, field.image_shape()?)));
-        let (image, shape) = found.ok_or_else(|| BenchError::WrongResult {
-            what: "images of the pack",
-            expected: "u8 pixels of one size, height x width x channels".to_owned(),
-            found: image.map_or("none".to_owned(), |(_, field)| {
-                format!("{:?} of {}", field.kind, field.dtype)
-            }),
+        let (image, shape) = found.ok_or_else(|| ConvertError::Options {
+            reason: format!(
+                "{}: expected u8 pixels of one size, height x width x channels (hwc), found {}",
+                pack.file_path().display(),
+                image.map_or("no images".to_owned(), |(_, field)| described(field))
+            ),
+            hint: "make a pack of the same images with 'packds convert --mode raw --layout hwc --dtype u8', and of one size"
+                .to_owned(),
         })?;
         Ok(Self {
             image,
             label: label.map(|(number, _)| number),
             shape,
         })
+    }
+}
+
+/// A field of images in a few words.
+fn described(field: &Field) -> String {
+    match field.kind {
+        FieldKind::Tensor => {
+            let layout = field.layout.as_deref().unwrap_or("no layout");
+            format!("{} {:?} ({layout})", field.dtype, field.shape)
+        }
+        FieldKind::Image => "image files, or images of several sizes".to_owned(),
+        kind => format!("{kind:?}"),
     }
 }
 

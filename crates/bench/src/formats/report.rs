@@ -90,6 +90,9 @@ pub struct Data {
 pub struct OptionsShown {
     /// Samples of a batch.
     pub batch: u32,
+    /// What was asked for, where there are too few images for four such batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_asked: Option<u32>,
     /// Numbers of threads.
     pub threads: Vec<usize>,
     /// `sequential`, `per-sample`, `chunk`.

@@ -28,7 +28,7 @@ pub(crate) struct FormatsBenchArgs {
     /// An image folder, or a pack of raw images
     #[arg(value_name = "DATA", value_hint = ValueHint::AnyPath)]
     data: PathBuf,
-    /// A look in less than a minute: 128 images, short runs, one round
+    /// A look in less than a minute: four batches of images, short runs, one round
     #[arg(long)]
     quick: bool,
     /// Write report.json, report.csv and charts into this folder
@@ -121,11 +121,12 @@ impl FormatsBenchArgs {
         }
         // What others measured they measured with all images.
         let few = self.quick && self.with.is_none();
+        let batch = self.batch.unwrap_or(if few { 32 } else { 64 });
         let work = self.work.clone().or_else(|| self.out.clone());
         let args: Vec<String> = std::env::args().skip(1).collect();
         Ok(FormatsBenchOptions {
             command: format!("packds {}", args.join(" ")),
-            batch: self.batch.unwrap_or(if few { 32 } else { 64 }),
+            batch,
             threads: self.threads.iter().copied().map(usize::from).collect(),
             orders: self.orders.iter().map(|order| order.named()).collect(),
             cache: self.cache.iter().map(|cache| cache.named()).collect(),
@@ -133,7 +134,7 @@ impl FormatsBenchArgs {
             quick: self.quick,
             rounds: usize::from(self.rounds.unwrap_or(if self.quick { 1 } else { 3 })),
             seconds,
-            images: self.images.or(few.then_some(128)),
+            images: self.images.or(few.then_some(u64::from(batch) * 4)),
             formats: self.formats.clone(),
             work: work.unwrap_or_else(std::env::temp_dir),
             seed: self.seed,
@@ -221,6 +222,13 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
         counted(report.options.rounds, "round"),
         report.seed
     )?;
+    if let Some(asked) = report.options.batch_asked {
+        writeln!(
+            out,
+            "         batches of {asked} were asked for: with fewer than {} images they are smaller",
+            4 * u64::from(asked)
+        )?;
+    }
     show_limits(report, out)?;
     for group in groups(&report.runs) {
         show_group(report, &group, out)?;

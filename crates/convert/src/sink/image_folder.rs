@@ -12,6 +12,7 @@ use packds_format::{DType, Role};
 use serde_json::{Map, Value};
 
 use super::number::Number;
+use super::renamed::Renamed;
 use super::{AsItIs, Batch, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
@@ -33,6 +34,7 @@ pub(super) struct ImageFolderSink {
     used: BTreeMap<i64, String>,
     /// Paths of images without extension.
     taken: HashSet<String>,
+    renamed: Renamed,
     digits: usize,
     lost: Vec<String>,
 }
@@ -116,6 +118,7 @@ impl ImageFolderSink {
             folders,
             used: BTreeMap::new(),
             taken: HashSet::new(),
+            renamed: Renamed::default(),
             digits: start.n_samples.saturating_sub(1).to_string().len(),
             lost,
         })
@@ -161,6 +164,7 @@ impl ImageFolderSink {
         let path = self.image_path(&folder, sample, batch.paths.get(k));
         let extension = batch.columns.first().and_then(|c| c.extensions.get(k));
         let path = format!("{path}.{}", extension.copied().unwrap_or("bin"));
+        self.renamed.note(batch.paths.get(k), &path);
         let file = self.folder.join(&path);
         fs::write(&file, item(0)).map_err(ConvertError::io(&file))?;
 
@@ -249,6 +253,7 @@ impl Sink for ImageFolderSink {
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         self.class_notes();
+        self.lost.extend(self.renamed.told());
         let flushed = self.manifest.flush();
         flushed.map_err(ConvertError::io(&self.folder.join(MANIFEST_FILE)))?;
         let path = self.folder.join(METADATA_FILE);
@@ -337,6 +342,7 @@ mod tests {
             folders: Vec::new(),
             used: BTreeMap::new(),
             taken: HashSet::new(),
+            renamed: Renamed::default(),
             digits: 2,
             lost,
         };

@@ -22,6 +22,7 @@ mod pickle_writer;
 mod placed;
 mod protobuf;
 mod pt;
+mod renamed;
 mod safetensors;
 mod shard_files;
 #[cfg(feature = "arrow")]
@@ -50,7 +51,7 @@ use packds_format::Classes;
 
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
-use crate::export::{ExportCodec, ExportOptions, Run};
+use crate::export::{ExportOptions, Run};
 use crate::metadata::Metadata;
 
 /// What every sink is given to begin with.
@@ -210,23 +211,22 @@ pub(crate) fn check_options(
     options: &ExportOptions,
 ) -> Result<(), ConvertError> {
     use DataFormat as F;
-    let codec = match options.codec {
-        None | Some(ExportCodec::None) => true,
-        Some(ExportCodec::Gzip(_)) => {
-            matches!(
-                format,
-                F::Hdf5 | F::Zarr | F::WebDataset | F::TfRecord | F::Npz | F::Parquet
-            )
-        }
-        Some(ExportCodec::Zstd(_)) => matches!(format, F::Zarr | F::Parquet | F::Arrow),
-        Some(ExportCodec::Blosc) => format == F::Zarr,
-        Some(ExportCodec::Lz4) => matches!(format, F::Arrow | F::Parquet),
-        Some(ExportCodec::Snappy) => format == F::Parquet,
-    };
+    let codecs = codecs(format);
+    if let Some(codec) = options
+        .codec
+        .filter(|codec| !codecs.contains(&codec.name()))
+    {
+        return Err(ConvertError::Options {
+            reason: format!("{format} is not compressed with --codec {}", codec.name()),
+            hint: format!(
+                "leave it out, or choose one of {format}'s: {}",
+                codecs.join(", ")
+            ),
+        });
+    }
     let chunks = matches!(format, F::Hdf5 | F::Zarr | F::Parquet | F::Arrow);
     let shards = matches!(format, F::Zarr | F::WebDataset | F::TfRecord | F::Parquet);
     let refused = [
-        ("--codec", !codec),
         ("--chunk", options.chunk_samples.is_some() && !chunks),
         ("--shard", options.shard_samples.is_some() && !shards),
         ("--per-sample", options.per_sample && format != F::Npy),
@@ -239,7 +239,20 @@ pub(crate) fn check_options(
         None => Ok(()),
         Some((option, _)) => Err(ConvertError::Options {
             reason: format!("{format} has no use for this {option}"),
-            hint: "leave it out; 'packds formats' says what each format takes".to_owned(),
+            hint: "leave it out".to_owned(),
         }),
+    }
+}
+
+/// The names of the codecs that `format` has.
+const fn codecs(format: DataFormat) -> &'static [&'static str] {
+    match format {
+        DataFormat::Hdf5 | DataFormat::WebDataset | DataFormat::TfRecord | DataFormat::Npz => {
+            &["none", "gzip"]
+        }
+        DataFormat::Zarr => &["none", "gzip", "zstd", "blosc"],
+        DataFormat::Parquet => &["none", "snappy", "lz4", "zstd", "gzip"],
+        DataFormat::Arrow => &["none", "lz4", "zstd"],
+        _ => &["none"],
     }
 }

@@ -7,6 +7,7 @@ use packds_format::{DType, Role};
 
 use super::npy_header::{npy_header, npy_header_of};
 use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, planned};
+use super::renamed::Renamed;
 use super::{Batch, Encode, Exported, Sink, SinkStart, is_folder};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -61,12 +62,14 @@ impl NpySink {
         let mut write_arrays = arrays.clone();
         let form = if start.options.per_sample {
             write_text(start, METADATA_KEY, &start.metadata.to_text())?;
-            lost.extend(others(&arrays, &["image", "label", "path"]));
+            let hint = "leave --per-sample out to have a file for each field";
+            lost.extend(others(&arrays, &["image", "label", "path"], hint));
             Form::Samples(Samples::new(start)?)
         } else if is_folder(DataFormat::Npy, start.target, start.options) {
             Form::Arrays(Self::folder(start, &arrays)?)
         } else {
-            lost.extend(others(&arrays, &["image"]));
+            let hint = "name a folder (without .npy) to have a file for each field";
+            lost.extend(others(&arrays, &["image"], hint));
             write_arrays.truncate(1);
             let file = PlacedFile::open(start.path, start.target)?;
             let first = write_arrays.first();
@@ -108,15 +111,10 @@ impl NpySink {
 }
 
 /// What a single file of images, or one for each sample, does not have.
-fn others(arrays: &[Planned], kept: &[&str]) -> Option<String> {
+fn others(arrays: &[Planned], kept: &[&str], hint: &str) -> Option<String> {
     let others = arrays.iter().map(|a| a.name.as_str());
     let others: Vec<&str> = others.filter(|name| !kept.contains(name)).collect();
-    (!others.is_empty()).then(|| {
-        format!(
-            "{}: name a folder (without .npy) to have a file for each field",
-            others.join(", ")
-        )
-    })
+    (!others.is_empty()).then(|| format!("{}: {hint}", others.join(", ")))
 }
 
 fn write_text(start: &SinkStart<'_>, name: &str, text: &str) -> Result<(), ConvertError> {
@@ -165,7 +163,10 @@ impl Sink for NpySink {
         }
     }
 
-    fn finish(self) -> Result<Vec<String>, ConvertError> {
+    fn finish(mut self) -> Result<Vec<String>, ConvertError> {
+        if let Form::Samples(samples) = self.form {
+            self.lost.extend(samples.renamed.told());
+        }
         Ok(self.lost)
     }
 }
@@ -180,6 +181,7 @@ struct Samples {
     /// The folder of each class id; empty where classes have no names.
     classes: Vec<String>,
     taken: BTreeSet<String>,
+    renamed: Renamed,
 }
 
 impl Samples {
@@ -197,6 +199,7 @@ impl Samples {
             label: label_column(start.exported),
             classes: safe_names(names.iter().map(String::as_bytes)),
             taken: BTreeSet::new(),
+            renamed: Renamed::default(),
         };
         // Classes without samples keep their ids by their folders.
         for class in samples.classes.iter().filter(|_| samples.label.is_some()) {
@@ -230,7 +233,9 @@ impl Samples {
             let mut file = self.header.clone();
             let image = batch.columns.first().map(|column| column.item(idx));
             file.extend_from_slice(image.unwrap_or_default());
-            let path = self.folder.join(format!("{unique}.npy"));
+            let written = format!("{unique}.npy");
+            self.renamed.note(batch.paths.get(idx), &written);
+            let path = self.folder.join(written);
             std::fs::write(&path, file).map_err(ConvertError::io(&self.target))?;
         }
         Ok(())

@@ -73,6 +73,9 @@ pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     Ok(parts)
 }
 
+/// The field of the twenty classes of CIFAR-100.
+const COARSE: &str = "coarse_label";
+
 /// What one or several files hold.
 #[derive(Default)]
 struct Batches {
@@ -119,10 +122,20 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         stem.to_string_lossy().into_owned()
     });
     let is_100 = !batches.coarse.is_empty();
-    let coarse = ColumnValues::I64(std::mem::take(&mut batches.coarse));
+    let kinds = if is_100 {
+        &["label", COARSE][..]
+    } else {
+        &["label"]
+    };
+    options.check_own_keys(&part.root, kinds)?;
+    let is_coarse = options.label_key.as_deref() == Some(COARSE);
+    let (labels, other, other_name) = match is_coarse {
+        true => (batches.coarse, batches.labels, "fine_label"),
+        false => (batches.labels, batches.coarse, COARSE),
+    };
     let texts = is_100.then(|| SourceColumn {
-        name: "coarse_label".to_owned(),
-        values: coarse,
+        name: other_name.to_owned(),
+        values: ColumnValues::I64(other),
     });
     let mut unique: Vec<&[u8]> = batches.names.iter().map(Vec::as_slice).collect();
     unique.sort_unstable();
@@ -138,8 +151,8 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         },
         labels: Some(FoundLabels {
             name: "label".to_owned(),
-            values: LabelValues::Ids(batches.labels),
-            classes: class_names(first, is_100)?,
+            values: LabelValues::Ids(labels),
+            classes: class_names(first, is_100, is_coarse)?,
         }),
         masks: None,
         fields: Vec::new(),
@@ -200,11 +213,11 @@ fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), Conver
 }
 
 /// The names of the classes, which lie in a file beside the samples.
-fn class_names(beside: &Path, is_100: bool) -> Result<Vec<String>, ConvertError> {
-    let (text, pickle, key) = if is_100 {
-        ("fine_label_names.txt", "meta", "fine_label_names")
-    } else {
-        ("batches.meta.txt", "batches.meta", "label_names")
+fn class_names(beside: &Path, is_100: bool, is_coarse: bool) -> Result<Vec<String>, ConvertError> {
+    let (text, pickle, key) = match (is_100, is_coarse) {
+        (true, true) => ("coarse_label_names.txt", "meta", "coarse_label_names"),
+        (true, false) => ("fine_label_names.txt", "meta", "fine_label_names"),
+        (false, _) => ("batches.meta.txt", "batches.meta", "label_names"),
     };
     if let Some(text) = text_file(&beside.with_file_name(text))? {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::candidate::is_image_name;
 use super::rows::RowForm;
-use super::shards::{first_of_pattern, is_pattern};
+use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern};
 use super::store::OpenFile;
 use super::torchvision;
 use super::zip_dir::zip_entries;
@@ -260,6 +260,19 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     if let Some(format) = published.into_iter().find(|format| holds(folder, *format)) {
         return Some(format);
     }
+    if let Some(format) = names.iter().find_map(|name| of_set(name)) {
+        return Some(format);
+    }
+    // Beside it a repository has its card and scripts.
+    let data = names_in(&folder.join(DATA_FOLDER));
+    if let Some(format) = data.iter().find_map(|name| of_set(name)) {
+        return Some(format);
+    }
+    has_npy(folder, &names).then_some(DataFormat::Npy)
+}
+
+/// The format of a file whose name is that of one which a folder holds a set of.
+fn of_set(name: &str) -> Option<DataFormat> {
     let sets = [
         DataFormat::Parquet,
         DataFormat::Arrow,
@@ -270,12 +283,21 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
         DataFormat::Pt,
         DataFormat::Safetensors,
     ];
-    let of =
-        |name: &String| DataFormat::from_file_name(name).filter(|format| sets.contains(format));
-    if let Some(format) = names.iter().find_map(of) {
-        return Some(format);
-    }
-    has_npy(folder, &names).then_some(DataFormat::Npy)
+    DataFormat::from_file_name(name).filter(|format| sets.contains(format))
+}
+
+/// The first file or folder in `folder` that looks like a data set, and its format: what may have been meant.
+pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
+    let mut names = names_in(folder);
+    names.sort();
+    names.into_iter().find_map(|name| {
+        let path = folder.join(&name);
+        let format = match path.is_dir() {
+            true => of_folder(&path).ok().flatten(),
+            false => of_set(&name),
+        };
+        format.map(|format| (path, format))
+    })
 }
 
 /// Whether a folder, or the first folder in it that is not empty, holds `.npy` files: a class may have no samples.

@@ -243,8 +243,7 @@ pub(super) fn target(name: String) -> String {
 }
 
 /// What to do about class ids without a name.
-const CLASS_IDS_HINT: &str =
-    "mend the labels or the list of class names, or give --label-key for another field";
+const CLASS_IDS_HINT: &str = "mend the labels or the list of class names, leave the field out with --leave-out, or give --label-key for another";
 
 /// The error for a field that has not as many values as there are images.
 pub(super) fn other_count(source: &Path, name: &str, n: usize, found: usize) -> ConvertError {
@@ -380,6 +379,11 @@ pub(super) fn find_image_field(
     names: &[String],
     key: Option<&str>,
 ) -> Result<usize, ConvertError> {
+    if names.is_empty() {
+        let hint = "name a source with samples in it; nothing was written";
+        let reason = "there are no samples in it";
+        return Err(ConvertError::contradictory(source, "", reason, hint));
+    }
     let found = find_field(source, names, Part::Image, key)?;
     found.ok_or_else(|| ConvertError::KeyMissing {
         path: source.to_owned(),

@@ -13,6 +13,7 @@ use std::{
 };
 
 use super::{
+    detect::data_set_in,
     directory::{Directory, Identity},
     listing::{Faults, Images, Labels, Listing, SourceKind},
     split,
@@ -68,6 +69,7 @@ fn list_scanned(
         return Err(ConvertError::EmptySource {
             path: root.to_owned(),
             ignored: found.ignored,
+            holds: data_set_in(root),
         });
     }
     Ok(Listing {

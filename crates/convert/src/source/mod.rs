@@ -140,28 +140,26 @@ impl ListOptions {
         })
     }
 
-    /// Refuses keys that name anything but the fields of a source whose fields are always called `image` and, where it has
-    /// labels, `label`.
-    fn check_own_keys(&self, source: &Path, has_labels: bool) -> Result<(), ConvertError> {
+    /// Refuses keys that name anything but the fields of a source whose fields are always called `image` and as these
+    /// labels are.
+    fn check_own_keys(&self, source: &Path, labels: &[&str]) -> Result<(), ConvertError> {
         let keys = [
-            (&self.image_key, "images", Some("image")),
-            (&self.label_key, "labels", has_labels.then_some("label")),
-            (&self.mask_key, "masks", None),
+            (&self.image_key, "images", &["image"][..]),
+            (&self.label_key, "labels", labels),
+            (&self.mask_key, "masks", &[]),
         ];
-        let is_wrong =
-            |key: &Option<String>, own: Option<&str>| key.is_some() && key.as_deref() != own;
-        let wrong = keys.into_iter().find(|(key, _, own)| is_wrong(key, *own));
+        let is_wrong = |key: &Option<String>, own: &[&str]| {
+            key.as_ref().is_some_and(|key| !own.contains(&key.as_str()))
+        };
+        let wrong = keys.into_iter().find(|(key, _, own)| is_wrong(key, own));
         let Some((Some(key), part, _)) = wrong else {
             return Ok(());
         };
-        let label = has_labels.then(|| "label".to_owned());
+        let found = ["image"].iter().chain(labels);
         Err(ConvertError::KeyMissing {
             path: source.to_owned(),
             wanted: format!("'{key}' of {part}"),
-            found: [Some("image".to_owned()), label]
-                .into_iter()
-                .flatten()
-                .collect(),
+            found: found.map(|name| (*name).to_owned()).collect(),
         })
     }
 
@@ -352,10 +350,7 @@ fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Foun
         DataFormat::WebDataset => webdataset::read(part, options),
         DataFormat::TfRecord => tfrecord::read(part, options),
         DataFormat::Lmdb => lmdb::read(part, options),
-        DataFormat::Cifar => {
-            options.check_own_keys(&part.root, true)?;
-            cifar::read(part, options)?.leave_out(&part.root, options)
-        }
+        DataFormat::Cifar => cifar::read(part, options)?.leave_out(&part.root, options),
         DataFormat::Mnist => mnist::read(part, options),
         // Folders and manifests name files; what is no part of this build was refused before.
         _ => Err(ConvertError::malformed(

@@ -7,6 +7,8 @@ use super::split::is_split_name;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
+/// Where a repository of Hugging Face keeps its files, where they do not lie in the repository itself.
+pub(super) const DATA_FOLDER: &str = "data";
 /// The most files that a pattern names.
 const MAX_FILES: usize = 1 << 20;
 
@@ -32,10 +34,15 @@ impl Shards {
         }
     }
 
-    /// The files that have an extension of `format` in the folder `path`, or all that the pattern `path` names.
+    /// The files that have an extension of `format` in the folder `path` or, if there are none, in its [`DATA_FOLDER`]; or all
+    /// that the pattern `path` names.
     pub(super) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
+        let data = path.join(DATA_FOLDER);
         let files = if path.is_dir() {
-            files_in(path, format)?
+            match files_in(path, format)? {
+                none if none.is_empty() && data.is_dir() => files_in(&data, format)?,
+                files => files,
+            }
         } else if path.exists() {
             vec![path.to_owned()]
         } else {
@@ -163,7 +170,11 @@ fn expand_braces(pattern: &str) -> Result<Vec<String>, String> {
         let Some((inside, after)) = after.split_once('}') else {
             return Err("expected `}` after `{`".to_owned());
         };
-        let words = brace_words(inside)?;
+        let words = match inside.contains(',') || inside.contains("..") {
+            true => brace_words(inside)?,
+            // A shell leaves them as they are.
+            false => vec![format!("{{{inside}}}")],
+        };
         if names.len().saturating_mul(words.len()) > MAX_FILES {
             return Err(format!("the pattern names more than {MAX_FILES} files"));
         }
@@ -218,6 +229,7 @@ mod tests {
             ("a-08.tar", "a-11.gz")
         );
         assert_eq!(expand_braces("plain").unwrap(), ["plain"]);
+        assert_eq!(expand_braces("a-{}.{b}").unwrap(), ["a-{}.{b}"]);
         assert!(expand_braces("a{").is_err());
         assert!(expand_braces("{0..9999999999}").is_err());
         assert_eq!(expand_braces("{3..1}").unwrap(), ["3", "2", "1"]);

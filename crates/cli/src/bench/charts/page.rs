@@ -96,6 +96,13 @@ fn conditions(report: &Report) -> String {
     } else {
         "none".to_owned()
     };
+    let batch = match options.batch_asked {
+        None => counted(options.batch, "image"),
+        Some(asked) => format!(
+            "{} ({asked} were asked for, of which there are not four)",
+            options.batch
+        ),
+    };
     let rows = [
         ("Command", format!("<code>{}</code>", xml(&report.command))),
         ("Began", xml(&report.started)),
@@ -130,7 +137,7 @@ fn conditions(report: &Report) -> String {
                 human_bytes(data.pixel_bytes)
             ),
         ),
-        ("Batch", counted(options.batch, "image")),
+        ("Batch", batch),
         ("Threads", threads.join(", ")),
         ("Orders", xml(&options.orders.join(", "))),
         ("Cache", xml(&options.cache.join(", "))),

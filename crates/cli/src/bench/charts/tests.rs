@@ -71,6 +71,7 @@ fn report() -> Report {
             pixel_bytes: 1_505_280,
         },
         options: OptionsShown {
+            batch_asked: None,
             batch: 64,
             threads: vec![1, 2],
             orders: vec!["sequential".to_owned(), "per-sample".to_owned()],

@@ -73,6 +73,27 @@ fn of_two_labels_the_fine_one_is_the_label() {
     let coarse = &listings[0].1.columns()[0];
     assert_eq!(coarse.name, "coarse_label");
     assert_eq!(coarse.values, ColumnValues::I64(vec![9, 1]));
+    fs::write(
+        folder.path().join("coarse_label_names.txt"),
+        "y\n".repeat(20),
+    )
+    .unwrap();
+    let options = |key: &str| ListOptions {
+        label_key: Some(key.to_owned()),
+        ..ListOptions::default()
+    };
+    let (_, train) = &list_splits(folder.path(), &options("coarse_label")).unwrap()[0];
+    assert_eq!(labels(train), [9, 1]);
+    assert_eq!(
+        (train.classes().len(), train.columns()[0].name.as_str()),
+        (20, "fine_label")
+    );
+    let error = list_splits(folder.path(), &options("fine")).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.ends_with("no field 'fine' of labels, found 'image', 'label', 'coarse_label'"),
+        "{said}"
+    );
 }
 
 #[test]

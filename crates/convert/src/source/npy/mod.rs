@@ -56,7 +56,8 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         Some(found) => Ok(found),
         None => {
             let is_flat = !files.is_empty();
-            options.check_own_keys(source, !is_flat)?;
+            let labels = if is_flat { &[][..] } else { &["label"] };
+            options.check_own_keys(source, labels)?;
             files::read(source, is_flat)?.leave_out(source, options)
         }
     }

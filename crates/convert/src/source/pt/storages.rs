@@ -35,7 +35,7 @@ pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     if head.starts_with(OLD_MAGIC) {
         return open_old(file);
     }
-    let hint = "save tensors with torch.save";
+    let hint = "save tensors with torch.save, or arrays with numpy.savez and name the .npz";
     let reason = "not a file that torch.save wrote";
     Err(ConvertError::unsupported(&file.path, "", reason, hint))
 }

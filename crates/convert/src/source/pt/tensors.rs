@@ -1,10 +1,11 @@
 //! From the values of a pickle to arrays: which tensors there are, what they are called and where they lie.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use packds_format::DType;
 
-use super::super::arrays::{ArraySet, Described};
+use super::super::arrays::{ArraySet, Described, StoredArray};
 use super::super::npy::Elements;
 use super::super::pickle::{Id, Node, Tree};
 use super::super::store::OpenFile;
@@ -99,7 +100,25 @@ pub(super) fn collect(
             taker.set.others.add(name.as_bytes());
         }
     }
-    Ok(())
+    refuse_samples(taker.set, &file.path)
+}
+
+/// Refuses a list of the images themselves, whose first would pass for all of them.
+fn refuse_samples(set: &ArraySet, path: &Path) -> Result<(), ConvertError> {
+    let [first, others @ ..] = set.arrays.as_slice() else {
+        return Ok(());
+    };
+    let is_like_first = |other: &StoredArray| {
+        other.elements == first.elements && other.rows() == first.rows() && other.item == first.item
+    };
+    // Images and masks may be alike; images, labels and something else are not.
+    if others.len() < PLACES.len() || !others.iter().all(is_like_first) {
+        return Ok(());
+    }
+    let n = set.arrays.len();
+    let reason = format!("{n} tensors of one shape, which look like a sample each");
+    let hint = "save one tensor of all images (torch.stack), or a dictionary of tensors";
+    Err(ConvertError::unsupported(path, "", reason, hint))
 }
 
 struct Taker<'a> {

@@ -246,7 +246,7 @@ fn folder_without_images_is_an_error() {
     let tree = Tree::new(&["a/notes.txt", "b.txt"]);
     tree.mkdir("c");
     match tree.list().unwrap_err() {
-        ConvertError::EmptySource { path, ignored } => {
+        ConvertError::EmptySource { path, ignored, .. } => {
             assert_eq!((path.as_path(), ignored), (tree.root(), 2));
         }
         other => panic!("{other}"),

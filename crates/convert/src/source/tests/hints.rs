@@ -59,6 +59,58 @@ fn a_file_of_no_bytes_is_called_empty() {
     }
 }
 
+#[test]
+fn a_folder_of_something_else_names_what_it_holds() {
+    let tree = Tree::new(&["notes.txt"]);
+    tree.mkdir("images.zarr");
+    tree.write("images.zarr/.zgroup", b"{}");
+    let (error, hint) = said(tree.root(), None);
+    assert!(error.contains("no images in this folder"), "{error}");
+    let expected = format!(
+        "name {}, which looks like zarr",
+        tree.path("images.zarr").display()
+    );
+    assert_eq!(hint, expected);
+}
+
+#[test]
+fn a_repository_is_known_by_the_files_in_its_data_folder() {
+    let tree = Tree::new(&["README.md"]);
+    tree.mkdir("data");
+    tree.write("data/test.tar", b"");
+    tree.write("data/train.tar", b"");
+    let options = ListOptions {
+        split: Some("val".to_owned()),
+        ..ListOptions::default()
+    };
+    let error = list(tree.root(), &options).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("no split 'val' here, found 'test', 'train'"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_source_without_samples_is_not_told_to_name_fields() {
+    let tree = Tree::new(&[]);
+    tree.write("a.tfrecord", b"");
+    let (error, hint) = said(&tree.path("a.tfrecord"), None);
+    assert!(error.ends_with("there are no samples in it"), "{error}");
+    assert!(!hint.contains("--image-key"), "{hint}");
+}
+
+#[test]
+fn braces_without_a_choice_are_part_of_a_name() {
+    let tree = Tree::new(&[]);
+    let (error, _) = said(&tree.path("sh-{}.tar"), None);
+    assert!(
+        error.ends_with("sh-{}.tar: no such file or folder"),
+        "{error}"
+    );
+}
+
 /// A file of one array of 2 x 2 bytes.
 fn npy() -> Vec<u8> {
     let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }\n";

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use packds_format::{BlockItems, FormatError};
 
 use super::DirectFetch;
-use super::memory::{Memory, Pin, Reserved, Ring};
+use super::memory::{Block, Memory, Pin, Ring};
 use crate::ReadError;
 use crate::arena::SlotRef;
 use crate::fetch::checks::Checksums;
@@ -78,14 +78,6 @@ pub(super) struct Buffer {
     pin: Mutex<Weak<Pin>>,
     /// Behind the bytes, so that they are free when it rings.
     _ring: Ring,
-}
-
-/// A decompressed block.
-#[derive(Debug)]
-struct Block {
-    items: BlockItems,
-    /// Room for them.
-    _reserved: Reserved,
 }
 
 impl Buffer {
@@ -217,19 +209,18 @@ impl Buffer {
         let block = usize::try_from(number).ok().and_then(|at| {
             let decode = || {
                 let bytes = self.chunk_bytes();
-                let items = pack.block_items(position, chunk, bytes, number).ok()?;
-                let reserved = memory.reserve(items.capacity())?;
-                Some(Block {
-                    items,
-                    _reserved: reserved,
-                })
+                let mut items = memory.place();
+                pack.block_items(position, chunk, bytes, number, &mut items)
+                    .ok()?;
+                memory.keep(items)
             };
             blocks.get(position)?.get(at)?.get_or_init(decode).as_ref()
         });
         if let Some(item) = block.and_then(|block| block.items.item(within)) {
             return Ok(item);
         }
-        let items = pack.block_items(position, chunk, self.chunk_bytes(), number)?;
+        let mut items = BlockItems::default();
+        pack.block_items(position, chunk, self.chunk_bytes(), number, &mut items)?;
         scratch.clear();
         scratch.extend_from_slice(items.item(within).unwrap_or(&[]));
         Ok(scratch)

@@ -7,6 +7,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use packds_format::BlockItems;
+
 use super::buffer::Buffer;
 use crate::arena::Arena;
 
@@ -54,6 +56,8 @@ pub(super) struct Memory {
     pinned: AtomicUsize,
     /// Bytes that decompressed blocks may still take, outside the arena.
     decoded_left: AtomicU64,
+    /// Memory of blocks that nobody needs any more, for the next ones.
+    spare: Mutex<Vec<BlockItems>>,
 }
 
 impl Memory {
@@ -63,6 +67,7 @@ impl Memory {
             bell: Arc::default(),
             pinned: AtomicUsize::new(0),
             decoded_left: AtomicU64::new(decoded_bytes),
+            spare: Mutex::default(),
         })
     }
 
@@ -70,31 +75,44 @@ impl Memory {
         Ring(Arc::clone(&self.bell))
     }
 
-    /// Allows `bytes` of decompressed items, if there is room for them.
-    pub(super) fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reserved> {
-        let bytes = u64::try_from(bytes).ok()?;
+    /// A place for the items of a block.
+    pub(super) fn place(&self) -> BlockItems {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.pop().unwrap_or_default()
+    }
+
+    /// Keeps these items, if there is room for them.
+    pub(super) fn keep(self: &Arc<Self>, items: BlockItems) -> Option<Block> {
+        let bytes = u64::try_from(items.capacity()).ok()?;
         self.decoded_left
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| {
                 left.checked_sub(bytes)
             })
             .ok()?;
         let memory = Arc::clone(self);
-        Some(Reserved { memory, bytes })
+        Some(Block {
+            memory,
+            bytes,
+            items,
+        })
     }
 }
 
-/// Room for decompressed items.
+/// A decompressed block. Its memory is used again when it is dropped.
 #[derive(Debug)]
-pub(super) struct Reserved {
+pub(super) struct Block {
     memory: Arc<Memory>,
     bytes: u64,
+    pub(super) items: BlockItems,
 }
 
-impl Drop for Reserved {
+impl Drop for Block {
     fn drop(&mut self) {
-        self.memory
-            .decoded_left
-            .fetch_add(self.bytes, Ordering::AcqRel);
+        let memory = &self.memory;
+        let mut spare = memory.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.push(std::mem::take(&mut self.items));
+        drop(spare);
+        memory.decoded_left.fetch_add(self.bytes, Ordering::AcqRel);
     }
 }
 

@@ -1,0 +1,48 @@
+//! The samples whose path in the output is not the one that the pack has, for the report.
+
+/// How many there are, and the first.
+#[derive(Debug, Default)]
+pub(super) struct Renamed {
+    n: u64,
+    first: Option<(String, String)>,
+}
+
+impl Renamed {
+    /// A sample with this path in the pack was written to `written`.
+    pub(super) fn note(&mut self, path: Option<&Vec<u8>>, written: &str) {
+        let Some(path) = path.filter(|path| path.as_slice() != written.as_bytes()) else {
+            return;
+        };
+        self.n = self.n.saturating_add(1);
+        let lossy = || String::from_utf8_lossy(path).into_owned();
+        self.first
+            .get_or_insert_with(|| (lossy(), written.to_owned()));
+    }
+
+    /// What to report.
+    pub(super) fn told(self) -> Option<String> {
+        let (path, written) = self.first?;
+        Some(match self.n {
+            1 => format!("the path of a sample: '{path}' is '{written}'"),
+            n => format!("the paths of {n} samples, first '{path}', which is '{written}'"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_changed_paths_count() {
+        let mut renamed = Renamed::default();
+        renamed.note(None, "0.npy");
+        renamed.note(Some(&b"a/0.npy".to_vec()), "a/0.npy");
+        assert_eq!(renamed.told(), None);
+        let mut renamed = Renamed::default();
+        renamed.note(Some(&b"a/0.jpg".to_vec()), "a/0.npy");
+        renamed.note(Some(&b"a/1.jpg".to_vec()), "a/1.npy");
+        let expected = "the paths of 2 samples, first 'a/0.jpg', which is 'a/0.npy'";
+        assert_eq!(renamed.told().as_deref(), Some(expected));
+    }
+}
