@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -67,11 +68,14 @@ def test_numbers_and_pairs_are_written_as_the_command_wants_them(photos, tmp_pat
     image = packds.open(tmp_path / "a.pack")[0]["image"]
     assert image.shape == (32, 32, 3) and image.dtype == np.float32
     assert image.min() >= -2 and image.max() <= 2
+    numbers = {"resize": (np.int64(40), np.uint8(30)), "crop": np.int16(16), "max_pixels": np.int64(10**9), "gray": np.True_}
+    packds.convert(photos, tmp_path / "b.pack", progress=False, **numbers)
+    assert packds.open(tmp_path / "b.pack")[0]["image"].shape == (16, 16, 1)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"mode": "small"}, "small"), ({"resize": 7}, "short:7"), ({"raw_fraction": 0.5}, "mode mixed"), ({"chunk": -1}, "chunk")],
+    [({"mode": "small"}, "small"), ({"resize": 7}, "short:7"), ({"resize": 7.5}, "whole number"), ({"crop": (1, 2, 3)}, "width, height"), ({"raw_fraction": 0.5}, "mode mixed"), ({"chunk": -1}, "chunk")],
 )
 def test_wrong_options_are_said_in_pythons_words(photos, tmp_path, options, said):
     with pytest.raises(packds.OptionError, match=said) as raised:
@@ -174,6 +178,18 @@ def test_ctrl_c_ends_a_conversion_and_leaves_nothing(photos, tmp_path):
         assert process.stdout.readline() == "interrupted\n"
         assert process.wait(10) == 0
     assert everything_in(tmp_path / "out") == []
+
+
+def test_ctrl_c_ends_an_export_and_leaves_nothing(tmp_path):
+    # What cannot be made smaller takes longest.
+    images = np.random.default_rng(0).integers(0, 256, (1000, 128, 128, 3), np.uint8)
+    packds.from_dataset({"image": images}, tmp_path / "a.pack", progress=False)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        packds.export(tmp_path / "a.pack", tmp_path / "b.npz", codec="gzip:9", jobs=1, progress=False)
+    timer.join()
+    assert everything_in(tmp_path) == ["a.pack"]
 
 
 def test_the_command_comes_with_the_package(photo_pack):

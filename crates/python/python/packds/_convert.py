@@ -6,11 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import Any, Union
 
+import numpy as np
+
 from . import _packds
 from ._arrays import dtype_name, json_dict
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError
 from ._progress import Progress
+from ._words import whole
 
 Size = Union[str, int, "tuple[int, int]", None]
 
@@ -160,6 +163,8 @@ def _arguments(**options: Any) -> list[str]:
     for name, given in options.items():
         flag = "--" + name.replace("_", "-")
         for value in given if isinstance(given, list) else [given]:
+            # NumPy's own true and false are neither.
+            value = value.item() if isinstance(value, np.generic) else value
             if value is True:
                 args.append(flag)
             elif value is not None and value is not False:
@@ -170,11 +175,14 @@ def _arguments(**options: Any) -> list[str]:
 def _size(name: str, size: Size, prefix: str) -> str | None:
     if size is None or isinstance(size, str):
         return size
-    if isinstance(size, int):
+    if not isinstance(size, Sequence):
+        side = whole(name, size, 32)
         if not prefix:
-            raise OptionError(f"{name}: a number alone says too little", f"give {name}='short:{size}' or (width, height)")
-        return f"{prefix}{size}"
-    width, height = size
+            raise OptionError(f"{name}: a number alone says too little", f"give {name}='short:{side}' or (width, height)")
+        return f"{prefix}{side}"
+    if len(size) != 2:
+        raise OptionError(f"{name}: expected (width, height), found {size!r}")
+    width, height = (whole(name, side, 32) for side in size)
     return f"{prefix}{width}x{height}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
@@ -67,7 +68,7 @@ class _Field:
         if self.kind == "labels":
             return [_class_id(label) for label in value]
         if self.kind == "array":
-            return _elements(np.asarray(_plain(value)), self.dtype)
+            return _elements(_array(value), self.dtype)
         if self.kind == "bytes":
             return bytes(value)
         return json.dumps(value, separators=(",", ":")) if self.kind == "json" else str(value)
@@ -81,20 +82,53 @@ def _class_id(value: Any) -> int:
     return number
 
 
-def _plain(value: Any) -> Any:
-    """A tensor as what NumPy takes; anything else as it is."""
-    return value.detach().cpu() if hasattr(value, "detach") else value
+#: Bfloat16 that NumPy does not know: its bits, in a type that nothing else has.
+_BITS = np.dtype([("bf16", "<u2")])
+
+
+def _array(value: Any) -> np.ndarray[Any, Any]:
+    """The value as an array; a tensor of bfloat16, which NumPy refuses, as `_BITS`."""
+    if not hasattr(value, "detach"):
+        array = np.asarray(value)
+        return array.view(_BITS) if array.dtype.name == "bfloat16" else array
+    tensor = value.detach().cpu()
+    if str(tensor.dtype) != "torch.bfloat16":
+        return np.asarray(tensor)
+    torch = sys.modules["torch"]
+    return tensor.contiguous().view(torch.int16).numpy().view(_BITS)
+
+
+def _type_of(array: np.ndarray[Any, Any]) -> str:
+    return "bf16" if array.dtype == _BITS else dtype_name(array.dtype)
 
 
 def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[str, list[int], bytes]:
     """An array's little-endian elements in C order."""
-    if dtype is not None and dtype != "bf16":
+    if dtype == "bf16":
+        array = _as_bfloat16(array)
+    elif dtype is not None:
+        if array.dtype == _BITS:
+            array = (array["bf16"].astype(np.uint32) << 16).view(np.float32)
         wanted = np.dtype(NUMPY_NAMES[dtype])
         # A Python number is of no type yet; an array is not cut or rounded unasked.
         array = array.astype(wanted) if array.ndim == 0 else array.astype(wanted, casting="same_kind")
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
-    return dtype or dtype_name(array.dtype), list(array.shape), np.ascontiguousarray(array).tobytes()
+    return dtype or _type_of(array), list(array.shape), np.ascontiguousarray(array).tobytes()
+
+
+def _as_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers as bfloat16, rounded to the nearest, of two as near to the even one. `uint16` is taken for its bits, as loaders
+    give them where NumPy has no such type."""
+    if array.dtype == _BITS or array.dtype == np.uint16:
+        return array
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"expected numbers, found {array.dtype}")
+    bits = np.asarray(array, np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))) >> 16
+    # Rounding could carry what is no number over to infinity.
+    quiet = (bits >> 16) | np.uint32(0x40)
+    return np.where(np.isnan(bits.view(np.float32)), quiet, rounded).astype(np.uint16)
 
 
 def _picture(value: Any, kind: str) -> Any:
@@ -111,7 +145,7 @@ def _picture(value: Any, kind: str) -> Any:
         if kind == "image" and value.mode not in ("L", "RGB"):
             value = value.convert("RGB")
         value = np.asarray(value)
-    return _elements(np.asarray(_plain(value)))
+    return _elements(_array(value))
 
 
 def _inferred(name: str, value: Any, is_first: bool) -> Kind:
@@ -119,7 +153,7 @@ def _inferred(name: str, value: Any, is_first: bool) -> Kind:
     lower = name.lower()
     is_file = isinstance(value, (bytes, bytearray)) or (isinstance(value, Mapping) and "bytes" in value)
     is_picture = hasattr(value, "convert") and hasattr(value, "mode")
-    if lower in _MASK_NAMES and (is_file or is_picture or np.ndim(_plain(value)) >= 2):
+    if lower in _MASK_NAMES and (is_file or is_picture or _array(value).ndim >= 2):
         return "mask"
     if is_picture or (is_file and (is_first or lower in _IMAGE_NAMES)):
         return "image"
@@ -133,16 +167,16 @@ def _inferred(name: str, value: Any, is_first: bool) -> Kind:
         return "json"
     if lower == "labels" and isinstance(value, (list, tuple)):
         return "labels"
-    array = np.asarray(_plain(value))
+    array = _array(value)
     if array.dtype == object or array.dtype.kind in "US":
         return "json"
     if array.ndim >= 2 and (lower in _IMAGE_NAMES or is_first):
         return "image"
-    return dtype_name(array.dtype), array.shape
+    return _type_of(array), array.shape
 
 
 def _is_whole(value: Any) -> bool:
-    array = np.asarray(_plain(value))
+    array = _array(value)
     return array.ndim == 0 and array.dtype.kind in "iu"
 
 

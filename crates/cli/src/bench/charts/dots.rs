@@ -18,10 +18,10 @@ pub(super) struct Row {
     pub(super) skipped: Option<String>,
 }
 
-/// A figure: its middle and, if it is known, its slow end.
+/// A figure and, if it is known, its slow end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
-    pub(super) median: f64,
+    pub(super) value: f64,
     pub(super) slow: Option<f64>,
 }
 
@@ -39,6 +39,8 @@ pub(super) struct DotChart {
     pub(super) subtitle: String,
     /// What the numbers are, such as `ms`.
     pub(super) unit: String,
+    /// Which of many a dot is, such as `, median`; empty where there is only one.
+    pub(super) kind: &'static str,
     pub(super) panels: Vec<Panel>,
     /// Lines across all rows.
     pub(super) limits: Vec<(String, f64)>,
@@ -68,7 +70,7 @@ const OWN: Font = Font {
 impl Row {
     fn values(&self) -> impl Iterator<Item = f64> + '_ {
         let marks = self.warm.iter().chain(&self.cold);
-        marks.flat_map(|mark| [Some(mark.median), mark.slow].into_iter().flatten())
+        marks.flat_map(|mark| [Some(mark.value), mark.slow].into_iter().flatten())
     }
 }
 
@@ -130,12 +132,10 @@ impl DotChart {
             x += 34.0 + text_width(text, PLAIN.size, false);
             x
         };
-        // Without a slow end the figure is one of a whole run.
-        let median = if slow { ", median" } else { "" };
-        let mut next = item(figure, &format!("in the page cache{median}"));
+        let mut next = item(figure, &format!("in the page cache{}", self.kind));
         if self.has_cold() {
             ring(figure, (next, y - 4.0), OTHER, PAPER);
-            next = item(figure, &format!("read from the disk{median}"));
+            next = item(figure, &format!("read from the disk{}", self.kind));
         }
         if slow {
             figure.line(
@@ -272,19 +272,19 @@ impl DotChart {
         };
         for (mark, y) in [(row.warm, y - apart), (row.cold, y + apart)] {
             let Some(Mark {
-                median,
+                value,
                 slow: Some(slow),
             }) = mark
             else {
                 continue;
             };
-            let (from, to) = (axis.at(median.max(floor)), axis.at(slow.max(floor)));
+            let (from, to) = (axis.at(value.max(floor)), axis.at(slow.max(floor)));
             figure.line(vec![(from, y), (to, y)], 1.5, color);
             figure.line(vec![(to, y - 3.0), (to, y + 3.0)], 1.5, color);
         }
         if let Some(mark) = row.warm {
             figure.dots(
-                vec![(axis.at(mark.median.max(floor)), y - apart)],
+                vec![(axis.at(mark.value.max(floor)), y - apart)],
                 DOT,
                 color,
             );
@@ -292,7 +292,7 @@ impl DotChart {
         if let Some(mark) = row.cold {
             ring(
                 figure,
-                (axis.at(mark.median.max(floor)), y + apart),
+                (axis.at(mark.value.max(floor)), y + apart),
                 color,
                 behind,
             );
@@ -300,8 +300,8 @@ impl DotChart {
         for (column, mark) in COLUMNS.iter().zip([row.warm, row.cold]) {
             if let Some(mark) = mark {
                 let text = match self.floor {
-                    Some(floor) if mark.median <= floor => format!("≤ {}", tick_number(floor)),
-                    _ => number(mark.median),
+                    Some(floor) if mark.value <= floor => format!("≤ {}", tick_number(floor)),
+                    _ => number(mark.value),
                 };
                 figure.words((*column, y + 4.0), Anchor::End, font, ink, &text);
             }

@@ -105,7 +105,7 @@ fn charts(report: &Report) -> Vec<Chart> {
     };
     add(
         "batch-time".to_owned(),
-        times.batches_say(),
+        "All time of a run by its batches, format by format: further left is faster. The line goes to the 95th percentile of the time from one batch to the next.",
         times.batch_times(&orders).figure(),
     );
     if orders.len() > 1 {
@@ -154,21 +154,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Those on the fewest threads, for the time of a batch: of several threads batches come in groups, and the time from one to
-    /// the next is that of taking one that was ready.
+    /// Those on the fewest threads, for the time of a batch: of several threads batches come in groups.
     fn of_batches(report: &'a Report) -> Self {
         let threads = report.options.threads.iter().copied().min();
         Self {
             report,
             threads: threads.unwrap_or(1),
-        }
-    }
-
-    fn batches_say(&self) -> &'static str {
-        if self.threads == 1 {
-            "From one batch to the next on one thread, format by format: further left is faster. The line goes to the 95th percentile."
-        } else {
-            "The time of a run by its batches, format by format: further left is faster."
         }
     }
 
@@ -222,8 +213,8 @@ impl<'a> View<'a> {
             let least = floor.unwrap_or(0.0);
             let key = |row: &Row| match row.warm.or(row.cold) {
                 // What is below the floor is equally good: there the slow end counts.
-                Some(mark) if mark.median <= least => mark.slow.unwrap_or(0.0).min(least) * 1e-9,
-                Some(mark) => mark.median * sign,
+                Some(mark) if mark.value <= least => mark.slow.unwrap_or(0.0).min(least) * 1e-9,
+                Some(mark) => mark.value * sign,
                 None => f64::MAX,
             };
             rows.sort_by(|a, b| key(a).total_cmp(&key(b)));
@@ -237,21 +228,21 @@ impl<'a> View<'a> {
     }
 
     fn batch_times(&self, orders: &[&str]) -> DotChart {
-        let alone = self.threads == 1;
-        let panels = self.panels(orders, false, false, None, |run| match alone {
-            true => run.batch_ms.map(mark),
-            false => run
-                .mean_batch_ms()
-                .map(|median| Mark { median, slow: None }),
+        // The median can be the taking of a batch that was ready.
+        let panels = self.panels(orders, false, false, None, |run| {
+            let value = run.mean_batch_ms()?;
+            let slow = run.batch_ms.map(|ms| ms.p95);
+            let slow = slow.filter(|slow| *slow > value);
+            Some(Mark { value, slow })
         });
-        let mean = if alone { "Time" } else { "Mean time" };
         DotChart {
             title: format!(
-                "{mean} for a batch of {}, in ms",
+                "Mean time for a batch of {}, in ms",
                 counted(self.report.options.batch, "image")
             ),
             subtitle: self.subtitle(),
             unit: "ms".to_owned(),
+            kind: ", mean",
             footnotes: self.footnotes(&panels),
             panels,
             limits: Vec::new(),
@@ -260,7 +251,7 @@ impl<'a> View<'a> {
     }
 
     fn throughput(&self, orders: &[&str]) -> DotChart {
-        let rate = |run: &RunRow| run.images_per_s.map(|median| Mark { median, slow: None });
+        let rate = |run: &RunRow| run.images_per_s.map(|value| Mark { value, slow: None });
         let panels = self.panels(orders, false, true, None, rate);
         let limits = &self.report.limits;
         let of_threads =
@@ -277,6 +268,7 @@ impl<'a> View<'a> {
             title: "Images a second, beside what the machine can do".to_owned(),
             subtitle: self.subtitle(),
             unit: "images/s".to_owned(),
+            kind: "",
             footnotes: self.footnotes(&panels),
             panels,
             limits: known
@@ -299,6 +291,7 @@ impl<'a> View<'a> {
             ),
             subtitle: self.subtitle(),
             unit: "ms".to_owned(),
+            kind: ", median",
             footnotes: self.footnotes(&panels),
             panels,
             limits: vec![("as long as the step:".to_owned(), step_ms)],
@@ -415,7 +408,7 @@ fn is_ours(format: &FormatRow) -> bool {
 
 fn mark(spread: Spread) -> Mark {
     Mark {
-        median: spread.median,
+        value: spread.median,
         slow: Some(spread.p95),
     }
 }

@@ -125,7 +125,7 @@ fn formats_stand_in_the_order_of_their_speed() {
 }
 
 #[test]
-fn the_time_of_a_batch_is_the_mean_where_one_thread_was_not_measured() {
+fn the_time_of_a_batch_is_the_mean_and_the_line_goes_to_the_slow_end() {
     let mut report = report();
     report.options.threads = vec![2];
     report.runs.retain(|run| run.threads == 2);
@@ -137,7 +137,7 @@ fn the_time_of_a_batch_is_the_mean_where_one_thread_was_not_measured() {
     report.runs[0].images_per_s = Some(64_000.0 / 27.8);
     let svg = svg(&report, "batch-time");
     assert!(svg.contains("Mean time for a batch of 64 images") && svg.contains("2 threads;"));
-    assert!(svg.contains("27.8") && !svg.contains("0.123") && !svg.contains("percentile"));
+    assert!(svg.contains("27.8") && !svg.contains("0.123") && svg.contains("percentile"));
 }
 
 #[test]
