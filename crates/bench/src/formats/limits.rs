@@ -86,14 +86,14 @@ fn run(
 }
 
 fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, BenchError> {
-    // About 2 GB: long enough to be timed.
+    // About 8 GB: long enough for a processor that is shared.
     let bytes = reference.n_samples() * u64::try_from(reference.sample_bytes()).unwrap_or(1);
     run(
         reference,
         threads,
         false,
         seed,
-        ((2 << 30) / bytes.max(1)).clamp(1, 10_000),
+        ((8 << 30) / bytes.max(1)).clamp(1, 10_000),
     )
 }
 
