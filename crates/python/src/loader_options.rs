@@ -3,9 +3,8 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
-use packds_reader::arena::{SlotMut, SlotRef};
 use packds_reader::augment::Augment;
-use packds_reader::device::{Device, DeviceError, HostDevice, Transfer};
+use packds_reader::device::OwnSlots;
 use packds_reader::loader::{BadSamples, Loader, LoaderBuilder};
 use packds_reader::plan::{Choice, Integers, Last, Order, Ranks};
 use packds_reader::{Access, Checksums, MappedPack};
@@ -232,7 +231,8 @@ impl LoaderOptions {
     }
 }
 
-fn get<'py, T: FromPyObjectOwned<'py>>(
+/// An entry; none where it is missing or None.
+pub(crate) fn get<'py, T: FromPyObjectOwned<'py>>(
     dict: &Bound<'py, PyDict>,
     name: &str,
 ) -> PyResult<Option<T>> {
@@ -245,7 +245,11 @@ fn get<'py, T: FromPyObjectOwned<'py>>(
     }
 }
 
-fn must<'py, T: FromPyObjectOwned<'py>>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<T> {
+/// An entry that must be there.
+pub(crate) fn must<'py, T: FromPyObjectOwned<'py>>(
+    dict: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<T> {
     get(dict, name)?.ok_or_else(|| Failure::Option(format!("{name} is missing")).into())
 }
 
@@ -259,27 +263,5 @@ fn at_least_1(name: &str, n: Option<usize>) -> Result<Option<NonZero<usize>>, Fa
         Some(n) => NonZero::new(n)
             .map(Some)
             .ok_or_else(|| Failure::Option(format!("{name} is 0: it must be at least 1"))),
-    }
-}
-
-/// The host, but with every batch in its slot: Python's arrays may be written, and the pack's memory may not.
-#[derive(Debug, Clone, Copy)]
-struct OwnSlots;
-
-impl Device for OwnSlots {
-    fn name(&self) -> &'static str {
-        "host"
-    }
-
-    fn takes_lent(&self) -> bool {
-        false
-    }
-
-    fn recycle(&self, slot: &mut SlotMut) {
-        HostDevice.recycle(slot);
-    }
-
-    fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        HostDevice.submit(slot, len)
     }
 }

@@ -3,7 +3,7 @@
 //! [`open`] maps a pack and checks everything but its chunks and columns, in milliseconds whatever its size. [`verify`]
 //! reads it whole and names the damage. A [`Loader`](loader::Loader) makes batches of it, in an order that [`plan`]
 //! computes, [augmented](augment) where that is wanted. [`MappedPack::sample`] and [`MappedPack::chunk`] show single ones.
-//! docs/loading.md is the guide.
+//! docs/loading.md is the guide. The [`doctor`] says why training waits.
 //!
 //! ```no_run
 //! use packds_reader::loader::{LoadError, Loader};
@@ -24,6 +24,7 @@ pub mod augment;
 mod copy;
 mod dataset;
 pub mod device;
+pub mod doctor;
 mod error;
 mod fetch;
 mod human;

@@ -283,6 +283,17 @@ impl Augment {
         self
     }
 
+    /// The same without normalization, as `U8`: what is left to do on the device is a multiplication and an addition. None
+    /// where it is bytes already.
+    pub(crate) fn as_bytes(&self) -> Option<Self> {
+        let is_bytes = self.normalize.is_none() && matches!(self.dtype, None | Some(DType::U8));
+        (!is_bytes).then(|| Self {
+            normalize: None,
+            dtype: None,
+            ..self.clone()
+        })
+    }
+
     /// Order of the result's dimensions.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {

@@ -23,6 +23,24 @@ impl Device for HostDevice {
     }
 }
 
+/// The host, with every batch in its slot: for who writes to batches, and so cannot have the pack's own memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnSlots;
+
+impl Device for OwnSlots {
+    fn name(&self) -> &'static str {
+        HostDevice.name()
+    }
+
+    fn recycle(&self, slot: &mut SlotMut) {
+        HostDevice.recycle(slot);
+    }
+
+    fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        HostDevice.submit(slot, len)
+    }
+}
+
 /// A transfer with nothing to wait for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Done;

@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::arena::{SlotMut, SlotRef};
 
-pub use host::{Done, HostDevice};
+pub use host::{Done, HostDevice, OwnSlots};
 pub use sim::{SimDevice, Violation};
 
 /// What takes batches out of the staging ring.

@@ -259,6 +259,11 @@ impl Batch {
             .unwrap_or_default()
     }
 
+    /// The slot it lies in.
+    pub(crate) fn slot(&self) -> Option<&SlotRef> {
+        self.slot.as_ref()
+    }
+
     /// Bytes of all fields.
     pub(crate) fn n_bytes(&self) -> u64 {
         let fixed: usize = self

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::error::LoadError;
 use super::filling::Row;
+use super::kept::Kept;
 use crate::fetch::{EpochFetch, Fetch, FetchStats, StepItems};
 use crate::plan::{EpochPlan, Mixture, MixtureState, Route, SourcePlan, State};
 
@@ -14,6 +15,8 @@ pub(crate) enum Way {
     Epoch(Arc<EpochPlan>),
     /// This epoch of a mixture.
     Mixture(Arc<Mixture>, u32),
+    /// The same batch, again and again.
+    Kept(Arc<Kept>),
 }
 
 impl Way {
@@ -22,6 +25,7 @@ impl Way {
         match self {
             Self::Epoch(plan) => plan.epoch(),
             Self::Mixture(_, number) => *number,
+            Self::Kept(kept) => kept.epoch(),
         }
     }
 
@@ -30,6 +34,7 @@ impl Way {
         match self {
             Self::Epoch(plan) => plan.steps(),
             Self::Mixture(mixture, _) => mixture.steps_per_epoch(),
+            Self::Kept(_) => u64::MAX,
         }
     }
 }
@@ -44,6 +49,8 @@ pub(crate) enum Course {
     },
     /// Of several.
     Mixed(MixedCourse),
+    /// Without an end, of samples that stay in memory.
+    Kept(Arc<Kept>),
 }
 
 /// The way through an epoch of a mixture: reading goes on from epoch to epoch of each pack without a break.
@@ -75,6 +82,7 @@ impl Course {
             (Way::Mixture(mixture, number), Some(_)) => {
                 MixedCourse::start(mixture, number, fetches, first_step).map(Self::Mixed)
             }
+            (Way::Kept(kept), Some(_)) => Ok(Self::Kept(kept)),
             (_, None) => Err(no_pack()),
         }
     }
@@ -84,6 +92,7 @@ impl Course {
         match self {
             Self::One { plan, .. } => plan.steps(),
             Self::Mixed(mixed) => mixed.mixture.steps_per_epoch(),
+            Self::Kept(_) => u64::MAX,
         }
     }
 
@@ -92,6 +101,7 @@ impl Course {
         let plan = match self {
             Self::One { plan, .. } => plan,
             Self::Mixed(mixed) => return mixed.rows(step).map(|rows| (rows, 0)),
+            Self::Kept(kept) => return Ok((kept.rows().to_vec(), 0)),
         };
         let mut padding = 0;
         let row = |slot: crate::plan::Slot| {
@@ -107,10 +117,11 @@ impl Course {
     }
 
     /// The bytes of a step, for each pack that has rows in it, once they are there.
-    pub(crate) fn items(&self, step: u64) -> Result<Vec<Option<StepItems>>, LoadError> {
+    pub(crate) fn items(&self, step: u64) -> Result<Arc<[Option<StepItems>]>, LoadError> {
         let fetches: Vec<Option<&EpochFetch>> = match self {
             Self::One { fetch, .. } => vec![Some(fetch)],
             Self::Mixed(mixed) => mixed.parts.iter().map(|part| part.1.as_ref()).collect(),
+            Self::Kept(kept) => return Ok(Arc::clone(kept.items())),
         };
         let items = |fetch: Option<&EpochFetch>| Ok(fetch.map(|f| f.step(step)).transpose()?);
         fetches.into_iter().map(items).collect()
@@ -132,13 +143,14 @@ impl Course {
         match self {
             Self::One { plan, .. } => plan.state(step),
             Self::Mixed(mixed) => mixed.lead.state(step),
+            Self::Kept(kept) => kept.course().state(0),
         }
     }
 
     /// The state of a mixture before a step.
     pub(crate) fn mixture_state(&self, step: u64) -> Option<MixtureState> {
         match self {
-            Self::One { .. } => None,
+            Self::One { .. } | Self::Kept(_) => None,
             Self::Mixed(mixed) => Some(mixed.mixture.state(mixed.first + step)),
         }
     }
@@ -148,6 +160,15 @@ impl Course {
         match self {
             Self::One { plan, .. } => plan.memory_bytes(),
             Self::Mixed(mixed) => mixed.parts.iter().map(|part| part.0.memory_bytes()).sum(),
+            Self::Kept(_) => 0,
+        }
+    }
+
+    /// The samples that are kept, where it repeats them.
+    pub(crate) fn kept(&self) -> Option<&Arc<Kept>> {
+        match self {
+            Self::Kept(kept) => Some(kept),
+            Self::One { .. } | Self::Mixed(_) => None,
         }
     }
 
@@ -155,6 +176,7 @@ impl Course {
         let (one, parts) = match self {
             Self::One { fetch, .. } => (Some(fetch), &[][..]),
             Self::Mixed(mixed) => (None, mixed.parts.as_slice()),
+            Self::Kept(_) => (None, &[][..]),
         };
         one.into_iter()
             .chain(parts.iter().filter_map(|part| part.1.as_ref()))

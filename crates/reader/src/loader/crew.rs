@@ -13,6 +13,7 @@ use super::error::LoadError;
 use super::fill::Filler;
 use super::filling::{Filling, Piece, Row, cut};
 use super::finish::finish;
+use super::journal::Journal;
 use super::outputs::{Outputs, Source};
 use super::stats::{Counters, add, add_time};
 use crate::MappedPack;
@@ -30,6 +31,7 @@ pub(crate) struct Crew {
     pub(crate) arena: Arc<Arena>,
     pub(crate) device: Arc<dyn Device>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) bad_samples: BadSamples,
     /// Of each pack the seed of its order and augmentation.
     pub(crate) seeds: Arc<[u64]>,
@@ -38,6 +40,9 @@ pub(crate) struct Crew {
     pub(crate) lends: bool,
     /// What reading has cost in the epochs of the loader that are over.
     pub(crate) fetched: Arc<Mutex<FetchStats>>,
+    /// How much longer the disk takes for every batch than it does.
+    #[cfg(test)]
+    pub(crate) disk_delay: std::time::Duration,
 }
 
 impl Drop for Crew {
@@ -90,7 +95,8 @@ impl Crew {
     }
 
     fn work(&self) {
-        let mut filler = Filler::new(&self.outputs, &self.packs, self.bad_samples, &self.seeds);
+        let mut filler = Filler::new(&self.outputs, &self.packs, self.bad_samples, &self.seeds)
+            .repeating(self.course.kept());
         while let Some(job) = self.next_job() {
             let result = match job {
                 Job::Begin(step) => self.begin(step),
@@ -165,6 +171,10 @@ impl Crew {
         let started = Instant::now();
         let (rows, padding) = self.course.rows(step)?;
         let planned = started.elapsed();
+        #[cfg(test)]
+        if self.course.kept().is_none() {
+            thread::sleep(self.disk_delay);
+        }
         let items = self.course.items(step)?;
         add_time(
             &self.counters.disk_waited,

@@ -135,6 +135,8 @@ impl Epoch {
         let ready = loop {
             let step = progress.next_out;
             if step >= progress.steps {
+                // What was done with the last batch.
+                add_time(&self.crew.counters.consumer_busy, asked - self.taken);
                 return Ok(None);
             }
             if let Some(result) = progress.done.remove(&step) {
@@ -183,6 +185,9 @@ impl Iterator for Epoch {
                     u64::try_from(batch.len()).unwrap_or(u64::MAX),
                 );
                 add(&crew.counters.bytes, batch.n_bytes());
+                if let Some(journal) = &crew.journal {
+                    journal.tell(&crew.counters);
+                }
                 Some(Ok(batch))
             }
             Ok(None) => {

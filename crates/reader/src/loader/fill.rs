@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::BadSamples;
 use super::error::LoadError;
 use super::filling::{Filling, Piece, Row};
+use super::kept::Kept;
 use super::outputs::{BatchField, Outputs, Source};
 use super::pictures::{PictureFiller, Views};
 use crate::MappedPack;
@@ -21,6 +22,8 @@ pub(crate) struct Filler {
     packs: Arc<[Arc<MappedPack>]>,
     bad_samples: BadSamples,
     pictures: Option<PictureFiller>,
+    /// What is not done again, where batches are repeated.
+    kept: Option<Arc<Kept>>,
     scratch: Vec<u8>,
 }
 
@@ -37,7 +40,16 @@ impl Filler {
             packs: Arc::clone(packs),
             bad_samples,
             pictures: pictures.map(|pictures| PictureFiller::new(pictures, seeds)),
+            kept: None,
             scratch: Vec::new(),
+        }
+    }
+
+    /// The same, leaving out what is kept.
+    pub(crate) fn repeating(self, kept: Option<&Arc<Kept>>) -> Self {
+        Self {
+            kept: kept.map(Arc::clone),
+            ..self
         }
     }
 
@@ -47,6 +59,10 @@ impl Filler {
             let Some(row) = filling.rows.get(number).copied() else {
                 continue;
             };
+            if let Some(batch) = self.kept.as_deref().and_then(Kept::batch) {
+                copy_row(batch, &self.outputs, (number, place), piece);
+                continue;
+            }
             let Some(items) = filling.items.get(row.pack).and_then(Option::as_ref) else {
                 continue;
             };
@@ -105,8 +121,23 @@ impl Filler {
             }
         }
         match (&mut self.pictures, self.packs.get(row.pack)) {
-            (Some(pictures), Some(pack)) => pictures.fill(pack, items, row, &mut views),
+            (Some(pictures), Some(pack)) => {
+                let pixels = self.kept.as_deref().and_then(|kept| kept.pixels(row));
+                pictures.fill(pack, items, row, pixels, &mut views)
+            }
             _ => Ok(()),
+        }
+    }
+}
+
+/// Copies a row of a batch that was finished before.
+fn copy_row(batch: &[u8], outputs: &Outputs, (number, place): (usize, usize), piece: &mut Piece) {
+    let filled = outputs.fields.iter().filter(|field| field.is_filled());
+    for (field, region) in filled.zip(&mut piece.regions) {
+        let start = field.offset + number * field.item_bytes;
+        let from = batch.get(start..start + field.item_bytes);
+        if let (Some(from), Some(to)) = (from, slot_row(region, field, place)) {
+            to.copy_from_slice(from);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::LoadError;
 use super::outputs::{BatchField, Outputs};
@@ -68,7 +68,7 @@ pub(crate) struct Filling {
     pub(crate) rows: Vec<Row>,
     pub(crate) padding: usize,
     /// For each pack the bytes of this step.
-    pub(crate) items: Vec<Option<StepItems>>,
+    pub(crate) items: Arc<[Option<StepItems>]>,
     state: Mutex<State>,
 }
 
@@ -85,7 +85,7 @@ impl Filling {
         step: u64,
         rows: Vec<Row>,
         padding: usize,
-        items: Vec<Option<StepItems>>,
+        items: Arc<[Option<StepItems>]>,
         pieces: VecDeque<Piece>,
     ) -> Self {
         let n_pieces = pieces.len();

@@ -52,6 +52,8 @@ mod error;
 mod fill;
 mod filling;
 mod finish;
+mod journal;
+mod kept;
 mod options;
 mod outputs;
 mod pictures;
@@ -69,19 +71,25 @@ use self::course::{Course, Way};
 use self::crew::Crew;
 use self::depth::Depth;
 use self::epoch::Lease;
+use self::journal::Journal;
 use self::outputs::Outputs;
+use self::pictures::Pictures;
 use self::stats::{Counters, count, time};
 use crate::MappedPack;
 use crate::arena::Arena;
+use crate::augment::Output;
 use crate::device::Device;
 use crate::fetch::{AccessReport, Fetch, FetchStats};
 use crate::plan::{
     Mixture, MixtureState, OrderKind, PlanError, Schedule, ShuffleReport, State, Verdict,
 };
 
+pub(crate) use self::kept::{ImageSize, Kept};
+
 pub use self::batch::{BadSample, Batch};
 pub use self::epoch::Epoch;
 pub use self::error::LoadError;
+pub use self::journal::JOURNAL;
 pub use self::options::LoaderBuilder;
 pub use self::outputs::BatchField;
 pub use self::stats::LoaderStats;
@@ -117,6 +125,8 @@ pub struct Loader {
     arena: Arc<Arena>,
     device: Arc<dyn Device>,
     counters: Arc<Counters>,
+    /// Where it tells its steps, if somebody asked.
+    journal: Option<Arc<Journal>>,
     threads: usize,
     depth: Option<usize>,
     bad_samples: BadSamples,
@@ -127,6 +137,8 @@ pub struct Loader {
     last: Mutex<Weak<Crew>>,
     /// What reading has cost in the epochs that are over.
     fetched: Arc<Mutex<FetchStats>>,
+    #[cfg(test)]
+    disk_delay: std::time::Duration,
 }
 
 impl Loader {
@@ -143,11 +155,19 @@ impl Loader {
     /// [`LoadError::EpochOpen`] while another epoch of this loader exists, [`LoadError::Forked`] in a child process,
     /// [`LoadError::Plan`] where the epoch has no batch, [`LoadError::Read`] where the file has changed.
     pub fn epoch(&self, number: u32) -> Result<Epoch, LoadError> {
-        let way = match &self.mixture {
+        self.epoch_from(number, 0)
+    }
+
+    /// As [`epoch`](Self::epoch), from a step on.
+    pub(crate) fn epoch_from(&self, number: u32, step: u64) -> Result<Epoch, LoadError> {
+        self.start(self.way(number)?, step)
+    }
+
+    fn way(&self, number: u32) -> Result<Way, LoadError> {
+        Ok(match &self.mixture {
             None => Way::Epoch(Arc::new(self.schedule.epoch(number)?)),
             Some(mixture) => Way::Mixture(Arc::clone(mixture), number),
-        };
-        self.start(way, 0)
+        })
     }
 
     /// The batches from a saved state on, to the end of its epoch. The loader must have been made with
@@ -204,11 +224,14 @@ impl Loader {
             arena: Arc::clone(&self.arena),
             device: Arc::clone(&self.device),
             counters: Arc::clone(&self.counters),
+            journal: self.journal.clone(),
             bad_samples: self.bad_samples,
             seeds: Arc::clone(&self.seeds),
             piece_rows: self.piece_rows(),
             lends: self.lends(),
             fetched: Arc::clone(&self.fetched),
+            #[cfg(test)]
+            disk_delay: self.disk_delay,
         });
         let table_bytes = crew.course.table_bytes();
         self.counters
@@ -245,6 +268,28 @@ impl Loader {
     #[must_use]
     pub fn packs(&self) -> &[Arc<MappedPack>] {
         &self.packs
+    }
+
+    /// Threads that decode and copy.
+    #[must_use]
+    pub const fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// What takes the batches.
+    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// What the augmentation makes of images, where there is one.
+    pub(crate) fn picture_output(&self) -> Option<Output> {
+        let pictures = self.outputs.pictures.as_ref();
+        pictures.map(Pictures::made)
+    }
+
+    /// Steps of an epoch.
+    pub(crate) fn steps(&self) -> Result<u64, LoadError> {
+        Ok(self.way(0)?.steps())
     }
 
     /// What each batch holds.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
+use super::journal::Journal;
 use super::outputs::Outputs;
 use super::pictures::Pictures;
 use super::sources::{check_alike, check_columns, fetches, share_out};
@@ -13,7 +14,7 @@ use super::{BadSamples, LoadError, Loader};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
-use crate::device::{Device, HostDevice};
+use crate::device::{Device, HostDevice, OwnSlots};
 use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, Ranks, Sampler, Schedule, Source, State,
@@ -48,6 +49,8 @@ pub struct LoaderBuilder {
     checksums: Checksums,
     bad_samples: BadSamples,
     device: Arc<dyn Device>,
+    #[cfg(test)]
+    disk_delay: std::time::Duration,
 }
 
 impl LoaderBuilder {
@@ -71,6 +74,8 @@ impl LoaderBuilder {
             checksums: Checksums::FirstTouch,
             bad_samples: BadSamples::Error,
             device: Arc::new(HostDevice),
+            #[cfg(test)]
+            disk_delay: std::time::Duration::ZERO,
         }
     }
 
@@ -259,6 +264,7 @@ impl LoaderBuilder {
         let fetches = fetches(&packs, &schedules, &options)?;
         let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         Ok(Loader {
+            journal: Journal::asked_for(pack, self.batch),
             packs,
             fetches,
             seeds: schedules.iter().map(|schedule| schedule.seed()).collect(),
@@ -274,9 +280,42 @@ impl LoaderBuilder {
             in_use: Arc::new(AtomicBool::new(false)),
             held: Arc::new(AtomicUsize::new(0)),
             made_in: std::process::id(),
+            #[cfg(test)]
+            disk_delay: self.disk_delay,
             last: Mutex::new(Weak::new()),
             fetched: Arc::new(Mutex::new(FetchStats::default())),
         })
+    }
+}
+
+/// Variants of a loader, for the doctor.
+impl LoaderBuilder {
+    /// What is done to images, if anything.
+    pub(crate) fn augmentation(&self) -> Option<&Augment> {
+        self.augment.as_ref()
+    }
+
+    /// The same batches of the items as they are stored.
+    pub(crate) fn stored_alone(mut self) -> Self {
+        self.augment = None;
+        self
+    }
+
+    /// A disk that takes so much longer for every batch.
+    #[cfg(test)]
+    pub(crate) fn slow_disk(mut self, delay: std::time::Duration) -> Self {
+        self.disk_delay = delay;
+        self
+    }
+
+    /// The same batches, which go nowhere.
+    pub(crate) fn on_host(mut self) -> Self {
+        self.device = if self.device.takes_lent() {
+            Arc::new(HostDevice)
+        } else {
+            Arc::new(OwnSlots)
+        };
+        self
     }
 }
 

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use packds_format::{Coding, DType, Field, FieldKind, Role, Schema, Store};
-use packds_pixels::{Encoded, Layout, Pixels};
+use packds_pixels::{Color, DecodeOptions, Decoder, Encoded, Image, Layout, Pixels};
 
 use super::error::LoadError;
 use super::filling::Row;
+use super::kept::ImageSize;
 use super::outputs::{Outputs, Source};
 use crate::MappedPack;
 use crate::arena::SlotMut;
 use crate::augment::{
-    Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Picture, SampleKey,
+    Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
 };
 use crate::fetch::StepItems;
 
@@ -91,6 +92,11 @@ impl Pictures {
         (position == mask.position).then_some(Source::Mask)
     }
 
+    /// What comes out.
+    pub(crate) fn made(&self) -> Output {
+        self.plan.output()
+    }
+
     /// Element type, shape and views of what comes out.
     pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
         let output = self.plan.output();
@@ -110,6 +116,45 @@ impl Pictures {
             Layout::Chw => vec![channels, height, width],
         };
         (output.dtype, shape, output.views)
+    }
+
+    /// How large a sample's image is, and its pixels where they must be decoded.
+    pub(crate) fn decoded(
+        &self,
+        pack: &MappedPack,
+        items: &StepItems,
+        row: Row,
+    ) -> Result<(ImageSize, Option<Image>), LoadError> {
+        let mut scratch = Vec::new();
+        let item = items.item(self.image.position, row.sample, &mut scratch)?;
+        let stored = u64::try_from(item.len()).unwrap_or(u64::MAX);
+        let channels = self.plan.output().channels;
+        let size = |width: u32, height: u32| {
+            let pixels = u64::from(width) * u64::from(height);
+            ImageSize {
+                stored,
+                decoded: pixels * u64::from(channels),
+                pixels,
+                images: 1,
+            }
+        };
+        match self.image.picture(pack, row.sample, item, None) {
+            Picture::Raw(raw) => Ok((size(raw.width, raw.height), None)),
+            Picture::Encoded(encoded) => {
+                let color = if channels == 1 {
+                    Color::Gray
+                } else {
+                    Color::Rgb
+                };
+                let options = DecodeOptions {
+                    color,
+                    ..DecodeOptions::default()
+                };
+                let image = Decoder::new(options).decode(encoded.bytes);
+                let image = image.map_err(|error| bad_sample(pack, row.sample, error.into()))?;
+                Ok((size(image.width, image.height), Some(image)))
+            }
+        }
     }
 
     /// Mixes the images of a finished batch, where the augmentation says so.
@@ -221,12 +266,13 @@ impl PictureFiller {
         }
     }
 
-    /// Makes the views of one sample.
+    /// Makes the views of one sample; of its `pixels`, where its image is decoded already.
     pub(crate) fn fill(
         &mut self,
         pack: &Arc<MappedPack>,
         items: &StepItems,
         row: Row,
+        pixels: Option<Pixels<'_>>,
         views: &mut Views<'_>,
     ) -> Result<(), LoadError> {
         let sample = row.sample;
@@ -243,18 +289,25 @@ impl PictureFiller {
             }
             None => None,
         };
-        let image = self.image.picture(pack, sample, image, seek);
+        let image = match pixels {
+            Some(pixels) => Picture::Raw(pixels),
+            None => self.image.picture(pack, sample, image, seek),
+        };
         let key = key(&self.seeds, row);
         let applied = self
             .augmenter
             .apply(key, image, mask, &mut views.images, &mut views.masks);
-        applied.map_err(|source| LoadError::Sample {
-            path: pack.file_path().to_owned(),
-            sample,
-            chunk: pack.geometry().locate(sample).0,
-            file: file_of(pack, sample),
-            source: Box::new(source),
-        })
+        applied.map_err(|source| bad_sample(pack, sample, source))
+    }
+}
+
+fn bad_sample(pack: &MappedPack, sample: u64, source: AugmentError) -> LoadError {
+    LoadError::Sample {
+        path: pack.file_path().to_owned(),
+        sample,
+        chunk: pack.geometry().locate(sample).0,
+        file: file_of(pack, sample),
+        source: Box::new(source),
     }
 }
 

@@ -1,0 +1,251 @@
+//! What to change, and what that would give: each change is one in the stages' times, put through the same model.
+
+use std::num::NonZero;
+
+use super::model::{Case, Overlap, Stages};
+
+/// What gives less than this much more is not worth telling.
+const WORTH: f64 = 1.05;
+
+/// Something to change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// What, in a word or two: `threads`, `dtype`, `memory`, ...
+    pub change: &'static str,
+    /// What to do, in a sentence.
+    pub text: String,
+    /// Images a second that it would give.
+    pub images_per_s: f64,
+    /// How the loader itself can be made so, where it can.
+    pub option: Option<LoaderOption>,
+}
+
+/// A change that is one of the loader's own options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoaderOption {
+    /// So many threads.
+    Threads(NonZero<usize>),
+    /// The order `window`.
+    Window,
+    /// Batches of bytes.
+    Bytes,
+}
+
+/// A change, with what it makes of a batch.
+struct Candidate {
+    change: &'static str,
+    text: String,
+    after: After,
+    option: Option<LoaderOption>,
+}
+
+enum After {
+    /// The stages take so long.
+    Stages(Overlap, Stages),
+    /// A batch takes so many milliseconds.
+    BatchMs(f64),
+}
+
+/// What is worth changing, from what gives most; of changes that give the same, first what costs least to try.
+pub(super) fn advice(case: &Case) -> Vec<Advice> {
+    let stages = case.stages();
+    let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));
+    let mut all: Vec<Advice> = candidates(case, &stages)
+        .into_iter()
+        .map(|candidate| {
+            let ms = match candidate.after {
+                // What the model leaves out now it leaves out then.
+                After::Stages(overlap, after) => {
+                    let part = overlap.batch_ms(&after) / modelled.max(f64::MIN_POSITIVE);
+                    (now * part).max(overlap.with_loading(after.step, after.copy, 0.0))
+                }
+                After::BatchMs(ms) => ms,
+            };
+            Advice {
+                change: candidate.change,
+                text: candidate.text,
+                images_per_s: case.rate(ms),
+                option: candidate.option,
+            }
+        })
+        .filter(|advice| advice.images_per_s > WORTH * case.rate(now))
+        .collect();
+    all.sort_by(|a, b| b.images_per_s.total_cmp(&a.images_per_s));
+    all
+}
+
+/// All changes that there are, from what costs least.
+fn candidates(case: &Case, stages: &Stages) -> Vec<Candidate> {
+    let mut all: Vec<Candidate> = threads(case, stages).into_iter().collect();
+    all.extend(of_batches(case, stages));
+    all.extend(of_reading(case, stages));
+    all.extend(of_packs(case, stages));
+    all
+}
+
+/// One for each core, where there are fewer.
+fn threads(case: &Case, stages: &Stages) -> Option<Candidate> {
+    let (now, cores) = (case.facts.threads, NonZero::new(case.facts.cores)?);
+    if now >= cores.get() {
+        return None;
+    }
+    let part = ratio(now.max(1), cores.get());
+    let mut after = *stages;
+    after.transform *= part;
+    after.decode *= part;
+    if !case.reads_from_disk() {
+        // Then threads copy, check and decompress what is in memory.
+        after.read *= part;
+    }
+    let (text, overlap, option) = match case.overlap {
+        Overlap::Everything | Overlap::Loading => (
+            format!("threads: {cores}, one for each core, instead of {now}"),
+            case.overlap,
+            Some(LoaderOption::Threads(cores)),
+        ),
+        Overlap::Workers | Overlap::Nothing => {
+            // Each worker reads its own.
+            after.read = stages.read * part;
+            let text = format!("num_workers: {cores}, one for each core, instead of {now}");
+            (text, Overlap::Workers, None)
+        }
+    };
+    Some(Candidate {
+        change: "threads",
+        text,
+        after: After::Stages(overlap, after),
+        option,
+    })
+}
+
+/// What batches are made of and copied from.
+fn of_batches(case: &Case, stages: &Stages) -> Vec<Candidate> {
+    let facts = &case.facts;
+    let mut all = Vec::new();
+    let mut add = |change, text: &str, after, option| {
+        all.push(Candidate {
+            change,
+            text: text.to_owned(),
+            after: After::Stages(case.overlap, after),
+            option,
+        });
+    };
+    if let Some(as_bytes) = facts.as_bytes {
+        let after = Stages {
+            copy: stages.copy * as_bytes.bytes,
+            transform: as_bytes.transform.min(stages.transform),
+            ..*stages
+        };
+        let text = "batches as u8, with normalization and floats on the device";
+        add("normalization", text, after, Some(LoaderOption::Bytes));
+    }
+    if facts.is_f32 {
+        let after = Stages {
+            copy: stages.copy / 2.0,
+            ..*stages
+        };
+        add(
+            "dtype",
+            "batches as f16 or bf16: half the bytes to copy",
+            after,
+            None,
+        );
+    }
+    if let Some(copy) = facts.pinned_copy {
+        let after = Stages { copy, ..*stages };
+        let text = "batches in pinned memory (pin_memory=True), copied with non_blocking=True";
+        add("pinned", text, after, None);
+    }
+    all
+}
+
+/// How bytes come from the disk.
+fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
+    let facts = &case.facts;
+    let mut all = Vec::new();
+    let mut reading = |change, text: &str, read: f64, option| {
+        let after = Stages { read, ..*stages };
+        all.push(Candidate {
+            change,
+            text: text.to_owned(),
+            after: After::Stages(case.overlap, after),
+            option,
+        });
+    };
+    if let Some(read) = facts.window_read {
+        let text = "order: window, which reads whole chunks, instead of random";
+        reading("window", text, read, Some(LoaderOption::Window));
+    }
+    if let Some(read) = facts.long_read {
+        let text = "larger chunks: `packds convert --chunk`; reads are too short for this disk";
+        reading("chunk size", text, read, None);
+    }
+    // What workers read is what they wait for: a disk or a network, cached or not.
+    if case.reads_from_disk() || matches!(case.overlap, Overlap::Workers | Overlap::Nothing) {
+        // Twice as fast is what one can picture; the ladder says what more would give.
+        let text = "a disk twice as fast, or the data on a local one";
+        reading("disk", text, stages.read / 2.0, None);
+    }
+    if !case.reads_from_disk() {
+        return all;
+    }
+    let with = |loading| case.overlap.with_loading(stages.step, stages.copy, loading);
+    let cached = with(case.loading.page_cache.ms) / with(case.loading.source.ms);
+    all.push(Candidate {
+        change: "memory",
+        text: "memory for the whole of it: from the second epoch on it comes from the page cache"
+            .to_owned(),
+        after: After::BatchMs(case.batch_ms() * cached),
+        option: None,
+    });
+    all
+}
+
+/// What a conversion decides.
+fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
+    let facts = &case.facts;
+    let mut all = Vec::new();
+    if let Some(part) = facts.needed {
+        let after = Stages {
+            decode: stages.decode * part,
+            read: stages.read * part,
+            ..*stages
+        };
+        all.push(Candidate {
+            change: "image size",
+            text: "smaller images: `packds convert --mode encoded --resize max:N`; they are larger than the crops need".to_owned(),
+            after: After::Stages(case.overlap, after),
+            option: None,
+        });
+    }
+    if let Some(growth) = facts.growth {
+        let after = Stages {
+            decode: 0.0,
+            read: stages.read * growth,
+            ..*stages
+        };
+        all.push(Candidate {
+            change: "storage mode",
+            text: format!(
+                "pixels instead of files: `packds convert --mode raw`; {growth:.1} times the bytes, and nothing to decode"
+            ),
+            after: After::Stages(case.overlap, after),
+            option: None,
+        });
+    }
+    if let Some(converted) = facts.converted {
+        let ms = Overlap::Loading.with_loading(stages.step, stages.copy, converted);
+        all.push(Candidate {
+            change: "convert",
+            text: "a pack and packds.Loader (an estimate: measured on a small pack of samples as this data set gives them)".to_owned(),
+            after: After::BatchMs(ms),
+            option: None,
+        });
+    }
+    all
+}
+
+fn ratio(a: usize, b: usize) -> f64 {
+    let float = |n| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    float(a) / float(b)
+}

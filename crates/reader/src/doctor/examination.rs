@@ -1,0 +1,416 @@
+//! Measuring a loader: with each of its stages cached, and with what could be changed.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use packds_format::Store;
+
+use super::advice::LoaderOption;
+use super::measure::{Run, copies, run, steps};
+use super::model::{AsBytes, Case, Facts, Loading, Overlap, Time};
+use super::report::{Checked, Report, diagnose};
+use crate::Access;
+use crate::loader::{Batch, ImageSize, Kept, LoadError, Loader, LoaderBuilder};
+use crate::plan::{Order, OrderKind};
+
+/// Runs that the time is divided among.
+const RUNS: u32 = 12;
+/// Chunks below this many bytes are read one by one slower than a disk can.
+const SHORT_CHUNK: u64 = 1 << 20;
+/// Pixels for each pixel of the output that random crops want a picture to have.
+const WANTED_PIXELS: f64 = 2.0;
+/// Images are too large where they need less than this part of their pixels.
+const TOO_LARGE: f64 = 0.7;
+
+/// The training step.
+pub enum Step<'a> {
+    /// It takes so many milliseconds: it is reckoned with, and nobody waits for it.
+    Modelled(f64),
+    /// It was measured elsewhere.
+    Measured(MeasuredStep),
+    /// It is run.
+    Run(&'a mut dyn FnMut(&Batch)),
+}
+
+/// What was measured of a training where its steps are.
+#[derive(Debug, Clone, Copy)]
+pub struct MeasuredStep {
+    /// The step alone.
+    pub step: Time,
+    /// The copy to the device alone.
+    pub copy: Time,
+    /// The copy from pinned memory, in milliseconds, where that is another.
+    pub pinned_copy: Option<f64>,
+    /// Training as it is, with its loading.
+    pub trained: Option<Time>,
+}
+
+/// How to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Time for all runs together; slow sources take up to twice as long.
+    pub within: Duration,
+    /// Reads from the disk past the page cache, as if the pack did not fit the memory.
+    pub cold: bool,
+    /// Follows the first advice that the loader's own options allow, and measures again.
+    pub check: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            within: Duration::from_secs(15),
+            cold: false,
+            check: false,
+        }
+    }
+}
+
+/// Measures the loader that `builder` makes. `told` hears what is being measured.
+///
+/// # Errors
+/// [`LoadError`], as for the loader itself.
+pub fn examine(
+    builder: &LoaderBuilder,
+    mut step: Step<'_>,
+    options: &Options,
+    told: &mut dyn FnMut(&str),
+) -> Result<Report, LoadError> {
+    let mut builder = builder.clone();
+    if options.cold {
+        builder = builder.access(Access::Direct);
+    }
+    let mut bench = Bench {
+        within: options.within / RUNS,
+        told,
+    };
+    let case = bench.case(&builder, &mut step)?;
+    let mut report = diagnose(case);
+    if options.check {
+        report.checked = bench.check(&builder, &mut step, &report)?;
+    }
+    Ok(report)
+}
+
+/// What measures.
+struct Bench<'a> {
+    /// For each run.
+    within: Duration,
+    told: &'a mut dyn FnMut(&str),
+}
+
+/// What was measured of loading.
+struct Loaded {
+    loading: Loading,
+    read: Time,
+    size: ImageSize,
+    /// Whether images are files.
+    decodes: bool,
+    as_bytes: Option<AsBytes>,
+}
+
+impl Bench<'_> {
+    fn case(&mut self, builder: &LoaderBuilder, step: &mut Step<'_>) -> Result<Case, LoadError> {
+        let alone = builder.clone().on_host();
+        let loader = alone.clone().build()?;
+        let loaded = self.loading(&alone, &loader)?;
+        let mut facts = facts(&loader, &loaded);
+        self.orders(&alone, &loader, &loaded, &mut facts)?;
+        let mut case = Case {
+            batch: loader.schedule().rank_batch(),
+            overlap: Overlap::Everything,
+            step: Time::default(),
+            step_is_modelled: false,
+            copy: Time::default(),
+            loading: loaded.loading,
+            read: loaded.read,
+            trained: None,
+            facts,
+        };
+        drop(loader);
+        self.training(builder, step, &mut case)?;
+        Ok(case)
+    }
+
+    /// Step and copy, and where a step is run, both with all their loading.
+    fn training(
+        &mut self,
+        builder: &LoaderBuilder,
+        step: &mut Step<'_>,
+        case: &mut Case,
+    ) -> Result<(), LoadError> {
+        if let Step::Measured(measured) = step {
+            case.overlap = Overlap::Loading;
+            case.step = measured.step;
+            case.copy = measured.copy;
+            case.trained = measured.trained;
+            case.facts.pinned_copy = measured.pinned_copy;
+            return Ok(());
+        }
+        let loader = builder.clone().build()?;
+        (self.told)("the copy to the device");
+        case.copy = copies(&loader, self.within)?;
+        match step {
+            Step::Modelled(ms) => {
+                case.step = Time::exactly(*ms);
+                case.step_is_modelled = true;
+            }
+            Step::Run(step) => {
+                (self.told)("the step");
+                case.step = steps(&loader, self.within, *step)?;
+                (self.told)("training as it is");
+                case.trained = Some(self.epochs(&loader, u64::MAX, *step)?.time);
+            }
+            Step::Measured(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Loading alone, from nothing cached to all cached.
+    fn loading(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
+        let nothing = &mut |_: &Batch| {};
+        // First what must come from where it is: every run leaves more of it in memory.
+        (self.told)("reading");
+        let read = self.reading(alone, loader, None)?;
+        (self.told)("loading from the source");
+        let source = self.epochs(loader, u64::MAX, nothing)?;
+        (self.told)("loading from the page cache");
+        let page_cache = self.cached(alone, loader, source.steps)?;
+        (self.told)("decoding and transforming samples that are in memory");
+        let raw_samples = Arc::new(Kept::take(loader)?);
+        let raw = self.kept(loader, &raw_samples)?;
+        let decoded_samples = raw_samples.decoded().map(Arc::new);
+        let decoded = match &decoded_samples {
+            Some(samples) => self.kept(loader, samples)?,
+            None => raw,
+        };
+        let processed = match raw_samples.processed(loader)? {
+            Some(samples) => self.kept(loader, &Arc::new(samples))?,
+            None => decoded,
+        };
+        let size = raw_samples.size();
+        let as_bytes = self.as_bytes(alone, loader)?;
+        let loading = Loading {
+            processed,
+            decoded,
+            raw,
+            page_cache,
+            source: source.time,
+        };
+        // Where items cannot be had as they are stored, what the page cache saves is reading.
+        let only_reading = || Time::exactly((source.time.ms - page_cache.ms).max(0.0));
+        Ok(Loaded {
+            loading,
+            read: read.unwrap_or_else(only_reading),
+            size,
+            decodes: decoded_samples.is_some(),
+            as_bytes,
+        })
+    }
+
+    /// Batches of the items as they are stored, from the middle of an epoch; in another order where one is given. None
+    /// where such batches do not fit the memory.
+    fn reading(
+        &mut self,
+        alone: &LoaderBuilder,
+        loader: &Loader,
+        order: Option<Order>,
+    ) -> Result<Option<Time>, LoadError> {
+        let mut stored = alone.clone().stored_alone();
+        if let Some(order) = order {
+            stored = stored.order(order);
+        }
+        let stored = match stored.build() {
+            Err(LoadError::Memory { .. }) => return Ok(None),
+            stored => stored?,
+        };
+        let middle = loader.steps()? / 2;
+        let from = |number| stored.epoch_from(number, if number == 0 { middle } else { 0 });
+        let read = run(&from, u64::MAX, self.within, &mut |_| {})?;
+        Ok(Some(read.time))
+    }
+
+    /// The same steps again and again, from the page cache.
+    fn cached(
+        &mut self,
+        alone: &LoaderBuilder,
+        loader: &Loader,
+        steps: u64,
+    ) -> Result<Time, LoadError> {
+        let nothing = &mut |_: &Batch| {};
+        let steps = steps.max(1);
+        let is_direct = loader.access().access == Access::Direct;
+        // Through the map a compressed block would be decompressed for every sample: that is another way to load.
+        if !is_direct || is_compressed(loader) {
+            return Ok(self.epochs(loader, steps, nothing)?.time);
+        }
+        let mapped = alone.clone().access(Access::Mapped).build()?;
+        // Once untimed, so that they are there.
+        let in_cache = usize::try_from(steps).unwrap_or(usize::MAX);
+        for batch in mapped.epoch(0)?.take(in_cache) {
+            drop(batch?);
+        }
+        Ok(run(&|_| mapped.epoch(0), steps, self.within, nothing)?.time)
+    }
+
+    /// What transforming to bytes takes, where it is floats that come out.
+    fn as_bytes(
+        &mut self,
+        alone: &LoaderBuilder,
+        loader: &Loader,
+    ) -> Result<Option<AsBytes>, LoadError> {
+        let Some(augment) = alone.augmentation().and_then(|augment| augment.as_bytes()) else {
+            return Ok(None);
+        };
+        // What cannot be done with bytes is no advice.
+        let Ok(bytes) = alone.clone().augment(augment).build() else {
+            return Ok(None);
+        };
+        (self.told)("transforming to bytes");
+        let raw = Arc::new(Kept::take(&bytes)?);
+        let samples = raw.decoded().map_or(raw, Arc::new);
+        let transform = self.kept(&bytes, &samples)?;
+        Ok(Some(AsBytes {
+            bytes: ratio(bytes.stats().slot_bytes, loader.stats().slot_bytes),
+            transform: transform.ms,
+        }))
+    }
+
+    /// What reading in other orders takes. Only past the page cache: in it lies by now what was read in this order.
+    fn orders(
+        &mut self,
+        alone: &LoaderBuilder,
+        loader: &Loader,
+        loaded: &Loaded,
+        facts: &mut Facts,
+    ) -> Result<(), LoadError> {
+        let order = loader.schedule().recipe().order;
+        let is_slow = loaded.loading.source.ms > loaded.loading.page_cache.ms;
+        if loader.access().access != Access::Direct || !is_slow {
+            return Ok(());
+        }
+        if order == OrderKind::Random {
+            (self.told)("reading in windows");
+            let window = Some(Order::Window { chunks: None });
+            let read = self.reading(alone, loader, window)?;
+            facts.window_read = read.map(|time| time.ms);
+        }
+        if order != OrderKind::Sequential && chunk_bytes(loader) < SHORT_CHUNK {
+            (self.told)("reading one chunk after the other");
+            let read = self.reading(alone, loader, Some(Order::Sequential))?;
+            facts.long_read = read.map(|time| time.ms);
+        }
+        Ok(())
+    }
+
+    /// Follows the first advice that is an option of the loader.
+    fn check(
+        &mut self,
+        builder: &LoaderBuilder,
+        step: &mut Step<'_>,
+        report: &Report,
+    ) -> Result<Option<Checked>, LoadError> {
+        let found = report
+            .advice
+            .iter()
+            .find_map(|advice| Some((advice, advice.option?)));
+        let Some((advice, option)) = found else {
+            return Ok(None);
+        };
+        (self.told)("the first advice");
+        let builder = followed(builder.clone(), option);
+        let case = &report.case;
+        let ms = match step {
+            Step::Run(step) => {
+                let loader = builder.build()?;
+                self.epochs(&loader, u64::MAX, *step)?.time.ms
+            }
+            Step::Modelled(_) | Step::Measured(_) => {
+                let copy = match (step, option, case.facts.as_bytes) {
+                    (Step::Modelled(_), ..) => copies(&builder.clone().build()?, self.within)?.ms,
+                    (_, LoaderOption::Bytes, Some(as_bytes)) => case.copy.ms * as_bytes.bytes,
+                    _ => case.copy.ms,
+                };
+                let loader = builder.on_host().build()?;
+                let source = self.epochs(&loader, u64::MAX, &mut |_| {})?;
+                let overlap = case.overlap;
+                overlap.with_loading(case.step.ms, copy, source.time.ms)
+            }
+        };
+        Ok(Some(Checked {
+            change: advice.change,
+            predicted: advice.images_per_s,
+            measured: case.rate(ms),
+        }))
+    }
+
+    fn epochs(
+        &self,
+        loader: &Loader,
+        most_steps: u64,
+        step: &mut dyn FnMut(&Batch),
+    ) -> Result<Run, LoadError> {
+        // Less than all steps are the same steps every time.
+        let number = |number| if most_steps == u64::MAX { number } else { 0 };
+        run(
+            &|epoch| loader.epoch(number(epoch)),
+            most_steps,
+            self.within,
+            step,
+        )
+    }
+
+    fn kept(&self, loader: &Loader, kept: &Arc<Kept>) -> Result<Time, LoadError> {
+        let repeated = run(&|_| loader.repeat(kept), u64::MAX, self.within, &mut |_| {})?;
+        Ok(repeated.time)
+    }
+}
+
+/// The loader with this option.
+fn followed(builder: LoaderBuilder, option: LoaderOption) -> LoaderBuilder {
+    match option {
+        LoaderOption::Threads(threads) => builder.threads(threads),
+        LoaderOption::Window => builder.order(Order::Window { chunks: None }),
+        LoaderOption::Bytes => match builder.augmentation().and_then(|a| a.as_bytes()) {
+            Some(augment) => builder.augment(augment),
+            None => builder,
+        },
+    }
+}
+
+fn facts(loader: &Loader, loaded: &Loaded) -> Facts {
+    let (size, decodes) = (loaded.size, loaded.decodes);
+    let output = loader.picture_output();
+    let needed = output.filter(|_| decodes && size.images > 0).map(|output| {
+        let wanted = f64::from(output.width) * f64::from(output.height) * WANTED_PIXELS;
+        wanted / ratio(size.pixels, size.images).max(1.0)
+    });
+    Facts {
+        threads: loader.threads(),
+        cores: available_parallelism().map_or(1, NonZero::get),
+        growth: decodes.then(|| ratio(size.decoded, size.stored)),
+        needed: needed.filter(|part| *part < TOO_LARGE),
+        as_bytes: loaded.as_bytes,
+        is_f32: output.is_some_and(|output| output.dtype == packds_format::DType::F32),
+        ..Facts::default()
+    }
+}
+
+/// Whether a field that lies in chunks is compressed.
+fn is_compressed(loader: &Loader) -> bool {
+    let mut fields = loader.pack().schema().fields().iter();
+    fields.any(|field| field.store == Store::Body && !field.codec.is_none())
+}
+
+/// Bytes of a chunk, on average.
+fn chunk_bytes(loader: &Loader) -> u64 {
+    let pack = loader.pack();
+    pack.file_len() / pack.n_chunks().max(1)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a ratio has few digits")]
+fn ratio(a: u64, b: u64) -> f64 {
+    a as f64 / b.max(1) as f64
+}

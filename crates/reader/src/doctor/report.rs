@@ -1,0 +1,78 @@
+//! What the doctor says.
+
+use super::advice::{Advice, advice};
+use super::model::{Case, Rung, Stage, Stages, Time};
+
+/// Times below this part of a batch's do not say how much the machine's speed changed.
+const COUNTS: f64 = 0.05;
+
+/// What binds a training, how fast it could be, and what to change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The stage that binds.
+    pub binds: Stage,
+    /// Milliseconds of each stage for a batch, each alone.
+    pub stages: Stages,
+    /// Images a second by what is cached, from the step alone to everything from the source.
+    pub ladder: Vec<Rung>,
+    /// What is worth changing, from what gives most.
+    pub advice: Vec<Advice>,
+    /// Images a second as it is.
+    pub images_per_s: f64,
+    /// Images a second if nothing but the step took time.
+    pub possible_images_per_s: f64,
+    /// What the stages alone make one expect: how good the model is.
+    pub modelled_images_per_s: f64,
+    /// The largest spread of the times that count: half of what lies between slices of a run, as a part of their median.
+    pub spread: f64,
+    /// All that was measured.
+    pub case: Case,
+    /// A prediction that was tried.
+    pub checked: Option<Checked>,
+}
+
+/// A piece of advice that was followed, and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// What was changed.
+    pub change: &'static str,
+    /// Images a second as predicted.
+    pub predicted: f64,
+    /// Images a second as measured.
+    pub measured: f64,
+}
+
+/// From what was measured to what it means.
+#[must_use]
+pub fn diagnose(case: Case) -> Report {
+    let stages = case.stages();
+    Report {
+        binds: case.overlap.binds(&stages),
+        stages,
+        ladder: case.ladder(),
+        advice: advice(&case),
+        images_per_s: case.rate(case.batch_ms()),
+        possible_images_per_s: case.rate(case.step.ms),
+        modelled_images_per_s: case.rate(case.overlap.batch_ms(&stages)),
+        spread: spread(&case),
+        case,
+        checked: None,
+    }
+}
+
+fn spread(case: &Case) -> f64 {
+    let loading = &case.loading;
+    let times = [
+        case.step,
+        case.copy,
+        case.read,
+        loading.decoded,
+        loading.raw,
+        loading.page_cache,
+        loading.source,
+        case.trained.unwrap_or_default(),
+    ];
+    let least = case.batch_ms() * COUNTS;
+    let counted = times.iter().filter(|time| time.ms >= least);
+    counted.map(Time::spread).fold(0.0, f64::max)
+}

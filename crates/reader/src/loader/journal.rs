@@ -1,0 +1,66 @@
+//! What the steps of a training take, told to whoever started it: `packds doctor PACK -- COMMAND` names a file in the
+//! environment variable [`JOURNAL`], and every loader of the command appends to it. Nobody else sets it.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::stats::{Counters, count};
+use crate::MappedPack;
+
+/// The environment variable that names the file. Each line is a JSON object: `loader` (a number of its own in each
+/// process, behind the process's number), `pack` (the pack's identifier), `batch` (samples), and of the loader so far
+/// `batches`, `busy_ns` and `waited_ns` (between taking a batch and asking for the next, and from then until it came).
+pub const JOURNAL: &str = "PACKDS_DOCTOR";
+
+/// Between two lines of a loader.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// The file, and what begins each line of one loader.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    start: String,
+    state: Mutex<(File, Instant)>,
+}
+
+impl Journal {
+    /// That of a loader of `pack`, if the environment names a file.
+    pub(crate) fn asked_for(pack: &MappedPack, batch: u32) -> Option<Arc<Self>> {
+        static LOADERS: AtomicU64 = AtomicU64::new(0);
+        let path = std::env::var_os(JOURNAL)?;
+        // A file that cannot be opened stays empty: whoever asked says that nothing was told.
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .ok()?;
+        let number = LOADERS.fetch_add(1, Ordering::Relaxed);
+        let (process, pack) = (std::process::id(), &pack.header().pack_uuid);
+        Some(Arc::new(Self {
+            start: format!(
+                "{{\"loader\":\"{process}-{number}\",\"pack\":\"{pack}\",\"batch\":{batch}"
+            ),
+            state: Mutex::new((file, Instant::now())),
+        }))
+    }
+
+    /// Appends a line, unless the last one was a moment ago.
+    pub(crate) fn tell(&self, counters: &Counters) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.1.elapsed() < EVERY {
+            return;
+        }
+        let line = format!(
+            "{},\"batches\":{},\"busy_ns\":{},\"waited_ns\":{}}}\n",
+            self.start,
+            count(&counters.batches),
+            count(&counters.consumer_busy),
+            count(&counters.consumer_waited)
+        );
+        // Training goes on whatever becomes of the file.
+        let _ = state.0.write_all(line.as_bytes());
+        state.1 = Instant::now();
+    }
+}

@@ -1,0 +1,212 @@
+//! Samples of one step that stay in memory, so that what is done with them can be done again and again and timed: a batch of
+//! a loader whose reading, decoding or transforming is left out. For the doctor; training never comes here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use packds_pixels::{Image, Pixels};
+
+use super::course::{Course, Way};
+use super::error::LoadError;
+use super::filling::Row;
+use super::{BadSamples, Loader};
+use crate::fetch::StepItems;
+
+/// Samples that are kept at most; repeated, they fill a batch of any size.
+const MOST_SAMPLES: usize = 64;
+/// Bytes of decoded pixels after which no further sample is kept.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// What is kept of the samples, and so not done again.
+#[derive(Debug)]
+enum Form {
+    /// Their items, as they are stored: they are decoded and transformed.
+    Raw,
+    /// Their images' pixels: they are transformed.
+    Decoded,
+    /// The slot of a finished batch: its rows are copied.
+    Processed(Vec<u8>),
+}
+
+/// A batch that is made again and again.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    samples: Arc<Samples>,
+    form: Form,
+}
+
+/// The samples, with all that may be kept of them but the finished batch.
+#[derive(Debug)]
+struct Samples {
+    /// Where they come from. It is stopped: it reads no more.
+    course: Course,
+    epoch: u32,
+    rows: Vec<Row>,
+    items: Arc<[Option<StepItems>]>,
+    /// Of each sample, by pack and number, the pixels that had to be decoded.
+    pixels: BTreeMap<(usize, u64), Image>,
+    size: ImageSize,
+}
+
+/// How large the images of some samples are, all together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ImageSize {
+    /// Bytes as they are stored.
+    pub(crate) stored: u64,
+    /// Bytes of their pixels.
+    pub(crate) decoded: u64,
+    /// Pixels.
+    pub(crate) pixels: u64,
+    /// Images.
+    pub(crate) images: u64,
+}
+
+impl Kept {
+    /// The first samples of the loader's first step, as they are stored.
+    ///
+    /// # Errors
+    /// [`LoadError`], as for the step itself.
+    pub(crate) fn take(loader: &Loader) -> Result<Self, LoadError> {
+        let way = loader.way(0)?;
+        let epoch = way.number();
+        let course = Course::start(way, &loader.fetches, 0)?;
+        let (rows, _) = course.rows(0)?;
+        let items = course.items(0)?;
+        course.stop();
+        let mut samples = Samples {
+            course,
+            epoch,
+            rows: Vec::new(),
+            items,
+            pixels: BTreeMap::new(),
+            size: ImageSize::default(),
+        };
+        for row in rows.iter().take(MOST_SAMPLES) {
+            match samples.add(loader, *row) {
+                Err(error) if loader.bad_samples == BadSamples::Error => return Err(error),
+                // Left out here whatever takes its place in training.
+                Err(_) => {}
+                Ok(()) if samples.size.decoded > MOST_BYTES => break,
+                Ok(()) => {}
+            }
+        }
+        if samples.rows.is_empty() {
+            return Err(LoadError::Option(
+                "no sample of the first batch can be decoded: run `packds verify`".to_owned(),
+            ));
+        }
+        let own = samples.rows.clone();
+        samples.rows = own.iter().copied().cycle().take(rows.len()).collect();
+        Ok(Self {
+            samples: Arc::new(samples),
+            form: Form::Raw,
+        })
+    }
+
+    /// The same samples decoded; none where nothing of them has to be.
+    pub(crate) fn decoded(&self) -> Option<Self> {
+        let is_decoded = !self.samples.pixels.is_empty();
+        is_decoded.then(|| Self {
+            samples: Arc::clone(&self.samples),
+            form: Form::Decoded,
+        })
+    }
+
+    /// The same samples as `loader` makes a batch of them; none where nothing is done with their images.
+    ///
+    /// # Errors
+    /// [`LoadError`], as for that batch.
+    pub(crate) fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
+        if loader.outputs.pictures.is_none() {
+            return Ok(None);
+        }
+        let Some(batch) = loader.repeat(self)?.next().transpose()? else {
+            return Ok(None);
+        };
+        let slot = batch.slot().map(|slot| slot.to_vec());
+        Ok(slot.map(|slot| Self {
+            samples: Arc::clone(&self.samples),
+            form: Form::Processed(slot),
+        }))
+    }
+
+    /// How large the images are.
+    pub(crate) fn size(&self) -> ImageSize {
+        self.samples.size
+    }
+
+    pub(crate) fn epoch(&self) -> u32 {
+        self.samples.epoch
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.samples.rows
+    }
+
+    pub(crate) fn items(&self) -> &Arc<[Option<StepItems>]> {
+        &self.samples.items
+    }
+
+    pub(crate) fn course(&self) -> &Course {
+        &self.samples.course
+    }
+
+    /// The pixels of a row's image, where they are kept.
+    pub(crate) fn pixels(&self, row: Row) -> Option<Pixels<'_>> {
+        if !matches!(self.form, Form::Decoded) {
+            return None;
+        }
+        let image = self.samples.pixels.get(&(row.pack, row.sample))?;
+        Some(Pixels {
+            data: &image.data,
+            width: image.width,
+            height: image.height,
+            channels: image.channels,
+        })
+    }
+
+    /// The bytes of the finished batch, where it is kept.
+    pub(crate) fn batch(&self) -> Option<&[u8]> {
+        match &self.form {
+            Form::Processed(batch) => Some(batch),
+            Form::Raw | Form::Decoded => None,
+        }
+    }
+}
+
+impl Samples {
+    /// Keeps one sample more.
+    fn add(&mut self, loader: &Loader, row: Row) -> Result<(), LoadError> {
+        let items = self.items.get(row.pack).and_then(Option::as_ref);
+        let (Some(items), Some(pack)) = (items, loader.packs.get(row.pack)) else {
+            return Ok(());
+        };
+        if let Some(pictures) = &loader.outputs.pictures {
+            let (size, image) = pictures.decoded(pack, items, row)?;
+            self.size = self.size.plus(size);
+            if let Some(image) = image {
+                self.pixels.insert((row.pack, row.sample), image);
+            }
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+}
+
+impl ImageSize {
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            stored: self.stored + other.stored,
+            decoded: self.decoded + other.decoded,
+            pixels: self.pixels + other.pixels,
+            images: self.images + other.images,
+        }
+    }
+}
+
+impl Loader {
+    /// Batches of kept samples, without an end.
+    pub(crate) fn repeat(&self, kept: &Arc<Kept>) -> Result<super::Epoch, LoadError> {
+        self.start(Way::Kept(Arc::clone(kept)), 0)
+    }
+}
