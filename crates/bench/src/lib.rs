@@ -21,7 +21,7 @@ pub use error::BenchError;
 pub use formats::{
     CacheName, FormatsBenchOptions, OrderName, Watcher, bench_formats, format_names, to_csv,
 };
-pub use load::{LoadBench, LoadBenchOptions, bench_load};
+pub use load::{LoadBench, LoadBenchOptions, bench_load, has_encoded_images};
 pub use machine::{Machine, PeakRss};
 pub use measure::{Figure, Pairs};
 pub use tune::{Ahead, Recommended, TuneBench, TuneBenchOptions, TuneRun, bench_tune};

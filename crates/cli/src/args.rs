@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use packds_format::constants::{MAJOR, MINOR};
 
 use crate::{
-    bench, completions, convert, export, extract, formats, info, labels, man, show, verify,
+    bench, completions, convert, doctor, export, extract, formats, info, labels, man, show, verify,
 };
 
 const ABOUT: &str = "Pack an image data set into one chunked, checksummed file, look into it, and take it out again.";
@@ -41,6 +41,7 @@ pub(crate) enum Command {
     Extract(extract::ExtractArgs),
     Labels(labels::LabelsArgs),
     Bench(bench::BenchArgs),
+    Doctor(Box<doctor::DoctorArgs>),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }

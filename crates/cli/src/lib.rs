@@ -14,6 +14,7 @@ mod checked;
 mod completions;
 mod console;
 mod convert;
+mod doctor;
 mod escape;
 mod exit;
 mod export;
@@ -49,6 +50,7 @@ use clap::FromArgMatches;
 use args::{Cli, Command};
 use console::Console;
 pub use convert::split_output;
+pub use doctor::{doctor_document, doctor_picture, doctor_plot, doctor_text};
 pub use exit::Exit;
 use failure::Failure;
 pub use info::info_document;
@@ -93,6 +95,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
         Command::Extract(args) => extract::run(args, console),
         Command::Labels(args) => labels::run(args, console),
         Command::Bench(args) => bench::run(args, console),
+        Command::Doctor(args) => doctor::run(args, console),
         Command::Completions(args) => completions::run(args, console),
         Command::Man(args) => man::run(args, console),
     }

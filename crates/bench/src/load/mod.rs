@@ -358,7 +358,8 @@ impl<'a> Bench<'a> {
 }
 
 /// Whether the pack's images have sizes of their own: a batch of them needs an augmentation.
-pub(crate) fn has_encoded_images(pack: &MappedPack) -> bool {
+#[must_use]
+pub fn has_encoded_images(pack: &MappedPack) -> bool {
     let mut images = pack
         .schema()
         .body()

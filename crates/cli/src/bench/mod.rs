@@ -1,11 +1,11 @@
 //! `packds bench`: how fast this machine does it, beside what it could do at best.
 
-mod axis;
+pub(crate) mod axis;
 mod charts;
 mod convert;
 mod formats;
 mod load;
-mod palette;
+pub(crate) mod palette;
 mod tune;
 mod tune_plot;
 

@@ -1,0 +1,241 @@
+//! What the doctor found, for machines and for people.
+
+use std::fmt::Write;
+
+use packds_reader::doctor::{Report, Rung, Stage};
+use serde_json::{Map, Value, json};
+
+/// Characters of the longest bar.
+const BAR: usize = 40;
+
+/// A report as one JSON document.
+#[must_use]
+pub fn doctor_document(report: &Report) -> Value {
+    let case = &report.case;
+    let stages: Map<String, Value> = Stage::ALL
+        .iter()
+        .map(|stage| (stage.name().to_owned(), json!(report.stages.of(*stage))))
+        .collect();
+    let of_rungs = |value: &dyn Fn(&Rung) -> Value| -> Map<String, Value> {
+        let rungs = report.ladder.iter();
+        rungs
+            .map(|rung| (rung.level.name().to_owned(), value(rung)))
+            .collect()
+    };
+    let advice: Vec<Value> = report
+        .advice
+        .iter()
+        .map(|advice| {
+            json!({
+                "change": advice.change,
+                "text": advice.text,
+                "images_per_s": advice.images_per_s,
+                "is_option": advice.option.is_some(),
+            })
+        })
+        .collect();
+    let checked = report.checked.as_ref().map(|checked| {
+        json!({
+            "change": checked.change,
+            "predicted_images_per_s": checked.predicted,
+            "measured_images_per_s": checked.measured,
+        })
+    });
+    json!({
+        "binds": report.binds.name(),
+        "stages": stages,
+        "ladder": of_rungs(&|rung| rate(rung.images_per_s)),
+        "ladder_range": of_rungs(&|rung| json!([rate(rung.low), rate(rung.high)])),
+        "advice": advice,
+        "images_per_s": rate(report.images_per_s),
+        "possible_images_per_s": rate(report.possible_images_per_s),
+        "modelled_images_per_s": rate(report.modelled_images_per_s),
+        "spread": report.spread,
+        "checked": checked,
+        "batch": case.batch,
+        "threads": case.facts.threads,
+        "cores": case.facts.cores,
+        "side_by_side": side_by_side(report),
+        "step_is_modelled": case.step_is_modelled,
+    })
+}
+
+/// A rate; null where it is not known, because nothing takes any time.
+fn rate(images_per_s: f64) -> Value {
+    if images_per_s > 0.0 {
+        json!(images_per_s)
+    } else {
+        Value::Null
+    }
+}
+
+/// The names of the stages of each track.
+fn side_by_side(report: &Report) -> Vec<Vec<&'static str>> {
+    let tracks = report.case.overlap.tracks().iter();
+    tracks
+        .map(|track| track.iter().map(|stage| stage.name()).collect())
+        .collect()
+}
+
+/// A report for a terminal: bars of the stages and of the ladder, then what to change.
+#[must_use]
+pub fn doctor_text(report: &Report) -> String {
+    let mut text = String::new();
+    // Writing to a text does not fail.
+    let _ = write_text(report, &mut text);
+    text
+}
+
+fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
+    let case = &report.case;
+    write!(
+        out,
+        "binds    {}: {} images/s",
+        report.binds.name(),
+        whole(report.images_per_s)
+    )?;
+    if report.possible_images_per_s > 0.0 {
+        write!(
+            out,
+            "; the step alone would do {}",
+            whole(report.possible_images_per_s)
+        )?;
+    }
+    let tracks: Vec<String> = side_by_side(report)
+        .iter()
+        .map(|track| track.join(" + "))
+        .collect();
+    let step = if case.step_is_modelled {
+        "; the step is told, not run"
+    } else {
+        ""
+    };
+    writeln!(
+        out,
+        "\nstages   ms for a batch of {}, each alone; side by side: {}{step}",
+        case.batch,
+        tracks.join(" | ")
+    )?;
+    let stages = Stage::ALL.map(|stage| (stage, report.stages.of(stage)));
+    let most = stages.iter().map(|(_, ms)| *ms).fold(0.0, f64::max);
+    for (stage, ms) in stages {
+        let mark = if stage == report.binds { " <" } else { "" };
+        let bar = bar(ms, most);
+        writeln!(out, "  {:<17} {ms:>10.2} {bar}{mark}", stage.name())?;
+    }
+    writeln!(
+        out,
+        "ladder   images/s where a batch is cached so far on its way"
+    )?;
+    let rates = report.ladder.iter().map(|rung| rung.images_per_s);
+    let most = rates.fold(0.0, f64::max);
+    for rung in &report.ladder {
+        let name = rung.level.name().replace('_', " ");
+        let images_per_s = whole(rung.images_per_s);
+        let bar = bar(rung.images_per_s, most);
+        writeln!(out, "  {name:<17} {images_per_s:>10} {bar}")?;
+    }
+    write_advice(report, out)
+}
+
+fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
+    if report.advice.is_empty() {
+        writeln!(out, "advice   none that gives 5 % more")?;
+    } else {
+        writeln!(out, "advice   what each change would give, in images/s")?;
+    }
+    for advice in &report.advice {
+        writeln!(
+            out,
+            "  {:<17} {:>10} {}",
+            advice.change,
+            whole(advice.images_per_s),
+            advice.text
+        )?;
+    }
+    if let Some(checked) = &report.checked {
+        writeln!(
+            out,
+            "checked  {}: {} images/s predicted, {} measured",
+            checked.change,
+            whole(checked.predicted),
+            whole(checked.measured)
+        )?;
+    }
+    writeln!(
+        out,
+        "spread   {:.0} % between slices of a run; from the stages alone one expects {} images/s",
+        report.spread * 100.0,
+        whole(report.modelled_images_per_s)
+    )
+}
+
+/// A rate in whole images; a dash where it is not known.
+fn whole(images_per_s: f64) -> String {
+    if images_per_s > 0.0 {
+        format!("{images_per_s:.0}")
+    } else {
+        "-".to_owned()
+    }
+}
+
+fn bar(value: f64, most: f64) -> String {
+    let filled = (0..BAR).filter(|place| {
+        let edge = f64::from(u32::try_from(*place).unwrap_or(0)) + 0.5;
+        most > 0.0 && value / most * f64::from(u32::try_from(BAR).unwrap_or(1)) > edge
+    });
+    "#".repeat(filled.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packds_reader::doctor::{Case, Facts, Loading, Overlap, Time, diagnose};
+
+    fn report(step: f64) -> Report {
+        let ms = Time::exactly;
+        diagnose(Case {
+            batch: 100,
+            overlap: Overlap::Everything,
+            step: ms(step),
+            step_is_modelled: true,
+            copy: ms(1.0),
+            loading: Loading {
+                processed: ms(2.0),
+                decoded: ms(10.0),
+                raw: ms(40.0),
+                page_cache: ms(40.0),
+                source: ms(50.0),
+            },
+            read: ms(5.0),
+            trained: None,
+            facts: Facts {
+                threads: 2,
+                cores: 4,
+                ..Facts::default()
+            },
+        })
+    }
+
+    #[test]
+    fn a_report_is_text_with_bars_and_advice() {
+        let text = doctor_text(&report(20.0));
+        let begin = "binds    decode: 2000 images/s; the step alone would do 5000\n";
+        assert!(text.starts_with(begin), "{text}");
+        let bar = format!("  decode                 30.00 {} <\n", "#".repeat(BAR));
+        assert!(text.contains(&bar), "{text}");
+        assert!(text.contains("side by side: step | copy | transform + decode | read"));
+        assert!(text.contains("  page cache              2500 ####################\n"));
+        assert!(text.contains("threads: 4, one for each core, instead of 2"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_null() {
+        let document = doctor_document(&report(0.0));
+        assert_eq!(document["binds"], "decode");
+        assert_eq!(document["ladder"]["device_batch"], Value::Null);
+        assert_eq!(document["ladder"]["source"], 2000.0);
+        assert_eq!(document["stages"]["decode"], 30.0);
+        assert_eq!(document["checked"], Value::Null);
+    }
+}
