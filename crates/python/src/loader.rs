@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 
 use crate::batch::Count;
+use crate::doctor::{Diagnosis, examined, measured_step};
 use crate::epoch::Epoch;
 use crate::failure::Failure;
 use crate::loader_options::LoaderOptions;
@@ -131,6 +132,18 @@ impl Loader {
     fn shuffle_report(&self, py: Python<'_>) -> PyResult<String> {
         let report = py.detach(|| self.loader.shuffle_report().map_err(Failure::from))?;
         Ok(report.to_json())
+    }
+
+    /// Why training waits, with a step that was measured.
+    fn examine(
+        &self,
+        py: Python<'_>,
+        step: &Bound<'_, PyDict>,
+        seconds: f64,
+        check: bool,
+    ) -> PyResult<Diagnosis> {
+        let step = measured_step(step)?;
+        examined(py, self.builder.clone(), step, seconds, check)
     }
 
     /// What was done so far, as JSON; times in seconds.

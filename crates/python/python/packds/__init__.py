@@ -15,6 +15,7 @@ True
 
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
+from ._doctor import DoctorReport, doctor
 from ._errors import ConvertError, Error, FormatError, OptionError, ReadError
 from ._loader import Batch, Loader
 from ._packds import __version__
@@ -24,6 +25,7 @@ __all__ = [
     "Batch",
     "ConvertError",
     "Dataset",
+    "DoctorReport",
     "Error",
     "Field",
     "FormatError",
@@ -33,6 +35,7 @@ __all__ = [
     "Writer",
     "__version__",
     "convert",
+    "doctor",
     "export",
     "formats",
     "from_dataset",

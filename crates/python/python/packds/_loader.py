@@ -337,7 +337,7 @@ class Loader:
         self.rank, self.world = ranks(rank)
         self.batch_size = whole("batch_size", batch_size, 32)
         self._trims = not drop_last and self.world == 1
-        options = {
+        self._options = {
             "batch": self.batch_size,
             "order": order,
             "window": number_or_auto("window", window),
@@ -361,7 +361,7 @@ class Loader:
             "proportions": [] if proportions is None else [float(one) for one in proportions],
         }
         self._made_in = os.getpid()
-        self._native = _packds.Loader([one._pack for one in self.datasets], options)
+        self._native = self._make()
         self._plan = _Plan(self.datasets, self._native, output, layout, str(device), fields is None)
         self._number = whole("epoch", epoch, 32)
         # An epoch without a batch is refused here, not in the loop.
@@ -371,6 +371,17 @@ class Loader:
         self._open: tuple[_packds.Epoch, int] | None = None
         # Where an iteration was that was left early, with its epoch.
         self._last_state: tuple[int, str] | None = None
+
+    def _make(self) -> _packds.Loader:
+        return _packds.Loader([dataset._pack for dataset in self.datasets], self._options)
+
+    def _twin(self) -> Loader:
+        """A loader with the same options and a ring of its own, whose batches nobody misses."""
+        twin = Loader.__new__(Loader)
+        twin.__dict__.update(self.__dict__)
+        twin._native, twin._made_in = self._make(), os.getpid()
+        twin._open = twin._resume = twin._last_state = None
+        return twin
 
     @property
     def dataset(self) -> Dataset:

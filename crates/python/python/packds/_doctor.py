@@ -1,0 +1,424 @@
+"""Why training waits: what binds, how fast it could be, and what to change."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from . import _packds
+from ._arrays import json_dict
+from ._dataset import PathLike
+from ._errors import Error, OptionError
+from ._loader import Loader
+
+_Times = tuple[float, float, float]
+_Step = Callable[[Any], Any]
+
+#: Parts of the time that steps, training as it is, and everything else have.
+_STEP, _TRAINED, _REST = 0.15, 0.25, 0.6
+#: Batches that a run has at least, if they come within so many times its time.
+_LEAST_BATCHES, _PATIENCE = 4, 2
+#: Samples that are looked at one by one at most, and kept to be packed.
+_MOST_SAMPLES, _KEPT_SAMPLES = 256, 64
+_NONE: _Times = (0.0, 0.0, 0.0)
+
+
+class DoctorReport:
+    """What binds a training, how fast it could be, and what to change. `packds.doctor` makes it.
+
+    Attributes:
+        binds: What to make faster: `step`, `copy`, `transform`, `decode` or `read`.
+        stages: Milliseconds of each of these for a batch, each alone.
+        ladder: Images a second by what is cached, from `device_batch` (the step alone) to `source` (nothing).
+        advice: What is worth changing, from what gives most: dicts of `change`, `text`, `images_per_s`.
+        images_per_s: As it is.
+        possible_images_per_s: If nothing but the step took time.
+        modelled_images_per_s: What the stages alone make one expect.
+        spread: How much times differed within runs, as a part of their median.
+        checked: With `check=True` the advice that was followed, predicted and measured; else None.
+        notes: What else should be known about the measurement.
+    """
+
+    def __init__(self, native: _packds.Diagnosis, name: str, notes: list[str]) -> None:
+        self._native, self._name = native, name
+        self._told = json_dict(native.document())
+        self.binds: str = self._told["binds"]
+        self.stages: dict[str, float] = self._told["stages"]
+        self.ladder: dict[str, float | None] = self._told["ladder"]
+        self.advice: list[dict[str, Any]] = self._told["advice"]
+        self.images_per_s: float = self._told["images_per_s"]
+        self.possible_images_per_s: float | None = self._told["possible_images_per_s"]
+        self.modelled_images_per_s: float | None = self._told["modelled_images_per_s"]
+        self.spread: float = self._told["spread"]
+        self.checked: dict[str, Any] | None = self._told["checked"]
+        self.notes = notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, as `packds doctor --json` tells it."""
+        return {**self._told, "notes": self.notes}
+
+    def plot(self, path: PathLike) -> None:
+        """Draws it: an .svg or .png file, written over one that is there."""
+        self._native.plot(self._name, path)
+
+    def __repr__(self) -> str:
+        notes = "".join(f"note     {note}\n" for note in self.notes)
+        return (self._native.text() + notes).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return self._native.picture(self._name) + notes
+
+
+def doctor(
+    loader: Any,
+    train_step: _Step,
+    *,
+    seconds: float = 30.0,
+    device: Any = None,
+    check: bool = False,
+    plot: PathLike | None = None,
+) -> DoctorReport:
+    """Measures a training with batches cached at one stage after the other, and says what binds.
+
+    It really trains: give it a model that may be trained some steps. The loader's place in its epoch stays as it is.
+
+    Args:
+        loader: A `packds.Loader`, or a PyTorch `DataLoader`: then it also says what a pack would give.
+        train_step: Called with a batch as the loader gives it.
+        seconds: About how long it may take. Slow sources take up to twice as long.
+        device: Where batches go that `train_step` moves itself; by default the loader's, or the first GPU where there is one.
+        check: Follows the first advice that is an option of a `packds.Loader`, and measures again.
+        plot: An .svg or .png file to draw it to.
+    """
+    if not seconds > 0:
+        raise OptionError(f"seconds: expected a number above 0, found {seconds!r}")
+    if isinstance(loader, Loader):
+        report = _of_packds(loader, train_step, seconds, device, check)
+    elif hasattr(loader, "collate_fn") and hasattr(loader, "num_workers"):
+        if check:
+            raise OptionError("check: only the options of a packds.Loader can be changed and measured again")
+        report = _of_torch(loader, train_step, seconds, device)
+    else:
+        raise OptionError(f"expected a packds.Loader or a torch DataLoader, found {type(loader).__name__}")
+    if plot is not None:
+        report.plot(plot)
+    return report
+
+
+# Timing.
+
+
+def _repeated(work: Callable[[], Any], within: float) -> _Times:
+    """Milliseconds of `work`, warmed up once, with what it left to do on a GPU."""
+    _wait()
+    started = time.perf_counter()
+    work()
+    _wait()
+    times: list[float] = []
+    while len(times) < 3 or (time.perf_counter() - started < within and len(times) < 200):
+        begun = time.perf_counter()
+        work()
+        _wait()
+        times.append((time.perf_counter() - begun) * 1e3)
+        if time.perf_counter() - started > within * _PATIENCE:
+            break
+    times.sort()
+    middle = len(times) // 2
+    return (times[middle] + times[~middle]) / 2, times[0], times[-1]
+
+
+def _run(batches: Callable[[], Any], work: _Step, within: float) -> _Times:
+    """Milliseconds from one batch to the next, with the work done on each."""
+    started = time.perf_counter()
+    ends: list[float] = []
+    for batch in _again(batches):
+        work(batch)
+        _wait()
+        passed = time.perf_counter() - started
+        ends.append(passed * 1e3)
+        if passed > within * _PATIENCE or (passed > within and len(ends) >= _LEAST_BATCHES):
+            break
+    found = _packds.time_between(ends)
+    if found is None:
+        raise OptionError("the loader gives no batch")
+    return found
+
+
+def _again(batches: Callable[[], Any]) -> Iterator[Any]:
+    """The batches of one epoch after the other, until one has none."""
+    n = -1
+    while n:
+        n = 0
+        for batch in batches():
+            n += 1
+            yield batch
+
+
+def _wait() -> None:
+    """Until GPUs have done what was asked of them. Nobody who has none pays for it."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def _to(batch: Any, device: Any) -> Any:
+    """All tensors of a batch, on a device."""
+    if hasattr(batch, "to"):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, dict):
+        return {key: _to(value, device) for key, value in batch.items()}
+    if isinstance(batch, (tuple, list)):
+        values = [_to(value, device) for value in batch]
+        return tuple(values) if isinstance(batch, tuple) else values
+    return batch
+
+
+def _pinned(batch: Any) -> Any:
+    if hasattr(batch, "pin_memory"):
+        return batch.pin_memory()
+    if isinstance(batch, dict):
+        return {key: _pinned(value) for key, value in batch.items()}
+    if isinstance(batch, (tuple, list)):
+        return [_pinned(value) for value in batch]
+    return batch
+
+
+def _device(device: Any, default: str) -> str:
+    if device is not None:
+        return str(device)
+    torch = sys.modules.get("torch")
+    if default == "cpu" and torch is not None and torch.cuda.is_available():
+        return "cuda"
+    return default
+
+
+def _steps(batch: Any, train_step: _Step, device: str, within: float) -> dict[str, Any]:
+    """The step on a batch that is on the device, and the copy of one that is not."""
+    if device == "cpu":
+        return {"step": _repeated(lambda: train_step(batch), within), "copy": _NONE, "pinned_copy": None}
+    there, here = _to(batch, device), _to(batch, "cpu")
+    pinned = _pinned(here)
+    return {
+        "step": _repeated(lambda: train_step(there), within),
+        "copy": _repeated(lambda: _to(here, device), within / 4),
+        "pinned_copy": _repeated(lambda: _to(pinned, device), within / 4)[0],
+    }
+
+
+# A loader of packds.
+
+
+def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, check: bool) -> DoctorReport:
+    twin = loader._twin()
+    where = _device(device, loader._plan.device)
+    batches = iter(twin)
+    batch = next(batches, None)
+    twin.close()
+    if batch is None:
+        raise OptionError("the loader gives no batch")
+    step = _steps(batch, train_step, where, seconds * _STEP)
+    del batch, batches
+    step["trained"] = _run(lambda: twin, train_step, seconds * _TRAINED)
+    twin.close()
+    native = twin._native.examine(step, seconds * _REST, check)
+    notes = []
+    if where == "cpu":
+        notes.append("the step runs on the processor: it and the loader's threads share the cores")
+    return DoctorReport(native, os.path.basename(loader.dataset.path), notes)
+
+
+# A DataLoader of PyTorch.
+
+
+def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> DoctorReport:
+    where = _device(device, "cpu")
+    cores = len(os.sched_getaffinity(0))
+    notes: list[str] = []
+    # First what must come from where it is: every run leaves more of it in memory.
+    samples = _Samples(loader, seconds * 0.15)
+    source = _run(lambda: loader, lambda _: None, seconds * 0.2)
+    batch = next(iter(loader))
+    step = _steps(batch, train_step, where, seconds * _STEP)
+    if loader.pin_memory:
+        step["pinned_copy"] = None
+    n = _length(batch) or loader.batch_size or 1
+    del batch
+    trained = _run(lambda: loader, train_step, seconds * _TRAINED)
+    if not samples.has_transform:
+        notes.append("the data set has no attribute `transform`: what it transforms counts as `decode`")
+    if not samples.comes_again:
+        notes.append("the data set is iterable: what its samples wait for counts as `read`, and is not in the page cache")
+    stages = samples.stages(n, loader.num_workers, cores)
+    # What all workers gave together is the truth: where it took longer, the rest is handing over.
+    alone = sum(stages.values())
+    collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
+    collate += max(source[0] - alone, 0.0)
+    converted = _converted(samples.kept, n, seconds * 0.1)
+    if converted is None:
+        notes.append("what a pack would give could not be measured: its samples cannot be packed as they are")
+    case = {
+        **step,
+        "batch": n,
+        "overlap": "workers" if loader.num_workers else "nothing",
+        "processed": _exactly(collate),
+        "decoded": _exactly(collate + transform),
+        "raw": _exactly(collate + transform + decode),
+        "page_cache": _exactly(collate + transform + decode + warm),
+        "source": source,
+        "read": _exactly(warm + cold),
+        "trained": trained,
+        "threads": loader.num_workers,
+        "cores": cores,
+        "converted": converted,
+    }
+    return DoctorReport(_packds.diagnose(case), type(loader.dataset).__name__, notes)
+
+
+def _exactly(ms: float) -> _Times:
+    return ms, ms, ms
+
+
+def _length(batch: Any) -> int | None:
+    """Samples of a batch: the length of its first tensor."""
+    if isinstance(batch, dict):
+        batch = list(batch.values())
+    if isinstance(batch, (tuple, list)):
+        return _length(batch[0]) if batch else None
+    try:
+        return len(batch)
+    except TypeError:
+        return None
+
+
+class _Samples:
+    """Samples of a data set, made here one by one: what they wait for, decode and transform, in seconds of each."""
+
+    def __init__(self, loader: Any, within: float) -> None:
+        dataset = loader.dataset
+        self.comes_again = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        self.kept: list[Any] = []
+        self._indices: list[int] = []
+        self._collate_fn = loader.collate_fn if loader.batch_size is not None else None
+        with _one_thread(), _timed_transform(dataset) as transform:
+            self.has_transform = transform is not None
+            if self.comes_again:
+                n = min(len(dataset), _MOST_SAMPLES)
+                self._indices = random.Random(0).sample(range(len(dataset)), n)
+                first = self._pass(lambda index: dataset[index], within)
+                self._indices = self._indices[: len(first)]
+                if transform is not None:
+                    transform.clear()
+                second = self._pass(lambda index: dataset[index], within * _PATIENCE)
+            else:
+                self._indices = list(range(_MOST_SAMPLES))
+                samples = iter(dataset)
+                first = second = self._pass(lambda _: next(samples), within)
+            n = max(len(second), 1)
+            wall, processor = (sum(one[which] for one in second) / n for which in (0, 1))
+            self._transform = min(sum(transform) / n, processor) if transform else 0.0
+        cold = sum(one[0] for one in first) / max(len(first), 1)
+        self._decode = processor - self._transform
+        waits = max(wall - processor, 0.0)
+        self._warm = waits if self.comes_again else 0.0
+        self._cold = max(cold - wall, 0.0) if self.comes_again else waits
+        self._collate = self._collated()
+
+    def _pass(self, get: Callable[[int], Any], within: float) -> list[tuple[float, float]]:
+        """Wall and processor seconds of samples, in order, until time is up."""
+        started = time.perf_counter()
+        times: list[tuple[float, float]] = []
+        for index in self._indices:
+            begun, processor = time.perf_counter(), time.thread_time()
+            try:
+                sample = get(index)
+            except StopIteration:
+                break
+            times.append((time.perf_counter() - begun, time.thread_time() - processor))
+            if len(self.kept) < _KEPT_SAMPLES:
+                self.kept.append(sample)
+            if time.perf_counter() - started > within:
+                break
+        return times
+
+    def _collated(self) -> float:
+        """Seconds of putting a sample into its batch."""
+        if self._collate_fn is None or not self.kept:
+            return 0.0
+        collate = self._collate_fn
+        return _repeated(lambda: collate(self.kept), 0.2)[0] / 1e3 / len(self.kept)
+
+    def stages(self, n: int, workers: int, cores: int) -> list[float]:
+        """Milliseconds for a batch of `n`, of all workers together: collating, transforming, decoding, waiting for what is in
+        the page cache, and for what is not. Workers wait side by side, but compute on so many cores."""
+        computing, waiting = n * 1e3 / max(1, min(workers, cores)), n * 1e3 / max(1, workers)
+        computed = [ms * computing for ms in (self._collate, self._transform, self._decode)]
+        return [*computed, self._warm * waiting, self._cold * waiting]
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """PyTorch with one thread, as in workers: then the thread's time is all that is computed."""
+    torch = sys.modules["torch"]
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _timed_transform(dataset: Any) -> Iterator[list[float] | None]:
+    """The seconds of each call of the data set's transform, where it has one."""
+    while not _transforms(dataset) and hasattr(dataset, "dataset"):
+        # A subset, say.
+        dataset = dataset.dataset
+    found = _transforms(dataset)
+    times: list[float] = []
+
+    def timed(transform: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            begun = time.thread_time()
+            try:
+                return transform(*args, **kwargs)
+            finally:
+                times.append(time.thread_time() - begun)
+
+        return call
+
+    for name, transform in found.items():
+        setattr(dataset, name, timed(transform))
+    try:
+        yield times if found else None
+    finally:
+        for name, transform in found.items():
+            setattr(dataset, name, transform)
+
+
+def _transforms(dataset: Any) -> dict[str, Callable[..., Any]]:
+    """What torchvision's data sets call on images: one of the two, and the other is not called."""
+    own = getattr(dataset, "__dict__", {})
+    return {name: own[name] for name in ("transform", "transforms") if callable(own.get(name))}
+
+
+def _converted(samples: list[Any], n: int, within: float) -> float | None:
+    """Milliseconds of loading a batch of `n` from a pack of these samples; None where they cannot be packed."""
+    from ._write import from_dataset
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "samples.pack")
+        try:
+            from_dataset(samples, path, keep_order=True, progress=False)
+            with Loader(path, batch_size=max(1, len(samples)), rank=None) as loader:
+                ms = _run(lambda: loader, lambda _: None, within)[0]
+        except (Error, TypeError, ValueError):
+            return None
+        return ms * n / max(1, len(samples))

@@ -1,0 +1,128 @@
+//! What the doctor found, and what it makes of times that Python measured.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use packds_reader::doctor::{
+    Case, Facts, Loading, MeasuredStep, Options, Overlap, Report, Step, Time, diagnose, examine,
+};
+use packds_reader::loader::LoaderBuilder;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::failure::Failure;
+use crate::loader_options::{get, must};
+use crate::watch::{AfterInterrupt, watched};
+
+/// Milliseconds: the median, the quickest, the slowest.
+type Millis = (f64, f64, f64);
+
+/// What the doctor found.
+#[pyclass(frozen, module = "packds._packds")]
+#[derive(Debug)]
+pub(crate) struct Diagnosis {
+    report: Report,
+}
+
+#[pymethods]
+impl Diagnosis {
+    /// All of it, as JSON.
+    fn document(&self) -> String {
+        packds::doctor_document(&self.report).to_string()
+    }
+
+    /// For a terminal.
+    fn text(&self) -> String {
+        packds::doctor_text(&self.report)
+    }
+
+    /// As SVG.
+    fn picture(&self, name: &str) -> String {
+        packds::doctor_picture(&self.report, name)
+    }
+
+    /// Writes the picture, over one that is there.
+    fn plot(&self, py: Python<'_>, name: &str, path: PathBuf) -> PyResult<()> {
+        let written = py.detach(|| packds::doctor_plot(&self.report, name, &path));
+        Ok(written.map_err(Failure::Option)?)
+    }
+}
+
+/// Examines what a builder makes, with a step that was measured.
+pub(crate) fn examined(
+    py: Python<'_>,
+    builder: LoaderBuilder,
+    step: MeasuredStep,
+    seconds: f64,
+    check: bool,
+) -> PyResult<Diagnosis> {
+    let within = Duration::try_from_secs_f64(seconds)
+        .map_err(|error| Failure::Option(format!("seconds: {error}")))?;
+    let options = Options {
+        within,
+        check,
+        ..Options::default()
+    };
+    let report = watched(py, None, AfterInterrupt::Abandon, move |_| {
+        examine(&builder, Step::Measured(step), &options, &mut |_| {})
+    })?;
+    let report = report.map_err(Failure::from)?;
+    Ok(Diagnosis { report })
+}
+
+/// A step as it was measured. Keys are the names of `MeasuredStep`.
+pub(crate) fn measured_step(step: &Bound<'_, PyDict>) -> PyResult<MeasuredStep> {
+    Ok(MeasuredStep {
+        step: must(step, "step").map(time)?,
+        copy: must(step, "copy").map(time)?,
+        pinned_copy: get(step, "pinned_copy")?,
+        trained: get(step, "trained")?.map(time),
+    })
+}
+
+const fn time((ms, low, high): Millis) -> Time {
+    Time { ms, low, high }
+}
+
+/// What the times of another loader mean. Keys are the names of `Case`, `Loading` and `Facts`.
+#[pyfunction]
+#[pyo3(name = "diagnose")]
+pub(crate) fn diagnosed(case: &Bound<'_, PyDict>) -> PyResult<Diagnosis> {
+    let ms = |name| must::<Millis>(case, name).map(time);
+    let overlap = match must::<String>(case, "overlap")?.as_str() {
+        "everything" => Overlap::Everything,
+        "loading" => Overlap::Loading,
+        "workers" => Overlap::Workers,
+        _ => Overlap::Nothing,
+    };
+    let report = diagnose(Case {
+        batch: must(case, "batch")?,
+        overlap,
+        step: ms("step")?,
+        step_is_modelled: false,
+        copy: ms("copy")?,
+        loading: Loading {
+            processed: ms("processed")?,
+            decoded: ms("decoded")?,
+            raw: ms("raw")?,
+            page_cache: ms("page_cache")?,
+            source: ms("source")?,
+        },
+        read: ms("read")?,
+        trained: get::<Millis>(case, "trained")?.map(time),
+        facts: Facts {
+            threads: must(case, "threads")?,
+            cores: must(case, "cores")?,
+            pinned_copy: get(case, "pinned_copy")?,
+            converted: get(case, "converted")?,
+            ..Facts::default()
+        },
+    });
+    Ok(Diagnosis { report })
+}
+
+/// From the moments in milliseconds at which batches were done, the time of one.
+#[pyfunction]
+pub(crate) fn time_between(ends: Vec<f64>) -> Option<Millis> {
+    Time::between(&ends).map(|time| (time.ms, time.low, time.high))
+}

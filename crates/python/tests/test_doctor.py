@@ -1,0 +1,138 @@
+"""What binds, how fast it could be, and what to change."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import packds
+
+STAGES = ["step", "copy", "transform", "decode", "read"]
+LEVELS = ["device_batch", "host_batch", "processed_sample", "decoded_sample", "raw_sample", "page_cache", "source"]
+
+
+def compute(seconds: float) -> None:
+    """Keeps the processor busy."""
+    begun = time.thread_time()
+    while time.thread_time() - begun < seconds:
+        pass
+
+
+def test_a_slow_step_is_named(numbered):
+    with packds.Loader(numbered, batch_size=100) as loader:
+        report = packds.doctor(loader, lambda batch: time.sleep(0.03), seconds=1.5)
+        assert report.binds == "step" and report.advice == []
+        assert list(report.stages) == STAGES and list(report.ladder) == LEVELS
+        assert report.stages["step"] >= 30 and report.stages["copy"] == 0
+        assert 0 < report.images_per_s <= 100 / 0.03
+        # The doctor took batches of its own.
+        assert loader.epoch == 0 and loader.stats()["batches"] == 0
+
+
+def test_slow_augmentation_is_named(photo_pack):
+    loader = packds.Loader(photo_pack, batch_size=8, augment="rrc384,jitter:0.4/0.4/0.4/0.1", threads=1)
+    report = packds.doctor(loader, lambda batch: None, seconds=2)
+    assert report.binds == "transform"
+
+
+def test_a_prediction_is_checked(photo_pack):
+    loader = packds.Loader(photo_pack, batch_size=8, augment="rrc384", normalize="imagenet", threads=1)
+    report = packds.doctor(loader, lambda batch: None, seconds=2, check=True)
+    if report.checked is not None:
+        assert report.checked["change"] in [advice["change"] for advice in report.advice]
+        assert report.checked["measured_images_per_s"] > 0
+
+
+def test_a_report_is_text_a_dict_and_a_picture(numbered, tmp_path):
+    with packds.Loader(numbered, batch_size=100) as loader:
+        report = packds.doctor(loader, lambda batch: None, seconds=0.5, plot=tmp_path / "a.svg")
+    assert repr(report).startswith(f"binds    {report.binds}")
+    assert report._repr_html_().startswith("<svg")
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    report.plot(tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads(json.dumps(report.to_dict()))["binds"] == report.binds
+    with pytest.raises(packds.OptionError, match="svg or .png"):
+        report.plot(tmp_path / "a.gif")
+
+
+def test_what_is_no_loader_is_refused(numbered):
+    with pytest.raises(packds.OptionError, match="found list"):
+        packds.doctor([1, 2], lambda batch: None)
+    with pytest.raises(packds.OptionError, match="seconds"):
+        packds.doctor(packds.Loader(numbered), lambda batch: None, seconds=0)
+
+
+class Slow:
+    """A data set whose samples wait, are decoded and transformed for so many seconds each."""
+
+    def __init__(self, read: float = 0, decode: float = 0, transform: float = 0) -> None:
+        self.read, self.decode, self._transform = read, decode, transform
+        self.transform = self.transformed
+
+    def transformed(self, image):
+        compute(self._transform)
+        return image
+
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        time.sleep(self.read)
+        compute(self.decode)
+        return self.transform(np.full((8, 8, 3), index, np.uint8)), index
+
+
+@pytest.mark.parametrize("stage", ["read", "decode", "transform"])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_is_slow_in_a_dataloader_is_named(torch, stage, workers):
+    loader = torch.utils.data.DataLoader(Slow(**{stage: 0.004}), batch_size=8, num_workers=workers)
+    report = packds.doctor(loader, lambda batch: None, seconds=2)
+    assert report.binds == stage, report
+    convert = [advice for advice in report.advice if advice["change"] == "convert"]
+    assert convert and convert[0]["images_per_s"] > report.images_per_s
+    assert "estimate" in convert[0]["text"]
+
+
+def test_a_slow_step_of_a_dataloader_is_named(torch):
+    loader = torch.utils.data.DataLoader(Slow(), batch_size=8)
+    report = packds.doctor(loader, lambda batch: time.sleep(0.02), seconds=2)
+    assert report.binds == "step" and report.stages["step"] >= 20
+
+
+def test_an_iterable_data_set_is_examined_too(torch):
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            for index in range(64):
+                time.sleep(0.004)
+                yield np.zeros((4, 4), np.float32), index
+
+    report = packds.doctor(torch.utils.data.DataLoader(Stream(), batch_size=8), lambda batch: None, seconds=1)
+    assert report.binds == "read"
+    assert any("iterable" in note for note in report.notes)
+
+
+def test_options_of_other_loaders_cannot_be_checked(torch):
+    with pytest.raises(packds.OptionError, match="check"):
+        packds.doctor(torch.utils.data.DataLoader(Slow()), lambda batch: None, check=True)
+
+
+TRAINING = """
+import sys, time, packds
+loader = packds.Loader(sys.argv[1], batch_size=50)
+for _ in range(1000):
+    for images, labels in loader:
+        time.sleep(0.01)
+"""
+
+
+def test_the_command_learns_the_step_of_a_training(numbered):
+    command = [sys.executable, "-m", "packds", "doctor", str(numbered), "--seconds", "1", "--json", "--"]
+    done = subprocess.run([*command, sys.executable, "-c", TRAINING, str(numbered)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["binds"] == "step" and told["batch"] == 50
+    assert 10 <= told["training"]["step_ms"] < 100
