@@ -218,7 +218,7 @@ impl Bench<'_> {
         loader: &Loader,
         order: Option<Order>,
     ) -> Result<Option<Time>, LoadError> {
-        let mut stored = alone.clone().stored_alone();
+        let mut stored = alone.clone().unaugmented();
         if let Some(order) = order {
             stored = stored.order(order);
         }

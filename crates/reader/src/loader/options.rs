@@ -296,7 +296,7 @@ impl LoaderBuilder {
     }
 
     /// The same batches of the items as they are stored.
-    pub(crate) fn stored_alone(mut self) -> Self {
+    pub(crate) fn unaugmented(mut self) -> Self {
         self.augment = None;
         self
     }
