@@ -95,6 +95,21 @@ def test_packs_of_bfloat16_give_tensors_of_it(photos, tmp_path, torch):
     assert image.dtype == torch.bfloat16 and torch.equal(image, exact[0].permute(2, 0, 1))
 
 
+def test_tensors_of_bfloat16_are_written_bit_by_bit(tmp_path, torch):
+    values = torch.linspace(-3, 5, 12).to(torch.bfloat16).reshape(4, 3)
+    samples = [{"image": image_of(1), "x": row, "y": row.sum()} for row in values]
+    packds.from_dataset(samples, tmp_path / "a.pack", keep_order=True, progress=False)
+    ds = packds.open(tmp_path / "a.pack")
+    assert (ds.fields["x"].dtype, ds.fields["y"].dtype) == ("bf16", "bf16")
+    with packds.Loader(ds, batch_size=4, order="sequential", output="torch") as loader:
+        batch = next(iter(loader))
+        assert torch.equal(batch["x"], values)
+        assert torch.equal(batch["y"].flatten(), values.sum(1).flatten())
+    with packds.write(tmp_path / "b.pack", {"image": "image", "x": ("f32", (3,))}) as writer:
+        writer.add(image=image_of(1), x=values[0])
+    np.testing.assert_array_equal(packds.open(tmp_path / "b.pack")[0]["x"], values[0].float().numpy())
+
+
 def test_several_samples_are_the_same_as_each(file_pack):
     from packds.torch import MapDataset
 

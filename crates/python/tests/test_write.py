@@ -142,21 +142,6 @@ def test_numbers_become_the_nearest_bfloat16(tmp_path):
     assert sample["y"].view(np.uint16).tolist() == [0x3F80, 0x3F82, 0x7F80, 0xFFFF]
 
 
-def test_tensors_of_bfloat16_are_written_bit_by_bit(tmp_path, torch):
-    values = torch.linspace(-3, 5, 12).to(torch.bfloat16).reshape(4, 3)
-    samples = [{"image": image_of(1), "x": row, "y": row.sum()} for row in values]
-    packds.from_dataset(samples, tmp_path / "a.pack", keep_order=True, progress=False)
-    ds = packds.open(tmp_path / "a.pack")
-    assert (ds.fields["x"].dtype, ds.fields["y"].dtype) == ("bf16", "bf16")
-    with packds.Loader(ds, batch_size=4, order="sequential", output="torch") as loader:
-        batch = next(iter(loader))
-        assert torch.equal(batch["x"], values)
-        assert torch.equal(batch["y"].flatten(), values.sum(1).flatten())
-    with packds.write(tmp_path / "b.pack", {"image": "image", "x": ("f32", (3,))}) as writer:
-        writer.add(image=image_of(1), x=values[0])
-    np.testing.assert_array_equal(packds.open(tmp_path / "b.pack")[0]["x"], values[0].float().numpy())
-
-
 def test_an_array_is_not_rounded_unasked(tmp_path):
     with packds.write(tmp_path / "a.pack", {"image": "image", "n": ("i32", (2,))}) as writer:
         with pytest.raises(packds.ConvertError, match="field 'n'"):

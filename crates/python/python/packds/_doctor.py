@@ -258,7 +258,7 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
         notes.append("the data set is iterable: what its samples wait for counts as `read`, and is not in the page cache")
     stages = samples.stages(n, loader.num_workers, cores)
     # What all workers gave together is the truth: where it took longer, the rest is handing over.
-    alone = sum(stages.values())
+    alone = sum(stages)
     collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
     collate += max(source[0] - alone, 0.0)
     converted = _converted(samples.kept, n, seconds * 0.1)

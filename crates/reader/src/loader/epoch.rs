@@ -20,6 +20,8 @@ pub struct Epoch {
     crew: Arc<Crew>,
     threads: Vec<JoinHandle<()>>,
     number: u32,
+    /// The step of the batch that comes next. Here as well as on the board, whose lock a fork may have left locked.
+    next_step: u64,
     /// When the consumer took its last batch.
     taken: Instant,
     /// Since when the consumer waits, where it began to before it asked for a batch.
@@ -57,8 +59,10 @@ impl Epoch {
         number: u32,
         lease: Lease,
     ) -> Result<Self, LoadError> {
+        let next_step = crew.board.lock().next_out;
         let threads = crew.start(n_threads)?;
         Ok(Self {
+            next_step,
             crew,
             threads,
             number,
@@ -84,8 +88,8 @@ impl Epoch {
 
     /// The step of the batch that comes next.
     #[must_use]
-    pub fn next_step(&self) -> u64 {
-        self.crew.board.lock().next_out
+    pub const fn next_step(&self) -> u64 {
+        self.next_step
     }
 
     /// What to save to go on after the batches taken so far; batches made ahead do not count. Of a mixture only where
@@ -152,6 +156,7 @@ impl Epoch {
             progress = board.wait_for_batch(progress);
         };
         progress.next_out += 1;
+        self.next_step = progress.next_out;
         let (waited, busy) = (asked.elapsed(), asked - self.taken);
         progress.depth.learn(waited, waited + busy);
         let depth = u64::try_from(progress.depth.now()).unwrap_or(u64::MAX);
