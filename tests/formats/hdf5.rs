@@ -156,6 +156,61 @@ fn h5py_reads_what_goes_out_and_it_comes_back() {
 }
 
 #[test]
+fn files_with_other_class_names_are_refused() {
+    let folder = Folder::new();
+    let write = "import h5py, numpy as np, sys\nfor n, names in enumerate(['abc', 'abc', 'cba']):\n    for kind in 'ad':\n        with h5py.File(f'{sys.argv[1]}/{kind}{n}.h5', 'w') as f:\n            f['image'] = np.zeros((4, 5, 5, 3), 'u1')\n            f['label'] = [0, 1, 2, n]\n            if kind == 'a': f['label'].attrs['classes'] = list(names)\n            else: f['classes'] = list(names)";
+    python(&["-c", write, folder.path("").to_str().unwrap()]);
+    for kind in ["a", "d"] {
+        let same = format!("{kind}{{0,1}}.h5");
+        let pack = convert(&folder, &same, &[]);
+        assert_eq!(pack.classes().unwrap()[0].names, ["a", "b", "c"]);
+        assert_eq!(ids(&pack), [0, 1, 2, 0, 0, 1, 2, 1]);
+        let other = format!("{kind}{{0,2}}.h5");
+        refused(
+            &folder,
+            &["convert", &other, "no.pack"],
+            "expected the class names of the files before it, 'a', 'b', 'c', found 'c', 'b', 'a'",
+        );
+    }
+}
+
+#[test]
+fn small_sets_of_labels_are_no_class_ids() {
+    let folder = Folder::new();
+    python(&[
+        "-c",
+        "import numpy, sys; numpy.save(sys.argv[1], numpy.zeros((3, 4, 4, 3), 'u1'))",
+        folder.path("x.npy").to_str().unwrap(),
+    ]);
+    fs::create_dir(folder.path("images")).unwrap();
+    folder
+        .packds(&["convert", "x.npy", "x.pack", "--keep-order"])
+        .ok();
+    folder.packds(&["extract", "x.pack", "images"]).ok();
+    let mut names: Vec<String> = folder.files("images");
+    names.sort();
+    let sets = [r#"["a","c"]"#, r#"["b"]"#, "[]"];
+    let rows = names
+        .iter()
+        .zip(sets)
+        .map(|(name, set)| format!("{{\"path\":\"images/{name}\",\"labels\":{set}}}\n"));
+    fs::write(folder.path("m.jsonl"), rows.collect::<String>()).unwrap();
+    folder
+        .packds(&["convert", "m.jsonl", "in.pack", "--keep-order"])
+        .ok();
+    let pack = Pack::open(fs::read(folder.path("in.pack")).unwrap()).unwrap();
+    for target in ["sets.h5", "sets.zarr"] {
+        folder.packds(&["export", "in.pack", target]).ok();
+        let back = convert(&folder, target, &[]);
+        assert_eq!(items(&pack, "labels"), items(&back, "labels"), "{target}");
+        assert_eq!(
+            pack.classes().unwrap()[0].names,
+            back.classes().unwrap()[0].names
+        );
+    }
+}
+
+#[test]
 fn statistics_of_normalized_floats_come_back() {
     let folder = Folder::new();
     sample_pack(&folder, "in.pack");

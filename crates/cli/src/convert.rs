@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use packds_convert::source::{ListOptions, Listing, Unpacking, list, list_splits};
 use packds_convert::{
     Compression, ConvertOptions, DataFormat, Forecast, Mode, NormalizeBy, OnError, Report, Skipped,
-    check_output, convert_listing, forecast,
+    check_apart, check_output, convert_listing, forecast,
 };
 use packds_format::DType;
 use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
@@ -284,6 +284,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
         return run_splits(args, &options, console);
     }
     if !args.dry_run {
+        check_apart(&args.source, &args.output)?;
         check_output(&args.output, options.force)?;
     }
     let started = Instant::now();

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use clap::{Args, ValueHint};
 use packds_convert::{
-    ConvertError, DataFormat, ExportCodec, ExportOptions, ExportReport, ImagesAs, export,
-    target_format,
+    ConvertError, DataFormat, ExportCodec, ExportOptions, ExportReport, ImagesAs, check_apart,
+    export, target_format,
 };
 
 use crate::args::{PackPath, parsed};
@@ -97,6 +97,7 @@ pub(crate) fn run(args: &ExportArgs, console: &mut Console) -> Result<Exit, Fail
     let options = args.options();
     // What is wrong with the target is said before the pack is opened.
     target_format(&args.target, &options)?;
+    check_apart(&args.pack.pack, &args.target)?;
     with_pack(&args.pack.pack, |pack| {
         let shown = Shown::new(console.err_is_terminal);
         let report = export(pack, &args.target, &options, &shown);

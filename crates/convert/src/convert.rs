@@ -36,6 +36,7 @@ pub fn convert(
     observer: &dyn Observer,
 ) -> Result<Report, ConvertError> {
     options.check()?;
+    check_apart(source, output)?;
     check_output(output, options.force)?;
     let started = Instant::now();
     let listing = list(source, &options.list)?;
@@ -78,6 +79,21 @@ pub fn convert_listing(
     stages.sync = started_sync.elapsed();
     stages.total = list_time + started.elapsed();
     Ok(report(listing, &plan, written, target, stages, restored))
+}
+
+/// Refuses a target that is the source itself, which would be gone.
+///
+/// # Errors
+/// [`ConvertError::Options`] with what to do.
+pub fn check_apart(source: &Path, target: &Path) -> Result<(), ConvertError> {
+    let (from, to) = (source.canonicalize(), target.canonicalize());
+    if from.is_ok() && from.ok() == to.ok() {
+        return Err(ConvertError::Options {
+            reason: format!("{}: this is the source itself", target.display()),
+            hint: "name another target".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// The error for the first sample that the listing knows to be bad, where bad samples stop the conversion.

@@ -483,7 +483,7 @@ fn place_in(path: &Path, place: &str) -> String {
 }
 
 /// Names in quotes with commas between them, cut after a dozen.
-fn quoted(names: &[String]) -> String {
+pub(crate) fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 12;
     if names.is_empty() {
         return "none".to_owned();

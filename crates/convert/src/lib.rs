@@ -34,7 +34,7 @@ mod sample;
 mod sink;
 mod survey;
 
-pub use convert::{convert, convert_listing};
+pub use convert::{check_apart, convert, convert_listing};
 pub use data_format::DataFormat;
 pub use error::ConvertError;
 pub use export::{ExportCodec, ExportOptions, ExportReport, export, target_format};

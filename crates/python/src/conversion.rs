@@ -96,6 +96,7 @@ pub(crate) fn export(
     let pack = pack.get().mapped();
     let options = packds::export_options(pack.file_path(), &target, &args);
     let options = options.map_err(Failure::Option)?;
+    packds_convert::check_apart(pack.file_path(), &target).map_err(Failure::from)?;
     let report = watched(py, told, AfterInterrupt::Wait, move |watch| {
         let report = packds_convert::export(&**pack, &target, &options, watch);
         // What the file lost meanwhile would be zeros.

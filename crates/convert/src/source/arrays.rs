@@ -12,8 +12,8 @@ use packds_format::{DType, Role};
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
-    other_count, role_of, target,
+    Found, FoundLabels, LabelValues, Names, Part, check_same_classes, find_field, find_image_field,
+    is_label_name, is_made_anew, other_count, role_of, target,
 };
 use super::listing::{Faults, SourceField};
 use super::npy::Elements;
@@ -172,6 +172,10 @@ pub(super) struct ArraySet {
     pub(super) warnings: Vec<Warning>,
     /// What is in the file but is no array of samples.
     pub(super) others: Tally,
+    /// Arrays that were not even read, because they are not to be packed.
+    pub(super) left_out: Vec<String>,
+    /// Whether one of the others is a single label, as a file of one sample has it.
+    has_single_label: bool,
 }
 
 impl ArraySet {
@@ -186,6 +190,8 @@ impl ArraySet {
             metadata: None,
             warnings: Vec::new(),
             others: Tally::default(),
+            left_out: Vec::new(),
+            has_single_label: false,
         }
     }
 
@@ -197,7 +203,11 @@ impl ArraySet {
     ) -> Result<(), ConvertError> {
         match StoredArray::new(file, described)? {
             Some(array) => self.arrays.push(array),
-            None => self.others.add(described.name.as_bytes()),
+            None => {
+                self.has_single_label |=
+                    described.shape.is_empty() && is_label_name(described.name);
+                self.others.add(described.name.as_bytes());
+            }
         }
         Ok(())
     }
@@ -220,13 +230,46 @@ impl ArraySet {
         }
     }
 
+    /// Refuses files of one image each, whose lines would pass for images.
+    fn refuse_single_sample(
+        &self,
+        source: &Path,
+        images: &StoredArray,
+    ) -> Result<(), ConvertError> {
+        let is_bytes =
+            matches!(images.elements, Elements::Numbers { dtype, .. } if dtype == DType::U8);
+        let lines = matches!(images.item.as_slice(), [width, 3 | 4] if *width > 4);
+        let planes = images.parts.len() > 1 && images.parts.iter().all(|part| part.rows == 3);
+        let is_plane = images.item.len() == 2;
+        let is_one = is_plane && (self.has_single_label || (is_bytes && (lines || planes)));
+        if !is_one {
+            return Ok(());
+        }
+        let rows = images.parts.first().map_or(0, |part| part.rows);
+        let (Some(height), Some(width)) = (images.item.first(), images.item.get(1)) else {
+            return Ok(());
+        };
+        let reason = format!(
+            "expected an array of images, found {rows}x{height}x{width}, which looks like a single one"
+        );
+        let hint =
+            "put all images into one array (numpy.stack, torch.stack), or write one .npy for each";
+        Err(ConvertError::unsupported(
+            source,
+            &images.name,
+            reason,
+            hint,
+        ))
+    }
+
     /// Drops the arrays that are not to be packed.
     pub(super) fn leave_out(
         &mut self,
         source: &Path,
         options: &ListOptions,
     ) -> Result<(), ConvertError> {
-        let names: Vec<String> = self.arrays.iter().map(|a| a.name.clone()).collect();
+        let names = self.arrays.iter().map(|array| &array.name);
+        let names: Vec<String> = names.chain(&self.left_out).cloned().collect();
         options.check_left_out(source, &names)?;
         self.arrays.retain(|a| !options.is_left_out(&a.name));
         Ok(())
@@ -253,8 +296,19 @@ impl ArraySet {
         all.into_found(&part.root, Keys::of(options))
     }
 
+    /// The names of the classes: what the format has a place for, else what a pack left.
+    fn class_names(&self) -> &[String] {
+        match &self.metadata {
+            Some(metadata) if self.classes.is_empty() => metadata.class_names("label"),
+            _ => &self.classes,
+        }
+    }
+
     /// Appends the samples of the next file, which has to have the same arrays.
-    pub(super) fn append(&mut self, other: Self, file: &Path) -> Result<(), ConvertError> {
+    pub(super) fn append(&mut self, mut other: Self, file: &Path) -> Result<(), ConvertError> {
+        self.take_class_names()?;
+        other.take_class_names()?;
+        check_same_classes(file, self.class_names(), other.class_names())?;
         for array in &mut self.arrays {
             let next = other.arrays.iter().find(|a| a.name == array.name);
             let next = next.filter(|a| a.elements == array.elements && a.item == array.item);
@@ -297,6 +351,11 @@ impl ArraySet {
         };
         let label = place(Part::Label, Role::Label, keys.label)?;
         let mask = place(Part::Mask, Role::Mask, keys.mask)?;
+        if keys.image.is_none_or(|key| key == "image")
+            && let Some(images) = self.arrays.get(image)
+        {
+            self.refuse_single_sample(source, images)?;
+        }
         let images = self.arrays.get(image).and_then(StoredArray::store);
         let images = images.ok_or_else(|| {
             let name = names.get(image).map_or("", String::as_str);

@@ -14,7 +14,7 @@ use super::listing::{
 use super::paths::{FileTable, PathTable};
 use super::store::{Content, Store};
 use super::warning::Warning;
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 
 /// What the module of a format found in a source.
@@ -101,6 +101,7 @@ impl Found {
             Some(labels) => labels.put_into(&mut listing, source)?,
             None => take_label_sets(&mut listing, source)?,
         }
+        rename_taken(&mut listing);
         Ok(listing)
     }
 
@@ -179,11 +180,13 @@ impl FoundLabels {
         match self.values {
             LabelValues::Ids(ids) => {
                 let known = listing.metadata.as_ref();
-                let known = known.map_or(&[][..], |m| m.class_names("label"));
-                let classes = if self.classes.is_empty() {
-                    known
-                } else {
-                    &self.classes
+                // What was another field of the pack has no part in the names of its classes.
+                let field = known.and_then(|m| m.field(&self.name));
+                let is_other = field.is_some_and(|field| field.role != Some(Role::Label));
+                let classes = match known {
+                    _ if is_other => &[][..],
+                    Some(known) if self.classes.is_empty() => known.class_names("label"),
+                    _ => &self.classes,
                 };
                 let largest = ids.iter().max().copied().unwrap_or(0);
                 let names = i64::try_from(classes.len()).unwrap_or(i64::MAX);
@@ -242,8 +245,45 @@ pub(super) fn target(name: String) -> String {
     }
 }
 
+/// Gives fields other names that are called as those which the pack has of the images, labels and masks that were named.
+fn rename_taken(listing: &mut Listing) {
+    let taken = [
+        ("image", true),
+        ("label", listing.has_labels()),
+        ("labels", listing.has_label_lists()),
+        ("mask", listing.has_masks()),
+    ];
+    let is_taken = |name: &String| taken.contains(&(name.as_str(), true));
+    let fields = listing.fields.iter_mut().map(|field| &mut field.name);
+    let columns = listing.columns.iter_mut().map(|column| &mut column.name);
+    for name in fields.chain(columns).filter(|name| is_taken(name)) {
+        let field = name.clone();
+        *name = format!("source_{field}");
+        let to = name.clone();
+        listing.warnings.push(Warning::Renamed { field, to });
+    }
+}
+
 /// What to do about class ids without a name.
 const CLASS_IDS_HINT: &str = "mend the labels or the list of class names, leave the field out with --leave-out, or give --label-key for another";
+
+/// Refuses a file of a set whose class names are others than those of the files before it: its ids mean other classes.
+pub(super) fn check_same_classes(
+    file: &Path,
+    expected: &[String],
+    found: &[String],
+) -> Result<(), ConvertError> {
+    if expected == found || expected.is_empty() || found.is_empty() {
+        return Ok(());
+    }
+    let reason = format!(
+        "expected the class names of the files before it, {}, found {}",
+        quoted(expected),
+        quoted(found)
+    );
+    let hint = "convert each file by itself, or write all with one list of class names";
+    Err(ConvertError::contradictory(file, "", reason, hint))
+}
 
 /// The error for a field that has not as many values as there are images.
 pub(super) fn other_count(source: &Path, name: &str, n: usize, found: usize) -> ConvertError {
@@ -522,6 +562,22 @@ mod tests {
         };
         let listing = found.into_listing(Path::new("s")).unwrap();
         assert_eq!(listing.classes(), [b"a".to_vec(), b"b".to_vec()]);
+    }
+
+    #[test]
+    fn another_field_does_not_get_the_names_of_the_labels() {
+        let labels = FoundLabels {
+            name: "labels".to_owned(),
+            values: LabelValues::Ids(vec![5, 0]),
+            classes: vec!["a".to_owned()],
+        };
+        let found = Found {
+            labels: Some(labels),
+            metadata: Some(metadata("label", &["a", "b"])),
+            ..found(2)
+        };
+        let listing = found.into_listing(Path::new("s")).unwrap();
+        assert_eq!((listing.label(0), listing.classes().len()), (Some(5), 0));
     }
 
     #[test]

@@ -262,7 +262,13 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
     }
     let keys = [&options.image_key, &options.label_key, &options.mask_key];
     let keyed = keys.iter().any(|key| key.is_some()) || !options.leave_out.is_empty();
+    let is_twice = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
+    let [image, label, mask] = keys;
     let (reason, hint) = match format {
+        _ if is_twice(image, label) || is_twice(image, mask) || is_twice(label, mask) => (
+            "two of --image-key, --label-key and --mask-key name the same field",
+            "name another field, or leave one of them out",
+        ),
         DataFormat::ImageFolder if keyed => (
             "--image-key, --label-key, --mask-key and --leave-out are for sources with fields, and a folder has none",
             "leave them out, or name a manifest or another file",

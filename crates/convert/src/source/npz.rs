@@ -98,6 +98,10 @@ fn read_file(
         if is_made_anew(name) {
             continue;
         }
+        if options.is_left_out(name) {
+            set.left_out.push(name.to_owned());
+            continue;
+        }
         let member = Member::open(file, entry)?;
         if name == METADATA_KEY {
             let text = member.text(file, entry)?;

@@ -10,8 +10,8 @@ use packds_format::{DType, FieldKind, Role};
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_integer,
-    is_made_anew, role_of,
+    Found, FoundLabels, LabelValues, Names, Part, check_same_classes, find_field, find_image_field,
+    is_integer, is_made_anew, role_of,
 };
 use super::listing::{Faults, SourceField};
 use super::split::is_split_name;
@@ -72,7 +72,14 @@ pub(super) trait Tree {
     /// The items of an array of texts.
     fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError>;
     /// The names of the class ids that an array's attribute holds.
-    fn classes(&self, node: usize) -> Vec<String>;
+    ///
+    /// # Errors
+    /// If those of the files it lies in differ.
+    fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError>;
+    /// How many files there are, of which each has a part of every array.
+    fn n_files(&self) -> usize {
+        1
+    }
     /// The text under [`crate::metadata::METADATA_KEY`].
     fn metadata(&self) -> Option<String>;
 }
@@ -352,6 +359,8 @@ impl Fields<'_> {
         let has_rows = self.has_rows(member, found.images.len());
         let is_field = is_label || (has_rows && !is_made_anew(name));
         let role = role_of(self.metadata, name);
+        // A set of up to eight labels is one number as well.
+        let is_label = is_label && role != Some(Role::Labels);
         match &node.kind {
             NodeKind::Array(array) if is_label && is_one_number(array) => {
                 let classes = self.classes(tree, number)?;
@@ -374,7 +383,7 @@ impl Fields<'_> {
                 self.store(tree, member, Content::Bytes)?;
             }
             NodeKind::Array(_) | NodeKind::Bytes if is_field => {
-                if is_label && role != Some(Role::Labels) {
+                if is_label {
                     found.warnings.push(Warning::NotLabels {
                         field: name.to_owned(),
                         found: node.kind.describe(),
@@ -430,14 +439,22 @@ impl Fields<'_> {
 
     /// The names of the class ids: an attribute of the labels, or an array of names beside them.
     fn classes(&self, tree: &mut impl Tree, label: usize) -> Result<Vec<String>, ConvertError> {
-        let classes = tree.classes(label);
+        let classes = tree.classes(label)?;
         if !classes.is_empty() {
             return Ok(classes);
         }
-        match self.class_list() {
-            Some(list) => Ok(tree.texts(list)?.iter().map(|t| lossy(t)).collect()),
-            None => Ok(Vec::new()),
+        let Some(list) = self.class_list() else {
+            return Ok(Vec::new());
+        };
+        let mut names: Vec<String> = tree.texts(list)?.iter().map(|t| lossy(t)).collect();
+        // One list for each file.
+        let n = names.len() / tree.n_files().max(1);
+        let (first, others) = names.split_at(n);
+        for other in others.chunks(n.max(1)) {
+            check_same_classes(self.source, first, other)?;
         }
+        names.truncate(n);
+        Ok(names)
     }
 
     /// The node of an array of class names.
@@ -451,7 +468,7 @@ impl Fields<'_> {
     fn class_list_of(&self, tree: &impl Tree, label: usize) -> Option<usize> {
         let (number, node) = self.node(label).ok()?;
         let has_ids = matches!(&node.kind, NodeKind::Array(array) if is_one_number(array));
-        let is_used = has_ids && tree.classes(number).is_empty();
+        let is_used = has_ids && tree.classes(number).is_ok_and(|classes| classes.is_empty());
         self.class_list().filter(|_| is_used)
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 /// Something odd about a source that does not stop the conversion.
 ///
 /// Each kind appears once, with a count and its first case, however many files it concerns; only
-/// [`Warning::EmptyClass`] appears once for each class, [`Warning::LeftOut`] and [`Warning::NotLabels`] once for each field. Paths are relative to the root.
+/// [`Warning::EmptyClass`] appears once for each class, [`Warning::LeftOut`], [`Warning::NotLabels`] and [`Warning::Renamed`] once for each field. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -75,6 +75,13 @@ pub enum Warning {
         /// What its values are.
         found: String,
     },
+    /// A field that had the name of one that packs have anyway.
+    Renamed {
+        /// The name that it had.
+        field: String,
+        /// The one that it gets.
+        to: String,
+    },
     /// Arrays that do not have one item for each image; they are ignored.
     OtherArrays {
         /// How many.
@@ -143,6 +150,10 @@ impl fmt::Display for Warning {
                     "'{field}' gives no labels: expected a whole number or a name for each image, found {found}; it is packed as a field"
                 )
             }
+            Self::Renamed { field, to } => write!(
+                out,
+                "the field '{field}' is packed as '{to}': packs call another one so"
+            ),
             Self::LabelsMissing { file } => {
                 write!(out, "no labels: there is no file '{}'", text(file))
             }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use self::file::{Element, H5Dataset, H5File};
 use super::ListOptions;
-use super::found::Found;
+use super::found::{Found, check_same_classes};
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::{ArrayType, Content, Contents, RowPart, Spans, Store};
@@ -237,11 +237,19 @@ impl Tree for Files<'_> {
         Ok(texts)
     }
 
-    fn classes(&self, node: usize) -> Vec<String> {
-        let first = self.datasets(node).next();
-        first
-            .map(|(_, dataset)| dataset.classes())
-            .unwrap_or_default()
+    fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError> {
+        let mut datasets = self.datasets(node);
+        let first = datasets.next();
+        let classes = first.map(|(_, dataset)| dataset.classes());
+        let classes = classes.unwrap_or_default();
+        for (file, dataset) in datasets {
+            check_same_classes(&file.open.path, &classes, &dataset.classes())?;
+        }
+        Ok(classes)
+    }
+
+    fn n_files(&self) -> usize {
+        self.files.len()
     }
 
     fn metadata(&self) -> Option<String> {

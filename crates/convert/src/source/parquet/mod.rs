@@ -95,6 +95,29 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError>
     ))
 }
 
+/// Refuses columns that lie outside the file: the library would panic at them, which is caught but not silent.
+fn check_places(file: &OpenFile, metadata: &ArrowReaderMetadata) -> Result<(), ConvertError> {
+    let groups = metadata.metadata().row_groups().iter().enumerate();
+    for (number, group) in groups {
+        for column in group.columns() {
+            let start = column.dictionary_page_offset();
+            let start = start.unwrap_or_else(|| column.data_page_offset());
+            let bytes = column.compressed_size();
+            let range = u64::try_from(start).ok().zip(u64::try_from(bytes).ok());
+            let end = range.and_then(|(start, bytes)| start.checked_add(bytes));
+            if end.is_none_or(|end| end > file.bytes) || group.num_rows() < 0 {
+                let place = format!("row group {number}, column {}", column.column_path());
+                let reason = format!(
+                    "expected its pages within the {} bytes of the file, found {bytes} bytes at {start}",
+                    file.bytes
+                );
+                return Err(ConvertError::malformed(&file.path, &place, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A file of the source.
 struct Table {
     file: Arc<OpenFile>,
@@ -113,6 +136,7 @@ impl Table {
             let loaded = ArrowReaderMetadata::load(&reader, ArrowReaderOptions::new());
             loaded.map_err(|e| failed(path, "the footer", &e))
         })?;
+        check_places(&file, &metadata)?;
         let columns = Columns::of(path, metadata.schema(), options)?;
         Ok(Self {
             file,

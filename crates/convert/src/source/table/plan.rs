@@ -11,7 +11,7 @@ use super::kind::{Kind, Known, plain_type};
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::source::ListOptions;
-use crate::source::found::{Part, find_field, find_image_field, is_made_anew};
+use crate::source::found::{Part, check_same_classes, find_field, find_image_field, is_made_anew};
 use crate::source::store::Content;
 use crate::source::warning::Warning;
 
@@ -180,6 +180,11 @@ impl TablePlan {
         path: &Path,
         schema: &Schema,
     ) -> Result<(), ConvertError> {
+        let label = self.columns.iter().find(|column| column.part == Use::Label);
+        if let Some(label) = label {
+            let classes = Features::of(schema).class_names(&label.name);
+            check_same_classes(path, &self.classes, &classes)?;
+        }
         let types = types_of(schema);
         if types.len() != self.types.len() {
             let (expected, found) = (self.types.len(), types.len());

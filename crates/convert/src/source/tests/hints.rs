@@ -165,6 +165,44 @@ fn keys_of_a_folder_with_a_file_for_each_sample_that_name_no_field_are_refused()
 }
 
 #[test]
+fn a_file_of_one_image_is_not_taken_for_one_of_its_lines() {
+    let tree = Tree::new(&[]);
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (9, 8, 3), }\n";
+    let len = u16::try_from(header.len()).unwrap().to_le_bytes();
+    let bytes = [
+        &b"\x93NUMPY\x01\x00"[..],
+        &len,
+        header.as_bytes(),
+        &[0; 9 * 8 * 3],
+    ]
+    .concat();
+    tree.write("one.npy", &bytes);
+    let (error, hint) = said(&tree.path("one.npy"), None);
+    assert!(
+        error.ends_with("found 9x8x3, which looks like a single one"),
+        "{error}"
+    );
+    assert!(hint.contains("numpy.stack"), "{hint}");
+}
+
+#[test]
+fn keys_that_name_the_same_field_are_refused() {
+    let tree = Tree::new(&[]);
+    tree.write("x.npy", &npy());
+    let options = ListOptions {
+        image_key: Some("x".to_owned()),
+        mask_key: Some("x".to_owned()),
+        ..ListOptions::default()
+    };
+    let error = list(&tree.path("x.npy"), &options).unwrap_err();
+    assert!(
+        error.to_string().ends_with("name the same field"),
+        "{error}"
+    );
+    assert!(!error.is_data());
+}
+
+#[test]
 fn a_file_of_one_number_a_sample_is_no_file_of_images() {
     let tree = Tree::new(&[]);
     let labels = String::from_utf8_lossy(&npy()[10..70]).replace("(2, 2)", "(4,)  ");

@@ -246,12 +246,12 @@ impl Tree for Arrays<'_> {
         Ok(texts)
     }
 
-    fn classes(&self, node: usize) -> Vec<String> {
+    fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError> {
         let array = self.array(node).ok();
         let classes = array.and_then(|a| a.attributes.get(CLASSES_ATTRIBUTE)?.as_array());
         let names = classes.into_iter().flatten();
         let names = names.map(|name| name.as_str().map(str::to_owned));
-        names.collect::<Option<_>>().unwrap_or_default()
+        Ok(names.collect::<Option<_>>().unwrap_or_default())
     }
 
     fn metadata(&self) -> Option<String> {
