@@ -382,6 +382,21 @@ fn what_a_format_has_no_use_for_is_refused() {
             &["--images", "files"],
             "npy cannot hold image files",
         ),
+        (
+            "out.tar.gz",
+            &["--shard", "3"],
+            "this is the name of one file",
+        ),
+        (
+            "out.tfrecord.gz",
+            &["--codec", "none"],
+            "the name of a compressed file",
+        ),
+        (
+            "in.pack",
+            &["--to", "npz", "--force"],
+            "in.pack: this is the source itself",
+        ),
         ("out", &[], "out: the name is that of no format"),
         ("out.csv", &[], "packs cannot be exported to manifest"),
         (

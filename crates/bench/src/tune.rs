@@ -23,6 +23,8 @@ use crate::words::counted;
 
 /// Waits that differ by no more than this part of a step are alike: runs of one configuration differ as much.
 const ALIKE: f64 = 0.01;
+/// Where waiting for batches is less than this part of all waiting, epochs that begin and end are the rest.
+const MOSTLY: f64 = 0.5;
 /// The fewest batches that a configuration is judged by.
 const LEAST_BATCHES: usize = 10;
 /// How exactly the system ends a sleep, at worst: the rest of a step is spun.
@@ -457,7 +459,7 @@ fn why(run: &TuneRun, least: f64, step_ms: f64) -> String {
             "training waits {wait:.2} ms for a batch, {share:.1} % of its time and next to nothing beside a step of {step_ms} ms: {cheap}"
         );
     }
-    let help = if wait < step_ms * ALIKE {
+    let help = if wait < wait_in_steps(run) * step_ms * MOSTLY {
         "that is where epochs begin and end: longer epochs would help, more batches ahead would not"
     } else {
         "the loader is slower than training, so a smaller batch, less augmentation or more cores would help, more batches ahead would not"

@@ -96,7 +96,7 @@ impl DataFormat {
             Self::Parquet => &["parquet"],
             Self::Arrow => &["arrow", "feather", "ipc"],
             Self::WebDataset => &["tar", "tar.gz", "tgz"],
-            Self::TfRecord => &["tfrecord", "tfrecords", "tfrecord.gz"],
+            Self::TfRecord => &["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"],
             Self::Lmdb => &["lmdb", "mdb"],
         }
     }

@@ -152,7 +152,7 @@ pub fn export<D: AsRef<[u8]> + Sync>(
     observer: &dyn Observer,
 ) -> Result<ExportReport, ConvertError> {
     let format = target_format(target, options)?;
-    sink::check_options(format, options)?;
+    sink::check_options(format, target, options)?;
     let exported = Exported::of(pack, format, sink::holds(format), options.images)?;
     let described = exported.fields.iter().map(|f| f.field.clone()).collect();
     let metadata = Metadata::of_pack(pack, described)?;

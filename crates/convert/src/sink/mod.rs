@@ -51,7 +51,7 @@ use packds_format::Classes;
 
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
-use crate::export::{ExportOptions, Run};
+use crate::export::{ExportCodec, ExportOptions, Run};
 use crate::metadata::Metadata;
 
 /// What every sink is given to begin with.
@@ -208,6 +208,7 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
 /// [`ConvertError::Options`] with what to change.
 pub(crate) fn check_options(
     format: DataFormat,
+    target: &Path,
     options: &ExportOptions,
 ) -> Result<(), ConvertError> {
     use DataFormat as F;
@@ -235,6 +236,7 @@ pub(crate) fn check_options(
             options.zarr_version.is_some() && format != F::Zarr,
         ),
     ];
+    check_name(format, target, options)?;
     match refused.into_iter().find(|(_, refused)| *refused) {
         None => Ok(()),
         Some((option, _)) => Err(ConvertError::Options {
@@ -242,6 +244,41 @@ pub(crate) fn check_options(
             hint: "leave it out".to_owned(),
         }),
     }
+}
+
+/// Refuses options that contradict the name of a single file of a set.
+fn check_name(
+    format: DataFormat,
+    target: &Path,
+    options: &ExportOptions,
+) -> Result<(), ConvertError> {
+    let name = target
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let is_set = matches!(format, DataFormat::WebDataset | DataFormat::TfRecord);
+    if !is_set || DataFormat::from_file_name(name) != Some(format) {
+        return Ok(());
+    }
+    let is_gzip = [".gz", ".tgz"]
+        .iter()
+        .any(|end| name.to_ascii_lowercase().ends_with(end));
+    let (reason, hint) = if options.shard_samples.is_some() {
+        let reason = "--shard writes a folder of files, and this is the name of one file";
+        (
+            reason,
+            format!("name a folder, with --to {format}, or leave --shard out"),
+        )
+    } else if is_gzip && options.codec == Some(ExportCodec::None) {
+        let reason = "--codec none, and the name of a compressed file";
+        (reason, "leave one of them out".to_owned())
+    } else {
+        return Ok(());
+    };
+    Err(ConvertError::Options {
+        reason: format!("{}: {reason}", target.display()),
+        hint,
+    })
 }
 
 /// The names of the codecs that `format` has.

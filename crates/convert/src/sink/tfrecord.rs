@@ -35,7 +35,7 @@ impl TfRecordSink {
         let mut lost = Vec::new();
         if !files.is_folder() {
             lost.push(
-                "a single TFRecord file has no place for the pack's metadata: small integers come back as int64, gray pixels and such with channels first as rgb and hwc; a folder (--shard N) keeps it"
+                "a single TFRecord file has no place for the pack's metadata: small integers and bool come back as int64, JSON as text, gray pixels and such with channels first as rgb and hwc, and normalization, statistics, provenance and classes without samples not at all; a folder (--shard N) keeps all of it"
                     .to_owned(),
             );
         }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use packds_format::constants::MAGIC;
+
 use super::candidate::is_image_name;
 use super::rows::RowForm;
 use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern};
@@ -51,6 +53,13 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     let mut head = Vec::new();
     let opened = File::open(source).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
     opened.map_err(ConvertError::io(source))?;
+    if head.starts_with(&MAGIC) {
+        let (reason, hint) = (
+            "this is a pack already",
+            "packds export takes it to other formats",
+        );
+        return Err(ConvertError::unsupported(source, "", reason, hint));
+    }
     refuse_zipped_zarr(source, &head)?;
     if let Some(format) = of_bytes(&head, source, named) {
         return Ok(format);

@@ -81,6 +81,7 @@ impl Found {
         }
         self.check_lengths(source, n)?;
         self.check_images(source)?;
+        self.check_masks(source)?;
         let mut listing = Listing {
             kind: self.kind,
             root: source.to_owned(),
@@ -130,6 +131,22 @@ impl Found {
                 "",
                 format!("expected images, found one {} for each sample", array.dtype),
                 "name the source of the images, or the field of images with --image-key",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses masks that no sample could have: all would be bad.
+    fn check_masks(&self, source: &Path) -> Result<(), ConvertError> {
+        match self.masks.as_ref().map(|masks| masks.content(0)) {
+            Some(Content::Array(array)) => Err(ConvertError::unsupported(
+                source,
+                "",
+                format!(
+                    "expected masks as image files or u8 arrays of two dimensions, found {} {:?}",
+                    array.dtype, array.shape
+                ),
+                "leave the field out with --leave-out, name another with --mask-key, or write it as u8",
             )),
             _ => Ok(()),
         }

@@ -209,7 +209,7 @@ fn by_library(
                 Ok(false) => ConvertError::unsupported(
                     &file.open.path,
                     &dataset.path,
-                    format!("compressed by filters that the HDF5 library here lacks: {}", numbers(&filters)),
+                    format!("stored with the filters {}, not all of which the HDF5 library here has", numbers(&filters)),
                     "rewrite the data set with gzip or without compression (h5repack -f GZIP=4, or h5py)",
                 ),
                 _ => dataset.malformed(file, format!("rows from {start}: {e}")),

@@ -186,6 +186,15 @@ fn a_file_of_one_image_is_not_taken_for_one_of_its_lines() {
 }
 
 #[test]
+fn a_pack_is_no_source() {
+    let tree = Tree::new(&[]);
+    tree.write("a.pack", &packds_format::constants::MAGIC);
+    let (error, hint) = said(&tree.path("a.pack"), None);
+    assert!(error.ends_with("this is a pack already"), "{error}");
+    assert!(hint.contains("packds export"), "{hint}");
+}
+
+#[test]
 fn keys_that_name_the_same_field_are_refused() {
     let tree = Tree::new(&[]);
     tree.write("x.npy", &npy());
