@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::support::{fixture, packds, stderr, stdout, temp_dir};
+use crate::support::{fixture, pack, packds, stderr, stdout, temp_dir};
 
 #[test]
 fn bench_convert_tells_each_figure_beside_its_limit() {
@@ -52,18 +52,6 @@ fn bench_convert_tells_each_figure_beside_its_limit() {
         0,
         "the packs are removed"
     );
-}
-
-/// A pack of the fixtures' images, and its folder.
-fn pack(options: &[&str]) -> (tempfile::TempDir, String) {
-    let dir = temp_dir();
-    let path = dir.path().join("a.pack").to_str().unwrap().to_owned();
-    let images = fixture("images/same_size");
-    let mut args = vec!["convert", images.to_str().unwrap(), &path];
-    args.extend(options);
-    let result = packds(&args);
-    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
-    (dir, path)
 }
 
 fn bench_load(pack: &str, options: &[&str]) -> Value {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::support::{binary, fixture, packds, stderr, stdout, temp_dir};
+use crate::support::{binary, pack, packds, stderr, stdout};
 
 const STAGES: [&str; 5] = ["step", "copy", "transform", "decode", "read"];
 const LEVELS: [&str; 7] = [
@@ -16,18 +16,6 @@ const LEVELS: [&str; 7] = [
     "page_cache",
     "source",
 ];
-
-/// A pack of the fixtures' images, and its folder.
-fn pack(options: &[&str]) -> (tempfile::TempDir, String) {
-    let dir = temp_dir();
-    let path = dir.path().join("a.pack").to_str().unwrap().to_owned();
-    let images = fixture("images/same_size");
-    let mut args = vec!["convert", images.to_str().unwrap(), &path];
-    args.extend(options);
-    let result = packds(&args);
-    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
-    (dir, path)
-}
 
 fn doctor(pack: &str, options: &[&str]) -> Value {
     let mut args = vec!["doctor", pack, "--seconds", "0.5", "--json"];

@@ -265,3 +265,15 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
 pub(crate) fn temp_dir() -> TempDir {
     TempDir::new().unwrap()
 }
+
+/// A pack of the fixtures' images, and its folder.
+pub(crate) fn pack(options: &[&str]) -> (TempDir, String) {
+    let dir = temp_dir();
+    let path = dir.path().join("a.pack").to_str().unwrap().to_owned();
+    let images = fixture("images/same_size");
+    let mut args = vec!["convert", images.to_str().unwrap(), &path];
+    args.extend(options);
+    let result = packds(&args);
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    (dir, path)
+}

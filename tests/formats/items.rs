@@ -94,6 +94,11 @@ pub(super) fn assert_same(pack: &Bytes, back: &Bytes, what: &str) {
         );
         assert_eq!(items(pack, name), items(back, name), "{what}: {name}");
     }
+    let body = |pack: &Bytes| -> Vec<String> {
+        let fields = pack.schema().body();
+        fields.map(|(_, field)| field.name.clone()).collect()
+    };
+    assert_eq!(body(pack), body(back), "{what}: the order of fields");
     let names = |pack: &Bytes| pack.classes().unwrap()[0].names.clone();
     assert_eq!(names(pack), names(back), "{what}");
     for sample in 0..pack.n_samples() {

@@ -255,6 +255,21 @@ pub(crate) fn xml(text: &str) -> String {
     out
 }
 
+/// A number of rows or lines, for reckoning with units.
+pub(crate) fn count(n: usize) -> f64 {
+    f64::from(u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+/// Whole units that hold so many.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small positive number"
+)]
+pub(crate) fn whole(units: f64) -> u32 {
+    units.ceil() as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -329,15 +329,7 @@ impl Plan {
                 .then(|| fields.add(self.mask_field(options))),
             ..FieldNumbers::default()
         };
-        for column in listing.columns() {
-            let field = extra_field(column.name.as_str(), &column.values, options);
-            numbers.extra.push(fields.add(field));
-        }
-        for source in listing.fields() {
-            let known = listing.metadata().and_then(|m| m.field(&source.name));
-            let field = source_field(source, known, options);
-            numbers.source_fields.push(fields.add(field));
-        }
+        add_others(listing, options, &mut fields, &mut numbers);
         if listing.has_labels() {
             numbers.label = Some(fields.column("label", self.label_dtype, Role::Label));
         }
@@ -489,6 +481,41 @@ impl Plan {
             options.batch,
         ))
     }
+}
+
+/// Adds the source's further fields: in the order of the pack that they were exported from, where they were; others behind
+/// these, texts and numbers first.
+fn add_others(
+    listing: &Listing,
+    options: &ConvertOptions,
+    fields: &mut Fields,
+    numbers: &mut FieldNumbers,
+) {
+    let known = |name: &str| listing.metadata().and_then(|m| m.field(name));
+    let place = |name: &str| {
+        let mut fields = listing.metadata().into_iter().flat_map(|m| &m.fields);
+        fields.position(|f| f.name == name).unwrap_or(usize::MAX)
+    };
+    let columns = listing.columns().iter().map(|column| {
+        let field = extra_field(column.name.as_str(), &column.values, options);
+        (place(&column.name), field)
+    });
+    let n_columns = listing.columns().len();
+    let sources = listing.fields().iter().map(|source| {
+        let field = source_field(source, known(&source.name), options);
+        (place(&source.name), field)
+    });
+    let mut others: Vec<(usize, (usize, Field))> = columns.chain(sources).enumerate().collect();
+    others.sort_by_key(|(_, (place, _))| *place);
+    let mut added: Vec<(usize, usize)> = others
+        .into_iter()
+        .map(|(number, (_, field))| (number, fields.add(field)))
+        .collect();
+    added.sort_unstable();
+    let in_schema: Vec<usize> = added.into_iter().map(|(_, field)| field).collect();
+    let (columns, sources) = in_schema.split_at(n_columns);
+    numbers.extra = columns.to_vec();
+    numbers.source_fields = sources.to_vec();
 }
 
 /// The fields of a schema as they are decided.

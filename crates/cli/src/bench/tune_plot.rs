@@ -5,7 +5,7 @@ use packds_bench::{Ahead, TuneBench, TuneRun};
 
 use super::axis::{Axis, tick_number};
 use super::palette::{DIM, GRID, INK, LIMIT, OURS, PANEL, PAPER, SERIES};
-use crate::figure::{Anchor, Figure, Place, Rgb, SMALL, SUBHEADING};
+use crate::figure::{Anchor, Figure, Place, Rgb, SMALL, SUBHEADING, count, whole};
 use crate::human::counted;
 use crate::lettering::{fit, text_width};
 
@@ -189,17 +189,4 @@ impl Scale<'_> {
         let at = (corner.0, corner.1 + PANEL_SIZE.1 + 33.0);
         figure.words(at, Anchor::Start, SMALL, OURS, &text);
     }
-}
-
-fn count(n: usize) -> f64 {
-    f64::from(u32::try_from(n).unwrap_or(u32::MAX))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a small positive number"
-)]
-fn whole(units: f64) -> u32 {
-    units.ceil() as u32
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use packds_reader::doctor::{Report, Stage};
 
 use crate::bench::palette::{DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER, SERIES};
-use crate::figure::{Anchor, Figure, Rgb, SMALL, SUBHEADING};
+use crate::figure::{Anchor, Figure, Rgb, SMALL, SUBHEADING, count, whole};
 use crate::lettering::{fit, text_width};
 use crate::plot_file::PlotFile;
 
@@ -156,17 +156,4 @@ fn row(figure: &mut Figure, y: f64, name: &str) {
     figure.boxes(vec![[LEFT, y, ROOM, BAR]], PANEL);
     figure.line(vec![(LEFT, y), (LEFT, y + BAR)], 1.0, GRID);
     figure.words((LEFT - 8.0, y + 15.0), Anchor::End, SMALL, INK, name);
-}
-
-fn count(n: usize) -> f64 {
-    f64::from(u32::try_from(n).unwrap_or(u32::MAX))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a small positive number"
-)]
-fn whole(units: f64) -> u32 {
-    units.ceil() as u32
 }

@@ -1,7 +1,7 @@
 //! A chart of rows: a format in each, its figures as dots on a logarithmic axis with a line to the slow end.
 
 use crate::bench::palette::{BAND, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
-use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb, SMALL, SUBHEADING};
+use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb, SMALL, SUBHEADING, count, whole};
 use crate::lettering::{fit, text_width};
 
 use crate::bench::axis::{Axis, number, tick_number};
@@ -377,17 +377,4 @@ fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
 
 fn panel_height(panel: &Panel, levels: usize) -> f64 {
     24.0 + LINE * count(levels) + ROW * count(panel.rows.len()) + 34.0
-}
-
-fn count(n: usize) -> f64 {
-    f64::from(u32::try_from(n).unwrap_or(u32::MAX))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a small positive number"
-)]
-fn whole(units: f64) -> u32 {
-    units.ceil() as u32
 }
