@@ -94,11 +94,16 @@ pub(super) fn assert_same(pack: &Bytes, back: &Bytes, what: &str) {
         );
         assert_eq!(items(pack, name), items(back, name), "{what}: {name}");
     }
-    let body = |pack: &Bytes| -> Vec<String> {
-        let fields = pack.schema().body();
-        fields.map(|(_, field)| field.name.clone()).collect()
-    };
-    assert_eq!(body(pack), body(back), "{what}: the order of fields");
+    // What was in the chunks; small arrays come back in columns.
+    let body: Vec<&str> = pack.schema().body().map(|(_, f)| f.name.as_str()).collect();
+    let mut found: Vec<&str> = back
+        .schema()
+        .fields()
+        .iter()
+        .map(|f| f.name.as_str())
+        .collect();
+    found.retain(|name| body.contains(name));
+    assert_eq!(body, found, "{what}: the order of fields");
     let names = |pack: &Bytes| pack.classes().unwrap()[0].names.clone();
     assert_eq!(names(pack), names(back), "{what}");
     for sample in 0..pack.n_samples() {
