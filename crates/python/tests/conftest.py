@@ -3,12 +3,16 @@
 import importlib
 import os
 import pathlib
+import signal
 import socket
 
 import numpy as np
 import pytest
 
 import packds
+
+# Who is started in the background may ignore it, and so would the programs that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 
