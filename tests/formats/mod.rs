@@ -6,6 +6,7 @@ mod arrays;
 mod hdf5;
 mod image_folder;
 mod items;
+mod layouts;
 mod lmdb;
 mod records;
 mod table;

@@ -285,16 +285,24 @@ impl Field {
         }
     }
 
+    /// Whether a pack can have a field of this name.
+    ///
+    /// # Errors
+    /// [`FormatError::Schema`] if not.
+    pub fn check_name(&self) -> Result<(), FormatError> {
+        let is_name = !self.name.is_empty()
+            && self.name.len() <= MAX_NAME_BYTES
+            && !self.name.chars().any(char::is_control);
+        if is_name {
+            return Ok(());
+        }
+        let reason = format!("a name has 1 to {MAX_NAME_BYTES} bytes and no control characters");
+        Err(FormatError::schema(&self.name, reason))
+    }
+
     fn validate(&self) -> Result<(), FormatError> {
         let bad = |reason: String| Err(FormatError::schema(&self.name, reason));
-        if self.name.is_empty()
-            || self.name.len() > MAX_NAME_BYTES
-            || self.name.chars().any(char::is_control)
-        {
-            return bad(format!(
-                "a name has 1 to {MAX_NAME_BYTES} bytes and no control characters"
-            ));
-        }
+        self.check_name()?;
         if self.shape.len() > MAX_DIMS || self.shape.contains(&0) {
             return bad(format!(
                 "a shape has at most {MAX_DIMS} dimensions, none of them 0: found {:?}",

@@ -216,10 +216,10 @@ impl Hdf5Sink {
         batch: &Batch,
     ) -> Result<(), ConvertError> {
         let first = batch.first;
-        let bad = |e: String| ConvertError::BadItem {
-            sample: first,
+        let bad = |idx: usize, reason: String| ConvertError::BadItem {
+            sample: first.saturating_add(u64::try_from(idx).unwrap_or(0)),
             field: field.field.name.clone(),
-            reason: e,
+            reason: format!("HDF5 cannot hold this text: {reason}"),
         };
         match (place, &field.form) {
             (Place::Plain { offset, bytes }, _) => {
@@ -238,8 +238,9 @@ impl Hdf5Sink {
             }
             (Place::Library(dataset), Form::Text | Form::Json) => {
                 let text = |idx| {
-                    let text = str::from_utf8(column.item(idx)).map_err(|e| bad(e.to_string()))?;
-                    VarLenUnicode::from_str(text).map_err(|e| bad(e.to_string()))
+                    let text =
+                        str::from_utf8(column.item(idx)).map_err(|e| bad(idx, e.to_string()))?;
+                    VarLenUnicode::from_str(text).map_err(|e| bad(idx, e.to_string()))
                 };
                 let texts: Result<Vec<_>, _> = (0..batch.n).map(text).collect();
                 write_rows(dataset, first, &texts?).map_err(|e| failed(&self.target, &e))

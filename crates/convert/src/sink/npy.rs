@@ -70,6 +70,10 @@ impl NpySink {
         } else {
             let hint = "name a folder (without .npy) to have a file for each field";
             lost.extend(others(&arrays, &["image"], hint));
+            lost.push(
+                "a single .npy file has no place for class names, statistics, provenance, normalization, and whether pixels are bgr or planes: a folder (a name without .npy) keeps all of it"
+                    .to_owned(),
+            );
             write_arrays.truncate(1);
             let file = PlacedFile::open(start.path, start.target)?;
             let first = write_arrays.first();

@@ -12,8 +12,8 @@ use packds_format::{DType, Role};
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, LabelValues, Names, Part, check_same_classes, find_field, find_image_field,
-    is_label_name, is_made_anew, other_count, role_of, target,
+    Found, FoundLabels, Keys, LabelValues, Names, Part, check_same_classes, find_field,
+    find_image_field, is_label_name, is_made_anew, other_count, role_of, target,
 };
 use super::listing::{Faults, SourceField};
 use super::npy::Elements;
@@ -138,24 +138,6 @@ impl StoredArray {
             store: self.store()?,
             role,
         })
-    }
-}
-
-/// The fields that the caller named.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Keys<'a> {
-    pub(super) image: Option<&'a str>,
-    pub(super) label: Option<&'a str>,
-    pub(super) mask: Option<&'a str>,
-}
-
-impl<'a> Keys<'a> {
-    pub(super) fn of(options: &'a ListOptions) -> Self {
-        Self {
-            image: options.image_key.as_deref(),
-            label: options.label_key.as_deref(),
-            mask: options.mask_key.as_deref(),
-        }
     }
 }
 
@@ -344,13 +326,13 @@ impl ArraySet {
         self.restore_types();
         let names: Vec<String> = self.arrays.iter().map(|a| a.name.clone()).collect();
         let known = self.metadata.as_ref();
-        let place = |part, role, key| choose(source, &names, known, (part, role, key));
-        let image = match place(Part::Image, Role::Image, keys.image)? {
+        let place = |part, role| choose(source, &names, known, (part, role, keys));
+        let image = match place(Part::Image, Role::Image)? {
             Some(image) => image,
-            None => find_image_field(source, &names, None)?,
+            None => find_image_field(source, &names, keys)?,
         };
-        let label = place(Part::Label, Role::Label, keys.label)?;
-        let mask = place(Part::Mask, Role::Mask, keys.mask)?;
+        let label = place(Part::Label, Role::Label)?;
+        let mask = place(Part::Mask, Role::Mask)?;
         if keys.image.is_none_or(|key| key == "image")
             && let Some(images) = self.arrays.get(image)
         {
@@ -467,14 +449,15 @@ fn choose(
     source: &Path,
     names: &[String],
     known: Option<&Metadata>,
-    (part, role, key): (Part, Role, Option<&str>),
+    (part, role, keys): (Part, Role, Keys<'_>),
 ) -> Result<Option<usize>, ConvertError> {
-    match (key, known) {
-        (None, Some(metadata)) => {
+    match known {
+        Some(metadata) if keys.of_part(part).is_none() => {
             let field = metadata.fields.iter().find(|f| f.role == Some(role));
+            let field = field.filter(|field| !keys.has(&field.name));
             Ok(field.and_then(|field| names.iter().position(|name| *name == field.name)))
         }
-        (key, _) => find_field(source, names, part, key),
+        _ => find_field(source, names, part, keys),
     }
 }
 
@@ -513,10 +496,10 @@ impl Sorted {
             Elements::Text { .. } => {
                 self.found.labels = Some(ids(LabelValues::Names(read_texts(array)?)));
             }
-            Elements::Numbers { .. } => match read_ids(array)? {
+            Elements::Numbers { dtype, .. } => match read_ids(array)? {
                 Some(found) => self.found.labels = Some(ids(LabelValues::Ids(found))),
                 None => {
-                    self.warnings.push(Warning::not_whole(&array.name));
+                    self.warnings.push(Warning::no_ids(&array.name, dtype));
                     let name = target(array.name.clone());
                     self.found.fields.extend(array.field(&name, None));
                 }

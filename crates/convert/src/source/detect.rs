@@ -8,7 +8,7 @@ use packds_format::constants::MAGIC;
 
 use super::candidate::is_image_name;
 use super::rows::RowForm;
-use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern};
+use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern, split_folders};
 use super::store::OpenFile;
 use super::torchvision;
 use super::zip_dir::zip_entries;
@@ -130,9 +130,9 @@ fn of_bytes(head: &[u8], source: &Path, named: Option<DataFormat>) -> Option<Dat
             _ => Some(DataFormat::WebDataset),
         };
     }
-    // The length of a header in JSON, then the JSON.
-    if at(8, b"{") && named == Some(DataFormat::Safetensors) {
-        return named;
+    // The length of a header in JSON, then the JSON, in which the first entry may be of texts.
+    if at(8, b"{\"") && (named == Some(DataFormat::Safetensors) || is_safetensors(head, source)) {
+        return Some(DataFormat::Safetensors);
     }
     if at(0, &[0, 0]) && matches!(head.get(2..4), Some([0x08 | 0x09 | 0x0b..=0x0e, 1..=4])) {
         return Some(DataFormat::Mnist);
@@ -144,6 +144,15 @@ fn of_bytes(head: &[u8], source: &Path, named: Option<DataFormat>) -> Option<Dat
         return Some(DataFormat::Pt);
     }
     None
+}
+
+/// Whether what stands behind eight bytes is the start of a header as `.safetensors` has one, of the length that they say.
+fn is_safetensors(head: &[u8], source: &Path) -> bool {
+    let len = head.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    let room = std::fs::metadata(source).map_or(0, |found| found.len().saturating_sub(8));
+    let has = |word: &[u8]| head.windows(word.len()).any(|bytes| bytes == word);
+    len.is_some_and(|len| (2..=room).contains(&len))
+        && (has(b"\"data_offsets\"") || has(b"\"__metadata__\""))
 }
 
 /// Refuses a Zarr store in a zip file, which would pass for one that PyTorch wrote.
@@ -242,10 +251,34 @@ fn names_in(folder: &Path) -> Vec<String> {
 fn of_folder(folder: &Path) -> Result<Option<DataFormat>, ConvertError> {
     let own = of_own_files(folder);
     if let Some(own) = own.filter(|own| !matches!(own, DataFormat::WebDataset)) {
-        return Ok(Some(own));
+        return only_set(folder, own).map(Some);
     }
     // Beside them lie the archives that they were unpacked from.
-    Ok(torchvision::format(folder)?.or(own))
+    match torchvision::format(folder)? {
+        Some(format) => Ok(Some(format)),
+        None => own.map_or(Ok(None), |own| only_set(folder, own).map(Some)),
+    }
+}
+
+/// The format, which has to be that of all sets of files that lie in the folder.
+fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertError> {
+    let mut names = names_in(folder);
+    names.sort();
+    let of = |name: &String| Some((of_set(name)?, name.clone()));
+    let sets: Vec<_> = names.iter().filter_map(of).collect();
+    let own = sets.iter().find(|(found, _)| *found == format);
+    let other = sets.iter().find(|(found, _)| *found != format);
+    let (Some((_, own)), Some((second, other))) = (own, other) else {
+        return Ok(format);
+    };
+    let reason =
+        format!("there are files of several formats: '{own}' is {format}, '{other}' is {second}");
+    let hint = format!(
+        "say which are meant with --from {} or --from {}, or name the files",
+        format.name(),
+        second.name()
+    );
+    Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 
 /// What the files in a folder itself say.
@@ -275,6 +308,11 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     // Beside it a repository has its card and scripts.
     let data = names_in(&folder.join(DATA_FOLDER));
     if let Some(format) = data.iter().find_map(|name| of_set(name)) {
+        return Some(format);
+    }
+    let nested = split_folders(folder);
+    let mut nested = nested.iter().flat_map(|split| names_in(split));
+    if let Some(format) = nested.find_map(|name| of_set(&name)) {
         return Some(format);
     }
     has_npy(folder, &names).then_some(DataFormat::Npy)

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, Role};
+use packds_format::{DType, Field, Role};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
@@ -103,6 +103,7 @@ impl Found {
             None => take_label_sets(&mut listing, source)?,
         }
         rename_taken(&mut listing);
+        check_names(&listing, source)?;
         Ok(listing)
     }
 
@@ -195,7 +196,7 @@ impl Names {
 impl FoundLabels {
     fn put_into(self, listing: &mut Listing, source: &Path) -> Result<(), ConvertError> {
         match self.values {
-            LabelValues::Ids(ids) => {
+            LabelValues::Ids(mut ids) => {
                 let known = listing.metadata.as_ref();
                 // What was another field of the pack has no part in the names of its classes.
                 let field = known.and_then(|m| m.field(&self.name));
@@ -205,20 +206,27 @@ impl FoundLabels {
                     Some(known) if self.classes.is_empty() => known.class_names("label"),
                     _ => &self.classes,
                 };
-                let largest = ids.iter().max().copied().unwrap_or(0);
                 let names = i64::try_from(classes.len()).unwrap_or(i64::MAX);
-                let wrong = ids.iter().find(|id| **id < 0).copied().unwrap_or(largest);
-                if !classes.is_empty() && (wrong < 0 || wrong >= names) {
-                    let reason =
-                        format!("there are {names} class names, found the class id {wrong}");
+                let is_wrong = |id: &i64| names > 0 && !(0..names).contains(id);
+                if ids.iter().all(is_wrong) {
+                    let wrong = ids.first().copied().unwrap_or(0);
                     return Err(ConvertError::contradictory(
                         source,
                         &self.name,
-                        reason,
+                        format!("there are {names} class names, found the class id {wrong}"),
                         CLASS_IDS_HINT,
                     ));
                 }
                 listing.classes = classes.iter().map(|c| c.clone().into_bytes()).collect();
+                for (idx, id) in ids.iter_mut().enumerate().filter(|(_, id)| is_wrong(id)) {
+                    let reason = format!(
+                        "'{}': there are {names} class names, found the class id {id}",
+                        self.name
+                    );
+                    listing.faults.entry(idx).or_insert(reason.into());
+                    // What it is called in the report is enough; in the pack all ids have names.
+                    *id = 0;
+                }
                 listing.labels = Labels::PerSample(ids);
             }
             LabelValues::Names(names) => {
@@ -236,13 +244,19 @@ impl FoundLabels {
                 listing.classes = classes.iter().map(|c| c.as_bytes().to_vec()).collect();
             }
             LabelValues::Numbers(values) => {
-                listing.warnings.push(Warning::not_whole(&self.name));
+                listing
+                    .warnings
+                    .push(Warning::no_ids(&self.name, DType::F64));
                 let name = target(self.name);
                 let values = ColumnValues::F64(values);
                 listing.columns.push(SourceColumn { name, values });
             }
             LabelValues::Typed(store) => {
-                listing.warnings.push(Warning::not_whole(&self.name));
+                let dtype = match store.content(0) {
+                    Content::Array(array) => array.dtype,
+                    _ => DType::U8,
+                };
+                listing.warnings.push(Warning::no_ids(&self.name, dtype));
                 listing.fields.push(SourceField {
                     name: target(self.name),
                     store,
@@ -260,6 +274,21 @@ pub(super) fn target(name: String) -> String {
         "label" => "target".to_owned(),
         _ => name,
     }
+}
+
+/// Refuses fields whose names a pack cannot hold.
+fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
+    let fields = listing.fields.iter().map(|field| &field.name);
+    let mut names = fields.chain(listing.columns.iter().map(|column| &column.name));
+    let error = names.find_map(|name| Field::column(name, DType::U8, &[]).check_name().err());
+    error.map_or(Ok(()), |error| {
+        Err(ConvertError::unsupported(
+            source,
+            "",
+            error.to_string(),
+            "give the field another name in the source, or leave it out with --leave-out",
+        ))
+    })
 }
 
 /// Gives fields other names that are called as those which the pack has of the images, labels and masks that were named.
@@ -397,6 +426,13 @@ pub(super) fn is_label_name(name: &str) -> bool {
         .any(|known| known.eq_ignore_ascii_case(name))
 }
 
+/// Whether a field of this name is customarily the images.
+pub(super) fn is_image_name(name: &str) -> bool {
+    IMAGE_NAMES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// What part a field of a source plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
@@ -405,15 +441,46 @@ pub(super) enum Part {
     Mask,
 }
 
-/// The place in `names` of the field that plays a part: the one that `key` names, else the one with the most customary
-/// name. None, without an error, if nobody named one and none is customary.
+/// The fields that the caller named.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Keys<'a> {
+    pub(super) image: Option<&'a str>,
+    pub(super) label: Option<&'a str>,
+    pub(super) mask: Option<&'a str>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn of(options: &'a ListOptions) -> Self {
+        Self {
+            image: options.image_key.as_deref(),
+            label: options.label_key.as_deref(),
+            mask: options.mask_key.as_deref(),
+        }
+    }
+
+    pub(super) fn of_part(&self, part: Part) -> Option<&'a str> {
+        match part {
+            Part::Image => self.image,
+            Part::Label => self.label,
+            Part::Mask => self.mask,
+        }
+    }
+
+    /// Whether a field of this name plays the part for which the caller named it, and so no other.
+    pub(super) fn has(&self, name: &str) -> bool {
+        [self.image, self.label, self.mask].contains(&Some(name))
+    }
+}
+
+/// The place in `names` of the field that plays a part: the one that `keys` name, else of those that they do not name the
+/// one with the most customary name. None, without an error, if nobody named one and none is customary.
 pub(super) fn find_field(
     source: &Path,
     names: &[String],
     part: Part,
-    key: Option<&str>,
+    keys: Keys<'_>,
 ) -> Result<Option<usize>, ConvertError> {
-    if let Some(key) = key {
+    if let Some(key) = keys.of_part(part) {
         let found = names.iter().position(|name| name == key);
         return found.map(Some).ok_or_else(|| ConvertError::KeyMissing {
             path: source.to_owned(),
@@ -426,7 +493,8 @@ pub(super) fn find_field(
         Part::Label => &LABEL_NAMES,
         Part::Mask => &MASK_NAMES,
     };
-    let place = |known: &&str| names.iter().position(|n| n.eq_ignore_ascii_case(known));
+    let is = |name: &String, known: &str| name.eq_ignore_ascii_case(known) && !keys.has(name);
+    let place = |known: &&str| names.iter().position(|name| is(name, known));
     Ok(known.iter().find_map(place))
 }
 
@@ -434,18 +502,22 @@ pub(super) fn find_field(
 pub(super) fn find_image_field(
     source: &Path,
     names: &[String],
-    key: Option<&str>,
+    keys: Keys<'_>,
 ) -> Result<usize, ConvertError> {
     if names.is_empty() {
         let hint = "name a source with samples in it; nothing was written";
         let reason = "there are no samples in it";
         return Err(ConvertError::contradictory(source, "", reason, hint));
     }
-    let found = find_field(source, names, Part::Image, key)?;
+    let found = find_field(source, names, Part::Image, keys)?;
     found.ok_or_else(|| ConvertError::KeyMissing {
         path: source.to_owned(),
         wanted: format!("of images ({})", IMAGE_NAMES.join(", ")),
-        found: names.to_vec(),
+        found: names
+            .iter()
+            .filter(|name| !keys.has(name))
+            .cloned()
+            .collect(),
     })
 }
 
@@ -469,7 +541,7 @@ pub(super) fn is_integer(dtype: DType) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use packds_format::{Classes, Field};
+    use packds_format::Classes;
 
     use crate::data_format::DataFormat;
 
@@ -649,16 +721,28 @@ mod tests {
     #[test]
     fn the_customary_name_that_comes_first_wins_and_a_key_beats_it() {
         let names = ["X", "img", "label"].map(str::to_owned);
-        let find = |part, key| find_field(Path::new("s"), &names, part, key);
-        assert_eq!(find(Part::Image, None).unwrap(), Some(1));
-        assert_eq!(find(Part::Image, Some("X")).unwrap(), Some(0));
-        assert_eq!(find(Part::Mask, None).unwrap(), None);
-        let error = find(Part::Label, Some("none")).unwrap_err();
+        let find = |part, keys| find_field(Path::new("s"), &names, part, keys);
+        let none = Keys::default();
+        let image = |key| Keys {
+            image: Some(key),
+            ..none
+        };
+        let label = |key| Keys {
+            label: Some(key),
+            ..none
+        };
+        assert_eq!(find(Part::Image, none).unwrap(), Some(1));
+        assert_eq!(find(Part::Image, image("X")).unwrap(), Some(0));
+        assert_eq!(find(Part::Mask, none).unwrap(), None);
+        // What was named for one part is not chosen for another.
+        assert_eq!(find(Part::Image, label("img")).unwrap(), Some(0));
+        assert_eq!(find(Part::Label, image("label")).unwrap(), None);
+        let error = find(Part::Label, label("none")).unwrap_err();
         assert_eq!(
             error.to_string(),
             "s: no field 'none', found 'X', 'img', 'label'"
         );
-        let error = find_image_field(Path::new("s"), &names[2..], None).unwrap_err();
+        let error = find_image_field(Path::new("s"), &names[2..], none).unwrap_err();
         assert!(error.to_string().contains("no field of images"), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use super::ListOptions;
 use super::arrays::PATHS;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
+    Found, FoundLabels, Keys, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
     role_of,
 };
 use super::listing::{Faults, SourceField};
@@ -226,6 +226,11 @@ impl Gathered {
         }
     }
 
+    /// Whether its items are integers so far.
+    pub(super) fn is_of_ints(&self) -> bool {
+        matches!(self.items, Items::Ints(_))
+    }
+
     /// Whether its items are texts.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.items, Items::Texts(_))
@@ -297,12 +302,13 @@ impl Gathering {
         self.restore_types(options.label_key.as_deref());
         self.take_paths();
         let names: Vec<String> = self.fields.iter().map(|f| f.name.clone()).collect();
-        let image = find_image_field(source, &names, options.image_key.as_deref())?;
-        let label = self.label_of(source, &names, options.label_key.as_deref())?;
+        let keys = Keys::of(options);
+        let image = find_image_field(source, &names, keys)?;
+        let label = self.label_of(source, &names, keys)?;
         if label.is_some() {
             self.labels = None;
         }
-        let mask = find_field(source, &names, Part::Mask, options.mask_key.as_deref())?;
+        let mask = find_field(source, &names, Part::Mask, keys)?;
         let mut found = Found {
             kind: self.format.into(),
             images: Arc::new(empty(&self.files)),
@@ -319,8 +325,8 @@ impl Gathering {
         for (place, field) in self.fields.into_iter().enumerate() {
             let name = field.name.clone();
             let is_mask = match role_of(found.metadata.as_ref(), &name) {
-                Some(role) => role == Role::Mask,
-                None => Some(place) == mask,
+                Some(role) if keys.mask.is_none() => role == Role::Mask,
+                _ => Some(place) == mask,
             };
             if place == image {
                 found.images = field.into_store(source, &self.files)?;
@@ -346,17 +352,17 @@ impl Gathering {
         &self,
         source: &Path,
         names: &[String],
-        key: Option<&str>,
+        keys: Keys<'_>,
     ) -> Result<Option<usize>, ConvertError> {
         let Some(labels) = &self.labels else {
-            return find_field(source, names, Part::Label, key);
+            return find_field(source, names, Part::Label, keys);
         };
-        let Some(key) = key.filter(|key| *key != labels.name) else {
+        if keys.label.is_none_or(|key| key == labels.name) {
             return Ok(None);
-        };
+        }
         // Behind the others, so that it is only there to be told.
         let all = [names, std::slice::from_ref(&labels.name)].concat();
-        find_field(source, &all, Part::Label, Some(key))
+        find_field(source, &all, Part::Label, keys)
     }
 
     /// Takes the samples' paths, which lie beside the fields where a pack was exported that has no field of that name.
@@ -541,8 +547,11 @@ impl Gathered {
                 Some(Label::Id(id)) => ids.push(id),
                 Some(Label::Number(value)) => floats.push(value),
                 None => {
-                    let reason = format!("item {idx} is no label");
-                    return Err(ConvertError::malformed(source, &name, reason));
+                    let reason =
+                        format!("item {idx} is no label: expected a number of at most 2^63 - 1");
+                    let hint =
+                        "leave the field out with --leave-out, or name another with --label-key";
+                    return Err(ConvertError::contradictory(source, &name, reason, hint));
                 }
             }
         }

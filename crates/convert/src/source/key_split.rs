@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::arrays::Keys;
-use super::found::{Part, find_field};
+use super::found::{Keys, Part, find_field};
 use super::split::is_split_name;
 
 /// What stands between the words of a name.
@@ -26,7 +25,12 @@ fn split_of(name: &str) -> Option<(String, &str)> {
 pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let split_names = names.filter_map(split_of);
     let is_image = |plain: &str| {
-        let found = find_field(Path::new(""), &[plain.to_owned()], Part::Image, None);
+        let found = find_field(
+            Path::new(""),
+            &[plain.to_owned()],
+            Part::Image,
+            Keys::default(),
+        );
         matches!(found, Ok(Some(_)))
     };
     let with_images = split_names.filter(|(_, plain)| is_image(plain));

@@ -9,8 +9,8 @@ use flate2::read::MultiGzDecoder;
 use packds_format::DType;
 
 use super::ListOptions;
-use super::arrays::{ArraySet, Described, Keys};
-use super::found::Found;
+use super::arrays::{ArraySet, Described};
+use super::found::{Found, Keys};
 use super::npy::Elements;
 use super::shards::Shards;
 use super::split::is_split_name;

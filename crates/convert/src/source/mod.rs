@@ -338,8 +338,25 @@ fn choose<'a>(
     }
 }
 
-/// Finds the samples of one part.
+/// Finds the samples of one part, with masks if they were named.
 fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Found, ConvertError> {
+    let found = read_format(part, format, options)?;
+    match &options.mask_key {
+        Some(key) if found.masks.is_none() => Err(ConvertError::unsupported(
+            &part.root,
+            key,
+            "expected masks as image files or u8 arrays of two dimensions, found none",
+            "name another field with --mask-key, or leave it out",
+        )),
+        _ => Ok(found),
+    }
+}
+
+fn read_format(
+    part: &Shards,
+    format: DataFormat,
+    options: &ListOptions,
+) -> Result<Found, ConvertError> {
     match format {
         DataFormat::Npy => npy::read(part, options),
         DataFormat::Npz => npz::read(part, options),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
 
 use super::ListOptions;
-use super::arrays::{ArraySet, Described, Keys};
-use super::found::{Found, is_made_anew};
+use super::arrays::{ArraySet, Described};
+use super::found::{Found, Keys, is_made_anew};
 use super::key_split::{SplitNames, splits};
 use super::npy::{Elements, MAX_HEADER, MAX_TEXT, NpyHeader, header_error};
 use super::shards::Shards;

@@ -1,8 +1,11 @@
 //! Hugging Face's `.safetensors`: tensors behind a header in JSON, read in place.
 
+use std::fmt;
 use std::sync::Arc;
 
 use packds_format::DType;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::ListOptions;
@@ -41,8 +44,9 @@ fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
     let mut text = Vec::new();
     let read = file.append_at(8, len, &mut text);
     read.map_err(|e| malformed(e.to_string()))?;
-    let header: Map<String, Value> = serde_json::from_slice(&text)
-        .map_err(|error| malformed(format!("the header is no JSON object: {error}")))?;
+    let Header(header) = serde_json::from_slice(&text)
+        .map_err(|error| malformed(format!("the header is no JSON object of tensors: {error}")))?;
+    check_apart(file, &header)?;
     let mut set = ArraySet::new(DataFormat::Safetensors, &file.path);
     let data = len.saturating_add(8);
     for (name, tensor) in &header {
@@ -53,6 +57,63 @@ fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
         }
     }
     Ok(set)
+}
+
+/// The header, in which each name stands once.
+struct Header(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(HeaderVisitor)
+    }
+}
+
+struct HeaderVisitor;
+
+impl<'de> Visitor<'de> for HeaderVisitor {
+    type Value = Header;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Header, A::Error> {
+        let mut header = Map::new();
+        while let Some((name, tensor)) = entries.next_entry::<String, Value>()? {
+            if header.contains_key(&name) {
+                return Err(A::Error::custom(format!(
+                    "the name '{name}' stands there twice"
+                )));
+            }
+            header.insert(name, tensor);
+        }
+        Ok(Header(header))
+    }
+}
+
+/// Where the data of a tensor start and end, behind the header.
+fn offsets(tensor: &Value) -> Option<(u64, u64)> {
+    match tensor.get("data_offsets")?.as_array()?.as_slice() {
+        [begin, end] => Some((begin.as_u64()?, end.as_u64()?)),
+        _ => None,
+    }
+}
+
+/// Refuses tensors that have some of their bytes in common, as the format does.
+fn check_apart(file: &OpenFile, header: &Map<String, Value>) -> Result<(), ConvertError> {
+    let places = header
+        .iter()
+        .filter_map(|(name, tensor)| Some((offsets(tensor)?, name)));
+    let mut places: Vec<_> = places.filter(|((begin, end), _)| begin < end).collect();
+    places.sort_unstable();
+    for (((_, end), name), ((begin, _), next)) in places.iter().zip(places.iter().skip(1)) {
+        if begin < end {
+            let reason = format!("its bytes are in part those of the tensor '{name}'");
+            let hint = "save the tensors again, each with bytes of its own";
+            return Err(ConvertError::contradictory(&file.path, next, reason, hint));
+        }
+    }
+    Ok(())
 }
 
 fn take_metadata(set: &mut ArraySet, metadata: &Value) {
@@ -91,8 +152,7 @@ fn push_tensor(
             "save it as BOOL, an integer, F16, BF16, F32 or F64",
         )
     })?;
-    let offsets = numbers("data_offsets");
-    let Some((begin, end)) = offsets.and_then(|o| Some((*o.first()?, *o.get(1)?))) else {
+    let Some((begin, end)) = offsets(tensor) else {
         return Err(wrong("two `data_offsets`"));
     };
     let n = shape

@@ -1,6 +1,7 @@
 //! The files of a source that may be one file, a folder of files, or a pattern such as `train-{000..099}.tar`; and the
 //! splits that their names tell.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::split::is_split_name;
@@ -34,13 +35,18 @@ impl Shards {
         }
     }
 
-    /// The files that have an extension of `format` in the folder `path` or, if there are none, in its [`DATA_FOLDER`]; or all
-    /// that the pattern `path` names.
+    /// The files that have an extension of `format` in the folder `path` or, if there are none, in its [`DATA_FOLDER`], or in
+    /// its [`split_folders`]; or all that the pattern `path` names.
     pub(super) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
         let data = path.join(DATA_FOLDER);
         let files = if path.is_dir() {
             match files_in(path, format)? {
                 none if none.is_empty() && data.is_dir() => files_in(&data, format)?,
+                none if none.is_empty() => {
+                    let splits = split_folders(path);
+                    let files = splits.iter().map(|split| files_in(split, format));
+                    files.collect::<Result<Vec<_>, _>>()?.concat()
+                }
                 files => files,
             }
         } else if path.exists() {
@@ -79,12 +85,16 @@ impl Shards {
     /// These files by the splits that words of their names are (`train-00000-of-00010.parquet`), in name order. One part
     /// without a split where no name tells one.
     pub(super) fn by_split(self) -> Vec<Self> {
+        let root = self.root.clone();
         let split = |file: &Path| {
             let name = file.file_name()?.to_str()?;
             // The first word that is one, wherever it stands: `train-0.tar`, `imagenet-val-000.tar`.
             let mut words = name.split(['-', '_', '.']);
-            let word = words.find(|word| is_split_name(word.as_bytes()))?;
-            Some(word.to_ascii_lowercase())
+            let word = words.find(|word| is_split_name(word.as_bytes()));
+            let folder = file.parent().filter(|folder| *folder != root);
+            let folder = folder.and_then(|folder| folder.file_name()?.to_str());
+            let folder = folder.filter(|name| is_split_name(name.as_bytes()));
+            Some(word.or(folder)?.to_ascii_lowercase())
         };
         let mut parts: Vec<Self> = Vec::new();
         for file in self.files {
@@ -101,6 +111,41 @@ impl Shards {
         parts.sort_by(|a, b| a.split.cmp(&b.split));
         parts
     }
+}
+
+/// The folders of splits in a folder, or in the only folder that it has, as a repository of Hugging Face keeps the files
+/// that it makes itself (`default/train/0000.parquet`); in name order. None unless all folders there are splits.
+pub(super) fn split_folders(folder: &Path) -> Vec<PathBuf> {
+    let splits = |folder: &Path| {
+        let folders = folders_in(folder);
+        let name = |path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|n| is_split_name(n.as_bytes()))
+        };
+        match folders.iter().all(name) {
+            true => folders,
+            false => Vec::new(),
+        }
+    };
+    match (splits(folder), folders_in(folder).as_slice()) {
+        (none, [only]) if none.is_empty() => splits(only),
+        (splits, _) => splits,
+    }
+}
+
+/// The folders in a folder, without hidden ones, in name order; none where it cannot be listed.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_hidden = |path: &PathBuf| {
+        let name = path.file_name();
+        name.is_some_and(|name| name.as_bytes().starts_with(b"."))
+    };
+    let paths = entries.map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = paths
+        .filter(|path| path.is_dir() && !is_hidden(path))
+        .collect();
+    folders.sort();
+    folders
 }
 
 /// Lets this process have `n` files open at a time, and some more, where the system's hard limit does; whoever opens too

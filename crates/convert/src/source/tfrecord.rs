@@ -14,7 +14,7 @@ use packds_pixels::ImageFormat;
 
 use super::ListOptions;
 use super::column::TextArena;
-use super::found::{self, Found, FoundLabels, LabelValues, Names, find_field};
+use super::found::{self, Found, FoundLabels, Keys, LabelValues, Names, find_field};
 use super::gather::{Gathered, Gathering, Item};
 use super::listing::Faults;
 use super::protobuf::Part;
@@ -98,8 +98,16 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// An error about a value. The record is as it was written: its checksum says so.
     fn malformed(&self, reason: impl Into<String>) -> ConvertError {
-        ConvertError::malformed(self.path, &self.name(), reason)
+        let hint = "write the records again with values that fit, or name other features with --image-key and --label-key";
+        ConvertError::contradictory(self.path, &self.name(), reason, hint)
+    }
+
+    /// That a record is no `tf.Example`, though it is as it was written.
+    fn no_example(&self, reason: impl Into<String>) -> ConvertError {
+        let hint = "write each sample as a tf.train.Example (SerializeToString): records of other messages, as of tf.io.serialize_tensor, do not say what they are";
+        ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
 
     fn name(&self) -> String {
@@ -189,7 +197,7 @@ impl<'a> Records<'a> {
     fn add(&mut self, place: &Place<'_>, record: &[u8]) -> Result<(), ConvertError> {
         let mut example = match Example::parse(record) {
             Ok(example) => example,
-            Err(example::Refused::Damaged(reason)) => return Err(place.malformed(reason)),
+            Err(example::Refused::Damaged(reason)) => return Err(place.no_example(reason)),
             Err(example::Refused::Sequence) => {
                 return Err(ConvertError::unsupported(
                     place.path,
@@ -416,18 +424,17 @@ impl<'a> Records<'a> {
     fn needed_fields(&self, source: &Path) -> Vec<String> {
         let planned = self.plan.values().flatten();
         let names: Vec<String> = planned.map(|planned| planned.field.clone()).collect();
-        let (label, mask) = (label_key(self.options), self.options.mask_key.clone());
-        let find = |part, key: Option<String>| {
+        let label = label_key(self.options);
+        let keys = Keys {
+            label: label.as_deref(),
+            ..Keys::of(self.options)
+        };
+        let find = |part| {
             // That there is no field of the name of a key is said in the end.
-            let found = find_field(source, &names, part, key.as_deref())
-                .ok()
-                .flatten();
+            let found = find_field(source, &names, part, keys).ok().flatten();
             found.and_then(|place| names.get(place).cloned())
         };
-        let found = [
-            find(found::Part::Label, label),
-            find(found::Part::Mask, mask),
-        ];
+        let found = [find(found::Part::Label), find(found::Part::Mask)];
         let image = Some("image".to_owned());
         found.into_iter().chain([image]).flatten().collect()
     }

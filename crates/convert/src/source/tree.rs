@@ -10,8 +10,8 @@ use packds_format::{DType, FieldKind, Role};
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, LabelValues, Names, Part, check_same_classes, find_field, find_image_field,
-    is_integer, is_made_anew, role_of,
+    Found, FoundLabels, Keys, LabelValues, Names, Part, check_same_classes, find_field,
+    find_image_field, is_integer, is_made_anew, role_of,
 };
 use super::listing::{Faults, SourceField};
 use super::split::is_split_name;
@@ -23,10 +23,22 @@ use crate::metadata::Metadata;
 
 /// Fields whose texts are the samples' paths.
 const PATH_NAMES: [&str; 4] = ["path", "paths", "filename", "filenames"];
-/// Fields whose texts are the names of the class ids, where the labels have no attribute for them.
+/// Fields whose texts are the names of the class ids, where no attribute is called so.
 const CLASS_FIELDS: [&str; 4] = ["classes", "class_names", "label_names", "list_classes"];
 /// The attribute of a label field that holds the names of the class ids.
 pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
+
+/// The names of the class ids among the attributes of an array or a group, of which `texts` gives the texts: a list of
+/// them, or one text of JSON. None has none.
+pub(super) fn class_names_in(texts: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    let found = CLASS_FIELDS.iter().map(|name| texts(name));
+    let found = found.into_iter().find(|names| !names.is_empty());
+    let names = found.unwrap_or_default();
+    match names.as_slice() {
+        [one] => serde_json::from_str(one).unwrap_or(names),
+        _ => names,
+    }
+}
 
 /// An array of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +132,7 @@ pub(super) fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, Conve
     for split in splits {
         let names = parts.iter().filter(|(s, _)| *s == split);
         let names: Vec<String> = names.map(|(_, rest)| last(rest).to_owned()).collect();
-        if find_field(source, &names, Part::Image, None)?.is_some() {
+        if find_field(source, &names, Part::Image, Keys::default())?.is_some() {
             found.push(split);
         }
     }
@@ -191,9 +203,15 @@ pub(super) fn read(
         members: &members,
         metadata: metadata.as_ref(),
     };
-    let image = fields.image(options)?;
-    let label = fields.part(Part::Label, options.label_key.as_deref())?;
-    let mask = fields.part(Part::Mask, options.mask_key.as_deref())?;
+    let keys = Keys {
+        image: fields.key(options.image_key.as_deref()),
+        label: fields.key(options.label_key.as_deref()),
+        mask: fields.key(options.mask_key.as_deref()),
+    };
+    let names = fields.names();
+    let image = find_image_field(source, &names, keys)?;
+    let label = find_field(source, &names, Part::Label, keys)?;
+    let mask = find_field(source, &names, Part::Mask, keys)?;
     let images = fields.store(tree, image, Content::File)?;
     let mut found = Found {
         kind: format.into(),
@@ -272,26 +290,12 @@ impl Fields<'_> {
         node.ok_or_else(|| ConvertError::malformed(self.source, "", "there are no arrays in it"))
     }
 
-    fn image(&self, options: &ListOptions) -> Result<usize, ConvertError> {
-        match self.part(Part::Image, options.image_key.as_deref())? {
-            Some(image) => Ok(image),
-            None => find_image_field(self.source, &self.names(), None),
-        }
-    }
-
-    /// The field that plays a part; `key` is its name, or its path.
-    fn part(&self, part: Part, key: Option<&str>) -> Result<Option<usize>, ConvertError> {
-        if let Some(key) = key {
-            let key = key.trim_matches('/');
-            let paths = self.members.iter().map(|m| self.nodes.get(m.node));
-            let mut paths = paths.map(|node| node.map_or("", |node| node.path.as_str()));
-            if let Some(found) = paths.position(|path| path == key) {
-                return Ok(Some(found));
-            }
-            return find_field(self.source, &self.names(), part, Some(key));
-        }
-        let names: Vec<String> = self.names();
-        find_field(self.source, &names, part, None)
+    /// The name of the field that a key means: its own, or that of the array whose path it is.
+    fn key<'k>(&'k self, key: Option<&'k str>) -> Option<&'k str> {
+        let key = key?.trim_matches('/');
+        let path = |member: &&Member| self.nodes.get(member.node).map(|node| node.path.as_str());
+        let member = self.members.iter().find(|m| path(m) == Some(key));
+        Some(member.map_or(key, |member| member.name.as_str()))
     }
 
     fn names(&self) -> Vec<String> {
@@ -498,8 +502,10 @@ impl Fields<'_> {
             rows.append(idx, u64::MAX, &mut item)
                 .map_err(|e| bad(e.to_string()))?;
             if is_integer(array.dtype) {
-                let id = integer(array.dtype, &item);
-                ids.push(id.ok_or_else(|| bad(format!("label {idx} does not fit 64 bits")))?);
+                let Some(id) = integer(array.dtype, &item) else {
+                    return Ok(LabelValues::Typed(Arc::new(rows)));
+                };
+                ids.push(id);
             } else {
                 let number = float(array.dtype, &item)
                     .ok_or_else(|| bad("labels cannot be of this type".to_owned()))?;

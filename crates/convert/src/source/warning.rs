@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use packds_format::DType;
+
+use super::found::is_integer;
+
 /// Something odd about a source that does not stop the conversion.
 ///
 /// Each kind appears once, with a count and its first case, however many files it concerns; only
@@ -96,6 +100,13 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Folders in a tar file, which say nothing there; they stay in the samples' paths.
+    FoldersInTar {
+        /// How many.
+        count: u64,
+        /// The first.
+        first: Vec<u8>,
+    },
     /// There are images but no file of labels.
     LabelsMissing {
         /// The file that would have them.
@@ -105,11 +116,46 @@ pub enum Warning {
 
 impl Warning {
     /// That the field of labels has numbers that are no class ids.
-    pub(super) fn not_whole(field: &str) -> Self {
+    pub(super) fn no_ids(field: &str, dtype: DType) -> Self {
+        let found = match is_integer(dtype) {
+            true => format!("{dtype} of which some are above 2^63 - 1"),
+            false => "numbers that are not whole".to_owned(),
+        };
         Self::NotLabels {
             field: field.to_owned(),
-            found: "numbers that are not whole".to_owned(),
+            found,
         }
+    }
+
+    /// How many of what there are, and the first; none for what is told otherwise.
+    fn what(&self) -> Option<(u64, &'static str, &[u8])> {
+        let (count, what, first) = match self {
+            Self::FilesBesideClasses { count, first } => {
+                (count, "images beside the class folders ignored", first)
+            }
+            Self::BrokenLinks { count, first } => (count, "broken links ignored", first),
+            Self::SpecialFiles { count, first } => {
+                (count, "files that are not regular ignored", first)
+            }
+            Self::UndecodedFormats { count, first } => {
+                let what = "images in formats that are not decoded ignored";
+                (count, what, first)
+            }
+            Self::UnreadableFiles { count, first } => (count, "unreadable files ignored", first),
+            Self::OtherArrays { count, first } => {
+                let what = "arrays without an item for each image ignored";
+                (count, what, first)
+            }
+            Self::Pickles { count, first } => {
+                (count, "pickles ignored, which are never run", first)
+            }
+            Self::FoldersInTar { count, first } => {
+                let what = "folders in the tar file are not taken for classes (WebDataset has labels in members such as KEY.cls; unpack it to convert class folders)";
+                (count, what, first)
+            }
+            _ => return None,
+        };
+        Some((*count, what, first))
     }
 }
 
@@ -157,40 +203,14 @@ impl fmt::Display for Warning {
             Self::LabelsMissing { file } => {
                 write!(out, "no labels: there is no file '{}'", text(file))
             }
-            Self::FilesBesideClasses { count, first } => counted(
-                out,
-                *count,
-                "images beside the class folders ignored",
-                first,
-            ),
-            Self::BrokenLinks { count, first } => {
-                counted(out, *count, "broken links ignored", first)
-            }
-            Self::SpecialFiles { count, first } => {
-                counted(out, *count, "files that are not regular ignored", first)
-            }
-            Self::UndecodedFormats { count, first } => {
-                let what = "images in formats that are not decoded ignored";
-                counted(out, *count, what, first)
-            }
-            Self::UnreadableFiles { count, first } => {
-                counted(out, *count, "unreadable files ignored", first)
-            }
-            Self::OtherArrays { count, first } => {
-                let what = "arrays without an item for each image ignored";
-                counted(out, *count, what, first)
-            }
-            Self::Pickles { count, first } => {
-                counted(out, *count, "pickles ignored, which are never run", first)
-            }
+            counted => match counted.what() {
+                Some((count, what, first)) => {
+                    write!(out, "{count} {what}, first '{}'", text(first))
+                }
+                None => Ok(()),
+            },
         }
     }
-}
-
-/// How many of what, and the first of them.
-fn counted(out: &mut fmt::Formatter<'_>, count: u64, what: &str, first: &[u8]) -> fmt::Result {
-    let first = String::from_utf8_lossy(first);
-    write!(out, "{count} {what}, first '{first}'")
 }
 
 /// A count and the first case of it.

@@ -3,15 +3,16 @@
 //! Members of plain tar files are read where they lie; compressed ones are unpacked, several at a time. Pickles are never
 //! run.
 
+mod names;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use packds_pixels::ImageFormat;
 use serde_json::Value;
 
+use self::names::{Kind, is_image, key_and_extension, kind_and_field, shown, without_root};
 use super::ListOptions;
-use super::candidate::is_undecoded_name;
 use super::column::TextArena;
 use super::found::{Found, FoundLabels, LabelValues, Names, is_label_name};
 use super::gather::{Gathered, Gathering, Item};
@@ -185,60 +186,19 @@ fn is_of_sample(member: &Member) -> bool {
     member.is_file && !is_meta && key_and_extension(&member.name).is_some()
 }
 
-/// A name up to the first dot of its last part, and what follows that dot.
-fn key_and_extension(name: &[u8]) -> Option<(&[u8], &[u8])> {
-    let base = name.iter().rposition(|b| *b == b'/').map_or(0, |i| i + 1);
-    let dot = name.get(base..)?.iter().position(|b| *b == b'.')?;
-    let key = name.get(..base + dot).filter(|_| dot > 0)?;
-    Some((key, name.get(base + dot + 1..)?))
-}
-
-fn shown(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).escape_debug().to_string()
-}
-
-/// What a member is, by the last part of its extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Image,
-    Undecoded,
-    Array,
-    Text,
-    Json,
-    /// Text of an integer.
-    Integer,
-    Bytes,
-    /// A pickle, or what only runs code can read.
-    Refused,
-}
-
-/// The kind and the field of an extension in lower case: `points.npy` is the array `points`, `jpg` the image.
-fn kind_and_field(extension: &str, image_key: Option<&str>) -> (Kind, String) {
-    let (stem, last) = match extension.rsplit_once('.') {
-        Some((stem, last)) => (Some(stem), last),
-        None => (None, extension),
+/// That samples without labels lie in several folders, which look like classes.
+fn folders_of(names: &Names) -> Option<Warning> {
+    let Names::Paths(paths) = names else {
+        return None;
     };
-    let kind = match last {
-        _ if ImageFormat::from_extension(last.as_bytes()).is_some() => Kind::Image,
-        _ if is_undecoded_name(format!(".{last}").as_bytes()) => Kind::Undecoded,
-        "npy" => Kind::Array,
-        "txt" | "text" | "transcript" => Kind::Text,
-        "json" | "jsn" => Kind::Json,
-        "cls" | "cls2" | "class" | "count" | "index" | "inx" | "id" => Kind::Integer,
-        "pth" | "pt" | "pyd" | "pickle" | "pkl" => Kind::Refused,
-        _ => Kind::Bytes,
+    let folder = |path: &Vec<u8>| {
+        let end = path.iter().rposition(|b| *b == b'/')?;
+        path.get(..end).map(<[u8]>::to_vec)
     };
-    let field = match (kind, stem) {
-        (_, Some(stem)) if kind != Kind::Integer && kind != Kind::Undecoded => stem,
-        // Whatever format each image has, they are one field; another that is asked for by name is not.
-        (Kind::Image, None) if image_key.is_none_or(|key| key == last || !is_image(key)) => "image",
-        _ => extension,
-    };
-    (kind, field.to_owned())
-}
-
-fn is_image(extension: &str) -> bool {
-    ImageFormat::from_extension(extension.as_bytes()).is_some()
+    let folders: BTreeSet<Vec<u8>> = paths.iter().filter_map(folder).collect();
+    let first = folders.first()?.clone();
+    let count = u64::try_from(folders.len()).unwrap_or(u64::MAX);
+    (count > 1).then_some(Warning::FoldersInTar { count, first })
 }
 
 /// Samples as they are put together.
@@ -382,7 +342,10 @@ impl<'a> Samples<'a> {
             }
             self.add_item(shard, part, (kind, field))?;
         }
-        let missing = self.fill();
+        // A bad number is no missing member.
+        let missing = self
+            .fill()
+            .filter(|_| !self.faults.contains_key(&self.paths.len()));
         if let Some(field) = &missing
             && is_again
         {
@@ -460,6 +423,10 @@ impl<'a> Samples<'a> {
                 let is_text = matches!(known, Some(Some(place)) if self.fields.get(place).is_some_and(Gathered::is_text));
                 match text.trim().parse() {
                     Ok(number) if !is_text => Item::Int(number),
+                    Err(_) if self.is_of_numbers(known) => {
+                        self.add_bad_number(shard, part, text.trim());
+                        return Ok(());
+                    }
                     _ => Item::Text(text.trim()),
                 }
             }
@@ -496,6 +463,25 @@ impl<'a> Samples<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Whether the field at this place has integers so far.
+    fn is_of_numbers(&self, place: Option<Option<usize>>) -> bool {
+        let field = place.flatten().and_then(|place| self.fields.get(place));
+        field.is_some_and(Gathered::is_of_ints)
+    }
+
+    /// Notes that the sample being read is bad, since a member of it is no number as in the samples before it; what it
+    /// lacks then is filled in like what is not there.
+    fn add_bad_number(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, found: &str) {
+        let found: String = found.chars().take(40).collect();
+        let reason = format!(
+            "'{}' in {}: expected an integer as other samples have it, found '{}'",
+            shown(&part.member.name),
+            name_of(shard.path),
+            found.escape_debug()
+        );
+        self.faults.entry(self.paths.len()).or_insert(reason.into());
     }
 
     /// Takes the label out of the JSON of the field `field`, where a key in it is the label's.
@@ -606,7 +592,10 @@ impl<'a> Samples<'a> {
             warnings,
             ignored: self.ignored,
         };
-        let found = gathering.into_found(&part.root, &options)?;
+        let mut found = gathering.into_found(&part.root, &options)?;
+        if found.labels.is_none() && found.metadata.is_none() && options.leave_out.is_empty() {
+            found.warnings.extend(folders_of(&found.names));
+        }
         Ok(Found {
             faults: self.faults,
             ..found
@@ -747,15 +736,6 @@ fn classes_beside(part: &Shards) -> Vec<String> {
         .and_then(|file| std::fs::read_to_string(file).ok());
     text.map(|text| text.lines().map(str::to_owned).collect())
         .unwrap_or_default()
-}
-
-/// A name as part of a path: tar files hold absolute ones and such that start with `./`.
-fn without_root(name: Vec<u8>) -> Vec<u8> {
-    let mut rest = name.as_slice();
-    while let Some(after) = rest.strip_prefix(b"./").or_else(|| rest.strip_prefix(b"/")) {
-        rest = after;
-    }
-    rest.to_vec()
 }
 
 #[cfg(test)]

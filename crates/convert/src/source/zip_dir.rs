@@ -3,6 +3,7 @@
 //!
 //! Not for writing them: that is `sink::zip_file`. Names are only names: nothing is ever unpacked to them.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -42,7 +43,33 @@ pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError
             .ok_or_else(|| damaged(file, offset))??;
         entries.push(locate(file, entry, offset)?);
     }
+    check_apart(file, &entries)?;
     Ok(entries)
+}
+
+/// Refuses members that have one name, or some of their bytes, in common: no program writes such, and which of them is
+/// meant is not said.
+fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError> {
+    let wrong = |entry: &ZipEntry, reason: String| {
+        let hint = "save the arrays again, each under a name of its own";
+        ConvertError::contradictory(&file.path, &entry.name, reason, hint)
+    };
+    let mut names = BTreeSet::new();
+    if let Some(again) = entries.iter().find(|entry| !names.insert(&entry.name)) {
+        return Err(wrong(
+            again,
+            "there are two members of this name".to_owned(),
+        ));
+    }
+    let mut in_order: Vec<&ZipEntry> = entries.iter().filter(|e| e.stored > 0).collect();
+    in_order.sort_by_key(|entry| entry.offset);
+    for (entry, next) in in_order.iter().zip(in_order.iter().skip(1)) {
+        if entry.offset.saturating_add(entry.stored) > next.offset {
+            let reason = format!("its bytes are in part those of the member '{}'", entry.name);
+            return Err(wrong(next, reason));
+        }
+    }
+    Ok(())
 }
 
 fn damaged(file: &OpenFile, offset: u64) -> ConvertError {

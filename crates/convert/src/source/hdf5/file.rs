@@ -15,7 +15,7 @@ use packds_format::DType;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 use crate::source::store::OpenFile;
-use crate::source::tree::CLASSES_ATTRIBUTE;
+use crate::source::tree::class_names_in;
 
 /// How deep groups may lie in groups: links can make a group its own member.
 const MAX_DEPTH: usize = 16;
@@ -97,6 +97,17 @@ impl H5File {
         })
     }
 
+    /// The names of the class ids of a data set: those that it has itself, else those of the file.
+    pub(super) fn classes(&self, dataset: &H5Dataset) -> Vec<String> {
+        let own = dataset.classes();
+        match own.is_empty() {
+            true => {
+                class_names_in(|name| self.file.attr(name).map(|a| texts(&a)).unwrap_or_default())
+            }
+            false => own,
+        }
+    }
+
     /// What the pack said from which the file was exported.
     pub(super) fn metadata(&self) -> Option<String> {
         let attribute = self.file.attr(METADATA_KEY).ok()?;
@@ -105,16 +116,54 @@ impl H5File {
 }
 
 impl H5Dataset {
-    /// The names in its attribute of class names.
-    pub(super) fn classes(&self) -> Vec<String> {
-        let attribute = self.dataset.attr(CLASSES_ATTRIBUTE);
-        attribute.map(|a| texts(&a)).unwrap_or_default()
+    /// The class names that its attributes hold, or its type.
+    fn classes(&self) -> Vec<String> {
+        let names = class_names_in(|name| {
+            self.dataset
+                .attr(name)
+                .map(|a| texts(&a))
+                .unwrap_or_default()
+        });
+        match names.is_empty() {
+            true => self
+                .dataset
+                .dtype()
+                .map(|dtype| enumerated(&dtype))
+                .unwrap_or_default(),
+            false => names,
+        }
     }
 
     /// An error about its bytes.
     pub(super) fn malformed(&self, file: &H5File, reason: impl Into<String>) -> ConvertError {
         ConvertError::malformed(&file.open.path, &self.path, reason)
     }
+}
+
+/// The names of an enumeration of up to 8 bytes, each at its value; a value without one is its number. None for other
+/// types, for truth values, and where values are negative or too many.
+fn enumerated(dtype: &Datatype) -> Vec<String> {
+    if dtype.size() > 8 || dtype.is::<bool>() {
+        return Vec::new();
+    }
+    let Ok(TypeDescriptor::Enum(of)) = dtype.to_descriptor() else {
+        return Vec::new();
+    };
+    let largest = of.members.iter().map(|member| member.value).max();
+    let n = largest
+        .and_then(|n| usize::try_from(n).ok())
+        .filter(|n| *n < MAX_MEMBERS);
+    let mut names: Vec<String> =
+        n.map_or_else(Vec::new, |n| (0..=n).map(|id| id.to_string()).collect());
+    for member in &of.members {
+        let place = usize::try_from(member.value)
+            .ok()
+            .and_then(|id| names.get_mut(id));
+        if let Some(name) = place {
+            name.clone_from(&member.name);
+        }
+    }
+    names
 }
 
 /// The texts of an attribute; none where it holds something else.

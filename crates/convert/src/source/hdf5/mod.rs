@@ -240,10 +240,10 @@ impl Tree for Files<'_> {
     fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError> {
         let mut datasets = self.datasets(node);
         let first = datasets.next();
-        let classes = first.map(|(_, dataset)| dataset.classes());
+        let classes = first.map(|(file, dataset)| file.classes(dataset));
         let classes = classes.unwrap_or_default();
         for (file, dataset) in datasets {
-            check_same_classes(&file.open.path, &classes, &dataset.classes())?;
+            check_same_classes(&file.open.path, &classes, &file.classes(dataset))?;
         }
         Ok(classes)
     }

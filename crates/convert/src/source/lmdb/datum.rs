@@ -14,7 +14,7 @@ pub(super) struct Datum<'a> {
 
 impl<'a> Datum<'a> {
     /// The datum in `value`; none if that is something else.
-    pub(super) fn parse(value: &'a [u8]) -> Result<Option<Self>, &'static str> {
+    pub(super) fn parse(value: &'a [u8]) -> Result<Option<Self>, String> {
         let mut message = Message::new(value);
         let mut sizes = [0_u64; 3];
         let (mut data, mut label, mut encoded) = (None, None, false);
@@ -29,7 +29,7 @@ impl<'a> Datum<'a> {
                 // 32 bits, sign-extended to 64.
                 Ok(Some((5, Wire::Varint(value)))) => label = Some(value.cast_signed()),
                 Ok(Some((6, Wire::Bytes(_) | Wire::Fixed32(_)))) => {
-                    return Err("a Datum of floats");
+                    return Err("a Datum of floats".to_owned());
                 }
                 Ok(Some((7, Wire::Varint(value)))) => encoded = value != 0,
                 Ok(Some(_)) | Err(_) => return Ok(None),
@@ -46,8 +46,12 @@ impl<'a> Datum<'a> {
             Content::File
         } else if array.bytes() == u64::try_from(data.bytes.len()).ok() {
             Content::of_array(array)
-        } else {
+        } else if sizes.contains(&0) {
             return Ok(None);
+        } else {
+            let [c, h, w] = sizes;
+            let found = data.bytes.len();
+            return Err(format!("a Datum of {c}x{h}x{w} with {found} bytes of data"));
         };
         Ok(Some(Self {
             data,
@@ -77,6 +81,6 @@ mod tests {
         );
         assert_eq!(Datum::parse(b"plain text").unwrap(), None);
         let floats = Datum::parse(b"\x08\x01\x10\x01\x18\x01\x35\0\0\0\0");
-        assert_eq!(floats, Err("a Datum of floats"));
+        assert_eq!(floats, Err("a Datum of floats".to_owned()));
     }
 }

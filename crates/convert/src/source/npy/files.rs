@@ -20,6 +20,8 @@ use crate::source::warning::Warning;
 
 /// The deepest folders that are looked into.
 const MAX_DEPTH: usize = 16;
+/// The least side of images that a line may hold.
+const MIN_SIDE: u32 = 8;
 /// Finds the samples; in class folders unless there are files in the folder itself.
 pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> {
     let mut paths = Vec::new();
@@ -33,6 +35,7 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
         ));
     }
     let files = NpyFiles::new(folder, &paths)?;
+    refuse_sets(folder, &paths, &files.contents)?;
     let (mut metadata, mut warnings) = (None, Vec::new());
     match metadata_text(folder)?.map(|text| Metadata::parse(&text)) {
         Some(Ok(found)) => metadata = Some(found),
@@ -53,6 +56,36 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
         warnings,
         ignored: other_files,
     })
+}
+
+/// Refuses files of many images each, whose lines would pass for those of one: as wide as a square has pixels, and of
+/// other heights.
+fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<(), ConvertError> {
+    let Contents::Each(each) = contents else {
+        return Ok(());
+    };
+    let size = |content: &Content| match content {
+        Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),
+        _ => None,
+    };
+    let sizes: Option<Vec<_>> = each.iter().map(size).collect();
+    let Some((sizes, &(height, width))) = sizes.as_ref().and_then(|s| Some((s, s.first()?))) else {
+        return Ok(());
+    };
+    let side = width.isqrt();
+    let is_flat = side >= MIN_SIDE && side * side == width;
+    let is_long = sizes.iter().any(|(height, _)| *height > width);
+    if !(is_flat && is_long && sizes.iter().all(|(_, own)| *own == width)) {
+        return Ok(());
+    }
+    let first = paths
+        .first()
+        .map_or_else(|| folder.to_owned(), |path| folder.join(as_path(path)));
+    let reason = format!(
+        "expected one image, found {height}x{width}, which looks like {height} flat ones of {side}x{side}"
+    );
+    let hint = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
+    Err(ConvertError::unsupported(&first, "", reason, hint))
 }
 
 /// The paths of all files below a folder, in the order of the names in each.

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ListOptions;
-use super::arrays::{ArraySet, Described, Keys, StoredArray};
-use super::found::{Found, Part, find_field};
+use super::arrays::{ArraySet, Described, StoredArray};
+use super::found::{Found, Keys, Part, find_field, is_label_name};
 use super::key_split::{SplitNames, splits};
 use super::shards::Shards;
 use super::store::OpenFile;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
 
 /// Bytes of a header that are read at first.
@@ -58,6 +58,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
             let is_flat = !files.is_empty();
             let labels = if is_flat { &[][..] } else { &["label"] };
             options.check_own_keys(source, labels)?;
+            refuse_unnamed_images(source, &files)?;
             files::read(source, is_flat)?.leave_out(source, options)
         }
     }
@@ -96,11 +97,9 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     let stem = set.dataset.clone();
     let n = set.arrays.first().map(StoredArray::rows);
     let Some(n) = n else {
-        return Err(ConvertError::malformed(
-            path,
-            "",
-            "there are no samples in it",
-        ));
+        let hint = "name an array of images, samples along the first dimension";
+        let reason = "there are no samples in it";
+        return Err(ConvertError::contradictory(path, "", reason, hint));
     };
     let beside = |name: &str| path.with_file_name(format!("{name}.npy"));
     if let Some(key) = &options.label_key {
@@ -171,7 +170,7 @@ fn read_fields(
         .filter_map(|s| names.plain(s))
         .map(str::to_owned)
         .collect();
-    if keys.image.is_none() && find_field(folder, &plain, Part::Image, None)?.is_none() {
+    if keys.image.is_none() && find_field(folder, &plain, Part::Image, keys)?.is_none() {
         return Ok(None);
     }
     let mut set = ArraySet::new(DataFormat::Npy, folder);
@@ -180,7 +179,7 @@ fn read_fields(
             push_file(&mut set, name, path)?;
         }
     }
-    let images = find_field(folder, &plain, Part::Image, keys.image)?.and_then(|at| plain.get(at));
+    let images = find_field(folder, &plain, Part::Image, keys)?.and_then(|at| plain.get(at));
     let n = set.arrays.iter().find(|a| Some(&a.name) == images);
     let n = n.map(StoredArray::rows);
     // One file a sample may be called `x.npy` too: in a folder of fields another has as many items as the images.
@@ -199,6 +198,30 @@ fn read_fields(
     }
     set.leave_out(folder, options)?;
     set.into_found(folder, keys).map(Some)
+}
+
+/// Refuses a folder with labels in a file, where no file is called as images are: the labels would pass for a sample.
+fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(), ConvertError> {
+    let labels = files.iter().find(|(stem, _)| is_label_name(stem));
+    let other = files.iter().find(|(stem, _)| !is_label_name(stem));
+    let (Some((name, path)), Some((other, _))) = (labels, other) else {
+        return Ok(());
+    };
+    let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+    if read_header(&file, 0, file.bytes)?.shape.len() != 1 {
+        return Ok(());
+    }
+    let stems = files.iter().map(|(stem, _)| stem.as_str());
+    let stems: Vec<String> = stems
+        .filter(|stem| stem != name)
+        .map(str::to_owned)
+        .collect();
+    let reason = format!(
+        "there are labels in '{name}.npy', and no file with a name of images, found {}",
+        quoted(&stems)
+    );
+    let hint = format!("name the file of images with --image-key, such as --image-key {other}");
+    Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 
 /// The text that a pack left in a folder.

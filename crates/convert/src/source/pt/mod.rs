@@ -2,6 +2,7 @@
 //!
 //! The pickle in it is read as data: nothing that it names is ever called.
 
+mod lists;
 mod storages;
 mod tensors;
 
@@ -11,19 +12,22 @@ use super::ListOptions;
 use super::arrays::ArraySet;
 use super::found::Found;
 use super::shards::Shards;
+use super::spool::SpoolFolder;
 use super::store::OpenFile;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
-    ArraySet::join(part, options, read_file)
+    ArraySet::join(part, options, |file| {
+        read_file(file, &options.spool_folder())
+    })
 }
 
-fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
+fn read_file(file: &Arc<OpenFile>, spool: &SpoolFolder) -> Result<ArraySet, ConvertError> {
     let (tree, storages) = storages::open(file)?;
     let mut set = ArraySet::new(DataFormat::Pt, &file.path);
-    tensors::collect(&tree, &storages, file, &mut set)?;
+    tensors::collect(&tree, &storages, (file, spool), &mut set)?;
     Ok(set)
 }
 

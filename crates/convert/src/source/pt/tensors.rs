@@ -6,15 +6,21 @@ use std::sync::Arc;
 use packds_format::DType;
 
 use super::super::arrays::{ArraySet, Described, StoredArray};
+use super::super::found::is_image_name;
 use super::super::npy::Elements;
 use super::super::pickle::{Id, Node, Tree};
+use super::super::spool::SpoolFolder;
 use super::super::store::OpenFile;
+use super::lists::Listed;
 use super::storages::Storages;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
 /// What the tensors of a tuple are called.
 const PLACES: [&str; 2] = ["image", "label"];
+
+/// What to do about tensors that are not those of all samples.
+const HINT: &str = "save one tensor of all images (torch.stack), or a dictionary of tensors";
 
 /// How deep dictionaries may lie in each other, and how many entries they may have together.
 const MAX_DEPTH: usize = 16;
@@ -64,13 +70,14 @@ fn dtype_of(name: &str) -> Option<DType> {
 pub(super) fn collect(
     tree: &Tree,
     storages: &Storages,
-    file: &Arc<OpenFile>,
+    (file, spool): (&Arc<OpenFile>, &SpoolFolder),
     set: &mut ArraySet,
 ) -> Result<(), ConvertError> {
     let mut taker = Taker {
         tree,
         storages,
         file,
+        spool,
         set,
         entries: 0,
     };
@@ -87,8 +94,7 @@ pub(super) fn collect(
             "expected a tensor, or a dictionary, tuple or list of some, found {}",
             tree.kind(root)
         );
-        let hint = "save one tensor of all images (torch.stack), or a dictionary of tensors";
-        return Err(ConvertError::unsupported(&file.path, "", reason, hint));
+        return Err(ConvertError::unsupported(&file.path, "", reason, HINT));
     };
     for (place, item) in items.iter().enumerate() {
         let item = taker.inner(*item);
@@ -96,7 +102,7 @@ pub(super) fn collect(
             Some(name) => (*name).to_owned(),
             None => format!("field_{place}"),
         };
-        if !taker.take(&name, item)? {
+        if !taker.take(&name, item)? && !taker.take_list(&name, item)? {
             taker.set.others.add(name.as_bytes());
         }
     }
@@ -117,14 +123,15 @@ fn refuse_samples(set: &ArraySet, path: &Path) -> Result<(), ConvertError> {
     }
     let n = set.arrays.len();
     let reason = format!("{n} tensors of one shape, which look like a sample each");
-    let hint = "save one tensor of all images (torch.stack), or a dictionary of tensors";
-    Err(ConvertError::unsupported(path, "", reason, hint))
+    Err(ConvertError::unsupported(path, "", reason, HINT))
 }
 
 struct Taker<'a> {
     tree: &'a Tree,
     storages: &'a Storages,
     file: &'a Arc<OpenFile>,
+    /// Where lists are put.
+    spool: &'a SpoolFolder,
     set: &'a mut ArraySet,
     /// How many entries of dictionaries were looked at.
     entries: usize,
@@ -155,12 +162,11 @@ impl Taker<'_> {
             let reason = format!(
                 "dictionaries more than {MAX_DEPTH} deep in each other, or with more than {MAX_ENTRIES} entries"
             );
-            let hint = "save one tensor of all images (torch.stack), or a dictionary of tensors";
             return Err(ConvertError::unsupported(
                 &self.file.path,
                 prefix,
                 reason,
-                hint,
+                HINT,
             ));
         }
         for (key, value) in entries {
@@ -188,9 +194,42 @@ impl Taker<'_> {
         match (name.as_str(), self.tree.text(value), texts) {
             (METADATA_KEY, Some(text), _) => self.set.take_metadata(text),
             ("classes" | "class_names", _, Some(texts)) => self.set.classes = texts,
+            _ if self.take_list(&name, value)? => {}
             _ => self.set.others.add(name.as_bytes()),
         }
         Ok(())
+    }
+
+    /// Takes a list of numbers or texts, which is an array as a tensor is; false if the value is none.
+    fn take_list(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
+        let Some(items) = self.tree.items(id) else {
+            return Ok(false);
+        };
+        if is_image_name(name) && items.first().is_some_and(|id| self.is_tensor(*id)) {
+            let reason = format!(
+                "expected a tensor of all images, found a list of {}",
+                items.len()
+            );
+            return Err(ConvertError::unsupported(
+                &self.file.path,
+                name,
+                reason,
+                HINT,
+            ));
+        }
+        let Some(list) = Listed::of(self.tree, items) else {
+            return Ok(false);
+        };
+        let places = (self.file.path.as_path(), self.spool);
+        list.unpack(name, places, |file, described| {
+            self.set.push(file, described)
+        })?;
+        Ok(true)
+    }
+
+    fn is_tensor(&self, id: Id) -> bool {
+        let made = self.tree.made(self.inner(id));
+        made.is_some_and(|(callable, ..)| callable.starts_with("torch._utils._rebuild_tensor"))
     }
 
     /// Takes a tensor; false if the value is none.

@@ -7,6 +7,7 @@ use arrow_schema::{Field, Schema};
 use serde_json::{Map, Value};
 
 use crate::metadata::{METADATA_KEY, Metadata};
+use crate::source::found::Keys;
 
 /// The key of Hugging Face's text.
 const HUGGING_FACE_KEY: &str = "huggingface";
@@ -43,8 +44,9 @@ impl Features {
     }
 
     /// The first column of `names` that is of a type.
-    pub(super) fn first(&self, names: &[String], of_type: &str) -> Option<usize> {
-        names.iter().position(|name| self.type_of(name) == of_type)
+    pub(super) fn first(&self, names: &[String], of_type: &str, keys: Keys<'_>) -> Option<usize> {
+        let is = |name: &String| self.type_of(name) == of_type && !keys.has(name);
+        names.iter().position(is)
     }
 
     /// The class names of a column.

@@ -11,7 +11,9 @@ use super::kind::{Kind, Known, plain_type};
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::source::ListOptions;
-use crate::source::found::{Part, check_same_classes, find_field, find_image_field, is_made_anew};
+use crate::source::found::{
+    Keys, Part, check_same_classes, find_field, find_image_field, is_made_anew,
+};
 use crate::source::store::Content;
 use crate::source::warning::Warning;
 
@@ -239,18 +241,18 @@ impl Parts {
         features: &Features,
         options: &ListOptions,
     ) -> Result<Self, ConvertError> {
-        let image_key = options.image_key.as_deref();
-        let image = match find_field(path, names, Part::Image, image_key)? {
+        let keys = Keys::of(options);
+        let image = match find_field(path, names, Part::Image, keys)? {
             Some(image) => image,
-            None => match features.first(names, "Image") {
+            None => match features.first(names, "Image", keys) {
                 Some(image) => image,
-                None => find_image_field(path, names, image_key)?,
+                None => find_image_field(path, names, keys)?,
             },
         };
         let others = |place: Option<usize>| place.filter(|place| *place != image);
-        let label = find_field(path, names, Part::Label, options.label_key.as_deref())?;
-        let label = label.or_else(|| features.first(names, "ClassLabel"));
-        let mask = find_field(path, names, Part::Mask, options.mask_key.as_deref())?;
+        let label = find_field(path, names, Part::Label, keys)?;
+        let label = label.or_else(|| features.first(names, "ClassLabel", keys));
+        let mask = find_field(path, names, Part::Mask, keys)?;
         Ok(Self {
             image,
             label: others(label),

@@ -70,6 +70,7 @@ impl Frames {
         };
         let bytes = u64::from_le_bytes(*len);
         if masked_crc(len).to_le_bytes() != crc {
+            self.refuse_zlib(&head)?;
             return Err(self.wrong(
                 "the checksum of the record's length is wrong: the file is damaged, or holds no records",
             ));
@@ -97,6 +98,20 @@ impl Frames {
             Input::Plain(..) => Ok(Some(start)),
             Input::Gzip(_, spool) => spool.append(record).map(Some),
         }
+    }
+
+    /// Refuses a file that starts as a stream of zlib does, by its first two bytes.
+    fn refuse_zlib(&self, head: &[u8]) -> Result<(), ConvertError> {
+        let Some(first) = head.first_chunk::<2>().filter(|_| self.n == 0) else {
+            return Ok(());
+        };
+        let [method, flags] = first.map(u16::from);
+        if method != 0x78 || !(method * 256 + flags).is_multiple_of(31) {
+            return Ok(());
+        }
+        let reason = "records compressed with ZLIB, which are not read";
+        let hint = "write them again with GZIP, or uncompressed";
+        Err(ConvertError::unsupported(&self.path, "", reason, hint))
     }
 
     /// Appends `n` bytes, or what is left.

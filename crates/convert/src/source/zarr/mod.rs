@@ -17,7 +17,7 @@ use super::found::Found;
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::{ArrayType, Content, RowPart, Store};
-use super::tree::{self, CLASSES_ATTRIBUTE, Node, NodeKind, Tree};
+use super::tree::{self, Node, NodeKind, Tree, class_names_in};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
@@ -26,6 +26,17 @@ use crate::metadata::METADATA_KEY;
 const MAX_DEPTH: usize = 16;
 /// The most groups and arrays.
 const MAX_MEMBERS: usize = 1 << 16;
+
+/// The texts of an attribute: a list of them, or one.
+fn texts(value: Option<&Value>) -> Vec<String> {
+    let texts = match value {
+        Some(Value::String(text)) => return vec![text.clone()],
+        Some(Value::Array(texts)) => texts.iter(),
+        _ => [].iter(),
+    };
+    let texts = texts.map(|text| text.as_str().map(str::to_owned));
+    texts.collect::<Option<_>>().unwrap_or_default()
+}
 
 /// One part for each split that the names of the arrays tell.
 pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
@@ -247,11 +258,14 @@ impl Tree for Arrays<'_> {
     }
 
     fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError> {
-        let array = self.array(node).ok();
-        let classes = array.and_then(|a| a.attributes.get(CLASSES_ATTRIBUTE)?.as_array());
-        let names = classes.into_iter().flatten();
-        let names = names.map(|name| name.as_str().map(str::to_owned));
-        Ok(names.collect::<Option<_>>().unwrap_or_default())
+        let own = self.array(node).ok().map(|array| &array.attributes);
+        let of =
+            |attributes: &Map<String, Value>| class_names_in(|name| texts(attributes.get(name)));
+        let names = own.map(of).unwrap_or_default();
+        Ok(match names.is_empty() {
+            true => of(&self.group.attributes),
+            false => names,
+        })
     }
 
     fn metadata(&self) -> Option<String> {

@@ -1,0 +1,110 @@
+//! Python lists of numbers or texts in what `torch.save` wrote, as arrays of one item an element: labels often are.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use packds_format::DType;
+
+use super::super::arrays::Described;
+use super::super::npy::Elements;
+use super::super::pickle::{Id, Node, Tree};
+use super::super::spool::{Spool, SpoolFolder};
+use super::super::store::OpenFile;
+use crate::error::ConvertError;
+
+/// The most bytes that texts take, each as wide as the longest.
+const MAX_TEXT_BYTES: usize = 1 << 30;
+
+/// A list as an array: its elements, one after the other.
+pub(super) struct Listed {
+    elements: Elements,
+    n: usize,
+    bytes: Vec<u8>,
+}
+
+impl Listed {
+    /// The list of `items`; none unless all are numbers, or all short texts.
+    pub(super) fn of(tree: &Tree, items: &[Id]) -> Option<Self> {
+        let bytes = match tree.get(*items.first()?) {
+            Node::Text(_) => return Self::of_texts(tree, items),
+            _ => integers(tree, items),
+        };
+        let (dtype, bytes) = match bytes {
+            Some(bytes) => (DType::I64, bytes),
+            None => (DType::F64, floats(tree, items)?),
+        };
+        let swapped = false;
+        Some(Self {
+            elements: Elements::Numbers { dtype, swapped },
+            n: items.len(),
+            bytes,
+        })
+    }
+
+    fn of_texts(tree: &Tree, items: &[Id]) -> Option<Self> {
+        let texts: Vec<&str> = items
+            .iter()
+            .map(|id| tree.text(*id))
+            .collect::<Option<_>>()?;
+        let width = texts.iter().map(|text| text.len()).max()?.max(1);
+        let all = width.checked_mul(texts.len());
+        all.filter(|all| *all <= MAX_TEXT_BYTES)?;
+        let mut bytes = Vec::new();
+        for text in &texts {
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.resize(bytes.len() + width - text.len(), 0);
+        }
+        Some(Self {
+            elements: Elements::Text {
+                bytes: u64::try_from(width).ok()?,
+                wide: false,
+                swapped: false,
+            },
+            n: texts.len(),
+            bytes,
+        })
+    }
+
+    /// Puts the elements into a temporary file, for `take` to take from there as the array `name`. `source` is what
+    /// errors name.
+    pub(super) fn unpack(
+        self,
+        name: &str,
+        (source, folder): (&Path, &SpoolFolder),
+        take: impl FnOnce(&Arc<OpenFile>, &Described<'_>) -> Result<(), ConvertError>,
+    ) -> Result<(), ConvertError> {
+        let mut spool = Spool::create(folder)?;
+        spool.append(&self.bytes)?;
+        let file = Arc::new(spool.finish(source)?);
+        let described = Described {
+            name,
+            elements: self.elements,
+            shape: &[u64::try_from(self.n).unwrap_or(u64::MAX)],
+            offset: 0,
+            room: file.bytes,
+            stride: None,
+        };
+        take(&file, &described)
+    }
+}
+
+fn integers(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
+    let bytes = items.iter().map(|id| match tree.get(*id) {
+        Node::Int(number) => Some(number.to_le_bytes()),
+        Node::Bool(is) => Some(i64::from(*is).to_le_bytes()),
+        _ => None,
+    });
+    Some(bytes.collect::<Option<Vec<_>>>()?.concat())
+}
+
+fn floats(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
+    let bytes = items.iter().map(|id| match tree.get(*id) {
+        Node::Float(number) => Some(number.to_le_bytes()),
+        // Beside floats it was meant as one.
+        Node::Int(number) => i32::try_from(*number)
+            .ok()
+            .map(|n| f64::from(n).to_le_bytes()),
+        _ => None,
+    });
+    Some(bytes.collect::<Option<Vec<_>>>()?.concat())
+}

@@ -1,0 +1,72 @@
+//! What the names of a tar file's members say: the sample that one belongs to, what it is, and its field.
+//!
+//! Not for members: that is `tar`.
+
+use packds_pixels::ImageFormat;
+
+use crate::source::candidate::is_undecoded_name;
+
+/// A name up to the first dot of its last part, and what follows that dot.
+pub(super) fn key_and_extension(name: &[u8]) -> Option<(&[u8], &[u8])> {
+    let base = name.iter().rposition(|b| *b == b'/').map_or(0, |i| i + 1);
+    let dot = name.get(base..)?.iter().position(|b| *b == b'.')?;
+    let key = name.get(..base + dot).filter(|_| dot > 0)?;
+    Some((key, name.get(base + dot + 1..)?))
+}
+
+pub(super) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).escape_debug().to_string()
+}
+
+/// What a member is, by the last part of its extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Image,
+    Undecoded,
+    Array,
+    Text,
+    Json,
+    /// Text of an integer.
+    Integer,
+    Bytes,
+    /// A pickle, or what only runs code can read.
+    Refused,
+}
+
+/// The kind and the field of an extension in lower case: `points.npy` is the array `points`, `jpg` the image.
+pub(super) fn kind_and_field(extension: &str, image_key: Option<&str>) -> (Kind, String) {
+    let (stem, last) = match extension.rsplit_once('.') {
+        Some((stem, last)) => (Some(stem), last),
+        None => (None, extension),
+    };
+    let kind = match last {
+        _ if ImageFormat::from_extension(last.as_bytes()).is_some() => Kind::Image,
+        _ if is_undecoded_name(format!(".{last}").as_bytes()) => Kind::Undecoded,
+        "npy" => Kind::Array,
+        "txt" | "text" | "transcript" => Kind::Text,
+        "json" | "jsn" => Kind::Json,
+        "cls" | "cls2" | "class" | "count" | "index" | "inx" | "id" => Kind::Integer,
+        "pth" | "pt" | "pyd" | "pickle" | "pkl" => Kind::Refused,
+        _ => Kind::Bytes,
+    };
+    let field = match (kind, stem) {
+        (_, Some(stem)) if kind != Kind::Integer && kind != Kind::Undecoded => stem,
+        // Whatever format each image has, they are one field; another that is asked for by name is not.
+        (Kind::Image, None) if image_key.is_none_or(|key| key == last || !is_image(key)) => "image",
+        _ => extension,
+    };
+    (kind, field.to_owned())
+}
+
+pub(super) fn is_image(extension: &str) -> bool {
+    ImageFormat::from_extension(extension.as_bytes()).is_some()
+}
+
+/// A name as part of a path: tar files hold absolute ones and such that start with `./`.
+pub(super) fn without_root(name: Vec<u8>) -> Vec<u8> {
+    let mut rest = name.as_slice();
+    while let Some(after) = rest.strip_prefix(b"./").or_else(|| rest.strip_prefix(b"/")) {
+        rest = after;
+    }
+    rest.to_vec()
+}

@@ -1,0 +1,146 @@
+"""Sources as people have them that are not as their format's own examples: layouts.py write DIR | torch DIR."""
+
+import io
+import json
+import os
+import struct
+import sys
+import tarfile
+import zipfile
+import zlib
+
+import numpy as np
+
+N = 6
+NAMES = ["cat", "dog", "owl"]
+PIXELS = np.random.default_rng(3).integers(0, 256, (N, 8, 9, 3), dtype=np.uint8)
+LABELS = [0, 1, 2, 0, 1, 2]
+
+
+def png(array):
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.fromarray(array).save(out, "PNG")
+    return out.getvalue()
+
+
+def npy(array):
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def tar(path, members):
+    with tarfile.open(path, "w") as out:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            out.addfile(info, io.BytesIO(data))
+
+
+def hdf5(at):
+    import h5py
+    import zarr
+
+    with h5py.File(at("enum.h5"), "w") as f:
+        f["images"] = PIXELS
+        kind = h5py.enum_dtype({"owl": 2, "cat": 0, "dog": 1}, basetype="i2")
+        f.create_dataset("labels", data=np.array(LABELS, "i2"), dtype=kind)
+    for name, value in (("listed", NAMES), ("text", json.dumps(NAMES))):
+        with h5py.File(at(f"{name}.h5"), "w") as f:
+            f["images"], f["labels"] = PIXELS, np.array(LABELS)
+            f.attrs["class_names"] = value
+    group = zarr.open_group(at("listed.zarr"), mode="w")
+    for name, data in (("images", PIXELS), ("labels", np.array(LABELS))):
+        group.create_array(name, data=data)
+    group.attrs["class_names"] = NAMES
+
+
+def arrays(at):
+    unlabeled = np.array([0, 1, -1, 0, 1, 1])
+    np.savez(at("unlabeled.npz"), x=PIXELS, y=unlabeled, classes=np.array(["a", "b"]))
+    np.savez(at("none.npz"), x=PIXELS, y=np.full(N, -1), classes=np.array(["a", "b"]))
+    np.savez(at("large.npz"), x=PIXELS, y=np.array([0, 1, 2**63, 0, 1, 1], dtype=np.uint64))
+    np.savez(at("keys.npz"), img=PIXELS[..., 0] // 128, x=PIXELS, labels=np.array(LABELS))
+    np.save(at("nothing.npy"), np.zeros((0, 8, 9, 3), np.uint8))
+    with zipfile.ZipFile(at("twice.npz"), "w") as out:
+        out.writestr("x.npy", npy(PIXELS))
+        out.writestr("y.npy", npy(np.array(LABELS)))
+        out.writestr("x.npy", npy(PIXELS + 1))
+    os.mkdir(at("sketches"))
+    for name, n in (("cat", 800), ("dog", 900)):
+        np.save(at(f"sketches/{name}.npy"), np.zeros((n, 784), np.uint8))
+    os.mkdir(at("corrupted"))
+    for name in ("brightness", "fog"):
+        np.save(at(f"corrupted/{name}.npy"), PIXELS)
+    np.save(at("corrupted/labels.npy"), np.array(LABELS))
+
+    def tensors(name, places):
+        # With repeated names, as no dictionary has them.
+        tensor = '"{}":{{"dtype":"U8","shape":[6,8,9,3],"data_offsets":[{},{}]}}'
+        header = ",".join(tensor.format(*place) for place in places)
+        header = ("{" + header + "}").encode()
+        with open(at(name), "wb") as out:
+            out.write(struct.pack("<Q", len(header)) + header + PIXELS.tobytes() * 2)
+
+    n = PIXELS.size
+    tensors("twice.safetensors", [("image", 0, n), ("image", n, 2 * n)])
+    tensors("apart.safetensors", [("image", 0, n), ("other", n, 2 * n)])
+    tensors("over.safetensors", [("image", 0, n), ("other", n - 8, 2 * n - 8)])
+    tensors("tensors", [("image", 0, n)])
+
+
+def tables(at):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    images = [{"bytes": png(image), "path": None} for image in PIXELS]
+    table = pa.table({"image": images, "label": LABELS})
+    for split in ("train", "test"):
+        os.makedirs(at(f"converted/default/{split}"))
+        pq.write_table(table, at(f"converted/default/{split}/0000.parquet"))
+    pq.write_table(pa.table({"image": images, "": LABELS}), at("nameless.parquet"))
+    os.mkdir(at("mixed"))
+    pq.write_table(table, at("mixed/a.parquet"))
+    tar(at("mixed/b.tar"), [("0.png", png(PIXELS[0]))])
+
+
+def write(folder):
+    def at(name):
+        return os.path.join(folder, name)
+
+    hdf5(at)
+    arrays(at)
+    tables(at)
+    classes = ["cat"] * 3 + ["dog"] * 3
+    tar(at("folders.tar"), [(f"{c}/{k}.png", png(i)) for k, (c, i) in enumerate(zip(classes, PIXELS))])
+    members = []
+    for k, image in enumerate(PIXELS):
+        text = b"x1" if k == 3 else b"%d" % LABELS[k]
+        members += [(f"{k}.cls", text), (f"{k}.png", png(image))]
+    tar(at("number.tar"), members)
+    with open(at("zlib.tfrecord"), "wb") as out:
+        out.write(zlib.compress(b"a record" * 20))
+    with open(at("zeros.jsonl"), "w") as out:
+        for k, image in enumerate(PIXELS):
+            with open(at(f"{k}.png"), "wb") as file:
+                file.write(png(image))
+            row = {"path": f"{k}.png", "caption": "a\0b" if k == 4 else "plain"}
+            out.write(json.dumps(row) + "\n")
+    return {"pixels": PIXELS.tobytes().hex(), "labels": LABELS}
+
+
+def write_torch(folder):
+    import torch
+
+    images = torch.from_numpy(PIXELS)
+    torch.save({"images": images, "labels": LABELS}, f"{folder}/ids.pt")
+    torch.save({"images": images, "labels": [NAMES[k] for k in LABELS]}, f"{folder}/names.pt")
+    torch.save((images, LABELS), f"{folder}/pair.pt")
+    torch.save({"images": images, "labels": LABELS, "score": [0.5, 1, 2.0, 3, 4, 5]}, f"{folder}/scores.pt")
+    torch.save({"images": [*images], "labels": LABELS}, f"{folder}/samples.pt")
+    return {"pixels": PIXELS.tobytes().hex(), "labels": LABELS}
+
+
+print(json.dumps({"write": write, "torch": write_torch}[sys.argv[1]](sys.argv[2])))

@@ -1,0 +1,263 @@
+//! Sources as people have them that are not as their format's own examples: what is in them is found, or what to do is said.
+
+use packds_format::Pack;
+use serde_json::{Value, json};
+
+use super::items::{convert, hex, ids, items};
+use super::{python, python_with};
+use crate::support::Folder;
+
+const NAMES: [&str; 3] = ["cat", "dog", "owl"];
+
+/// The sources, and what is in them.
+fn sources() -> (Folder, Value) {
+    let folder = Folder::new();
+    let written = python(&["layouts.py", "write", folder.path("").to_str().unwrap()]);
+    (folder, serde_json::from_str(&written).unwrap())
+}
+
+/// What the command says against a source, which ends with `code`.
+fn said(folder: &Folder, args: &[&str], code: i32) -> String {
+    let ran = folder.packds(&[&["convert"], args, &["no.pack"]].concat());
+    assert_eq!(ran.code, code, "{ran:?}");
+    assert!(!folder.path("no.pack").exists());
+    ran.stderr
+}
+
+/// Refusals are wanted: each source with what its error and its hint say, and the exit code.
+fn assert_refused(folder: &Folder, refused: &[(&[&str], i32, &str, &str)]) {
+    for (args, code, error, hint) in refused {
+        let said = said(folder, args, *code);
+        assert!(said.contains(error), "{args:?}: {said}");
+        let hints = said.split_once("hint: ").map_or("", |(_, hint)| hint);
+        assert!(hints.contains(hint), "{args:?}: {said}");
+        assert!(!hints.contains("damaged"), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn names_of_classes_are_found_in_types_and_in_attributes_of_files() {
+    let (folder, expected) = sources();
+    for name in ["enum.h5", "listed.h5", "text.h5", "listed.zarr"] {
+        let pack = convert(&folder, name, &[]);
+        assert_eq!(json!(ids(&pack)), expected["labels"], "{name}");
+        assert_eq!(pack.classes().unwrap()[0].names, NAMES, "{name}");
+    }
+}
+
+#[test]
+fn lists_that_torch_saves_are_labels_and_fields() {
+    let folder = Folder::new();
+    let here = folder.path("").to_str().unwrap().to_owned();
+    let Some(written) = python_with("torch", &["layouts.py", "torch", &here]) else {
+        return;
+    };
+    let written: Value = serde_json::from_str(&written).unwrap();
+    for name in ["ids.pt", "names.pt", "pair.pt", "scores.pt"] {
+        let pack = convert(&folder, name, &[]);
+        assert_eq!(
+            hex(&items(&pack, "image").concat()),
+            written["pixels"],
+            "{name}"
+        );
+        assert_eq!(json!(ids(&pack)), written["labels"], "{name}");
+        let classes = pack.classes().unwrap();
+        let has_names = classes.first().is_some_and(|c| !c.names.is_empty());
+        assert_eq!(has_names, name == "names.pt", "{name}");
+    }
+    let pack = convert(&folder, "names.pt", &[]);
+    assert_eq!(pack.classes().unwrap()[0].names, NAMES);
+    let pack = convert(&folder, "scores.pt", &[]);
+    assert_eq!(items(&pack, "score")[1], 1_f64.to_le_bytes());
+    let refused = [(
+        &["samples.pt"][..],
+        2,
+        "images: expected a tensor of all images, found a list of 6",
+        "torch.stack",
+    )];
+    assert_refused(&folder, &refused);
+}
+
+#[test]
+fn labels_that_no_class_has_make_bad_samples_and_not_a_bad_source() {
+    let (folder, _) = sources();
+    let refused = [
+        (
+            &["unlabeled.npz"][..],
+            1,
+            "sample 2: 'y': there are 2 class names, found the class id -1",
+            "'--on-error skip' leaves bad samples out",
+        ),
+        (
+            &["none.npz"],
+            1,
+            "none.npz: y: there are 2 class names, found the class id -1",
+            "--leave-out",
+        ),
+        (
+            &["number.tar"],
+            1,
+            "'3.cls' in number.tar: expected an integer as other samples have it, found 'x1'",
+            "'--on-error skip' leaves bad samples out",
+        ),
+    ];
+    assert_refused(&folder, &refused);
+    for (source, left) in [
+        ("unlabeled.npz", [0, 1, 0, 1, 1]),
+        ("number.tar", [0, 1, 2, 1, 2]),
+    ] {
+        let skip = [
+            "convert",
+            source,
+            "left.pack",
+            "--keep-order",
+            "--force",
+            "--on-error",
+            "skip",
+        ];
+        assert_eq!(folder.packds(&skip).code, 1);
+        let pack = Pack::open(std::fs::read(folder.path("left.pack")).unwrap()).unwrap();
+        assert_eq!(json!(ids(&pack)), json!(left), "{source}");
+    }
+    let ran = folder.packds(&["convert", "large.npz", "large.pack", "--json"]);
+    let warnings = ran.json()["warnings"].to_string();
+    assert!(
+        warnings.contains("found u64 of which some are above 2^63 - 1"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn what_a_key_names_plays_no_other_part() {
+    let (folder, expected) = sources();
+    // By rule `img` are the images, before `x`.
+    let pack = convert(&folder, "keys.npz", &["--mask-key", "img"]);
+    assert_eq!(hex(&items(&pack, "image").concat()), expected["pixels"]);
+    assert_eq!(items(&pack, "mask")[0].len(), 72);
+    let refused = [
+        (
+            &["keys.npz", "--label-key", "img", "--mask-key", "x"][..],
+            2,
+            "no field of images",
+            "--image-key",
+        ),
+        (
+            &["keys.npz", "--mask-key", "labels"],
+            2,
+            "keys.npz: labels: expected masks as image files or u8 arrays of two dimensions, found none",
+            "--mask-key",
+        ),
+    ];
+    assert_refused(&folder, &refused);
+}
+
+#[test]
+fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
+    let (folder, _) = sources();
+    let refused = [
+        (
+            &["twice.npz"][..],
+            1,
+            "x.npy: there are two members of this name",
+            "a name of its own",
+        ),
+        (
+            &["over.safetensors"],
+            1,
+            "other: its bytes are in part those of the tensor 'image'",
+            "bytes of its own",
+        ),
+        (
+            &["sketches"],
+            2,
+            "cat.npy: expected one image, found 800x784, which looks like 800 flat ones of 28x28",
+            "numpy.concatenate",
+        ),
+        (
+            &["corrupted"],
+            1,
+            "there are labels in 'labels.npy', and no file with a name of images, found 'brightness', 'fog'",
+            "--image-key brightness",
+        ),
+        (
+            &["mixed"],
+            1,
+            "'b.tar' is webdataset, 'a.parquet' is parquet",
+            "--from webdataset or --from parquet",
+        ),
+        (
+            &["nothing.npy"],
+            1,
+            "there are no samples in it",
+            "samples along the first dimension",
+        ),
+        (
+            &["nameless.parquet"],
+            2,
+            "nameless.parquet: schema: field ``: a name has 1 to 255 bytes",
+            "--leave-out",
+        ),
+        (
+            &["zlib.tfrecord"],
+            2,
+            "records compressed with ZLIB, which are not read",
+            "GZIP",
+        ),
+        (
+            &["converted"],
+            2,
+            "found the splits 'test', 'train'",
+            "--split",
+        ),
+    ];
+    assert_refused(&folder, &refused);
+    let again = said(&folder, &["twice.safetensors"], 1);
+    assert!(
+        again.contains("the name 'image' stands there twice"),
+        "{again}"
+    );
+}
+
+#[test]
+fn what_was_refused_is_read_when_it_is_named() {
+    let (folder, _) = sources();
+    for (source, args) in [
+        ("corrupted", &["--image-key", "fog"][..]),
+        ("mixed", &["--from", "parquet"]),
+        ("converted", &["--split", "test"]),
+        ("nameless.parquet", &["--label-key", ""]),
+        ("apart.safetensors", &[]),
+        ("tensors", &[]),
+    ] {
+        assert_eq!(convert(&folder, source, args).n_samples(), 6, "{source}");
+    }
+}
+
+#[test]
+fn folders_in_a_tar_file_are_no_classes_which_is_said() {
+    let (folder, _) = sources();
+    let report = folder
+        .packds(&["convert", "folders.tar", "f.pack", "--json"])
+        .json();
+    let warnings = report["warnings"].to_string();
+    assert!(
+        warnings.contains("2 folders in the tar file are not taken for classes"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn what_is_lost_or_cannot_leave_is_told_by_its_sample() {
+    let (folder, _) = sources();
+    folder
+        .packds(&["convert", "zeros.jsonl", "zeros.pack", "--keep-order"])
+        .ok();
+    let ran = folder.packds(&["export", "zeros.pack", "zeros.h5"]);
+    let expected = "sample 4, field `caption`: HDF5 cannot hold this text";
+    assert!(ran.code != 0 && ran.stderr.contains(expected), "{ran:?}");
+    let said = folder.packds(&["export", "zeros.pack", "x.npy"]).ok();
+    assert!(
+        said.contains("no place for class names, statistics, provenance"),
+        "{said}"
+    );
+}
