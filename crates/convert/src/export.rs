@@ -166,9 +166,9 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         target,
         exported: &exported,
         n_samples: pack.n_samples(),
+        #[cfg(feature = "zarr")]
         batch_samples,
         paths: &paths,
-        classes: &metadata.classes,
         metadata: &metadata,
         options,
     };

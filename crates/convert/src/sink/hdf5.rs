@@ -72,7 +72,7 @@ impl Hdf5Sink {
             fields: start.exported.fields.clone(),
             has_paths: start.exported.has_paths,
             n_samples: usize::try_from(start.n_samples).unwrap_or(usize::MAX),
-            classes: start.classes.to_vec(),
+            classes: start.metadata.classes.clone(),
             metadata: start.metadata.to_text(),
             chunked: start.options.chunk_samples.is_some() || gzip.is_some(),
             gzip,

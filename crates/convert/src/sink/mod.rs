@@ -47,8 +47,6 @@ pub(crate) use zip_file::{Member, directory as zip_directory};
 
 use std::path::Path;
 
-use packds_format::Classes;
-
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::export::{ExportCodec, ExportOptions, Run};
@@ -64,11 +62,10 @@ pub(crate) struct SinkStart<'a> {
     pub(crate) exported: &'a Exported,
     pub(crate) n_samples: u64,
     /// Samples in every batch but the last, which may have fewer.
+    #[cfg(feature = "zarr")]
     pub(crate) batch_samples: u32,
     /// Each sample's path; empty where the pack has none.
     pub(crate) paths: &'a [Vec<u8>],
-    /// Class names and counts of the label fields.
-    pub(crate) classes: &'a [Classes],
     pub(crate) metadata: &'a Metadata,
     pub(crate) options: &'a ExportOptions,
 }

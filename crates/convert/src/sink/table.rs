@@ -83,7 +83,7 @@ impl TableLayout {
                 ));
             }
             fields.push(arrow_field(field, &values));
-            if let Some(feature) = feature_of(field, &values, start.classes) {
+            if let Some(feature) = feature_of(field, &values, &start.metadata.classes) {
                 features.insert(name.to_owned(), feature);
             }
             columns.push(values);

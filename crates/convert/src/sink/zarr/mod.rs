@@ -190,7 +190,11 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
                 "field `{of}`: Zarr has no bfloat16, so its bits are there as uint16"
             ));
         }
-        let classes = start.classes.iter().find(|classes| classes.field == *of);
+        let classes = start
+            .metadata
+            .classes
+            .iter()
+            .find(|classes| classes.field == *of);
         arrays.push(Array {
             name,
             kind,
