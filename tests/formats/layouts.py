@@ -91,6 +91,39 @@ def arrays(at):
     tensors("tensors", [("image", 0, n)])
 
 
+def splits(at):
+    """The training half is 6 samples, the other 4."""
+    import h5py
+    import zarr
+
+    half, ids = PIXELS[:4], np.array(LABELS[:4])
+    with h5py.File(at("rest.h5"), "w") as f:
+        f["images"], f["labels"] = PIXELS, np.array(LABELS)
+        f["test_images"], f["test_labels"] = half, ids
+    group = zarr.open_group(at("rest.zarr"), mode="w")
+    for name, data in (("images", PIXELS), ("labels", np.array(LABELS)), ("test/images", half), ("test/labels", ids)):
+        group.create_array(name, data=data)
+    np.savez(at("rest.npz"), images=PIXELS, labels=np.array(LABELS), test_images=half, test_labels=ids)
+    from safetensors.numpy import save_file
+
+    whole = {"x_train": PIXELS, "y_train": np.array(LABELS), "x_test": half, "y_test": ids}
+    save_file(whole, at("halves.safetensors"))
+    os.mkdir(at("numbered"))
+    for name in ("train00-6", "train01-6", "test00-6"):
+        np.savez(at(f"numbered/{name}.npz"), x=PIXELS, y=np.array(LABELS))
+    os.mkdir(at("beside"))
+    for name in ("train", "extra"):
+        np.savez(at(f"beside/{name}.npz"), x=PIXELS, y=np.array(LABELS))
+    with h5py.File(at("answers.h5"), "w") as f:
+        f["images"], f["ans"] = PIXELS, np.array(LABELS)
+    objects = np.array([{"a": 1}], dtype=object)
+    np.savez(at("objects.npz"), x=PIXELS, y=np.array(LABELS), about=objects)
+    os.mkdir(at("apart"))
+    for name, data in (("x", PIXELS), ("y", np.array(LABELS))):
+        with h5py.File(at(f"apart/{name}.h5"), "w") as f:
+            f[name] = data
+
+
 def tables(at):
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -112,6 +145,7 @@ def write(folder):
 
     hdf5(at)
     arrays(at)
+    splits(at)
     tables(at)
     classes = ["cat"] * 3 + ["dog"] * 3
     tar(at("folders.tar"), [(f"{c}/{k}.png", png(i)) for k, (c, i) in enumerate(zip(classes, PIXELS))])
@@ -140,6 +174,9 @@ def write_torch(folder):
     torch.save((images, LABELS), f"{folder}/pair.pt")
     torch.save({"images": images, "labels": LABELS, "score": [0.5, 1, 2.0, 3, 4, 5]}, f"{folder}/scores.pt")
     torch.save({"images": [*images], "labels": LABELS}, f"{folder}/samples.pt")
+    torch.save({"images": PIXELS, "labels": LABELS}, f"{folder}/numpy.pt")
+    halves = {"x_train": images, "y_train": LABELS, "x_test": images[:4], "y_test": LABELS[:4]}
+    torch.save(halves, f"{folder}/halves.pt")
     return {"pixels": PIXELS.tobytes().hex(), "labels": LABELS}
 
 

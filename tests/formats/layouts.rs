@@ -69,12 +69,112 @@ fn lists_that_torch_saves_are_labels_and_fields() {
     assert_eq!(pack.classes().unwrap()[0].names, NAMES);
     let pack = convert(&folder, "scores.pt", &[]);
     assert_eq!(items(&pack, "score")[1], 1_f64.to_le_bytes());
-    let refused = [(
-        &["samples.pt"][..],
-        2,
-        "images: expected a tensor of all images, found a list of 6",
-        "torch.stack",
-    )];
+    let refused = [
+        (
+            &["samples.pt"][..],
+            2,
+            "images: expected a tensor of all images, found a list of 6",
+            "torch.stack",
+        ),
+        (
+            &["numpy.pt"],
+            2,
+            "images: expected a tensor, found a NumPy array",
+            "torch.from_numpy",
+        ),
+    ];
+    assert_refused(&folder, &refused);
+    let test = convert(&folder, "halves.pt", &["--split", "test"]);
+    assert_eq!(json!(ids(&test)), json!([0, 1, 2, 0]));
+}
+
+#[test]
+fn what_is_of_no_split_is_not_lost_beside_one_that_is() {
+    let (folder, _) = sources();
+    let halves: [(&[&str], &str); 5] = [
+        (
+            &["rest.h5"],
+            "found the splits 'test', and arrays of none of them",
+        ),
+        (
+            &["rest.zarr"],
+            "found the splits 'test', and arrays of none of them",
+        ),
+        (
+            &["rest.npz"],
+            "found the splits 'test', and arrays of none of them",
+        ),
+        (&["halves.safetensors"], "found the splits 'test', 'train'"),
+        (
+            &["beside", "--split", "all"],
+            "found the splits 'train', and files of none of them",
+        ),
+    ];
+    for (args, expected) in halves {
+        let said = said(&folder, args, 2);
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+    for source in ["rest.h5", "rest.zarr", "rest.npz"] {
+        let test = convert(&folder, source, &["--split", "test"]);
+        assert_eq!(json!(ids(&test)), json!([0, 1, 2, 0]), "{source}");
+        let rest = convert(
+            &folder,
+            source,
+            &["--image-key", "images", "--label-key", "labels"],
+        );
+        assert_eq!(json!(ids(&rest)), json!([0, 1, 2, 0, 1, 2]), "{source}");
+        assert!(rest.schema().index_of("test_labels").is_err(), "{source}");
+    }
+    let test = convert(&folder, "halves.safetensors", &["--split", "test"]);
+    assert_eq!(json!(ids(&test)), json!([0, 1, 2, 0]));
+    let train = convert(&folder, "numbered", &["--split", "train"]);
+    assert_eq!(train.n_samples(), 12);
+    // Exported, it is one set, whatever its fields are called.
+    convert(
+        &folder,
+        "rest.h5",
+        &["--image-key", "test_images", "--label-key", "test_labels"],
+    );
+    for target in ["again.h5", "again.npz", "again.safetensors"] {
+        folder.packds(&["export", "out.pack", target]).ok();
+        assert_eq!(convert(&folder, target, &[]).n_samples(), 4, "{target}");
+        convert(
+            &folder,
+            "rest.h5",
+            &["--image-key", "test_images", "--label-key", "test_labels"],
+        );
+    }
+}
+
+#[test]
+fn what_is_overlooked_or_left_out_is_said() {
+    let (folder, _) = sources();
+    let warnings = |source: &str| {
+        let report = folder
+            .packds(&["convert", source, "w.pack", "--json", "--force"])
+            .json();
+        report["warnings"].to_string()
+    };
+    let answers = warnings("answers.h5");
+    assert!(
+        answers.contains("no labels: no field is called as labels are, found 'ans'"),
+        "{answers}"
+    );
+    let objects = warnings("objects.npz");
+    assert!(
+        objects.contains("field 'about' left out: elements of type"),
+        "{objects}"
+    );
+    assert!(!warnings("unlabeled.npz").contains("no labels"));
+    let refused = [
+        (
+            &["apart"][..],
+            1,
+            "y.h5: expected the data set 'x' as in the files before it, found 'y'",
+            "one file first",
+        ),
+        (&["*.npz"], 2, "no such file or folder", "{000..099}"),
+    ];
     assert_refused(&folder, &refused);
 }
 

@@ -169,12 +169,15 @@ fn without_shard_number(name: &str) -> Cow<'_, str> {
     let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());
     let numbered = stem.rsplit_once("-of-").and_then(|(front, total)| {
         let (front, number) = front.rsplit_once('-')?;
-        let both = is_number(total) && is_number(number) && front.contains(".tfrecord");
-        both.then_some(front)
+        (is_number(total) && is_number(number)).then_some(front)
     });
     match numbered {
-        Some(front) => Cow::Owned(format!("{front}{end}")),
-        None => Cow::Borrowed(name),
+        Some(front) if front.contains(".tfrecord") => Cow::Owned(format!("{front}{end}")),
+        // TensorFlow's own way to name shards: `train-00000-of-01024`, `coco_train.record-00000-of-00100`.
+        Some(front) if front.ends_with(".record") || !front.contains('.') => {
+            Cow::Owned(format!("{front}.tfrecord{end}"))
+        }
+        _ => Cow::Borrowed(name),
     }
 }
 

@@ -363,6 +363,10 @@ impl ConvertError {
     /// What to do about it, for a line that starts with `hint:`.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => Some(
+                "patterns of files are written {000..099} or {a,b}; all files of a folder are taken by naming the folder"
+                    .to_owned(),
+            ),
             Self::SourceMissing { .. }
             | Self::UnreadableDirectory { .. }
             | Self::Format(_)
@@ -375,16 +379,6 @@ impl ConvertError {
                     .to_owned(),
             ),
             Self::NothingLeft { .. } => Some("run without '--on-error skip' to see the first reason".to_owned()),
-            Self::OutputExists { .. } => Some("'--force' replaces it".to_owned()),
-            Self::OutputFolderFull { .. } => Some("name a new folder: folders are never replaced".to_owned()),
-            Self::OutputIsFolder { .. } => Some("name a file, such as out.pack".to_owned()),
-            Self::OutputFolderMissing { .. } => Some("make the folder first".to_owned()),
-            Self::OutputNotWritable { .. } => Some("choose a folder that you may write to".to_owned()),
-            Self::OutputBusy { .. } => Some("wait for it to end, or choose another name".to_owned()),
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("'--dry-run' tells how much room the pack needs".to_owned())
-            }
-            Self::Io { .. } => None,
             Self::UnknownFormat { .. } => {
                 Some("'packds formats' lists what is known; '--from FORMAT' says which it is".to_owned())
             }
@@ -408,6 +402,10 @@ impl ConvertError {
                 Some((inside, format)) => format!("name {}, which looks like {format}", inside.display()),
                 None => "images are known by their extension or by their first bytes; check the path".to_owned(),
             }),
+            Self::SeveralSplits { and, .. } if !and.is_empty() => Some(
+                "'--split NAME' takes one; what is of none is taken where it is named: files by a pattern or a folder of their own, arrays by --image-key and --label-key"
+                    .to_owned(),
+            ),
             Self::OnlySplits { .. } | Self::SeveralSplits { .. } => Some(
                 "'--split all' writes one pack for each split with the same class ids, '--split NAME' only one"
                     .to_owned(),
@@ -421,17 +419,51 @@ impl ConvertError {
             Self::SymlinkLoop { .. } => {
                 Some("remove the link: following it would list the same files again and again".to_owned())
             }
-            Self::ManifestMalformed { .. } => Some("correct this line; nothing was written".to_owned()),
-            Self::ManifestColumnMissing { .. } => Some(
-                "name the columns with --image-key, --label-key and --mask-key".to_owned(),
-            ),
-            Self::ManifestFileMissing { .. } => Some(
-                "paths are relative to the manifest's folder; --root sets another folder".to_owned(),
-            ),
-            Self::ManifestPathEscapes { .. } => Some(
-                "pass --root with a folder that contains every file of the manifest".to_owned(),
-            ),
+            Self::ManifestMalformed { .. }
+            | Self::ManifestColumnMissing { .. }
+            | Self::ManifestFileMissing { .. }
+            | Self::ManifestPathEscapes { .. } => self.hint_of_manifest().map(str::to_owned),
+            Self::OutputExists { .. }
+            | Self::OutputFolderFull { .. }
+            | Self::OutputIsFolder { .. }
+            | Self::OutputFolderMissing { .. }
+            | Self::OutputNotWritable { .. }
+            | Self::OutputBusy { .. }
+            | Self::Io { .. } => self.hint_of_output().map(str::to_owned),
         }
+    }
+
+    /// What to do about a manifest.
+    fn hint_of_manifest(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::ManifestMalformed { .. } => "correct this line; nothing was written",
+            Self::ManifestColumnMissing { .. } => {
+                "name the columns with --image-key, --label-key and --mask-key"
+            }
+            Self::ManifestFileMissing { .. } => {
+                "paths are relative to the manifest's folder; --root sets another folder"
+            }
+            Self::ManifestPathEscapes { .. } => {
+                "pass --root with a folder that contains every file of the manifest"
+            }
+            _ => return None,
+        })
+    }
+
+    /// What to do about a file or folder that is to be written.
+    fn hint_of_output(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::OutputExists { .. } => "'--force' replaces it",
+            Self::OutputFolderFull { .. } => "name a new folder: folders are never replaced",
+            Self::OutputIsFolder { .. } => "name a file, such as out.pack",
+            Self::OutputFolderMissing { .. } => "make the folder first",
+            Self::OutputNotWritable { .. } => "choose a folder that you may write to",
+            Self::OutputBusy { .. } => "wait for it to end, or choose another name",
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                "'--dry-run' tells how much room the pack needs"
+            }
+            _ => return None,
+        })
     }
 
     /// True if the data are to blame (exit code 1), false if the conversion could not run at all:

@@ -15,6 +15,7 @@ use super::found::{
     Found, FoundLabels, Keys, LabelValues, Names, Part, check_same_classes, find_field,
     find_image_field, is_label_name, is_made_anew, other_count, role_of, target,
 };
+use super::key_split::{self, SplitNames};
 use super::listing::{Faults, SourceField};
 use super::npy::Elements;
 use super::numbers::{read_ids, read_texts};
@@ -24,7 +25,7 @@ use super::swapped::Swapped;
 use super::warning::{Tally, Warning};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
-use crate::metadata::Metadata;
+use crate::metadata::{METADATA_KEY, Metadata};
 
 /// An array that lies uncompressed in a file, or one after the other in several.
 #[derive(Debug, Clone)]
@@ -257,25 +258,64 @@ impl ArraySet {
         Ok(())
     }
 
+    /// One part for each split: by the names of files, or of the arrays that `read` finds in the first.
+    pub(super) fn parts(
+        shards: Shards,
+        read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
+    ) -> Result<Vec<Shards>, ConvertError> {
+        let parts = shards.by_split();
+        let ([whole @ Shards { split: None, .. }], Some(first)) = (
+            parts.as_slice(),
+            parts.first().and_then(|part| part.files.first()),
+        ) else {
+            return Ok(parts);
+        };
+        let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
+        let set = read(&Arc::new(file))?;
+        Ok(key_split::parts(whole, set.names()))
+    }
+
+    /// What the arrays are called, and the text of a pack.
+    fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        let text = self.metadata.as_ref().map(|_| METADATA_KEY);
+        self.arrays
+            .iter()
+            .map(|array| array.name.as_str())
+            .chain(text)
+    }
+
+    /// Keeps the arrays of a split, or of none, under their names without it. Returns the caller's `keys` for them.
+    fn keep_split<'a>(&mut self, split: Option<&str>, keys: Keys<'a>) -> Keys<'a> {
+        let names = SplitNames::new(self.names(), split);
+        let keys = names.keys(keys);
+        self.arrays.retain_mut(|array| {
+            let plain = names.plain(&array.name).map(str::to_owned);
+            array.name = plain.clone().unwrap_or_default();
+            plain.is_some()
+        });
+        keys
+    }
+
     /// The samples of all files of a part, one after the other; `read` finds the arrays of each.
     pub(super) fn join(
         part: &Shards,
         options: &ListOptions,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
     ) -> Result<Found, ConvertError> {
-        let mut all: Option<Self> = None;
+        let mut all: Option<(Self, Keys<'_>)> = None;
         for path in &part.files {
             let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
-            let set = read(&file)?;
+            let mut set = read(&file)?;
+            let keys = set.keep_split(part.split.as_deref(), Keys::of(options));
             match &mut all {
-                None => all = Some(set),
-                Some(all) => all.append(set, path)?,
+                None => all = Some((set, keys)),
+                Some((all, _)) => all.append(set, path)?,
             }
         }
         let none = || ConvertError::malformed(&part.root, "", "there are no files");
-        let mut all = all.ok_or_else(none)?;
+        let (mut all, keys) = all.ok_or_else(none)?;
         all.leave_out(&part.root, options)?;
-        all.into_found(&part.root, Keys::of(options))
+        all.into_found(&part.root, keys)
     }
 
     /// The names of the classes: what the format has a place for, else what a pack left.

@@ -10,6 +10,7 @@ use super::candidate::is_image_name;
 use super::rows::RowForm;
 use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern, split_folders};
 use super::store::OpenFile;
+use super::tfrecord::is_tfrecord;
 use super::torchvision;
 use super::zip_dir::zip_entries;
 use crate::data_format::DataFormat;
@@ -133,6 +134,10 @@ fn of_bytes(head: &[u8], source: &Path, named: Option<DataFormat>) -> Option<Dat
     // The length of a header in JSON, then the JSON, in which the first entry may be of texts.
     if at(8, b"{\"") && (named == Some(DataFormat::Safetensors) || is_safetensors(head, source)) {
         return Some(DataFormat::Safetensors);
+    }
+    // A length and its checksum.
+    if is_tfrecord(head) {
+        return Some(DataFormat::TfRecord);
     }
     if at(0, &[0, 0]) && matches!(head.get(2..4), Some([0x08 | 0x09 | 0x0b..=0x0e, 1..=4])) {
         return Some(DataFormat::Mnist);

@@ -102,6 +102,7 @@ impl Found {
             Some(labels) => labels.put_into(&mut listing, source)?,
             None => take_label_sets(&mut listing, source)?,
         }
+        note_no_labels(&mut listing);
         rename_taken(&mut listing);
         check_names(&listing, source)?;
         Ok(listing)
@@ -273,6 +274,24 @@ pub(super) fn target(name: String) -> String {
     match name.as_str() {
         "label" => "target".to_owned(),
         _ => name,
+    }
+}
+
+/// Tells where labels may have been overlooked: a field of one number or text for each sample, none of them the label.
+fn note_no_labels(listing: &mut Listing) {
+    let has_labels = listing.has_labels() || listing.has_label_lists();
+    let is_told = |warning: &Warning| matches!(warning, Warning::NotLabels { .. });
+    if has_labels || listing.metadata.is_some() || listing.warnings.iter().any(is_told) {
+        return;
+    }
+    let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.shape.iter().all(|n| *n == 1) && is_integer(array.dtype));
+    let fields = listing
+        .fields
+        .iter()
+        .filter(|field| is_one(field.store.as_ref()));
+    let fields: Vec<String> = fields.map(|field| field.name.clone()).collect();
+    if !fields.is_empty() {
+        listing.warnings.push(Warning::NoLabels { fields });
     }
 }
 
@@ -624,8 +643,19 @@ mod tests {
     }
 
     #[test]
-    fn ids_without_a_name_are_refused_where_there_are_names() {
-        for ids in [vec![0, 2], vec![-1, 0]] {
+    fn ids_without_a_name_make_bad_samples_and_are_refused_where_all_are_so() {
+        let some = Found {
+            labels: labels(LabelValues::Ids(vec![0, -1, 2]), &["a", "b"]),
+            ..found(3)
+        };
+        let listing = some.into_listing(Path::new("s")).unwrap();
+        assert!(listing.fault(0).is_none() && listing.fault(1).is_some());
+        let fault = listing.fault(2).unwrap().to_string();
+        assert!(
+            fault.ends_with("there are 2 class names, found the class id 2"),
+            "{fault}"
+        );
+        for ids in [vec![3, 2], vec![-1, -1]] {
             let found = Found {
                 labels: labels(LabelValues::Ids(ids), &["a", "b"]),
                 ..found(2)

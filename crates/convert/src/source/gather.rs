@@ -145,6 +145,15 @@ impl Gathered {
                     .iter()
                     .for_each(|value| lists.push(&listed(&text(value))));
             }
+            (Items::Texts(texts), Item::Json(_)) => {
+                for text in texts.iter() {
+                    lists.push(&listed(&serde_json::Value::from(text)));
+                }
+            }
+            (Items::Jsons(_), Item::TextIn(text, _)) => {
+                let list = listed(&serde_json::Value::from(*text));
+                return self.push(&Item::Json(&list));
+            }
             (Items::Texts(texts), Item::Stored(_, Content::Bytes))
                 if self.places.len() == texts.len() =>
             {

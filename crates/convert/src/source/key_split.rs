@@ -1,9 +1,12 @@
 //! Splits that the names of arrays tell: `x_train` and `y_test`, `train_images`, `val/images`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::found::{Keys, Part, find_field};
+use super::found::{Keys, Part, find_field, is_image_name};
+use super::shards::Shards;
 use super::split::is_split_name;
+use crate::metadata::METADATA_KEY;
 
 /// What stands between the words of a name.
 const BETWEEN: [char; 4] = ['_', '-', '.', '/'];
@@ -40,27 +43,74 @@ pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<St
     splits
 }
 
-/// The names of the arrays of one split among those of a file.
+/// One part for each split that the names of arrays tell, and one of the arrays of none, where images are among them.
+pub(super) fn parts<'a>(
+    whole: &Shards,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Vec<Shards> {
+    let splits = splits(names.clone());
+    // What was exported from a pack is one set, whatever its fields are called.
+    if splits.is_empty() || names.clone().any(|name| name == METADATA_KEY) {
+        return vec![whole.clone()];
+    }
+    let rest = SplitNames::new(names.clone(), None);
+    let has_rest = names
+        .clone()
+        .filter_map(|name| rest.plain(name))
+        .any(is_image_name);
+    let part = |split| Shards {
+        split,
+        ..whole.clone()
+    };
+    let rest = has_rest.then(|| part(None));
+    let splits = splits.into_iter().map(|split| part(Some(split)));
+    rest.into_iter().chain(splits).collect()
+}
+
+/// The split that a key for a field names: of the parts of one file the one that is meant. None is that of no split.
+pub(super) fn split_of_key(key: &str) -> Option<String> {
+    split_of(key).map(|(split, _)| split)
+}
+
+/// The names of the arrays of one split, or of none, among those of a file.
 pub(super) struct SplitNames<'a> {
-    /// None where the names tell no splits: then all belong.
     split: Option<&'a str>,
+    /// All splits that the names tell of; none where all arrays belong together.
+    splits: Vec<String>,
+    /// What the arrays of the split are called without it.
+    plain: BTreeSet<String>,
 }
 
 impl<'a> SplitNames<'a> {
-    /// Of the split `wanted`, where the names tell of any.
+    /// Of the split `wanted`.
     pub(super) fn new<'b>(
         names: impl Iterator<Item = &'b str> + Clone,
         wanted: Option<&'a str>,
     ) -> Self {
-        let split = wanted.filter(|_| !splits(names).is_empty());
-        Self { split }
+        let is_exported = names.clone().any(|name| name == METADATA_KEY);
+        let splits = match is_exported {
+            true => Vec::new(),
+            false => splits(names.clone()),
+        };
+        let split = wanted.filter(|_| !splits.is_empty());
+        let of_split = names
+            .filter_map(split_of)
+            .filter(|(own, _)| Some(own.as_str()) == split);
+        Self {
+            split,
+            plain: of_split.map(|(_, plain)| plain.to_owned()).collect(),
+            splits,
+        }
     }
 
     /// The name without its split; none if the array belongs to another.
     pub(super) fn plain<'b>(&self, name: &'b str) -> Option<&'b str> {
         match (self.split, split_of(name)) {
             (Some(wanted), Some((split, plain))) => (split == wanted).then_some(plain),
-            _ => Some(name),
+            // What the split has itself is not taken from beside it.
+            (Some(_), None) => (!self.plain.contains(name)).then_some(name),
+            (None, Some((split, _))) if self.splits.contains(&split) => None,
+            (None, _) => Some(name),
         }
     }
 
@@ -96,6 +146,27 @@ mod tests {
         assert_eq!(names.plain("y_test"), None);
         assert_eq!(names.plain("classes"), Some("classes"));
         assert_eq!(splits(["test_loss", "x"].into_iter()), Vec::<String>::new());
+        let half = ["images", "labels", "test_images", "test_labels", "classes"];
+        let test = SplitNames::new(half.into_iter(), Some("test"));
+        assert_eq!(
+            half.map(|name| test.plain(name)),
+            [None, None, Some("images"), Some("labels"), Some("classes")]
+        );
+        let rest = SplitNames::new(half.into_iter(), None);
+        assert_eq!(
+            half.map(|name| rest.plain(name)),
+            [Some("images"), Some("labels"), None, None, Some("classes")]
+        );
+        let whole = Shards::one(Path::new("f"));
+        let found = |names: &[&'static str]| -> Vec<Option<String>> {
+            parts(&whole, names.iter().copied())
+                .into_iter()
+                .map(|part| part.split)
+                .collect()
+        };
+        assert_eq!(found(&half), [None, Some("test".to_owned())]);
+        assert_eq!(found(&["x", "classes"]), [None]);
+        assert_eq!(found(&["image", "test_image", "packds"]), [None]);
         let all = SplitNames::new(["a", "b"].into_iter(), Some("train"));
         assert_eq!(all.plain("b_test"), Some("b_test"));
     }

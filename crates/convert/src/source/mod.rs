@@ -128,6 +128,13 @@ impl ListOptions {
         self.leave_out.iter().any(|left_out| left_out == name)
     }
 
+    /// Whether there is no pack without a field of this name: customary images and labels, and what the caller named.
+    fn needs(&self, name: &str) -> bool {
+        let keys = [&self.image_key, &self.label_key, &self.mask_key];
+        let is_named = keys.iter().any(|key| key.as_deref() == Some(name));
+        is_named || found::is_image_name(name) || found::is_label_name(name)
+    }
+
     /// Refuses fields to be left out that are not among those of `source`.
     fn check_left_out(&self, source: &Path, names: &[String]) -> Result<(), ConvertError> {
         let missing = self.leave_out.iter().find(|name| !names.contains(name));
@@ -190,9 +197,12 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
         (DataFormat::Manifest, None) => manifest::list(source, manifest_form(source)?, options),
         (DataFormat::Manifest, Some(split)) => Err(no_splits(source, split)),
         (_, split) => {
-            let parts = parts(source, format)?;
-            let wanted = split.as_deref();
-            read(choose(source, &parts, wanted)?, format, options)?.into_listing(source)
+            let parts = parts(source, format, options)?;
+            let part = match (split, by_key(&parts, options)) {
+                (None, Some(part)) => part,
+                (split, _) => choose(source, &parts, split.as_deref())?,
+            };
+            read(part, format, options)?.into_listing(source)
         }
     }
 }
@@ -230,11 +240,14 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
         DataFormat::ImageFolder => split::list_all(source, options.jobs),
         DataFormat::Manifest => Err(no_splits(source, "all")),
         _ => {
-            let parts = parts(source, format)?;
+            let parts = parts(source, format, options)?;
             let mut listings = Vec::new();
             for part in &parts {
                 let Some(split) = &part.split else {
-                    return Err(no_splits(source, "all"));
+                    return Err(match parts.len() {
+                        1 => no_splits(source, "all"),
+                        _ => several_splits(source, &parts),
+                    });
                 };
                 let listing = read(part, format, options)?.into_listing(source)?;
                 listings.push((split.clone(), listing));
@@ -287,7 +300,11 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
 }
 
 /// The parts of a source, one for each split that it has; one without a split where it has none.
-fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError> {
+fn parts(
+    source: &Path,
+    format: DataFormat,
+    options: &ListOptions,
+) -> Result<Vec<Shards>, ConvertError> {
     match format {
         DataFormat::Lmdb => Ok(vec![Shards::one(source)]),
         #[cfg(feature = "zarr")]
@@ -298,6 +315,8 @@ fn parts(source: &Path, format: DataFormat) -> Result<Vec<Shards>, ConvertError>
         #[cfg(feature = "arrow")]
         DataFormat::Arrow => arrow::parts(source),
         DataFormat::Npz => npz::parts(Shards::find(source, format)?),
+        DataFormat::Pt => pt::parts(Shards::find(source, format)?, options),
+        DataFormat::Safetensors => safetensors::parts(Shards::find(source, format)?),
         #[cfg(feature = "hdf5")]
         DataFormat::Hdf5 => hdf5::parts(Shards::find(source, format)?),
         _ => Ok(Shards::find(source, format)?.by_split()),
@@ -310,31 +329,44 @@ fn choose<'a>(
     parts: &'a [Shards],
     wanted: Option<&str>,
 ) -> Result<&'a Shards, ConvertError> {
-    let splits: Vec<String> = parts.iter().filter_map(|p| p.split.clone()).collect();
     match (parts, wanted) {
         ([part], None) => Ok(part),
-        (parts, None) => {
-            // Files that no split claims, beside some that do.
-            let unnamed = parts.iter().any(|part| part.split.is_none());
-            let and = if unnamed {
-                ", and files of none of them"
-            } else {
-                ""
-            };
-            Err(ConvertError::SeveralSplits {
-                path: source.to_owned(),
-                splits,
-                and,
-            })
-        }
+        (parts, None) => Err(several_splits(source, parts)),
         (parts, Some(wanted)) => {
             let found = parts.iter().find(|p| p.split.as_deref() == Some(wanted));
             found.ok_or_else(|| ConvertError::SplitMissing {
                 path: source.to_owned(),
                 wanted: wanted.to_owned(),
-                available: splits,
+                available: parts.iter().filter_map(|p| p.split.clone()).collect(),
             })
         }
+    }
+}
+
+/// The part of a file whose arrays are several, where the key for images names an array of it.
+fn by_key<'a>(parts: &'a [Shards], options: &ListOptions) -> Option<&'a Shards> {
+    let (first, key) = (parts.first()?, options.image_key.as_ref()?);
+    let are_of_one_file = parts.iter().all(|part| part.files == first.files);
+    let split = key_split::split_of_key(key);
+    let is_named = |part: &&Shards| part.split == split;
+    parts.iter().find(is_named).filter(|_| are_of_one_file)
+}
+
+/// That a source has several parts, of which one may be of no split.
+fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
+    let first = parts.first().map(|part| part.files.as_slice());
+    let are_of_one_file = parts
+        .iter()
+        .all(|part| Some(part.files.as_slice()) == first);
+    let and = match parts.iter().any(|part| part.split.is_none()) {
+        true if are_of_one_file => ", and arrays of none of them",
+        true => ", and files of none of them",
+        false => "",
+    };
+    ConvertError::SeveralSplits {
+        path: source.to_owned(),
+        splits: parts.iter().filter_map(|part| part.split.clone()).collect(),
+        and,
     }
 }
 

@@ -9,11 +9,12 @@ use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
 use super::ListOptions;
 use super::arrays::{ArraySet, Described};
 use super::found::{Found, Keys, is_made_anew};
-use super::key_split::{SplitNames, splits};
+use super::key_split::{self, SplitNames};
 use super::npy::{Elements, MAX_HEADER, MAX_TEXT, NpyHeader, header_error};
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
+use super::warning::Warning;
 use super::zip_dir::{ZipEntry, unpack, zip_entries};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -38,16 +39,10 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     };
     let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
     let entries = zip_entries(&file)?;
-    let splits = splits(entries.iter().filter_map(key));
-    let whole = parts.first().cloned();
-    let part = |split| {
-        whole.clone().map(|part| Shards {
-            split: Some(split),
-            ..part
-        })
-    };
-    let by_key: Vec<Shards> = splits.into_iter().filter_map(part).collect();
-    Ok(if by_key.is_empty() { parts } else { by_key })
+    let whole = parts.first();
+    Ok(whole.map_or_else(Vec::new, |whole| {
+        key_split::parts(whole, entries.iter().filter_map(key))
+    }))
 }
 
 /// What NumPy calls a member; none for members that are no arrays.
@@ -102,7 +97,15 @@ fn read_file(
             set.left_out.push(name.to_owned());
             continue;
         }
-        let member = Member::open(file, entry)?;
+        let member = match Member::open(file, entry) {
+            // Nobody asked for it, and the others can be read.
+            Err(ConvertError::SourceUnsupported { reason, .. }) if !options.needs(name) => {
+                let field = name.to_owned();
+                set.warnings.push(Warning::LeftOut { field, reason });
+                continue;
+            }
+            member => member?,
+        };
         if name == METADATA_KEY {
             let text = member.text(file, entry)?;
             set.take_metadata(&text);

@@ -21,6 +21,11 @@ use crate::metadata::METADATA_KEY;
 /// The most bytes of a header: the format's own limit.
 const MAX_HEADER: u64 = 100_000_000;
 
+/// One part for each split: by the names of files, or of the tensors in them.
+pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
+    ArraySet::parts(shards, read_file)
+}
+
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     ArraySet::join(part, options, read_file)

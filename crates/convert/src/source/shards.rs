@@ -88,8 +88,9 @@ impl Shards {
         let root = self.root.clone();
         let split = |file: &Path| {
             let name = file.file_name()?.to_str()?;
-            // The first word that is one, wherever it stands: `train-0.tar`, `imagenet-val-000.tar`.
-            let mut words = name.split(['-', '_', '.']);
+            // The first word that is one, wherever it stands: `train-0.tar`, `imagenet-val-000.tar`, `train00-2071.tfrec`.
+            let words = name.split(['-', '_', '.']);
+            let mut words = words.map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
             let word = words.find(|word| is_split_name(word.as_bytes()));
             let folder = file.parent().filter(|folder| *folder != root);
             let folder = folder.and_then(|folder| folder.file_name()?.to_str());

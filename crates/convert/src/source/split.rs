@@ -13,7 +13,17 @@ use super::{
 };
 use crate::error::ConvertError;
 
-const SPLIT_NAMES: [&str; 6] = ["train", "val", "valid", "validation", "test", "dev"];
+const SPLIT_NAMES: [&str; 9] = [
+    "train",
+    "training",
+    "val",
+    "valid",
+    "validation",
+    "test",
+    "testing",
+    "eval",
+    "dev",
+];
 
 /// True if a folder of this name is taken for a split; upper and lower case are the same.
 pub(super) fn is_split_name(name: &[u8]) -> bool {

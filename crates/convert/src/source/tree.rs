@@ -11,9 +11,10 @@ use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
     Found, FoundLabels, Keys, LabelValues, Names, Part, check_same_classes, find_field,
-    find_image_field, is_integer, is_made_anew, role_of,
+    find_image_field, is_image_name, is_integer, is_made_anew, role_of,
 };
 use super::listing::{Faults, SourceField};
+use super::shards::Shards;
 use super::split::is_split_name;
 use super::store::{ArrayType, Content, RowPart, Rows, Store};
 use super::warning::Warning;
@@ -123,7 +124,7 @@ fn split_of(path: &str) -> Option<(String, String)> {
 }
 
 /// The splits that the names of the arrays tell, in name order: each has a field of images.
-pub(super) fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, ConvertError> {
+fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, ConvertError> {
     let parts: Vec<(String, String)> = nodes.iter().filter_map(|n| split_of(&n.path)).collect();
     let mut splits: Vec<String> = parts.iter().map(|(split, _)| split.clone()).collect();
     splits.sort();
@@ -139,6 +140,36 @@ pub(super) fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, Conve
     Ok(found)
 }
 
+/// One part for each split that the names of the arrays tell, and one of the arrays of none, where images are among them.
+pub(super) fn parts(
+    whole: Shards,
+    nodes: &[Node],
+    is_exported: bool,
+) -> Result<Vec<Shards>, ConvertError> {
+    // What was exported from a pack is one set, whatever its fields are called.
+    let splits = match is_exported {
+        true => Vec::new(),
+        false => splits(&whole.root, nodes)?,
+    };
+    if splits.is_empty() {
+        return Ok(vec![whole]);
+    }
+    let rest = nodes.iter().filter(|node| !is_of(&splits, &node.path));
+    let has_rest = rest.into_iter().any(|node| is_image_name(last(&node.path)));
+    let part = |split| Shards {
+        split,
+        ..whole.clone()
+    };
+    let rest = has_rest.then(|| part(None));
+    let splits = splits.into_iter().map(|split| part(Some(split)));
+    Ok(rest.into_iter().chain(splits).collect())
+}
+
+/// Whether the array of this path belongs to one of the splits.
+fn is_of(splits: &[String], path: &str) -> bool {
+    split_of(path).is_some_and(|(split, _)| splits.contains(&split))
+}
+
 fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -150,7 +181,8 @@ struct Member {
     name: String,
 }
 
-fn members(nodes: &[Node], split: Option<&str>) -> Vec<Member> {
+/// Those of a split; without one those of none of `splits`.
+fn members(nodes: &[Node], split: Option<&str>, splits: &[String]) -> Vec<Member> {
     let parts: Vec<(usize, String)> = match split {
         Some(split) => {
             let of = |(idx, node): (usize, &Node)| {
@@ -163,6 +195,7 @@ fn members(nodes: &[Node], split: Option<&str>) -> Vec<Member> {
     };
     let parts = if parts.is_empty() {
         let all = nodes.iter().enumerate();
+        let all = all.filter(|(_, node)| split.is_some() || !is_of(splits, &node.path));
         all.map(|(idx, node)| (idx, node.path.clone())).collect()
     } else {
         parts
@@ -196,7 +229,12 @@ pub(super) fn read(
         None => None,
     };
     let nodes = tree.nodes().to_vec();
-    let members = left_in(source, &nodes, members(&nodes, split), options)?;
+    let splits = match metadata {
+        Some(_) => Vec::new(),
+        None => splits(source, &nodes)?,
+    };
+    let members = members(&nodes, split, &splits);
+    let members = left_in(source, &nodes, members, options)?;
     let fields = Fields {
         source,
         nodes: &nodes,
@@ -580,7 +618,8 @@ mod tests {
             ("test_set_y", Some(("test", "y"))),
             ("g/train_x", Some(("train", "g/x"))),
             ("train", None),
-            ("training_x", None),
+            ("training_x", Some(("training", "x"))),
+            ("trained_x", None),
             ("images", None),
         ] {
             let found = split_of(path);

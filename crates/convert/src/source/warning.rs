@@ -5,6 +5,7 @@ use std::fmt;
 use packds_format::DType;
 
 use super::found::is_integer;
+use crate::error::quoted;
 
 /// Something odd about a source that does not stop the conversion.
 ///
@@ -107,6 +108,11 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// There are fields beside the images, and none is called as labels are.
+    NoLabels {
+        /// The fields.
+        fields: Vec<String>,
+    },
     /// There are images but no file of labels.
     LabelsMissing {
         /// The file that would have them.
@@ -199,6 +205,11 @@ impl fmt::Display for Warning {
             Self::Renamed { field, to } => write!(
                 out,
                 "the field '{field}' is packed as '{to}': packs call another one so"
+            ),
+            Self::NoLabels { fields } => write!(
+                out,
+                "no labels: no field is called as labels are, found {}; name them with --label-key",
+                quoted(fields)
             ),
             Self::LabelsMissing { file } => {
                 write!(out, "no labels: there is no file '{}'", text(file))

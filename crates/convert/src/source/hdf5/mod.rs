@@ -20,7 +20,7 @@ use super::spool::Spool;
 use super::store::{ArrayType, Content, Contents, RowPart, Spans, Store};
 use super::tree::{self, Node, NodeKind, Tree};
 use crate::data_format::DataFormat;
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 
 /// The most bytes of texts that are kept in memory.
 const MAX_TEXT_BYTES: usize = 1 << 32;
@@ -34,18 +34,14 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let Some(first) = shards.files.first() else {
         return Ok(vec![shards]);
     };
-    let splits = guarded(first, || {
+    guarded(first, || {
         let file = H5File::open(first)?;
-        tree::splits(first, &nodes(&file.datasets))
-    })?;
-    if splits.is_empty() {
-        return Ok(vec![shards]);
-    }
-    let part = |split| Shards {
-        split: Some(split),
-        ..shards.clone()
-    };
-    Ok(splits.into_iter().map(part).collect())
+        tree::parts(
+            shards.clone(),
+            &nodes(&file.datasets),
+            file.metadata().is_some(),
+        )
+    })
 }
 
 /// Finds the samples.
@@ -115,10 +111,15 @@ impl<'a> Files<'a> {
         for file in files.iter().skip(1) {
             for node in &mut nodes {
                 let same = file.datasets.iter().find(|d| d.path == node.path);
-                let same = same.ok_or_else(|| ConvertError::KeyMissing {
-                    path: file.open.path.clone(),
-                    wanted: format!("'{}'", node.path),
-                    found: file.datasets.iter().map(|d| d.path.clone()).collect(),
+                let same = same.ok_or_else(|| {
+                    let found: Vec<String> = file.datasets.iter().map(|d| d.path.clone()).collect();
+                    let reason = format!(
+                        "expected the data set '{}' as in the files before it, found {}",
+                        node.path,
+                        quoted(&found)
+                    );
+                    let hint = "name files whose data sets are alike; images and labels in files of their own have to be put into one file first";
+                    ConvertError::contradictory(&file.open.path, "", reason, hint)
                 })?;
                 if kind(same) != node.kind {
                     let (expected, found) = (node.kind.describe(), kind(same).describe());

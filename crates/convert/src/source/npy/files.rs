@@ -58,12 +58,36 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
     })
 }
 
-/// Refuses files of many images each, whose lines would pass for those of one: as wide as a square has pixels, and of
+/// Refuses arrays that are no images, and files of many images each, whose lines would pass for those of one: as wide as a square has pixels, and of
 /// other heights.
 fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<(), ConvertError> {
-    let Contents::Each(each) = contents else {
-        return Ok(());
+    let one;
+    let each: &[Content] = match contents {
+        Contents::Each(each) => each,
+        Contents::All(content) if paths.len() > 1 => {
+            one = [content.clone()];
+            &one
+        }
+        Contents::All(_) => return Ok(()),
     };
+    let is_number =
+        |content: &&Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
+    if let Some((place, Content::Array(array))) = each
+        .iter()
+        .enumerate()
+        .find(|(_, content)| is_number(content))
+        && each.len() > 1
+    {
+        let path = paths
+            .get(place)
+            .map_or_else(|| folder.to_owned(), |path| folder.join(as_path(path)));
+        let reason = format!(
+            "expected one image, found an array of shape {:?}",
+            array.shape
+        );
+        let hint = "name a folder whose files are the fields of one set, or leave out files that are no images";
+        return Err(ConvertError::unsupported(&path, "", reason, hint));
+    }
     let size = |content: &Content| match content {
         Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),
         _ => None,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::ListOptions;
 use super::arrays::{ArraySet, Described, StoredArray};
-use super::found::{Found, Keys, Part, find_field, is_label_name};
-use super::key_split::{SplitNames, splits};
+use super::found::{Found, Keys, Part, find_field};
+use super::key_split::{self, SplitNames};
 use super::shards::Shards;
 use super::store::OpenFile;
 use super::warning::Warning;
@@ -21,6 +21,8 @@ use crate::metadata::METADATA_KEY;
 
 /// Bytes of a header that are read at first.
 const HEAD_BYTES: u64 = 512;
+/// The most files that are looked at as fields.
+const MAX_FIELDS: usize = 64;
 /// The most bytes of a text with metadata or class names.
 pub(super) const MAX_TEXT: u64 = 64 << 20;
 
@@ -34,15 +36,12 @@ pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
         .into_iter()
         .map(|(stem, _)| stem)
         .collect();
-    let part = |split| Shards {
-        split: Some(split),
-        ..whole.clone()
-    };
-    let parts: Vec<Shards> = splits(stems.iter().map(String::as_str))
-        .into_iter()
-        .map(part)
-        .collect();
-    Ok(if parts.is_empty() { vec![whole] } else { parts })
+    // The text of a pack lies in a file beside the arrays.
+    let text = metadata_text(source)?.map(|_| METADATA_KEY);
+    Ok(key_split::parts(
+        &whole,
+        stems.iter().map(String::as_str).chain(text),
+    ))
 }
 
 /// Finds the samples.
@@ -164,7 +163,9 @@ fn read_fields(
     options: &ListOptions,
 ) -> Result<Option<Found>, ConvertError> {
     let stems = files.iter().map(|(stem, _)| stem.as_str());
-    let names = SplitNames::new(stems.clone(), split);
+    let text = metadata_text(folder)?;
+    let packs = text.as_ref().map(|_| METADATA_KEY);
+    let names = SplitNames::new(stems.clone().chain(packs), split);
     let keys = names.keys(Keys::of(options));
     let plain: Vec<String> = stems
         .filter_map(|s| names.plain(s))
@@ -193,34 +194,40 @@ fn read_fields(
             ConvertError::malformed(&folder.join("classes.json"), "", reason)
         })?;
     }
-    if let Some(text) = metadata_text(folder)? {
+    if let Some(text) = text {
         set.take_metadata(&text);
     }
     set.leave_out(folder, options)?;
     set.into_found(folder, keys).map(Some)
 }
 
-/// Refuses a folder with labels in a file, where no file is called as images are: the labels would pass for a sample.
+/// Refuses a folder with a file of one number for each image of another, where no file is called as images are: the
+/// labels would pass for a sample.
 fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(), ConvertError> {
-    let labels = files.iter().find(|(stem, _)| is_label_name(stem));
-    let other = files.iter().find(|(stem, _)| !is_label_name(stem));
-    let (Some((name, path)), Some((other, _))) = (labels, other) else {
+    let mut shapes = Vec::new();
+    // Where there is a file for each sample, the first ones tell.
+    for (stem, path) in files.iter().take(MAX_FIELDS) {
+        let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+        shapes.push((stem, read_header(&file, 0, file.bytes)?.shape));
+    }
+    let pair = shapes.iter().find_map(|(label, own)| {
+        let is_of =
+            |(_, other): &&(&String, Vec<u64>)| other.len() > 2 && other.first() == own.first();
+        let images = shapes.iter().find(is_of)?;
+        (own.len() == 1).then_some((label, images.0))
+    });
+    let Some((label, images)) = pair else {
         return Ok(());
     };
-    let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
-    if read_header(&file, 0, file.bytes)?.shape.len() != 1 {
-        return Ok(());
-    }
-    let stems = files.iter().map(|(stem, _)| stem.as_str());
-    let stems: Vec<String> = stems
-        .filter(|stem| stem != name)
-        .map(str::to_owned)
-        .collect();
+    let mut stems: Vec<String> = files.iter().map(|(stem, _)| stem.clone()).collect();
+    stems.retain(|stem| stem != *label);
     let reason = format!(
-        "there are labels in '{name}.npy', and no file with a name of images, found {}",
+        "there are labels in '{label}.npy', and no file with a name of images, found {}",
         quoted(&stems)
     );
-    let hint = format!("name the file of images with --image-key, such as --image-key {other}");
+    let hint = format!(
+        "name the file of images with --image-key, such as --image-key {images}, and that of labels with --label-key {label}"
+    );
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 

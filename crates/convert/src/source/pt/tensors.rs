@@ -8,7 +8,7 @@ use packds_format::DType;
 use super::super::arrays::{ArraySet, Described, StoredArray};
 use super::super::found::is_image_name;
 use super::super::npy::Elements;
-use super::super::pickle::{Id, Node, Tree};
+use super::super::pickle::{Id, Node, Tree, numpy_array};
 use super::super::spool::SpoolFolder;
 use super::super::store::OpenFile;
 use super::lists::Listed;
@@ -202,6 +202,18 @@ impl Taker<'_> {
 
     /// Takes a list of numbers or texts, which is an array as a tensor is; false if the value is none.
     fn take_list(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
+        if is_image_name(name) && !matches!(numpy_array(self.tree, id), Ok(None)) {
+            let (reason, hint) = (
+                "expected a tensor, found a NumPy array",
+                "save tensors: torch.from_numpy(array)",
+            );
+            return Err(ConvertError::unsupported(
+                &self.file.path,
+                name,
+                reason,
+                hint,
+            ));
+        }
         let Some(items) = self.tree.items(id) else {
             return Ok(false);
         };

@@ -147,7 +147,11 @@ impl Frames {
 /// Whether a file starts with a length and its checksum.
 fn is_frame(file: &OpenFile) -> bool {
     let mut head = Vec::new();
-    let read = file.append_at(0, 12, &mut head);
+    file.append_at(0, 12, &mut head).is_ok() && is_tfrecord(&head)
+}
+
+/// Whether these are the first bytes of records: a length and its checksum.
+pub(in crate::source) fn is_tfrecord(head: &[u8]) -> bool {
     let crc = head.get(8..12);
-    read.is_ok() && crc == Some(&masked_crc(head.get(..8).unwrap_or_default()).to_le_bytes()[..])
+    crc == Some(&masked_crc(head.get(..8).unwrap_or_default()).to_le_bytes()[..])
 }

@@ -41,15 +41,8 @@ fn texts(value: Option<&Value>) -> Vec<String> {
 /// One part for each split that the names of the arrays tell.
 pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let group = Group::open(source)?;
-    let splits = tree::splits(source, &group.nodes())?;
-    if splits.is_empty() {
-        return Ok(vec![Shards::one(source)]);
-    }
-    let part = |split| Shards {
-        split: Some(split),
-        ..Shards::one(source)
-    };
-    Ok(splits.into_iter().map(part).collect())
+    let is_exported = group.attributes.contains_key(METADATA_KEY);
+    tree::parts(Shards::one(source), &group.nodes(), is_exported)
 }
 
 /// Finds the samples.
