@@ -2,8 +2,12 @@
 
 import multiprocessing
 import os
+import pathlib
 import pickle
 import shutil
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -171,6 +175,31 @@ def test_sizes_that_no_memory_has_are_damage(photos, tmp_path):
 
 def test_a_whole_pack_verifies(numbered):
     assert packds.open(numbered).verify(jobs=2)["ok"]
+
+
+def works_in_the_background() -> bool:
+    """Whether this process does long work for Python."""
+    tasks = pathlib.Path("/proc/self/task").iterdir()
+    return any((task / "comm").read_text() == "packds-work\n" for task in tasks)
+
+
+def test_ctrl_c_ends_a_verification(tmp_path):
+    path = tmp_path / "a.pack"
+    images = np.full((20_000, 4, 4, 3), 7, np.uint8)
+    packds.from_dataset({"image": images}, path, progress=False)
+    # Damage takes longest: every sample is described.
+    content = path.read_bytes()
+    path.with_name("b.pack").write_bytes(content.replace(images[:1000].tobytes(), bytes(images[:1000].nbytes)))
+    ds = packds.open(path.with_name("b.pack"))
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ds.verify(jobs=1)
+    # Not because it was over.
+    assert works_in_the_background()
+    timer.join()
+    while works_in_the_background():
+        time.sleep(0.01)
 
 
 def test_missing_and_foreign_files_are_different_errors(tmp_path):

@@ -35,6 +35,18 @@ def labels_of(loader) -> list:
     return [labels.tolist() for _, labels in loader]
 
 
+def holds_in_a_fork(check) -> bool:
+    """Whether `check()` is true in a forked child."""
+    child = os.fork()
+    if child == 0:
+        holds = False
+        try:
+            holds = check()
+        finally:
+            os._exit(0 if holds else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
 def test_a_batch_is_images_and_labels(numbered):
     for images, labels in packds.Loader(numbered, batch_size=100, seed=3):
         assert images.shape == (100, 8, 8, 3) and images.dtype == np.uint8
@@ -344,14 +356,7 @@ def test_a_forked_child_goes_on_with_the_order_of_a_state(numbered):
     expected = labels_of(packds.Loader(numbered, batch_size=50, order="chunks"))[1:]
     again = packds.Loader(numbered, batch_size=50)
     again.load_state_dict(state)
-    child = os.fork()
-    if child == 0:
-        ok = False
-        try:
-            ok = labels_of(again) == expected
-        finally:
-            os._exit(0 if ok else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert holds_in_a_fork(lambda: labels_of(again) == expected)
     assert labels_of(again) == expected
 
 
@@ -472,29 +477,19 @@ def test_a_forked_child_makes_its_own_threads(numbered):
     loader = packds.Loader(numbered, batch_size=50)
     expected = labels_of(loader)
     loader.set_epoch(0)
-    child = os.fork()
-    if child == 0:
-        ok = False
-        try:
-            ok = labels_of(loader) == expected
-        finally:
-            os._exit(0 if ok else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert holds_in_a_fork(lambda: labels_of(loader) == expected)
 
 
 def test_an_iteration_does_not_go_on_in_a_forked_child(numbered):
     iteration = iter(packds.Loader(numbered, batch_size=50))
     next(iteration)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
+
+    def is_refused() -> bool:
+        with pytest.raises(packds.Error, match="fork"):
             next(iteration)
-        except packds.Error as error:
-            code = 0 if "fork" in str(error) else 2
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
+        return True
+
+    assert holds_in_a_fork(is_refused)
     assert len(list(iteration)) == 19
 
 
