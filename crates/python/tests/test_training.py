@@ -118,11 +118,13 @@ def test_all_code_of_a_guide_runs(page, with_ffcv, photos, tmp_path, torch, torc
 def test_the_readme_leads_to_a_training_step(photos, tmp_path, torchvision):
     code = code_of(REPOSITORY / "README.md", lambda code: "packds.Loader" in code)
     assert "optimizer.step()" in code
-    run_code(code, photos, tmp_path)
+    [convert] = re.findall(r"^env/bin/packds (convert .*)$", (REPOSITORY / "README.md").read_text(), re.M)
+    code = f"import packds.__main__, sys; sys.argv[1:] = {convert.split()}; assert not packds.__main__.main()\n{code}"
+    assert re.search(r"^epoch 0: loss \d", run_code(code, photos, tmp_path), re.M)
 
 
 def run_code(code, photos, folder):
-    """Runs a page's code where the photographs are ImageNet, with few of everything."""
+    """Runs a page's code where the photographs are ImageNet, with few of everything; what it prints."""
     for split in ("train", "val"):
         shutil.copytree(photos, folder / "imagenet" / split, ignore=lambda *_: ["LICENSES.md"])
     for whole, small in SMALL.items():
@@ -131,3 +133,4 @@ def run_code(code, photos, folder):
     command = [sys.executable, "-W", "ignore", "page.py"]
     done = subprocess.run(command, cwd=folder, env=os.environ | ALONE, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+    return done.stdout
