@@ -286,7 +286,8 @@ class Dataset(Sequence[Any]):
         return f"<packds.Dataset {self.path!r}: {len(self)} samples, {fields}{classes}>"
 
     def _repr_html_(self) -> str:
-        rows = [("pack", self.path), ("samples", f"{len(self)} in {self.info()['n_chunks']} chunks")]
+        n = self.info()["n_chunks"]
+        rows = [("pack", self.path), ("samples", f"{len(self)} in {n} chunk{'' if n == 1 else 's'}")]
         rows += [(field.name, str(field)) for field in self._data]
         if self.classes:
             shown = ", ".join(self.classes[:10]) + (", ..." if len(self.classes) > 10 else "")
