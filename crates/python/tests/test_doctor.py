@@ -1,6 +1,7 @@
 """What binds, how fast it could be, and what to change."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -95,6 +96,18 @@ def test_what_is_slow_in_a_dataloader_is_named(torch, stage, workers):
     convert = [advice for advice in report.advice if advice["change"] == "convert"]
     assert convert and convert[0]["images_per_s"] > report.images_per_s
     assert "estimate" in convert[0]["text"]
+
+
+def test_a_busy_machine_is_not_taken_for_a_slow_disk(torch):
+    loader = torch.utils.data.DataLoader(Slow(decode=0.004), batch_size=8)
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3 * len(os.sched_getaffinity(0)))]
+    try:
+        report = packds.doctor(loader, lambda batch: None, seconds=2)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert report.binds == "decode", report
 
 
 def test_a_slow_step_of_a_dataloader_is_named(torch):

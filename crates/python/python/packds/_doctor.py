@@ -336,12 +336,12 @@ class _Samples:
         started = time.perf_counter()
         times: list[tuple[float, float]] = []
         for index in self._indices:
-            begun, processor = time.perf_counter(), time.thread_time()
+            begun, processor = time.perf_counter(), _worked()
             try:
                 sample = get(index)
             except StopIteration:
                 break
-            times.append((time.perf_counter() - begun, time.thread_time() - processor))
+            times.append((time.perf_counter() - begun, _worked() - processor))
             if len(self.kept) < _KEPT_SAMPLES:
                 self.kept.append(sample)
             if time.perf_counter() - started > within:
@@ -361,6 +361,17 @@ class _Samples:
         computing, waiting = n * 1e3 / max(1, min(workers, cores)), n * 1e3 / max(1, workers)
         computed = [ms * computing for ms in (self._collate, self._transform, self._decode)]
         return [*computed, self._warm * waiting, self._cold * waiting]
+
+
+def _worked() -> float:
+    """Seconds that this thread has computed, or wanted to while others had the processor: then it does not wait for data."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            queued = int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        # A kernel that does not tell.
+        queued = 0.0
+    return time.thread_time() + queued
 
 
 @contextlib.contextmanager
@@ -386,11 +397,11 @@ def _timed_transform(dataset: Any) -> Iterator[list[float] | None]:
 
     def timed(transform: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            begun = time.thread_time()
+            begun = _worked()
             try:
                 return transform(*args, **kwargs)
             finally:
-                times.append(time.thread_time() - begun)
+                times.append(_worked() - begun)
 
         return call
 
