@@ -146,6 +146,14 @@ impl Loader {
         examined(py, self.builder.clone(), step, seconds, check)
     }
 
+    /// What was tuned: batches handed over, threads, batches made ahead, why.
+    fn tuning(&self) -> Vec<(u64, usize, usize, String)> {
+        let entries = self.loader.tuning().into_iter();
+        entries
+            .map(|entry| (entry.batches, entry.threads, entry.depth, entry.why))
+            .collect()
+    }
+
     /// What was done so far, as JSON; times in seconds.
     fn stats(&self) -> String {
         let stats = self.loader.stats();
@@ -160,6 +168,7 @@ impl Loader {
             "threads_busy": stats.threads_busy.as_secs_f64(),
             "threads_waited_for_disk": stats.threads_waited_for_disk.as_secs_f64(),
             "threads_waited_for_consumer": stats.threads_waited_for_consumer.as_secs_f64(),
+            "threads": stats.threads,
             "depth": stats.depth,
             "slots": stats.slots,
             "slot_bytes": stats.slot_bytes,

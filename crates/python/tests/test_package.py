@@ -77,6 +77,14 @@ def test_names_and_arguments_in_the_guides_are_there(page):
                 inspect.signature(getattr(packds, ast.unparse(node.func).split(".")[1])).bind_partial(*node.args, **given)
 
 
+def test_every_argument_of_a_loader_is_described():
+    guide = (REPOSITORY / "docs" / "python.md").read_text()
+    arguments = list(inspect.signature(packds.Loader).parameters)
+    described = re.findall(r"^ +([\w, ]+): ", inspect.getdoc(packds.Loader) or "", re.M)
+    assert {name for names in described for name in names.split(", ")} == {*arguments, "OptionError"}
+    assert [name for name in arguments if name != "data" and not re.search(rf"\b{name}\b", guide)] == []
+
+
 def test_the_native_part_has_what_its_stub_says():
     from importlib import resources
 

@@ -264,6 +264,7 @@ class Loader:
         batch_size: Samples of a batch, on each rank.
         order: `auto`, `random`, `window`, `chunks` or `sequential`.
         window: Chunks mixed at one time, with the order `window`.
+        lanes: Parts of the epoch that are read side by side: docs/sampling.md, "Lanes".
         seed: The same seed, epoch and options give the same batches on any number of threads.
         epoch: The epoch that the first iteration gives.
         fields: Names of the fields to load; default all that one trains with. Batches are then dicts.
@@ -278,8 +279,8 @@ class Loader:
         samples, weights, balance: Only some samples (indices or a mask); a weight for each; or the name of a label column whose
             classes come equally often. One of them.
         memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
-        threads: Threads that decode and copy: `auto` is one for each core.
-        depth: Batches made ahead: `auto`, or fixed.
+        threads: Threads that decode and copy: `auto` is as many as training needs, at most one for each core.
+        depth: Batches made ahead (elsewhere: prefetch): `auto` is as many as training needs, at most as many as fit.
         slots: Batches that exist at one time, those that the program holds included; holding more makes copies.
         access: `auto`, `mapped` or `direct`.
         checksums: `first_touch`, `always` or `off`.
@@ -484,6 +485,15 @@ class Loader:
     def stats(self) -> dict[str, Any]:
         """What was done so far and who waited for whom, in seconds: docs/loading.md, "What binds"."""
         return json_dict(self._native.stats())
+
+    def tuning(self) -> list[dict[str, Any]]:
+        """What `threads` and `depth` were set to while it ran where they are `auto`, and why, the oldest first.
+
+        Returns:
+            Dicts with `batches` (handed over by then), `threads` and `depth` (from then on) and `why`, a sentence.
+        """
+        keys = ("batches", "threads", "depth", "why")
+        return [dict(zip(keys, (*entry[:3], words(entry[3])))) for entry in self._native.tuning()]
 
     def shuffle_report(self) -> dict[str, Any]:
         """How random the batches are, and what that costs."""

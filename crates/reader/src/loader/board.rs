@@ -6,9 +6,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::batch::Prepared;
-use super::depth::Depth;
 use super::error::LoadError;
 use super::filling::Filling;
+use super::tuner::Tuner;
 use crate::arena::SlotRef;
 use crate::device::Transfer;
 
@@ -26,6 +26,8 @@ pub(crate) struct Board {
     progress: Mutex<Progress>,
     /// For threads: there may be something to do.
     work: Condvar,
+    /// For threads that have none, because fewer are enough: there may be more again.
+    called: Condvar,
     /// For the consumer: a batch may be ready.
     ready: Condvar,
     /// Set once; threads look at it between pieces and while they wait for a slot.
@@ -51,7 +53,10 @@ pub(crate) struct Progress {
     pub(crate) done: BTreeMap<u64, Result<Ready, LoadError>>,
     /// Why it cannot go on, where that belongs to no step.
     pub(crate) failed: Option<LoadError>,
-    pub(crate) depth: Depth,
+    /// Threads that load: those whose numbers are below.
+    pub(crate) threads: usize,
+    /// Batches made ahead.
+    pub(crate) depth: usize,
 }
 
 impl Progress {
@@ -64,7 +69,7 @@ impl Progress {
 }
 
 impl Board {
-    pub(crate) fn new(first_step: u64, steps: u64, depth: Depth, held: Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(first_step: u64, steps: u64, tuner: &Tuner, held: Arc<AtomicUsize>) -> Self {
         Self {
             progress: Mutex::new(Progress {
                 next_begin: first_step,
@@ -74,9 +79,11 @@ impl Board {
                 filling: VecDeque::new(),
                 done: BTreeMap::new(),
                 failed: None,
-                depth,
+                threads: tuner.threads(),
+                depth: tuner.depth(),
             }),
             work: Condvar::new(),
+            called: Condvar::new(),
             ready: Condvar::new(),
             stopped: AtomicBool::new(false),
             held,
@@ -93,6 +100,16 @@ impl Board {
         progress: MutexGuard<'a, Progress>,
     ) -> MutexGuard<'a, Progress> {
         self.work
+            .wait(progress)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there may be more threads that load.
+    pub(crate) fn wait_to_be_called<'a>(
+        &self,
+        progress: MutexGuard<'a, Progress>,
+    ) -> MutexGuard<'a, Progress> {
+        self.called
             .wait(progress)
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,6 +138,16 @@ impl Board {
         self.work.notify_all();
     }
 
+    /// Sets how many threads load, and how many batches ahead.
+    pub(crate) fn set(&self, tuner: &Tuner) {
+        let mut progress = self.lock();
+        progress.threads = tuner.threads();
+        progress.depth = tuner.depth();
+        drop(progress);
+        self.called.notify_all();
+        self.work.notify_all();
+    }
+
     /// Puts a step's result where the consumer finds it.
     pub(crate) fn put(&self, step: u64, result: Result<Ready, LoadError>) {
         self.lock().done.insert(step, result);
@@ -144,6 +171,7 @@ impl Board {
         progress.filling.clear();
         progress.done.clear();
         drop(progress);
+        self.called.notify_all();
         self.work.notify_all();
         self.ready.notify_all();
     }

@@ -16,6 +16,7 @@ use super::finish::finish;
 use super::journal::Journal;
 use super::outputs::{Outputs, Source};
 use super::stats::{Counters, add, add_time};
+use super::tuner::Tuner;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 use crate::device::Device;
@@ -31,6 +32,8 @@ pub(crate) struct Crew {
     pub(crate) arena: Arc<Arena>,
     pub(crate) device: Arc<dyn Device>,
     pub(crate) counters: Arc<Counters>,
+    /// Of the loader: what one epoch taught holds in the next.
+    pub(crate) tuner: Arc<Mutex<Tuner>>,
     pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) bad_samples: BadSamples,
     /// Of each pack the seed of its order and augmentation.
@@ -65,7 +68,7 @@ impl Crew {
         for number in 0..n {
             let crew = Arc::clone(self);
             let named = thread::Builder::new().name(format!("packds-load-{number}"));
-            match named.spawn(move || crew.guarded()) {
+            match named.spawn(move || crew.guarded(number)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     self.stop();
@@ -85,8 +88,8 @@ impl Crew {
     }
 
     /// A panic reaches the consumer as an error.
-    fn guarded(&self) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work())) {
+    fn guarded(&self, number: usize) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(number))) {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
             let message = text.unwrap_or("without a message").to_owned();
@@ -94,10 +97,10 @@ impl Crew {
         }
     }
 
-    fn work(&self) {
+    fn work(&self, number: usize) {
         let mut filler = Filler::new(&self.outputs, &self.packs, self.bad_samples, &self.seeds)
             .repeating(self.course.kept());
-        while let Some(job) = self.next_job() {
+        while let Some(job) = self.next_job(number) {
             let result = match job {
                 Job::Begin(step) => self.begin(step),
                 Job::Fill(filling, piece) => self.fill(&mut filler, &filling, piece),
@@ -110,13 +113,19 @@ impl Crew {
         }
     }
 
-    /// Waits for something to do; none once the loader stops.
-    fn next_job(&self) -> Option<Job> {
+    /// Waits for something to do for thread `number`; none once the loader stops.
+    fn next_job(&self, number: usize) -> Option<Job> {
         let mut progress = self.board.lock();
         let mut idle: Option<Instant> = None;
         let job = loop {
             if self.board.is_stopped() {
                 return None;
+            }
+            if number >= progress.threads {
+                // Of no use now: it does not wait for the consumer, and is not woken for each piece.
+                self.was_idle(idle.take());
+                progress = self.board.wait_to_be_called(progress);
+                continue;
             }
             if let Some(job) = self.job_in(&mut progress) {
                 break job;
@@ -124,10 +133,14 @@ impl Crew {
             idle.get_or_insert_with(Instant::now);
             progress = self.board.wait_for_work(progress);
         };
-        if let Some(idle) = idle {
-            add_time(&self.counters.threads_idle, idle.elapsed());
-        }
+        self.was_idle(idle);
         Some(job)
+    }
+
+    fn was_idle(&self, since: Option<Instant>) {
+        if let Some(since) = since {
+            add_time(&self.counters.threads_idle, since.elapsed());
+        }
     }
 
     fn job_in(&self, progress: &mut Progress) -> Option<Job> {
@@ -141,7 +154,7 @@ impl Crew {
             }
         }
         let ahead = progress.next_begin - progress.next_out;
-        let depth = u64::try_from(progress.depth.now()).unwrap_or(u64::MAX);
+        let depth = u64::try_from(progress.depth).unwrap_or(u64::MAX);
         if progress.beginning || progress.next_begin >= progress.steps || ahead >= depth {
             return None;
         }

@@ -1,7 +1,7 @@
 //! An epoch in the consumer's hands: an iterator of batches. Dropping it ends its threads.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use super::batch::Batch;
 use super::board::Ready;
 use super::crew::Crew;
 use super::error::LoadError;
-use super::stats::{add, add_time};
+use super::stats::{add, add_time, time};
+use super::tuner::Spent;
 use crate::plan::{MixtureState, State};
 
 /// The batches of one epoch, in order. It ends after the last batch or the first error.
@@ -26,6 +27,8 @@ pub struct Epoch {
     taken: Instant,
     /// Since when the consumer waits, where it began to before it asked for a batch.
     waits_since: Option<Instant>,
+    /// How long all threads had worked and waited for the disk when the last batch was taken, if there was one.
+    threads_before: Option<(Duration, Duration)>,
     over: bool,
     made_in: u32,
     /// Frees the ring for the loader's next epoch.
@@ -68,6 +71,7 @@ impl Epoch {
             number,
             taken: Instant::now(),
             waits_since: None,
+            threads_before: None,
             over: false,
             made_in: std::process::id(),
             _lease: lease,
@@ -157,17 +161,38 @@ impl Epoch {
         };
         progress.next_out += 1;
         self.next_step = progress.next_out;
-        let (waited, busy) = (asked.elapsed(), asked - self.taken);
-        progress.depth.learn(waited, waited + busy);
-        let depth = u64::try_from(progress.depth.now()).unwrap_or(u64::MAX);
         drop(progress);
         board.batch_taken();
         board.tell_threads();
+        let (waited, busy) = (asked.elapsed(), asked - self.taken);
         let counters = &self.crew.counters;
-        counters.depth.store(depth, Ordering::Relaxed);
         add_time(&counters.consumer_waited, waited);
         add_time(&counters.consumer_busy, busy);
+        self.learn(waited, waited + busy);
         Ok(Some(ready))
+    }
+
+    /// Tells the tuner what passed since the batch before, and sets what it chooses.
+    fn learn(&mut self, waited: Duration, passed: Duration) {
+        let crew = &self.crew;
+        let threads = (
+            time(&crew.counters.threads_busy),
+            time(&crew.counters.disk_waited),
+        );
+        let before = self.threads_before.replace(threads);
+        let mut tuner = crew.tuner.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((busy, read)) = before else {
+            return tuner.begin();
+        };
+        let is_new = tuner.learn(Spent {
+            passed,
+            waited,
+            busy: threads.0.saturating_sub(busy),
+            read: threads.1.saturating_sub(read),
+        });
+        if is_new {
+            crew.board.set(&tuner);
+        }
     }
 }
 

@@ -46,7 +46,6 @@ mod batch;
 mod board;
 mod course;
 mod crew;
-mod depth;
 mod epoch;
 mod error;
 mod fill;
@@ -59,22 +58,23 @@ mod outputs;
 mod pictures;
 mod sources;
 mod stats;
+mod tuner;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use self::board::Board;
 use self::course::{Course, Way};
 use self::crew::Crew;
-use self::depth::Depth;
 use self::epoch::Lease;
 use self::journal::Journal;
 use self::outputs::Outputs;
 use self::pictures::Pictures;
 use self::stats::{Counters, count, time};
+use self::tuner::Tuner;
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Output;
@@ -93,6 +93,7 @@ pub use self::journal::JOURNAL;
 pub use self::options::LoaderBuilder;
 pub use self::outputs::BatchField;
 pub use self::stats::LoaderStats;
+pub use self::tuner::Tuned;
 
 /// What becomes of a sample that cannot be read, does not match its checksum or cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -127,8 +128,9 @@ pub struct Loader {
     counters: Arc<Counters>,
     /// Where it tells its steps, if somebody asked.
     journal: Option<Arc<Journal>>,
+    /// Threads of an epoch, of which the tuner lets as many load as are needed.
     threads: usize,
-    depth: Option<usize>,
+    tuner: Arc<Mutex<Tuner>>,
     bad_samples: BadSamples,
     in_use: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
@@ -213,17 +215,17 @@ impl Loader {
         }
         let lease = Lease::take(&self.in_use)?;
         let number = way.number();
-        let depth = Depth::new(self.arena.n_slots(), self.depth);
         let held = Arc::clone(&self.held);
-        let board = Arc::new(Board::new(first_step, way.steps(), depth, held));
+        let board = Board::new(first_step, way.steps(), &self.tuner(), held);
         let crew = Arc::new(Crew {
-            board,
+            board: Arc::new(board),
             course: Course::start(way, &self.fetches, first_step)?,
             outputs: Arc::clone(&self.outputs),
             packs: Arc::clone(&self.packs),
             arena: Arc::clone(&self.arena),
             device: Arc::clone(&self.device),
             counters: Arc::clone(&self.counters),
+            tuner: Arc::clone(&self.tuner),
             journal: self.journal.clone(),
             bad_samples: self.bad_samples,
             seeds: Arc::clone(&self.seeds),
@@ -270,10 +272,21 @@ impl Loader {
         &self.packs
     }
 
-    /// Threads that decode and copy.
+    /// Threads that decode and copy, at most: [`tuning`](Self::tuning) tells how many do.
     #[must_use]
     pub const fn threads(&self) -> usize {
         self.threads
+    }
+
+    fn tuner(&self) -> MutexGuard<'_, Tuner> {
+        self.tuner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many threads load and how many batches are made ahead, from which batch on and why, the oldest entry first.
+    /// What [`LoaderBuilder::threads`] and [`LoaderBuilder::depth`] fix stays; the rest follows what training needs.
+    #[must_use]
+    pub fn tuning(&self) -> Vec<Tuned> {
+        self.tuner().log().to_vec()
     }
 
     /// What takes the batches.
@@ -356,7 +369,10 @@ impl Loader {
         // A crew that is still there is not in these yet.
         let fetched = *self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = &self.counters;
-        let depth = usize::try_from(count(&counters.depth)).unwrap_or(usize::MAX);
+        let (threads, depth) = {
+            let tuner = self.tuner();
+            (tuner.threads(), tuner.depth())
+        };
         LoaderStats {
             batches: count(&counters.batches),
             samples: count(&counters.samples),
@@ -371,6 +387,7 @@ impl Loader {
                 Some(crew) => fetched.then(crew.course.stats()),
                 None => fetched,
             },
+            threads,
             depth,
             slots: self.arena.n_slots(),
             slot_bytes: u64::try_from(self.arena.slot_bytes()).unwrap_or(u64::MAX),

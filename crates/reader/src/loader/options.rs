@@ -10,6 +10,7 @@ use super::outputs::Outputs;
 use super::pictures::Pictures;
 use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
+use super::tuner::{Tunable, Tuner};
 use super::{BadSamples, LoadError, Loader};
 use crate::MappedPack;
 use crate::arena::Arena;
@@ -167,7 +168,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// Threads that copy and decode. Default one for each core.
+    /// Threads that copy and decode, fixed. Default from one to one for each core, as training needs them: see
+    /// [`Loader::tuning`].
     #[must_use]
     pub const fn threads(mut self, threads: NonZero<usize>) -> Self {
         self.threads = Some(threads);
@@ -191,7 +193,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Batches made ahead, fixed. Default as many as keep the consumer from waiting.
+    /// Batches made ahead, fixed. Default as many as keep the consumer from waiting: see [`Loader::tuning`].
     #[must_use]
     pub const fn depth(mut self, batches: NonZero<usize>) -> Self {
         self.depth = Some(batches);
@@ -263,6 +265,17 @@ impl LoaderBuilder {
         };
         let fetches = fetches(&packs, &schedules, &options)?;
         let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        let most_threads = self.threads.unwrap_or_else(cores).get();
+        let tuner = Tuner::new(
+            match self.threads {
+                Some(threads) => Tunable::fixed(threads.get()),
+                None => Tunable::up_to(most_threads, most_threads),
+            },
+            match self.depth {
+                Some(depth) => Tunable::fixed(depth.get().min(arena.n_slots())),
+                None => Tunable::up_to(arena.n_slots(), 2),
+            },
+        );
         Ok(Loader {
             journal: Journal::asked_for(pack, self.batch),
             packs,
@@ -274,8 +287,8 @@ impl LoaderBuilder {
             arena,
             device: self.device,
             counters: Arc::new(Counters::default()),
-            threads: self.threads.unwrap_or_else(cores).get(),
-            depth: self.depth.map(NonZero::get),
+            threads: most_threads,
+            tuner: Arc::new(Mutex::new(tuner)),
             bad_samples: self.bad_samples,
             in_use: Arc::new(AtomicBool::new(false)),
             held: Arc::new(AtomicUsize::new(0)),

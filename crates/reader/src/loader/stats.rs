@@ -30,6 +30,8 @@ pub struct LoaderStats {
     pub threads_waited_for_consumer: Duration,
     /// What reading the pack cost.
     pub fetch: FetchStats,
+    /// Threads that load now.
+    pub threads: usize,
     /// Batches made ahead now.
     pub depth: usize,
     /// Slots of the staging ring.
@@ -52,7 +54,6 @@ pub(crate) struct Counters {
     pub(crate) threads_busy: AtomicU64,
     pub(crate) disk_waited: AtomicU64,
     pub(crate) threads_idle: AtomicU64,
-    pub(crate) depth: AtomicU64,
     pub(crate) table_bytes: AtomicU64,
 }
 

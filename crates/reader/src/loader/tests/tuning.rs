@@ -1,0 +1,154 @@
+//! How many threads load, and how far ahead, may change at any time; what is loaded does not.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::arena::{SlotMut, SlotRef};
+use crate::device::{Device, DeviceError, Done, Transfer};
+use crate::loader::tuner::{Spent, Tunable, Tuner};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Notes which threads finish batches.
+#[derive(Debug, Default)]
+struct Finishers(Mutex<BTreeSet<String>>);
+
+impl Device for Finishers {
+    fn name(&self) -> &'static str {
+        "finishers"
+    }
+
+    fn recycle(&self, _: &mut SlotMut) {}
+
+    fn submit(&self, _: SlotRef, _: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        let thread = thread::current().name().unwrap().to_owned();
+        self.0.lock().unwrap().insert(thread);
+        Ok(Box::new(Done))
+    }
+}
+
+/// A loader that tunes up to `threads` threads, whatever the machine has.
+fn tuned(builder: LoaderBuilder, threads: usize) -> Loader {
+    let mut loader = builder.build().unwrap();
+    loader.threads = threads;
+    *loader.tuner() = Tuner::new(
+        Tunable::up_to(threads, threads),
+        Tunable::up_to(loader.stats().slots, 2),
+    );
+    loader
+}
+
+/// Teaches a loader that training takes its time, until nothing more follows from it.
+fn teach_slow_steps(loader: &Loader) {
+    let mut tuner = loader.tuner();
+    for _ in 0..10_000 {
+        tuner.learn(Spent {
+            passed: 100 * MS,
+            waited: Duration::ZERO,
+            busy: MS,
+            read: Duration::ZERO,
+        });
+    }
+}
+
+/// The samples and images of each batch.
+fn contents(epoch: Epoch) -> Vec<(Vec<u64>, Vec<u8>)> {
+    let content = |batch: crate::loader::Batch| {
+        let images = batch.elements::<u8>("image").unwrap().to_vec();
+        (batch.ids().to_vec(), images)
+    };
+    epoch.map(|batch| content(batch.unwrap())).collect()
+}
+
+#[test]
+fn batches_are_the_same_whatever_is_tuned_in_the_middle() {
+    let (_folder, pack) = opened(640);
+    for order in ORDERS {
+        let fixed = builder(&pack).order(order).threads(some(1)).depth(some(1));
+        let expected = contents(fixed.build().unwrap().epoch(2).unwrap());
+        let loader = tuned(builder(&pack).order(order), 6);
+        assert_eq!(contents(loader.epoch(2).unwrap()), expected);
+
+        let mut epoch = loader.epoch(2).unwrap();
+        let crew = loader.last.lock().unwrap().upgrade().unwrap();
+        for (step, (ids, images)) in expected.iter().enumerate() {
+            let (threads, depth) = (1 + step * 5 % 6, 1 + step * 3 % 4);
+            let next = Tuner::new(Tunable::fixed(threads), Tunable::fixed(depth));
+            crew.board.set(&next);
+            let batch = epoch.next().unwrap().unwrap();
+            assert_eq!(batch.ids(), ids);
+            assert_eq!(batch.elements::<u8>("image").unwrap(), images);
+        }
+        assert!(epoch.next().is_none());
+    }
+}
+
+#[test]
+fn an_epoch_begins_with_what_was_learned_before() {
+    let (_folder, pack) = opened(640);
+    let finishers = Arc::new(Finishers::default());
+    let loader = tuned(builder(&pack).device(finishers.clone()), 6);
+    assert_eq!((loader.stats().threads, loader.stats().depth), (6, 2));
+    teach_slow_steps(&loader);
+    assert_eq!((loader.stats().threads, loader.stats().depth), (1, 1));
+    assert_eq!(loader.epoch(0).unwrap().count(), 40);
+    let names = finishers.0.lock().unwrap().clone();
+    assert_eq!(names, BTreeSet::from(["packds-load-0".to_owned()]));
+}
+
+#[test]
+fn threads_that_were_of_no_use_are_called_again() {
+    let (_folder, pack) = opened(640);
+    let finishers = Arc::new(Finishers::default());
+    let loader = tuned(builder(&pack).device(finishers.clone()), 6);
+    teach_slow_steps(&loader);
+    let more = Tuner::new(Tunable::fixed(6), Tunable::fixed(4));
+    for number in 0..500 {
+        let mut epoch = loader.epoch(number).unwrap();
+        epoch.next().unwrap().unwrap();
+        let crew = loader.last.lock().unwrap().upgrade().unwrap();
+        crew.board.set(&more);
+        assert_eq!(epoch.count(), 39);
+        if finishers.0.lock().unwrap().len() > 1 {
+            return;
+        }
+    }
+    panic!("one thread did all the work");
+}
+
+#[test]
+fn what_is_chosen_is_told_with_its_reason() {
+    let (_folder, pack) = opened(160);
+    let loader = tuned(builder(&pack), 6);
+    let first = loader.tuning();
+    assert_eq!((first.len(), first[0].batches), (1, 0));
+    assert_eq!((first[0].threads, first[0].depth), (6, 2));
+    assert_eq!(loader.epoch(0).unwrap().count(), 10);
+    teach_slow_steps(&loader);
+    let tuning = loader.tuning();
+    assert!(
+        tuning[1].batches > 10 && tuning[1].threads == 3,
+        "{tuning:?}"
+    );
+    assert!(
+        tuning[1].why.contains("worked for 0 % of theirs"),
+        "{tuning:?}"
+    );
+    assert!(
+        tuning
+            .windows(2)
+            .all(|pair| pair[0].batches < pair[1].batches)
+    );
+
+    let fixed = builder(&pack)
+        .threads(some(3))
+        .depth(some(99))
+        .slots(some(4));
+    let fixed = fixed.build().unwrap();
+    teach_slow_steps(&fixed);
+    assert_eq!((fixed.stats().threads, fixed.stats().depth), (3, 4));
+    assert_eq!(fixed.tuning().len(), 1);
+}

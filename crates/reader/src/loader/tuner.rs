@@ -1,0 +1,451 @@
+//! How many threads load, and how many batches they make ahead: as few as keep the consumer from waiting. It has no clock:
+//! it is told what each step took, and says what to set.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+/// Steps that are judged together.
+const ROUND: u32 = 64;
+/// Rounds without waiting after which less is tried, at first, and at most.
+const PATIENCE: u32 = 8;
+const MOST_PATIENCE: u32 = 1024;
+/// Entries of the log. A training whose needs change all the time loses the oldest ones.
+const MOST_ENTRIES: usize = 1000;
+
+/// What a loader's tuner chose, and why: an entry of [`Loader::tuning`](super::Loader::tuning).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tuned {
+    /// Batches that the loader had handed over.
+    pub batches: u64,
+    /// Threads that load from then on.
+    pub threads: usize,
+    /// Batches made ahead from then on.
+    pub depth: usize,
+    /// Why, in a sentence with the numbers behind it.
+    pub why: String,
+}
+
+/// What passed between the consumer's taking of two batches.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spent {
+    /// The time itself.
+    pub(crate) passed: Duration,
+    /// How much of it the consumer waited.
+    pub(crate) waited: Duration,
+    /// Time of all threads together that they worked.
+    pub(crate) busy: Duration,
+    /// Time of all threads together that they waited for the disk.
+    pub(crate) read: Duration,
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.waited += other.waited;
+        self.busy += other.busy;
+        self.read += other.read;
+    }
+}
+
+impl Spent {
+    /// The consumer waited for more than a hundredth of the time.
+    fn is_waiting(&self) -> bool {
+        self.waited * 100 > self.passed
+    }
+
+    /// The consumer hardly waited: well below what counts as waiting, so that one does not follow from the other.
+    fn is_quiet(&self) -> bool {
+        self.waited * 400 <= self.passed
+    }
+
+    /// Threads that would do all of this without a break, and half as many again.
+    fn threads_needed(&self) -> usize {
+        let occupied = (self.busy + self.read).as_nanos().saturating_mul(3);
+        let needed = occupied.div_ceil(self.passed.as_nanos().saturating_mul(2).max(1));
+        usize::try_from(needed).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// Whether this many threads had hardly a break.
+    fn occupies(&self, threads: usize) -> bool {
+        let available = self.passed.as_nanos().saturating_mul(threads as u128);
+        (self.busy + self.read).as_nanos().saturating_mul(10) >= available.saturating_mul(8)
+    }
+}
+
+/// What can be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Knob {
+    Threads,
+    Depth,
+}
+
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Threads => "threads",
+            Self::Depth => "batches ahead",
+        })
+    }
+}
+
+/// A number that is tuned, unless it is fixed.
+#[derive(Debug)]
+pub(crate) struct Tunable {
+    now: usize,
+    most: usize,
+    is_fixed: bool,
+    /// Quiet rounds before less is tried: twice as many after each time that was too little, so that it settles.
+    patience: u32,
+}
+
+impl Tunable {
+    /// A number from 1 to `most`, at first `first`.
+    pub(crate) fn up_to(most: usize, first: usize) -> Self {
+        let most = most.max(1);
+        Self {
+            now: first.clamp(1, most),
+            most,
+            is_fixed: false,
+            patience: PATIENCE,
+        }
+    }
+
+    /// This number, whatever happens.
+    pub(crate) fn fixed(number: usize) -> Self {
+        Self {
+            is_fixed: true,
+            ..Self::up_to(number, number)
+        }
+    }
+
+    /// Twice as much, if there is more.
+    fn double(&mut self) -> bool {
+        let before = self.now;
+        if !self.is_fixed {
+            self.now = before.saturating_mul(2).min(self.most);
+        }
+        self.now > before
+    }
+
+    /// Whether `number` is less, and the time has come to try it.
+    fn may_try(&self, number: usize, quiet: u32) -> bool {
+        !self.is_fixed && number < self.now && quiet >= self.patience
+    }
+}
+
+/// Adapts two numbers to what the steps take. The order and contents of batches never depend on them.
+#[derive(Debug)]
+pub(crate) struct Tuner {
+    threads: Tunable,
+    depth: Tunable,
+    batches: u64,
+    /// Steps of the round so far, and what they took.
+    steps: u32,
+    round: Spent,
+    /// Rounds without waiting since the last change.
+    quiet: u32,
+    /// What was made less, unless something was made more since, and what it was before.
+    lowered: Option<(Knob, usize)>,
+    log: Vec<Tuned>,
+}
+
+impl Tuner {
+    pub(crate) fn new(threads: Tunable, depth: Tunable) -> Self {
+        let mut tuner = Self {
+            threads,
+            depth,
+            batches: 0,
+            steps: 0,
+            round: Spent::default(),
+            quiet: 0,
+            lowered: None,
+            log: Vec::new(),
+        };
+        let says = |number: &Tunable| if number.is_fixed { "fixed" } else { "tuned" };
+        let (threads, depth) = (says(&tuner.threads), says(&tuner.depth));
+        tuner.write(format!(
+            "at first; threads are {threads}, batches ahead are {depth}"
+        ));
+        tuner
+    }
+
+    /// Threads that load now.
+    pub(crate) const fn threads(&self) -> usize {
+        self.threads.now
+    }
+
+    /// Batches made ahead now.
+    pub(crate) const fn depth(&self) -> usize {
+        self.depth.now
+    }
+
+    /// What was chosen so far, the oldest first.
+    pub(crate) fn log(&self) -> &[Tuned] {
+        &self.log
+    }
+
+    /// Learns that the first batch of an epoch was taken: everybody waits for that one, and nothing follows from it.
+    pub(crate) fn begin(&mut self) {
+        self.batches += 1;
+    }
+
+    /// Learns that a batch was taken, and what passed since the one before. Whether something is to be set anew.
+    pub(crate) fn learn(&mut self, spent: Spent) -> bool {
+        self.batches += 1;
+        self.steps += 1;
+        self.round += spent;
+        if self.steps < ROUND {
+            return false;
+        }
+        self.steps = 0;
+        let round = std::mem::take(&mut self.round);
+        if round.is_quiet() {
+            self.quiet += 1;
+            return self.try_less(&round);
+        }
+        self.quiet = 0;
+        round.is_waiting() && self.take_more(&round)
+    }
+
+    fn take_more(&mut self, round: &Spent) -> bool {
+        let says = self.says(round);
+        if let Some((knob, before)) = self.lowered.take() {
+            let number = self.number(knob);
+            number.now = before;
+            number.patience = (number.patience * 2).min(MOST_PATIENCE);
+            self.write(format!("{says}: as many {knob} as before"));
+            return true;
+        }
+        // Threads without a break need company; threads with breaks need more batches to begin.
+        let knobs = if round.occupies(self.threads.now) {
+            [Knob::Threads, Knob::Depth]
+        } else {
+            [Knob::Depth, Knob::Threads]
+        };
+        let more = knobs.into_iter().find(|knob| self.number(*knob).double());
+        if let Some(knob) = more {
+            self.write(format!("{says}: more {knob}"));
+        }
+        more.is_some()
+    }
+
+    fn try_less(&mut self, round: &Spent) -> bool {
+        // Never less than half at one time, however little there was to do.
+        let threads = round.threads_needed().max(self.threads.now.div_ceil(2));
+        let (knob, number) = if self.threads.may_try(threads, self.quiet) {
+            (Knob::Threads, threads)
+        } else if self.depth.may_try((self.depth.now - 1).max(1), self.quiet) {
+            (Knob::Depth, self.depth.now - 1)
+        } else {
+            return false;
+        };
+        self.quiet = 0;
+        let says = self.says(round);
+        let before = std::mem::replace(&mut self.number(knob).now, number);
+        self.lowered = Some((knob, before));
+        self.write(format!("{says}: fewer {knob} should do"));
+        true
+    }
+
+    fn number(&mut self, knob: Knob) -> &mut Tunable {
+        match knob {
+            Knob::Threads => &mut self.threads,
+            Knob::Depth => &mut self.depth,
+        }
+    }
+
+    fn says(&self, round: &Spent) -> String {
+        let percent = |part: Duration, whole: u128| part.as_nanos() * 100 / whole.max(1);
+        let passed = round.passed.as_nanos();
+        let of_threads = passed.saturating_mul(self.threads.now as u128);
+        format!(
+            "in {ROUND} steps training waited for {} % of the time, and the threads worked for {} % of theirs and waited for the disk for {} %",
+            percent(round.waited, passed),
+            percent(round.busy, of_threads),
+            percent(round.read, of_threads),
+        )
+    }
+
+    fn write(&mut self, why: String) {
+        if self.log.len() >= MOST_ENTRIES {
+            self.log.remove(0);
+        }
+        self.log.push(Tuned {
+            batches: self.batches,
+            threads: self.threads.now,
+            depth: self.depth.now,
+            why,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn tuner(threads: usize, slots: usize) -> Tuner {
+        Tuner::new(Tunable::up_to(threads, threads), Tunable::up_to(slots, 2))
+    }
+
+    /// A training whose steps take `step`, fed by threads that each need `work` for a batch; every `hiccup` batches one
+    /// takes 20 times as long.
+    #[derive(Clone, Copy)]
+    struct Training {
+        step: Duration,
+        work: Duration,
+        hiccup: u64,
+    }
+
+    impl Training {
+        fn of(step: Duration, work: Duration) -> Self {
+            Self {
+                step,
+                work,
+                hiccup: u64::MAX,
+            }
+        }
+
+        /// What a step takes: what is ready ahead bridges some of the waiting.
+        fn spent(self, number: u64, tuner: &Tuner) -> Spent {
+            let is_slow = number % self.hiccup == self.hiccup - 1;
+            let loading = self.work / u32::try_from(tuner.threads()).unwrap();
+            let ahead = self.step * u32::try_from(tuner.depth()).unwrap();
+            let waited = if is_slow {
+                (loading * 20).saturating_sub(ahead)
+            } else {
+                loading.saturating_sub(self.step)
+            };
+            Spent {
+                passed: self.step + waited,
+                waited,
+                busy: self.work * if is_slow { 20 } else { 1 },
+                read: Duration::ZERO,
+            }
+        }
+
+        fn go_on(self, tuner: &mut Tuner, steps: u64) {
+            for number in 0..steps {
+                tuner.learn(self.spent(number, tuner));
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_that_binds_gets_the_threads_that_it_needs_and_half_as_many_again() {
+        let mut tuner = tuner(16, 8);
+        Training::of(10 * MS, 19 * MS).go_on(&mut tuner, 20_000);
+        assert_eq!((tuner.threads(), tuner.depth()), (3, 1));
+        let last = tuner.log().last().unwrap();
+        assert!(last.why.contains("0 % of the time"), "{}", last.why);
+    }
+
+    #[test]
+    fn slow_decoding_gets_more_threads() {
+        let mut tuner = tuner(16, 8);
+        Training::of(10 * MS, 5 * MS).go_on(&mut tuner, 20_000);
+        assert_eq!(tuner.threads(), 1);
+        // From now on images are larger.
+        Training::of(10 * MS, 55 * MS).go_on(&mut tuner, 256);
+        assert_eq!((tuner.threads(), tuner.depth()), (8, 2));
+        let says = &tuner.log().last().unwrap().why;
+        assert!(says.ends_with("more threads"), "{says}");
+        Training::of(10 * MS, 1000 * MS).go_on(&mut tuner, 256);
+        assert_eq!(tuner.threads(), 16);
+    }
+
+    #[test]
+    fn a_slow_disk_is_a_reason_for_more_threads_too() {
+        let mut tuner = tuner(8, 4);
+        Training::of(10 * MS, MS).go_on(&mut tuner, 20_000);
+        for _ in 0..128 {
+            tuner.learn(Spent {
+                passed: 20 * MS,
+                waited: 10 * MS,
+                busy: MS,
+                read: 18 * MS,
+            });
+        }
+        assert_eq!(tuner.threads(), 2);
+        let says = &tuner.log().last().unwrap().why;
+        assert!(says.contains("waited for the disk for 90 %"), "{says}");
+    }
+
+    #[test]
+    fn batches_that_come_unevenly_are_made_further_ahead() {
+        let mut tuner = tuner(4, 16);
+        let uneven = Training {
+            hiccup: 50,
+            ..Training::of(10 * MS, 8 * MS)
+        };
+        uneven.go_on(&mut tuner, 200);
+        assert_eq!((tuner.threads(), tuner.depth()), (4, 4));
+    }
+
+    #[test]
+    fn when_nothing_more_can_be_set_nothing_is() {
+        let mut tuner = tuner(2, 4);
+        Training::of(MS, 50 * MS).go_on(&mut tuner, 10_000);
+        assert_eq!((tuner.threads(), tuner.depth()), (2, 4));
+        assert_eq!(tuner.log().len(), 2);
+    }
+
+    #[test]
+    fn what_is_fixed_stays() {
+        let mut tuner = Tuner::new(Tunable::fixed(3), Tunable::fixed(5));
+        Training::of(10 * MS, MS).go_on(&mut tuner, 20_000);
+        Training::of(MS, 10 * MS).go_on(&mut tuner, 20_000);
+        assert_eq!((tuner.threads(), tuner.depth()), (3, 5));
+        assert_eq!(tuner.log().len(), 1);
+        assert!(tuner.log()[0].why.contains("threads are fixed"));
+    }
+
+    #[test]
+    fn a_steady_training_settles_whatever_it_needs() {
+        for work in (1..200).step_by(9) {
+            for hiccup in [u64::MAX, 1000, 300, 70, 7] {
+                let mut tuner = tuner(16, 16);
+                let training = Training {
+                    step: 10 * MS,
+                    work: work * MS,
+                    hiccup,
+                };
+                training.go_on(&mut tuner, 30_000);
+                let changes = tuner.log().len();
+                training.go_on(&mut tuner, 30_000);
+                let later = tuner.log().len() - changes;
+                // A try that fails is repeated after twice as long: of each number hardly twice in as many steps again.
+                assert!(later <= 8, "{work} ms, {hiccup}: {:#?}", tuner.log());
+                assert!(changes <= 60, "{work} ms, {hiccup}: {:#?}", tuner.log());
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_batch_of_an_epoch_teaches_nothing() {
+        let mut tuner = tuner(4, 8);
+        for _ in 0..1000 {
+            tuner.begin();
+        }
+        assert_eq!(tuner.log().len(), 1);
+        Training::of(MS, 10 * MS).go_on(&mut tuner, 64);
+        assert_eq!(tuner.log()[1].batches, 1064);
+    }
+
+    #[test]
+    fn the_log_of_a_restless_training_keeps_its_end() {
+        let mut tuner = tuner(8, 8);
+        for number in 0..100_000 {
+            let work = if number / 1000 % 2 == 0 { MS } else { 50 * MS };
+            let training = Training::of(10 * MS, work);
+            tuner.learn(training.spent(0, &tuner));
+        }
+        assert!(tuner.log().len() <= MOST_ENTRIES);
+        let (threads, depth) = (tuner.threads(), tuner.depth());
+        let last = tuner.log().last().unwrap();
+        assert_eq!((last.threads, last.depth), (threads, depth));
+    }
+}
