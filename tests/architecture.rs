@@ -32,6 +32,15 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "packds-cuda",
+        &[
+            "packds-pixels",
+            "packds-reader",
+            // For the packs of its tests.
+            "packds-format",
+        ],
+    ),
+    (
         "packds",
         &[
             "packds-format",
@@ -48,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "packds-pixels",
             "packds-convert",
             "packds-reader",
+            "packds-cuda",
             // For the wheel's command, and what it tells about a pack.
             "packds",
         ],
@@ -59,6 +69,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("image", &["packds-pixels"]),
     ("mozjpeg-sys", &["packds-pixels"]),
     ("arrow-array", FORMATS),
+    ("cudarc", &["packds-cuda"]),
     ("clap", &["packds"]),
     ("clap_complete", &["packds"]),
     ("clap_mangen", &["packds"]),
@@ -79,12 +90,18 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/bench/src/formats/read/hdf5.rs",
     "crates/bench/src/formats/read/lmdb.rs",
     "crates/bench/src/load/limit/direct_read.rs",
+    // It measures the driver's own calls.
+    "crates/cuda/examples/gpu_rows.rs",
+    "crates/cuda/src/driver/",
+    "crates/cuda/src/staging/",
     "crates/pixels/src/jpeg.rs",
     "crates/pixels/src/jpeg/",
     "crates/pixels/src/ops/avx2.rs",
     "crates/pixels/src/ops/emit/avx2.rs",
     "crates/pixels/src/resize/avx2.rs",
     "crates/pixels/src/resize/avx512.rs",
+    // The addresses of tensors.
+    "crates/python/src/cuda.rs",
     "crates/reader/src/arena.rs",
     "crates/reader/src/fetch/direct/uring.rs",
     "crates/reader/src/copy.rs",

@@ -8,6 +8,7 @@ use packds_reader::loader::{self, BatchField};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::cuda;
 use crate::memory::{Memory, Owner};
 
 /// The batches of a loader that Python holds in the loader's own memory.
@@ -111,6 +112,17 @@ impl Batch {
         fields
             .map(|(number, field)| self.value(py, number, field))
             .collect()
+    }
+
+    /// Queues the writing of the fields into tensors on the loader's GPU, on this stream, or waits for it without one: an address for each field, none
+    /// for those whose items have sizes of their own.
+    fn write_on_gpu(
+        &self,
+        py: Python<'_>,
+        stream: Option<u64>,
+        addresses: Vec<Option<u64>>,
+    ) -> PyResult<()> {
+        Ok(py.detach(|| cuda::write(self.batch(), stream, &addresses))?)
     }
 
     /// The samples, by their place in the file.

@@ -6,6 +6,7 @@
 mod batch;
 mod command;
 mod conversion;
+mod cuda;
 mod decoders;
 mod doctor;
 mod epoch;

@@ -108,7 +108,15 @@ impl Loader {
     fn fields(&self) -> Vec<(String, u32, &'static str, Option<Vec<usize>>)> {
         let fields = self.loader.fields().iter();
         fields
-            .map(|f| (f.name.clone(), f.view, f.dtype.name(), f.shape.clone()))
+            .map(|f| match &f.finish {
+                None => (f.name.clone(), f.view, f.dtype.name(), f.shape.clone()),
+                Some(made) => (
+                    f.name.clone(),
+                    f.view,
+                    made.dtype.name(),
+                    Some(made.shape()),
+                ),
+            })
             .collect()
     }
 

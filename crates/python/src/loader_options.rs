@@ -11,6 +11,7 @@ use packds_reader::{Access, Checksums, MappedPack};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::cuda;
 use crate::failure::Failure;
 
 /// Which samples an epoch has.
@@ -43,6 +44,8 @@ pub(crate) struct LoaderOptions {
     checksums: String,
     bad_samples: String,
     lend: bool,
+    /// The GPU that batches go to, by its number.
+    gpu: Option<String>,
     chosen: Chosen,
     proportions: Vec<f64>,
 }
@@ -81,6 +84,7 @@ impl LoaderOptions {
             checksums: must(dict, "checksums")?,
             bad_samples: must(dict, "bad_samples")?,
             lend: must(dict, "lend")?,
+            gpu: get(dict, "gpu")?,
             chosen,
             proportions: must(dict, "proportions")?,
         })
@@ -102,7 +106,9 @@ impl LoaderOptions {
             .access(self.access()?)
             .checksums(self.checksums()?)
             .bad_samples(self.bad_samples()?);
-        if !self.lend {
+        if let Some(gpu) = &self.gpu {
+            builder = builder.device(cuda::device(gpu)?);
+        } else if !self.lend {
             builder = builder.device(Arc::new(OwnSlots));
         }
         if let Some(lanes) = self.lanes {

@@ -27,6 +27,38 @@ def module_or_skip(name: str, hint: str):
         pytest.skip(f"SKIPPED: no {name}; {hint}")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: needs a GPU; without one it is skipped, or fails where PACKDS_REQUIRE_GPU=1")
+
+
+@pytest.fixture
+def gpu(torch, request) -> str:
+    """The first GPU, as PyTorch calls it."""
+    if torch.cuda.is_available():
+        return "cuda:0"
+    text = f"SKIPPED (no CUDA device): {request.node.name}"
+    if os.environ.get("PACKDS_REQUIRE_GPU") == "1":
+        pytest.fail(text)
+    pytest.skip(text)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Which tests of the GPU were not run, and how many were."""
+    reports = [
+        (outcome, report)
+        for outcome in ("passed", "failed", "skipped", "error")
+        for report in terminalreporter.getreports(outcome)
+        if "gpu" in report.keywords and (report.when == "call" or report.skipped or report.failed)
+    ]
+    if not reports:
+        return
+    skipped = [report for _, report in reports if "no CUDA device" in str(report.longrepr)]
+    for report in skipped:
+        terminalreporter.write_line(f"SKIPPED (no CUDA device): {report.nodeid}")
+    n, run = len(reports), len(reports) - len(skipped)
+    terminalreporter.write_line(f"GPU: {run} of {n} tests run on this machine")
+
+
 @pytest.fixture
 def torch():
     return module_or_skip("torch", "scripts/setup installs it for /usr/bin/python3")

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _packds
 from ._arrays import as_numpy, converter, json_dict
+from ._cuda import SIMULATED, Gpu, number_of, widened
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, words
 from ._ranks import RankLike, check_group, ranks
@@ -95,6 +96,8 @@ class _Plan:
         self.convert = convert
         self.datasets = datasets
         self.device = device
+        number = number_of(device)
+        self.gpu = None if number is None else Gpu(device, number, native.fields())
         self.fields: list[tuple[str, Any]] = []
         for name, _view, dtype, shape in native.fields():
             field = dataset.fields[name]
@@ -118,16 +121,17 @@ class _Plan:
             return lambda items: items
         if self.output != "torch":
             return convert
-        steps = [convert]
+        # On a GPU they are tensors already.
+        steps = [convert] if self.gpu is None else [step for step in [widened(dtype)] if step is not None]
         if layout == "channels_last" and field.role == "image" and len(shape) == 3:
             steps.append(lambda tensor: tensor.permute(0, 3, 1, 2))
         if field.role == "label" and dtype not in ("i64", "f16", "bf16", "f32", "f64"):
             # What losses take as class ids.
             steps.append(lambda tensor: tensor.long())
-        if device != "cpu":
+        if device != "cpu" and self.gpu is None:
             steps.append(lambda tensor: tensor.to(device, non_blocking=True))
         if len(steps) == 1:
-            return convert
+            return steps[0]
 
         def all_steps(memory: Any) -> Any:
             for step in steps:
@@ -140,10 +144,13 @@ class _Plan:
         """Every field by name; a tuple of arrays where there are several views."""
         values: dict[str, Any] = {}
         mix = native.mix()
-        for (name, convert), value in zip(self.fields, native.values()):
+        of_gpu = [None] * len(self.fields) if self.gpu is None else self.gpu.tensors(native)
+        for (name, convert), value, tensor in zip(self.fields, native.values(), of_gpu):
             if mix is not None and name == self.label:
                 values[name] = self._soft(as_numpy(value), as_numpy(mix[0]), as_numpy(mix[1]))
-            elif self.several_views and name in values:
+                continue
+            value = value if tensor is None else tensor
+            if self.several_views and name in values:
                 before = values[name]
                 values[name] = (*before, convert(value)) if isinstance(before, tuple) else (before, convert(value))
             else:
@@ -165,7 +172,7 @@ class _Plan:
         if self.output == "torch":
             import torch
 
-            return torch.from_numpy(soft).to(self.device)
+            return torch.from_numpy(soft).to("cpu" if self.device == SIMULATED else self.device)
         if self.output == "jax":
             import jax
 
@@ -245,6 +252,15 @@ def _cut(value: Any, n: int) -> Any:
     return tuple(view[:n] for view in value) if isinstance(value, tuple) else value[:n]
 
 
+def _gpu_of(device: str, output: str, lend: bool) -> str | None:
+    """The GPU that batches go to, as the native part calls it; None where they stay on the host."""
+    if output != "torch" or (number := number_of(device)) is None:
+        return None
+    if lend:
+        raise OptionError(f"lend is for batches on the host, found device {device!r}", "leave one of them out")
+    return number
+
+
 def _number_of(epoch: _packds.Epoch) -> int:
     """Of an epoch that has just begun: it is closed later than that."""
     number = epoch.number
@@ -286,7 +302,8 @@ class Loader:
         checksums: `first_touch`, `always` or `off`.
         bad_samples: `error`, `skip` or `substitute`, for samples that are damaged.
         output: `numpy`, `torch` or `jax`.
-        device: `cpu`; with torch another, to which batches are copied.
+        device: `cpu`; with torch another. Batches for `cuda:0` and the like are copied while training goes on, and images are
+            finished there: docs/cuda.md. To devices of other kinds PyTorch copies each batch.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
 
@@ -356,6 +373,7 @@ class Loader:
             "checksums": checksums,
             "bad_samples": bad_samples,
             "lend": bool(lend),
+            "gpu": _gpu_of(str(device), output, lend),
             "samples": None if samples is None else dataset._samples(samples),
             "weights": None if weights is None else np.asarray(weights, np.float64).tolist(),
             "balance": balance,
@@ -417,6 +435,8 @@ class Loader:
     def _own(self) -> None:
         """Threads do not survive a fork: the child makes its own, with what was decided so far."""
         if os.getpid() != self._made_in:
+            if self._plan.gpu is not None:
+                raise OptionError("CUDA does not work in a forked process", "make the loader in the process that trains")
             self._made_in, self._open = os.getpid(), None
             self._native = self._native.resumed(self._resume or self._native.state_of(self._number))
 

@@ -294,6 +294,14 @@ impl Augment {
         })
     }
 
+    /// The same up to the values: `u8` pixels, their channels together. Draws are the same.
+    pub(crate) fn as_pixels(&self) -> Self {
+        Self {
+            layout: Layout::Hwc,
+            ..self.as_bytes().unwrap_or_else(|| self.clone())
+        }
+    }
+
     /// Order of the result's dimensions.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {

@@ -6,13 +6,36 @@ use packds_pixels::{FloatType, Layout};
 use super::AugmentPlan;
 use super::draws::Draws;
 use super::frame::pixels;
-use super::op::{Op, Size, Span};
+use super::op::{Op, Size, Span, Stage};
+use crate::device::Finish;
 
 impl AugmentPlan {
     /// Whether results are the pixels' own bytes: no other type, no other order.
     pub(super) fn writes_bytes(&self) -> bool {
         let output = self.output();
         output.dtype == DType::U8 && (output.layout == Layout::Hwc || output.channels == 1)
+    }
+}
+
+impl AugmentPlan {
+    /// What is left to do with the pixels of [`Augment::as_pixels`](super::Augment::as_pixels); none where nothing is, or
+    /// where something happens to the values that come out.
+    pub(crate) fn finish(&self) -> Option<Finish> {
+        let erases = |op: &Op| op.stage() == Stage::Erase;
+        let mixes = self.mixup.is_some() || self.cutmix.is_some();
+        if self.writes_bytes() || mixes || self.ops.iter().any(erases) {
+            return None;
+        }
+        let output = self.output();
+        Some(Finish {
+            dtype: output.dtype,
+            layout: output.layout,
+            height: output.height,
+            width: output.width,
+            channels: output.channels.into(),
+            table: self.emit.table(),
+            offset: 0,
+        })
     }
 }
 

@@ -5,14 +5,18 @@
 //! a counted reference to the slot; it is free when the last one is gone. So a batch never changes under whoever reads it,
 //! and no device needs to be told when that is over.
 
+mod finish;
 mod host;
 mod sim;
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::arena::{SlotMut, SlotRef};
+use crate::arena::{Arena, SlotMut, SlotRef};
 
-pub use host::{Done, HostDevice, OwnSlots};
+pub use finish::Finish;
+pub use host::{Done, HostDevice, OwnSlots, Staged};
 pub use sim::{SimDevice, Violation};
 
 /// What takes batches out of the staging ring.
@@ -26,6 +30,23 @@ pub trait Device: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether it finishes images: type, normalization and order of their values. Then their fields lie in slots as `u8`
+    /// pixels `[samples, height, width, channels]`, and [`BatchField::finish`](crate::loader::BatchField::finish) says what
+    /// is left to do. Where an augmentation does something to finished values, the loader finishes them all the same.
+    fn finishes(&self) -> bool {
+        false
+    }
+
+    /// Called once for each loader, with the ring that its slots come from: the device that serves it, for devices that
+    /// prepare the memory; none where this one does as it is.
+    ///
+    /// # Errors
+    /// [`DeviceError`], with which the loader is not made.
+    fn attach(&self, ring: &Arc<Arena>) -> Result<Option<Arc<dyn Device>>, DeviceError> {
+        let _ = ring;
+        Ok(None)
+    }
+
     /// Called before a slot is written again. For devices that watch over their slots; most have nothing to do.
     fn recycle(&self, slot: &mut SlotMut);
 
@@ -36,8 +57,8 @@ pub trait Device: fmt::Debug + Send + Sync {
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
 }
 
-/// A device's reading of one slot.
-pub trait Transfer: fmt::Debug + Send + Sync {
+/// A device's reading of one slot. `&dyn Any` of it is the device's own type, for who goes on with the batch on the device.
+pub trait Transfer: Any + fmt::Debug + Send + Sync {
     /// Whether the device has all bytes.
     fn is_done(&self) -> bool;
 

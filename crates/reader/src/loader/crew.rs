@@ -196,6 +196,10 @@ impl Crew {
         let started = Instant::now();
         self.device.recycle(&mut slot);
         self.write_columns(&mut slot, &rows)?;
+        let mut finishes = self.outputs.fields.iter().filter_map(|f| f.finish.as_ref());
+        if let Some(finish) = finishes.next() {
+            finish.write_table(&mut slot);
+        }
         let lent = self.lend(&rows, &items)?;
         // What columns and tables showed comes from maps: not from files that are shorter now.
         self.still_good()?;

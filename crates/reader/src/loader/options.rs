@@ -15,7 +15,7 @@ use super::{BadSamples, LoadError, Loader};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
-use crate::device::{Device, HostDevice, OwnSlots};
+use crate::device::{Device, HostDevice, OwnSlots, Staged};
 use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, Ranks, Sampler, Schedule, Source, State,
@@ -242,7 +242,12 @@ impl LoaderBuilder {
         let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
         let pictures = match &self.augment {
             None => None,
-            Some(augment) => Some(Pictures::new(pack, augment, self.fields.as_deref())?),
+            Some(augment) => Some(Pictures::new(
+                pack,
+                augment,
+                self.fields.as_deref(),
+                self.device.finishes(),
+            )?),
         };
         let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
         check_alike(&packs, &outputs)?;
@@ -250,6 +255,7 @@ impl LoaderBuilder {
             check_columns(&packs, &outputs)?;
         }
         let arena = ring(&outputs, memory, self.slots)?;
+        let device = self.device.attach(&arena)?.unwrap_or(self.device);
         let ring_bytes = u64::try_from(arena.address().1).unwrap_or(u64::MAX);
         let schedules: Vec<&Schedule> = match &mixture {
             None => vec![&schedule],
@@ -285,7 +291,7 @@ impl LoaderBuilder {
             mixture: mixture.map(Arc::new),
             outputs: Arc::new(outputs),
             arena,
-            device: self.device,
+            device,
             counters: Arc::new(Counters::default()),
             threads: most_threads,
             tuner: Arc::new(Mutex::new(tuner)),
@@ -325,6 +331,8 @@ impl LoaderBuilder {
     pub(crate) fn on_host(mut self) -> Self {
         self.device = if self.device.takes_lent() {
             Arc::new(HostDevice)
+        } else if self.device.finishes() {
+            Arc::new(Staged)
         } else {
             Arc::new(OwnSlots)
         };

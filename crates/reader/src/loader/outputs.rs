@@ -1,11 +1,14 @@
 //! What a batch holds: each field's type, shape and place in a staging slot, decided once for a loader.
 
+use std::sync::Arc;
+
 use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::pictures::Pictures;
 use crate::MappedPack;
 use crate::arena::SLOT_ALIGN;
+use crate::device::Finish;
 
 /// A field of every batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +26,8 @@ pub struct BatchField {
     /// First byte in a slot of `batch` samples.
     pub(crate) offset: usize,
     pub(crate) source: Source,
+    /// What the device makes of its pixels, where the device finishes images: the field itself is what lies in a slot.
+    pub finish: Option<Arc<Finish>>,
 }
 
 /// Where a field's values come from.
@@ -45,6 +50,12 @@ impl BatchField {
     #[must_use]
     pub const fn n_bytes(&self) -> usize {
         self.item_bytes
+    }
+
+    /// First byte in a slot of a full batch; 0 where every sample has a size of its own.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
     }
 
     /// Whether it has a region in each slot that pieces of the batch are written to.
@@ -149,10 +160,28 @@ impl Outputs {
         let bytes = shape.iter().fold(dtype.size(), |n, d| {
             n.saturating_mul(u64::try_from(*d).unwrap_or(u64::MAX))
         });
+        let finish = match (source, pictures.finish.clone()) {
+            (Source::Image, Some(finish)) => Some(Arc::new(self.place_table(finish)?)),
+            _ => None,
+        };
         for view in 0..views {
             self.place(field, view, dtype, Some(shape.clone()), bytes, source)?;
+            if let Some(placed) = self.fields.last_mut() {
+                placed.finish.clone_from(&finish);
+            }
         }
         Ok(())
+    }
+
+    /// Gives the table that a device finishes images with a place of its own in each slot.
+    fn place_table(&mut self, mut finish: Finish) -> Result<Finish, LoadError> {
+        finish.offset = self.slot_bytes;
+        let end = finish.offset.checked_add(finish.table_bytes());
+        let end = end.and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN));
+        let too_large =
+            || LoadError::Option("a batch is more than this machine can address".to_owned());
+        self.slot_bytes = end.ok_or_else(too_large)?;
+        Ok(finish)
     }
 
     fn place(
@@ -185,6 +214,7 @@ impl Outputs {
             item_bytes,
             offset,
             source,
+            finish: None,
         });
         Ok(())
     }

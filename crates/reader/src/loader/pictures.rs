@@ -14,12 +14,15 @@ use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
 };
+use crate::device::Finish;
 use crate::fetch::StepItems;
 
 /// The image field that is augmented, its mask and its seek index.
 #[derive(Debug)]
 pub(crate) struct Pictures {
     plan: Arc<AugmentPlan>,
+    /// What the device does with what the plan makes.
+    pub(crate) finish: Option<Finish>,
     image: PictureField,
     mask: Option<PictureField>,
     /// The position of the image's seek index in the body.
@@ -40,11 +43,12 @@ struct PictureField {
 
 impl Pictures {
     /// What `augment` does to the images of `pack`: to the first field whose role is image, and with it to the first
-    /// mask, where these are `wanted`.
+    /// mask, where these are `wanted`. Where the device finishes images, as far as it does not.
     pub(crate) fn new(
         pack: &MappedPack,
         augment: &Augment,
         wanted: Option<&[String]>,
+        finished_by_device: bool,
     ) -> Result<Self, LoadError> {
         let schema = pack.schema();
         let is_wanted = |f: &Field| wanted.is_none_or(|names| names.contains(&f.name));
@@ -63,13 +67,18 @@ impl Pictures {
             source: Box::new(source),
         };
         let source = ImageSource::of_field(image).map_err(refused)?;
-        let plan = AugmentPlan::new(augment, &source).map_err(refused)?;
+        let mut plan = AugmentPlan::new(augment, &source).map_err(refused)?;
+        let finish = plan.finish().filter(|_| finished_by_device);
+        if finish.is_some() {
+            plan = AugmentPlan::new(&augment.as_pixels(), &source).map_err(refused)?;
+        }
         let mask = by_role(Role::Mask)
             .map(|field| PictureField::new(schema, field).map_err(refused))
             .transpose()?;
         let seek = schema.seek_index_of(&image.name);
         Ok(Self {
             plan: Arc::new(plan),
+            finish,
             image: PictureField::new(schema, image).map_err(refused)?,
             mask,
             seek: seek.and_then(|(number, _)| schema.body().position(|(n, _)| n == number)),

@@ -93,6 +93,29 @@ impl Emit {
         }
     }
 
+    /// The bit patterns of the results of each byte, channel by channel; of types of fewer than 32 bits the lower ones. For
+    /// who writes the same values elsewhere.
+    #[must_use]
+    pub fn table(&self) -> Vec<u32> {
+        match &self.values {
+            Values::Bytes => (0..self.channels).flat_map(|_| 0..=255).collect(),
+            Values::Halves(tables) => {
+                let bits = tables
+                    .iter()
+                    .flatten()
+                    .map(|half| u16::from_le_bytes(*half));
+                bits.map(u32::from).collect()
+            }
+            Values::Singles(tables) => {
+                let bits = tables
+                    .iter()
+                    .flatten()
+                    .map(|bits| u32::from_le_bytes(*bits));
+                bits.collect()
+            }
+        }
+    }
+
     /// Writes the interleaved pixels `hwc` as little-endian values.
     ///
     /// # Errors
@@ -274,6 +297,28 @@ mod tests {
         ) {
             let pixels = &pixels[..pixels.len() / channels * channels];
             assert_is_cast(pixels, &mean[..channels], &std[..channels]);
+        }
+
+        #[test]
+        fn the_table_has_the_bits_that_are_written(
+            pixels in prop::collection::vec(any::<u8>(), 0..60),
+            channels in 1_usize..4,
+            mean in prop::collection::vec(-1.0_f32..2.0, 3),
+            std in prop::collection::vec(1e-3_f32..2.0, 3),
+            ty in prop_oneof![Just(None), (0..3_usize).prop_map(|i| Some(TYPES[i]))],
+        ) {
+            let pixels = &pixels[..pixels.len() / channels * channels];
+            let norm = ty.map(|_| (&mean[..channels], &std[..channels]));
+            let emit = Emit::new(channels, norm, ty, Layout::Hwc).unwrap();
+            let mut written = vec![0; pixels.len() * emit.value_bytes()];
+            emit.write_into(pixels, &mut written).unwrap();
+            let table = emit.table();
+            prop_assert_eq!(table.len(), 256 * channels);
+            for (at, value) in written.chunks_exact(emit.value_bytes()).enumerate() {
+                let entry = table[at % channels * 256 + usize::from(pixels[at])].to_le_bytes();
+                prop_assert_eq!(value, &entry[..value.len()]);
+                prop_assert!(entry[value.len()..].iter().all(|byte| *byte == 0));
+            }
         }
 
         #[test]

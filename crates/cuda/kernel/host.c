@@ -1,0 +1,106 @@
+// Runs the kernel of emit.cu on a processor: blocks one after the other, the threads of a block as coroutines that
+// change over at each barrier. So a missing barrier, or memory that is written outside the output, shows as on a GPU.
+//
+// Reads launches from standard input until it ends and answers each on standard output; see tests/kernel.rs.
+#define HOST
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define KERNEL static void
+#define DEVICE static inline
+#define SHARED static
+
+struct Place { unsigned x, y, z; };
+static struct Place threadIdx, blockIdx, gridDim;
+static void __attribute__((unused)) __syncthreads(void);
+
+#include "emit.cu"
+
+enum { THREADS = 256, STACK = 64 << 10, GUARD = 64 };
+
+static ucontext_t scheduler, threads[THREADS];
+static char *stacks;
+static int running, ended[THREADS];
+static struct Emission launched;
+
+static void place(int thread) {
+    threadIdx = (struct Place){thread % 32, thread / 32, 0};
+}
+
+static void __syncthreads(void) {
+    int self = running;
+    swapcontext(&threads[self], &scheduler);
+    place(self);
+}
+
+static void run(void) {
+    emit(launched);
+    ended[running] = 1;
+}
+
+// One block: its threads run in a changing order, each up to its next barrier.
+static void block(unsigned order) {
+    for (int i = 0; i < THREADS; i++) {
+        getcontext(&threads[i]);
+        threads[i].uc_stack.ss_sp = stacks + (size_t)i * STACK;
+        threads[i].uc_stack.ss_size = STACK;
+        threads[i].uc_link = &scheduler;
+        makecontext(&threads[i], run, 0);
+        ended[i] = 0;
+    }
+    for (int left = THREADS; left > 0;) {
+        left = 0;
+        for (int i = 0; i < THREADS; i++) {
+            running = (i * 37 + order) % THREADS;
+            if (ended[running]) continue;
+            place(running);
+            swapcontext(&scheduler, &threads[running]);
+            left += !ended[running];
+        }
+    }
+}
+
+static void *taken(size_t bytes) {
+    void *memory = malloc(bytes + 1);
+    if (!memory) exit(3);
+    return memory;
+}
+
+static void *read_all(size_t bytes) {
+    void *memory = taken(bytes);
+    if (fread(memory, 1, bytes, stdin) != bytes) exit(4);
+    return memory;
+}
+
+// A launch: 13 numbers, then source, frames and table.
+enum { N, SOURCE_WIDTH, SOURCE_HEIGHT, WIDTH, HEIGHT, CHANNELS, PLANAR, VALUE_BYTES, PADDING, COLOR, LINES, IMAGES, FRAMES, NUMBERS };
+
+int main(void) {
+    uint32_t h[NUMBERS];
+    uint64_t source_bytes;
+    stacks = taken((size_t)THREADS * STACK);
+    while (fread(h, sizeof h, 1, stdin) == 1) {
+        if (fread(&source_bytes, sizeof source_bytes, 1, stdin) != 1) return 4;
+        u8 *source = read_all(source_bytes);
+        struct Frame *frames = read_all(h[FRAMES] ? h[N] * sizeof(struct Frame) : 0);
+        u32 *table = read_all(h[CHANNELS] * VALUES * sizeof(u32));
+        size_t bytes = (size_t)h[N] * h[WIDTH] * h[HEIGHT] * h[CHANNELS] * h[VALUE_BYTES];
+        u8 *out = taken(bytes + 2 * GUARD);
+        memset(out, 0xA5, bytes + 2 * GUARD);
+        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, out + GUARD, h[N], h[SOURCE_WIDTH],
+            h[SOURCE_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[VALUE_BYTES], h[PADDING], h[COLOR]};
+        gridDim = (struct Place){h[LINES], h[IMAGES], 1};
+        for (unsigned y = 0; y < gridDim.y; y++)
+            for (unsigned x = 0; x < gridDim.x; x++) {
+                blockIdx = (struct Place){x, y, 0};
+                block(x + 5 * y);
+            }
+        fwrite(out, 1, bytes + 2 * GUARD, stdout);
+        fflush(stdout);
+        free(source), free(frames), free(table), free(out);
+    }
+    return 0;
+}

@@ -1,0 +1,183 @@
+//! The calls that staging makes of a CUDA driver, and nothing more: what is behind them is a GPU, or a simulation of one.
+//!
+//! Handles are plain numbers that mean something to the driver that gave them. Work is queued on streams: a call returns
+//! when it is queued, streams do it in their own order, and events say how far a stream is.
+
+mod nvidia;
+mod sim;
+
+use std::fmt;
+
+use crate::emission::Emission;
+use crate::error::CudaError;
+
+pub use nvidia::Nvidia;
+pub use sim::{Fault, SimDriver};
+
+/// An address in a device's memory; 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
+pub struct DevicePtr(pub u64);
+
+impl DevicePtr {
+    /// The address `bytes` behind this one.
+    #[must_use]
+    pub const fn plus(self, bytes: u64) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+}
+
+/// A queue of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Stream(pub u64);
+
+/// A mark in a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Event(pub u64);
+
+/// A device's memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Not in use by anybody.
+    pub free: u64,
+    /// All of it.
+    pub total: u64,
+}
+
+/// One device, through its driver. Every call may come from any thread and leaves the thread's current context as it is.
+pub trait Driver: fmt::Debug + Send + Sync {
+    /// The device, for people.
+    fn device_name(&self) -> &str;
+
+    /// The device's memory now.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    fn memory(&self) -> Result<Memory, CudaError>;
+
+    /// Takes device memory for `what`.
+    ///
+    /// # Errors
+    /// [`CudaError::Memory`] where there is not so much.
+    fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError>;
+
+    /// Gives device memory back.
+    ///
+    /// # Safety
+    /// It is of [`allocate`](Self::allocate), was not given back, and no queued work uses it.
+    unsafe fn free(&self, memory: DevicePtr);
+
+    /// Pins the host's memory, so that copies from it are asynchronous and go at the speed of the bus.
+    ///
+    /// # Safety
+    /// The memory stays mapped until [`unregister`](Self::unregister).
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
+
+    /// Ends [`register`](Self::register).
+    ///
+    /// # Safety
+    /// The memory is registered, and no queued work reads it.
+    unsafe fn unregister(&self, host: *const u8);
+
+    /// A stream of the lowest priority that does not wait for the default stream.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    fn stream(&self) -> Result<Stream, CudaError>;
+
+    /// Gives a stream up.
+    ///
+    /// # Safety
+    /// It is of [`stream`](Self::stream) and not used again.
+    unsafe fn drop_stream(&self, stream: Stream);
+
+    /// An event that nothing waits for yet.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    fn event(&self) -> Result<Event, CudaError>;
+
+    /// Gives an event up.
+    ///
+    /// # Safety
+    /// It is of [`event`](Self::event) and not used again.
+    unsafe fn drop_event(&self, event: Event);
+
+    /// Lets `event` happen when all that is queued on `stream` now is done; what it marked before is forgotten.
+    ///
+    /// # Safety
+    /// Both exist.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError>;
+
+    /// Lets what is queued on `stream` from now on wait for what `event` marks now.
+    ///
+    /// # Safety
+    /// Both exist.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError>;
+
+    /// Whether what `event` marks has happened.
+    ///
+    /// # Safety
+    /// It exists.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`], also of work that was queued before.
+    unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError>;
+
+    /// Returns when what `event` marks has happened.
+    ///
+    /// # Safety
+    /// It exists.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`], also of work that was queued before.
+    unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError>;
+
+    /// Queues a copy from the host's memory.
+    ///
+    /// # Safety
+    /// Until it is done the host's bytes are registered and do not change, and nobody else uses those of the device.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    unsafe fn copy_in(
+        &self,
+        from: *const u8,
+        to: DevicePtr,
+        bytes: usize,
+        stream: Stream,
+    ) -> Result<(), CudaError>;
+
+    /// Queues a copy within the device.
+    ///
+    /// # Safety
+    /// Until it is done nobody writes what it reads or uses what it writes, and both are allocated.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    unsafe fn copy_within(
+        &self,
+        from: DevicePtr,
+        to: DevicePtr,
+        bytes: usize,
+        stream: Stream,
+    ) -> Result<(), CudaError>;
+
+    /// Queues a launch of the kernel.
+    ///
+    /// # Safety
+    /// As of [`copy_within`](Self::copy_within), for all that the emission names; its numbers describe it.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError>;
+}

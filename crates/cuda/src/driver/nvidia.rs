@@ -1,0 +1,435 @@
+//! NVIDIA's driver, loaded when it is first asked for: a program with this in it starts and runs without one.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use cudarc::driver::result::DriverError;
+use cudarc::driver::sys;
+
+use super::{DevicePtr, Driver, Event, Memory, Stream};
+use crate::emission::{BLOCK, Emission};
+use crate::error::CudaError;
+
+/// The kernel, as `kernel/build` compiled it.
+const PTX: &str = concat!(include_str!("../../kernel/emit.ptx"), "\0");
+const KERNEL: &CStr = c"emit";
+/// The oldest driver that understands the PTX: of CUDA 12.0.
+const OLDEST_DRIVER: c_int = 12_000;
+/// The oldest compute capability that the PTX is for.
+const OLDEST_DEVICE: (c_int, c_int) = (8, 0);
+
+/// A GPU, in its primary context: the one that PyTorch and the CUDA runtime use in the same process.
+#[derive(Debug)]
+pub struct Nvidia {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    module: sys::CUmodule,
+    kernel: sys::CUfunction,
+    name: String,
+}
+
+// SAFETY: the driver's handles may be used from any thread; which context is current is a matter of each call, not of
+// the thread that made the handle.
+unsafe impl Send for Nvidia {}
+// SAFETY: the driver's functions may be called from several threads at one time.
+unsafe impl Sync for Nvidia {}
+
+impl Nvidia {
+    /// How many GPUs there are.
+    ///
+    /// # Errors
+    /// [`CudaError::NoDriver`], [`CudaError::NoDevice`], [`CudaError::OldDriver`] or [`CudaError::Call`].
+    pub fn count() -> Result<u32, CudaError> {
+        // SAFETY: it loads the driver's library, whose initialisers NVIDIA vouches for.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(CudaError::NoDriver);
+        }
+        // SAFETY: the library is there; it may be initialised any number of times.
+        match unsafe { sys::cuInit(0) } {
+            sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(CudaError::NoDevice),
+            result => checked("cuInit", result)?,
+        }
+        let mut version = 0;
+        // SAFETY: it writes one number.
+        checked("cuDriverGetVersion", unsafe {
+            sys::cuDriverGetVersion(&raw mut version)
+        })?;
+        if version < OLDEST_DRIVER {
+            return Err(CudaError::OldDriver {
+                major: positive(version / 1000),
+                minor: positive(version % 1000 / 10),
+            });
+        }
+        let mut count = 0;
+        // SAFETY: it writes one number.
+        checked("cuDeviceGetCount", unsafe {
+            sys::cuDeviceGetCount(&raw mut count)
+        })?;
+        match positive(count) {
+            0 => Err(CudaError::NoDevice),
+            count => Ok(count),
+        }
+    }
+
+    /// The GPU with this number, from 0 in the driver's own count.
+    ///
+    /// # Errors
+    /// [`CudaError`]: whatever is missing.
+    pub fn open(ordinal: u32) -> Result<Self, CudaError> {
+        let found = Self::count()?;
+        let no_such = CudaError::NoSuchDevice {
+            asked: ordinal,
+            found,
+        };
+        let number = c_int::try_from(ordinal).map_err(|_| no_such.clone())?;
+        if ordinal >= found {
+            return Err(no_such);
+        }
+        let mut device = 0;
+        // SAFETY: it writes one number.
+        checked("cuDeviceGet", unsafe {
+            sys::cuDeviceGet(&raw mut device, number)
+        })?;
+        let name = name_of(device)?;
+        let (major, minor) = capability_of(device)?;
+        if (major, minor) < OLDEST_DEVICE {
+            return Err(CudaError::OldDevice {
+                name,
+                major: positive(major),
+                minor: positive(minor),
+            });
+        }
+        let mut context = ptr::null_mut();
+        // SAFETY: it writes one handle, which `drop` gives back.
+        checked("cuDevicePrimaryCtxRetain", unsafe {
+            sys::cuDevicePrimaryCtxRetain(&raw mut context, device)
+        })?;
+        let mut opened = Self {
+            device,
+            context,
+            module: ptr::null_mut(),
+            kernel: ptr::null_mut(),
+            name,
+        };
+        opened.load()?;
+        Ok(opened)
+    }
+
+    fn load(&mut self) -> Result<(), CudaError> {
+        let mut module = ptr::null_mut();
+        let mut kernel = ptr::null_mut();
+        {
+            let _current = self.current()?;
+            // SAFETY: the text ends with a zero, and the context is current.
+            checked("cuModuleLoadData", unsafe {
+                sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast::<c_void>())
+            })?;
+            // SAFETY: the module was loaded, and the name ends with a zero.
+            checked("cuModuleGetFunction", unsafe {
+                sys::cuModuleGetFunction(&raw mut kernel, module, KERNEL.as_ptr())
+            })?;
+        }
+        self.module = module;
+        self.kernel = kernel;
+        Ok(())
+    }
+
+    /// Makes the context current, until the guard is dropped.
+    fn current(&self) -> Result<Current, CudaError> {
+        // SAFETY: the context is retained as long as `self`.
+        checked("cuCtxPushCurrent", unsafe {
+            sys::cuCtxPushCurrent_v2(self.context)
+        })?;
+        Ok(Current)
+    }
+}
+
+/// A context on top of the thread's stack of them.
+struct Current;
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        let mut popped = ptr::null_mut();
+        // SAFETY: it takes off what the guard's maker has put there.
+        let _ = unsafe { sys::cuCtxPopCurrent_v2(&raw mut popped) };
+    }
+}
+
+impl Drop for Nvidia {
+    fn drop(&mut self) {
+        // Errors here mean that the driver has gone, with all that it had.
+        if let Ok(_current) = self.current()
+            && !self.module.is_null()
+        {
+            // SAFETY: nothing is queued that runs the kernel: who launches it waits for it before it lets `self` go.
+            let _ = unsafe { sys::cuModuleUnload(self.module) };
+        }
+        // SAFETY: it was retained by `open`.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+impl Driver for Nvidia {
+    fn device_name(&self) -> &str {
+        &self.name
+    }
+
+    fn memory(&self) -> Result<Memory, CudaError> {
+        let _current = self.current()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: it writes two numbers.
+        checked("cuMemGetInfo", unsafe {
+            sys::cuMemGetInfo_v2(&raw mut free, &raw mut total)
+        })?;
+        let bytes = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        Ok(Memory {
+            free: bytes(free),
+            total: bytes(total),
+        })
+    }
+
+    fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError> {
+        let _current = self.current()?;
+        let too_large = CudaError::Memory { bytes, what };
+        let n = usize::try_from(bytes).map_err(|_| too_large.clone())?;
+        let mut memory = 0;
+        // SAFETY: it writes one address.
+        match unsafe { sys::cuMemAlloc_v2(&raw mut memory, n) } {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(too_large),
+            result => checked("cuMemAlloc", result).map(|()| DevicePtr(memory)),
+        }
+    }
+
+    unsafe fn free(&self, memory: DevicePtr) {
+        if let Ok(_current) = self.current() {
+            // SAFETY: the caller's, as the trait says.
+            let _ = unsafe { sys::cuMemFree_v2(memory.0) };
+        }
+    }
+
+    unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        let host = host.cast_mut().cast::<c_void>();
+        // SAFETY: the caller's, as the trait says. The driver reads this memory and never writes it.
+        let result =
+            unsafe { sys::cuMemHostRegister_v2(host, bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) };
+        checked("cuMemHostRegister", result)
+    }
+
+    unsafe fn unregister(&self, host: *const u8) {
+        if let Ok(_current) = self.current() {
+            // SAFETY: the caller's, as the trait says.
+            let _ = unsafe { sys::cuMemHostUnregister(host.cast_mut().cast::<c_void>()) };
+        }
+    }
+
+    fn stream(&self) -> Result<Stream, CudaError> {
+        let _current = self.current()?;
+        let (mut lowest, mut highest) = (0, 0);
+        // SAFETY: it writes two numbers.
+        checked("cuCtxGetStreamPriorityRange", unsafe {
+            sys::cuCtxGetStreamPriorityRange(&raw mut lowest, &raw mut highest)
+        })?;
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        let mut stream = ptr::null_mut();
+        // SAFETY: it writes one handle.
+        checked("cuStreamCreateWithPriority", unsafe {
+            sys::cuStreamCreateWithPriority(&raw mut stream, flags, lowest)
+        })?;
+        Ok(Stream(number(stream)))
+    }
+
+    unsafe fn drop_stream(&self, stream: Stream) {
+        if let Ok(_current) = self.current() {
+            // SAFETY: the caller's, as the trait says.
+            let _ = unsafe { sys::cuStreamDestroy_v2(handle(stream.0)) };
+        }
+    }
+
+    fn event(&self) -> Result<Event, CudaError> {
+        let _current = self.current()?;
+        // Threads that wait for it sleep: spinning would take a core from those that load.
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32
+            | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
+        let mut event = ptr::null_mut();
+        // SAFETY: it writes one handle.
+        checked("cuEventCreate", unsafe {
+            sys::cuEventCreate(&raw mut event, flags)
+        })?;
+        Ok(Event(number(event)))
+    }
+
+    unsafe fn drop_event(&self, event: Event) {
+        if let Ok(_current) = self.current() {
+            // SAFETY: the caller's, as the trait says.
+            let _ = unsafe { sys::cuEventDestroy_v2(handle(event.0)) };
+        }
+    }
+
+    unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        // SAFETY: the caller's, as the trait says.
+        let result = unsafe { sys::cuEventRecord(handle(event.0), handle(stream.0)) };
+        checked("cuEventRecord", result)
+    }
+
+    unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        // SAFETY: the caller's, as the trait says.
+        let result = unsafe { sys::cuStreamWaitEvent(handle(stream.0), handle(event.0), 0) };
+        checked("cuStreamWaitEvent", result)
+    }
+
+    unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError> {
+        let _current = self.current()?;
+        // SAFETY: the caller's, as the trait says.
+        match unsafe { sys::cuEventQuery(handle(event.0)) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            result => checked("cuEventQuery", result).map(|()| true),
+        }
+    }
+
+    unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        // SAFETY: the caller's, as the trait says.
+        let result = unsafe { sys::cuEventSynchronize(handle(event.0)) };
+        checked("cuEventSynchronize", result)
+    }
+
+    unsafe fn copy_in(
+        &self,
+        from: *const u8,
+        to: DevicePtr,
+        bytes: usize,
+        stream: Stream,
+    ) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        let from = from.cast::<c_void>();
+        // SAFETY: the caller's, as the trait says.
+        let result = unsafe { sys::cuMemcpyHtoDAsync_v2(to.0, from, bytes, handle(stream.0)) };
+        checked("cuMemcpyHtoDAsync", result)
+    }
+
+    unsafe fn copy_within(
+        &self,
+        from: DevicePtr,
+        to: DevicePtr,
+        bytes: usize,
+        stream: Stream,
+    ) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        // SAFETY: the caller's, as the trait says.
+        let result = unsafe { sys::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, handle(stream.0)) };
+        checked("cuMemcpyDtoDAsync", result)
+    }
+
+    unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        let (lines, images) = emission.grid();
+        let (across, down) = BLOCK;
+        let mut emission = *emission;
+        let mut parameters = [(&raw mut emission).cast::<c_void>()];
+        // SAFETY: the parameters are copied before the call returns, and the struct is the kernel's own; the rest is
+        // the caller's, as the trait says.
+        let result = unsafe {
+            sys::cuLaunchKernel(
+                self.kernel,
+                lines,
+                images,
+                1,
+                across,
+                down,
+                1,
+                0,
+                handle(stream.0),
+                parameters.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        checked("cuLaunchKernel", result)
+    }
+}
+
+fn checked(call: &'static str, result: sys::CUresult) -> Result<(), CudaError> {
+    let Err(error) = result.result() else {
+        return Ok(());
+    };
+    let text = |text: Result<&CStr, DriverError>| match text {
+        Ok(text) => text.to_string_lossy().into_owned(),
+        Err(_) => format!("{:?}", error.0),
+    };
+    Err(CudaError::Call {
+        call,
+        name: text(error.error_name()),
+        text: text(error.error_string()),
+    })
+}
+
+fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
+    let mut name = [MaybeUninit::<u8>::zeroed(); 256];
+    // SAFETY: it writes a text that ends with a zero, of 256 bytes at most.
+    checked("cuDeviceGetName", unsafe {
+        sys::cuDeviceGetName(name.as_mut_ptr().cast(), 256, device)
+    })?;
+    // SAFETY: all bytes were zeros before, so each has a value.
+    let bytes: Vec<u8> = name
+        .iter()
+        .map(|byte| unsafe { byte.assume_init() })
+        .collect();
+    let text = CStr::from_bytes_until_nul(&bytes).unwrap_or(c"a GPU without a name");
+    Ok(text.to_string_lossy().into_owned())
+}
+
+fn capability_of(device: sys::CUdevice) -> Result<(c_int, c_int), CudaError> {
+    use sys::CUdevice_attribute as Attribute;
+    let attribute = |attribute| {
+        let mut value = 0;
+        // SAFETY: it writes one number.
+        let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
+        checked("cuDeviceGetAttribute", result).map(|()| value)
+    };
+    let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok((major, minor))
+}
+
+fn positive(n: c_int) -> u32 {
+    u32::try_from(n).unwrap_or(0)
+}
+
+/// A handle of the driver's as a number.
+fn number<T>(handle: *mut T) -> u64 {
+    u64::try_from(handle.expose_provenance()).unwrap_or(0)
+}
+
+/// The number of a handle, or of a stream that PyTorch told, as the driver takes it.
+fn handle<T>(number: u64) -> *mut T {
+    ptr::with_exposed_provenance_mut(usize::try_from(number).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_gpu_says_so_and_does_not_panic() {
+        match Nvidia::open(0) {
+            Ok(device) => assert!(!device.device_name().is_empty()),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(
+                    text.starts_with("no CUDA ") || text.contains("CUDA driver is too old"),
+                    "{text}"
+                );
+            }
+        }
+        assert!(Nvidia::open(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn the_kernel_is_the_one_that_is_launched() {
+        assert!(PTX.contains(".visible .entry emit("));
+        assert!(PTX.contains(".target sm_80"));
+    }
+}

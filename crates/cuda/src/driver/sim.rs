@@ -1,0 +1,665 @@
+//! A driver without a GPU: streams that work late and in no order but the one that events give them, in the host's memory.
+//!
+//! Its device memory is memory of the process, poisoned when it is taken and when it is given back. It notes every rule
+//! that is broken: what is written while queued work may read it, what changes under a copy, what is given back too early.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::ops::Range;
+use std::ptr;
+use std::slice;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::{DevicePtr, Driver, Event, Memory, Stream};
+use crate::emission::{Emission, Frame};
+use crate::error::CudaError;
+use crate::twin;
+
+/// What memory is filled with that nobody should read.
+const POISON: u8 = 0xDD;
+
+/// A rule that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The host's bytes changed while a copy of them was queued.
+    ChangedUnderCopy,
+    /// A copy reads memory of the host that is not registered.
+    NotRegistered,
+    /// Memory was written while work that was queued before was still to read or write it.
+    WrittenTooEarly,
+    /// Memory was given back or unregistered while queued work still used it.
+    GivenBackTooEarly,
+    /// Work uses an address of the device's that is not allocated.
+    NotAllocated,
+    /// A handle was used that does not exist.
+    NoSuchHandle,
+    /// A launch whose numbers make no sense.
+    BadLaunch(String),
+}
+
+/// A simulated driver.
+pub struct SimDriver {
+    shared: Arc<Shared>,
+    worker: Option<JoinHandle<()>>,
+    bytes: u64,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    longest: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    random: u64,
+    next: u64,
+    streams: BTreeMap<u64, VecDeque<Op>>,
+    events: BTreeMap<u64, Mark>,
+    allocated: BTreeMap<u64, Vec<u8>>,
+    registered: BTreeMap<u64, u64>,
+    faults: Vec<Fault>,
+    /// After this many calls every further one fails.
+    fails_after: Option<u64>,
+    calls: u64,
+    ends: bool,
+}
+
+/// How often an event was recorded, and which record has happened.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    recorded: u64,
+    happened: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Op {
+    number: u64,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    CopyIn {
+        from: u64,
+        to: u64,
+        bytes: u64,
+        sum: u64,
+    },
+    CopyWithin {
+        from: u64,
+        to: u64,
+        bytes: u64,
+    },
+    Emit(Emission),
+    Record {
+        event: u64,
+        record: u64,
+    },
+    Wait {
+        event: u64,
+        record: u64,
+    },
+}
+
+impl Kind {
+    /// The device's memory that it reads.
+    fn reads(&self) -> Vec<Range<u64>> {
+        match self {
+            Self::CopyWithin { from, bytes, .. } => vec![range(*from, *bytes)],
+            Self::Emit(e) => {
+                let picture = u64::from(e.source_width) * u64::from(e.source_height);
+                let all = picture * u64::from(e.channels) * u64::from(e.n);
+                let table = u64::from(e.channels) * 1024;
+                let mut ranges = vec![range(e.table.0, table)];
+                // With frames, pictures may lie anywhere: they are looked at one by one when it runs.
+                if e.frames.0 == 0 {
+                    ranges.push(e.source.0..e.source.0 + all);
+                } else {
+                    ranges.push(e.frames.0..e.frames.0 + 24 * u64::from(e.n));
+                }
+                ranges
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The memory that it writes.
+    fn writes(&self) -> Option<Range<u64>> {
+        match self {
+            Self::CopyIn { to, bytes, .. } | Self::CopyWithin { to, bytes, .. } => {
+                Some(*to..to + bytes)
+            }
+            Self::Emit(e) => Some(e.out.0..e.out.0 + e.out_bytes()),
+            _ => None,
+        }
+    }
+
+    /// The host's memory that it reads.
+    fn reads_host(&self) -> Option<Range<u64>> {
+        match self {
+            Self::CopyIn { from, bytes, .. } => Some(*from..from + bytes),
+            _ => None,
+        }
+    }
+}
+
+impl SimDriver {
+    /// A device with so much memory, whose work takes up to `longest` for each step, by draws from `seed`.
+    #[must_use]
+    pub fn new(seed: u64, longest: Duration, bytes: u64) -> Self {
+        let state = State {
+            random: seed,
+            next: 1,
+            ..State::default()
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            longest,
+        });
+        let engine = Arc::clone(&shared);
+        let worker = thread::spawn(move || engine.work());
+        Self {
+            shared,
+            worker: Some(worker),
+            bytes,
+        }
+    }
+
+    /// Lets every call fail after the next `calls`.
+    pub fn fail_after(&self, calls: u64) {
+        let mut state = self.shared.lock();
+        state.fails_after = Some(state.calls + calls);
+    }
+
+    /// The rules that were broken so far.
+    #[must_use]
+    pub fn faults(&self) -> Vec<Fault> {
+        self.shared.lock().faults.clone()
+    }
+
+    /// Pieces of device memory, streams, events and registrations that nobody has given back.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        let state = self.shared.lock();
+        let named = state
+            .streams
+            .keys()
+            .filter(|stream| **stream >= FIRST_STREAM);
+        state.allocated.len() + state.registered.len() + state.events.len() + named.count()
+    }
+
+    /// What lies in device memory now; none where it is not allocated.
+    #[must_use]
+    pub fn read(&self, from: DevicePtr, bytes: usize) -> Option<Vec<u8>> {
+        let state = self.shared.lock();
+        let (base, memory) = state.allocated.range(..=from.0).next_back()?;
+        let start = place(from.0 - base);
+        memory
+            .get(start..start.checked_add(bytes)?)
+            .map(<[u8]>::to_vec)
+    }
+
+    /// Waits until all that is queued is done.
+    pub fn finish_all(&self) {
+        let mut state = self.shared.lock();
+        while state.streams.values().any(|queue| !queue.is_empty()) {
+            state = self.shared.wait(state);
+        }
+    }
+
+    fn call(&self, name: &'static str) -> Result<MutexGuard<'_, State>, CudaError> {
+        let mut state = self.shared.lock();
+        state.calls += 1;
+        if state.fails_after.is_some_and(|after| state.calls > after) {
+            // As after an error of a GPU's: nothing of what was queued is done any more.
+            state.streams.values_mut().for_each(VecDeque::clear);
+            state
+                .events
+                .values_mut()
+                .for_each(|mark| mark.happened = mark.recorded);
+            self.shared.changed.notify_all();
+            return Err(CudaError::Call {
+                call: name,
+                name: "SIMULATED".to_owned(),
+                text: "the simulated device has failed".to_owned(),
+            });
+        }
+        Ok(state)
+    }
+
+    fn queue(&self, name: &'static str, stream: Stream, kind: Kind) -> Result<(), CudaError> {
+        let mut state = self.call(name)?;
+        state.push(stream, kind);
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+}
+
+/// Numbers below are streams of the user's, which exist when they are first used.
+const FIRST_STREAM: u64 = 1 << 32;
+
+impl State {
+    fn push(&mut self, stream: Stream, kind: Kind) {
+        if stream.0 >= FIRST_STREAM && !self.streams.contains_key(&stream.0) {
+            self.faults.push(Fault::NoSuchHandle);
+        }
+        let number = self.number();
+        let queue = self.streams.entry(stream.0).or_default();
+        queue.push_back(Op { number, kind });
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        // SplitMix64.
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % below.max(1)
+    }
+
+    /// A stream whose first step can be done now.
+    fn ready(&mut self) -> Option<u64> {
+        let can = |op: &Op| match op.kind {
+            Kind::Wait { event, record } => {
+                let mark = self.events.get(&event);
+                mark.is_none_or(|mark| mark.happened >= record)
+            }
+            _ => true,
+        };
+        let streams = self.streams.iter();
+        let ready = streams.filter(|(_, queue)| queue.front().is_some_and(can));
+        let ready: Vec<u64> = ready.map(|(stream, _)| *stream).collect();
+        let n = u64::try_from(ready.len()).unwrap_or(0);
+        let at = usize::try_from(self.draw(n)).unwrap_or(0);
+        ready.get(at).copied()
+    }
+
+    /// All steps that are queued, this one left out.
+    fn others(&self, number: u64) -> impl Iterator<Item = &Op> {
+        let all = self.streams.values().flatten();
+        all.filter(move |op| op.number != number)
+    }
+
+    fn is_allocated(&self, range: &Range<u64>) -> bool {
+        let before = self.allocated.range(..=range.start).next_back();
+        let end = before.map(|(base, memory)| base + u64::try_from(memory.len()).unwrap_or(0));
+        end.is_some_and(|end| range.end <= end)
+    }
+
+    fn is_registered(&self, range: &Range<u64>) -> bool {
+        let before = self.registered.range(..=range.start).next_back();
+        before.is_some_and(|(base, bytes)| range.end <= base + bytes)
+    }
+
+    /// Does one step, after a look at all the rules.
+    fn run(&mut self, op: &Op) {
+        if let Some(written) = op.kind.writes() {
+            let earlier = self
+                .others(op.number)
+                .filter(|other| other.number < op.number);
+            let clashes = earlier.flat_map(|other| {
+                let mut uses = other.kind.reads();
+                uses.extend(other.kind.writes());
+                uses
+            });
+            if clashes.into_iter().any(|used| overlap(&used, &written)) {
+                self.faults.push(Fault::WrittenTooEarly);
+            }
+        }
+        if op
+            .kind
+            .reads()
+            .iter()
+            .any(|range| !self.is_allocated(range))
+        {
+            self.faults.push(Fault::NotAllocated);
+            return;
+        }
+        match op.kind {
+            Kind::CopyIn {
+                from,
+                to,
+                bytes,
+                sum,
+            } => {
+                if !self.is_allocated(&(to..to + bytes)) {
+                    self.faults.push(Fault::NotAllocated);
+                } else if !self.is_registered(&(from..from + bytes)) {
+                    self.faults.push(Fault::NotRegistered);
+                } else {
+                    copy(from, to, bytes);
+                    if checksum(to, bytes) != sum {
+                        self.faults.push(Fault::ChangedUnderCopy);
+                    }
+                }
+            }
+            Kind::CopyWithin { from, to, bytes } => copy(from, to, bytes),
+            Kind::Emit(emission) => {
+                if let Err(error) = emit(&emission) {
+                    self.faults.push(Fault::BadLaunch(error.to_string()));
+                }
+            }
+            Kind::Record { event, record } => {
+                if let Some(mark) = self.events.get_mut(&event) {
+                    mark.happened = mark.happened.max(record);
+                }
+            }
+            Kind::Wait { .. } => {}
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait(state);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            let Some(stream) = state.ready() else {
+                if state.ends {
+                    return;
+                }
+                state = self.wait(state);
+                continue;
+            };
+            let most = u64::try_from(self.longest.as_micros()).unwrap_or(u64::MAX);
+            let delay = Duration::from_micros(state.draw(most.saturating_add(1)));
+            drop(state);
+            thread::sleep(delay);
+            state = self.lock();
+            let first = state.streams.get(&stream).and_then(|queue| queue.front());
+            // It stays in its queue until it is done, as what has not ended.
+            if let Some(op) = first.copied() {
+                state.run(&op);
+                if let Some(queue) = state.streams.get_mut(&stream) {
+                    queue.pop_front();
+                }
+            }
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Driver for SimDriver {
+    fn device_name(&self) -> &str {
+        "simulated GPU"
+    }
+
+    fn memory(&self) -> Result<Memory, CudaError> {
+        let state = self.call("memory")?;
+        let used = state.allocated.values().map(Vec::len).sum::<usize>();
+        let used = u64::try_from(used).unwrap_or(u64::MAX);
+        Ok(Memory {
+            free: self.bytes.saturating_sub(used),
+            total: self.bytes,
+        })
+    }
+
+    fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError> {
+        let free = self.memory()?.free;
+        let mut state = self.call("allocate")?;
+        let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if bytes > free {
+            return Err(CudaError::Memory { bytes, what });
+        }
+        let memory = vec![POISON; len.max(1)];
+        let address = address(memory.as_ptr().expose_provenance());
+        state.allocated.insert(address, memory);
+        Ok(DevicePtr(address))
+    }
+
+    unsafe fn free(&self, memory: DevicePtr) {
+        let mut state = self.shared.lock();
+        let Some(mut freed) = state.allocated.remove(&memory.0) else {
+            state.faults.push(Fault::NoSuchHandle);
+            return;
+        };
+        let range = memory.0..memory.0 + address(freed.len());
+        let in_use = state.others(0).any(|op| {
+            let mut used = op.kind.reads();
+            used.extend(op.kind.writes());
+            used.iter().any(|used| overlap(used, &range))
+        });
+        if in_use {
+            state.faults.push(Fault::GivenBackTooEarly);
+        }
+        freed.fill(POISON);
+    }
+
+    unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
+        let mut state = self.call("register")?;
+        let host = address(host.expose_provenance());
+        state.registered.insert(host, address(bytes));
+        Ok(())
+    }
+
+    unsafe fn unregister(&self, host: *const u8) {
+        let mut state = self.shared.lock();
+        let host = address(host.addr());
+        let Some(bytes) = state.registered.remove(&host) else {
+            state.faults.push(Fault::NoSuchHandle);
+            return;
+        };
+        let range = host..host + bytes;
+        let reads = |op: &Op| op.kind.reads_host().is_some_and(|r| overlap(&r, &range));
+        if state.others(0).any(reads) {
+            state.faults.push(Fault::GivenBackTooEarly);
+        }
+    }
+
+    fn stream(&self) -> Result<Stream, CudaError> {
+        let mut state = self.call("stream")?;
+        let number = FIRST_STREAM + state.number();
+        state.streams.insert(number, VecDeque::new());
+        Ok(Stream(number))
+    }
+
+    unsafe fn drop_stream(&self, stream: Stream) {
+        let mut state = self.shared.lock();
+        match state.streams.remove(&stream.0) {
+            None => state.faults.push(Fault::NoSuchHandle),
+            Some(queue) if !queue.is_empty() => state.faults.push(Fault::GivenBackTooEarly),
+            Some(_) => {}
+        }
+    }
+
+    fn event(&self) -> Result<Event, CudaError> {
+        let mut state = self.call("event")?;
+        let number = state.number();
+        state.events.insert(number, Mark::default());
+        Ok(Event(number))
+    }
+
+    unsafe fn drop_event(&self, event: Event) {
+        let mut state = self.shared.lock();
+        if state.events.remove(&event.0).is_none() {
+            state.faults.push(Fault::NoSuchHandle);
+        }
+    }
+
+    unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError> {
+        let mut state = self.call("record")?;
+        let Some(mark) = state.events.get_mut(&event.0) else {
+            state.faults.push(Fault::NoSuchHandle);
+            return Ok(());
+        };
+        mark.recorded += 1;
+        let record = mark.recorded;
+        let event = event.0;
+        state.push(stream, Kind::Record { event, record });
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError> {
+        let mut state = self.call("wait_for")?;
+        let Some(mark) = state.events.get(&event.0).copied() else {
+            state.faults.push(Fault::NoSuchHandle);
+            return Ok(());
+        };
+        let (event, record) = (event.0, mark.recorded);
+        state.push(stream, Kind::Wait { event, record });
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError> {
+        let state = self.call("has_happened")?;
+        let mark = state.events.get(&event.0);
+        Ok(mark.is_none_or(|mark| mark.happened >= mark.recorded))
+    }
+
+    unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError> {
+        let mut state = self.call("synchronize")?;
+        let wanted = state.events.get(&event.0).map_or(0, |mark| mark.recorded);
+        while state
+            .events
+            .get(&event.0)
+            .is_some_and(|mark| mark.happened < wanted)
+        {
+            state = self.shared.wait(state);
+        }
+        Ok(())
+    }
+
+    unsafe fn copy_in(
+        &self,
+        from: *const u8,
+        to: DevicePtr,
+        bytes: usize,
+        stream: Stream,
+    ) -> Result<(), CudaError> {
+        let from = address(from.expose_provenance());
+        let bytes = address(bytes);
+        let kind = Kind::CopyIn {
+            from,
+            to: to.0,
+            bytes,
+            sum: checksum(from, bytes),
+        };
+        self.queue("copy_in", stream, kind)
+    }
+
+    unsafe fn copy_within(
+        &self,
+        from: DevicePtr,
+        to: DevicePtr,
+        bytes: usize,
+        stream: Stream,
+    ) -> Result<(), CudaError> {
+        let kind = Kind::CopyWithin {
+            from: from.0,
+            to: to.0,
+            bytes: address(bytes),
+        };
+        self.queue("copy_within", stream, kind)
+    }
+
+    unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError> {
+        self.queue("emit", stream, Kind::Emit(*emission))
+    }
+}
+
+impl Drop for SimDriver {
+    fn drop(&mut self) {
+        self.shared.lock().ends = true;
+        self.shared.changed.notify_all();
+        if let Some(worker) = self.worker.take() {
+            // A panic of it was seen as work that never ends.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl fmt::Debug for SimDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimDriver").finish_non_exhaustive()
+    }
+}
+
+fn range(start: u64, len: u64) -> Range<u64> {
+    start..start.saturating_add(len)
+}
+
+fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+fn address(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+fn place(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// The bytes at an address that a caller of the driver promised to be there.
+fn bytes_at<'a>(address: u64, len: u64) -> &'a [u8] {
+    let from: *const u8 = ptr::with_exposed_provenance(place(address));
+    // SAFETY: the driver's callers keep what they queue until it is done, and this is read before that; who breaks that
+    // rule does so in code that is under test.
+    unsafe { slice::from_raw_parts(from, place(len)) }
+}
+
+fn checksum(address: u64, len: u64) -> u64 {
+    // FNV-1a.
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+    bytes_at(address, len)
+        .iter()
+        .fold(0xCBF2_9CE4_8422_2325, hash)
+}
+
+fn copy(from: u64, to: u64, len: u64) {
+    let source: *const u8 = ptr::with_exposed_provenance(place(from));
+    let target: *mut u8 = ptr::with_exposed_provenance_mut(place(to));
+    // SAFETY: as in `bytes_at`; that nobody else uses the target is the callers' promise too.
+    unsafe { ptr::copy(source, target, place(len)) };
+}
+
+fn emit(e: &Emission) -> Result<(), CudaError> {
+    let picture = u64::from(e.source_width) * u64::from(e.source_height) * u64::from(e.channels);
+    let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    let table = bytes_at(e.table.0, 1024 * u64::from(e.channels));
+    let table: Vec<u32> = table.chunks_exact(4).map(word).collect();
+    let frames = (e.frames.0 != 0).then(|| {
+        let frames = bytes_at(e.frames.0, 24 * u64::from(e.n));
+        let frame = |bytes: &[u8]| Frame {
+            source: u64::from(word(&bytes[4..])) << 32 | u64::from(word(bytes)),
+            x: word(&bytes[8..]).cast_signed(),
+            y: word(&bytes[12..]).cast_signed(),
+            flips: word(&bytes[16..]),
+            reserved: 0,
+        };
+        frames.chunks_exact(24).map(frame).collect::<Vec<_>>()
+    });
+    let pictures = match &frames {
+        None => u64::from(e.n),
+        Some(frames) => frames
+            .iter()
+            .map(|f| f.source / picture.max(1) + 1)
+            .max()
+            .unwrap_or(0),
+    };
+    let source = bytes_at(e.source.0, pictures * picture);
+    let mut out = vec![0; place(e.out_bytes())];
+    twin::emit(e, source, frames.as_deref(), &table, &mut out)?;
+    let from = address(out.as_ptr().expose_provenance());
+    copy(from, e.out.0, e.out_bytes());
+    Ok(())
+}

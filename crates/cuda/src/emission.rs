@@ -1,0 +1,140 @@
+//! One launch of the kernel: what it reads, what it writes, and in which form. `kernel/emit.cu` has the same structs.
+
+use packds_pixels::{Layout, Padding};
+
+use crate::driver::DevicePtr;
+
+/// Lines of threads in a block of the kernel, and threads in a line.
+pub(crate) const BLOCK: (u32, u32) = (32, 8);
+/// Channels of the widest picture.
+pub(crate) const MOST_CHANNELS: usize = 3;
+/// Lines that each line of threads writes: loading the table is then a small part of its work.
+const LINES_EACH: u32 = 4;
+/// Images side by side in a grid; more are taken in turns.
+const MOST_IMAGES: u32 = 65_535;
+
+/// Which part of which picture an image shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Frame {
+    /// First byte of the picture, from the start of the source.
+    pub source: u64,
+    /// The picture's column where the window starts, perhaps outside.
+    pub x: i32,
+    /// The picture's row where the window starts, perhaps outside.
+    pub y: i32,
+    /// [`Frame::HORIZONTAL`] and [`Frame::VERTICAL`].
+    pub flips: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+impl Frame {
+    /// Left and right are exchanged.
+    pub const HORIZONTAL: u32 = 1;
+    /// Top and bottom are exchanged.
+    pub const VERTICAL: u32 = 2;
+
+    /// As the kernel reads it.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        bytes[..8].copy_from_slice(&self.source.to_le_bytes());
+        let words = [
+            self.x.to_le_bytes(),
+            self.y.to_le_bytes(),
+            self.flips.to_le_bytes(),
+            self.reserved.to_le_bytes(),
+        ];
+        for (to, word) in bytes[8..].chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word);
+        }
+        bytes
+    }
+}
+
+/// A launch: `n` images of one size, from pictures of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Emission {
+    /// Interleaved pixels.
+    pub source: DevicePtr,
+    /// A [`Frame`] for each image; 0 is that whole pictures lie one after the other.
+    pub frames: DevicePtr,
+    /// For each channel the bit patterns of 256 results, 4 bytes each.
+    pub table: DevicePtr,
+    /// The first image.
+    pub out: DevicePtr,
+    /// Images.
+    pub n: u32,
+    /// Columns of a picture.
+    pub source_width: u32,
+    /// Rows of a picture.
+    pub source_height: u32,
+    /// Columns of an image.
+    pub width: u32,
+    /// Rows of an image.
+    pub height: u32,
+    /// Channels of both: 1 or 3.
+    pub channels: u32,
+    /// 1 where planes lie one after the other.
+    pub planar: u32,
+    /// Bytes of a value: 1, 2 or 4.
+    pub value_bytes: u32,
+    /// What lies outside a picture: [`padding_word`].
+    pub padding: u32,
+    /// The colour, where that lies outside.
+    pub color: u32,
+}
+
+impl Emission {
+    /// Blocks of the grid: along the lines of an image, and along the images.
+    #[must_use]
+    pub fn grid(&self) -> (u32, u32) {
+        let lines = BLOCK.1 * LINES_EACH;
+        (
+            self.height.div_ceil(lines).max(1),
+            self.n.clamp(1, MOST_IMAGES),
+        )
+    }
+
+    /// Bytes of all images.
+    #[must_use]
+    pub fn out_bytes(&self) -> u64 {
+        let sides = [self.width, self.height, self.channels, self.value_bytes];
+        let image = |n: u64, side: &u32| n.saturating_mul(u64::from(*side));
+        sides.iter().fold(u64::from(self.n), image)
+    }
+}
+
+/// A layout as the kernel has it.
+#[must_use]
+pub const fn planar(layout: Layout) -> u32 {
+    match layout {
+        Layout::Hwc => 0,
+        Layout::Chw => 1,
+    }
+}
+
+/// A padding as the kernel has it: its kind and its colour.
+#[must_use]
+pub const fn padding_word(padding: Padding) -> (u32, u32) {
+    match padding {
+        Padding::Constant(color) => (0, u32::from_le_bytes(color)),
+        Padding::Edge => (1, 0),
+        Padding::Reflect => (2, 0),
+        Padding::Symmetric => (3, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structs_are_as_large_as_the_kernels() {
+        // The host's compiler says the same of emit.cu: tests/kernel.rs passes bytes of both.
+        assert_eq!(size_of::<Frame>(), 24);
+        assert_eq!(size_of::<Emission>(), 4 * 8 + 10 * 4);
+    }
+}

@@ -1,0 +1,436 @@
+//! From the slots of a loader's ring into the GPU's memory, and from there into the user's.
+//!
+//! The GPU has a mirror of the ring: as many bytes, slot for slot. A filled slot is copied into its part of the mirror by
+//! the copy stream; who takes the batch writes its fields from there, on a stream of their own, into their own memory.
+//!
+//! # Why nothing changes under whoever reads it
+//!
+//! For each slot there are two events. `uploaded` marks the end of its copy, `emitted` the end of what reads its mirror.
+//!
+//! - The slot is not written while the copy reads it: the reaper, a thread, holds a [`SlotRef`] until `uploaded` has
+//!   happened.
+//! - The mirror is not read before the copy is done: the user's stream waits for `uploaded`.
+//! - The mirror is not written while it is still read: the copy stream waits for `emitted` before the slot's next copy.
+//!   The slot is not filled again before the batch is dropped, since the batch holds a [`SlotRef`] too, so nobody records
+//!   `emitted` after that.
+//! - The user's memory is written on the user's own stream, so whatever the user queues there next comes after it.
+//!
+//! No thread of the loader and no thread of the user waits for the GPU in any of this.
+//!
+//! After a failure of the driver's nothing more is copied or written: every batch is the error, and slots are let go of, so that nobody
+//! waits for one.
+
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use packds_pixels::Padding;
+use packds_reader::arena::{Arena, SlotMut, SlotRef};
+use packds_reader::device::{Device, DeviceError, Finish, Transfer};
+use packds_reader::loader::{Batch, BatchField};
+
+use crate::driver::{DevicePtr, Driver, Event, Stream};
+use crate::emission::{Emission, padding_word, planar};
+use crate::error::CudaError;
+
+/// The most that one copy takes: copies of the user's model come in between.
+const PIECE: usize = 16 << 20;
+
+/// A ring with its mirror on the GPU.
+#[derive(Debug)]
+pub(crate) struct Ring(Arc<Staging>);
+
+#[derive(Debug)]
+struct Staging {
+    driver: Arc<dyn Driver>,
+    /// Registered with the driver.
+    arena: Arc<Arena>,
+    mirror: DevicePtr,
+    copies: Stream,
+    slots: Vec<Mutex<SlotEvents>>,
+    reaper: Mutex<Option<Sender<Sent>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Why no copy is queued any more, once one has failed. Slots are let go of then, and nothing is made of them.
+    failure: Arc<Mutex<Option<CudaError>>>,
+}
+
+/// The marks of one slot and of its part of the mirror.
+#[derive(Debug, Clone, Copy)]
+struct SlotEvents {
+    uploaded: Event,
+    emitted: Event,
+    /// Whether `emitted` was recorded since the last copy.
+    is_emitted: bool,
+}
+
+/// A copy that was queued.
+#[derive(Debug)]
+struct Sent {
+    slot: SlotRef,
+    uploaded: Event,
+    arrival: Arc<Arrival>,
+}
+
+/// Whether a copy is over.
+#[derive(Debug, Default)]
+struct Arrival {
+    is_over: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Ring {
+    pub(crate) fn new(driver: Arc<dyn Driver>, arena: Arc<Arena>) -> Result<Self, CudaError> {
+        let (host, len) = arena.address();
+        let copies = driver.stream()?;
+        let mut staging = Staging {
+            driver,
+            arena,
+            mirror: DevicePtr(0),
+            copies,
+            slots: Vec::new(),
+            reaper: Mutex::default(),
+            thread: Mutex::default(),
+            failure: Arc::default(),
+        };
+        // From here on `drop` gives back what there is.
+        for _ in 0..staging.arena.n_slots() {
+            let uploaded = staging.driver.event()?;
+            let emitted = staging.driver.event().inspect_err(|_| {
+                // SAFETY: it was just made, and nobody has it.
+                unsafe { staging.driver.drop_event(uploaded) };
+            })?;
+            staging.slots.push(Mutex::new(SlotEvents {
+                uploaded,
+                emitted,
+                is_emitted: false,
+            }));
+        }
+        let bytes = u64::try_from(len).unwrap_or(u64::MAX);
+        let mirror = staging.driver.allocate(bytes, "staged batches")?;
+        // SAFETY: the arena is kept as long as the staging, whose `drop` unregisters it.
+        let registered = unsafe { staging.driver.register(host, len) };
+        if let Err(error) = registered {
+            // SAFETY: nothing has used it.
+            unsafe { staging.driver.free(mirror) };
+            return Err(error);
+        }
+        staging.mirror = mirror;
+        staging.start_reaper()?;
+        Ok(Self(Arc::new(staging)))
+    }
+}
+
+impl Staging {
+    fn start_reaper(&self) -> Result<(), CudaError> {
+        let (sender, receiver) = channel();
+        let driver = Arc::clone(&self.driver);
+        let failure = Arc::clone(&self.failure);
+        let named = thread::Builder::new().name("packds-cuda".to_owned());
+        let thread = named.spawn(move || reap(driver.as_ref(), &receiver, &failure));
+        let thread = thread.map_err(|error| CudaError::Use(format!("a thread: {error}")))?;
+        *lock(&self.thread) = Some(thread);
+        *lock(&self.reaper) = Some(sender);
+        Ok(())
+    }
+
+    /// Queues the copy of the first `len` bytes of a slot.
+    fn upload(&self, slot: &SlotRef, len: usize, events: &mut SlotEvents) -> Result<(), CudaError> {
+        if events.is_emitted {
+            // SAFETY: both are the staging's own.
+            unsafe { self.driver.wait_for(self.copies, events.emitted)? };
+            events.is_emitted = false;
+        }
+        let bytes = slot.get(..len).unwrap_or(slot);
+        let mut to = self.mirror_of(slot.number());
+        for piece in bytes.chunks(PIECE) {
+            // SAFETY: the bytes lie in the arena, which is registered, and do not change: the caller keeps `slot` until
+            // `uploaded` has happened. Their part of the mirror is used by this slot's copies, which the stream orders,
+            // and by what `emitted` marks, which the stream waits for.
+            unsafe {
+                self.driver
+                    .copy_in(piece.as_ptr(), to, piece.len(), self.copies)?;
+            }
+            to = to.plus(u64::try_from(piece.len()).unwrap_or(0));
+        }
+        // SAFETY: both are the staging's own.
+        unsafe { self.driver.record(events.uploaded, self.copies) }
+    }
+
+    /// Says why nothing is copied any more, if so.
+    fn check(&self) -> Result<(), CudaError> {
+        lock(&self.failure).clone().map_or(Ok(()), Err)
+    }
+
+    fn mirror_of(&self, number: usize) -> DevicePtr {
+        let offset = number.saturating_mul(self.arena.slot_bytes());
+        self.mirror.plus(u64::try_from(offset).unwrap_or(u64::MAX))
+    }
+
+    fn events_of(&self, number: usize) -> Result<MutexGuard<'_, SlotEvents>, CudaError> {
+        let events = self.slots.get(number).map(lock);
+        events.ok_or_else(|| CudaError::Use(format!("slot {number} is of another ring")))
+    }
+}
+
+/// Lets go of slots whose copies are done, in the order of their copies.
+fn reap(driver: &dyn Driver, sent: &Receiver<Sent>, failure: &Mutex<Option<CudaError>>) {
+    for Sent {
+        slot,
+        uploaded,
+        arrival,
+    } in sent
+    {
+        // SAFETY: events live until this thread has ended.
+        if let Err(error) = unsafe { driver.synchronize(uploaded) } {
+            // Before the slot may be written again.
+            lock(failure).get_or_insert(error);
+        }
+        drop(slot);
+        *lock(&arrival.is_over) = true;
+        arrival.wake.notify_all();
+    }
+}
+
+impl Device for Ring {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn finishes(&self) -> bool {
+        true
+    }
+
+    fn recycle(&self, _: &mut SlotMut) {}
+
+    fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        let staging = &self.0;
+        staging.check()?;
+        let number = slot.number();
+        let mut events = staging.events_of(number)?;
+        if let Err(error) = staging.upload(&slot, len, &mut events) {
+            // Some of its copies may be queued.
+            lock(&staging.failure).get_or_insert(error.clone());
+            return Err(error.into());
+        }
+        let arrival = Arc::new(Arrival::default());
+        let sent = Sent {
+            slot,
+            uploaded: events.uploaded,
+            arrival: Arc::clone(&arrival),
+        };
+        drop(events);
+        let reaper = lock(&staging.reaper);
+        if reaper
+            .as_ref()
+            .is_none_or(|reaper| reaper.send(sent).is_err())
+        {
+            let error = CudaError::Use("the thread packds-cuda has ended".to_owned());
+            lock(&staging.failure).get_or_insert(error.clone());
+            return Err(error.into());
+        }
+        Ok(Box::new(Upload {
+            staging: Arc::clone(staging),
+            number,
+            arrival,
+        }))
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        *lock(&self.reaper) = None;
+        if let Some(thread) = lock(&self.thread).take() {
+            // It has seen the end of every copy. A panic of it was told to nobody, and there is nobody left.
+            let _ = thread.join();
+        }
+        let driver = &self.driver;
+        for slot in &self.slots {
+            let events = *lock(slot);
+            // SAFETY: both exist; what reads the mirror is done when `emitted` has happened, and nobody queues more,
+            // since whoever does has a reference to the staging. Errors mean that the driver has nothing queued any more.
+            let _ = unsafe { driver.synchronize(events.uploaded) };
+            // SAFETY: as above.
+            let _ = unsafe { driver.synchronize(events.emitted) };
+            // SAFETY: it is not used again.
+            unsafe { driver.drop_event(events.uploaded) };
+            // SAFETY: it is not used again.
+            unsafe { driver.drop_event(events.emitted) };
+        }
+        if self.mirror != DevicePtr(0) {
+            // SAFETY: all copies are done, see above.
+            unsafe { driver.unregister(self.arena.address().0) };
+            // SAFETY: all that read or wrote it is done, see above.
+            unsafe { driver.free(self.mirror) };
+        }
+        // SAFETY: it is not used again.
+        unsafe { driver.drop_stream(self.copies) };
+    }
+}
+
+/// A batch on its way to the GPU, or there.
+#[derive(Debug)]
+pub struct Upload {
+    staging: Arc<Staging>,
+    number: usize,
+    arrival: Arc<Arrival>,
+}
+
+impl Transfer for Upload {
+    fn is_done(&self) -> bool {
+        *lock(&self.arrival.is_over)
+    }
+
+    fn wait(&self) {
+        let mut is_over = lock(&self.arrival.is_over);
+        while !*is_over {
+            let waited = self.arrival.wake.wait(is_over);
+            is_over = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Writes fields of a batch into the user's memory, by work queued on `stream`: each field of fixed size has an address in
+/// `outputs`, in the order of [`Batch::fields`], or none where it is not wanted. Returns when all is queued. The batch may
+/// be dropped then, and its slot is filled again when the GPU no longer needs it.
+///
+/// Images that the device finishes come out as their [`Finish`] says, all other fields as they are.
+///
+/// # Safety
+/// Each address has the bytes of its field for all samples of the batch, in memory of this GPU that `stream` may use: what is
+/// queued on it from now on comes after the writing, and so must all other use. The stream exists.
+///
+/// # Errors
+/// [`CudaError::Use`] where the batch is of another device or `outputs` of another length, [`CudaError::Call`] where the
+/// driver says so.
+pub unsafe fn finish(
+    batch: &Batch,
+    stream: Stream,
+    outputs: &[Option<DevicePtr>],
+) -> Result<(), CudaError> {
+    let transfer: &dyn Any = batch.transfer();
+    let Some(upload) = transfer.downcast_ref::<Upload>() else {
+        let text = "the batch is of a loader without a CUDA device";
+        return Err(CudaError::Use(text.to_owned()));
+    };
+    if outputs.len() != batch.fields().len() {
+        let (expected, found) = (batch.fields().len(), outputs.len());
+        return Err(CudaError::Use(format!(
+            "expected an address for each of {expected} fields, found {found}"
+        )));
+    }
+    let staging = &upload.staging;
+    staging.check()?;
+    let mut events = staging.events_of(upload.number)?;
+    // SAFETY: the caller's stream exists, the event is the staging's own.
+    unsafe { staging.driver.wait_for(stream, events.uploaded)? };
+    if events.is_emitted {
+        // Once more, perhaps on another stream: the mark covers both.
+        // SAFETY: as above.
+        unsafe { staging.driver.wait_for(stream, events.emitted)? };
+    }
+    let queued = batch
+        .fields()
+        .iter()
+        .zip(outputs)
+        .try_for_each(|(field, to)| {
+            let Some(to) = to else { return Ok(()) };
+            // SAFETY: the stream waits for the copy, `emitted` is recorded behind what is queued here, and the output is the
+            // caller's.
+            unsafe { upload.write(batch, field, *to, stream) }
+        });
+    // Also after an error: something may be queued.
+    // SAFETY: both exist.
+    let recorded = unsafe { staging.driver.record(events.emitted, stream) };
+    events.is_emitted = true;
+    queued.and(recorded)
+}
+
+/// As [`finish`], on the default stream, and returns when all is written: for memory whose use no stream orders.
+///
+/// # Safety
+/// As of [`finish`]; nobody uses the memory before this returns.
+///
+/// # Errors
+/// As [`finish`].
+pub unsafe fn finish_and_wait(
+    batch: &Batch,
+    outputs: &[Option<DevicePtr>],
+) -> Result<(), CudaError> {
+    // SAFETY: the caller's; the default stream always exists.
+    let queued = unsafe { finish(batch, Stream(0), outputs) };
+    let transfer: &dyn Any = batch.transfer();
+    let Some(upload) = transfer.downcast_ref::<Upload>() else {
+        return queued;
+    };
+    let emitted = upload.staging.events_of(upload.number)?.emitted;
+    // Also after an error: something may be queued.
+    // SAFETY: the event is the staging's own.
+    let waited = unsafe { upload.staging.driver.synchronize(emitted) };
+    queued.and(waited)
+}
+
+impl Upload {
+    /// Queues the writing of one field.
+    ///
+    /// # Safety
+    /// As of [`finish`], and the slot's copy comes before.
+    unsafe fn write(
+        &self,
+        batch: &Batch,
+        field: &BatchField,
+        to: DevicePtr,
+        stream: Stream,
+    ) -> Result<(), CudaError> {
+        if field.shape.is_none() || batch.is_empty() {
+            return Ok(());
+        }
+        let slot = self.staging.mirror_of(self.number);
+        let at = |offset: usize| slot.plus(u64::try_from(offset).unwrap_or(u64::MAX));
+        let from = at(field.offset());
+        if let Some(finish) = &field.finish {
+            let emission = emission(batch.len(), from, at(finish.offset()), finish, to)?;
+            // SAFETY: the caller's; pixels and table lie in the slot's part of the mirror.
+            return unsafe { self.staging.driver.emit(&emission, stream) };
+        }
+        let bytes = batch.len().saturating_mul(field.n_bytes());
+        // SAFETY: the caller's; the bytes lie in the slot's part of the mirror.
+        unsafe { self.staging.driver.copy_within(from, to, bytes, stream) }
+    }
+}
+
+/// The launch that finishes `n` whole pictures.
+fn emission(
+    n: usize,
+    source: DevicePtr,
+    table: DevicePtr,
+    finish: &Finish,
+    out: DevicePtr,
+) -> Result<Emission, CudaError> {
+    let (padding, color) = padding_word(Padding::Constant([0; 4]));
+    let too_many = |_| CudaError::Use(format!("{n} images are too many for one batch"));
+    Ok(Emission {
+        source,
+        frames: DevicePtr(0),
+        table,
+        out,
+        n: u32::try_from(n).map_err(too_many)?,
+        source_width: finish.width,
+        source_height: finish.height,
+        width: finish.width,
+        height: finish.height,
+        channels: finish.channels,
+        planar: planar(finish.layout),
+        value_bytes: u32::try_from(finish.dtype.size()).unwrap_or(1),
+        padding,
+        color,
+    })
+}
+
+/// A poisoned lock is one whose holder panicked between whole updates: what it guards is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,324 @@
+//! Staging against a simulated driver, which is late, poisons what it gives and notes every rule that is broken.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use packds_format::{
+    BlockBuilder, DType, Field, FieldKind, FooterParts, PackOptions, PackWriter, Role, Schema,
+};
+use packds_reader::MappedPack;
+use packds_reader::augment::Augment;
+use packds_reader::device::OwnSlots;
+use packds_reader::loader::{LoadError, Loader, LoaderBuilder};
+use packds_reader::plan::Order;
+use tempfile::TempDir;
+
+use super::*;
+use crate::CudaDevice;
+use crate::driver::SimDriver;
+
+const SIDE: u64 = 12;
+const ITEM: u64 = SIDE * SIDE * 3;
+const GIB: u64 = 1 << 30;
+
+/// A pack of `n` samples in chunks of 8: a colour image, a label, a text.
+fn pack(n: u64) -> (TempDir, Arc<MappedPack>) {
+    let folder = TempDir::new().unwrap();
+    let path: PathBuf = folder.path().join("a.pack");
+    let mut image = Field::tensor("image", DType::U8, &[SIDE, SIDE, 3]).with_role(Role::Image);
+    image.layout = Some("hwc".to_owned());
+    let fields = vec![
+        image,
+        Field::column("label", DType::I32, &[]).with_role(Role::Label),
+        Field::variable("text", FieldKind::String),
+    ];
+    let options = PackOptions::new(Schema::new(fields).unwrap(), 8);
+    let mut writer = PackWriter::new(Vec::new(), options).unwrap();
+    for first in (0..n).step_by(8) {
+        let mut block = BlockBuilder::new(writer.schema());
+        for sample in first..n.min(first + 8) {
+            let pixels = block.tensor_mut(0).unwrap();
+            for (at, pixel) in (0..ITEM).zip(pixels) {
+                *pixel = packds_format::mix64(sample * ITEM + at).to_le_bytes()[0];
+            }
+            block
+                .item_mut(2)
+                .unwrap()
+                .extend(sample.to_string().bytes());
+            let label = i32::try_from(sample).unwrap();
+            block.set_column(1, &label.to_le_bytes()).unwrap();
+            block.finish_sample().unwrap();
+        }
+        writer.append(block.finish().unwrap()).unwrap();
+    }
+    let bytes = writer.finish(FooterParts::default()).unwrap().0;
+    std::fs::write(&path, bytes).unwrap();
+    (folder, Arc::new(packds_reader::open(path).unwrap()))
+}
+
+fn builder(pack: &Arc<MappedPack>, words: &str) -> LoaderBuilder {
+    let builder = Loader::builder(Arc::clone(pack))
+        .batch(16)
+        .seed(5)
+        .order(Order::Random)
+        .threads(NonZero::new(3).unwrap());
+    match words {
+        "" => builder,
+        words => builder.augment(Augment::parse(words).unwrap()),
+    }
+}
+
+fn sim(seed: u64) -> Arc<SimDriver> {
+    Arc::new(SimDriver::new(seed, Duration::from_micros(300), GIB))
+}
+
+fn onto(builder: LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
+    let driver: Arc<dyn Driver> = driver.clone();
+    builder.device(Arc::new(CudaDevice::with(driver))).build()
+}
+
+/// A field in the user's memory: where, and how many bytes.
+type Kept = (DevicePtr, usize);
+
+/// Queues the fields of a batch into memory of their own.
+fn finished(driver: &SimDriver, batch: &Batch, stream: Stream) -> Vec<Option<Kept>> {
+    let bytes = |field: &BatchField| match &field.finish {
+        Some(finish) => {
+            let values: usize = finish.shape().iter().product();
+            batch.len() * values * usize::try_from(finish.dtype.size()).unwrap()
+        }
+        None => batch.len() * field.n_bytes(),
+    };
+    let kept: Vec<Option<Kept>> = batch
+        .fields()
+        .iter()
+        .map(|field| {
+            field.shape.as_ref()?;
+            let bytes = bytes(field);
+            let memory = driver
+                .allocate(u64::try_from(bytes).unwrap(), "a field")
+                .unwrap();
+            Some((memory, bytes))
+        })
+        .collect();
+    let outputs: Vec<Option<DevicePtr>> = kept.iter().map(|kept| kept.map(|kept| kept.0)).collect();
+    // SAFETY: each field has memory of its size, which is read when all is done.
+    unsafe { finish(batch, stream, &outputs).unwrap() };
+    kept
+}
+
+/// An epoch's batches as the host makes them: of each field all bytes.
+fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
+    let loader = builder.device(Arc::new(OwnSlots)).build().unwrap();
+    let bytes = |batch: &Batch, field: &BatchField| {
+        let view = batch.view(&field.name, field.view).ok()?;
+        Some(view.bytes.to_vec())
+    };
+    let epoch = loader.epoch(0).unwrap();
+    epoch
+        .map(|batch| {
+            let batch = batch.unwrap();
+            batch
+                .fields()
+                .iter()
+                .map(|field| bytes(&batch, field))
+                .collect()
+        })
+        .collect()
+}
+
+/// An epoch through a simulated GPU, on streams that the user changes, compared with the host's.
+fn assert_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64, slots: usize) {
+    let wanted = on_host(builder(pack, words));
+    let driver = sim(seed);
+    let slots = NonZero::new(slots).unwrap();
+    let loader = onto(builder(pack, words).slots(slots), &driver).unwrap();
+    let mut found = Vec::new();
+    for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
+        let batch = batch.unwrap();
+        if step % 3 == 2 {
+            batch.transfer().wait();
+            assert!(batch.transfer().is_done());
+        }
+        found.push(finished(&driver, &batch, Stream(step % 2)));
+    }
+    driver.finish_all();
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(&wanted) {
+        for (found, wanted) in found.iter().zip(wanted) {
+            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
+            assert!(found == *wanted, "{words} {seed}");
+        }
+    }
+    assert_eq!(driver.faults(), []);
+}
+
+#[test]
+fn batches_on_the_gpu_are_those_of_the_host() {
+    let (_folder, pack) = pack(160);
+    let all = [
+        "",
+        "flip,norm:imagenet",
+        "crop8+2,flip,norm:imagenet,chw",
+        "crop8+2,flip,norm:imagenet,chw,bf16",
+        "rrc8,flip,jitter:0.4/0.4/0.4/0.1,norm:imagenet,f16",
+        "crop8,chw",
+        "crop8,u8",
+        "views:2,crop8+2,norm:imagenet,chw",
+        "crop8,norm:imagenet,erase:0.5",
+    ];
+    for (seed, words) in (0..).zip(all) {
+        assert_equals_host(&pack, words, seed, 3);
+    }
+}
+
+#[test]
+fn no_memory_changes_under_who_reads_it_however_late_the_gpu_is() {
+    let (_folder, pack) = pack(320);
+    for seed in 0..12 {
+        let slots = 2 + usize::try_from(seed % 3).unwrap();
+        assert_equals_host(&pack, "crop8+2,flip,norm:imagenet,chw", seed, slots);
+    }
+}
+
+#[test]
+fn images_are_staged_as_bytes_unless_their_values_are_changed() {
+    let (_folder, pack) = pack(32);
+    let driver = sim(1);
+    let staged = |words: &str| {
+        let loader = onto(builder(&pack, words), &driver).unwrap();
+        let field = &loader.fields()[0];
+        (
+            field.dtype,
+            field.finish.as_ref().map(|finish| finish.dtype),
+        )
+    };
+    assert_eq!(staged("norm:imagenet,f16"), (DType::U8, Some(DType::F16)));
+    assert_eq!(staged("chw"), (DType::U8, Some(DType::U8)));
+    assert_eq!(staged("flip"), (DType::U8, None));
+    assert_eq!(staged("norm:imagenet,erase"), (DType::F32, None));
+    assert_eq!(staged("norm:imagenet,mixup:0.2"), (DType::F32, None));
+}
+
+#[test]
+fn everything_is_given_back_also_in_the_middle_of_an_epoch() {
+    let (_folder, pack) = pack(160);
+    let driver = sim(3);
+    let loader = onto(builder(&pack, "norm:imagenet"), &driver).unwrap();
+    assert!(driver.in_use() > 0);
+    let mut epoch = loader.epoch(0).unwrap();
+    let kept: Vec<Batch> = (0..2).map(|_| epoch.next().unwrap().unwrap()).collect();
+    let outputs = finished(&driver, &kept[0], Stream(0));
+    drop(epoch);
+    drop(loader);
+    // The batches are whole as long as they are held.
+    let later = finished(&driver, &kept[1], Stream(1));
+    drop(kept);
+    driver.finish_all();
+    for (memory, _) in outputs.into_iter().chain(later).flatten() {
+        // SAFETY: it was allocated, and all is done.
+        unsafe { driver.free(memory) };
+    }
+    assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+}
+
+#[test]
+fn who_waits_has_the_whole_batch() {
+    let (_folder, pack) = pack(64);
+    let wanted = on_host(builder(&pack, "norm:imagenet"));
+    let driver = sim(4);
+    let loader = onto(builder(&pack, "norm:imagenet"), &driver).unwrap();
+    let bytes = wanted[0][0].as_ref().unwrap().len();
+    let memory = driver
+        .allocate(u64::try_from(bytes).unwrap(), "images")
+        .unwrap();
+    for (batch, wanted) in loader.epoch(0).unwrap().zip(wanted) {
+        // SAFETY: it has as many bytes, and is read afterwards.
+        unsafe { finish_and_wait(&batch.unwrap(), &[Some(memory), None, None]) }.unwrap();
+        assert!(driver.read(memory, bytes) == wanted[0]);
+    }
+    assert_eq!(driver.faults(), []);
+}
+
+#[test]
+fn a_batch_may_be_written_twice_on_two_streams() {
+    let (_folder, pack) = pack(160);
+    let driver = sim(9);
+    let loader = onto(
+        builder(&pack, "norm:imagenet,chw").slots(NonZero::new(2).unwrap()),
+        &driver,
+    );
+    let loader = loader.unwrap();
+    let mut both = Vec::new();
+    for batch in loader.epoch(0).unwrap() {
+        let batch = batch.unwrap();
+        let first = finished(&driver, &batch, Stream(0))[0].unwrap();
+        both.push((first, finished(&driver, &batch, Stream(1))[0].unwrap()));
+    }
+    driver.finish_all();
+    for ((first, n), (second, _)) in both {
+        assert!(driver.read(first, n) == driver.read(second, n));
+    }
+    assert_eq!(driver.faults(), []);
+}
+
+#[test]
+fn a_gpu_without_the_memory_is_told_when_the_loader_is_made() {
+    let (_folder, pack) = pack(32);
+    let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 1000));
+    let error = onto(builder(&pack, ""), &driver).unwrap_err().to_string();
+    assert!(
+        error.contains("bytes of memory left for staged batches"),
+        "{error}"
+    );
+    assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+}
+
+#[test]
+fn a_driver_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
+    let (_folder, pack) = pack(160);
+    let mut errors = 0;
+    for calls in 0..120 {
+        let driver = sim(calls);
+        driver.fail_after(calls);
+        let failed = match onto(
+            builder(&pack, "norm:imagenet").slots(NonZero::new(2).unwrap()),
+            &driver,
+        ) {
+            Err(error) => Some(error.to_string()),
+            Ok(loader) => {
+                let first = loader.epoch(0).unwrap().find_map(Result::err);
+                first.map(|error| error.to_string())
+            }
+        };
+        if let Some(error) = failed {
+            assert!(error.contains("the simulated device has failed"), "{error}");
+            errors += 1;
+        }
+        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+    }
+    assert!(errors > 20, "{errors}");
+}
+
+#[test]
+fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
+    let (_folder, pack) = pack(32);
+    let host = builder(&pack, "").build().unwrap();
+    let batch = host.epoch(0).unwrap().next().unwrap().unwrap();
+    // SAFETY: nothing is written.
+    let error = unsafe { finish(&batch, Stream(0), &[]) }.unwrap_err();
+    assert!(
+        error.to_string().contains("without a CUDA device"),
+        "{error}"
+    );
+    let driver = sim(1);
+    let loader = onto(builder(&pack, ""), &driver).unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    // SAFETY: nothing is written.
+    let error = unsafe { finish(&batch, Stream(0), &[None]) }.unwrap_err();
+    assert!(
+        error.to_string().contains("each of 3 fields, found 1"),
+        "{error}"
+    );
+}

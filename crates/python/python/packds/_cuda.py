@@ -1,0 +1,80 @@
+"""Tensors on a GPU: taken from PyTorch, written by the native part on PyTorch's current stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _packds
+from ._errors import OptionError
+
+#: A device that is none: the native part simulates a late GPU, tensors are on the processor. For tests.
+SIMULATED = "simulated"
+
+# PyTorch's types of the same bits; those that its older versions lack as signed numbers,
+_BITS = {
+    "bool": "bool", "u8": "uint8", "i8": "int8", "u16": "int16", "i16": "int16", "u32": "int32", "i32": "int32",
+    "u64": "int64", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+}  # fmt: skip
+# which become the next type that holds all values.
+_WIDER = {"u16": ("int32", 0xFFFF), "u32": ("int64", 0xFFFF_FFFF)}
+
+
+def number_of(device: str) -> str | None:
+    """What the native part calls a device: the number of a GPU; None where batches stay on the host."""
+    if device == SIMULATED:
+        return device
+    kind, _, number = device.partition(":")
+    if kind != "cuda":
+        return None
+    if number:
+        return number
+    import torch
+
+    # Without a driver the native part says so.
+    return str(torch.cuda.current_device()) if torch.cuda.is_available() else "0"
+
+
+class Gpu:
+    """Where batches of a loader go."""
+
+    def __init__(self, device: str, number: str, fields: Sequence[tuple[str, int, str, Sequence[int] | None]]) -> None:
+        import torch
+
+        if number == SIMULATED:
+            self._device = torch.device("cpu")
+        elif not torch.cuda.is_available():
+            # The driver is there: the native part has opened the GPU.
+            raise OptionError(
+                f"device {device!r}: this PyTorch ({torch.__version__}) cannot use the GPU",
+                "install one with CUDA, or leave device out",
+            )
+        else:
+            self._device = torch.device("cuda", int(number))
+        self._fields = [
+            None if shape is None else (getattr(torch, _BITS[dtype]), tuple(shape))
+            for _, _, dtype, shape in fields
+        ]
+
+    def tensors(self, native: _packds.Batch) -> list[Any]:
+        """The batch's fields, written on the current stream; of fields with items of sizes of their own None."""
+        import torch
+
+        n = len(native)
+        tensors: list[Any] = [
+            None if field is None else torch.empty((n, *field[1]), dtype=field[0], device=self._device)
+            for field in self._fields
+        ]
+        stream = torch.cuda.current_stream(self._device).cuda_stream if self._device.type == "cuda" else None
+        native.write_on_gpu(stream, [None if tensor is None else tensor.data_ptr() for tensor in tensors])
+        return tensors
+
+
+def widened(dtype: str) -> Any:
+    """What turns bits of a type that PyTorch lacks into values; None where nothing has to."""
+    if dtype not in _WIDER:
+        return None
+    import torch
+
+    wider, mask = _WIDER[dtype]
+    return lambda bits: bits.to(getattr(torch, wider)) & mask

@@ -1,0 +1,137 @@
+"""Batches on a GPU: by a simulated driver everywhere, and on the GPU where there is one."""
+
+import os
+import re
+
+import pytest
+
+import packds
+
+pytestmark = pytest.mark.usefixtures("torch")
+
+FORMS = [
+    {},
+    {"normalize": "imagenet", "layout": "chw"},
+    {"normalize": "imagenet", "dtype": "bf16", "layout": "channels_last"},
+    {"dtype": "f16", "augment": "crop6+1,flip"},
+    {"augment": "views:2,rrc8,jitter:0.4/0.4/0.4/0.1", "normalize": "imagenet"},
+    {"augment": "erase", "normalize": "imagenet"},
+    {"augment": "mixup:0.2", "normalize": "imagenet"},
+    {"layout": "chw"},
+]
+
+
+def assert_like_the_hosts(torch, pack, device: str, **options) -> None:
+    options = {"batch_size": 48, "seed": 3, "output": "torch", "drop_last": False} | options
+    host = packds.Loader(pack, **options)
+    there = packds.Loader(pack, device=device, **options)
+    assert there.fields == host.fields
+    for found, wanted in zip(there.batches(), host.batches(), strict=True):
+        assert found.ids.tolist() == wanted.ids.tolist() and found.keys() == wanted.keys()
+        for name in wanted.keys():
+            pairs = zip(found[name], wanted[name]) if isinstance(wanted[name], tuple) else [(found[name], wanted[name])]
+            for a, b in pairs:
+                assert a.dtype == b.dtype and a.shape == b.shape and a.stride() == b.stride()
+                assert torch.equal(a.cpu(), b)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_simulated_gpu_gives_the_hosts_batches(numbered, torch, form):
+    assert_like_the_hosts(torch, numbered, "simulated", **form)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, form):
+    assert_like_the_hosts(torch, numbered, gpu, **form)
+
+
+def test_fields_of_every_type_arrive(tmp_path, torch):
+    import numpy as np
+
+    fields = {"image": "image", "label": "label", "u16": ("u16", [3]), "u32": ("u32", [2]), "mask": ("bool", [5]), "text": "text"}
+    rng = np.random.default_rng(0)
+    with packds.write(tmp_path / "a.pack", fields) as writer:
+        for number in range(40):
+            writer.add(
+                image=rng.integers(0, 256, (8, 8, 3), np.uint8),
+                label=number % 7,
+                u16=rng.integers(0, 1 << 16, 3, np.uint16),
+                u32=rng.integers(0, 1 << 32, 2, np.uint32),
+                mask=rng.integers(0, 2, 5).astype(bool),
+                text=str(number),
+            )
+    for found, wanted in zip(
+        packds.Loader(tmp_path / "a.pack", 8, output="torch", device="simulated"),
+        packds.Loader(tmp_path / "a.pack", 8, output="torch"),
+        strict=True,
+    ):
+        assert found["text"] == wanted["text"]
+        for name in ["image", "label", "u16", "u32", "mask"]:
+            assert found[name].dtype == wanted[name].dtype and torch.equal(found[name], wanted[name]), name
+
+
+def test_a_simulated_gpu_goes_on_from_a_state(numbered, torch):
+    options = {"batch_size": 50, "output": "torch", "device": "simulated", "normalize": "imagenet"}
+    loader = packds.Loader(numbered, **options)
+    batches = iter(loader)
+    for _ in range(7):
+        next(batches)
+    state = loader.state_dict()
+    wanted = [labels.tolist() for _, labels in batches]
+    again = packds.Loader(numbered, **options)
+    again.load_state_dict(state)
+    assert [labels.tolist() for _, labels in again] == wanted
+
+
+def test_without_a_gpu_the_error_says_what_is_missing(numbered, torch):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(packds.OptionError, match="no CUDA (driver|device)"):
+        packds.Loader(numbered, output="torch", device="cuda:0")
+    with pytest.raises(packds.OptionError, match="no CUDA (driver|device)"):
+        packds.Loader(numbered, output="torch", device="cuda")
+
+
+def test_what_a_gpu_cannot_have_is_said(numbered, torch):
+    for options, said in [
+        ({"device": "cuda:one"}, "number of a GPU"),
+        ({"device": "simulated", "lend": True}, "lend"),
+        ({"device": "cuda:0", "output": "numpy"}, "output torch"),
+    ]:
+        with pytest.raises(packds.OptionError, match=re.escape(said)):
+            packds.Loader(numbered, **({"output": "torch"} | options))
+
+
+def test_a_forked_process_is_told_to_make_its_own_loader(numbered, torch):
+    loader = packds.Loader(numbered, output="torch", device="simulated")
+    child = os.fork()
+    if child == 0:
+        try:
+            next(iter(loader))
+        except packds.OptionError as error:
+            os._exit(0 if "forked" in str(error) else 2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.gpu
+def test_tensors_are_whole_whatever_streams_do(numbered, torch, gpu):
+    device = gpu
+    options = {"batch_size": 40, "seed": 1, "output": "torch", "normalize": "imagenet", "layout": "chw", "slots": 2}
+    wanted = list(packds.Loader(numbered, **options))
+    other = torch.cuda.Stream(device)
+    for epoch in range(20):
+        kept = []
+        for step, batch in enumerate(packds.Loader(numbered, device=device, **options)):
+            # Work on the current stream, late, and memory that is freed and taken again around it.
+            torch.cuda._sleep(1_000_000 if step % 3 == epoch % 3 else 1000)
+            del_me = torch.empty(1 << 20, device=device)
+            with torch.cuda.stream(other):
+                other.wait_stream(torch.cuda.current_stream(device))
+                kept.append((batch[0].clone(), batch[1].clone()))
+            torch.cuda.current_stream(device).wait_stream(other)
+            del del_me
+        torch.cuda.synchronize()
+        for (images, labels), (host_images, host_labels) in zip(kept, wanted, strict=True):
+            assert torch.equal(images.cpu(), host_images) and torch.equal(labels.cpu(), host_labels)
