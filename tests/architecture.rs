@@ -33,12 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "packds-cuda",
-        &[
-            "packds-pixels",
-            "packds-reader",
-            // For the packs of its tests.
-            "packds-format",
-        ],
+        &["packds-format", "packds-pixels", "packds-reader"],
     ),
     (
         "packds",
@@ -93,6 +88,7 @@ const UNSAFE_FILES: &[&str] = &[
     // It measures the driver's own calls.
     "crates/cuda/examples/gpu_rows.rs",
     "crates/cuda/src/driver/",
+    "crates/cuda/src/resident.rs",
     "crates/cuda/src/staging/",
     "crates/pixels/src/jpeg.rs",
     "crates/pixels/src/jpeg/",

@@ -91,11 +91,11 @@ def main() -> None:
         path = pathlib.Path(folder) / "noise.pack"
         written(path, options.images, options.side)
         cached = next(iter(packds.Loader(path, device=options.device, **common)))
-        on_gpu = packds.Loader(path, device=options.device, **common)
+        tiers = {tier: packds.Loader(path, device=options.device, tier=tier, **common) for tier in ("resident", "host")}
         on_host = packds.Loader(path, **common)
         ways = {
             "one batch that stays on the GPU": repeated([cached]),
-            f"packds, device={options.device}": repeated(on_gpu),
+            **{f"packds, tier {tier}": repeated(loader) for tier, loader in tiers.items()},
             "packds on the host, then .to(device)": ((x.to(where), y.to(where)) for x, y in repeated(on_host)),
         }
         first = None

@@ -2,17 +2,26 @@
 
 use std::sync::Arc;
 
+use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, Transfer};
+use packds_reader::loader::{Holdable, LoadError, LoaderBuilder};
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
+use crate::resident::{Resident, Tier};
 use crate::staging::Ring;
+
+/// Why a set cannot be on the GPU whole.
+const NOT_HOLDABLE: &str = "the tier resident is for the raw images of one pack, all of one size, with an augmentation of crops \
+    without a resize and flips, and without masks: take the tier host";
 
 /// A GPU. It may serve several loaders, each with a ring of its own.
 #[derive(Debug, Clone)]
 pub struct CudaDevice {
     driver: Arc<dyn Driver>,
+    /// A set that is on it whole.
+    resident: Option<Arc<Resident>>,
 }
 
 impl CudaDevice {
@@ -27,7 +36,53 @@ impl CudaDevice {
     /// A device behind a driver; a simulated one, for tests.
     #[must_use]
     pub fn with(driver: Arc<dyn Driver>) -> Self {
-        Self { driver }
+        Self {
+            driver,
+            resident: None,
+        }
+    }
+
+    /// The same device for a loader with these options, in a tier: the one that is wanted, or else what the GPU's memory
+    /// allows. In the resident tier the set is on the GPU when this returns.
+    ///
+    /// # Errors
+    /// [`LoadError`] where the set cannot be resident though that is wanted, or where it cannot be read whole.
+    pub fn in_tier(
+        &self,
+        builder: &LoaderBuilder,
+        wanted: Option<Tier>,
+    ) -> Result<(Self, Tier), LoadError> {
+        let host = || {
+            let device = Self {
+                resident: None,
+                ..self.clone()
+            };
+            Ok((device, Tier::Host))
+        };
+        if wanted == Some(Tier::Host) {
+            return host();
+        }
+        let Some(Holdable { field, bytes }) = builder.holdable()? else {
+            return match wanted {
+                Some(_) => Err(LoadError::Option(NOT_HOLDABLE.to_owned())),
+                None => host(),
+            };
+        };
+        let memory = self.driver.memory();
+        let free = memory.map_err(DeviceError::from)?.free;
+        if wanted.is_none() && Tier::of(bytes, free) == Tier::Host {
+            return host();
+        }
+        let resident = Resident::load(self, builder.pack(), &field, bytes)?;
+        let device = Self {
+            resident: Some(Arc::new(resident)),
+            ..self.clone()
+        };
+        Ok((device, Tier::Resident))
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
+        &self.driver
     }
 
     /// What the GPU is called.
@@ -46,8 +101,16 @@ impl Device for CudaDevice {
         true
     }
 
+    fn holds(&self, pack: &MappedPack) -> bool {
+        self.resident.as_ref().is_some_and(|set| set.is_of(pack))
+    }
+
     fn attach(&self, ring: &Arc<Arena>) -> Result<Option<Arc<dyn Device>>, DeviceError> {
-        let ring = Ring::new(Arc::clone(&self.driver), Arc::clone(ring))?;
+        let ring = Ring::new(
+            Arc::clone(&self.driver),
+            Arc::clone(ring),
+            self.resident.clone(),
+        )?;
         Ok(Some(Arc::new(ring)))
     }
 

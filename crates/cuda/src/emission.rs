@@ -13,53 +13,13 @@ const LINES_EACH: u32 = 4;
 /// Images side by side in a grid; more are taken in turns.
 const MOST_IMAGES: u32 = 65_535;
 
-/// Which part of which picture an image shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct Frame {
-    /// First byte of the picture, from the start of the source.
-    pub source: u64,
-    /// The picture's column where the window starts, perhaps outside.
-    pub x: i32,
-    /// The picture's row where the window starts, perhaps outside.
-    pub y: i32,
-    /// [`Frame::HORIZONTAL`] and [`Frame::VERTICAL`].
-    pub flips: u32,
-    /// 0.
-    pub reserved: u32,
-}
-
-impl Frame {
-    /// Left and right are exchanged.
-    pub const HORIZONTAL: u32 = 1;
-    /// Top and bottom are exchanged.
-    pub const VERTICAL: u32 = 2;
-
-    /// As the kernel reads it.
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; 24] {
-        let mut bytes = [0; 24];
-        bytes[..8].copy_from_slice(&self.source.to_le_bytes());
-        let words = [
-            self.x.to_le_bytes(),
-            self.y.to_le_bytes(),
-            self.flips.to_le_bytes(),
-            self.reserved.to_le_bytes(),
-        ];
-        for (to, word) in bytes[8..].chunks_exact_mut(4).zip(words) {
-            to.copy_from_slice(&word);
-        }
-        bytes
-    }
-}
-
 /// A launch: `n` images of one size, from pictures of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Emission {
     /// Interleaved pixels.
     pub source: DevicePtr,
-    /// A [`Frame`] for each image; 0 is that whole pictures lie one after the other.
+    /// A [`Frame`](packds_reader::device::Frame) for each image; 0 is that whole pictures lie one after the other.
     pub frames: DevicePtr,
     /// For each channel the bit patterns of 256 results, 4 bytes each.
     pub table: DevicePtr,
@@ -129,12 +89,14 @@ pub const fn padding_word(padding: Padding) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
+    use packds_reader::device::Frame;
+
     use super::*;
 
     #[test]
     fn structs_are_as_large_as_the_kernels() {
         // The host's compiler says the same of emit.cu: tests/kernel.rs passes bytes of both.
-        assert_eq!(size_of::<Frame>(), 24);
+        assert_eq!(Frame::BYTES, 24);
         assert_eq!(size_of::<Emission>(), 4 * 8 + 10 * 4);
     }
 }

@@ -17,12 +17,14 @@ mod device;
 mod driver;
 mod emission;
 mod error;
+mod resident;
 mod staging;
 #[doc(hidden)]
 pub mod twin;
 
 pub use device::CudaDevice;
 pub use driver::{DevicePtr, Driver, Event, Fault, Memory, Nvidia, SimDriver, Stream};
-pub use emission::{Emission, Frame, padding_word, planar};
+pub use emission::{Emission, padding_word, planar};
 pub use error::CudaError;
+pub use resident::Tier;
 pub use staging::{Upload, finish, finish_and_wait};

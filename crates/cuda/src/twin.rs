@@ -1,8 +1,9 @@
 //! The kernel's work on the host: what a simulated device does, and what the kernel is held against.
 
 use packds_pixels::{Padding, Pixels, padded_crop_into};
+use packds_reader::device::Frame;
 
-use crate::emission::{Emission, Frame, MOST_CHANNELS};
+use crate::emission::{Emission, MOST_CHANNELS};
 use crate::error::CudaError;
 
 /// Writes all images of `emission` to `out`, whose addresses are not looked at: what they point to are the slices.
@@ -73,7 +74,6 @@ fn whole(source: usize) -> Frame {
         x: 0,
         y: 0,
         flips: 0,
-        reserved: 0,
     }
 }
 

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 
-use packds_cuda::{DevicePtr, Emission, Frame, padding_word, planar, twin};
+use packds_cuda::{DevicePtr, Emission, padding_word, planar, twin};
 use packds_pixels::ops::Emit;
 use packds_pixels::{FloatType, Layout, Padding, Pixels, padded_crop_into};
+use packds_reader::device::Frame;
 use proptest::prelude::*;
 
 /// Bytes on both sides of the output that the kernel may not touch.
@@ -153,7 +154,6 @@ impl Case {
                     x: 0,
                     y: 0,
                     flips: 0,
-                    reserved: 0,
                 },
                 |frames| frames[number],
             );
@@ -244,7 +244,6 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
         x: draws.start(source_width, width),
         y: draws.start(source_height, height),
         flips: u32::try_from(draws.below(4)).unwrap(),
-        reserved: 0,
     };
     let frames = has_frames.then(|| (0..n).map(|_| frame()).collect());
     let (kind, color) = padding_word(padding);

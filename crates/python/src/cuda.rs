@@ -1,9 +1,6 @@
 //! Batches on GPUs: which device a loader has, and the writing of a batch into tensors that Python took.
 
-use std::sync::Arc;
-
-use packds_reader::device::Device;
-use packds_reader::loader::Batch;
+use packds_reader::loader::{Batch, LoaderBuilder};
 
 use crate::failure::Failure;
 
@@ -11,32 +8,63 @@ use crate::failure::Failure;
 #[cfg(feature = "cuda")]
 const SIMULATED: &str = "simulated";
 
-/// The GPU with this number, or the simulated one.
+/// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `host` or `auto`; the
+/// one that was taken is told.
 #[cfg(feature = "cuda")]
-pub(crate) fn device(name: &str) -> Result<Arc<dyn Device>, Failure> {
+pub(crate) fn onto_gpu(
+    builder: LoaderBuilder,
+    gpu: &str,
+    tier: &str,
+) -> Result<(LoaderBuilder, &'static str), Failure> {
+    use std::sync::Arc;
+
+    use packds_cuda::Tier;
+
+    let wanted = match tier {
+        "auto" => None,
+        "resident" => Some(Tier::Resident),
+        "host" => Some(Tier::Host),
+        other => {
+            let text = format!("tier: expected auto, resident or host, found {other:?}");
+            return Err(Failure::Option(text));
+        }
+    };
+    let device = opened(gpu)?;
+    let builder = builder.device(Arc::new(device.clone()));
+    let (device, tier) = device.in_tier(&builder, wanted)?;
+    Ok((builder.device(Arc::new(device)), tier.name()))
+}
+
+#[cfg(feature = "cuda")]
+fn opened(gpu: &str) -> Result<packds_cuda::CudaDevice, Failure> {
     use packds_cuda::{CudaDevice, SimDriver};
 
-    if name == SIMULATED {
+    if gpu == SIMULATED {
         let latest = std::time::Duration::from_micros(200);
         let driver = SimDriver::new(0, latest, 1 << 30);
-        return Ok(Arc::new(CudaDevice::with(Arc::new(driver))));
+        return Ok(CudaDevice::with(std::sync::Arc::new(driver)));
     }
     let unknown = |_| {
-        Failure::Option(format!(
-            "device: expected the number of a GPU, found {name:?}"
-        ))
+        let text = format!("device: expected the number of a GPU, found {gpu:?}");
+        Failure::Option(text)
     };
-    let ordinal: u32 = name.parse().map_err(unknown)?;
-    let opened = CudaDevice::open(ordinal);
-    Ok(Arc::new(
-        opened.map_err(|error| Failure::Option(error.to_string()))?,
-    ))
+    let ordinal: u32 = gpu.parse().map_err(unknown)?;
+    CudaDevice::open(ordinal).map_err(|error| Failure::Option(error.to_string()))
 }
 
 #[cfg(not(feature = "cuda"))]
-pub(crate) fn device(_: &str) -> Result<Arc<dyn Device>, Failure> {
+pub(crate) fn onto_gpu(
+    _: LoaderBuilder,
+    _: &str,
+    _: &str,
+) -> Result<(LoaderBuilder, &'static str), Failure> {
+    Err(no_cuda())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn no_cuda() -> Failure {
     let text = "device: this build of packds has no CUDA; install the wheel, or build with the feature cuda";
-    Err(Failure::Option(text.to_owned()))
+    Failure::Option(text.to_owned())
 }
 
 /// Queues the writing of a batch's fields on a stream of PyTorch's, to the addresses of tensors that PyTorch took on it; without
@@ -62,5 +90,5 @@ pub(crate) fn write(
 
 #[cfg(not(feature = "cuda"))]
 pub(crate) fn write(_: &Batch, _: Option<u64>, _: &[Option<u64>]) -> Result<(), Failure> {
-    device("").map(drop)
+    Err(no_cuda())
 }

@@ -23,14 +23,17 @@ pub(crate) struct Loader {
     loader: loader::Loader,
     builder: LoaderBuilder,
     count: Count,
+    /// Where images lie, with a GPU.
+    tier: Option<&'static str>,
 }
 
 impl Loader {
-    fn made(builder: LoaderBuilder) -> Result<Self, Failure> {
+    fn made(builder: LoaderBuilder, tier: Option<&'static str>) -> Result<Self, Failure> {
         Ok(Self {
             loader: builder.clone().build()?,
             builder,
             count: Count::default(),
+            tier,
         })
     }
 
@@ -49,7 +52,10 @@ impl Loader {
     ) -> PyResult<Self> {
         let options = LoaderOptions::read(options)?;
         let packs: Vec<Arc<MappedPack>> = packs.iter().map(|pack| pack.mapped()).collect();
-        Ok(py.detach(|| Self::made(options.builder(&packs)?))?)
+        Ok(py.detach(|| {
+            let (builder, tier) = options.builder(&packs)?;
+            Self::made(builder, tier)
+        })?)
     }
 
     /// The same loader as one that goes on from a state, and its epoch.
@@ -57,10 +63,10 @@ impl Loader {
         if self.loader.mixture().is_some() {
             // The state of a mixture decides nothing that options leave open.
             MixtureState::from_json(state).map_err(Failure::from)?;
-            return Ok(py.detach(|| Self::made(self.builder.clone()))?);
+            return Ok(py.detach(|| Self::made(self.builder.clone(), self.tier))?);
         }
         let state = State::from_json(state).map_err(Failure::from)?;
-        Ok(py.detach(|| Self::made(self.builder.clone().resume(&state)))?)
+        Ok(py.detach(|| Self::made(self.builder.clone().resume(&state), self.tier))?)
     }
 
     /// The batches of an epoch.
@@ -118,6 +124,12 @@ impl Loader {
                 ),
             })
             .collect()
+    }
+
+    /// Where images lie: `resident` or `host` with a GPU, else none.
+    #[getter]
+    fn tier(&self) -> Option<&'static str> {
+        self.tier
     }
 
     /// How the pack is read: the way, the engine, why.
@@ -182,6 +194,7 @@ impl Loader {
             "slot_bytes": stats.slot_bytes,
             "table_bytes": stats.table_bytes,
             "batches_held": self.count.now(),
+            "tier": self.tier,
             "fetch": {
                 "bytes_read": fetch.bytes_read,
                 "reads": fetch.reads,

@@ -46,6 +46,8 @@ pub(crate) struct LoaderOptions {
     lend: bool,
     /// The GPU that batches go to, by its number.
     gpu: Option<String>,
+    /// Where the images lie then.
+    tier: String,
     chosen: Chosen,
     proportions: Vec<f64>,
 }
@@ -85,13 +87,26 @@ impl LoaderOptions {
             bad_samples: must(dict, "bad_samples")?,
             lend: must(dict, "lend")?,
             gpu: get(dict, "gpu")?,
+            tier: must(dict, "tier")?,
             chosen,
             proportions: must(dict, "proportions")?,
         })
     }
 
-    /// A loader's builder with these options for these packs, of which there is at least one.
-    pub(crate) fn builder(&self, packs: &[Arc<MappedPack>]) -> Result<LoaderBuilder, Failure> {
+    /// A loader's builder with these options for these packs, of which there is at least one; and the tier, on a GPU.
+    pub(crate) fn builder(
+        &self,
+        packs: &[Arc<MappedPack>],
+    ) -> Result<(LoaderBuilder, Option<&'static str>), Failure> {
+        let builder = self.on_host(packs)?;
+        let Some(gpu) = &self.gpu else {
+            return Ok((builder, None));
+        };
+        let (builder, tier) = cuda::onto_gpu(builder, gpu, &self.tier)?;
+        Ok((builder, Some(tier)))
+    }
+
+    fn on_host(&self, packs: &[Arc<MappedPack>]) -> Result<LoaderBuilder, Failure> {
         let Some((first, others)) = packs.split_first() else {
             return Err(Failure::Option("there is no pack to load".to_owned()));
         };
@@ -106,9 +121,7 @@ impl LoaderOptions {
             .access(self.access()?)
             .checksums(self.checksums()?)
             .bad_samples(self.bad_samples()?);
-        if let Some(gpu) = &self.gpu {
-            builder = builder.device(cuda::device(gpu)?);
-        } else if !self.lend {
+        if !self.lend {
             builder = builder.device(Arc::new(OwnSlots));
         }
         if let Some(lanes) = self.lanes {

@@ -21,10 +21,10 @@ FORMS = [
 ]
 
 
-def assert_like_the_hosts(torch, pack, device: str, **options) -> None:
+def assert_like_the_hosts(torch, pack, device: str, of_device=None, **options) -> None:
     options = {"batch_size": 48, "seed": 3, "output": "torch", "drop_last": False} | options
     host = packds.Loader(pack, **options)
-    there = packds.Loader(pack, device=device, **options)
+    there = packds.Loader(pack, device=device, **(of_device or {}), **options)
     assert there.fields == host.fields
     for found, wanted in zip(there.batches(), host.batches(), strict=True):
         assert found.ids.tolist() == wanted.ids.tolist() and found.keys() == wanted.keys()
@@ -44,6 +44,37 @@ def test_a_simulated_gpu_gives_the_hosts_batches(numbered, torch, form):
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, form):
     assert_like_the_hosts(torch, numbered, gpu, **form)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{}, {"augment": "crop6+1,flip", "normalize": "imagenet", "layout": "chw"}, {"augment": "views:2,flip", "dtype": "bf16"}],
+    ids=str,
+)
+@pytest.mark.parametrize("tier", ["resident", "host"])
+def test_every_tier_gives_the_hosts_batches(numbered, torch, form, tier):
+    assert_like_the_hosts(torch, numbered, "simulated", {"tier": tier}, **form)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tier", ["resident", "host"])
+def test_every_tier_of_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, tier):
+    form = {"augment": "crop6+1,flip", "normalize": "imagenet", "layout": "chw"}
+    assert_like_the_hosts(torch, numbered, gpu, {"tier": tier}, **form)
+
+
+def test_the_tier_is_chosen_and_told(numbered, torch):
+    options = {"output": "torch", "device": "simulated"}
+    for augment, tier in [(None, "resident"), ("flip", "resident"), ("rrc8", "host"), ("mixup:0.2", "host")]:
+        loader = packds.Loader(numbered, augment=augment, **options)
+        assert loader.tier == loader.stats()["tier"] == tier and f"simulated ({tier})" in repr(loader)
+    assert packds.Loader(numbered, augment="flip", tier="host", **options).tier == "host"
+    assert packds.Loader(numbered, output="torch").tier is None
+    for bad, said in [({"augment": "rrc8", "tier": "resident"}, "take the tier host"), ({"tier": "window"}, "tier")]:
+        with pytest.raises(packds.OptionError, match=said):
+            packds.Loader(numbered, **options, **bad)
+    with pytest.raises(packds.OptionError, match="tier is for batches on a GPU"):
+        packds.Loader(numbered, tier="resident")
 
 
 def test_fields_of_every_type_arrive(tmp_path, torch):

@@ -12,8 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use packds_reader::device::Frame;
+
 use super::{DevicePtr, Driver, Event, Memory, Stream};
-use crate::emission::{Emission, Frame};
+use crate::emission::Emission;
 use crate::error::CudaError;
 use crate::twin;
 
@@ -644,7 +646,6 @@ fn emit(e: &Emission) -> Result<(), CudaError> {
             x: word(&bytes[8..]).cast_signed(),
             y: word(&bytes[12..]).cast_signed(),
             flips: word(&bytes[16..]),
-            reserved: 0,
         };
         frames.chunks_exact(24).map(frame).collect::<Vec<_>>()
     });

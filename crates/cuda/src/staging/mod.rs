@@ -36,6 +36,7 @@ use packds_reader::loader::{Batch, BatchField};
 use crate::driver::{DevicePtr, Driver, Event, Stream};
 use crate::emission::{Emission, padding_word, planar};
 use crate::error::CudaError;
+use crate::resident::Resident;
 
 /// The most that one copy takes: copies of the user's model come in between.
 const PIECE: usize = 16 << 20;
@@ -54,6 +55,8 @@ struct Staging {
     slots: Vec<Mutex<SlotEvents>>,
     reaper: Mutex<Option<Sender<Sent>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// What windows are shown of.
+    resident: Option<Arc<Resident>>,
     /// Why no copy is queued any more, once one has failed. Slots are let go of then, and nothing is made of them.
     failure: Arc<Mutex<Option<CudaError>>>,
 }
@@ -83,7 +86,11 @@ struct Arrival {
 }
 
 impl Ring {
-    pub(crate) fn new(driver: Arc<dyn Driver>, arena: Arc<Arena>) -> Result<Self, CudaError> {
+    pub(crate) fn new(
+        driver: Arc<dyn Driver>,
+        arena: Arc<Arena>,
+        resident: Option<Arc<Resident>>,
+    ) -> Result<Self, CudaError> {
         let (host, len) = arena.address();
         let copies = driver.stream()?;
         let mut staging = Staging {
@@ -94,6 +101,7 @@ impl Ring {
             slots: Vec::new(),
             reaper: Mutex::default(),
             thread: Mutex::default(),
+            resident,
             failure: Arc::default(),
         };
         // From here on `drop` gives back what there is.
@@ -392,8 +400,18 @@ impl Upload {
         let at = |offset: usize| slot.plus(u64::try_from(offset).unwrap_or(u64::MAX));
         let from = at(field.offset());
         if let Some(finish) = &field.finish {
-            let emission = emission(batch.len(), from, at(finish.offset()), finish, to)?;
-            // SAFETY: the caller's; pixels and table lie in the slot's part of the mirror.
+            let mut emission = emission(batch.len(), from, at(finish.offset()), finish, to)?;
+            if let Some(windows) = &finish.windows {
+                let resident = self.staging.resident.as_ref();
+                let lost = || CudaError::Use("the images are of another device".to_owned());
+                emission.source = resident.ok_or_else(lost)?.images;
+                emission.frames = at(windows.offset(field.view));
+                emission.source_width = windows.width;
+                emission.source_height = windows.height;
+                (emission.padding, emission.color) = padding_word(windows.padding);
+            }
+            // SAFETY: the caller's; table, and pixels or frames, lie in the slot's part of the mirror, and frames are of
+            // pictures of the pack that is resident.
             return unsafe { self.staging.driver.emit(&emission, stream) };
         }
         let bytes = batch.len().saturating_mul(field.n_bytes());

@@ -15,8 +15,8 @@ use packds_reader::plan::Order;
 use tempfile::TempDir;
 
 use super::*;
-use crate::CudaDevice;
 use crate::driver::SimDriver;
+use crate::{CudaDevice, Tier};
 
 const SIDE: u64 = 12;
 const ITEM: u64 = SIDE * SIDE * 3;
@@ -321,4 +321,119 @@ fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
         error.to_string().contains("each of 3 fields, found 1"),
         "{error}"
     );
+}
+
+/// As `assert_equals_host`, with the whole set on the GPU.
+fn assert_resident_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64) {
+    let wanted = on_host(builder(pack, words));
+    let driver = sim(seed);
+    let device = CudaDevice::with(driver.clone());
+    let builder = builder(pack, words).slots(NonZero::new(2).unwrap());
+    let (device, tier) = device
+        .in_tier(&builder.clone().device(Arc::new(device.clone())), None)
+        .unwrap();
+    assert_eq!(tier, Tier::Resident, "{words}");
+    let loader = builder.device(Arc::new(device)).build().unwrap();
+    let image = &loader.fields()[0];
+    assert_eq!(
+        (
+            image.n_bytes(),
+            image.finish.as_ref().unwrap().windows.is_some()
+        ),
+        (0, true)
+    );
+    let mut found = Vec::new();
+    for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
+        let batch = batch.unwrap();
+        assert!(
+            batch
+                .field("image")
+                .unwrap_err()
+                .to_string()
+                .contains("on the device")
+        );
+        found.push(finished(&driver, &batch, Stream(step % 2)));
+    }
+    driver.finish_all();
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(&wanted) {
+        for (found, wanted) in found.iter().zip(wanted) {
+            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
+            assert!(found == *wanted, "{words} {seed}");
+        }
+    }
+    drop(loader);
+    assert_eq!(driver.faults(), []);
+}
+
+#[test]
+fn a_resident_set_gives_the_hosts_batches() {
+    // Not a whole number of chunks, nor of batches.
+    let (_folder, pack) = pack(173);
+    let all = [
+        "",
+        "flip",
+        "norm:imagenet",
+        "flip,vflip,norm:imagenet,chw",
+        "crop8+2,flip,norm:imagenet,chw,bf16",
+        "crop10+4:reflect,flip,f16",
+        "crop16?,norm:imagenet",
+        "center7,vflip:0.5,chw",
+        "views:2,crop8+2:edge,flip,norm:imagenet,chw",
+    ];
+    for (seed, words) in (0..).zip(all) {
+        assert_resident_equals_host(&pack, words, seed);
+    }
+}
+
+#[test]
+fn what_cannot_be_resident_is_on_the_host_or_refused() {
+    let (_folder, pack) = pack(32);
+    let device = CudaDevice::with(sim(1));
+    for words in [
+        "rrc8",
+        "resize8",
+        "jitter:0.4/0.4/0.4/0.1",
+        "erase",
+        "mixup:0.2",
+        "rotate:10",
+    ] {
+        let builder = builder(&pack, words).device(Arc::new(device.clone()));
+        assert_eq!(
+            device.in_tier(&builder, None).unwrap().1,
+            Tier::Host,
+            "{words}"
+        );
+        let error = device.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
+        assert!(error.to_string().contains("take the tier host"), "{error}");
+    }
+    // As large as the GPU's memory, or more.
+    let bytes = ITEM * 32;
+    let small = CudaDevice::with(Arc::new(SimDriver::new(1, Duration::ZERO, bytes)));
+    let flips = builder(&pack, "flip");
+    let builder = flips.clone().device(Arc::new(small.clone()));
+    assert_eq!(small.in_tier(&builder, None).unwrap().1, Tier::Host);
+    let error = small.in_tier(&builder, Some(Tier::Resident)).unwrap_err();
+    assert!(
+        error.to_string().contains("bytes of memory left"),
+        "{error}"
+    );
+    let builder = flips.device(Arc::new(device.clone()));
+    assert_eq!(
+        device.in_tier(&builder, Some(Tier::Host)).unwrap().1,
+        Tier::Host
+    );
+}
+
+#[test]
+fn a_set_that_is_half_loaded_is_given_back() {
+    let (_folder, pack) = pack(160);
+    for calls in 0..60 {
+        let driver = sim(calls);
+        let device = CudaDevice::with(driver.clone());
+        let builder = builder(&pack, "flip").device(Arc::new(device.clone()));
+        driver.fail_after(calls);
+        drop(device.in_tier(&builder, None));
+        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+    }
 }

@@ -252,9 +252,11 @@ def _cut(value: Any, n: int) -> Any:
     return tuple(view[:n] for view in value) if isinstance(value, tuple) else value[:n]
 
 
-def _gpu_of(device: str, output: str, lend: bool) -> str | None:
+def _gpu_of(device: str, output: str, lend: bool, tier: str) -> str | None:
     """The GPU that batches go to, as the native part calls it; None where they stay on the host."""
     if output != "torch" or (number := number_of(device)) is None:
+        if tier != "auto":
+            raise OptionError(f"tier is for batches on a GPU, found device {device!r} with output {output!r}")
         return None
     if lend:
         raise OptionError(f"lend is for batches on the host, found device {device!r}", "leave one of them out")
@@ -304,6 +306,7 @@ class Loader:
         output: `numpy`, `torch` or `jax`.
         device: `cpu`; with torch another. Batches for `cuda:0` and the like are copied while training goes on, and images are
             finished there: docs/cuda.md. To devices of other kinds PyTorch copies each batch.
+        tier: Where images are, with a GPU: `resident` (the whole set there), `host`, or `auto`, which asks for memory.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
 
@@ -340,6 +343,7 @@ class Loader:
         bad_samples: str = "error",
         output: str = "numpy",
         device: Any = "cpu",
+        tier: str = "auto",
         lend: bool = False,
         proportions: Sequence[float] | None = None,
     ) -> None:
@@ -373,7 +377,8 @@ class Loader:
             "checksums": checksums,
             "bad_samples": bad_samples,
             "lend": bool(lend),
-            "gpu": _gpu_of(str(device), output, lend),
+            "gpu": _gpu_of(str(device), output, lend, tier),
+            "tier": tier,
             "samples": None if samples is None else dataset._samples(samples),
             "weights": None if weights is None else np.asarray(weights, np.float64).tolist(),
             "balance": balance,
@@ -529,6 +534,11 @@ class Loader:
         return self._native.access()
 
     @property
+    def tier(self) -> str | None:
+        """Where the images are of which batches are made on a GPU: `resident`, there, or `host`. None without a GPU."""
+        return self._native.tier
+
+    @property
     def fields(self) -> dict[str, tuple[str, tuple[int, ...] | None]]:
         """What each batch holds: element type, and the shape of one sample, None where it varies."""
         return {
@@ -558,5 +568,6 @@ class Loader:
             f"{name}: {dtype} {'of sizes of their own' if shape is None else list(shape)}"
             for name, (dtype, shape) in self.fields.items()
         )
-        return f"<packds.Loader {self.dataset.path!r}: {len(self)} batches of {self.batch_size}, {fields}>"
+        on_gpu = "" if self.tier is None else f" on {self._plan.device} ({self.tier})"
+        return f"<packds.Loader {self.dataset.path!r}: {len(self)} batches of {self.batch_size}{on_gpu}, {fields}>"
 

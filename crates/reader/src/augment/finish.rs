@@ -1,13 +1,14 @@
 //! The end of a sample's way: type and order of the values, then what is erased of them.
 
 use packds_format::DType;
-use packds_pixels::{FloatType, Layout};
+use packds_pixels::{FloatType, Layout, Padding};
 
 use super::AugmentPlan;
 use super::draws::Draws;
-use super::frame::pixels;
+use super::frame::{Frame, Shown, pixels};
 use super::op::{Op, Size, Span, Stage};
-use crate::device::Finish;
+use super::{AugmentError, SampleKey};
+use crate::device::{self, Finish, Windows};
 
 impl AugmentPlan {
     /// Whether results are the pixels' own bytes: no other type, no other order.
@@ -21,9 +22,68 @@ impl AugmentPlan {
     /// What is left to do with the pixels of [`Augment::as_pixels`](super::Augment::as_pixels); none where nothing is, or
     /// where something happens to the values that come out.
     pub(crate) fn finish(&self) -> Option<Finish> {
+        self.finish_values().filter(|_| !self.writes_bytes())
+    }
+
+    /// What is to be done with pictures of one size to make the images; none where that is more than to show windows of
+    /// them, flipped, and to finish the values.
+    pub(crate) fn finish_windows(&self, picture: Size) -> Option<Finish> {
+        let mut padding = Padding::Constant([0; 4]);
+        for op in &self.ops {
+            match op {
+                Op::RandomCrop { mode, .. } => padding = *mode,
+                Op::CenterCrop(_) | Op::HorizontalFlip(_) | Op::VerticalFlip(_) => {}
+                _ => return None,
+            }
+        }
+        let windows = Windows {
+            width: picture.width,
+            height: picture.height,
+            padding,
+            offset: 0,
+            rows: 0,
+        };
+        Some(Finish {
+            windows: Some(windows),
+            ..self.finish_values()?
+        })
+    }
+
+    /// The window that a view of a sample shows of its picture, which starts at byte `source`.
+    pub(crate) fn window(
+        &self,
+        key: SampleKey,
+        view: u32,
+        picture: Size,
+        source: u64,
+    ) -> Result<device::Frame, AugmentError> {
+        let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
+        let (x, y) = match frame.shown {
+            Shown::Area(_) => (0, 0),
+            Shown::Window { x, y, .. } => (x, y),
+        };
+        let start = |at: i64| {
+            i32::try_from(at).map_err(|_| AugmentError::Parameter {
+                op: "crop".to_owned(),
+                what: "start",
+                expected: "within 2^31 pixels of the picture",
+                found: at.to_string(),
+            })
+        };
+        let horizontal = u32::from(frame.flip_horizontal) * device::Frame::HORIZONTAL;
+        let vertical = u32::from(frame.flip_vertical) * device::Frame::VERTICAL;
+        Ok(device::Frame {
+            source,
+            x: start(x)?,
+            y: start(y)?,
+            flips: horizontal | vertical,
+        })
+    }
+
+    fn finish_values(&self) -> Option<Finish> {
         let erases = |op: &Op| op.stage() == Stage::Erase;
         let mixes = self.mixup.is_some() || self.cutmix.is_some();
-        if self.writes_bytes() || mixes || self.ops.iter().any(erases) {
+        if mixes || self.ops.iter().any(erases) {
             return None;
         }
         let output = self.output();
@@ -34,6 +94,7 @@ impl AugmentPlan {
             width: output.width,
             channels: output.channels.into(),
             table: self.emit.table(),
+            windows: None,
             offset: 0,
         })
     }

@@ -13,9 +13,10 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
-pub use finish::Finish;
+pub use finish::{Finish, Frame, Windows};
 pub use host::{Done, HostDevice, OwnSlots, Staged};
 pub use sim::{SimDevice, Violation};
 
@@ -34,6 +35,14 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// pixels `[samples, height, width, channels]`, and [`BatchField::finish`](crate::loader::BatchField::finish) says what
     /// is left to do. Where an augmentation does something to finished values, the loader finishes them all the same.
     fn finishes(&self) -> bool {
+        false
+    }
+
+    /// Whether it holds the images of all samples of `pack`, as they are stored and in the order of the file. Then a loader of
+    /// that pack alone puts a [`Frame`] for each image into the slot instead of its pixels, where the augmentation is of
+    /// windows and flips; see [`LoaderBuilder::holdable`](crate::loader::LoaderBuilder::holdable).
+    fn holds(&self, pack: &MappedPack) -> bool {
+        let _ = pack;
         false
     }
 

@@ -178,6 +178,11 @@ impl Batch {
                 "the items of field `{name}` have sizes of their own: take them one by one with `item`"
             )));
         };
+        if field.source == Source::Held {
+            return Err(LoadError::Option(format!(
+                "the images of field `{name}` are on the device: the batch has windows of them"
+            )));
+        }
         let mut shape = vec![self.len()];
         shape.extend(item_shape);
         Ok(ArrayView {

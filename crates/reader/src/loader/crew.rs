@@ -196,10 +196,6 @@ impl Crew {
         let started = Instant::now();
         self.device.recycle(&mut slot);
         self.write_columns(&mut slot, &rows)?;
-        let mut finishes = self.outputs.fields.iter().filter_map(|f| f.finish.as_ref());
-        if let Some(finish) = finishes.next() {
-            finish.write_table(&mut slot);
-        }
         let lent = self.lend(&rows, &items)?;
         // What columns and tables showed comes from maps: not from files that are shorter now.
         self.still_good()?;
@@ -248,7 +244,9 @@ impl Crew {
     }
 
     /// Gives a written slot to the device and the consumer.
-    fn hand_over(&self, slot: SlotMut, prepared: Prepared) -> Result<(), LoadError> {
+    fn hand_over(&self, mut slot: SlotMut, prepared: Prepared) -> Result<(), LoadError> {
+        let (rows, seeds) = (&prepared.rows, &self.seeds);
+        self.outputs.write_finish(&mut slot, rows, seeds)?;
         let n_bad = u64::try_from(prepared.bad.len()).unwrap_or(u64::MAX);
         add(&self.counters.bad_samples, n_bad);
         let slot: SlotRef = slot.freeze();

@@ -34,7 +34,7 @@ impl Filler {
         bad_samples: BadSamples,
         seeds: &Arc<[u64]>,
     ) -> Self {
-        let pictures = outputs.pictures.as_ref();
+        let pictures = outputs.pictures_on_host();
         Self {
             outputs: Arc::clone(outputs),
             packs: Arc::clone(packs),
@@ -95,7 +95,7 @@ impl Filler {
         let mut views = Views::default();
         for field in &self.outputs.fields {
             match field.source {
-                Source::Column(_) => {}
+                Source::Column(_) | Source::Held => {}
                 Source::Tensor(position) => {
                     let item = items.item(position, row.sample, &mut self.scratch)?;
                     let Some(to) = regions.next().and_then(|r| slot_row(r, field, place)) else {

@@ -117,7 +117,7 @@ impl Kept {
     /// # Errors
     /// [`LoadError`], as for that batch.
     pub(crate) fn processed(self: &Arc<Self>, loader: &Loader) -> Result<Option<Self>, LoadError> {
-        if loader.outputs.pictures.is_none() {
+        if loader.outputs.pictures_on_host().is_none() {
             return Ok(None);
         }
         let Some(batch) = loader.repeat(self)?.next().transpose()? else {
@@ -181,7 +181,7 @@ impl Samples {
         let (Some(items), Some(pack)) = (items, loader.packs.get(row.pack)) else {
             return Ok(());
         };
-        if let Some(pictures) = &loader.outputs.pictures {
+        if let Some(pictures) = loader.outputs.pictures_on_host() {
             let (size, image) = pictures.decoded(pack, items, row)?;
             self.size = self.size.plus(size);
             if let Some(image) = image {

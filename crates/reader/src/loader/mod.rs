@@ -90,7 +90,7 @@ pub use self::batch::{BadSample, Batch};
 pub use self::epoch::Epoch;
 pub use self::error::LoadError;
 pub use self::journal::JOURNAL;
-pub use self::options::LoaderBuilder;
+pub use self::options::{Holdable, LoaderBuilder};
 pub use self::outputs::BatchField;
 pub use self::stats::LoaderStats;
 pub use self::tuner::Tuned;
@@ -296,7 +296,7 @@ impl Loader {
 
     /// What the augmentation makes of images, where there is one.
     pub(crate) fn picture_output(&self) -> Option<Output> {
-        let pictures = self.outputs.pictures.as_ref();
+        let pictures = self.outputs.pictures_on_host();
         pictures.map(Pictures::made)
     }
 

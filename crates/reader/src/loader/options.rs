@@ -7,7 +7,7 @@ use std::thread;
 
 use super::journal::Journal;
 use super::outputs::Outputs;
-use super::pictures::Pictures;
+use super::pictures::{OnDevice, Pictures};
 use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
@@ -240,15 +240,7 @@ impl LoaderBuilder {
         let packs: Arc<[Arc<MappedPack>]> =
             std::iter::once(Arc::clone(pack)).chain(others).collect();
         let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
-        let pictures = match &self.augment {
-            None => None,
-            Some(augment) => Some(Pictures::new(
-                pack,
-                augment,
-                self.fields.as_deref(),
-                self.device.finishes(),
-            )?),
-        };
+        let pictures = self.pictures(self.device.holds(pack))?;
         let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
         check_alike(&packs, &outputs)?;
         if self.checksums != Checksums::Off {
@@ -340,7 +332,58 @@ impl LoaderBuilder {
     }
 }
 
+/// What a device may hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holdable {
+    /// The field of images.
+    pub field: String,
+    /// Bytes of the images of all samples.
+    pub bytes: u64,
+}
+
 impl LoaderBuilder {
+    /// The images that a device could [hold](Device::holds), so that a batch takes only windows of them: those of one pack,
+    /// raw and of one size, of which the augmentation shows windows, flipped, and which no mask goes along with. None
+    /// where it is otherwise.
+    ///
+    /// # Errors
+    /// [`LoadError`], as for [`build`](Self::build), where the augmentation does not fit the pack.
+    pub fn holdable(&self) -> Result<Option<Holdable>, LoadError> {
+        let held = self.pictures(true)?.filter(Pictures::are_held);
+        Ok(held.and_then(|pictures| {
+            let bytes = pictures.picture_bytes()?;
+            Some(Holdable {
+                field: pictures.image().0.to_owned(),
+                bytes: bytes.checked_mul(self.pack.n_samples())?,
+            })
+        }))
+    }
+
+    /// The pack; of a mixture the first.
+    #[must_use]
+    pub fn pack(&self) -> &Arc<MappedPack> {
+        &self.pack
+    }
+
+    /// What is done to images, on the host and on a device that holds them or does not.
+    fn pictures(&self, holds: bool) -> Result<Option<Pictures>, LoadError> {
+        let holds = holds && self.others.is_empty();
+        let device = OnDevice {
+            finishes: self.device.finishes(),
+            holds,
+        };
+        let made = |augment| Pictures::new(&self.pack, augment, self.fields.as_deref(), device);
+        match &self.augment {
+            Some(augment) => made(augment).map(Some),
+            // Images as they are stored, where they can be held as such.
+            None if holds => {
+                let pictures = made(&Augment::new()).ok();
+                Ok(pictures.filter(|pictures| pictures.are_held() && pictures.image().1))
+            }
+            None => Ok(None),
+        }
+    }
+
     /// The order of the only pack; or that of the first and the mixture.
     fn plan(&self, memory: u64) -> Result<(Schedule, Option<Mixture>), LoadError> {
         if !self.others.is_empty() {

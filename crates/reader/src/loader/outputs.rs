@@ -5,10 +5,11 @@ use std::sync::Arc;
 use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
+use super::filling::Row;
 use super::pictures::Pictures;
 use crate::MappedPack;
 use crate::arena::SLOT_ALIGN;
-use crate::device::Finish;
+use crate::device::{Finish, Frame};
 
 /// A field of every batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +42,8 @@ pub(crate) enum Source {
     Ragged(usize),
     /// A view of the image that goes through the augmentation.
     Image,
+    /// A view of the image of which a device has the pixels.
+    Held,
     /// The mask beside it.
     Mask,
 }
@@ -126,7 +129,6 @@ impl Outputs {
             .as_ref()
             .and_then(|pictures| pictures.source_of(position));
         match role {
-            Some(Source::Image) => self.push_views(field, Source::Image),
             Some(source) => self.push_views(field, source),
             None => {
                 self.positions.push(position);
@@ -160,8 +162,11 @@ impl Outputs {
         let bytes = shape.iter().fold(dtype.size(), |n, d| {
             n.saturating_mul(u64::try_from(*d).unwrap_or(u64::MAX))
         });
+        let bytes = if source == Source::Held { 0 } else { bytes };
         let finish = match (source, pictures.finish.clone()) {
-            (Source::Image, Some(finish)) => Some(Arc::new(self.place_table(finish)?)),
+            (Source::Image | Source::Held, Some(finish)) => {
+                Some(Arc::new(self.place_table(finish, views)?))
+            }
             _ => None,
         };
         for view in 0..views {
@@ -173,10 +178,21 @@ impl Outputs {
         Ok(())
     }
 
-    /// Gives the table that a device finishes images with a place of its own in each slot.
-    fn place_table(&mut self, mut finish: Finish) -> Result<Finish, LoadError> {
+    /// Gives the table that a device finishes images with a place of its own in each slot, and the windows behind it.
+    fn place_table(&mut self, mut finish: Finish, views: u32) -> Result<Finish, LoadError> {
         finish.offset = self.slot_bytes;
-        let end = finish.offset.checked_add(finish.table_bytes());
+        let mut end = finish.offset.checked_add(finish.table_bytes());
+        if let Some(windows) = &mut finish.windows {
+            windows.rows = self.rows;
+            windows.offset = end.unwrap_or(usize::MAX);
+            let frames = self
+                .rows
+                .checked_mul(usize::try_from(views).unwrap_or(usize::MAX));
+            let bytes = frames.and_then(|n| n.checked_mul(Frame::BYTES));
+            end = end
+                .zip(bytes)
+                .and_then(|(end, bytes)| end.checked_add(bytes));
+        }
         let end = end.and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN));
         let too_large =
             || LoadError::Option("a batch is more than this machine can address".to_owned());
@@ -217,6 +233,31 @@ impl Outputs {
             finish: None,
         });
         Ok(())
+    }
+
+    /// What is done to images on the host, if anything is.
+    pub(crate) fn pictures_on_host(&self) -> Option<&Pictures> {
+        self.pictures
+            .as_ref()
+            .filter(|pictures| !pictures.are_held())
+    }
+
+    /// Puts what a device needs to finish images into a slot that is filled with `rows`.
+    pub(crate) fn write_finish(
+        &self,
+        slot: &mut [u8],
+        rows: &[Row],
+        seeds: &[u64],
+    ) -> Result<(), LoadError> {
+        let mut finishes = self.fields.iter().filter_map(|field| field.finish.as_ref());
+        let (Some(finish), Some(pictures)) = (finishes.next(), &self.pictures) else {
+            return Ok(());
+        };
+        finish.write_table(slot);
+        match &finish.windows {
+            Some(windows) => pictures.write_windows(windows, slot, rows, seeds),
+            None => Ok(()),
+        }
     }
 
     /// The one field whose batches may be handed out where they lie in the pack, if its samples lie there as in a batch.

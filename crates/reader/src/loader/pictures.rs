@@ -13,9 +13,19 @@ use crate::MappedPack;
 use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
+    Size,
 };
-use crate::device::Finish;
+use crate::device::{Finish, Frame, Windows};
 use crate::fetch::StepItems;
+
+/// What of images is a device's, not the loader's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OnDevice {
+    /// It finishes them.
+    pub(crate) finishes: bool,
+    /// It has them.
+    pub(crate) holds: bool,
+}
 
 /// The image field that is augmented, its mask and its seek index.
 #[derive(Debug)]
@@ -48,7 +58,7 @@ impl Pictures {
         pack: &MappedPack,
         augment: &Augment,
         wanted: Option<&[String]>,
-        finished_by_device: bool,
+        device: OnDevice,
     ) -> Result<Self, LoadError> {
         let schema = pack.schema();
         let is_wanted = |f: &Field| wanted.is_none_or(|names| names.contains(&f.name));
@@ -68,7 +78,10 @@ impl Pictures {
         };
         let source = ImageSource::of_field(image).map_err(refused)?;
         let mut plan = AugmentPlan::new(augment, &source).map_err(refused)?;
-        let finish = plan.finish().filter(|_| finished_by_device);
+        let has_mask = by_role(Role::Mask).is_some();
+        let held = source.size.filter(|_| device.holds && !has_mask);
+        let held = held.and_then(|size| plan.finish_windows(size));
+        let finish = held.or_else(|| plan.finish().filter(|_| device.finishes));
         if finish.is_some() {
             plan = AugmentPlan::new(&augment.as_pixels(), &source).map_err(refused)?;
         }
@@ -85,8 +98,55 @@ impl Pictures {
         })
     }
 
+    /// Whether the device has the images, and gets only windows of them.
+    pub(crate) fn are_held(&self) -> bool {
+        let finish = self.finish.as_ref();
+        finish.is_some_and(|finish| finish.windows.is_some())
+    }
+
+    /// The field's name, and whether its items have the three dimensions of an image.
+    pub(crate) fn image(&self) -> (&str, bool) {
+        (&self.image.name, !self.image.is_flat)
+    }
+
+    /// Bytes of a stored picture; none where sizes vary.
+    pub(crate) fn picture_bytes(&self) -> Option<u64> {
+        let (width, height, channels) = self.image.size?;
+        let pixels = u64::from(width).checked_mul(height.into())?;
+        pixels.checked_mul(channels.into())
+    }
+
+    /// Puts the windows of all views of `rows` where the device finds them.
+    pub(crate) fn write_windows(
+        &self,
+        windows: &Windows,
+        slot: &mut [u8],
+        rows: &[Row],
+        seeds: &[u64],
+    ) -> Result<(), LoadError> {
+        let size = Size {
+            width: windows.width,
+            height: windows.height,
+        };
+        let bytes = self.picture_bytes().unwrap_or(0);
+        for view in 0..self.plan.output().views {
+            let region = slot.get_mut(windows.offset(view)..).unwrap_or_default();
+            let (frames, _) = region.as_chunks_mut::<{ Frame::BYTES }>();
+            for (row, to) in rows.iter().zip(frames) {
+                let source = row.sample.saturating_mul(bytes);
+                let frame = self.plan.window(key(seeds, *row), view, size, source);
+                let frame = frame.map_err(|error| LoadError::Option(error.to_string()))?;
+                *to = frame.to_bytes();
+            }
+        }
+        Ok(())
+    }
+
     /// The body fields that are read for it, by their positions.
     pub(crate) fn positions(&self) -> Vec<usize> {
+        if self.are_held() {
+            return Vec::new();
+        }
         let mask = self.mask.as_ref().map(|mask| mask.position);
         let all = [Some(self.image.position), mask, self.seek];
         all.into_iter().flatten().collect()
@@ -95,7 +155,11 @@ impl Pictures {
     /// What becomes of the body field at `position`.
     pub(crate) fn source_of(&self, position: usize) -> Option<Source> {
         if position == self.image.position {
-            return Some(Source::Image);
+            return Some(if self.are_held() {
+                Source::Held
+            } else {
+                Source::Image
+            });
         }
         let mask = self.mask.as_ref()?;
         (position == mask.position).then_some(Source::Mask)

@@ -1,0 +1,174 @@
+//! A set that is on the GPU whole: the images of all samples of a pack, as bytes, of which the kernel shows windows.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use packds_format::Uuid;
+use packds_reader::MappedPack;
+use packds_reader::loader::{LoadError, Loader};
+use packds_reader::plan::{Last, Order};
+
+use crate::device::CudaDevice;
+use crate::driver::{DevicePtr, Driver, Event, Stream};
+use crate::error::CudaError;
+use crate::staging::finish;
+
+/// Bytes of a batch while the set is loaded.
+const BATCH_BYTES: u64 = 32 << 20;
+/// Batches under way meanwhile.
+const SLOTS: usize = 4;
+
+/// Where the images of a loader's pack lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// All of them on the GPU; a batch is windows of them.
+    Resident,
+    /// On the host; each batch is copied to the GPU.
+    Host,
+}
+
+impl Tier {
+    /// Its name in options and statistics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resident => "resident",
+            Self::Host => "host",
+        }
+    }
+
+    /// The tier for a set of so many bytes where so many are free: resident where it takes no more than 3/5 of them, because
+    /// a model wants room too.
+    #[must_use]
+    pub const fn of(bytes: u64, free: u64) -> Self {
+        if bytes <= free / 5 * 3 {
+            Self::Resident
+        } else {
+            Self::Host
+        }
+    }
+}
+
+/// The images of a pack on the GPU.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    driver: Arc<dyn Driver>,
+    pack: Uuid,
+    /// Those of all samples in the order of the file, and room behind them for padding of the last batch.
+    pub(crate) images: DevicePtr,
+}
+
+impl Resident {
+    /// Copies the images of `field`, `bytes` in all, to the device.
+    pub(crate) fn load(
+        device: &CudaDevice,
+        pack: &Arc<MappedPack>,
+        field: &str,
+        bytes: u64,
+    ) -> Result<Self, LoadError> {
+        let item = (bytes / pack.n_samples().max(1)).max(1);
+        let rows = (BATCH_BYTES / item).clamp(1, pack.n_samples().max(1));
+        let driver = Arc::clone(device.driver());
+        let room = bytes.saturating_add(rows.saturating_mul(item));
+        let loader = Loader::builder(Arc::clone(pack))
+            .fields(&[field])
+            .order(Order::Sequential)
+            .batch(u32::try_from(rows).unwrap_or(u32::MAX))
+            .last(Last::Pad)
+            .slots(NonZero::new(SLOTS).unwrap_or(NonZero::<usize>::MIN))
+            .device(Arc::new(CudaDevice::with(Arc::clone(&driver))))
+            .build()?;
+        let images = driver
+            .allocate(room, "the images of the pack")
+            .map_err(failed)?;
+        let resident = Self {
+            driver,
+            pack: pack.header().pack_uuid,
+            images,
+        };
+        // Dropped before the images are given back, whatever happens.
+        let end = End::new(Arc::clone(&resident.driver))?;
+        for batch in loader.epoch(0)? {
+            let batch = batch?;
+            let first = batch.ids().first().copied().unwrap_or(0);
+            let to = resident.images.plus(first.saturating_mul(item));
+            // SAFETY: samples come in the order of the file, so that there is room for each batch, also for the padding of
+            // the last; the stream is its own.
+            unsafe { finish(&batch, end.stream, &[Some(to)]) }.map_err(failed)?;
+        }
+        end.wait()?;
+        drop(end);
+        Ok(resident)
+    }
+
+    pub(crate) fn is_of(&self, pack: &MappedPack) -> bool {
+        pack.header().pack_uuid == self.pack
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        // SAFETY: what reads it belongs to a staging, which keeps it and waits for the end of that.
+        unsafe { self.driver.free(self.images) };
+    }
+}
+
+/// A stream, and how its end is waited for.
+struct End {
+    driver: Arc<dyn Driver>,
+    stream: Stream,
+    event: Event,
+}
+
+impl End {
+    fn new(driver: Arc<dyn Driver>) -> Result<Self, LoadError> {
+        let stream = driver.stream().map_err(failed)?;
+        let event = driver.event().inspect_err(|_| {
+            // SAFETY: it was just made, and nobody has it.
+            unsafe { driver.drop_stream(stream) };
+        });
+        let event = event.map_err(failed)?;
+        Ok(Self {
+            driver,
+            stream,
+            event,
+        })
+    }
+
+    /// Returns when all that was queued on the stream is done.
+    fn wait(&self) -> Result<(), LoadError> {
+        // SAFETY: both exist.
+        let recorded = unsafe { self.driver.record(self.event, self.stream) };
+        recorded.map_err(failed)?;
+        // SAFETY: it exists.
+        unsafe { self.driver.synchronize(self.event) }.map_err(failed)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // After an error something may still write the images, which are given back next.
+        let _ = self.wait();
+        // SAFETY: it is not used again.
+        unsafe { self.driver.drop_event(self.event) };
+        // SAFETY: it is not used again.
+        unsafe { self.driver.drop_stream(self.stream) };
+    }
+}
+
+fn failed(error: CudaError) -> LoadError {
+    LoadError::Device(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_is_resident_where_it_leaves_room() {
+        assert_eq!(Tier::of(60, 100), Tier::Resident);
+        assert_eq!(Tier::of(61, 100), Tier::Host);
+        assert_eq!(Tier::of(u64::MAX, u64::MAX), Tier::Host);
+        assert_eq!(Tier::of(0, 0), Tier::Resident);
+    }
+}
