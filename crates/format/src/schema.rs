@@ -288,7 +288,7 @@ impl Field {
     /// Whether a pack can have a field of this name.
     ///
     /// # Errors
-    /// [`FormatError::Schema`] if not.
+    /// [`FormatError::BadSchema`] if not.
     pub fn check_name(&self) -> Result<(), FormatError> {
         let is_name = !self.name.is_empty()
             && self.name.len() <= MAX_NAME_BYTES
