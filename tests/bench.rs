@@ -226,12 +226,58 @@ fn bench_tune_shows_a_table_with_what_to_set() {
 }
 
 #[test]
+fn bench_tune_never_recommends_a_batch_that_it_cannot_wait_for() {
+    let (_dir, pack) = pack(&[]);
+    let options = [
+        "--step-ms",
+        "1",
+        "--threads",
+        "1",
+        "--depth",
+        "1",
+        "--quick",
+    ];
+    let run = |more: &[&str]| {
+        let result = packds(&[&["bench", "tune", &pack], &options[..], more].concat());
+        assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+        stdout(&result)
+    };
+    let shown = run(&["--batch", "20"]);
+    assert!(!shown.contains("-0.00") && !shown.contains("**"), "{shown}");
+    assert!(
+        shown.contains("batch    20 is too large for a pack of 20 samples"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("set      nothing can be recommended"),
+        "{shown}"
+    );
+    let bench: Value = serde_json::from_str(&run(&["--batch", "20", "--json"])).unwrap();
+    for null in [
+        &bench["runs"][0]["wait_ms"],
+        &bench["recommended"],
+        &bench["fixed_cost_ms"],
+    ] {
+        assert!(null.is_null(), "{bench}");
+    }
+    // The default sizes are cut to what can be measured, and tried once.
+    let shown = run(&[]);
+    assert!(
+        shown.contains("batch    no default size above 10 was tried"),
+        "{shown}"
+    );
+    let bench: Value = serde_json::from_str(&run(&["--json"])).unwrap();
+    assert_eq!(bench["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(bench["recommended"]["batch"], 10);
+}
+
+#[test]
 fn bench_tune_refuses_what_cannot_be_measured() {
     let (_dir, pack) = pack(&[]);
     for (options, reason) in [
         (["--step-ms", "0"], "--step-ms"),
         (["--depth", "0"], "auto"),
-        (["--batch", "100000"], "batch"),
+        (["--batch", "100000"], "hint: --batch "),
     ] {
         let mut args = vec!["bench", "tune", &pack];
         args.extend(options);

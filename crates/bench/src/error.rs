@@ -54,6 +54,16 @@ pub enum BenchError {
         /// The checksum of what came.
         found: String,
     },
+    /// The pack has not one batch of the size asked for.
+    #[error("--batch {batch}: a pack of {n_samples} samples has no whole batch of so many")]
+    BatchTooLarge {
+        /// Samples of a batch, as asked for.
+        batch: u32,
+        /// Samples of the pack.
+        n_samples: u64,
+        /// The largest batch of which an epoch has two.
+        largest: u32,
+    },
     /// The caller asked to stop.
     #[error("interrupted; no report was written, and the formats' files were removed")]
     Interrupted,

@@ -24,5 +24,5 @@ pub use formats::{
 pub use load::{LoadBench, LoadBenchOptions, bench_load, has_encoded_images};
 pub use machine::{Machine, PeakRss};
 pub use measure::{Figure, Pairs};
-pub use tune::{Ahead, Recommended, TuneBench, TuneBenchOptions, TuneRun, bench_tune};
+pub use tune::{Ahead, Recommended, TuneBench, TuneBenchOptions, TuneRun, Wait, bench_tune};
 pub use words::counted;

@@ -29,6 +29,8 @@ const MOSTLY: f64 = 0.5;
 const LEAST_BATCHES: usize = 10;
 /// How exactly the system ends a sleep, at worst: the rest of a step is spun.
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
+/// The fewest batches an epoch that a wait can be measured with: the first one is waited for with the epoch's beginning.
+const LEAST_STEPS: u64 = 2;
 /// Slots beside those made ahead: the batch in use, and the one just asked for.
 const IN_USE: usize = 2;
 
@@ -68,7 +70,7 @@ pub struct TuneBenchOptions {
     pub threads: Vec<NonZero<usize>>,
     /// Batches made ahead; 1, 2, 4, 8 and auto if empty.
     pub depths: Vec<Ahead>,
-    /// Samples of a batch; 32, 64, 128 and 256 if empty.
+    /// Samples of a batch; 32, 64, 128 and 256 if empty, as far as an epoch has two such batches.
     pub batches: Vec<u32>,
     /// The order.
     pub order: Order,
@@ -105,12 +107,14 @@ pub struct TuneBench {
     pub resident_before: f64,
     /// The part of the pack that was in the page cache after the last one.
     pub resident_after: f64,
+    /// To what the larger of the default batch sizes were cut, because the pack has too few samples for them.
+    pub batch_cut_to: Option<u32>,
     /// One for each configuration.
     pub runs: Vec<TuneRun>,
     /// What an epoch costs beside its batches in the recommended configuration: to its first batch, and from its last.
-    pub fixed_cost_ms: f64,
-    /// What to set.
-    pub recommended: Recommended,
+    pub fixed_cost_ms: Option<f64>,
+    /// What to set; nothing where the pack is too small for every batch size.
+    pub recommended: Option<Recommended>,
     /// What to set for each batch size.
     pub recommended_by_batch: Vec<Recommended>,
 }
@@ -126,8 +130,9 @@ pub struct TuneRun {
     pub batch: u32,
     /// Batches that were waited for.
     pub batches: usize,
-    /// What training waited for a batch, the first of an epoch left out.
-    pub wait_ms: Wait,
+    /// What training waited for a batch, the first of an epoch left out; none where an epoch has no other, because the pack
+    /// is too small for this batch.
+    pub wait_ms: Option<Wait>,
     /// The part of the time that training waited, the beginnings and ends of epochs included. Configurations are judged by it.
     pub wait_share: f64,
     /// Milliseconds from asking for an epoch to its first batch: median of the epochs.
@@ -176,6 +181,21 @@ impl TuneBench {
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
+
+    /// The largest batch whose wait can be measured on this pack.
+    #[must_use]
+    pub fn largest_batch(&self) -> u32 {
+        largest_batch(self.n_samples)
+    }
+
+    /// The batch sizes that the pack is too small for.
+    #[must_use]
+    pub fn too_large(&self) -> Vec<u32> {
+        let unmeasured = self.runs.iter().filter(|run| run.wait_ms.is_none());
+        let mut batches: Vec<u32> = unmeasured.map(|run| run.batch).collect();
+        batches.dedup();
+        batches
+    }
 }
 
 /// Measures every configuration on the pack, which is read into the page cache first. `progress` is told what is being run.
@@ -201,7 +221,7 @@ pub fn bench_tune(
         options,
         augment,
     };
-    let grid = grid(options, pack.n_samples());
+    let (grid, batch_cut_to) = grid(options, pack.n_samples())?;
     progress("reading the pack into the page cache");
     cache::read_into(&pack)?;
     let resident_before = cache::resident(&pack)?;
@@ -221,8 +241,9 @@ pub fn bench_tune(
     }
     let resident_after = cache::resident(&pack)?;
     cache::check(resident_after, false)?;
-    let (recommended, by_batch) = recommend(&runs, options.step_ms).ok_or_else(nothing)?;
-    let chosen = runs.iter().find(|run| recommended.is(run));
+    let (recommended, by_batch) = recommend(&runs, options.step_ms);
+    let is_chosen = |run: &&TuneRun| recommended.as_ref().is_some_and(|one| one.is(run));
+    let chosen = runs.iter().find(is_chosen);
     Ok(TuneBench {
         machine: Machine::here(),
         step_ms: options.step_ms,
@@ -235,23 +256,26 @@ pub fn bench_tune(
         cache: "warm",
         resident_before,
         resident_after,
-        fixed_cost_ms: chosen.map_or(0.0, |run| run.first_batch_ms + run.end_ms),
+        fixed_cost_ms: chosen.map(|run| run.first_batch_ms + run.end_ms),
+        batch_cut_to,
         runs,
         recommended,
         recommended_by_batch: by_batch,
     })
 }
 
-fn nothing() -> BenchError {
-    BenchError::WrongResult {
-        what: "configurations",
-        expected: "one at least".to_owned(),
-        found: "none".to_owned(),
-    }
+/// The largest batch of which an epoch of so many samples has two.
+fn largest_batch(n_samples: u64) -> u32 {
+    let most = u32::try_from(n_samples / LEAST_STEPS).unwrap_or(u32::MAX);
+    most.max(1)
 }
 
-/// All configurations, batch by batch.
-fn grid(options: &TuneBenchOptions, n_samples: u64) -> Vec<(u32, NonZero<usize>, Ahead)> {
+/// Samples of a batch, threads and depth of each configuration.
+type Grid = Vec<(u32, NonZero<usize>, Ahead)>;
+
+/// All configurations, batch by batch, and to what the default batch sizes were cut.
+fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>), BenchError> {
+    let (batches, cut) = batches(options, n_samples)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut threads = options.threads.clone();
     if threads.is_empty() {
@@ -259,28 +283,50 @@ fn grid(options: &TuneBenchOptions, n_samples: u64) -> Vec<(u32, NonZero<usize>,
         let below = doubled.take_while(|n| *n < cores);
         threads = below.chain([cores]).filter_map(NonZero::new).collect();
     }
+    threads.sort_unstable();
+    threads.dedup();
     let mut depths = options.depths.clone();
     if depths.is_empty() {
         let fixed = [1, 2, 4, 8].into_iter().filter_map(NonZero::new);
         depths = fixed.map(Ahead::Fixed).chain([Ahead::Auto]).collect();
     }
-    let mut batches = options.batches.clone();
-    if batches.is_empty() {
-        // What has no whole batch cannot be measured.
-        let most = u32::try_from(n_samples).unwrap_or(u32::MAX).max(1);
-        batches = [32, 64, 128, 256].map(|batch| most.min(batch)).to_vec();
-    }
-    batches.sort_unstable();
-    batches.dedup();
-    threads.sort_unstable();
-    threads.dedup();
+    // Auto is the last of the picture, whatever it finds.
+    depths.sort_unstable_by_key(|depth| match depth {
+        Ahead::Fixed(n) => n.get(),
+        Ahead::Auto => usize::MAX,
+    });
+    depths.dedup();
     let mut grid = Vec::new();
     for batch in batches {
         for thread in &threads {
             grid.extend(depths.iter().map(|depth| (batch, *thread, *depth)));
         }
     }
-    grid
+    Ok((grid, cut))
+}
+
+/// The batch sizes, each once, and to what the default ones were cut. Those asked for are taken as they are.
+fn batches(
+    options: &TuneBenchOptions,
+    n_samples: u64,
+) -> Result<(Vec<u32>, Option<u32>), BenchError> {
+    let most = largest_batch(n_samples);
+    let mut batches = options.batches.clone();
+    let mut cut = None;
+    if batches.is_empty() {
+        let default = [32, 64, 128, 256];
+        cut = default.iter().any(|batch| *batch > most).then_some(most);
+        batches = default.map(|batch| most.min(batch)).to_vec();
+    } else if let Some(batch) = batches.iter().find(|batch| u64::from(**batch) > n_samples) {
+        return Err(BenchError::BatchTooLarge {
+            batch: *batch,
+            n_samples,
+            largest: most,
+        });
+    }
+    batches.sort_unstable();
+    batches.dedup();
+    Ok((batches, cut))
 }
 
 struct Bench<'a> {
@@ -359,7 +405,7 @@ impl Bench<'_> {
             depth,
             batch,
             batches: waits.len(),
-            wait_ms: Wait::of(&waits),
+            wait_ms: (!waits.is_empty()).then(|| Wait::of(&waits)),
             wait_share: waited.as_secs_f64() / time,
             first_batch_ms: Wait::of(&firsts).median,
             end_ms: Wait::of(&ends).median,
@@ -414,57 +460,87 @@ fn wait_in_steps(run: &TuneRun) -> f64 {
 
 /// For each batch size the cheapest configuration that waits about as little as the best: the fewest threads, then the
 /// least memory. Of these the one for the largest batch that waits about as little as any: a step trains more with it.
-fn recommend(runs: &[TuneRun], step_ms: f64) -> Option<(Recommended, Vec<Recommended>)> {
+/// Batches that could not be waited for are left out.
+fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recommended>) {
+    let measured = runs.iter().filter(|run| run.wait_ms.is_some());
+    let runs: Vec<&TuneRun> = measured.collect();
     let mut batches: Vec<u32> = runs.iter().map(|run| run.batch).collect();
     batches.sort_unstable();
     batches.dedup();
-    let best = |runs: &mut dyn Iterator<Item = &TuneRun>| {
-        runs.map(wait_in_steps)
-            .min_by(f64::total_cmp)
-            .unwrap_or(0.0)
+    let best = |runs: &[&TuneRun]| {
+        let waits = runs.iter().map(|run| wait_in_steps(run));
+        waits.min_by(f64::total_cmp).unwrap_or(0.0)
     };
     let cheapest = |batch: &u32| {
-        let of_batch = || runs.iter().filter(|run| run.batch == *batch);
-        let least = best(&mut of_batch());
-        let good = of_batch().filter(|run| wait_in_steps(run) <= least + ALIKE);
+        let of_batch: Vec<&TuneRun> = runs
+            .iter()
+            .copied()
+            .filter(|run| run.batch == *batch)
+            .collect();
+        let least = best(&of_batch);
+        let good = of_batch
+            .iter()
+            .filter(|run| wait_in_steps(run) <= least + ALIKE);
         let run = good.min_by_key(|run| (run.threads, run.memory_bytes))?;
         let recommended = Recommended {
             threads: run.threads,
             depth: run.depth,
             batch: *batch,
-            why: why(run, least, step_ms),
+            why: why(run, &of_batch, least, step_ms),
         };
         Some((wait_in_steps(run), recommended))
     };
     let by_batch: Vec<(f64, Recommended)> = batches.iter().filter_map(cheapest).collect();
     // The best of all is in one of them, or within the noise of it: there always is one.
-    let least = best(&mut runs.iter());
+    let least = best(&runs);
     let good = |(wait, _): &&(f64, Recommended)| *wait <= least + ALIKE;
-    let chosen = by_batch.iter().rev().find(good)?.1.clone();
-    Some((chosen, by_batch.into_iter().map(|(_, one)| one).collect()))
+    let chosen = by_batch.iter().rev().find(good).map(|(_, one)| one.clone());
+    (chosen, by_batch.into_iter().map(|(_, one)| one).collect())
 }
 
-/// What training waits with this configuration, why it is the one, and what would help.
-fn why(run: &TuneRun, least: f64, step_ms: f64) -> String {
-    let wait = run.wait_ms.mean;
-    let cheap = format!(
-        "the fewest threads and the least memory ({}, {}) that wait about as little as the best, {:.1} % of the time",
-        counted(run.threads, "thread"),
-        counted(run.slots, "slot"),
-        least / (1.0 + least) * 100.0
-    );
+/// What training waits with this configuration, why it is the one of those tried for its batch, and what would help.
+fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
+    let wait = run.wait_ms.map_or(0.0, |wait| wait.mean);
     let share = run.wait_share * 100.0;
+    let cheap = match tried {
+        [_] => "the only configuration that was tried for this batch".to_owned(),
+        _ => format!(
+            "the fewest threads and the least memory ({}, {}) that wait about as little as the best, {:.1} % of the time",
+            counted(run.threads, "thread"),
+            counted(run.slots, "slot"),
+            least / (1.0 + least) * 100.0
+        ),
+    };
     if run.wait_share < ALIKE {
         return format!(
             "training waits {wait:.2} ms for a batch, {share:.1} % of its time and next to nothing beside a step of {step_ms} ms: {cheap}"
         );
     }
     let help = if wait < wait_in_steps(run) * step_ms * MOSTLY {
-        "that is where epochs begin and end: longer epochs would help, more batches ahead would not"
+        "that is where epochs begin and end, so longer epochs would help"
     } else {
-        "the loader is slower than training, so a smaller batch, less augmentation or more cores would help, more batches ahead would not"
+        "the loader is slower than training, so a smaller batch or less augmentation would help"
     };
-    format!("training waits {wait:.2} ms for a batch, {share:.1} % of its time: {cheap}; {help}")
+    let more = more_of(run, tried);
+    format!(
+        "training waits {wait:.2} ms for a batch, {share:.1} % of its time: {cheap}; {help}; {more}"
+    )
+}
+
+/// What the grid tells of more threads and of more batches ahead: had they waited less, they would be recommended.
+fn more_of(run: &TuneRun, tried: &[&TuneRun]) -> String {
+    let told = |seen: bool| if seen { "would not" } else { "were not tried" };
+    let threads = tried.iter().any(|other| other.threads > run.threads);
+    let deeper = |other: &&TuneRun| other.threads == run.threads && other.slots > run.slots;
+    let ahead = tried.iter().any(deeper);
+    if threads == ahead {
+        return format!("more threads or batches ahead {}", told(ahead));
+    }
+    format!(
+        "more threads {}, more batches ahead {}",
+        told(threads),
+        told(ahead)
+    )
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate has few digits")]
@@ -484,11 +560,11 @@ mod tests {
             depth: ahead,
             batch,
             batches: 100,
-            wait_ms: Wait {
+            wait_ms: Some(Wait {
                 mean: wait,
                 median: wait,
                 p95: wait,
-            },
+            }),
             wait_share: wait / (wait + 50.0),
             first_batch_ms: 1.0,
             end_ms: 0.0,
@@ -501,7 +577,7 @@ mod tests {
     }
 
     fn chosen(runs: &[TuneRun]) -> (u32, usize, String) {
-        let one = recommend(runs, 50.0).unwrap().0;
+        let one = recommend(runs, 50.0).0.unwrap();
         (one.batch, one.threads, one.depth.to_string())
     }
 
@@ -536,7 +612,7 @@ mod tests {
             waiting(0.131, run(256, 1, 1, 0.05)),
         ];
         assert_eq!(chosen(&runs), (64, 2, "4".to_owned()));
-        let why = recommend(&runs, 50.0).unwrap().0.why;
+        let why = recommend(&runs, 50.0).0.unwrap().why;
         assert!(
             why.contains("8.5 % of its time") && why.contains("longer epochs"),
             "{why}"
@@ -559,7 +635,7 @@ mod tests {
             run(128, 1, 1, 30.0),
         ];
         assert_eq!(chosen(&runs), (64, 1, "1".to_owned()));
-        let (_, by_batch) = recommend(&runs, 50.0).unwrap();
+        let (_, by_batch) = recommend(&runs, 50.0);
         let batches: Vec<u32> = by_batch.iter().map(|one| one.batch).collect();
         assert_eq!(batches, [32, 64, 128]);
         assert!(
@@ -567,7 +643,48 @@ mod tests {
             "{}",
             by_batch[2].why
         );
-        assert!(recommend(&[], 50.0).is_none());
+        assert_eq!(recommend(&[], 50.0), (None, Vec::new()));
+    }
+
+    #[test]
+    fn a_batch_that_was_not_waited_for_is_never_recommended() {
+        let unmeasured = TuneRun {
+            wait_ms: None,
+            wait_share: 0.0,
+            ..run(64, 1, 1, 0.0)
+        };
+        let runs = [run(32, 1, 1, 5.0), unmeasured];
+        assert_eq!(chosen(&runs), (32, 1, "1".to_owned()));
+        assert_eq!(recommend(&runs[1..], 50.0), (None, Vec::new()));
+    }
+
+    #[test]
+    fn of_threads_and_depths_that_were_not_tried_nothing_is_concluded() {
+        let why = |runs: &[TuneRun]| recommend(runs, 50.0).0.unwrap().why;
+        let one = why(&[run(32, 1, 1, 30.0)]);
+        assert!(
+            one.contains("only configuration") && !one.contains("would not"),
+            "{one}"
+        );
+        assert!(
+            one.ends_with("more threads or batches ahead were not tried"),
+            "{one}"
+        );
+        let depths = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 30.0)]);
+        assert!(
+            depths.ends_with("more threads were not tried, more batches ahead would not"),
+            "{depths}"
+        );
+        // The deepest of all was needed: a deeper one may be better still.
+        let deepest = why(&[
+            run(32, 1, 1, 30.0),
+            run(32, 1, 2, 20.0),
+            run(32, 2, 1, 30.0),
+        ]);
+        assert!(
+            deepest.ends_with("more threads would not, more batches ahead were not tried"),
+            "{deepest}"
+        );
     }
 
     #[test]
@@ -577,22 +694,51 @@ mod tests {
         assert!(begun.elapsed() >= Duration::from_millis(3));
     }
 
-    #[test]
-    fn batches_are_no_larger_than_the_pack() {
-        let options = TuneBenchOptions {
+    fn options(batches: &[u32], depths: &[Ahead]) -> TuneBenchOptions {
+        TuneBenchOptions {
             step_ms: 1.0,
             threads: Vec::new(),
-            depths: Vec::new(),
-            batches: Vec::new(),
+            depths: depths.to_vec(),
+            batches: batches.to_vec(),
             order: Order::Auto,
             augment: None,
             seconds: 1.0,
             seed: 0,
-        };
-        let batches: Vec<u32> = grid(&options, 40)
-            .iter()
-            .map(|(batch, ..)| *batch)
-            .collect();
-        assert!(batches.contains(&32) && batches.contains(&40) && !batches.contains(&64));
+        }
+    }
+
+    #[test]
+    fn default_batches_leave_two_an_epoch_and_the_cut_is_told() {
+        let cut = |n| batches(&options(&[], &[]), n).unwrap();
+        assert_eq!(cut(80), (vec![32, 40], Some(40)));
+        assert_eq!(cut(30), (vec![15], Some(15)));
+        assert_eq!(cut(512), (vec![32, 64, 128, 256], None));
+        assert_eq!(cut(1), (vec![1], Some(1)));
+    }
+
+    #[test]
+    fn each_configuration_is_tried_once() {
+        let two = Ahead::Fixed(NonZero::new(2).unwrap());
+        let depths = [Ahead::Auto, two, Ahead::Auto, two];
+        let (grid, _) = grid(&options(&[8, 4, 8], &depths), 40).unwrap();
+        let mut once = grid.clone();
+        once.dedup();
+        assert_eq!(grid, once);
+        assert_eq!((grid[0].0, grid[0].2, grid[1].2), (4, two, Ahead::Auto));
+    }
+
+    #[test]
+    fn a_batch_larger_than_the_pack_is_refused_with_one_that_fits() {
+        let error = batches(&options(&[8, 64], &[]), 30).unwrap_err();
+        assert!(matches!(
+            error,
+            BenchError::BatchTooLarge {
+                batch: 64,
+                n_samples: 30,
+                largest: 15
+            }
+        ));
+        // One that leaves one batch an epoch is measured but for its wait.
+        assert_eq!(batches(&options(&[30], &[]), 30).unwrap().0, [30]);
     }
 }

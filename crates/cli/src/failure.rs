@@ -208,6 +208,12 @@ impl From<BenchError> for Failure {
             BenchError::Load(LoadError::Read(error)) => error.into(),
             BenchError::Io { path, source } => Self::not_run(source).at(&path),
             BenchError::Pixels { path, source } => Self::not_run(source).at(&path),
+            BenchError::BatchTooLarge { largest, .. } => {
+                let hint = format!(
+                    "--batch {largest} or less: a wait is measured where an epoch has two batches"
+                );
+                Self::not_run(error).hint(hint)
+            }
             error @ BenchError::Disagree { .. } => Self::bad_data(error),
             other => Self::not_run(other),
         }

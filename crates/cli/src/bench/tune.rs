@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use packds_bench::{Ahead, TuneBench, TuneBenchOptions, TuneRun, bench_tune};
+use packds_bench::{Ahead, TuneBench, TuneBenchOptions, TuneRun, Wait, bench_tune};
 
 use super::{show_machine, tune_plot};
 use crate::console::Console;
@@ -36,7 +36,8 @@ pub(crate) struct TuneBenchArgs {
     /// Batches made ahead, such as 1,4,auto [default: 1,2,4,8,auto]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = parse_depth)]
     depth: Vec<Ahead>,
-    /// Samples of a batch, such as 64,128 [default: 32,64,128,256]
+    /// Samples of a batch, such as 64,128 [default: 32,64,128,256, as far as an epoch
+    /// has two such batches]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     batch: Vec<u32>,
     /// In which order samples are read
@@ -161,37 +162,68 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     for run in &bench.runs {
         show_run(bench, run, out)?;
     }
-    let best = &bench.recommended;
-    writeln!(
-        out,
-        "epoch    {:.1} ms beside its batches: to the first one, and from the last one to the end",
-        bench.fixed_cost_ms
-    )?;
-    writeln!(
-        out,
-        "set      threads {}, depth {}, batch {}: {}",
-        best.threads, best.depth, best.batch, best.why
-    )?;
+    show_too_small(bench, out)?;
+    if let Some(cost) = bench.fixed_cost_ms {
+        writeln!(
+            out,
+            "epoch    {cost:.1} ms beside its batches: to the first one, and from the last one to the end"
+        )?;
+    }
+    match &bench.recommended {
+        Some(best) => writeln!(
+            out,
+            "set      threads {}, depth {}, batch {}: {}",
+            best.threads, best.depth, best.batch, best.why
+        )?,
+        None => writeln!(
+            out,
+            "set      nothing can be recommended: no batch was waited for"
+        )?,
+    }
+    Ok(())
+}
+
+/// Which batch sizes the pack is too small for, and which were tried in their place.
+fn show_too_small(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
+    let samples = counted(bench.n_samples, "sample");
+    if let Some(most) = bench.batch_cut_to {
+        writeln!(
+            out,
+            "batch    no default size above {most} was tried: of {samples} an epoch has to have two batches"
+        )?;
+    }
+    for batch in bench.too_large() {
+        writeln!(
+            out,
+            "batch    {batch} is too large for a pack of {samples}: an epoch has one batch, and none to wait for; --batch {} or less",
+            bench.largest_batch()
+        )?;
+    }
     Ok(())
 }
 
 /// A line of the table; what is recommended for its batch has a star, what is recommended at all has two.
 fn show_run(bench: &TuneBench, run: &TuneRun, out: &mut dyn Write) -> Result<(), Failure> {
     let of_batch = bench.recommended_by_batch.iter().any(|one| one.is(run));
-    let star = match (bench.recommended.is(run), of_batch) {
+    let recommended = bench.recommended.as_ref();
+    let star = match (recommended.is_some_and(|one| one.is(run)), of_batch) {
         (true, _) => " **",
         (false, true) => " *",
         (false, false) => "",
     };
+    let wait = |part: fn(&Wait) -> f64| {
+        let wait = run.wait_ms.as_ref();
+        wait.map_or_else(|| "-".to_owned(), |wait| format!("{:.2}", part(wait)))
+    };
     writeln!(
         out,
-        "{:>5} {:>7} {:>5} {:>8.2} {:>9.2} {:>7.2} {:>5.1} % {:>9.1} {:>9.0} {:>7.3} s {:>10}{star}",
+        "{:>5} {:>7} {:>5} {:>8} {:>9} {:>7} {:>5.1} % {:>9.1} {:>9.0} {:>7.3} s {:>10}{star}",
         run.batch,
         run.threads,
         run.depth,
-        run.wait_ms.mean,
-        run.wait_ms.median,
-        run.wait_ms.p95,
+        wait(|wait| wait.mean),
+        wait(|wait| wait.median),
+        wait(|wait| wait.p95),
         run.wait_share * 100.0,
         run.first_batch_ms,
         run.images_per_s,

@@ -41,17 +41,8 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     );
     let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
     figure.heading((16.0, 28.0), INK, &title);
-    let best = &bench.recommended;
-    let subtitle = format!(
-        "Set: {}, depth {}, batch {} (ringed; for each batch a smaller ring). An epoch costs {} ms more. {}",
-        counted(best.threads, "thread"),
-        best.depth,
-        best.batch,
-        tick_number(bench.fixed_cost_ms),
-        bench.machine.cpu
-    );
-    figure.text((16.0, 50.0), Anchor::Start, DIM, &subtitle);
-    let waits = bench.runs.iter().map(|run| run.wait_ms.mean.max(FLOOR));
+    figure.text((16.0, 50.0), Anchor::Start, DIM, &subtitle(bench));
+    let waits = bench.runs.iter().filter_map(wait);
     let waits = waits.chain([FLOOR, bench.step_ms]);
     let Some(up) = Axis::over(waits, 0.0, -PANEL_SIZE.1) else {
         return figure;
@@ -78,6 +69,26 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
         scale.panel(&mut figure, *batch, (left, top));
     }
     figure
+}
+
+/// What to set, and where it was measured.
+fn subtitle(bench: &TuneBench) -> String {
+    let set = match &bench.recommended {
+        Some(best) => format!(
+            "Set: {}, depth {}, batch {} (ringed; for each batch a smaller ring). An epoch costs {} ms more.",
+            counted(best.threads, "thread"),
+            best.depth,
+            best.batch,
+            tick_number(bench.fixed_cost_ms.unwrap_or(0.0))
+        ),
+        None => "The pack is too small for these batches: nothing can be recommended.".to_owned(),
+    };
+    format!("{set} {}", bench.machine.cpu)
+}
+
+/// How long the run waited for a batch, as it is drawn; none where it waited for none.
+fn wait(run: &TuneRun) -> Option<f64> {
+    run.wait_ms.map(|wait| wait.mean.max(FLOOR))
 }
 
 impl Scale<'_> {
@@ -108,10 +119,10 @@ impl Scale<'_> {
         left + PANEL_SIZE.0 * part
     }
 
-    fn place(&self, (left, top): Place, run: &TuneRun) -> Place {
+    fn place(&self, (left, top): Place, run: &TuneRun) -> Option<Place> {
         let bottom = top + PANEL_SIZE.1;
-        let y = bottom + self.up.at(run.wait_ms.mean.max(FLOOR));
-        (self.across(left, run.depth), y)
+        let y = bottom + self.up.at(wait(run)?);
+        Some((self.across(left, run.depth), y))
     }
 
     fn panel(&self, figure: &mut Figure, batch: u32, corner: Place) {
@@ -153,13 +164,16 @@ impl Scale<'_> {
     fn lines(&self, figure: &mut Figure, batch: u32, corner: Place) {
         let runs = || self.bench.runs.iter().filter(|run| run.batch == batch);
         for run in runs() {
-            let at = self.place(corner, run);
+            let Some(at) = self.place(corner, run) else {
+                continue;
+            };
             let of_batch = self
                 .bench
                 .recommended_by_batch
                 .iter()
                 .any(|one| one.is(run));
-            if self.bench.recommended.is(run) {
+            let recommended = self.bench.recommended.as_ref();
+            if recommended.is_some_and(|one| one.is(run)) {
                 figure.dots(vec![at], 20.0, OURS);
                 figure.dots(vec![at], 16.0, PANEL);
             } else if of_batch {
@@ -172,19 +186,24 @@ impl Scale<'_> {
             let of_threads = runs().filter(|run| run.threads == *threads);
             let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) =
                 of_threads.partition(|run| run.depth != Ahead::Auto);
-            let fixed: Vec<Place> = fixed.iter().map(|run| self.place(corner, run)).collect();
-            let auto: Vec<Place> = auto.iter().map(|run| self.place(corner, run)).collect();
+            let places = |runs: &[&TuneRun]| -> Vec<Place> {
+                let places = runs.iter().filter_map(|run| self.place(corner, run));
+                places.collect()
+            };
+            let (fixed, auto) = (places(&fixed), places(&auto));
             let color = self.color(*threads);
             // Auto is no depth of its own: no line leads to it.
             figure.line(fixed.clone(), 2.0, color);
             figure.dots(fixed.into_iter().chain(auto).collect(), 7.0, color);
         }
         let mut best = self.bench.recommended_by_batch.iter();
-        let Some(best) = best.find(|one| one.batch == batch) else {
-            return;
+        let text = match best.find(|one| one.batch == batch) {
+            Some(best) => {
+                let threads = counted(best.threads, "thread");
+                format!("set: {threads}, depth {}", best.depth)
+            }
+            None => "the pack is too small".to_owned(),
         };
-        let threads = counted(best.threads, "thread");
-        let text = format!("set: {threads}, depth {}", best.depth);
         let text = fit(&text, PANEL_SIZE.0 / 2.0, SMALL.size, false);
         let at = (corner.0, corner.1 + PANEL_SIZE.1 + 33.0);
         figure.words(at, Anchor::Start, SMALL, OURS, &text);
