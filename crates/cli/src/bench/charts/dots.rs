@@ -258,10 +258,10 @@ impl DotChart {
         let behind = if row.ours { BAND } else { PANEL };
         let floor = self.floor.unwrap_or(0.0);
         if let (None, None, Some(reason)) = (row.warm, row.cold, &row.skipped) {
-            let text = fit(reason, PLOT.1 - PLOT.0 - 16.0, SMALL.size, false);
-            // The grid would run through the words.
-            let width = text_width(&text, SMALL.size, false);
-            figure.boxes(vec![[PLOT.0 + 4.0, y - 7.0, width + 8.0, 14.0]], behind);
+            let (left, right) = PLOT;
+            let text = fit(reason, right - left - 16.0, SMALL.size, false);
+            // Grid and limits would run through the words, and pieces of them stay between those of two rows.
+            figure.boxes(vec![[left, y - ROW / 2.0, right - left, ROW]], behind);
             figure.words((PLOT.0 + 8.0, y + 4.0), Anchor::Start, SMALL, DIM, &text);
         }
         // Above each other, because both can lie at one place.

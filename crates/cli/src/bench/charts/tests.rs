@@ -144,6 +144,8 @@ fn the_time_of_a_batch_is_the_mean_and_the_line_goes_to_the_slow_end() {
 fn what_was_skipped_says_why() {
     let svg = svg(&report(), "batch-time-per-sample");
     assert!(svg.contains("a tar file has no order but its own"), "{svg}");
+    // No line goes through the row, nor between it and the next one.
+    assert!(svg.contains("h480v22h-480z"), "{svg}");
 }
 
 #[test]
