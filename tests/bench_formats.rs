@@ -113,6 +113,84 @@ fn images_of_several_sizes_are_the_middles_of_resized_ones() {
     assert_eq!((runs.len(), sums.len()), (6, 1));
 }
 
+/// A pack of the fixtures' images, made with these options.
+fn packed(dir: &Path, options: &[&str]) -> std::path::PathBuf {
+    let pack = dir.join("images.pack");
+    let images = fixture("images/same_size");
+    let mut args = vec!["convert", images.to_str().unwrap(), pack.to_str().unwrap()];
+    args.extend(options);
+    let made = packds(&args);
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    pack
+}
+
+#[test]
+fn gray_images_come_from_every_format_but_an_encoded_pack() {
+    let dir = temp_dir();
+    let pack = packed(dir.path(), &["--gray"]);
+    let options = ["--orders", "chunk", "--cache", "warm", "--threads", "1"];
+    let report = run(&pack, &dir.path().join("out"), &options);
+    assert_eq!(report["data"]["channels"], 1);
+    let mut delivered = BTreeSet::new();
+    for run in rows(&report, "runs") {
+        let name = run["format"].as_str().unwrap();
+        match run["skipped"].as_str() {
+            Some(reason) if name == "packds-encoded" => {
+                assert!(reason.contains("one channel"), "{reason}");
+            }
+            Some(reason) => assert!(is_left_out(name), "{name}: {reason}"),
+            None => {
+                delivered.insert(name);
+            }
+        }
+    }
+    for name in ["image-folder", "webdataset-png", "npy", "packds-raw"] {
+        assert!(delivered.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn a_pack_with_channels_first_is_compared_as_one_with_channels_last() {
+    let dir = temp_dir();
+    let mut sums = BTreeSet::new();
+    for layout in ["hwc", "chw"] {
+        let folder = dir.path().join(layout);
+        fs::create_dir(&folder).unwrap();
+        let pack = packed(&folder, &["--layout", layout]);
+        let options = [
+            "--formats",
+            "npy,image-folder,packds-raw",
+            "--orders",
+            "sequential",
+        ];
+        let report = run(&pack, &folder.join("out"), &options);
+        for run in rows(&report, "runs") {
+            sums.insert(run["checksum"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(sums.len(), 1, "{sums:?}");
+}
+
+#[test]
+fn what_is_named_twice_is_measured_once() {
+    let dir = temp_dir();
+    let images = fixture("images/same_size");
+    let options = [
+        "--formats",
+        "npy,npy",
+        "--orders",
+        "chunk,chunk",
+        "--threads",
+        "1,1",
+        "--cache",
+        "warm,warm",
+    ];
+    let report = run(&images, dir.path(), &options);
+    assert_eq!(rows(&report, "runs").len(), 1);
+    assert_eq!(report["options"]["threads"], json!([1]));
+    assert_eq!(report["options"]["orders"], json!(["chunk"]));
+}
+
 #[test]
 fn class_ids_are_those_of_the_pack() {
     let dir = temp_dir();

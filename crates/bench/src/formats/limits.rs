@@ -39,7 +39,7 @@ pub(super) fn measure(
         for _ in 0..rounds.max(1) {
             progress.check()?;
             copies.push(copied(reference, n, seed)?);
-            decodes.push(decoded(&files, reference.sample_bytes(), n)?);
+            decodes.push(decoded(&files, reference, n)?);
         }
         limits.memcpy_images_per_s.insert(n, median(copies));
         limits.decode_images_per_s.insert(n, median(decodes));
@@ -119,13 +119,14 @@ fn png_files(reference: &Reference) -> Result<Vec<Vec<u8>>, BenchError> {
 }
 
 /// Decodes the files in memory on threads that take the next one each, for a quarter of a second at least.
-fn decoded(files: &[Vec<u8>], sample_bytes: usize, threads: usize) -> Result<f64, BenchError> {
+fn decoded(files: &[Vec<u8>], reference: &Reference, threads: usize) -> Result<f64, BenchError> {
     const LEAST: Duration = Duration::from_millis(250);
     let next = AtomicUsize::new(0);
     let started = Instant::now();
     let n: u64 = std::thread::scope(|scope| {
         let decode = || {
-            let (mut pictures, mut out) = (Pictures::new(), vec![0; sample_bytes]);
+            let mut pictures = Pictures::new(reference.channels);
+            let mut out = vec![0; reference.sample_bytes()];
             let mut n = 0;
             while started.elapsed() < LEAST {
                 let number = next.fetch_add(1, Ordering::Relaxed) % files.len().max(1);

@@ -185,7 +185,10 @@ fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchEr
 struct Fields {
     image: usize,
     label: Option<usize>,
+    /// Height, width and channels.
     shape: (u64, u64, u64),
+    /// Whether channels come first in the pack. In the reference they come last.
+    planar: bool,
 }
 
 impl Fields {
@@ -193,25 +196,39 @@ impl Fields {
         let mut fields = pack.schema().fields().iter().enumerate();
         let image = fields.clone().find(|(_, f)| f.role == Some(Role::Image));
         let label = fields.find(|(_, f)| f.role == Some(Role::Label) && f.shape.is_empty());
-        let pixels = image.filter(|(_, field)| {
-            let interleaved = field.layout.as_deref() == Some("hwc");
-            field.kind == FieldKind::Tensor && field.dtype == DType::U8 && interleaved
-        });
+        let pixels =
+            image.filter(|(_, field)| field.kind == FieldKind::Tensor && field.dtype == DType::U8);
         let found = pixels.and_then(|(image, field)| Some((image, field.image_shape()?)));
         let (image, shape) = found.ok_or_else(|| ConvertError::Options {
             reason: format!(
-                "{}: expected u8 pixels of one size, height x width x channels (hwc), found {}",
+                "{}: expected u8 pixels of one size with a layout (hwc or chw), found {}",
                 pack.file_path().display(),
                 image.map_or("no images".to_owned(), |(_, field)| described(field))
             ),
-            hint: "make a pack of the same images with 'packds convert --mode raw --layout hwc --dtype u8', and of one size"
+            hint: "make a pack of the same images with 'packds convert --mode raw --dtype u8', and of one size"
                 .to_owned(),
         })?;
         Ok(Self {
             image,
             label: label.map(|(number, _)| number),
             shape,
+            planar: is_planar(pack.schema().fields().get(image)),
         })
+    }
+}
+
+fn is_planar(field: Option<&Field>) -> bool {
+    field.is_some_and(|field| field.layout.as_deref() == Some("chw"))
+}
+
+/// Pixels whose channels lie one behind the other, with those of a pixel together.
+fn interleave(planes: &[u8], pixels: &mut [u8], channels: usize) {
+    let n_pixels = pixels.len() / channels.max(1);
+    for (channel, plane) in planes.chunks_exact(n_pixels.max(1)).enumerate() {
+        let to = pixels.iter_mut().skip(channel).step_by(channels.max(1));
+        for (to, from) in to.zip(plane) {
+            *to = *from;
+        }
     }
 }
 
@@ -258,10 +275,13 @@ struct Copying<'a> {
 impl Copying<'_> {
     fn schema(&self, fields: &Fields) -> Result<Schema, BenchError> {
         let known = self.source.schema().fields();
-        let mut image = known.get(fields.image).cloned().unwrap_or_else(|| {
-            let (h, w, c) = fields.shape;
-            Field::tensor("image", DType::U8, &[h, w, c])
-        });
+        let mut image = known
+            .get(fields.image)
+            .cloned()
+            .unwrap_or_else(|| Field::tensor("image", DType::U8, &[]));
+        let (h, w, c) = fields.shape;
+        image.shape = vec![h, w, c];
+        image.layout = Some("hwc".to_owned());
         image.codec = match self.zstd {
             None => Codec::None,
             Some(level) => Codec::Zstd {
@@ -348,7 +368,13 @@ impl Copying<'_> {
         let mut block = BlockBuilder::new(schema);
         for sample in start..end {
             let item = self.source.item(fields.image, sample)?;
-            block.tensor_mut(0)?.copy_from_slice(&item);
+            let pixels = block.tensor_mut(0)?;
+            if fields.planar {
+                let channels = usize::try_from(fields.shape.2).unwrap_or(1);
+                interleave(&item, pixels, channels);
+            } else {
+                pixels.copy_from_slice(&item);
+            }
             let label = usize::try_from(sample).ok().and_then(|i| labels.get(i));
             block.set_column(1, &label.copied().unwrap_or(0).to_le_bytes())?;
             block.finish_sample()?;
@@ -360,6 +386,15 @@ impl Copying<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn channels_that_came_first_come_last() {
+        let mut pixels = [0; 6];
+        interleave(&[1, 2, 3, 4, 5, 6], &mut pixels, 3);
+        assert_eq!(pixels, [1, 3, 5, 2, 4, 6]);
+        interleave(&[1, 2, 3, 4, 5, 6], &mut pixels, 1);
+        assert_eq!(pixels, [1, 2, 3, 4, 5, 6]);
+    }
 
     #[test]
     fn batches_are_whole_and_there_are_four_of_them() {

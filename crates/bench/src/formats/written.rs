@@ -20,6 +20,9 @@ use super::report::FormatRow;
 use super::watch::Progress;
 use crate::BenchError;
 
+/// Why there is no encoded pack of gray images.
+const GRAY: &str = "files in a pack become RGB, and these images have one channel";
+
 /// How a format is read.
 enum Way {
     Readers(Box<dyn Candidate>),
@@ -58,6 +61,10 @@ impl Written {
             shard,
             notes: entry.notes.iter().map(|note| (*note).to_owned()).collect(),
         };
+        if let (Make::EncodedPack, 1) = (entry.make, reference.channels) {
+            written.files = Err(GRAY.to_owned());
+            return Ok(written);
+        }
         written.files = match written.write(reference, work, progress) {
             Ok(files) => Ok(files),
             Err(BenchError::Convert(ConvertError::FormatLeftOut { .. })) => {
@@ -145,6 +152,7 @@ impl Written {
             path,
             n_samples: reference.n_samples(),
             sample_bytes: reference.sample_bytes(),
+            channels: reference.channels,
             batch: u64::from(reference.batch),
             shard: self.shard,
             labels: reference.labels.clone().into(),

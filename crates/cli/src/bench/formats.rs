@@ -25,7 +25,7 @@ use crate::progress::Comparing;
 /// See docs/bench-formats.md for how it is measured.
 #[derive(Debug, Args)]
 pub(crate) struct FormatsBenchArgs {
-    /// An image folder, or a pack of raw images
+    /// An image folder or manifest, or a pack of raw images: u8, all of one size, hwc or chw
     #[arg(value_name = "DATA", value_hint = ValueHint::AnyPath)]
     data: PathBuf,
     /// A look in less than a minute: four batches of images, short runs, one round
@@ -127,20 +127,30 @@ impl FormatsBenchArgs {
         Ok(FormatsBenchOptions {
             command: format!("packds {}", args.join(" ")),
             batch,
-            threads: self.threads.iter().copied().map(usize::from).collect(),
-            orders: self.orders.iter().map(|order| order.named()).collect(),
-            cache: self.cache.iter().map(|cache| cache.named()).collect(),
+            threads: once(self.threads.iter().copied().map(usize::from)),
+            orders: once(self.orders.iter().map(|order| order.named())),
+            cache: once(self.cache.iter().map(|cache| cache.named())),
             step_ms: self.step_ms,
             quick: self.quick,
             rounds: usize::from(self.rounds.unwrap_or(if self.quick { 1 } else { 3 })),
             seconds,
             images: self.images.or(few.then_some(u64::from(batch) * 4)),
-            formats: self.formats.clone(),
+            formats: once(self.formats.iter().cloned()),
             work: work.unwrap_or_else(std::env::temp_dir),
             seed: self.seed,
             with: self.with.clone(),
         })
     }
+}
+
+/// What was asked for, in that order, each thing once.
+fn once<T: PartialEq>(asked: impl Iterator<Item = T>) -> Vec<T> {
+    asked.fold(Vec::new(), |mut known, one| {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+        known
+    })
 }
 
 impl Order {

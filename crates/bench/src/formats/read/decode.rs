@@ -1,13 +1,22 @@
 //! Image files to pixels, in memory of the caller.
 
-use packds_pixels::{DecodeOptions, Decoder, PixelError};
+use packds_pixels::{Color, DecodeOptions, Decoder, PixelError};
 
 /// A decoder and its buffers, one for each thread.
 pub(crate) struct Pictures(Decoder);
 
 impl Pictures {
-    pub(crate) fn new() -> Self {
-        Self(Decoder::new(DecodeOptions::default()))
+    /// To pixels of so many channels.
+    pub(crate) fn new(channels: u64) -> Self {
+        let color = if channels == 1 {
+            Color::Gray
+        } else {
+            Color::Rgb
+        };
+        Self(Decoder::new(DecodeOptions {
+            color,
+            ..DecodeOptions::default()
+        }))
     }
 
     /// Decodes a file into `out`; says whether it has as many pixels as that has room for.

@@ -51,6 +51,8 @@ pub(crate) struct Made {
     pub(crate) path: PathBuf,
     pub(crate) n_samples: u64,
     pub(crate) sample_bytes: usize,
+    /// Channels of a pixel.
+    pub(crate) channels: u64,
     /// Samples of a batch.
     pub(crate) batch: u64,
     /// Samples of a shard, where it has shards.

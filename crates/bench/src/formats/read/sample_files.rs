@@ -18,7 +18,8 @@ use crate::formats::order::Rows;
 /// The files and their labels, listed before anything is timed.
 pub(crate) struct SampleFiles {
     files: Arc<[(PathBuf, i64)]>,
-    decoded: bool,
+    /// Channels of the pixels that the files are decoded to; none where they are arrays.
+    decoded_to: Option<u64>,
 }
 
 impl SampleFiles {
@@ -28,7 +29,7 @@ impl SampleFiles {
         let listing = list(&made.path.join("manifest.jsonl"), &ListOptions::default())?;
         let file = |i| (listing.file_path(i), listing.label(i).unwrap_or(0));
         let files: Vec<(PathBuf, i64)> = (0..listing.len()).map(file).collect();
-        Self::new(made, files, true)
+        Self::new(made, files, Some(made.channels))
     }
 
     /// Arrays whose names tell their order.
@@ -45,15 +46,19 @@ impl SampleFiles {
         }
         let labels = made.listed_labels();
         let files = images.into_iter().zip(labels.iter().copied()).collect();
-        Self::new(made, files, false)
+        Self::new(made, files, None)
     }
 
-    fn new(made: &Made, files: Vec<(PathBuf, i64)>, decoded: bool) -> Result<Self, BenchError> {
+    fn new(
+        made: &Made,
+        files: Vec<(PathBuf, i64)>,
+        decoded_to: Option<u64>,
+    ) -> Result<Self, BenchError> {
         if u64::try_from(files.len()).ok() != Some(made.n_samples) {
             return Err(made.odd("not one file for each sample"));
         }
         let files = files.into();
-        Ok(Self { files, decoded })
+        Ok(Self { files, decoded_to })
     }
 }
 
@@ -61,7 +66,7 @@ impl Candidate for SampleFiles {
     fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError> {
         let reader = || OneByOne {
             files: Arc::clone(&self.files),
-            pictures: self.decoded.then(Pictures::new),
+            pictures: self.decoded_to.map(Pictures::new),
             bytes: Vec::new(),
         };
         Ok((0..threads).map(|_| Box::new(reader()) as _).collect())

@@ -72,7 +72,7 @@ impl Candidate for Shards {
             next: 0,
             open: None,
             scratch: Vec::new(),
-            pictures: Pictures::new(),
+            pictures: Pictures::new(self.made.channels),
         };
         Ok((0..threads).map(|_| Box::new(reader()) as _).collect())
     }
