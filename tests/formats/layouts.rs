@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::items::{convert, hex, ids, items};
 use super::{python, python_with};
-use crate::support::Folder;
+use crate::support::{Folder, fixture};
 
 const NAMES: [&str; 3] = ["cat", "dog", "owl"];
 
@@ -360,4 +360,81 @@ fn what_is_lost_or_cannot_leave_is_told_by_its_sample() {
         said.contains("no place for class names, statistics, provenance"),
         "{said}"
     );
+}
+
+/// Runs a conversion that must write a pack, with code 1 where images were bad; the pack and what was said.
+fn converted(folder: &Folder, args: &[&str]) -> (Pack<Vec<u8>>, String) {
+    let ran = folder.packds(&[&["convert"], args, &["now.pack", "--force"]].concat());
+    let code = i32::from(args.contains(&"substitute"));
+    assert_eq!(ran.code, code, "{ran:?}");
+    let bytes = std::fs::read(folder.path("now.pack")).unwrap();
+    (Pack::open(bytes).unwrap(), ran.stderr)
+}
+
+fn image_stats(pack: &Pack<Vec<u8>>) -> Option<packds_format::FieldStats> {
+    pack.stats().unwrap().fields.get("image").cloned()
+}
+
+#[test]
+fn statistics_of_files_that_stay_come_back_or_are_said_to_be_lost() {
+    let folder = Folder::new();
+    let images = fixture("images/same_size");
+    let encoded = ["--mode", "encoded", "--check-decode"];
+    let args = [&[images.to_str().unwrap()], &encoded[..]].concat();
+    let known = image_stats(&converted(&folder, &args).0);
+    assert!(known.is_some());
+    for (format, target) in [("image-folder", "folder"), ("webdataset", "tars")] {
+        folder
+            .packds(&["export", "now.pack", target, "--to", format])
+            .ok();
+        let (back, said) = converted(&folder, &[target, "--mode", "encoded"]);
+        assert_eq!(image_stats(&back), known, "{format}");
+        assert!(!said.contains("statistics"), "{said}");
+    }
+    // Of each either, by the hash of its path: that is another one in a tar file.
+    let mixed = ["--mode", "mixed", "--check-decode"];
+    let args = [&[images.to_str().unwrap()], &mixed[..]].concat();
+    assert_eq!(image_stats(&converted(&folder, &args).0), known);
+    folder
+        .packds(&["export", "now.pack", "mixed", "--to", "webdataset"])
+        .ok();
+    let (back, said) = converted(&folder, &["mixed", "--mode", "mixed"]);
+    assert_eq!(image_stats(&back), None);
+    assert!(said.contains("the new one has none"), "{said}");
+    // Another image of the same size: what the metadata say is not true of it.
+    let other = folder.path("folder/noise/01.png");
+    std::fs::copy(folder.path("folder/square/02.png"), other).unwrap();
+    let (back, said) = converted(&folder, &["folder", "--mode", "encoded"]);
+    assert_eq!(image_stats(&back), None);
+    assert!(
+        said.contains("the new one has none") && said.contains("--check-decode"),
+        "{said}"
+    );
+    let (back, said) = converted(&folder, &[&["folder"], &encoded[..]].concat());
+    assert!(image_stats(&back).is_some_and(|stats| Some(stats) != known));
+    assert!(!said.contains("statistics"), "{said}");
+}
+
+#[test]
+fn zeros_in_the_place_of_bad_images_are_in_no_statistics_after_a_round_trip() {
+    let folder = Folder::new();
+    let images = fixture("images/same_size");
+    std::fs::create_dir(folder.path("images")).unwrap();
+    for (number, class) in ["noise/01.png", "square/02.png"].iter().enumerate() {
+        let to = folder.path(&format!("images/{number}.png"));
+        std::fs::copy(images.join(class), to).unwrap();
+    }
+    std::fs::write(folder.path("images/2.png"), b"no image").unwrap();
+    let args = ["images", "--on-error", "substitute", "--jobs", "1"];
+    let (pack, _) = converted(&folder, &args);
+    assert_eq!(pack.n_samples(), 3);
+    let known = image_stats(&pack).unwrap();
+    for (format, target) in [("npy", "arrays"), ("webdataset", "tars")] {
+        folder
+            .packds(&["export", "now.pack", target, "--to", format])
+            .ok();
+        let (back, _) = converted(&folder, &[target]);
+        assert_eq!(image_stats(&back).as_ref(), Some(&known), "{format}");
+        assert_eq!(back.n_samples(), 3);
+    }
 }

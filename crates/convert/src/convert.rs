@@ -20,6 +20,7 @@ use crate::plan::{ImageForm, Order, Plan, plan};
 use crate::provenance::{self, options_json, uuids};
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
+use crate::sample::Times;
 use crate::source::{Listing, list};
 
 /// Converts a source into a pack at `output`.
@@ -148,6 +149,8 @@ struct Written {
     summary: WriteSummary,
     skipped: Vec<Skipped>,
     substituted: Vec<Skipped>,
+    /// What to say of statistics that the source had.
+    lost: Option<String>,
 }
 
 fn write_pack(
@@ -207,8 +210,10 @@ fn write_pack(
         substituted: &substituted,
         oriented: findings.oriented,
     };
+    let stats = stats(listing, plan, &findings, &written_ids, options);
+    let lost = lost_stats(listing, plan, &stats);
     let parts = FooterParts {
-        stats: stats(listing, plan, &findings, &written_ids, options),
+        stats,
         classes: classes(listing, &written_ids),
         provenance: provenance::provenance(listing, options_json, &facts),
         paths,
@@ -216,16 +221,22 @@ fn write_pack(
     let (target, summary) = writer.finish(parts).map_err(failed)?;
     stages.convert = started.elapsed();
     stages.write = target.time;
-    stages.read = findings.times.read;
-    stages.decode = findings.times.decode;
-    stages.stats = findings.times.stats;
-    stages.encode = findings.times.encode;
+    note_times(stages, &findings.times);
     Ok(Written {
         findings,
         summary,
         skipped,
         substituted,
+        lost,
     })
+}
+
+/// What the threads did, added up.
+fn note_times(stages: &mut Stages, times: &Times) {
+    stages.read = times.read;
+    stages.decode = times.decode;
+    stages.stats = times.stats;
+    stages.encode = times.encode;
 }
 
 fn skipped(listing: &Listing, id: usize, reason: &str) -> Skipped {
@@ -256,7 +267,10 @@ fn stats(
     options: &ConvertOptions,
 ) -> Stats {
     let mut stats = Stats::default();
-    let valid = u64::try_from(ids.len() - substituted_count(findings, options)).unwrap_or(0);
+    let substituted = substituted_count(findings, options);
+    let samples = u64::try_from(ids.len() - substituted).unwrap_or(0);
+    // Zeros in the place of bad samples are none, of this conversion as of the one that the source comes from.
+    let valid = samples.saturating_sub(findings.invalid);
     // Statistics of some of the images would pass for those of all.
     if findings.counted == valid && valid > 0 {
         let h = &findings.histogram;
@@ -277,7 +291,7 @@ fn stats(
             histogram: channels.map(|c| h.counts(c).to_vec()).collect(),
         };
         stats.fields.insert("image".to_owned(), field);
-    } else if let Some(known) = exported_stats(listing, plan, valid) {
+    } else if let Some(known) = exported_stats(listing, plan, findings, options, valid) {
         stats.fields.insert("image".to_owned(), known.clone());
     }
     if !plan.form.is_fixed() && valid > 0 {
@@ -306,19 +320,53 @@ fn stats(
     stats
 }
 
-/// What the pack said of its pixels from which these arrays were exported: of other types than bytes nothing is counted.
-/// None where there were other samples.
-fn exported_stats<'a>(listing: &'a Listing, plan: &Plan, valid: u64) -> Option<&'a FieldStats> {
-    let ImageForm::Array(array) = &plan.form else {
-        return None;
+/// What the pack said of its pixels from which these images were exported: of arrays of other types than bytes, and of
+/// files that are not decoded, nothing is counted. None where there were other samples.
+fn exported_stats<'a>(
+    listing: &'a Listing,
+    plan: &Plan,
+    findings: &Findings,
+    options: &ConvertOptions,
+    valid: u64,
+) -> Option<&'a FieldStats> {
+    let stats = &listing.metadata()?.stats;
+    let known = stats.fields.get("image")?;
+    let same = match &plan.form {
+        ImageForm::Array(array) => {
+            let channels = u64::try_from(known.mean.len()).ok()?;
+            let mut dims = array.shape.iter();
+            let values = dims.try_fold(valid, |n, dim| n.checked_mul(*dim));
+            known.n_pixels.checked_mul(channels) == values
+        }
+        ImageForm::Encoded { .. } | ImageForm::Mixed { .. } => {
+            // Other files of the same sizes in pixels have other sizes in bytes.
+            let total = stats.sizes.get("image").map(|sizes| sizes.total);
+            known.n_pixels == findings.n_pixels
+                && total == Some(findings.sizes.total)
+                && known.mean.len() == options.color().channels()
+        }
+        ImageForm::Fixed { .. } | ImageForm::Variable => false,
     };
-    let known = listing.metadata()?.stats.fields.get("image")?;
-    let channels = u64::try_from(known.mean.len()).ok()?;
-    let values = array
-        .shape
-        .iter()
-        .try_fold(valid, |n, dim| n.checked_mul(*dim));
-    (known.n_pixels.checked_mul(channels) == values).then_some(known)
+    same.then_some(known)
+}
+
+/// What to say where the pack that the source was exported from had statistics of its pixels and this one has none.
+fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
+    let known = &listing.metadata()?.stats.fields;
+    if !known.contains_key("image") || stats.fields.contains_key("image") {
+        return None;
+    }
+    let why = match plan.form {
+        ImageForm::Array(_) => {
+            "these are other samples, and of values that are no bytes none are counted"
+        }
+        _ => {
+            "not all images are decoded, and their files are not those of that pack; --check-decode decodes and counts them"
+        }
+    };
+    Some(format!(
+        "the pack that this was exported from had statistics of its pixels, the new one has none: {why}"
+    ))
 }
 
 /// A bin of a histogram of bytes as the byte it counts.
@@ -380,7 +428,10 @@ fn report(
     written: Written,
     output: std::path::PathBuf,
     stages: Stages,
-    Restored { options, warnings }: Restored,
+    Restored {
+        options,
+        mut warnings,
+    }: Restored,
 ) -> Report {
     let options = &options;
     let Written {
@@ -388,9 +439,11 @@ fn report(
         summary,
         skipped,
         substituted,
+        lost,
     } = written;
-    let seen = findings.counted > 0
-        && findings.counted + u64::try_from(substituted.len()).unwrap_or(0) == summary.n_samples;
+    warnings.extend(lost);
+    let invalid = findings.invalid + u64::try_from(substituted.len()).unwrap_or(0);
+    let seen = findings.counted > 0 && findings.counted + invalid == summary.n_samples;
     let (mean, std) = if seen {
         mean_and_std(&findings.histogram, options)
     } else {

@@ -18,6 +18,10 @@ pub(crate) struct Findings {
     pub(crate) histogram: Histogram,
     /// Samples whose pixels are in the histogram.
     pub(crate) counted: u64,
+    /// Samples that the source says are zeros in the place of bad ones.
+    pub(crate) invalid: u64,
+    /// Pixels of the source's images that are valid.
+    pub(crate) n_pixels: u64,
     pub(crate) n_samples: u64,
     pub(crate) bytes_in: u64,
     pub(crate) oriented: u64,
@@ -202,7 +206,12 @@ impl Pass<'_> {
                     findings.bytes_in += facts.bytes_in;
                     findings.oriented += u64::from(facts.oriented);
                     findings.counted += u64::from(facts.counted);
-                    findings.sizes.add(facts.item_bytes);
+                    if facts.valid {
+                        findings.sizes.add(facts.item_bytes);
+                        findings.n_pixels = findings.n_pixels.saturating_add(facts.n_pixels);
+                    } else {
+                        findings.invalid += 1;
+                    }
                     findings.seek.n_indexed += u64::from(facts.index_bytes > 0);
                     findings.seek.bytes += facts.index_bytes;
                     findings.seek.image_bytes += facts.item_bytes;
@@ -376,6 +385,8 @@ impl Findings {
         Self {
             histogram: Histogram::new(channels),
             counted: 0,
+            invalid: 0,
+            n_pixels: 0,
             n_samples: 0,
             bytes_in: 0,
             oriented: 0,
@@ -389,6 +400,8 @@ impl Findings {
     fn merge(&mut self, other: &Self, n_samples: u32) {
         self.histogram.merge(&other.histogram);
         self.counted += other.counted;
+        self.invalid += other.invalid;
+        self.n_pixels = self.n_pixels.saturating_add(other.n_pixels);
         self.n_samples += u64::from(n_samples);
         self.bytes_in += other.bytes_in;
         self.oriented += other.oriented;

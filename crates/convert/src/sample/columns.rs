@@ -1,6 +1,6 @@
 //! The columns of a sample: labels, numbers, what the source gives besides images.
 
-use packds_format::{BlockBuilder, Coding, DType};
+use packds_format::{BlockBuilder, Coding, DType, Role};
 
 use super::image::SourceSize;
 use super::{SampleError, SampleReader};
@@ -78,12 +78,14 @@ impl SampleReader<'_> {
 }
 
 impl SampleReader<'_> {
-    /// Copies the source's further arrays and bytes.
+    /// Copies the source's further arrays and bytes. Says whether the sample is valid: it is not where the source comes from a
+    /// pack in which zeros took its place.
     pub(super) fn source_fields(
         &mut self,
         id: usize,
         block: &mut BlockBuilder,
-    ) -> Result<(), SampleError> {
+    ) -> Result<bool, SampleError> {
+        let mut valid = true;
         let fields = self.listing.fields().iter();
         for (source, &field) in fields.zip(&self.plan.fields.source_fields) {
             let wrong = |error| SampleError::Field {
@@ -92,6 +94,9 @@ impl SampleReader<'_> {
             };
             self.file.clear();
             append_stored(source.store.as_ref(), id, u64::MAX, &mut self.file).map_err(wrong)?;
+            if source.role == Some(Role::Valid) {
+                valid = self.file.iter().any(|byte| *byte != 0);
+            }
             if self.plan.is_column(field) {
                 block.set_column(field, &self.file)?;
             } else if self.plan.item_bytes(field) == 0 {
@@ -105,7 +110,7 @@ impl SampleReader<'_> {
                 out.copy_from_slice(&self.file);
             }
         }
-        Ok(())
+        Ok(valid)
     }
 }
 

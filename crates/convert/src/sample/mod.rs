@@ -139,6 +139,10 @@ pub(crate) struct Facts {
     pub(crate) index_bytes: u64,
     /// The file has an EXIF orientation other than upright.
     pub(crate) oriented: bool,
+    /// Pixels of the source's image.
+    pub(crate) n_pixels: u64,
+    /// It is not said to be zeros in the place of a bad sample.
+    pub(crate) valid: bool,
     /// Its pixels are in the histogram.
     pub(crate) counted: bool,
 }
@@ -222,15 +226,16 @@ impl<'a> SampleReader<'a> {
             0
         };
         let index_bytes = self.seek_index(item_bytes, block)?;
-        self.source_fields(id, block)?;
+        let valid = self.source_fields(id, block)?;
         self.columns(id, Some(size), block)?;
         // Near the end, since it cannot be taken back: the histogram counts only samples that are in.
         let started = Instant::now();
-        let counted = pixels != InHistogram::None;
         match pixels {
-            InHistogram::InBlock => histogram.add(block.tensor_mut(self.plan.fields.image)?),
-            InHistogram::InScratch => histogram.add(&self.pixels),
-            InHistogram::None => {}
+            InHistogram::InBlock if valid => {
+                histogram.add(block.tensor_mut(self.plan.fields.image)?);
+            }
+            InHistogram::InScratch if valid => histogram.add(&self.pixels),
+            _ => {}
         }
         self.times.stats += started.elapsed();
         let started = Instant::now();
@@ -241,7 +246,9 @@ impl<'a> SampleReader<'a> {
             item_bytes,
             index_bytes,
             oriented: size.orientation != 1,
-            counted,
+            n_pixels: u64::from(size.width) * u64::from(size.height),
+            valid,
+            counted: valid && pixels != InHistogram::None,
         })
     }
 
