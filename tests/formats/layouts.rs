@@ -438,3 +438,58 @@ fn zeros_in_the_place_of_bad_images_are_in_no_statistics_after_a_round_trip() {
         assert_eq!(back.n_samples(), 3);
     }
 }
+
+#[test]
+fn an_export_says_what_is_in_it_and_what_is_not() {
+    let folder = Folder::new();
+    let source = "import numpy as np, sys\n\
+        score = np.array([1, np.inf, -np.inf, np.nan], np.float32)\n\
+        half = np.array([1.5, 2, 3, 4], np.float16)\n\
+        points = np.zeros((4, 2, 2), np.float32)\n\
+        np.savez(sys.argv[1], images=np.zeros((4, 8, 8, 3), np.uint8), score=score, half=half, points=points)\n\
+        np.savez(sys.argv[2], images=np.zeros((4, 8, 8, 4), np.float32))";
+    let paths = ["in.npz", "four.npz"].map(|name| folder.path(name).to_str().unwrap().to_owned());
+    python(&["-c", source, &paths[0], &paths[1]]);
+    converted(&folder, &["in.npz", "--keep-order"]);
+    let export = |args: &[&str]| folder.packds(&[&["export", "now.pack"], args].concat());
+    let report = export(&["out", "--to", "image-folder", "--json"]).json();
+    let fields: Vec<&str> = report["fields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| f.as_str().unwrap())
+        .collect();
+    assert!(
+        fields.contains(&"half") && fields.contains(&"score"),
+        "{fields:?}"
+    );
+    assert!(!fields.contains(&"points"), "{fields:?}");
+    let lost = report["lost"].to_string();
+    assert!(lost.contains("field `points`"), "{lost}");
+    assert!(
+        lost.contains("field `score`") && lost.contains("of which there are 2"),
+        "{lost}"
+    );
+    assert!(!lost.contains("`half`"), "{lost}");
+    let manifest = std::fs::read_to_string(folder.path("out/manifest.jsonl")).unwrap();
+    assert!(manifest.contains("\"half\":1.5"), "{manifest}");
+    let (back, _) = converted(&folder, &["out/manifest.jsonl", "--keep-order"]);
+    let half = back.schema().index_of("half").unwrap();
+    assert_eq!(
+        back.schema().fields()[half].dtype,
+        packds_format::DType::F16
+    );
+    if cfg!(feature = "arrow") {
+        converted(&folder, &["in.npz"]);
+        let lost = export(&["out.parquet", "--json"]).json()["lost"].to_string();
+        assert!(
+            lost.contains("Hugging Face") && lost.contains("`points`"),
+            "{lost}"
+        );
+    }
+    // No image file holds four channels of floats: no option helps.
+    converted(&folder, &["four.npz"]);
+    let refused = export(&["four", "--to", "image-folder"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(!refused.stderr.contains("--images"), "{refused:?}");
+}

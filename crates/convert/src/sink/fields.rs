@@ -2,6 +2,7 @@
 
 use packds_format::{Field, FieldKind, Pack, Role};
 
+use super::image_folder;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::source::store::{ArrayType, PixelShape};
@@ -88,11 +89,14 @@ impl Exported {
                 continue;
             }
             match form(field, holds, images) {
-                Some(form) => fields.push(ExportedField {
-                    number,
-                    field: field.clone(),
-                    form,
-                }),
+                Some(form) => match left_out(format, field, &form) {
+                    Some(reason) => lost.push(reason),
+                    None => fields.push(ExportedField {
+                        number,
+                        field: field.clone(),
+                        form,
+                    }),
+                },
                 None if field.role == Some(Role::Image) => {
                     return Err(cannot_hold(format, images));
                 }
@@ -154,6 +158,14 @@ fn form(field: &Field, holds: Holds, images: Option<ImagesAs>) -> Option<Form> {
         FieldKind::Bytes => kept(Form::Bytes, holds.bytes),
         FieldKind::String => kept(Form::Text, holds.text),
         FieldKind::Json => kept(Form::Json, holds.text),
+    }
+}
+
+/// Why `format` has no place for a field, of a form that it holds elsewhere.
+fn left_out(format: DataFormat, field: &Field, form: &Form) -> Option<String> {
+    match format {
+        DataFormat::ImageFolder => image_folder::left_out(field, form),
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use packds_format::{DType, Role};
+use packds_format::{DType, Field, Role};
 use serde_json::{Map, Value};
 
 use super::number::Number;
@@ -44,39 +44,60 @@ struct Columns {
     label: Option<(usize, DType)>,
     /// A set of bits, one for each class.
     label_set: Option<usize>,
-    /// Name, place and form of those that the manifest holds.
-    rest: Vec<(String, usize, Form)>,
+    /// Those that the manifest holds.
+    rest: Vec<Column>,
+}
+
+/// A field in the manifest.
+struct Column {
+    name: String,
+    place: usize,
+    form: Form,
+    /// Infinities that were written as null.
+    infinite: u64,
+}
+
+/// Why a field has no place in an image folder; none where it has one.
+pub(super) fn left_out(field: &Field, form: &Form) -> Option<String> {
+    let name = &field.name;
+    let is_held = match form {
+        Form::Text | Form::Json => true,
+        Form::Array(array) => array.shape.is_empty() || field.role == Some(Role::Labels),
+        Form::File | Form::Bytes => false,
+    };
+    if field.role == Some(Role::Image) {
+        None
+    } else if name == "path" {
+        Some("field `path`: the manifest has a column of that name".to_owned())
+    } else if is_held {
+        None
+    } else {
+        Some(format!(
+            "field `{name}`: an image folder holds numbers and texts beside images, no arrays, masks or files"
+        ))
+    }
 }
 
 impl Columns {
-    fn of(exported: &Exported, lost: &mut Vec<String>) -> Self {
+    fn of(exported: &Exported) -> Self {
         let mut columns = Self {
             label: None,
             label_set: None,
             rest: Vec::new(),
         };
         for (place, field) in exported.fields.iter().enumerate().skip(1) {
-            let name = field.field.name.clone();
-            let number = match &field.form {
-                Form::Array(array) => array.shape.is_empty() && Number::has(array.dtype),
-                _ => false,
-            };
             let dtype = field.field.dtype;
             match (&field.form, field.field.role) {
-                (_, Some(Role::Label)) if number => columns.label = Some((place, dtype)),
+                (Form::Array(_), Some(Role::Label)) if Number::is_label(dtype) => {
+                    columns.label = Some((place, dtype));
+                }
                 (Form::Array(_), Some(Role::Labels)) => columns.label_set = Some(place),
-                _ if name == "path" => {
-                    lost.push("field `path`: the manifest has a column of that name".to_owned());
-                }
-                (Form::Text | Form::Json, _) => {
-                    columns.rest.push((name, place, field.form.clone()));
-                }
-                (Form::Array(_), _) if number => {
-                    columns.rest.push((name, place, field.form.clone()));
-                }
-                _ => lost.push(format!(
-                    "field `{name}`: an image folder holds numbers and texts beside images, no arrays, masks or files"
-                )),
+                _ => columns.rest.push(Column {
+                    name: field.field.name.clone(),
+                    place,
+                    form: field.form.clone(),
+                    infinite: 0,
+                }),
             }
         }
         columns
@@ -88,13 +109,19 @@ impl ImageFolderSink {
         let image = start.exported.fields.first();
         if image.is_none_or(|image| image.form != Form::File) {
             return Err(ConvertError::Options {
-                reason: "an image folder holds image files, and this pack holds arrays or is to leave as such"
-                    .to_owned(),
-                hint: "leave --images out, or choose a format that holds arrays".to_owned(),
+                reason: match start.options.images {
+                    Some(_) => "an image folder holds image files, and --images pixels asks for arrays",
+                    None => "an image folder holds image files, and this pack's images are arrays that no image file holds",
+                }
+                .to_owned(),
+                hint: match start.options.images {
+                    Some(_) => "leave --images out, or choose a format that holds arrays",
+                    None => "choose a format that holds arrays, such as zarr, hdf5 or npy",
+                }
+                .to_owned(),
             });
         }
-        let mut lost = Vec::new();
-        let columns = Columns::of(start.exported, &mut lost);
+        let columns = Columns::of(start.exported);
         let names = match columns.label {
             Some(_) => start.metadata.class_names("label"),
             None => start.metadata.class_names("labels"),
@@ -120,7 +147,7 @@ impl ImageFolderSink {
             taken: HashSet::new(),
             renamed: Renamed::default(),
             digits: start.n_samples.saturating_sub(1).to_string().len(),
-            lost,
+            lost: Vec::new(),
         })
     }
 
@@ -177,8 +204,9 @@ impl ImageFolderSink {
             let ids = set_bits(item(place)).map(|id| self.class_value(id));
             row.insert("labels".to_owned(), ids.collect());
         }
-        for (name, place, form) in &self.columns.rest {
-            row.insert(name.clone(), value(form, item(*place)));
+        for column in &mut self.columns.rest {
+            let item = item(column.place);
+            row.insert(column.name.clone(), column.value(item));
         }
         let line = Value::Object(row).to_string();
         writeln!(self.manifest, "{line}").map_err(ConvertError::io(Path::new(MANIFEST_FILE)))
@@ -232,11 +260,28 @@ fn set_bits(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
     (0..).zip(bits).filter(|(_, bit)| *bit == 1).map(|(i, _)| i)
 }
 
-fn value(form: &Form, item: &[u8]) -> Value {
-    match form {
-        Form::Array(array) => Number::of(array.dtype, item).map_or(Value::Null, Number::json),
-        Form::Json => serde_json::from_slice(item).unwrap_or_default(),
-        _ => String::from_utf8_lossy(item).into_owned().into(),
+impl Column {
+    /// What the manifest has for an item.
+    fn value(&mut self, item: &[u8]) -> Value {
+        match &self.form {
+            Form::Array(array) => {
+                let number = Number::of(array.dtype, item);
+                self.infinite += u64::from(number.is_some_and(Number::is_infinite));
+                number.map_or(Value::Null, Number::json)
+            }
+            Form::Json => serde_json::from_slice(item).unwrap_or_default(),
+            _ => String::from_utf8_lossy(item).into_owned().into(),
+        }
+    }
+
+    /// What became of its infinities, where it had any.
+    fn told(&self) -> Option<String> {
+        (self.infinite > 0).then(|| {
+            format!(
+                "field `{}`: JSON has no infinities, of which there are {}: they are null in {MANIFEST_FILE} and come back as NaN",
+                self.name, self.infinite
+            )
+        })
     }
 }
 
@@ -253,6 +298,8 @@ impl Sink for ImageFolderSink {
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         self.class_notes();
+        let told = self.columns.rest.iter().filter_map(Column::told);
+        self.lost.extend(told);
         self.lost.extend(self.renamed.told());
         let flushed = self.manifest.flush();
         flushed.map_err(ConvertError::io(&self.folder.join(MANIFEST_FILE)))?;
@@ -264,8 +311,6 @@ impl Sink for ImageFolderSink {
 
 #[cfg(test)]
 mod tests {
-    use packds_format::Field;
-
     use super::*;
     use crate::data_format::DataFormat;
     use crate::export::ExportOptions;
@@ -281,7 +326,7 @@ mod tests {
     #[test]
     fn the_manifest_brings_back_order_labels_class_names_and_columns() {
         let mut all = fields();
-        let narrow = [DType::U8, DType::U64, DType::F32];
+        let narrow = [DType::U8, DType::U64, DType::F32, DType::F16, DType::Bf16];
         let narrow = narrow.map(|dtype| Field::column(&format!("column_{dtype}"), dtype, &[]));
         all.splice(4..4, narrow);
         let (pack, folder) = (pack_of(10, all), tempfile::tempdir().unwrap());
@@ -301,6 +346,12 @@ mod tests {
         for name in ["angle", "column_u8", "column_u64", "column_f32"] {
             assert_same_field(&pack, &again, name);
         }
+        for name in ["column_f16", "column_bf16"] {
+            assert_same_field(&pack, &again, name);
+        }
+        // The report names what is there.
+        assert!(!report.fields.contains(&"points".to_owned()));
+        assert!(report.fields.contains(&"column_f16".to_owned()));
         assert_eq!(
             pack.classes().unwrap()[0].names,
             again.classes().unwrap()[0].names
@@ -324,7 +375,6 @@ mod tests {
     #[test]
     fn names_that_are_taken_get_the_number() {
         let (pack, folder) = (pack_of(3, fields()), tempfile::tempdir().unwrap());
-        let mut lost = Vec::new();
         let exported = Exported::of(
             &pack,
             DataFormat::ImageFolder,
@@ -337,14 +387,14 @@ mod tests {
             folder: folder.path().to_owned(),
             manifest: BufWriter::new(manifest),
             metadata: String::new(),
-            columns: Columns::of(&exported, &mut lost),
+            columns: Columns::of(&exported),
             names: Vec::new(),
             folders: Vec::new(),
             used: BTreeMap::new(),
             taken: HashSet::new(),
             renamed: Renamed::default(),
             digits: 2,
-            lost,
+            lost: Vec::new(),
         };
         let mut name = |sample, path: &[u8]| sink.image_path("c", sample, Some(&path.to_vec()));
         assert_eq!(name(1, b"a/x.png"), "c/x");

@@ -1,5 +1,6 @@
 //! One number of an array, for formats that write numbers as text or in types of their own.
 
+use half::{bf16, f16};
 use packds_format::DType;
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// The number of this type in `bytes`; none where they are too few, or of a type that only arrays have.
+    /// The number of this type in `bytes`; none where they are too few.
     pub(super) fn of(dtype: DType, bytes: &[u8]) -> Option<Self> {
         let first = bytes.first().copied();
         Some(match dtype {
@@ -29,13 +30,19 @@ impl Number {
             DType::I64 => Self::Int(i64::from_le_bytes(*bytes.first_chunk()?)),
             DType::F32 => Self::Float(f32::from_le_bytes(*bytes.first_chunk()?).into()),
             DType::F64 => Self::Float(f64::from_le_bytes(*bytes.first_chunk()?)),
-            DType::F16 | DType::Bf16 => return None,
+            DType::F16 => Self::Float(f16::from_le_bytes(*bytes.first_chunk()?).into()),
+            DType::Bf16 => Self::Float(bf16::from_le_bytes(*bytes.first_chunk()?).into()),
         })
     }
 
-    /// Whether [`Number::of`] knows the type.
-    pub(super) fn has(dtype: DType) -> bool {
+    /// Whether a label of this type leaves in digits where a format has arrays too.
+    pub(super) fn is_label(dtype: DType) -> bool {
         !matches!(dtype, DType::F16 | DType::Bf16)
+    }
+
+    /// Whether it is an infinity, which JSON has no word for.
+    pub(super) fn is_infinite(self) -> bool {
+        matches!(self, Self::Float(value) if value.is_infinite())
     }
 
     /// The number as an integer, where it is one.
@@ -86,6 +93,13 @@ mod tests {
             Number::of(DType::F32, &1.5_f32.to_le_bytes()),
             Some(Number::Float(1.5))
         );
+        let halves = [(DType::F16, 0x3e00_u16), (DType::Bf16, 0x3fc0)];
+        for (dtype, bits) in halves {
+            assert_eq!(
+                Number::of(dtype, &bits.to_le_bytes()),
+                Some(Number::Float(1.5))
+            );
+        }
         assert_eq!(Number::Float(f64::NAN).json(), Value::Null);
         assert_eq!(Number::of(DType::I64, &[0; 7]), None);
     }

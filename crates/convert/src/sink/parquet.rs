@@ -18,7 +18,8 @@ use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::ColumnPath;
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
+use arrow_schema::{Schema, SchemaRef};
 
 use super::table::TableLayout;
 use super::{Batch, Encode, Sink, SinkStart};
@@ -138,8 +139,23 @@ impl Sink for ParquetSink {
 
     fn finish(mut self) -> Result<Vec<String>, ConvertError> {
         self.close()?;
-        Ok(self.encoder.layout.lost())
+        let mut lost = self.encoder.layout.lost();
+        lost.extend(tensors_told(&self.schema));
+        Ok(lost)
     }
+}
+
+/// What a reader that knows no tensors makes of the file; nothing where there are none.
+fn tensors_told(schema: &Schema) -> Option<String> {
+    let fields = schema.fields().iter();
+    let tensors = fields.filter(|field| field.metadata().contains_key(EXTENSION_TYPE_NAME_KEY));
+    let names: Vec<String> = tensors.map(|f| format!("`{}`", f.name())).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "columns for Hugging Face's datasets, which refuses a file with arrow.fixed_shape_tensor; packds and pyarrow read it ({})",
+            names.join(", ")
+        )
+    })
 }
 
 impl Encode for ParquetEncoder {

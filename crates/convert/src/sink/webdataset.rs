@@ -44,7 +44,7 @@ impl WebDatasetSink {
         let exported = start.exported.clone();
         let exported_paths = exported.has_paths;
         let label = exported.by_role(Role::Label).filter(|(_, label)| {
-            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && Number::has(a.dtype))
+            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && Number::is_label(a.dtype))
         });
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
         let infix = |(place, (name, field)): (usize, (String, &super::ExportedField))| {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use packds_format::{DType, Field, FieldKind};
 
 use super::column::TextArena;
@@ -57,9 +58,16 @@ fn narrow_int(dtype: DType, value: i64) -> Option<Vec<u8>> {
 }
 
 fn narrow_float(dtype: DType, value: f64) -> Option<Vec<u8>> {
-    // Values that were `f32` are none the worse for it.
+    // Values that were of the type are none the worse for it.
     #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
-    let narrow = value as f32;
-    let same = f64::from(narrow).to_bits() == value.to_bits() || value.is_nan();
-    (dtype == DType::F32 && same).then(|| narrow.to_le_bytes().to_vec())
+    let single = value as f32;
+    let (half, brain) = (f16::from_f64(value), bf16::from_f64(value));
+    let (narrow, bytes) = match dtype {
+        DType::F32 => (f64::from(single), single.to_le_bytes().to_vec()),
+        DType::F16 => (f64::from(half), half.to_le_bytes().to_vec()),
+        DType::Bf16 => (f64::from(brain), brain.to_le_bytes().to_vec()),
+        _ => return None,
+    };
+    let same = narrow.to_bits() == value.to_bits() || value.is_nan();
+    same.then_some(bytes)
 }

@@ -49,7 +49,7 @@ impl LmdbSink {
         let mut others: Vec<(usize, String)> = names.into_iter().enumerate().skip(1).collect();
         others.sort_by(|a, b| a.1.cmp(&b.1));
         let label = exported.by_role(Role::Label).filter(|(_, label)| {
-            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && Number::has(a.dtype))
+            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && Number::is_label(a.dtype))
         });
         let label = label.map(|(place, _)| place);
         let path = start.path.join(DATA_FILE);
