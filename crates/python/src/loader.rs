@@ -189,7 +189,7 @@ impl Loader {
             "threads_waited_for_disk": stats.threads_waited_for_disk.as_secs_f64(),
             "threads_waited_for_consumer": stats.threads_waited_for_consumer.as_secs_f64(),
             "threads": stats.threads,
-            "depth": stats.depth,
+            "prefetch": stats.depth,
             "slots": stats.slots,
             "slot_bytes": stats.slot_bytes,
             "table_bytes": stats.table_bytes,

@@ -39,7 +39,7 @@ pub(crate) struct LoaderOptions {
     threads: Option<usize>,
     memory_bytes: Option<u64>,
     slots: Option<usize>,
-    depth: Option<usize>,
+    prefetch: Option<usize>,
     access: String,
     checksums: String,
     bad_samples: String,
@@ -81,7 +81,7 @@ impl LoaderOptions {
             threads: get(dict, "threads")?,
             memory_bytes: get(dict, "memory_bytes")?,
             slots: get(dict, "slots")?,
-            depth: get(dict, "depth")?,
+            prefetch: get(dict, "prefetch")?,
             access: must(dict, "access")?,
             checksums: must(dict, "checksums")?,
             bad_samples: must(dict, "bad_samples")?,
@@ -142,7 +142,7 @@ impl LoaderOptions {
         if let Some(slots) = at_least_1("slots", self.slots)? {
             builder = builder.slots(slots);
         }
-        if let Some(depth) = at_least_1("depth", self.depth)? {
+        if let Some(depth) = at_least_1("prefetch", self.prefetch)? {
             builder = builder.depth(depth);
         }
         if let Some(choice) = self.choice(first)? {

@@ -597,10 +597,10 @@ def test_a_loader_tells_what_it_did(numbered):
 def test_a_loader_tells_what_it_tuned(numbered):
     loader = packds.Loader(numbered, batch_size=50)
     [first] = loader.tuning()
-    assert first["batches"] == 0 and first["threads"] >= 1 and first["depth"] == 2
+    assert first["batches"] == 0 and first["threads"] >= 1 and first["prefetch"] == 2
     assert "threads are tuned" in first["why"]
     stats = loader.stats()
-    assert (stats["threads"], stats["depth"]) == (first["threads"], 2)
+    assert (stats["threads"], stats["prefetch"]) == (first["threads"], 2)
 
     # 1000 batches, each of which is long ready.
     loader = packds.Loader(numbered, batch_size=10)
@@ -609,8 +609,8 @@ def test_a_loader_tells_what_it_tuned(numbered):
             time.sleep(0.001)
     last = loader.tuning()[-1]
     stats = loader.stats()
-    assert (stats["threads"], stats["depth"]) == (last["threads"], last["depth"])
-    for_one = packds.Loader(numbered, batch_size=10, epoch=8, threads=1, depth=1)
+    assert (stats["threads"], stats["prefetch"]) == (last["threads"], last["prefetch"])
+    for_one = packds.Loader(numbered, batch_size=10, epoch=8, threads=1, prefetch=1)
     assert labels_of(loader) == labels_of(for_one)
     assert len(for_one.tuning()) == 1 and "fixed" in for_one.tuning()[0]["why"]
 

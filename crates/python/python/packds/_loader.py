@@ -298,7 +298,7 @@ class Loader:
             classes come equally often. One of them.
         memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
         threads: Threads that decode and copy: `auto` is as many as training needs, at most one for each core.
-        depth: Batches made ahead (elsewhere: prefetch): `auto` is as many as training needs, at most as many as fit.
+        prefetch: Batches made ahead: `auto` is as many as training needs, at most as many as fit.
         slots: Batches that exist at one time, those that the program holds included; holding more makes copies.
         access: `auto`, `mapped` or `direct`.
         checksums: `first_touch`, `always` or `off`.
@@ -336,7 +336,7 @@ class Loader:
         balance: str | None = None,
         memory: int | str = "auto",
         threads: int | str = "auto",
-        depth: int | str = "auto",
+        prefetch: int | str = "auto",
         slots: int | str = "auto",
         access: str = "auto",
         checksums: str = "first_touch",
@@ -372,7 +372,7 @@ class Loader:
             "threads": number_or_auto("threads", threads),
             "memory_bytes": memory_bytes(memory),
             "slots": number_or_auto("slots", slots),
-            "depth": number_or_auto("depth", depth),
+            "prefetch": number_or_auto("prefetch", prefetch),
             "access": access,
             "checksums": checksums,
             "bad_samples": bad_samples,
@@ -512,12 +512,12 @@ class Loader:
         return json_dict(self._native.stats())
 
     def tuning(self) -> list[dict[str, Any]]:
-        """What `threads` and `depth` were set to while it ran where they are `auto`, and why, the oldest first.
+        """What `threads` and `prefetch` were set to while it ran where they are `auto`, and why, the oldest first.
 
         Returns:
-            Dicts with `batches` (handed over by then), `threads` and `depth` (from then on) and `why`, a sentence.
+            Dicts with `batches` (handed over by then), `threads` and `prefetch` (from then on) and `why`, a sentence.
         """
-        keys = ("batches", "threads", "depth", "why")
+        keys = ("batches", "threads", "prefetch", "why")
         return [dict(zip(keys, (*entry[:3], words(entry[3])))) for entry in self._native.tuning()]
 
     def shuffle_report(self) -> dict[str, Any]:
