@@ -305,7 +305,7 @@ class Loader:
         bad_samples: `error`, `skip` or `substitute`, for samples that are damaged.
         output: `numpy`, `torch` or `jax`.
         device: `cpu`; with torch another. Batches for `cuda:0` and the like are copied while training goes on, and images are
-            finished there: docs/cuda.md. To devices of other kinds PyTorch copies each batch.
+            finished there (docs/cuda.md). To devices of other kinds PyTorch copies each batch.
         tier: Where images are, with a GPU: `resident` (the whole set there), `host`, or `auto`, which asks for memory.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
