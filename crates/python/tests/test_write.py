@@ -149,6 +149,30 @@ def test_an_array_is_not_rounded_unasked(tmp_path):
         writer.add(image=image_of(1), n=np.array([1, 2]))
 
 
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        ("u8", 300),
+        ("u8", -1),
+        ("i64", 3.7),
+        ("i32", float("nan")),
+        ("i64", 2**63),
+        ("u64", -1),
+        ("bool", 5),
+        ("text", None),
+        ("text", b"abc"),
+        ("bytes", 5),
+    ],
+)
+def test_a_value_that_its_field_cannot_hold_is_refused(tmp_path, kind, wrong):
+    path = tmp_path / "a.pack"
+    with packds.write(path, {"image": "image", "n": kind}, progress=False) as writer:
+        with pytest.raises(packds.ConvertError, match="field 'n': expected"):
+            writer.add(image=image_of(1), n=wrong)
+        writer.add(image=image_of(1), n={"text": "a", "bytes": b"a", "bool": True}.get(kind, np.float32(7.0)))
+    assert len(packds.open(path)) == 1
+
+
 def test_schemas_that_cannot_be_are_refused(tmp_path):
     for schema in ({"label": "label"}, {"a": "image", "b": "image"}, {"image": "image", "x": "spam"}):
         with pytest.raises(packds.Error):

@@ -70,8 +70,14 @@ class _Field:
         if self.kind == "array":
             return _elements(_array(value), self.dtype)
         if self.kind == "bytes":
+            if isinstance(value, (int, str)) or value is None:
+                raise TypeError(f"expected bytes, found {value!r}")
             return bytes(value)
-        return json.dumps(value, separators=(",", ":")) if self.kind == "json" else str(value)
+        if self.kind == "json":
+            return json.dumps(value, separators=(",", ":"))
+        if not isinstance(value, str):
+            raise TypeError(f"expected a text, found {value!r}")
+        return value
 
 
 def _class_id(value: Any) -> int:
@@ -110,11 +116,27 @@ def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[st
         if array.dtype == _BITS:
             array = (array["bf16"].astype(np.uint32) << 16).view(np.float32)
         wanted = np.dtype(NUMPY_NAMES[dtype])
-        # A Python number is of no type yet; an array is not cut or rounded unasked.
-        array = array.astype(wanted) if array.ndim == 0 else array.astype(wanted, casting="same_kind")
+        # A number is of no type yet, as long as it is the same in that of the field; an array is not cut or rounded unasked.
+        array = _number(array, wanted) if array.ndim == 0 else array.astype(wanted, casting="same_kind")
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     return dtype or _type_of(array), list(array.shape), np.ascontiguousarray(array).tobytes()
+
+
+def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A single number as `wanted`, which has to hold it: floats may round it, whole numbers and truth values may not."""
+    number = array.item()
+    if wanted.kind in "fc":
+        return array.astype(wanted)
+    if wanted.kind == "b":
+        fits = number in (0, 1)
+    else:
+        least, most = np.iinfo(wanted).min, np.iinfo(wanted).max
+        # NaN and infinities are no whole numbers.
+        fits = number == number and abs(number) != float("inf") and int(number) == number and least <= number <= most
+    if not fits:
+        raise ValueError(f"expected a number that {wanted.name} holds, found {number!r}")
+    return np.asarray(int(number)).astype(wanted)
 
 
 def _as_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
