@@ -71,6 +71,12 @@ def arrays(at):
     os.mkdir(at("sketches"))
     for name, n in (("cat", 800), ("dog", 900)):
         np.save(at(f"sketches/{name}.npy"), np.zeros((n, 784), np.uint8))
+    os.makedirs(at("vectors/cat"))
+    for k in range(3):
+        np.save(at(f"vectors/cat/{k}.npy"), np.arange(5, dtype=np.float32) + k)
+    os.makedirs(at("vectors_mixed/cat"))
+    np.save(at("vectors_mixed/cat/0.npy"), PIXELS[0])
+    np.save(at("vectors_mixed/cat/1.npy"), np.arange(5))
     os.mkdir(at("corrupted"))
     for name in ("brightness", "fog"):
         np.save(at(f"corrupted/{name}.npy"), PIXELS)

@@ -321,6 +321,13 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
 #[test]
 fn what_was_refused_is_read_when_it_is_named() {
     let (folder, _) = sources();
+    // Vectors are samples where all are such.
+    assert_eq!(convert(&folder, "vectors", &[]).n_samples(), 3);
+    let mixed = said(&folder, &["vectors_mixed"], 2);
+    assert!(
+        mixed.contains("cat/1.npy: expected one image, found an array of shape [5]"),
+        "{mixed}"
+    );
     for (source, args) in [
         ("corrupted", &["--image-key", "fog"][..]),
         ("mixed", &["--from", "parquet"]),

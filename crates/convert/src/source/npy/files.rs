@@ -58,58 +58,65 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
     })
 }
 
-/// Refuses arrays that are no images, and files of many images each, whose lines would pass for those of one: as wide as a square has pixels, and of
-/// other heights.
+/// Refuses what would pass for images: numbers or vectors beside images, as labels are, and files of many images each, whose
+/// lines are as wide as a square has pixels.
 fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<(), ConvertError> {
-    let one;
-    let each: &[Content] = match contents {
-        Contents::Each(each) => each,
-        Contents::All(content) if paths.len() > 1 => {
-            one = [content.clone()];
-            &one
-        }
+    let path = |place: usize| match paths.get(place) {
+        Some(path) => folder.join(as_path(path)),
+        None => folder.to_owned(),
+    };
+    let refused = |place, reason: String, hint: &str| {
+        Err(ConvertError::unsupported(&path(place), "", reason, hint))
+    };
+    let each: Vec<Content> = match contents {
+        Contents::Each(each) => each.clone(),
+        // All are alike; of a single file nothing can be told.
+        Contents::All(content) if paths.len() > 1 => vec![content.clone()],
         Contents::All(_) => return Ok(()),
     };
-    let is_number =
-        |content: &&Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
-    if let Some((place, Content::Array(array))) = each
-        .iter()
-        .enumerate()
-        .find(|(_, content)| is_number(content))
-        && each.len() > 1
-    {
-        let path = paths
-            .get(place)
-            .map_or_else(|| folder.to_owned(), |path| folder.join(as_path(path)));
-        let reason = format!(
-            "expected one image, found an array of shape {:?}",
-            array.shape
-        );
+    if let Some((place, shape)) = vector_beside_images(&each) {
+        let reason = format!("expected one image, found an array of shape {shape:?}");
         let hint = "name a folder whose files are the fields of one set, or leave out files that are no images";
-        return Err(ConvertError::unsupported(&path, "", reason, hint));
+        return refused(place, reason, hint);
     }
+    match lines_of_flat_images(&each) {
+        None => Ok(()),
+        Some((height, width)) => {
+            let side = width.isqrt();
+            let reason = format!(
+                "expected one image, found {height}x{width}, which looks like {height} flat ones of {side}x{side}"
+            );
+            let hint = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
+            refused(0, reason, hint)
+        }
+    }
+}
+
+/// The first array of fewer than two dimensions, where others have more; where all are such, they are the samples.
+fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
+    let vector =
+        |content: &'_ Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
+    let place = each.iter().position(vector)?;
+    let is_mixed = each.iter().any(|content| !vector(content));
+    match each.get(place) {
+        Some(Content::Array(array)) if is_mixed => Some((place, &array.shape)),
+        _ => None,
+    }
+}
+
+/// Rows and columns of the first file, where all hold lines that look like flat images.
+fn lines_of_flat_images(each: &[Content]) -> Option<(u32, u32)> {
     let size = |content: &Content| match content {
         Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),
         _ => None,
     };
-    let sizes: Option<Vec<_>> = each.iter().map(size).collect();
-    let Some((sizes, &(height, width))) = sizes.as_ref().and_then(|s| Some((s, s.first()?))) else {
-        return Ok(());
-    };
+    let sizes: Vec<(u32, u32)> = each.iter().map(size).collect::<Option<_>>()?;
+    let &(height, width) = sizes.first()?;
     let side = width.isqrt();
     let is_flat = side >= MIN_SIDE && side * side == width;
     let is_long = sizes.iter().any(|(height, _)| *height > width);
-    if !(is_flat && is_long && sizes.iter().all(|(_, own)| *own == width)) {
-        return Ok(());
-    }
-    let first = paths
-        .first()
-        .map_or_else(|| folder.to_owned(), |path| folder.join(as_path(path)));
-    let reason = format!(
-        "expected one image, found {height}x{width}, which looks like {height} flat ones of {side}x{side}"
-    );
-    let hint = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
-    Err(ConvertError::unsupported(&first, "", reason, hint))
+    let are_alike = sizes.iter().all(|(_, own)| *own == width);
+    (is_flat && is_long && are_alike).then_some((height, width))
 }
 
 /// The paths of all files below a folder, in the order of the names in each.
