@@ -125,7 +125,7 @@ def splits(at):
     objects = np.array([{"a": 1}], dtype=object)
     np.savez(at("objects.npz"), x=PIXELS, y=np.array(LABELS), about=objects)
     os.mkdir(at("apart"))
-    for name, data in (("x", PIXELS), ("y", np.array(LABELS))):
+    for name, data in (("x", PIXELS), ("z", np.array(LABELS))):
         with h5py.File(at(f"apart/{name}.h5"), "w") as f:
             f[name] = data
 
@@ -152,6 +152,7 @@ def write(folder):
     hdf5(at)
     arrays(at)
     splits(at)
+    beside(at)
     tables(at)
     classes = ["cat"] * 3 + ["dog"] * 3
     tar(at("folders.tar"), [(f"{c}/{k}.png", png(i)) for k, (c, i) in enumerate(zip(classes, PIXELS))])
@@ -169,6 +170,40 @@ def write(folder):
             row = {"path": f"{k}.png", "caption": "a\0b" if k == 4 else "plain"}
             out.write(json.dumps(row) + "\n")
     return {"pixels": PIXELS.tobytes().hex(), "labels": LABELS}
+
+
+def beside(at):
+    """Labels in files of their own, called as their images are."""
+    import h5py
+    from safetensors.numpy import save_file
+
+    os.mkdir(at("kana"))
+    for split, n in (("train", N), ("test", 4)):
+        np.savez_compressed(at(f"kana/k49-{split}-imgs.npz"), PIXELS[:n])
+        np.savez_compressed(at(f"kana/k49-{split}-labels.npz"), np.array(LABELS[:n], np.uint8))
+    os.mkdir(at("cancer"))
+    for split, n in (("train", N), ("test", 4)):
+        for name, data in (("x", PIXELS[:n]), ("y", np.array(LABELS[:n], np.uint8).reshape(n, 1, 1, 1))):
+            with h5py.File(at(f"cancer/level_2_split_{split}_{name}.h5"), "w") as f:
+                f.create_dataset(name, data=data, chunks=(2, *data.shape[1:]), compression="gzip")
+    os.mkdir(at("shards"))
+    for k in range(2):
+        half = slice(3 * k, 3 * k + 3)
+        save_file({"a": PIXELS[half], "images": PIXELS[half]}, at(f"shards/images_{k}.safetensors"))
+        save_file({"ids": np.array(LABELS[half])}, at(f"shards/labels_{k}.safetensors"))
+    np.save(at("v6_data.npy"), PIXELS)
+    np.save(at("v6_labels.npy"), np.array(LABELS))
+    for name, labels in (("short", LABELS[:4]), ("owned", LABELS)):
+        own = {"y": np.array(LABELS)} if name == "owned" else {}
+        np.savez(at(f"{name}.npz"), x=PIXELS, **own)
+        np.savez(at(f"{name}_labels.npz"), np.array(labels))
+    os.mkdir(at("doubled"))
+    for ending in ("", "_labels"):
+        with h5py.File(at(f"doubled/a{ending}.h5"), "w") as f:
+            f["x"], f["y"] = PIXELS, np.array(LABELS)
+    os.makedirs(at("stacks/a"))
+    for name, n in (("cat", 30), ("dog", 40), ("a/cat", 30), ("a/dog", 30)):
+        np.save(at(f"stacks/{name}.npy"), np.zeros((n, 28, 28), np.uint8))
 
 
 def write_torch(folder):

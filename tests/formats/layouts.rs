@@ -170,8 +170,8 @@ fn what_is_overlooked_or_left_out_is_said() {
         (
             &["apart"][..],
             1,
-            "y.h5: expected the data set 'x' as in the files before it, found 'y'",
-            "one file first",
+            "z.h5: expected the data set 'x' as in the files before it, found 'z'",
+            "labels in files of their own are found by their names",
         ),
         (&["*.npz"], 2, "no such file or folder", "{000..099}"),
     ];
@@ -249,6 +249,74 @@ fn what_a_key_names_plays_no_other_part() {
         ),
     ];
     assert_refused(&folder, &refused);
+}
+
+#[test]
+fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
+    let (folder, expected) = sources();
+    let alone = [
+        "kana/k49-train-imgs.npz",
+        "cancer/level_2_split_train_x.h5",
+        "v6_data.npy",
+        "shards",
+    ];
+    for source in alone {
+        let pack = convert(&folder, source, &[]);
+        assert_eq!(
+            json!(hex(&items(&pack, "image").concat())),
+            expected["pixels"],
+            "{source}"
+        );
+        assert_eq!(json!(ids(&pack)), expected["labels"], "{source}");
+    }
+    for source in ["kana", "cancer"] {
+        let train = convert(&folder, source, &["--split", "train"]);
+        assert_eq!(json!(ids(&train)), expected["labels"], "{source}");
+        let test = convert(&folder, source, &["--split", "test"]);
+        assert_eq!(json!(ids(&test)), json!([0, 1, 2, 0]), "{source}");
+    }
+    // The labels that a file has itself are not taken from beside it.
+    let owned = convert(&folder, "owned.npz", &[]);
+    assert_eq!(json!(ids(&owned)), expected["labels"]);
+    let refused: [(&[&str], i32, &str, &str); 3] = [
+        (
+            &["short.npz"],
+            1,
+            "label: expected 6 values, one for each image, found 4",
+            "",
+        ),
+        (
+            &["doubled"],
+            1,
+            "expected the labels of images that have none in their own file, found 'x', 'y'",
+            "name the file of the images alone",
+        ),
+        (
+            &["{owned,owned_labels}.npz"],
+            1,
+            "expected no labels beside images that have theirs in their own file",
+            "name the file of the images alone",
+        ),
+    ];
+    assert_refused(&folder, &refused);
+}
+
+#[test]
+fn files_that_look_like_many_images_each_are_told() {
+    let (folder, _) = sources();
+    let refused: [(&[&str], i32, &str, &str); 1] = [(
+        &["stacks"],
+        2,
+        "an array of shape [30, 28, 28], and other ones with another first dimension",
+        "numpy.concatenate(..)",
+    )];
+    assert_refused(&folder, &refused);
+    let (pack, said) = converted(&folder, &["stacks/a"]);
+    assert_eq!(pack.n_samples(), 2);
+    let expected = "each file is one sample, an array of shape [30, 28, 28]; if it holds 30 images";
+    assert!(said.contains(expected), "{said}");
+    let (_, said) = converted(&folder, &["vectors"]);
+    assert!(!said.contains("each file is one sample"), "{said}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use packds_format::{DType, Role};
 
 use super::ListOptions;
+use super::beside::pairs;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
     Found, FoundLabels, Keys, LabelValues, Names, Part, check_same_classes, find_field,
@@ -24,7 +25,7 @@ use super::store::{ArrayType, Content, OpenFile, RowPart, Rows, Store};
 use super::swapped::Swapped;
 use super::warning::{Tally, Warning};
 use crate::data_format::DataFormat;
-use crate::error::ConvertError;
+use crate::error::{ConvertError, quoted};
 use crate::metadata::{METADATA_KEY, Metadata};
 
 /// An array that lies uncompressed in a file, or one after the other in several.
@@ -264,12 +265,14 @@ impl ArraySet {
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
     ) -> Result<Vec<Shards>, ConvertError> {
         let parts = shards.by_split();
+        let pairs = parts.first().map(|part| pairs(&part.files));
         let ([whole @ Shards { split: None, .. }], Some(first)) = (
             parts.as_slice(),
-            parts.first().and_then(|part| part.files.first()),
+            pairs.as_ref().and_then(|pairs| pairs.first()),
         ) else {
             return Ok(parts);
         };
+        let first = &first.images;
         let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
         let set = read(&Arc::new(file))?;
         Ok(key_split::parts(whole, set.names()))
@@ -302,20 +305,73 @@ impl ArraySet {
         options: &ListOptions,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
     ) -> Result<Found, ConvertError> {
+        let open = |path: &Path| {
+            let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
+            read(&Arc::new(file))
+        };
         let mut all: Option<(Self, Keys<'_>)> = None;
-        for path in &part.files {
-            let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
-            let mut set = read(&file)?;
+        for pair in pairs(&part.files) {
+            let mut set = open(&pair.images)?;
             let keys = set.keep_split(part.split.as_deref(), Keys::of(options));
+            if let Some(labels) = pair.labels {
+                set.take_labels(open(&labels)?, &labels, (part, keys))?;
+            }
             match &mut all {
                 None => all = Some((set, keys)),
-                Some((all, _)) => all.append(set, path)?,
+                Some((all, _)) => all.append(set, &pair.images)?,
             }
         }
         let none = || ConvertError::malformed(&part.root, "", "there are no files");
         let (mut all, keys) = all.ok_or_else(none)?;
         all.leave_out(&part.root, options)?;
         all.into_found(&part.root, keys)
+    }
+
+    /// Takes the array of labels from the set of the file beside that of the images, unless there are labels already.
+    ///
+    /// # Errors
+    /// If there are none in it, or the images have theirs themselves: where both files were named, one would be lost.
+    pub(super) fn take_labels(
+        &mut self,
+        mut beside: Self,
+        file: &Path,
+        (part, keys): (&Shards, Keys<'_>),
+    ) -> Result<(), ConvertError> {
+        let is_label = |array: &StoredArray| match keys.label {
+            Some(key) => array.name == key,
+            None => is_label_name(&array.name),
+        };
+        beside.take_class_names()?;
+        let labels = match beside.arrays.as_slice() {
+            [only] => Some(only),
+            arrays => arrays.iter().find(|array| is_label(array)),
+        };
+        match labels {
+            Some(labels) if !self.arrays.iter().any(is_label) => {
+                let name = keys.label.unwrap_or("label").to_owned();
+                let labels = labels.clone();
+                self.arrays.push(StoredArray { name, ..labels });
+                if self.classes.is_empty() {
+                    self.classes = beside.classes;
+                }
+                Ok(())
+            }
+            // Only the images were named.
+            _ if part.files.len() == 1 => Ok(()),
+            found => {
+                let names: Vec<String> = beside.arrays.iter().map(|a| a.name.clone()).collect();
+                let reason = match found {
+                    Some(_) => {
+                        "expected no labels beside images that have theirs in their own file"
+                            .to_owned()
+                    }
+                    None => format!("expected an array of labels, found {}", quoted(&names)),
+                };
+                let hint =
+                    "name the file of the images alone, or that of the labels with --label-key";
+                Err(ConvertError::contradictory(file, "", reason, hint))
+            }
+        }
     }
 
     /// The names of the classes: what the format has a place for, else what a pack left.

@@ -18,6 +18,7 @@
 mod arrays;
 #[cfg(feature = "arrow")]
 mod arrow;
+mod beside;
 mod candidate;
 mod cifar;
 mod column;

@@ -8,6 +8,7 @@ use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, Digest};
 
 use super::ListOptions;
 use super::arrays::{ArraySet, Described};
+use super::beside::pairs;
 use super::found::{Found, Keys, is_made_anew};
 use super::key_split::{self, SplitNames};
 use super::npy::{Elements, MAX_HEADER, MAX_TEXT, NpyHeader, header_error};
@@ -34,7 +35,8 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     else {
         return Ok(parts);
     };
-    let Some(first) = files.first() else {
+    let pairs = pairs(files);
+    let Some(first) = pairs.first().map(|pair| &pair.images) else {
         return Ok(parts);
     };
     let file = OpenFile::open(first).map_err(ConvertError::io(first))?;
@@ -53,14 +55,16 @@ fn key(entry: &ZipEntry) -> Option<&str> {
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut all: Option<(ArraySet, Keys<'_>)> = None;
-    for path in &part.files {
-        let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
-        let entries = zip_entries(&file)?;
-        let names = SplitNames::new(entries.iter().filter_map(key), part.split.as_deref());
-        let set = read_file(&file, &entries, &names, options)?;
+    for pair in pairs(&part.files) {
+        let split = part.split.as_deref();
+        let (mut set, keys) = read_file(&pair.images, split, options)?;
+        if let Some(labels) = pair.labels {
+            let (beside, _) = read_file(&labels, split, options)?;
+            set.take_labels(beside, &labels, (part, keys))?;
+        }
         match &mut all {
-            None => all = Some((set, names.keys(Keys::of(options)))),
-            Some((all, _)) => all.append(set, path)?,
+            None => all = Some((set, keys)),
+            Some((all, _)) => all.append(set, &pair.images)?,
         }
     }
     match all {
@@ -76,7 +80,20 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     }
 }
 
-fn read_file(
+/// The arrays of a split in a file, and the caller's keys for them.
+fn read_file<'a>(
+    path: &Path,
+    split: Option<&str>,
+    options: &'a ListOptions,
+) -> Result<(ArraySet, Keys<'a>), ConvertError> {
+    let file = Arc::new(OpenFile::open(path).map_err(ConvertError::io(path))?);
+    let entries = zip_entries(&file)?;
+    let names = SplitNames::new(entries.iter().filter_map(key), split);
+    let set = read_arrays(&file, &entries, &names, options)?;
+    Ok((set, names.keys(Keys::of(options))))
+}
+
+fn read_arrays(
     file: &Arc<OpenFile>,
     entries: &[ZipEntry],
     names: &SplitNames<'_>,

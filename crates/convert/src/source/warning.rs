@@ -108,6 +108,11 @@ pub enum Warning {
         /// The first.
         first: Vec<u8>,
     },
+    /// Files of one sample each look like many images each; they are packed as they are.
+    Stacks {
+        /// Of the first.
+        shape: Vec<u64>,
+    },
     /// There are fields beside the images, and none is called as labels are.
     NoLabels {
         /// The fields.
@@ -205,6 +210,11 @@ impl fmt::Display for Warning {
             Self::Renamed { field, to } => write!(
                 out,
                 "the field '{field}' is packed as '{to}': packs call another one so"
+            ),
+            Self::Stacks { shape } => write!(
+                out,
+                "each file is one sample, an array of shape {shape:?}; if it holds {} images, put those of all files into one array (numpy.concatenate) as x.npy, and their labels as y.npy",
+                shape.first().unwrap_or(&0)
             ),
             Self::NoLabels { fields } => write!(
                 out,

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use self::file::{Element, H5Dataset, H5File};
 use super::ListOptions;
-use super::found::{Found, check_same_classes};
+use super::beside::pairs;
+use super::found::{Found, check_same_classes, is_label_name};
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::{ArrayType, Content, Contents, RowPart, Spans, Store};
@@ -31,7 +32,8 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     if by_name.iter().any(|part| part.split.is_some()) {
         return Ok(by_name);
     }
-    let Some(first) = shards.files.first() else {
+    let pairs = pairs(&shards.files);
+    let Some(first) = pairs.first().map(|pair| &pair.images) else {
         return Ok(vec![shards]);
     };
     guarded(first, || {
@@ -47,8 +49,12 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     guarded(&part.root, || {
-        let files: Result<Vec<H5File>, _> = part.files.iter().map(|f| H5File::open(f)).collect();
+        let pairs = pairs(&part.files);
+        let files: Result<Vec<H5File>, _> = pairs.iter().map(|p| H5File::open(&p.images)).collect();
         let mut files = Files::of(files?, options)?;
+        for labels in pairs.iter().filter_map(|pair| pair.labels.as_ref()) {
+            files.take_labels(H5File::open(labels)?, part)?;
+        }
         let split = part.split.as_deref();
         tree::read(&mut files, DataFormat::Hdf5, &part.root, split, options)
     })
@@ -98,6 +104,8 @@ fn kind(dataset: &H5Dataset) -> NodeKind {
 /// Files with the same data sets, one after the other.
 struct Files<'a> {
     files: Vec<H5File>,
+    /// The data sets of labels in files beside these; the last node, where there are any.
+    labels: Vec<(H5File, H5Dataset)>,
     nodes: Vec<Node>,
     options: &'a ListOptions,
 }
@@ -118,7 +126,7 @@ impl<'a> Files<'a> {
                         node.path,
                         quoted(&found)
                     );
-                    let hint = "name files whose data sets are alike; images and labels in files of their own have to be put into one file first";
+                    let hint = "name files whose data sets are alike; labels in files of their own are found by their names, as y_train.h5 is beside x_train.h5";
                     ConvertError::contradictory(&file.open.path, "", reason, hint)
                 })?;
                 if kind(same) != node.kind {
@@ -136,18 +144,86 @@ impl<'a> Files<'a> {
         }
         Ok(Self {
             files,
+            labels: Vec::new(),
             nodes,
             options,
         })
     }
 
+    /// Takes the labels from a file beside that of the images, unless these have labels themselves.
+    ///
+    /// # Errors
+    /// If it has none, or other ones than the files before it.
+    fn take_labels(&mut self, mut beside: H5File, part: &Shards) -> Result<(), ConvertError> {
+        let key = self.options.label_key.as_deref();
+        let is_label = |path: &str| match key {
+            Some(key) => path == key,
+            None => path.rsplit('/').next().is_some_and(is_label_name),
+        };
+        let own = match self.labels.is_empty() {
+            true => self.nodes.as_slice(),
+            false => &[],
+        };
+        let place = match beside.datasets.as_slice() {
+            [_] => Some(0),
+            datasets => datasets.iter().position(|d| is_label(&d.path)),
+        };
+        let place = place.filter(|_| !own.iter().any(|node| is_label(&node.path)));
+        let Some(place) = place else {
+            if part.files.len() == 1 {
+                // Only the images were named.
+                return Ok(());
+            }
+            let found: Vec<String> = beside.datasets.iter().map(|d| d.path.clone()).collect();
+            let reason = format!(
+                "expected the labels of images that have none in their own file, found {}",
+                quoted(&found)
+            );
+            let hint =
+                "name the file of the images alone, or the data set of labels with --label-key";
+            return Err(ConvertError::contradictory(
+                &beside.open.path,
+                "",
+                reason,
+                hint,
+            ));
+        };
+        let dataset = beside.datasets.swap_remove(place);
+        let node = Node {
+            path: key.unwrap_or("label").to_owned(),
+            rows: dataset.shape.first().copied().unwrap_or(0),
+            kind: kind(&dataset),
+        };
+        match self.nodes.last_mut().filter(|_| !self.labels.is_empty()) {
+            None => self.nodes.push(node),
+            Some(last) if last.kind == node.kind => {
+                last.rows = last.rows.saturating_add(node.rows);
+            }
+            Some(last) => {
+                let (expected, found) = (last.kind.describe(), node.kind.describe());
+                return Err(ConvertError::contradictory(
+                    &beside.open.path,
+                    &dataset.path,
+                    format!("expected {expected} as in the first file, found {found}"),
+                    "name files whose data sets are alike, or convert each by itself",
+                ));
+            }
+        }
+        self.labels.push((beside, dataset));
+        Ok(())
+    }
+
     /// The data set behind a node in each file.
     fn datasets(&self, node: usize) -> impl Iterator<Item = (&H5File, &H5Dataset)> {
         let path = self.nodes.get(node).map_or("", |node| node.path.as_str());
-        self.files.iter().filter_map(move |file| {
+        let is_beside = !self.labels.is_empty() && node + 1 == self.nodes.len();
+        let own = self.files.iter().filter(move |_| !is_beside);
+        let own = own.filter_map(move |file| {
             let dataset = file.datasets.iter().find(|d| d.path == path)?;
             Some((file, dataset))
-        })
+        });
+        let beside = self.labels.iter().filter(move |_| is_beside);
+        own.chain(beside.map(|(file, dataset)| (file, dataset)))
     }
 
     /// The rows of each data set of a node, unpacked where they have to be.

@@ -22,6 +22,9 @@ use crate::source::warning::Warning;
 const MAX_DEPTH: usize = 16;
 /// The least side of images that a line may hold.
 const MIN_SIDE: u32 = 8;
+/// What to do with files of many images each.
+const TOGETHER: &str = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
+
 /// Finds the samples; in class folders unless there are files in the folder itself.
 pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> {
     let mut paths = Vec::new();
@@ -41,6 +44,11 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
         Some(Ok(found)) => metadata = Some(found),
         Some(Err(reason)) => warnings.push(Warning::BadMetadata { reason }),
         None => {}
+    }
+    if metadata.is_none()
+        && let Some((shape, _)) = stacks(&files.contents)
+    {
+        warnings.push(Warning::Stacks { shape });
     }
     let labels = (!is_flat).then(|| labels(&paths, metadata.as_ref()));
     Ok(Found {
@@ -79,6 +87,12 @@ fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<
         let hint = "name a folder whose files are the fields of one set, or leave out files that are no images";
         return refused(place, reason, hint);
     }
+    if let Some((shape, true)) = stacks(contents) {
+        let reason = format!(
+            "expected one image, found an array of shape {shape:?}, and other ones with another first dimension: they look like many images each"
+        );
+        return refused(0, reason, TOGETHER);
+    }
     match lines_of_flat_images(&each) {
         None => Ok(()),
         Some((height, width)) => {
@@ -86,10 +100,34 @@ fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<
             let reason = format!(
                 "expected one image, found {height}x{width}, which looks like {height} flat ones of {side}x{side}"
             );
-            let hint = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
-            refused(0, reason, hint)
+            refused(0, reason, TOGETHER)
         }
     }
+}
+
+/// The shape of the first file, where all are like stacks of images of one size, and whether the stacks differ in length.
+fn stacks(contents: &Contents) -> Option<(Vec<u64>, bool)> {
+    let shape = |content: &'_ Content| match content {
+        Content::Array(array) => Some(array.shape.clone()),
+        _ => None,
+    };
+    let (first, rest) = match contents {
+        Contents::All(content) => (content, &[][..]),
+        Contents::Each(each) => each.split_first()?,
+    };
+    let first = shape(first)?;
+    let side = u64::from(MIN_SIDE);
+    let is_stack = match first.as_slice() {
+        [_, height, width] => *height >= side && *width >= side,
+        [_, height, width, 1..=4] | [_, 1..=4, height, width] => *height >= side && *width >= side,
+        _ => false,
+    };
+    let is_alike =
+        |content: &Content| shape(content).is_some_and(|other| other.get(1..) == first.get(1..));
+    let differ = rest
+        .iter()
+        .any(|content| shape(content).as_ref() != Some(&first));
+    (is_stack && rest.iter().all(is_alike)).then_some((first, differ))
 }
 
 /// The first array of fewer than two dimensions, where others have more; where all are such, they are the samples.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::ListOptions;
 use super::arrays::{ArraySet, Described, StoredArray};
+use super::beside::label_stems;
 use super::found::{Found, Keys, Part, find_field};
 use super::key_split::{self, SplitNames};
 use super::shards::Shards;
@@ -139,20 +140,6 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     };
     let keys = set.own_keys(keys);
     set.into_found(path, keys)
-}
-
-/// What the labels of a file of images are called.
-fn label_stems(stem: &str) -> Vec<String> {
-    let mut stems = vec![format!("{stem}.labels"), format!("{stem}_labels")];
-    for (image, label) in [("images", "labels"), ("image", "label")] {
-        if stem.contains(image) {
-            stems.push(stem.replacen(image, label, 1));
-        }
-    }
-    if let Some(rest) = stem.strip_prefix(['x', 'X']).filter(|r| r.starts_with('_')) {
-        stems.push(format!("y{rest}"));
-    }
-    stems
 }
 
 /// A folder in which each file is a field; none if it is not one.

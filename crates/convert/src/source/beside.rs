@@ -1,0 +1,130 @@
+//! Files of labels that lie beside files of images and are called as these are: `x_train.h5` and `y_train.h5`,
+//! `k49-train-imgs.npz` and `k49-train-labels.npz`.
+//!
+//! Not for reading them: the module of each format does that.
+
+use std::path::{Path, PathBuf};
+
+/// What stands between the words of a name.
+const BETWEEN: [char; 3] = ['_', '-', '.'];
+/// Words that name images, and what the labels' file has in their place.
+const WORDS: [(&str, &str); 7] = [
+    ("images", "labels"),
+    ("image", "label"),
+    ("imgs", "labels"),
+    ("img", "label"),
+    ("data", "labels"),
+    ("x", "y"),
+    ("X", "Y"),
+];
+
+/// A file of images, and that of their labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) images: PathBuf,
+    pub(super) labels: Option<PathBuf>,
+}
+
+/// What a file of labels may be called, where that of the images is called `stem`.
+pub(super) fn label_stems(stem: &str) -> Vec<String> {
+    let behind = ["labels", "label"]
+        .into_iter()
+        .flat_map(|word| BETWEEN.map(|between| format!("{stem}{between}{word}")));
+    let mut stems: Vec<String> = behind.collect();
+    for (image, label) in WORDS {
+        stems.extend(exchanged(stem, image, label));
+    }
+    // `X` has its labels in `y`, too.
+    stems.extend(exchanged(stem, "X", "y"));
+    // Written together with what it is of, as `trainimages`.
+    for (image, label) in [("images", "labels"), ("image", "label")] {
+        if stem.contains(image) {
+            stems.push(stem.replacen(image, label, 1));
+        }
+    }
+    stems
+}
+
+/// The name with one of its words in the place of another; none if it has no such word.
+fn exchanged(stem: &str, from: &str, to: &str) -> Option<String> {
+    let mut start = 0;
+    for word in stem.split(BETWEEN) {
+        if word == from {
+            let (before, rest) = (stem.get(..start)?, stem.get(start + from.len()..)?);
+            return Some(format!("{before}{to}{rest}"));
+        }
+        start += word.len() + 1;
+    }
+    None
+}
+
+/// The files of images among those of a part, each with its labels. These are looked for among the files too, and where
+/// only one was named, in its folder.
+pub(super) fn pairs(files: &[PathBuf]) -> Vec<Pair> {
+    let labels: Vec<Option<PathBuf>> = files.iter().map(|file| labels_of(file, files)).collect();
+    let is_label = |file: &PathBuf| labels.iter().flatten().any(|label| label == file);
+    let pair = |(images, labels): (&PathBuf, &Option<PathBuf>)| Pair {
+        images: images.clone(),
+        labels: labels.clone(),
+    };
+    let of_images = files.iter().zip(&labels);
+    let of_images = of_images.filter(|(file, _)| !is_label(file));
+    of_images.map(pair).collect()
+}
+
+fn labels_of(images: &Path, files: &[PathBuf]) -> Option<PathBuf> {
+    let stem = images.file_stem()?.to_str()?;
+    let extension = images.extension()?.to_str()?;
+    let stems = label_stems(stem).into_iter();
+    let mut paths = stems.map(|stem| images.with_file_name(format!("{stem}.{extension}")));
+    paths.find(|path| match files {
+        [_] => path.is_file(),
+        files => files.contains(path),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_called_as_their_images_are() {
+        for (images, labels) in [
+            ("train-images", "train-labels"),
+            ("trainimages", "trainlabels"),
+            ("k49-train-imgs", "k49-train-labels"),
+            ("cifar10.1_v6_data", "cifar10.1_v6_labels"),
+            ("split_train_x", "split_train_y"),
+            ("x_train", "y_train"),
+            ("X_train", "y_train"),
+            ("X", "y"),
+            ("photos", "photos.labels"),
+            ("photos", "photos-labels"),
+        ] {
+            let stems = label_stems(images);
+            assert!(stems.iter().any(|stem| stem == labels), "{stems:?}");
+        }
+        let words = label_stems("xrays_max");
+        assert!(words.iter().all(|stem| stem.starts_with("xrays_max")));
+    }
+
+    #[test]
+    fn files_of_a_part_are_paired_and_labels_are_no_images() {
+        let files = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let both = files(&["a_labels.npz", "a.npz", "b.npz", "x_1.npz", "y_1.npz"]);
+        let found = pairs(&both);
+        let names: Vec<(&Path, Option<&Path>)> = found
+            .iter()
+            .map(|pair| (pair.images.as_path(), pair.labels.as_deref()))
+            .collect();
+        let path = |name| Path::new(name);
+        assert_eq!(
+            names,
+            [
+                (path("a.npz"), Some(path("a_labels.npz"))),
+                (path("b.npz"), None),
+                (path("x_1.npz"), Some(path("y_1.npz"))),
+            ]
+        );
+    }
+}
