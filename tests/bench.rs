@@ -156,7 +156,7 @@ fn bench_tune_tells_the_wait_of_each_configuration_and_what_to_set() {
         "2",
         "--threads",
         "1,2",
-        "--depth",
+        "--prefetch",
         "1,auto",
         "--batch",
         "4,8",
@@ -209,7 +209,7 @@ fn bench_tune_shows_a_table_with_what_to_set() {
         "1",
         "--threads",
         "1",
-        "--depth",
+        "--prefetch",
         "2",
         "--batch",
         "4",
@@ -219,7 +219,7 @@ fn bench_tune_shows_a_table_with_what_to_set() {
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     let shown = stdout(&result);
     assert!(
-        shown.contains("\nset      threads 1, depth 2, batch 4: training waits"),
+        shown.contains("\nset      threads 1, prefetch 2, batch 4: training waits"),
         "{shown}"
     );
     assert!(shown.contains("cache    warm: 100.0 %"), "{shown}");
@@ -233,7 +233,7 @@ fn bench_tune_never_recommends_a_batch_that_it_cannot_wait_for() {
         "1",
         "--threads",
         "1",
-        "--depth",
+        "--prefetch",
         "1",
         "--quick",
     ];
@@ -276,7 +276,7 @@ fn bench_tune_refuses_what_cannot_be_measured() {
     let (_dir, pack) = pack(&[]);
     for (options, reason) in [
         (["--step-ms", "0"], "--step-ms"),
-        (["--depth", "0"], "auto"),
+        (["--prefetch", "0"], "auto"),
         (["--batch", "100000"], "hint: --batch "),
     ] {
         let mut args = vec!["bench", "tune", &pack];

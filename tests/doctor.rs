@@ -118,7 +118,7 @@ fn the_step_of_a_training_is_learned_from_its_loader() {
     let (_dir, pack) = pack(&["--chunk", "4"]);
     // A program that takes batches of a loader and holds each for so long.
     let training =
-        format!("bench tune {pack} --step-ms 20 --seconds 1.5 --threads 1 --depth 2 --batch 4");
+        format!("bench tune {pack} --step-ms 20 --seconds 1.5 --threads 1 --prefetch 2 --batch 4");
     let program = binary();
     let mut options = vec!["--", program.to_str().unwrap()];
     options.extend(training.split(' '));

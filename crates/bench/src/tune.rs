@@ -69,7 +69,7 @@ pub struct TuneBenchOptions {
     /// Numbers of threads; 1, 2, 4 and so on to all cores if empty.
     pub threads: Vec<NonZero<usize>>,
     /// Batches made ahead; 1, 2, 4, 8 and auto if empty.
-    pub depths: Vec<Ahead>,
+    pub prefetches: Vec<Ahead>,
     /// Samples of a batch; 32, 64, 128 and 256 if empty, as far as an epoch has two such batches.
     pub batches: Vec<u32>,
     /// The order.
@@ -125,7 +125,7 @@ pub struct TuneRun {
     /// Threads.
     pub threads: usize,
     /// Batches made ahead, as it was set.
-    pub depth: Ahead,
+    pub prefetch: Ahead,
     /// Samples of a batch.
     pub batch: u32,
     /// Batches that were waited for.
@@ -148,7 +148,7 @@ pub struct TuneRun {
     /// Slots of the staging ring.
     pub slots: usize,
     /// Batches made ahead at the end.
-    pub depth_at_end: usize,
+    pub prefetch_at_end: usize,
 }
 
 /// Times of waiting in milliseconds.
@@ -168,7 +168,7 @@ pub struct Recommended {
     /// Threads.
     pub threads: usize,
     /// Batches made ahead.
-    pub depth: Ahead,
+    pub prefetch: Ahead,
     /// Samples of a batch.
     pub batch: u32,
     /// In words.
@@ -228,16 +228,16 @@ pub fn bench_tune(
     cache::check(resident_before, false)?;
     let mut runs = Vec::with_capacity(grid.len());
     let mut order = "";
-    for (nth, (batch, threads, depth)) in grid.iter().enumerate() {
+    for (nth, (batch, threads, prefetch)) in grid.iter().enumerate() {
         progress(&format!(
-            "configuration {} of {}: batch {batch}, {}, depth {depth}",
+            "configuration {} of {}: batch {batch}, {}, prefetch {prefetch}",
             nth + 1,
             grid.len(),
             counted(threads.get(), "thread")
         ));
-        let loader = bench.loader(*batch, *threads, *depth)?;
+        let loader = bench.loader(*batch, *threads, *prefetch)?;
         order = loader.schedule().recipe().order.name();
-        runs.push(bench.run(&loader, *batch, *threads, *depth)?);
+        runs.push(bench.run(&loader, *batch, *threads, *prefetch)?);
     }
     let resident_after = cache::resident(&pack)?;
     cache::check(resident_after, false)?;
@@ -270,7 +270,7 @@ fn largest_batch(n_samples: u64) -> u32 {
     most.max(1)
 }
 
-/// Samples of a batch, threads and depth of each configuration.
+/// Samples of a batch, threads and prefetch of each configuration.
 type Grid = Vec<(u32, NonZero<usize>, Ahead)>;
 
 /// All configurations, batch by batch, and to what the default batch sizes were cut.
@@ -285,21 +285,25 @@ fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>
     }
     threads.sort_unstable();
     threads.dedup();
-    let mut depths = options.depths.clone();
-    if depths.is_empty() {
+    let mut prefetches = options.prefetches.clone();
+    if prefetches.is_empty() {
         let fixed = [1, 2, 4, 8].into_iter().filter_map(NonZero::new);
-        depths = fixed.map(Ahead::Fixed).chain([Ahead::Auto]).collect();
+        prefetches = fixed.map(Ahead::Fixed).chain([Ahead::Auto]).collect();
     }
     // Auto is the last of the picture, whatever it finds.
-    depths.sort_unstable_by_key(|depth| match depth {
+    prefetches.sort_unstable_by_key(|prefetch| match prefetch {
         Ahead::Fixed(n) => n.get(),
         Ahead::Auto => usize::MAX,
     });
-    depths.dedup();
+    prefetches.dedup();
     let mut grid = Vec::new();
     for batch in batches {
         for thread in &threads {
-            grid.extend(depths.iter().map(|depth| (batch, *thread, *depth)));
+            grid.extend(
+                prefetches
+                    .iter()
+                    .map(|prefetch| (batch, *thread, *prefetch)),
+            );
         }
     }
     Ok((grid, cut))
@@ -340,15 +344,17 @@ impl Bench<'_> {
         &self,
         batch: u32,
         threads: NonZero<usize>,
-        depth: Ahead,
+        prefetch: Ahead,
     ) -> Result<Loader, BenchError> {
         let mut builder = Loader::builder(Arc::clone(self.pack))
             .batch(batch)
             .order(self.options.order)
             .seed(self.options.seed)
             .threads(threads);
-        if let Ahead::Fixed(depth) = depth {
-            builder = builder.depth(depth).slots(depth.saturating_add(IN_USE));
+        if let Ahead::Fixed(prefetch) = prefetch {
+            builder = builder
+                .prefetch(prefetch)
+                .slots(prefetch.saturating_add(IN_USE));
         }
         if let Some(augment) = &self.augment {
             builder = builder.augment(augment.clone());
@@ -362,7 +368,7 @@ impl Bench<'_> {
         loader: &Loader,
         batch: u32,
         threads: NonZero<usize>,
-        depth: Ahead,
+        prefetch: Ahead,
     ) -> Result<TuneRun, BenchError> {
         let step = Duration::from_secs_f64(self.options.step_ms / 1e3);
         let most = Duration::from_secs_f64(self.options.seconds);
@@ -402,7 +408,7 @@ impl Bench<'_> {
         let images = to_f64(images);
         Ok(TuneRun {
             threads: threads.get(),
-            depth,
+            prefetch,
             batch,
             batches: waits.len(),
             wait_ms: (!waits.is_empty()).then(|| Wait::of(&waits)),
@@ -415,7 +421,7 @@ impl Bench<'_> {
                 .slot_bytes
                 .saturating_mul(u64::try_from(stats.slots).unwrap_or(u64::MAX)),
             slots: stats.slots,
-            depth_at_end: stats.depth,
+            prefetch_at_end: stats.prefetch,
         })
     }
 }
@@ -448,7 +454,7 @@ impl Recommended {
     /// Whether this is the configuration of that run.
     #[must_use]
     pub fn is(&self, run: &TuneRun) -> bool {
-        (self.threads, self.depth, self.batch) == (run.threads, run.depth, run.batch)
+        (self.threads, self.prefetch, self.batch) == (run.threads, run.prefetch, run.batch)
     }
 }
 
@@ -484,7 +490,7 @@ fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recomm
         let run = good.min_by_key(|run| (run.threads, run.memory_bytes))?;
         let recommended = Recommended {
             threads: run.threads,
-            depth: run.depth,
+            prefetch: run.prefetch,
             batch: *batch,
             why: why(run, &of_batch, least, step_ms),
         };
@@ -552,12 +558,12 @@ fn to_f64(n: usize) -> f64 {
 mod tests {
     use super::*;
 
-    fn run(batch: u32, threads: usize, depth: usize, wait: f64) -> TuneRun {
-        let ahead = NonZero::new(depth).map_or(Ahead::Auto, Ahead::Fixed);
-        let slots = if depth == 0 { 16 } else { depth + IN_USE };
+    fn run(batch: u32, threads: usize, prefetch: usize, wait: f64) -> TuneRun {
+        let ahead = NonZero::new(prefetch).map_or(Ahead::Auto, Ahead::Fixed);
+        let slots = if prefetch == 0 { 16 } else { prefetch + IN_USE };
         TuneRun {
             threads,
-            depth: ahead,
+            prefetch: ahead,
             batch,
             batches: 100,
             wait_ms: Some(Wait {
@@ -572,13 +578,13 @@ mod tests {
             cpu_s_per_1000: 1.0,
             memory_bytes: u64::try_from(slots).unwrap() * u64::from(batch),
             slots,
-            depth_at_end: depth,
+            prefetch_at_end: prefetch,
         }
     }
 
     fn chosen(runs: &[TuneRun]) -> (u32, usize, String) {
         let one = recommend(runs, 50.0).0.unwrap();
-        (one.batch, one.threads, one.depth.to_string())
+        (one.batch, one.threads, one.prefetch.to_string())
     }
 
     #[test]
@@ -670,10 +676,10 @@ mod tests {
             one.ends_with("more threads or batches ahead were not tried"),
             "{one}"
         );
-        let depths = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 30.0)]);
+        let prefetches = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 30.0)]);
         assert!(
-            depths.ends_with("more threads were not tried, more batches ahead would not"),
-            "{depths}"
+            prefetches.ends_with("more threads were not tried, more batches ahead would not"),
+            "{prefetches}"
         );
         // The deepest of all was needed: a deeper one may be better still.
         let deepest = why(&[
@@ -694,11 +700,11 @@ mod tests {
         assert!(begun.elapsed() >= Duration::from_millis(3));
     }
 
-    fn options(batches: &[u32], depths: &[Ahead]) -> TuneBenchOptions {
+    fn options(batches: &[u32], prefetches: &[Ahead]) -> TuneBenchOptions {
         TuneBenchOptions {
             step_ms: 1.0,
             threads: Vec::new(),
-            depths: depths.to_vec(),
+            prefetches: prefetches.to_vec(),
             batches: batches.to_vec(),
             order: Order::Auto,
             augment: None,
@@ -719,8 +725,8 @@ mod tests {
     #[test]
     fn each_configuration_is_tried_once() {
         let two = Ahead::Fixed(NonZero::new(2).unwrap());
-        let depths = [Ahead::Auto, two, Ahead::Auto, two];
-        let (grid, _) = grid(&options(&[8, 4, 8], &depths), 40).unwrap();
+        let prefetches = [Ahead::Auto, two, Ahead::Auto, two];
+        let (grid, _) = grid(&options(&[8, 4, 8], &prefetches), 40).unwrap();
         let mut once = grid.clone();
         once.dedup();
         assert_eq!(grid, once);

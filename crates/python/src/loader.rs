@@ -170,7 +170,7 @@ impl Loader {
     fn tuning(&self) -> Vec<(u64, usize, usize, String)> {
         let entries = self.loader.tuning().into_iter();
         entries
-            .map(|entry| (entry.batches, entry.threads, entry.depth, entry.why))
+            .map(|entry| (entry.batches, entry.threads, entry.prefetch, entry.why))
             .collect()
     }
 
@@ -189,7 +189,7 @@ impl Loader {
             "threads_waited_for_disk": stats.threads_waited_for_disk.as_secs_f64(),
             "threads_waited_for_consumer": stats.threads_waited_for_consumer.as_secs_f64(),
             "threads": stats.threads,
-            "prefetch": stats.depth,
+            "prefetch": stats.prefetch,
             "slots": stats.slots,
             "slot_bytes": stats.slot_bytes,
             "table_bytes": stats.table_bytes,

@@ -142,8 +142,8 @@ impl LoaderOptions {
         if let Some(slots) = at_least_1("slots", self.slots)? {
             builder = builder.slots(slots);
         }
-        if let Some(depth) = at_least_1("prefetch", self.prefetch)? {
-            builder = builder.depth(depth);
+        if let Some(prefetch) = at_least_1("prefetch", self.prefetch)? {
+            builder = builder.prefetch(prefetch);
         }
         if let Some(choice) = self.choice(first)? {
             builder = builder.choice(choice);

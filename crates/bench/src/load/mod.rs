@@ -103,7 +103,7 @@ pub struct LoadBench {
     /// The pack: samples, bytes, chunks.
     pub pack: PackShown,
     /// Batches made ahead at the end, and slots of the ring.
-    pub depth: usize,
+    pub prefetch: usize,
     /// Slots of the staging ring.
     pub slots: usize,
 }
@@ -237,7 +237,7 @@ pub fn bench_load(
             file_bytes: loader.pack().file_len(),
             sample_bytes,
         },
-        depth: stats.depth,
+        prefetch: stats.prefetch,
         slots: stats.slots,
     })
 }

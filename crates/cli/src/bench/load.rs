@@ -175,7 +175,7 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         bench.cpu_s_per_gb,
         human_bytes(bench.peak_rss_bytes),
         human_bytes(bench.peak_anon_bytes),
-        bench.depth,
+        bench.prefetch,
         bench.slots
     )?;
     writeln!(out, "checksum {}", bench.checksum)?;

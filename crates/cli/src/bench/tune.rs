@@ -1,4 +1,4 @@
-//! `packds bench tune`: which threads, depth and batch a loader needs so that training does not wait.
+//! `packds bench tune`: which threads, prefetch and batch a loader needs so that training does not wait.
 
 use std::io::Write;
 use std::num::NonZero;
@@ -35,7 +35,7 @@ pub(crate) struct TuneBenchArgs {
     threads: Vec<NonZero<usize>>,
     /// Batches made ahead, such as 1,4,auto [default: 1,2,4,8,auto]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = parse_depth)]
-    depth: Vec<Ahead>,
+    prefetch: Vec<Ahead>,
     /// Samples of a batch, such as 64,128 [default: 32,64,128,256, as far as an epoch
     /// has two such batches]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
@@ -55,7 +55,7 @@ pub(crate) struct TuneBenchArgs {
     /// Seed of order and augmentation
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Draw it: an .svg or a .png file of the wait by depth, a line for each number of threads
+    /// Draw it: an .svg or a .png file of the wait by prefetch, a line for each number of threads
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = PlotFile::parse)]
     plot: Option<PlotFile>,
     /// Replace the picture if there is one
@@ -86,7 +86,7 @@ impl TuneBenchArgs {
         Ok(TuneBenchOptions {
             step_ms: self.step_ms,
             threads: self.threads.clone(),
-            depths: self.depth.clone(),
+            prefetches: self.prefetch.clone(),
             batches: self.batch.clone(),
             order: self.order.with_window(None)?,
             augment: self.augment.clone(),
@@ -149,7 +149,7 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
         "{:>5} {:>7} {:>5} {:>8} {:>9} {:>7} {:>7} {:>9} {:>9} {:>9} {:>10}",
         "batch",
         "threads",
-        "depth",
+        "prefetch",
         "wait ms",
         "median",
         "p95",
@@ -172,8 +172,8 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     match &bench.recommended {
         Some(best) => writeln!(
             out,
-            "set      threads {}, depth {}, batch {}: {}",
-            best.threads, best.depth, best.batch, best.why
+            "set      threads {}, prefetch {}, batch {}: {}",
+            best.threads, best.prefetch, best.batch, best.why
         )?,
         None => writeln!(
             out,
@@ -220,7 +220,7 @@ fn show_run(bench: &TuneBench, run: &TuneRun, out: &mut dyn Write) -> Result<(),
         "{:>5} {:>7} {:>5} {:>8} {:>9} {:>7} {:>5.1} % {:>9.1} {:>9.0} {:>7.3} s {:>10}{star}",
         run.batch,
         run.threads,
-        run.depth,
+        run.prefetch,
         wait(|wait| wait.mean),
         wait(|wait| wait.median),
         wait(|wait| wait.p95),

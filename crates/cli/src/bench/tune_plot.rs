@@ -1,4 +1,4 @@
-//! The picture of `packds bench tune --plot`: a panel for each batch size, in it the wait by depth, a line for each number of
+//! The picture of `packds bench tune --plot`: a panel for each batch size, in it the wait by prefetch, a line for each number of
 //! threads.
 
 use packds_bench::{Ahead, TuneBench, TuneRun};
@@ -23,7 +23,7 @@ const COLUMNS: usize = 2;
 /// What all panels share.
 struct Scale<'a> {
     bench: &'a TuneBench,
-    depths: Vec<Ahead>,
+    prefetches: Vec<Ahead>,
     threads: Vec<usize>,
     /// From the lowest to the highest wait, in a panel whose lower edge is at 0.
     up: Axis,
@@ -49,13 +49,13 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     };
     let mut scale = Scale {
         bench,
-        depths: Vec::new(),
+        prefetches: Vec::new(),
         threads: Vec::new(),
         up,
     };
     for run in &bench.runs {
-        if !scale.depths.contains(&run.depth) {
-            scale.depths.push(run.depth);
+        if !scale.prefetches.contains(&run.prefetch) {
+            scale.prefetches.push(run.prefetch);
         }
         if !scale.threads.contains(&run.threads) {
             scale.threads.push(run.threads);
@@ -75,9 +75,9 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
 fn subtitle(bench: &TuneBench) -> String {
     let set = match &bench.recommended {
         Some(best) => format!(
-            "Set: {}, depth {}, batch {} (ringed; for each batch a smaller ring). An epoch costs {} ms more.",
+            "Set: {}, prefetch {}, batch {} (ringed; for each batch a smaller ring). An epoch costs {} ms more.",
             counted(best.threads, "thread"),
-            best.depth,
+            best.prefetch,
             best.batch,
             tick_number(bench.fixed_cost_ms.unwrap_or(0.0))
         ),
@@ -113,16 +113,16 @@ impl Scale<'_> {
         figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, text);
     }
 
-    fn across(&self, left: f64, depth: Ahead) -> f64 {
-        let place = self.depths.iter().position(|other| *other == depth);
-        let part = (count(place.unwrap_or(0)) + 0.5) / count(self.depths.len().max(1));
+    fn across(&self, left: f64, prefetch: Ahead) -> f64 {
+        let place = self.prefetches.iter().position(|other| *other == prefetch);
+        let part = (count(place.unwrap_or(0)) + 0.5) / count(self.prefetches.len().max(1));
         left + PANEL_SIZE.0 * part
     }
 
     fn place(&self, (left, top): Place, run: &TuneRun) -> Option<Place> {
         let bottom = top + PANEL_SIZE.1;
         let y = bottom + self.up.at(wait(run)?);
-        Some((self.across(left, run.depth), y))
+        Some((self.across(left, run.prefetch), y))
     }
 
     fn panel(&self, figure: &mut Figure, batch: u32, corner: Place) {
@@ -148,13 +148,13 @@ impl Scale<'_> {
             let text = format!("{sign}{}", tick_number(tick));
             figure.words((left - 7.0, y + 4.0), Anchor::End, SMALL, DIM, &text);
         }
-        for depth in &self.depths {
-            let x = self.across(left, *depth);
-            let text = depth.to_string();
+        for prefetch in &self.prefetches {
+            let x = self.across(left, *prefetch);
+            let text = prefetch.to_string();
             figure.words((x, bottom + 16.0), Anchor::Middle, SMALL, DIM, &text);
         }
         let middle = left + PANEL_SIZE.0 / 2.0;
-        let below = "batches made ahead (depth)";
+        let below = "batches made ahead (prefetch)";
         figure.words((middle, bottom + 33.0), Anchor::Middle, SMALL, DIM, below);
         let y = bottom + self.up.at(self.bench.step_ms);
         figure.dashes(vec![(left, y), (right, y)], 1.5, LIMIT);
@@ -185,14 +185,14 @@ impl Scale<'_> {
         for threads in self.threads.iter().rev() {
             let of_threads = runs().filter(|run| run.threads == *threads);
             let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) =
-                of_threads.partition(|run| run.depth != Ahead::Auto);
+                of_threads.partition(|run| run.prefetch != Ahead::Auto);
             let places = |runs: &[&TuneRun]| -> Vec<Place> {
                 let places = runs.iter().filter_map(|run| self.place(corner, run));
                 places.collect()
             };
             let (fixed, auto) = (places(&fixed), places(&auto));
             let color = self.color(*threads);
-            // Auto is no depth of its own: no line leads to it.
+            // Auto is no prefetch of its own: no line leads to it.
             figure.line(fixed.clone(), 2.0, color);
             figure.dots(fixed.into_iter().chain(auto).collect(), 7.0, color);
         }
@@ -200,7 +200,7 @@ impl Scale<'_> {
         let text = match best.find(|one| one.batch == batch) {
             Some(best) => {
                 let threads = counted(best.threads, "thread");
-                format!("set: {threads}, depth {}", best.depth)
+                format!("set: {threads}, prefetch {}", best.prefetch)
             }
             None => "the pack is too small".to_owned(),
         };

@@ -56,7 +56,7 @@ pub(crate) struct Progress {
     /// Threads that load: those whose numbers are below.
     pub(crate) threads: usize,
     /// Batches made ahead.
-    pub(crate) depth: usize,
+    pub(crate) prefetch: usize,
 }
 
 impl Progress {
@@ -80,7 +80,7 @@ impl Board {
                 done: BTreeMap::new(),
                 failed: None,
                 threads: tuner.threads(),
-                depth: tuner.depth(),
+                prefetch: tuner.prefetch(),
             }),
             work: Condvar::new(),
             called: Condvar::new(),
@@ -142,7 +142,7 @@ impl Board {
     pub(crate) fn set(&self, tuner: &Tuner) {
         let mut progress = self.lock();
         progress.threads = tuner.threads();
-        progress.depth = tuner.depth();
+        progress.prefetch = tuner.prefetch();
         drop(progress);
         self.called.notify_all();
         self.work.notify_all();

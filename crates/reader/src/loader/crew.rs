@@ -154,8 +154,8 @@ impl Crew {
             }
         }
         let ahead = progress.next_begin - progress.next_out;
-        let depth = u64::try_from(progress.depth).unwrap_or(u64::MAX);
-        if progress.beginning || progress.next_begin >= progress.steps || ahead >= depth {
+        let prefetch = u64::try_from(progress.prefetch).unwrap_or(u64::MAX);
+        if progress.beginning || progress.next_begin >= progress.steps || ahead >= prefetch {
             return None;
         }
         progress.beginning = true;

@@ -283,7 +283,7 @@ impl Loader {
     }
 
     /// How many threads load and how many batches are made ahead, from which batch on and why, the oldest entry first.
-    /// What [`LoaderBuilder::threads`] and [`LoaderBuilder::depth`] fix stays; the rest follows what training needs.
+    /// What [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] fix stays; the rest follows what training needs.
     #[must_use]
     pub fn tuning(&self) -> Vec<Tuned> {
         self.tuner().log().to_vec()
@@ -369,9 +369,9 @@ impl Loader {
         // A crew that is still there is not in these yet.
         let fetched = *self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = &self.counters;
-        let (threads, depth) = {
+        let (threads, prefetch) = {
             let tuner = self.tuner();
-            (tuner.threads(), tuner.depth())
+            (tuner.threads(), tuner.prefetch())
         };
         LoaderStats {
             batches: count(&counters.batches),
@@ -388,7 +388,7 @@ impl Loader {
                 None => fetched,
             },
             threads,
-            depth,
+            prefetch,
             slots: self.arena.n_slots(),
             slot_bytes: u64::try_from(self.arena.slot_bytes()).unwrap_or(u64::MAX),
             table_bytes: count(&counters.table_bytes),

@@ -45,7 +45,7 @@ pub struct LoaderBuilder {
     threads: Option<NonZero<usize>>,
     memory_bytes: Option<u64>,
     slots: Option<NonZero<usize>>,
-    depth: Option<NonZero<usize>>,
+    prefetch: Option<NonZero<usize>>,
     access: Access,
     checksums: Checksums,
     bad_samples: BadSamples,
@@ -70,7 +70,7 @@ impl LoaderBuilder {
             threads: None,
             memory_bytes: None,
             slots: None,
-            depth: None,
+            prefetch: None,
             access: Access::Auto,
             checksums: Checksums::FirstTouch,
             bad_samples: BadSamples::Error,
@@ -195,8 +195,8 @@ impl LoaderBuilder {
 
     /// Batches made ahead, fixed. Default as many as keep the consumer from waiting: see [`Loader::tuning`].
     #[must_use]
-    pub const fn depth(mut self, batches: NonZero<usize>) -> Self {
-        self.depth = Some(batches);
+    pub const fn prefetch(mut self, batches: NonZero<usize>) -> Self {
+        self.prefetch = Some(batches);
         self
     }
 
@@ -269,8 +269,8 @@ impl LoaderBuilder {
                 Some(threads) => Tunable::fixed(threads.get()),
                 None => Tunable::up_to(most_threads, most_threads),
             },
-            match self.depth {
-                Some(depth) => Tunable::fixed(depth.get().min(arena.n_slots())),
+            match self.prefetch {
+                Some(prefetch) => Tunable::fixed(prefetch.get().min(arena.n_slots())),
                 None => Tunable::up_to(arena.n_slots(), 2),
             },
         );

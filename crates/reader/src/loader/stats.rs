@@ -33,7 +33,7 @@ pub struct LoaderStats {
     /// Threads that load now.
     pub threads: usize,
     /// Batches made ahead now.
-    pub depth: usize,
+    pub prefetch: usize,
     /// Slots of the staging ring.
     pub slots: usize,
     /// Bytes of memory of each slot.

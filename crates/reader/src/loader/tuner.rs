@@ -22,7 +22,7 @@ pub struct Tuned {
     /// Threads that load from then on.
     pub threads: usize,
     /// Batches made ahead from then on.
-    pub depth: usize,
+    pub prefetch: usize,
     /// Why, in a sentence with the numbers behind it.
     pub why: String,
 }
@@ -78,14 +78,14 @@ impl Spent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Knob {
     Threads,
-    Depth,
+    Prefetch,
 }
 
 impl fmt::Display for Knob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Threads => "threads",
-            Self::Depth => "batches ahead",
+            Self::Prefetch => "batches ahead",
         })
     }
 }
@@ -139,7 +139,7 @@ impl Tunable {
 #[derive(Debug)]
 pub(crate) struct Tuner {
     threads: Tunable,
-    depth: Tunable,
+    prefetch: Tunable,
     batches: u64,
     /// Steps of the round so far, and what they took.
     steps: u32,
@@ -152,10 +152,10 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    pub(crate) fn new(threads: Tunable, depth: Tunable) -> Self {
+    pub(crate) fn new(threads: Tunable, prefetch: Tunable) -> Self {
         let mut tuner = Self {
             threads,
-            depth,
+            prefetch,
             batches: 0,
             steps: 0,
             round: Spent::default(),
@@ -164,9 +164,9 @@ impl Tuner {
             log: Vec::new(),
         };
         let says = |number: &Tunable| if number.is_fixed { "fixed" } else { "tuned" };
-        let (threads, depth) = (says(&tuner.threads), says(&tuner.depth));
+        let (threads, prefetch) = (says(&tuner.threads), says(&tuner.prefetch));
         tuner.write(format!(
-            "at first; threads are {threads}, batches ahead are {depth}"
+            "at first; threads are {threads}, batches ahead are {prefetch}"
         ));
         tuner
     }
@@ -177,8 +177,8 @@ impl Tuner {
     }
 
     /// Batches made ahead now.
-    pub(crate) const fn depth(&self) -> usize {
-        self.depth.now
+    pub(crate) const fn prefetch(&self) -> usize {
+        self.prefetch.now
     }
 
     /// What was chosen so far, the oldest first.
@@ -220,9 +220,9 @@ impl Tuner {
         }
         // Threads without a break need company; threads with breaks need more batches to begin.
         let knobs = if round.occupies(self.threads.now) {
-            [Knob::Threads, Knob::Depth]
+            [Knob::Threads, Knob::Prefetch]
         } else {
-            [Knob::Depth, Knob::Threads]
+            [Knob::Prefetch, Knob::Threads]
         };
         let more = knobs.into_iter().find(|knob| self.number(*knob).double());
         if let Some(knob) = more {
@@ -236,8 +236,11 @@ impl Tuner {
         let threads = round.threads_needed().max(self.threads.now.div_ceil(2));
         let (knob, number) = if self.threads.may_try(threads, self.quiet) {
             (Knob::Threads, threads)
-        } else if self.depth.may_try((self.depth.now - 1).max(1), self.quiet) {
-            (Knob::Depth, self.depth.now - 1)
+        } else if self
+            .prefetch
+            .may_try((self.prefetch.now - 1).max(1), self.quiet)
+        {
+            (Knob::Prefetch, self.prefetch.now - 1)
         } else {
             return false;
         };
@@ -252,7 +255,7 @@ impl Tuner {
     fn number(&mut self, knob: Knob) -> &mut Tunable {
         match knob {
             Knob::Threads => &mut self.threads,
-            Knob::Depth => &mut self.depth,
+            Knob::Prefetch => &mut self.prefetch,
         }
     }
 
@@ -275,7 +278,7 @@ impl Tuner {
         self.log.push(Tuned {
             batches: self.batches,
             threads: self.threads.now,
-            depth: self.depth.now,
+            prefetch: self.prefetch.now,
             why,
         });
     }
@@ -313,7 +316,7 @@ mod tests {
         fn spent(self, number: u64, tuner: &Tuner) -> Spent {
             let is_slow = number % self.hiccup == self.hiccup - 1;
             let loading = self.work / u32::try_from(tuner.threads()).unwrap();
-            let ahead = self.step * u32::try_from(tuner.depth()).unwrap();
+            let ahead = self.step * u32::try_from(tuner.prefetch()).unwrap();
             let waited = if is_slow {
                 (loading * 20).saturating_sub(ahead)
             } else {
@@ -338,7 +341,7 @@ mod tests {
     fn a_step_that_binds_gets_the_threads_that_it_needs_and_half_as_many_again() {
         let mut tuner = tuner(16, 8);
         Training::of(10 * MS, 19 * MS).go_on(&mut tuner, 20_000);
-        assert_eq!((tuner.threads(), tuner.depth()), (3, 1));
+        assert_eq!((tuner.threads(), tuner.prefetch()), (3, 1));
         let last = tuner.log().last().unwrap();
         assert!(last.why.contains("0 % of the time"), "{}", last.why);
     }
@@ -350,7 +353,7 @@ mod tests {
         assert_eq!(tuner.threads(), 1);
         // From now on images are larger.
         Training::of(10 * MS, 55 * MS).go_on(&mut tuner, 256);
-        assert_eq!((tuner.threads(), tuner.depth()), (8, 2));
+        assert_eq!((tuner.threads(), tuner.prefetch()), (8, 2));
         let says = &tuner.log().last().unwrap().why;
         assert!(says.ends_with("more threads"), "{says}");
         Training::of(10 * MS, 1000 * MS).go_on(&mut tuner, 256);
@@ -382,14 +385,14 @@ mod tests {
             ..Training::of(10 * MS, 8 * MS)
         };
         uneven.go_on(&mut tuner, 200);
-        assert_eq!((tuner.threads(), tuner.depth()), (4, 4));
+        assert_eq!((tuner.threads(), tuner.prefetch()), (4, 4));
     }
 
     #[test]
     fn when_nothing_more_can_be_set_nothing_is() {
         let mut tuner = tuner(2, 4);
         Training::of(MS, 50 * MS).go_on(&mut tuner, 10_000);
-        assert_eq!((tuner.threads(), tuner.depth()), (2, 4));
+        assert_eq!((tuner.threads(), tuner.prefetch()), (2, 4));
         assert_eq!(tuner.log().len(), 2);
     }
 
@@ -398,7 +401,7 @@ mod tests {
         let mut tuner = Tuner::new(Tunable::fixed(3), Tunable::fixed(5));
         Training::of(10 * MS, MS).go_on(&mut tuner, 20_000);
         Training::of(MS, 10 * MS).go_on(&mut tuner, 20_000);
-        assert_eq!((tuner.threads(), tuner.depth()), (3, 5));
+        assert_eq!((tuner.threads(), tuner.prefetch()), (3, 5));
         assert_eq!(tuner.log().len(), 1);
         assert!(tuner.log()[0].why.contains("threads are fixed"));
     }
@@ -444,8 +447,8 @@ mod tests {
             tuner.learn(training.spent(0, &tuner));
         }
         assert!(tuner.log().len() <= MOST_ENTRIES);
-        let (threads, depth) = (tuner.threads(), tuner.depth());
+        let (threads, prefetch) = (tuner.threads(), tuner.prefetch());
         let last = tuner.log().last().unwrap();
-        assert_eq!((last.threads, last.depth), (threads, depth));
+        assert_eq!((last.threads, last.prefetch), (threads, prefetch));
     }
 }

@@ -63,7 +63,7 @@ fn batches_are_those_of_the_plan_whatever_the_threads_and_depth() {
             .map(|step| plan.batch(step).map(|slot| slot.sample).collect())
             .collect();
         assert_eq!(expected, planned);
-        for (threads, depth, access) in [
+        for (threads, prefetch, access) in [
             (2, 1, Access::Mapped),
             (4, 5, Access::Direct),
             (7, 16, Access::Auto),
@@ -72,7 +72,7 @@ fn batches_are_those_of_the_plan_whatever_the_threads_and_depth() {
                 .order(order)
                 .access(access)
                 .threads(some(threads))
-                .depth(some(depth))
+                .prefetch(some(prefetch))
                 .build()
                 .unwrap();
             assert_eq!(ids(loader.epoch(1).unwrap()), expected);

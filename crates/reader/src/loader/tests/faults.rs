@@ -115,7 +115,7 @@ fn a_file_cut_short_while_it_is_mapped_is_an_error_and_not_a_signal() {
         let loader = builder(&pack)
             .order(order)
             .access(Access::Mapped)
-            .depth(some(1))
+            .prefetch(some(1))
             .build()
             .unwrap();
         let mut epoch = loader.epoch(0).unwrap();
@@ -246,7 +246,11 @@ fn a_file_cut_short_is_an_error_where_batches_are_lent() {
         for checksums in [Checksums::FirstTouch, Checksums::Off] {
             let (folder, pack) = opened(640);
             let loader = builder(&pack).batch(8).order(Order::Chunks).access(access);
-            let loader = loader.checksums(checksums).depth(some(1)).build().unwrap();
+            let loader = loader
+                .checksums(checksums)
+                .prefetch(some(1))
+                .build()
+                .unwrap();
             assert_eq!(loader.epoch(0).unwrap().count(), 80);
             let mut epoch = loader.epoch(1).unwrap();
             epoch.next().unwrap().unwrap();

@@ -67,7 +67,10 @@ fn contents(epoch: Epoch) -> Vec<(Vec<u64>, Vec<u8>)> {
 fn batches_are_the_same_whatever_is_tuned_in_the_middle() {
     let (_folder, pack) = opened(640);
     for order in ORDERS {
-        let fixed = builder(&pack).order(order).threads(some(1)).depth(some(1));
+        let fixed = builder(&pack)
+            .order(order)
+            .threads(some(1))
+            .prefetch(some(1));
         let expected = contents(fixed.build().unwrap().epoch(2).unwrap());
         let loader = tuned(builder(&pack).order(order), 6);
         assert_eq!(contents(loader.epoch(2).unwrap()), expected);
@@ -75,8 +78,8 @@ fn batches_are_the_same_whatever_is_tuned_in_the_middle() {
         let mut epoch = loader.epoch(2).unwrap();
         let crew = loader.last.lock().unwrap().upgrade().unwrap();
         for (step, (ids, images)) in expected.iter().enumerate() {
-            let (threads, depth) = (1 + step * 5 % 6, 1 + step * 3 % 4);
-            let next = Tuner::new(Tunable::fixed(threads), Tunable::fixed(depth));
+            let (threads, prefetch) = (1 + step * 5 % 6, 1 + step * 3 % 4);
+            let next = Tuner::new(Tunable::fixed(threads), Tunable::fixed(prefetch));
             crew.board.set(&next);
             let batch = epoch.next().unwrap().unwrap();
             assert_eq!(batch.ids(), ids);
@@ -91,9 +94,9 @@ fn an_epoch_begins_with_what_was_learned_before() {
     let (_folder, pack) = opened(640);
     let finishers = Arc::new(Finishers::default());
     let loader = tuned(builder(&pack).device(finishers.clone()), 6);
-    assert_eq!((loader.stats().threads, loader.stats().depth), (6, 2));
+    assert_eq!((loader.stats().threads, loader.stats().prefetch), (6, 2));
     teach_slow_steps(&loader);
-    assert_eq!((loader.stats().threads, loader.stats().depth), (1, 1));
+    assert_eq!((loader.stats().threads, loader.stats().prefetch), (1, 1));
     assert_eq!(loader.epoch(0).unwrap().count(), 40);
     let names = finishers.0.lock().unwrap().clone();
     assert_eq!(names, BTreeSet::from(["packds-load-0".to_owned()]));
@@ -125,7 +128,7 @@ fn what_is_chosen_is_told_with_its_reason() {
     let loader = tuned(builder(&pack), 6);
     let first = loader.tuning();
     assert_eq!((first.len(), first[0].batches), (1, 0));
-    assert_eq!((first[0].threads, first[0].depth), (6, 2));
+    assert_eq!((first[0].threads, first[0].prefetch), (6, 2));
     assert_eq!(loader.epoch(0).unwrap().count(), 10);
     teach_slow_steps(&loader);
     let tuning = loader.tuning();
@@ -145,10 +148,10 @@ fn what_is_chosen_is_told_with_its_reason() {
 
     let fixed = builder(&pack)
         .threads(some(3))
-        .depth(some(99))
+        .prefetch(some(99))
         .slots(some(4));
     let fixed = fixed.build().unwrap();
     teach_slow_steps(&fixed);
-    assert_eq!((fixed.stats().threads, fixed.stats().depth), (3, 4));
+    assert_eq!((fixed.stats().threads, fixed.stats().prefetch), (3, 4));
     assert_eq!(fixed.tuning().len(), 1);
 }
