@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,19 +34,20 @@ def arguments() -> argparse.Namespace:
     add("--peers", help="names of formats, by commas; --list tells them [all]")
     add("--orders", default="sequential,per-sample,chunk", help="orders, by commas [sequential,per-sample,chunk]")
     add("--threads", type=counts, default=(1, 2), help="numbers of threads or worker processes, by commas [1,2]")
-    add("--images", type=int, help="take no more than the first so many [all; 128 with --quick]")
+    add("--images", type=int, help="take no more than the first so many [all; four batches with --quick]")
     add("--batch", type=int, help="samples of a batch, and of a chunk [64; 32 with --quick]")
     add("--step-ms", type=float, default=50.0, help="length of a training step, in further runs; 0: none [50]")
     add("--cache", default="warm,cold", help="states of the page cache, by commas [warm,cold]")
     add("--seconds", type=float, default=1.0, help="how long a round of a warm run is measured, at least [1]")
     add("--rounds", type=int, default=3, help="rounds; figures are their medians [3]")
     add("--seed", type=int, default=0, help="seed of the orders [0]")
-    add("--quick", action="store_true", help="128 images, one round of 0.2 s: whether all runs, not how fast")
+    add("--quick", action="store_true", help="four batches of 32, one round of 0.2 s: whether all runs, not how fast")
     add("--list", action="store_true", help="list the peers, and what is not installed")
     add("--self-test", action="store_true", help="test the checksum, and nothing else")
     options = parser.parse_args()
     if options.quick:
-        options.images, options.batch = options.images or 128, options.batch or 32
+        options.batch = options.batch or 32
+        options.images = options.images or 4 * options.batch
         options.seconds, options.rounds = 0.2, 1
     options.batch = options.batch or 64
     if options.data is None and not (options.list or options.self_test):
@@ -81,14 +83,21 @@ def main() -> None:
         raise SystemExit(f"run: no peer {', '.join(sorted(unknown))}; --list tells them")
     chosen = [peer for peer in PEERS if peer.format in names]
     options.out.parent.mkdir(parents=True, exist_ok=True)
+    # As Ctrl-C does, so that what was written is removed.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     runner = Runner(options, (options.work or options.out.with_suffix(".work")).resolve())
     versions = {"python": platform.python_version()}
-    for number, peer in enumerate(chosen):
-        runner.peer(peer)
-        versions |= peer.versions()
-        if not options.keep and peer.writer not in {later.writer for later in chosen[number + 1 :]}:
-            runner.forget(peer)
-    report = {"versions": dict(sorted(versions.items())), "formats": runner.formats, "runs": runner.runs}
+    try:
+        for number, peer in enumerate(chosen):
+            runner.peer(peer)
+            versions |= peer.versions()
+            if not options.keep and peer.writer not in {later.writer for later in chosen[number + 1 :]}:
+                runner.forget(peer)
+    finally:
+        if not options.keep:
+            runner.forget_all(chosen)
+    rows = {"n_images": runner.data.n_samples, "formats": runner.formats, "runs": runner.runs}
+    report = {"versions": dict(sorted(versions.items())), **rows}
     options.out.write_text(json.dumps(report, indent=1) + "\n")
     for line in runner.wrong:
         say(line)

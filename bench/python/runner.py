@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -138,6 +139,16 @@ class Runner:
     def forget(self, peer: Peer) -> None:
         """Removes a peer's files."""
         shutil.rmtree(self.folder(peer), ignore_errors=True)
+
+    def forget_all(self, peers: list[Peer]) -> None:
+        """Removes all that was written, and the folder if nothing else is in it. Logs stay where a peer was wrong."""
+        for peer in peers:
+            self.forget(peer)
+        shutil.rmtree(self.work / "data", ignore_errors=True)
+        if not self.wrong:
+            shutil.rmtree(self.work / "logs", ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.work.rmdir()
 
     def order(self, peer: Peer, order: str, worker: Worker | None, refusal: str | None) -> None:
         checked: dict[str, Any] = {}

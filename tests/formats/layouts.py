@@ -153,6 +153,7 @@ def write(folder):
     arrays(at)
     splits(at)
     beside(at)
+    odd(at)
     tables(at)
     classes = ["cat"] * 3 + ["dog"] * 3
     tar(at("folders.tar"), [(f"{c}/{k}.png", png(i)) for k, (c, i) in enumerate(zip(classes, PIXELS))])
@@ -201,9 +202,37 @@ def beside(at):
     for ending in ("", "_labels"):
         with h5py.File(at(f"doubled/a{ending}.h5"), "w") as f:
             f["x"], f["y"] = PIXELS, np.array(LABELS)
+    for name, n in (("few", 20), ("several", 60)):
+        os.mkdir(at(name))
+        for k in range(2):
+            np.save(at(f"{name}/{k}.npy"), np.zeros((n + (k if name == "several" else 0), 784), np.uint8))
     os.makedirs(at("stacks/a"))
     for name, n in (("cat", 30), ("dog", 40), ("a/cat", 30), ("a/dog", 30)):
         np.save(at(f"stacks/{name}.npy"), np.zeros((n, 28, 28), np.uint8))
+
+
+def odd(at):
+    """What is told, or refused with what to do."""
+    import h5py
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tar(at("inside.tar"), [m for k, i in enumerate(PIXELS) for m in ((f"{k}.json", b'{"label": %d}' % LABELS[k]), (f"{k}.png", png(i)))])
+    tar(at("dots.tar"), [m for k, i in enumerate(PIXELS) for m in ((f"im.{k}.cls", b"%d" % LABELS[k]), (f"im.{k}.png", png(i)))])
+    struct_of = [{"bytes": png(i), "path": None} for i in PIXELS]
+    pq.write_table(pa.table({"image": struct_of, "label": [[k, k + 1][: 1 + k % 2] for k in LABELS]}), at("lists.parquet"))
+    os.makedirs(at("hive/label=0"))
+    pq.write_table(pa.table({"image": struct_of}), at("hive/label=0/part-0.parquet"))
+    texts = [" ".join(map(str, i[..., 0].ravel())) for i in PIXELS]
+    pq.write_table(pa.table({"image": texts, "label": LABELS}), at("texts.parquet"))
+    with open(at("texts.csv"), "w") as out:
+        out.write("emotion,image\n" + "".join(f"{k},{text} {text * 20}\n" for k, text in zip(LABELS, texts)))
+    with h5py.File(at("each.h5"), "w") as f:
+        for k in range(20):
+            f[f"{k:04}"] = PIXELS[k % N]
+    np.savez(at("turned.npz"), X=np.zeros((28, 32, 3, 60), np.uint8), y=np.zeros(60, np.int64))
+    masks = (PIXELS[..., 0] % 3).astype(np.uint8)
+    np.savez(at("masked.npz"), image=PIXELS.astype(np.float32), mask=masks, label=np.array(LABELS))
 
 
 def write_torch(folder):

@@ -1,9 +1,9 @@
 //! Sources as people have them that are not as their format's own examples: what is in them is found, or what to do is said.
 
-use packds_format::Pack;
+use packds_format::{FieldKind, Pack, Role};
 use serde_json::{Value, json};
 
-use super::items::{convert, hex, ids, items};
+use super::items::{Bytes, convert, hex, ids, items};
 use super::{python, python_with};
 use crate::support::{Folder, fixture};
 
@@ -304,19 +304,130 @@ fn labels_in_a_file_beside_that_of_the_images_are_found_by_its_name() {
 #[test]
 fn files_that_look_like_many_images_each_are_told() {
     let (folder, _) = sources();
-    let refused: [(&[&str], i32, &str, &str); 1] = [(
-        &["stacks"],
-        2,
-        "an array of shape [30, 28, 28], and other ones with another first dimension",
-        "numpy.concatenate(..)",
-    )];
+    let refused: [(&[&str], i32, &str, &str); 2] = [
+        (
+            &["stacks"],
+            2,
+            "an array of shape [30, 28, 28], and other ones with another first dimension",
+            "numpy.concatenate(..)",
+        ),
+        (
+            &["several"],
+            2,
+            "found 60x784, which looks like 60 flat ones of 784 numbers each",
+            "numpy.concatenate(..)",
+        ),
+    ];
     assert_refused(&folder, &refused);
     let (pack, said) = converted(&folder, &["stacks/a"]);
     assert_eq!(pack.n_samples(), 2);
     let expected = "each file is one sample, an array of shape [30, 28, 28]; if it holds 30 images";
     assert!(said.contains(expected), "{said}");
+    let (pack, said) = converted(&folder, &["few"]);
+    assert_eq!(pack.n_samples(), 2);
+    let expected = "each file is one sample, an array of shape [20, 784]; if it holds 20 images";
+    assert!(said.contains(expected), "{said}");
     let (_, said) = converted(&folder, &["vectors"]);
     assert!(!said.contains("each file is one sample"), "{said}");
+}
+
+#[test]
+fn masks_beside_arrays_keep_their_shape_through_every_format() {
+    let (folder, _) = sources();
+    let pack = convert(&folder, "masked.npz", &[]);
+    let mask = |pack: &Bytes| {
+        let number = pack.schema().index_of("mask").unwrap();
+        let field = &pack.schema().fields()[number];
+        (field.kind, field.shape.clone(), field.role)
+    };
+    assert_eq!(
+        mask(&pack),
+        (FieldKind::Tensor, vec![8, 9], Some(Role::Mask))
+    );
+    let source = folder.path("masked.pack");
+    std::fs::copy(folder.path("out.pack"), &source).unwrap();
+    for target in [
+        "m.h5",
+        "m.zarr",
+        "m.npz",
+        "m.pt",
+        "m.safetensors",
+        "m.parquet",
+        "m.arrow",
+        "m.tar",
+        "m.lmdb",
+    ] {
+        folder.packds(&["export", "masked.pack", target]).ok();
+        let again = convert(&folder, target, &[]);
+        assert_eq!(mask(&again), mask(&pack), "{target}");
+        for name in ["image", "mask", "label"] {
+            assert_eq!(items(&again, name), items(&pack, name), "{target} {name}");
+        }
+    }
+}
+
+#[test]
+fn labels_that_lie_where_none_are_looked_for_are_told() {
+    let (folder, expected) = sources();
+    let (pack, said) = converted(&folder, &["inside.tar"]);
+    assert!(pack.schema().index_of("label").is_err());
+    let told = "no labels: 'label' in the objects of 'json' is taken with --label-key label";
+    assert!(said.contains(told), "{said}");
+    let (pack, said) = converted(
+        &folder,
+        &["inside.tar", "--label-key", "label", "--keep-order"],
+    );
+    assert_eq!(json!(ids(&pack)), expected["labels"]);
+    assert!(!said.contains("no labels"), "{said}");
+    let (_, said) = converted(&folder, &["lists.parquet"]);
+    let told =
+        "'label' gives no labels: expected a whole number or a name for each image, found lists";
+    assert!(said.contains(told), "{said}");
+}
+
+#[test]
+fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
+    let (folder, _) = sources();
+    let refused: [(&[&str], i32, &str, &str); 6] = [
+        (
+            &["dots.tar"],
+            2,
+            "no field of images",
+            "ends at its first dot",
+        ),
+        (
+            &["hive"],
+            1,
+            "no images in this folder",
+            "a column of a partitioned data set",
+        ),
+        (
+            &["texts.parquet"],
+            2,
+            "expected image files, or arrays of numbers",
+            "pixels in texts are not read",
+        ),
+        (
+            &["texts.csv"],
+            2,
+            "no such file: ",
+            "pixels in texts are not read",
+        ),
+        (
+            &["each.h5"],
+            2,
+            "no field of images",
+            "put all into one first (numpy.stack)",
+        ),
+        (
+            &["turned.npz"],
+            1,
+            "expected 28 values, one for each image, found 60, which is dimension 3 of the images",
+            "numpy.moveaxis(images, 3, 0)",
+        ),
+    ];
+    assert_refused(&folder, &refused);
+    assert!(said(&folder, &["texts.csv"], 2).len() < 2000);
 }
 
 #[test]
@@ -338,7 +449,7 @@ fn sources_that_may_mean_several_things_are_refused_with_what_to_do() {
         (
             &["sketches"],
             2,
-            "cat.npy: expected one image, found 800x784, which looks like 800 flat ones of 28x28",
+            "cat.npy: expected one image, found 800x784, which looks like 800 flat ones of 784 numbers each",
             "numpy.concatenate",
         ),
         (

@@ -169,7 +169,7 @@ pub enum ConvertError {
         found: Vec<String>,
     },
     /// A manifest names a file that is not there or is no regular file.
-    #[error("{path}: line {line}: no such file: {file}")]
+    #[error("{path}: line {line}: no such file: {}", cut(file))]
     ManifestFileMissing {
         /// The manifest.
         path: PathBuf,
@@ -389,9 +389,7 @@ impl ConvertError {
             Self::SourceMalformed { hint: None, .. } => Some(
                 "the data are damaged or cut short: copy or make them again; nothing was written".to_owned(),
             ),
-            Self::KeyMissing { .. } => {
-                Some("name the fields with --image-key, --label-key and --mask-key".to_owned())
-            }
+            Self::KeyMissing { found, .. } => Some(hint_of_fields(found).to_owned()),
             Self::LeftOutMissing { .. } => {
                 Some("name a field of the source with --leave-out".to_owned())
             }
@@ -399,6 +397,9 @@ impl ConvertError {
                 "sources that cannot be read in any order need as much room there as they have when unpacked".to_owned(),
             ),
             Self::EmptySource { holds, .. } => Some(match holds {
+                Some((inside, _)) if inside.to_string_lossy().contains('=') => {
+                    "folders called NAME=VALUE are a column of a partitioned data set: write it as one with that column first (pyarrow.dataset)".to_owned()
+                }
                 Some((inside, format)) => format!("name {}, which looks like {format}", inside.display()),
                 None => "images are known by their extension or by their first bytes; check the path".to_owned(),
             }),
@@ -439,6 +440,9 @@ impl ConvertError {
             Self::ManifestMalformed { .. } => "correct this line; nothing was written",
             Self::ManifestColumnMissing { .. } => {
                 "name the columns with --image-key, --label-key and --mask-key"
+            }
+            Self::ManifestFileMissing { file, .. } if is_numbers(file) => {
+                "pixels in texts are not read: make an array of each (numpy.fromstring(text, sep=' ')) and one of all, as .npz"
             }
             Self::ManifestFileMissing { .. } => {
                 "paths are relative to the manifest's folder; --root sets another folder"
@@ -530,5 +534,42 @@ pub(crate) fn quoted(names: &[String]) -> String {
         shown.join(", ")
     } else {
         format!("{} and {rest} more", shown.join(", "))
+    }
+}
+
+/// What to do where a source has these fields, and not those that are needed.
+fn hint_of_fields(found: &[String]) -> &'static str {
+    /// So many fields are no columns.
+    const MANY: usize = 16;
+    let has_more = |name: &String| {
+        let rest = |other: &String| other.strip_prefix(name.as_str()).map(str::to_owned);
+        found
+            .iter()
+            .filter_map(rest)
+            .any(|rest| rest.starts_with('.'))
+    };
+    if found.iter().any(has_more) {
+        "in a tar file the name of a sample ends at its first dot, and what follows is the field: write the samples under names without dots"
+    } else if found.len() > MANY {
+        "name the fields with --image-key, --label-key and --mask-key; where each image is an array of its own, put all into one first (numpy.stack)"
+    } else {
+        "name the fields with --image-key, --label-key and --mask-key"
+    }
+}
+
+/// Whether what should be the name of a file is numbers with spaces between them.
+fn is_numbers(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let mut numbers = name.split_ascii_whitespace();
+    numbers.clone().count() > 4 && numbers.all(|word| word.parse::<f64>().is_ok())
+}
+
+/// A path, cut where it is longer than paths are.
+fn cut(path: &Path) -> String {
+    const SHOWN: usize = 1024;
+    let text = path.display().to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+        None => text,
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct FieldNumbers {
     /// The seek indexes of the images.
     pub(crate) seek: Option<usize>,
     pub(crate) mask: Option<usize>,
+    /// Width and height of all masks, where the images have one size.
+    pub(crate) mask_size: Option<(u32, u32)>,
     pub(crate) label: Option<usize>,
     pub(crate) labels: Option<usize>,
     pub(crate) valid: Option<usize>,
@@ -321,12 +323,17 @@ impl Plan {
         options: &ConvertOptions,
     ) -> Result<(), ConvertError> {
         let mut fields = Fields::default();
-        fields.add(self.image_field(listing, options));
+        let image = self.image_field(listing, options);
+        let mask_size = image
+            .image_shape()
+            .map(|(height, width, _)| (narrow(width), narrow(height)));
+        fields.add(image);
         let mut numbers = FieldNumbers {
             seek: options.seekable.then(|| fields.add(seek_field("image"))),
             mask: listing
                 .has_masks()
-                .then(|| fields.add(self.mask_field(options))),
+                .then(|| fields.add(mask_field(mask_size, options))),
+            mask_size,
             ..FieldNumbers::default()
         };
         add_others(listing, options, &mut fields, &mut numbers);
@@ -346,7 +353,9 @@ impl Plan {
         numbers.source_height = fields.column("source_height", DType::U32, Role::SourceHeight);
         if !self.form.is_fixed() {
             numbers.image_columns = Some(fields.describe("image"));
-            numbers.mask_columns = listing.has_masks().then(|| fields.describe("mask"));
+        }
+        if listing.has_masks() && mask_size.is_none() {
+            numbers.mask_columns = Some(fields.describe("mask"));
         }
         fields.column("sample_crc32c", DType::U32, Role::SampleCrc32c);
         fields.check_names(&numbers.extra)?;
@@ -375,7 +384,6 @@ impl Plan {
     pub(crate) fn array_size(&self) -> (u32, u32) {
         let field = self.pack.schema.fields().get(self.fields.image);
         let shape = field.and_then(Field::image_shape);
-        let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         shape.map_or((0, 0), |(height, width, _)| (narrow(height), narrow(width)))
     }
 
@@ -444,19 +452,6 @@ impl Plan {
         self.build_schema(listing, options)
     }
 
-    fn mask_field(&self, options: &ConvertOptions) -> Field {
-        let mut field = match self.form {
-            ImageForm::Fixed { width, height } => {
-                Field::tensor("mask", DType::U8, &[u64::from(height), u64::from(width)])
-            }
-            _ => Field::variable("mask", FieldKind::Image),
-        };
-        // The difference of class numbers means nothing, and zstd finds runs by itself.
-        field.codec = codec(options, Filter::NONE);
-        field.color = Some("index".to_owned());
-        field.with_role(Role::Mask)
-    }
-
     fn chunk_samples(
         &self,
         listing: &Listing,
@@ -481,6 +476,24 @@ impl Plan {
             options.batch,
         ))
     }
+}
+
+fn narrow(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Masks of one size (width, height), or each of its own.
+fn mask_field(size: Option<(u32, u32)>, options: &ConvertOptions) -> Field {
+    let mut field = match size {
+        Some((width, height)) => {
+            Field::tensor("mask", DType::U8, &[u64::from(height), u64::from(width)])
+        }
+        None => Field::variable("mask", FieldKind::Image),
+    };
+    // The difference of class numbers means nothing, and zstd finds runs by itself.
+    field.codec = codec(options, Filter::NONE);
+    field.color = Some("index".to_owned());
+    field.with_role(Role::Mask)
 }
 
 /// Adds the source's further fields: in the order of the pack that they were exported from, where they were; others behind

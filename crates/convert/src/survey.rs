@@ -34,27 +34,29 @@ const HEAD_BYTES: u64 = 32 << 10;
 /// Samples that are encoded to learn how large items of variable size will be.
 const MEAN_SAMPLES: usize = 32;
 
-/// Reads image headers, in listing order, until two sizes differ; files that are no images are left to the conversion.
+/// Reads image headers, in listing order, until two sizes differ. Files that are no images, and images of more pixels than
+/// are allowed, say nothing here: the conversion tells of them, before it takes memory for their pixels.
 pub(crate) fn survey(
     listing: &Listing,
     options: &ConvertOptions,
     geometry: &Geometry,
 ) -> Result<Sizes, ConvertError> {
+    let size = |width: u32, height: u32, turn: u8| {
+        if u64::from(width) * u64::from(height) > options.max_pixels {
+            return Sizes::Unknown;
+        }
+        let (width, height) = geometry.output_size(width, height, turn);
+        Sizes::One { width, height }
+    };
     // Pixels that are all alike need no look at each.
     let mut contents = listing.image_contents();
     if let (Some(Content::Pixels(shape)), None) = (contents.next(), contents.next()) {
-        let (width, height) = geometry.output_size(shape.width, shape.height, 1);
-        return Ok(Sizes::One { width, height });
+        return Ok(size(shape.width, shape.height, 1));
     }
-    let size_of = |idx: usize, head: &mut Vec<u8>| {
-        let size = match listing.image_content(idx) {
-            Content::Pixels(shape) => Some((shape.width, shape.height, 1)),
-            _ => header(listing, idx, head).map(|i| (i.width, i.height, i.orientation)),
-        };
-        size.map_or(Sizes::Unknown, |(width, height, turn)| {
-            let (width, height) = geometry.output_size(width, height, turn);
-            Sizes::One { width, height }
-        })
+    let size_of = |idx: usize, head: &mut Vec<u8>| match listing.image_content(idx) {
+        Content::Pixels(shape) => size(shape.width, shape.height, 1),
+        _ => header(listing, idx, head)
+            .map_or(Sizes::Unknown, |i| size(i.width, i.height, i.orientation)),
     };
     let fold = |all: Sizes, one: Sizes| match (all, one) {
         (Sizes::Unknown, other) | (other, Sizes::Unknown) => other,

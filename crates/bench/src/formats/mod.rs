@@ -31,6 +31,7 @@ use packds_convert::ConvertError;
 use crate::BenchError;
 pub use csv::to_csv;
 pub use order::OrderName;
+use peers::PeerRows;
 use reference::Reference;
 use report::{Data, OptionsShown, Report};
 use watch::Progress;
@@ -125,6 +126,7 @@ fn compare(
 ) -> Result<Report, BenchError> {
     let started = machine::now();
     let entries = chosen(&options.formats)?;
+    let peers = options.with.as_deref().map(PeerRows::read).transpose()?;
     let progress = Progress::new(watcher, cells::count(options, entries.len()));
     let work = tempfile::Builder::new()
         .prefix("packds-formats")
@@ -133,6 +135,11 @@ fn compare(
     progress.part("the images, as raw pixels")?;
     progress.cell("the images, as raw pixels")?;
     let reference = Reference::make(data, work.path(), options.batch, options.images, &progress)?;
+    if let Some(peers) = &peers {
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+        let expected = cells::expected(&reference)?;
+        peers.check(&names, (reference.batch, reference.n_samples()), &expected)?;
+    }
     let written = write_all(&entries, &reference, work.path(), &progress)?;
     progress.part("the limits")?;
     progress.cell("the limits")?;
@@ -168,8 +175,8 @@ fn compare(
         formats: written.iter().map(|w| w.row(&reference)).collect(),
         runs,
     };
-    if let Some(path) = &options.with {
-        peers::merge(&mut report, path, &cells::expected(&reference)?)?;
+    if let Some(peers) = peers {
+        peers.join(&mut report);
     }
     Ok(report)
 }

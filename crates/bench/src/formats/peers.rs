@@ -1,59 +1,94 @@
 //! Rows that other programs measured on the same images, checked before they stand beside ours.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::report::{Peers, Report};
 use crate::BenchError;
 
-/// Adds the rows of a peers.json. What is lossless must have delivered `expected`.
-pub(super) fn merge(report: &mut Report, path: &Path, expected: &str) -> Result<(), BenchError> {
-    let text = std::fs::read(path).map_err(BenchError::io(path))?;
-    let odd = |reason: String| {
-        let error = std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
-        BenchError::io(path)(error)
-    };
-    let peers: Peers = serde_json::from_slice(&text).map_err(|e| odd(e.to_string()))?;
-    for format in &peers.formats {
-        let name = &format.format;
-        if report.formats.iter().any(|known| known.format == *name) {
-            return Err(odd(format!("format `{name}` stands in the report already")));
-        }
+/// The rows of a peers.json.
+pub(super) struct PeerRows {
+    path: PathBuf,
+    peers: Peers,
+}
+
+impl PeerRows {
+    /// Reads them.
+    pub(super) fn read(path: &Path) -> Result<Self, BenchError> {
+        let text = std::fs::read(path).map_err(BenchError::io(path))?;
+        let rows = |peers| Self {
+            path: path.to_owned(),
+            peers,
+        };
+        serde_json::from_slice(&text)
+            .map(rows)
+            .map_err(|error| odd(path, error.to_string()))
     }
-    for run in &peers.runs {
-        let name = &run.format;
-        let format = peers.formats.iter().find(|format| format.format == *name);
-        let format = format.ok_or_else(|| odd(format!("a run of `{name}`, which is no format")))?;
-        if run.skipped.is_some() {
-            continue;
-        }
-        let is_whole = run.images_per_s.is_some() && run.batch_ms.is_some();
-        if !is_whole {
+
+    /// Checks that they can stand beside `formats`: of batches of `batch` of as many images, and where they are lossless, of
+    /// those that have the checksum `expected`. Before anything is measured, which would be lost.
+    pub(super) fn check(
+        &self,
+        formats: &[&str],
+        (batch, n_images): (u32, u64),
+        expected: &str,
+    ) -> Result<(), BenchError> {
+        let odd = |reason: String| odd(&self.path, reason);
+        let peers = &self.peers;
+        if let Some(found) = peers.n_images.filter(|found| *found != n_images) {
             return Err(odd(format!(
-                "a run of `{name}` without images_per_s or batch_ms"
+                "its runs took {found} images, these take {n_images}: say --images {found}"
             )));
         }
-        if run.batch != report.options.batch {
-            return Err(odd(format!(
-                "a run of `{name}` with batches of {}, not {}",
-                run.batch, report.options.batch
-            )));
+        for format in &peers.formats {
+            let name = &format.format;
+            if formats.contains(&name.as_str()) {
+                return Err(odd(format!("format `{name}` stands in the report already")));
+            }
         }
-        let found = run.checksum.as_deref().unwrap_or("none");
-        if format.lossless && found != expected {
-            return Err(BenchError::Disagree {
-                format: name.clone(),
-                order: run.order.clone(),
-                expected: expected.to_owned(),
-                found: found.to_owned(),
-            });
+        for run in &peers.runs {
+            let name = &run.format;
+            let format = peers.formats.iter().find(|format| format.format == *name);
+            let format =
+                format.ok_or_else(|| odd(format!("a run of `{name}`, which is no format")))?;
+            if run.skipped.is_some() {
+                continue;
+            }
+            if run.images_per_s.is_none() || run.batch_ms.is_none() {
+                let reason = format!("a run of `{name}` without images_per_s or batch_ms");
+                return Err(odd(reason));
+            }
+            if run.batch != batch {
+                return Err(odd(format!(
+                    "a run of `{name}` with batches of {found}, not {batch}: say --batch {found}",
+                    found = run.batch
+                )));
+            }
+            let found = run.checksum.as_deref().unwrap_or("none");
+            if format.lossless && found != expected {
+                return Err(BenchError::Disagree {
+                    format: name.clone(),
+                    order: run.order.clone(),
+                    expected: expected.to_owned(),
+                    found: found.to_owned(),
+                });
+            }
         }
+        Ok(())
     }
-    for (name, version) in peers.versions {
-        report.versions.entry(name).or_insert(version);
+
+    /// Adds them to a report.
+    pub(super) fn join(self, report: &mut Report) {
+        for (name, version) in self.peers.versions {
+            report.versions.entry(name).or_insert(version);
+        }
+        report.formats.extend(self.peers.formats);
+        report.runs.extend(self.peers.runs);
     }
-    report.formats.extend(peers.formats);
-    report.runs.extend(peers.runs);
-    Ok(())
+}
+
+fn odd(path: &Path, reason: String) -> BenchError {
+    let error = std::io::Error::new(std::io::ErrorKind::InvalidData, reason);
+    BenchError::io(path)(error)
 }
 
 #[cfg(test)]
@@ -105,6 +140,7 @@ mod tests {
     fn peers() -> Value {
         json!({
             "versions": {"torch": "2.9", "packds": "2"},
+            "n_images": 2,
             "formats": [{"format": "torch-pt", "title": "torch.load", "runtime": "python", "lossless": true}],
             "runs": [
                 {"format": "torch-pt", "order": "chunk", "cache": "warm", "threads": 1, "batch": 1, "step_ms": 0.0,
@@ -120,7 +156,10 @@ mod tests {
         let path = dir.path().join("peers.json");
         std::fs::write(&path, peers.to_string()).unwrap();
         let mut report = report();
-        merge(&mut report, &path, "00ff").map(|()| report)
+        let rows = PeerRows::read(&path)?;
+        rows.check(&["npy"], (1, 2), "00ff")?;
+        rows.join(&mut report);
+        Ok(report)
     }
 
     #[test]
@@ -150,7 +189,20 @@ mod tests {
         let number = changed("/runs/0/images_per_s", Value::Null);
         assert!(number.contains("without images_per_s"), "{number}");
         let batch = changed("/runs/0/batch", json!(2));
-        assert!(batch.contains("with batches of 2, not 1"), "{batch}");
+        assert!(
+            batch.contains("with batches of 2, not 1: say --batch 2"),
+            "{batch}"
+        );
+        let images = changed("/n_images", json!(128));
+        assert!(
+            images.contains("took 128 images, these take 2: say --images 128"),
+            "{images}"
+        );
+        let own = changed("/formats/0/format", json!("npy"));
+        assert!(
+            own.contains("format `npy` stands in the report already"),
+            "{own}"
+        );
         let mut unknown = peers();
         unknown["runs"][0]["speed"] = json!(1);
         let unknown = merged(&unknown).unwrap_err().to_string();

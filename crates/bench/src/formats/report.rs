@@ -38,6 +38,9 @@ pub struct Peers {
     /// Versions of what was measured.
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
+    /// How many images each run took, where that is told.
+    #[serde(default)]
+    pub n_images: Option<u64>,
     /// Their formats.
     pub formats: Vec<FormatRow>,
     /// Their runs.

@@ -197,12 +197,20 @@ impl Written {
         })
     }
 
+    /// What it is called in pictures: what more it has to do than others stands there.
+    fn title(&self, reference: &Reference) -> String {
+        match (&self.entry.make, &reference.images) {
+            (Make::EncodedPack, Some(_)) => format!("{}: the files as they are", self.entry.title),
+            _ => self.entry.title.to_owned(),
+        }
+    }
+
     /// Its row in the report.
     pub(super) fn row(&self, reference: &Reference) -> FormatRow {
         let files = self.files.as_ref().ok();
         FormatRow {
             format: self.entry.name.to_owned(),
-            title: self.entry.title.to_owned(),
+            title: self.title(reference),
             runtime: "rust".to_owned(),
             lossless: true,
             bytes_on_disk: files.map(|files| files.bytes),

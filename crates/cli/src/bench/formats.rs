@@ -62,10 +62,10 @@ pub(crate) struct FormatsBenchArgs {
     /// Numbers of threads
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Vec<u16>,
-    /// Samples of a batch and of a chunk [default: 64; 32 with --quick alone]
+    /// Samples of a batch and of a chunk [default: 64; 32 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     batch: Option<u32>,
-    /// The most images that are used [default: all of a pack, 1024 of a folder; 128 with --quick alone]
+    /// The most images that are used [default: all of a pack, 1024 of a folder; four batches with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     images: Option<u64>,
     /// Measure also what a training step of this length waits for its batches
@@ -119,9 +119,7 @@ impl FormatsBenchArgs {
             return Err(Failure::not_run(format!("--formats: no format {name:?}"))
                 .hint(format!("there are {}", known.join(", "))));
         }
-        // What others measured they measured with all images.
-        let few = self.quick && self.with.is_none();
-        let batch = self.batch.unwrap_or(if few { 32 } else { 64 });
+        let batch = self.batch.unwrap_or(if self.quick { 32 } else { 64 });
         let work = self.work.clone().or_else(|| self.out.clone());
         let args: Vec<String> = std::env::args().skip(1).collect();
         Ok(FormatsBenchOptions {
@@ -134,7 +132,7 @@ impl FormatsBenchArgs {
             quick: self.quick,
             rounds: usize::from(self.rounds.unwrap_or(if self.quick { 1 } else { 3 })),
             seconds,
-            images: self.images.or(few.then_some(u64::from(batch) * 4)),
+            images: self.images.or(self.quick.then_some(u64::from(batch) * 4)),
             formats: once(self.formats.iter().cloned()),
             work: work.unwrap_or_else(std::env::temp_dir),
             seed: self.seed,

@@ -357,17 +357,15 @@ impl SampleReader<'_> {
             ..self.plan.geometry
         };
         let started = Instant::now();
-        let expected = match self.plan.form {
-            ImageForm::Fixed { width, height } => (width, height),
-            _ => geometry.output_size(size.width, size.height, size.orientation),
-        };
+        let own = || geometry.output_size(size.width, size.height, size.orientation);
+        let expected = self.plan.fields.mask_size.unwrap_or_else(own);
         let rendered = RenderItem {
             bytes: &file,
             content: &content,
             geometry: &geometry,
             expected,
         };
-        if matches!(self.plan.form, ImageForm::Fixed { .. }) {
+        if self.plan.fields.mask_size.is_some() {
             let out = block.tensor_mut(field)?;
             let rendered = rendered.render(&mut self.mask_decoder, &mut self.planes, out);
             rendered.map_err(wrong)?;

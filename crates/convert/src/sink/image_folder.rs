@@ -224,7 +224,7 @@ impl ImageFolderSink {
         if let Some((name, folder)) = changed {
             self.lost.push(format!(
                 "class names that no folder can have are changed, first '{}' to '{folder}'; {MANIFEST_FILE} has them as they are",
-                name.escape_default()
+                name.escape_debug()
             ));
         }
         let mut folders: BTreeMap<i64, String> = (0..).zip(self.folders.iter().cloned()).collect();

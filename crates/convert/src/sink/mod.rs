@@ -6,6 +6,7 @@
 mod arrow;
 mod batch;
 mod fields;
+mod gzip_stream;
 #[cfg(feature = "hdf5")]
 mod hdf5;
 mod image_folder;

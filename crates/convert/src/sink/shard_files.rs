@@ -4,10 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use flate2::write::GzEncoder;
-use flate2::{Compression, GzBuilder};
-
 use super::SinkStart;
+use super::gzip_stream::{GzipPart, GzipStream};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
@@ -20,20 +18,33 @@ pub(super) struct ShardFiles {
     path: PathBuf,
     is_folder: bool,
     file: Option<Out>,
-    level: Option<u32>,
+    is_gzip: bool,
 }
 
 /// A file being written.
 enum Out {
     Plain(BufWriter<File>),
-    Gzip(Box<GzEncoder<BufWriter<File>>>),
+    Gzip(GzipStream<BufWriter<File>>),
 }
 
 /// A piece of a file.
 pub(super) enum Piece {
     /// The next file begins.
     Begin(u64),
-    Bytes(Vec<u8>),
+    Plain(Vec<u8>),
+    Packed(GzipPart),
+}
+
+impl Piece {
+    /// These bytes of a file, compressed where there is a level: that of [`gzip_level`].
+    pub(super) fn of(bytes: Vec<u8>, level: Option<u32>) -> Result<Self, ConvertError> {
+        match level {
+            None => Ok(Self::Plain(bytes)),
+            Some(level) => GzipPart::new(&bytes, level)
+                .map(Self::Packed)
+                .map_err(ConvertError::io(Path::new("gzip"))),
+        }
+    }
 }
 
 /// Which part of the samples of a batch goes to the next file.
@@ -86,13 +97,8 @@ impl ShardFiles {
             path: start.path.to_owned(),
             is_folder: start.path.is_dir(),
             file: None,
-            level: None,
+            is_gzip: gzip_level(start).is_some(),
         }
-    }
-
-    /// The same, each file one gzip stream: not all readers of a format take several in a file.
-    pub(super) fn compressed(self, level: Option<u32>) -> Self {
-        Self { level, ..self }
     }
 
     /// Whether they are in a folder.
@@ -108,7 +114,7 @@ impl ShardFiles {
     ) -> Result<(), ConvertError> {
         pieces.into_iter().try_for_each(|piece| match piece {
             Piece::Begin(number) => self.begin(&name(number)),
-            Piece::Bytes(bytes) => self.append(&bytes),
+            piece => self.append(&piece),
         })
     }
 
@@ -125,9 +131,9 @@ impl ShardFiles {
         }
         let file = options.open(&path).map_err(ConvertError::io(&path))?;
         let file = BufWriter::with_capacity(WRITE_BYTES, file);
-        self.file = Some(match self.level {
-            Some(level) => Out::Gzip(Box::new(gz_builder().write(file, Compression::new(level)))),
-            None => Out::Plain(file),
+        self.file = Some(match self.is_gzip {
+            true => Out::Gzip(GzipStream::begin(file).map_err(ConvertError::io(&path))?),
+            false => Out::Plain(file),
         });
         Ok(())
     }
@@ -139,12 +145,13 @@ impl ShardFiles {
         }
     }
 
-    /// Appends bytes to the file that was begun last.
-    fn append(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
-        let written = match &mut self.file {
-            Some(Out::Plain(file)) => file.write_all(bytes),
-            Some(Out::Gzip(file)) => file.write_all(bytes),
-            None => Ok(()),
+    /// Appends to the file that was begun last.
+    fn append(&mut self, piece: &Piece) -> Result<(), ConvertError> {
+        let written = match (&mut self.file, piece) {
+            (Some(Out::Plain(file)), Piece::Plain(bytes)) => file.write_all(bytes),
+            (Some(Out::Gzip(file)), Piece::Packed(part)) => file.append(part),
+            // Pieces are made for the file that they go to.
+            _ => Err(std::io::ErrorKind::InvalidInput.into()),
         };
         written.map_err(ConvertError::io(&self.path))
     }
@@ -153,7 +160,7 @@ impl ShardFiles {
     pub(super) fn end(&mut self) -> Result<(), ConvertError> {
         let flushed = match self.file.take() {
             Some(Out::Plain(mut file)) => file.flush(),
-            Some(Out::Gzip(file)) => file.finish().and_then(|mut file| file.flush()),
+            Some(Out::Gzip(file)) => file.finish().and_then(|mut out| out.flush()),
             None => Ok(()),
         };
         flushed.map_err(ConvertError::io(&self.path))
@@ -184,17 +191,4 @@ pub(super) fn gzip_level(start: &SinkStart<'_>) -> Option<u32> {
         None if start.path.is_file() && is_gzip_name(start.target) => Some(DEFAULT_LEVEL),
         _ => None,
     }
-}
-
-/// One member of a gzip file, which may have several; always the same for the same bytes.
-pub(super) fn gzip(bytes: &[u8], level: u32) -> Result<Vec<u8>, ConvertError> {
-    let mut encoder = gz_builder().write(Vec::new(), Compression::new(level));
-    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.map_err(ConvertError::io(Path::new("gzip")))
-}
-
-/// Nothing of the machine or the time.
-fn gz_builder() -> GzBuilder {
-    const UNKNOWN_SYSTEM: u8 = 255;
-    GzBuilder::new().mtime(0).operating_system(UNKNOWN_SYSTEM)
 }

@@ -15,7 +15,6 @@ pub(super) struct TfRecordSink {
     files: ShardFiles,
     encoder: ExampleEncoder,
     metadata: String,
-    level: Option<u32>,
     lost: Vec<String>,
 }
 
@@ -25,13 +24,14 @@ pub(super) struct ExampleEncoder {
     exported: Exported,
     classes: Vec<String>,
     spread: Spread,
+    /// Of gzip, if it is asked for.
+    level: Option<u32>,
 }
 
 impl TfRecordSink {
     pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let spread = Spread::of(start);
-        let level = gzip_level(start);
-        let files = ShardFiles::create(start).compressed(level);
+        let files = ShardFiles::create(start);
         let mut lost = Vec::new();
         if !files.is_folder() {
             lost.push(
@@ -45,9 +45,9 @@ impl TfRecordSink {
                 exported: start.exported.clone(),
                 classes: start.metadata.class_names("label").to_vec(),
                 spread,
+                level: gzip_level(start),
             },
             metadata: start.metadata.to_text(),
-            level,
             lost,
         })
     }
@@ -62,7 +62,11 @@ impl Sink for TfRecordSink {
 
     fn write(&mut self, ready: Vec<Piece>) -> Result<(), ConvertError> {
         let n_files = self.encoder.spread.n_files();
-        let end = if self.level.is_some() { ".gz" } else { "" };
+        let end = if self.encoder.level.is_some() {
+            ".gz"
+        } else {
+            ""
+        };
         self.files.put(ready, |number| {
             format!("data.tfrecord-{number:05}-of-{n_files:05}{end}")
         })
@@ -85,13 +89,13 @@ impl Encode for ExampleEncoder {
             let shard = self.spread.shard(sample);
             if shard.is_first {
                 if !bytes.is_empty() {
-                    pieces.push(Piece::Bytes(std::mem::take(&mut bytes)));
+                    pieces.push(Piece::of(std::mem::take(&mut bytes), self.level)?);
                 }
                 pieces.push(Piece::Begin(shard.number));
             }
             frame(&self.example(&batch, k), &mut bytes);
         }
-        pieces.push(Piece::Bytes(bytes));
+        pieces.push(Piece::of(bytes, self.level)?);
         Ok(pieces)
     }
 }

@@ -6,7 +6,7 @@ use packds_format::Role;
 
 use super::item_bytes::item_bytes;
 use super::number::Number;
-use super::shard_files::{Piece, ShardFiles, Spread, gzip, gzip_level};
+use super::shard_files::{Piece, ShardFiles, Spread, gzip_level};
 use super::{Batch, Encode, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::{CLASSES_FILE, METADATA_RECORD};
@@ -140,10 +140,7 @@ impl TarEncoder {
             return Ok(());
         }
         let bytes = std::mem::take(bytes);
-        pieces.push(Piece::Bytes(match self.level {
-            Some(level) => gzip(&bytes, level)?,
-            None => bytes,
-        }));
+        pieces.push(Piece::of(bytes, self.level)?);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::listing::{
     Faults, Images, LabelLists, Labels, Listing, Masks, SourceField, SourceKind, append_stored,
 };
+use super::overlooked::note_overlooked_labels;
 use super::paths::{FileTable, PathTable};
 use super::store::{Content, Store};
 use super::warning::Warning;
@@ -102,7 +103,7 @@ impl Found {
             Some(labels) => labels.put_into(&mut listing, source)?,
             None => take_label_sets(&mut listing, source)?,
         }
-        note_no_labels(&mut listing);
+        note_overlooked_labels(&mut listing);
         rename_taken(&mut listing);
         check_names(&listing, source)?;
         Ok(listing)
@@ -169,10 +170,23 @@ impl Found {
         let texts = self.texts.iter().map(|c| (c.name.as_str(), c.values.len()));
         for (name, found) in labels.chain(masks).chain(fields).chain(texts) {
             if found != n {
-                return Err(other_count(source, name, n, found));
+                let lies_along = self.dimension_of(found);
+                return Err(lies_along.map_or_else(
+                    || other_count(source, name, n, found),
+                    |dimension| turned(source, name, (n, found), dimension),
+                ));
             }
         }
         Ok(())
+    }
+
+    /// The dimension of the images' array, from 1 on, that is as long as something else has items.
+    fn dimension_of(&self, items: usize) -> Option<usize> {
+        let items = u64::try_from(items).ok()?;
+        match self.images.content(0) {
+            Content::Array(array) => Some(array.shape.iter().position(|n| *n == items)? + 1),
+            _ => None,
+        }
     }
 }
 
@@ -277,24 +291,6 @@ pub(super) fn target(name: String) -> String {
     }
 }
 
-/// Tells where labels may have been overlooked: a field of one number or text for each sample, none of them the label.
-fn note_no_labels(listing: &mut Listing) {
-    let has_labels = listing.has_labels() || listing.has_label_lists();
-    let is_told = |warning: &Warning| matches!(warning, Warning::NotLabels { .. });
-    if has_labels || listing.metadata.is_some() || listing.warnings.iter().any(is_told) {
-        return;
-    }
-    let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.shape.iter().all(|n| *n == 1) && is_integer(array.dtype));
-    let fields = listing
-        .fields
-        .iter()
-        .filter(|field| is_one(field.store.as_ref()));
-    let fields: Vec<String> = fields.map(|field| field.name.clone()).collect();
-    if !fields.is_empty() {
-        listing.warnings.push(Warning::NoLabels { fields });
-    }
-}
-
 /// Refuses fields whose names a pack cannot hold.
 fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
     let fields = listing.fields.iter().map(|field| &field.name);
@@ -354,6 +350,16 @@ pub(super) fn check_same_classes(
 pub(super) fn other_count(source: &Path, name: &str, n: usize, found: usize) -> ConvertError {
     let reason = format!("expected {n} values, one for each image, found {found}");
     let hint = "mend the field so that it has one value for each image, or name other fields with --image-key, --label-key and --mask-key";
+    ConvertError::contradictory(source, name, reason, hint)
+}
+
+/// The error for images that do not lie along the first dimension, as the count of something else tells.
+fn turned(source: &Path, name: &str, (n, found): (usize, usize), dimension: usize) -> ConvertError {
+    let reason = format!(
+        "expected {n} values, one for each image, found {found}, which is dimension {dimension} of the images"
+    );
+    let hint =
+        format!("put the dimension of the images first: numpy.moveaxis(images, {dimension}, 0)");
     ConvertError::contradictory(source, name, reason, hint)
 }
 

@@ -45,6 +45,7 @@ mod narrow;
 mod npy;
 mod npz;
 mod numbers;
+mod overlooked;
 #[cfg(feature = "arrow")]
 mod parquet;
 mod paths;

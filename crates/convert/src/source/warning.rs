@@ -118,6 +118,13 @@ pub enum Warning {
         /// The fields.
         fields: Vec<String>,
     },
+    /// The objects of a field have something that is called as labels are.
+    LabelInside {
+        /// The field.
+        field: String,
+        /// What it is called in the objects.
+        key: String,
+    },
     /// There are images but no file of labels.
     LabelsMissing {
         /// The file that would have them.
@@ -220,6 +227,10 @@ impl fmt::Display for Warning {
                 out,
                 "no labels: no field is called as labels are, found {}; name them with --label-key",
                 quoted(fields)
+            ),
+            Self::LabelInside { field, key } => write!(
+                out,
+                "no labels: '{key}' in the objects of '{field}' is taken with --label-key {key}"
             ),
             Self::LabelsMissing { file } => {
                 write!(out, "no labels: there is no file '{}'", text(file))

@@ -22,6 +22,15 @@ use crate::source::warning::Warning;
 const MAX_DEPTH: usize = 16;
 /// The least side of images that a line may hold.
 const MIN_SIDE: u32 = 8;
+/// How many numbers the images of known sets have (28x28, 32x32x3, ...), which hardly any picture is wide.
+const FLAT_WIDTHS: [u32; 6] = [
+    28 * 28,
+    28 * 28 * 3,
+    32 * 32 * 3,
+    64 * 64 * 3,
+    96 * 96 * 3,
+    224 * 224 * 3,
+];
 /// What to do with files of many images each.
 const TOGETHER: &str = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
 
@@ -46,7 +55,7 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
         None => {}
     }
     if metadata.is_none()
-        && let Some((shape, _)) = stacks(&files.contents)
+        && let Some(shape) = many_images(&files.contents)
     {
         warnings.push(Warning::Stacks { shape });
     }
@@ -93,16 +102,21 @@ fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<
         );
         return refused(0, reason, TOGETHER);
     }
-    match lines_of_flat_images(&each) {
-        None => Ok(()),
-        Some((height, width)) => {
-            let side = width.isqrt();
+    match flat_images(contents) {
+        Some(((height, width), true)) => {
             let reason = format!(
-                "expected one image, found {height}x{width}, which looks like {height} flat ones of {side}x{side}"
+                "expected one image, found {height}x{width}, which looks like {height} flat ones of {width} numbers each"
             );
             refused(0, reason, TOGETHER)
         }
+        _ => Ok(()),
     }
+}
+
+/// The shape of the first file, where each may well be many images.
+fn many_images(contents: &Contents) -> Option<Vec<u64>> {
+    let flat = flat_images(contents).map(|((height, width), _)| vec![height.into(), width.into()]);
+    flat.or_else(|| Some(stacks(contents)?.0))
 }
 
 /// The shape of the first file, where all are like stacks of images of one size, and whether the stacks differ in length.
@@ -142,19 +156,31 @@ fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
     }
 }
 
-/// Rows and columns of the first file, where all hold lines that look like flat images.
-fn lines_of_flat_images(each: &[Content]) -> Option<(u32, u32)> {
+/// Rows and columns of the first file, where all hold lines that may be flat images, and whether they hardly are anything else:
+/// very long, or of a known width and longer than wide, or of several lengths.
+fn flat_images(contents: &Contents) -> Option<((u32, u32), bool)> {
     let size = |content: &Content| match content {
         Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),
         _ => None,
     };
-    let sizes: Vec<(u32, u32)> = each.iter().map(size).collect::<Option<_>>()?;
+    let sizes: Vec<(u32, u32)> = match contents {
+        Contents::All(content) => vec![size(content)?],
+        Contents::Each(each) => each.iter().map(size).collect::<Option<_>>()?,
+    };
     let &(height, width) = sizes.first()?;
+    if sizes.iter().any(|(_, own)| *own != width) {
+        return None;
+    }
+    let is_known = FLAT_WIDTHS.contains(&width);
     let side = width.isqrt();
-    let is_flat = side >= MIN_SIDE && side * side == width;
-    let is_long = sizes.iter().any(|(height, _)| *height > width);
-    let are_alike = sizes.iter().all(|(_, own)| *own == width);
-    (is_flat && is_long && are_alike).then_some((height, width))
+    let is_flat = is_known || (side >= MIN_SIDE && side * side == width);
+    let are_longer = |times: u32| {
+        let least = width.saturating_mul(times);
+        sizes.iter().any(|(height, _)| *height > least)
+    };
+    let differ = sizes.iter().any(|(own, _)| *own != height);
+    let is_sure = are_longer(4) || (is_known && (differ || are_longer(1)));
+    (is_known || (is_flat && is_sure)).then_some(((height, width), is_sure))
 }
 
 /// The paths of all files below a folder, in the order of the names in each.

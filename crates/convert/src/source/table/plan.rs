@@ -333,7 +333,7 @@ fn fitting(
         ),
         _ => (
             "image files, or arrays of numbers",
-            "name another column with --image-key; a table of paths is converted as a manifest (.csv)",
+            "name another column with --image-key; a table of paths is converted as a manifest (.csv), and pixels in texts are not read: make arrays of them first",
         ),
     };
     let reason = format!("expected {expected}, found {data_type}");

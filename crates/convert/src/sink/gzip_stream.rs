@@ -1,0 +1,114 @@
+//! A gzip stream whose parts are compressed apart from one another, so that several threads make them.
+//!
+//! Each part ends at a whole byte and without the mark of the last block (zlib's sync flush), so that they can stand one behind
+//! the other in one member: readers of streams, as Python's `tarfile` is one, take no second member.
+
+use std::io::{self, Write};
+
+use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, checksum, checksum_combine};
+use flate2::{Compress, Compression, FlushCompress};
+
+/// Magic number, deflate, no flags, no time, nothing about the level, an unknown system: nothing of the machine.
+const HEAD: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255];
+/// Bytes of memory by which it grows.
+const ROOM: usize = 64 << 10;
+/// A last block with nothing in it.
+const LAST_BLOCK: [u8; 2] = [3, 0];
+
+/// A part, compressed.
+pub(super) struct GzipPart {
+    packed: Vec<u8>,
+    /// Of what was packed.
+    checksum: u64,
+    bytes: u64,
+}
+
+impl GzipPart {
+    /// Compresses bytes; always to the same for the same bytes.
+    pub(super) fn new(bytes: &[u8], level: u32) -> io::Result<Self> {
+        let mut compress = Compress::new(Compression::new(level), false);
+        let mut packed = Vec::with_capacity(bytes.len() / 2 + ROOM);
+        let mut rest = bytes;
+        // Done when nothing is left and there was room for all: until then the same flush is asked for, as zlib wants it.
+        while !rest.is_empty() || packed.len() == packed.capacity() || packed.is_empty() {
+            packed.reserve(ROOM);
+            let before = compress.total_in();
+            compress.compress_vec(rest, &mut packed, FlushCompress::Sync)?;
+            let read = usize::try_from(compress.total_in() - before).unwrap_or(usize::MAX);
+            rest = rest.get(read..).unwrap_or_default();
+        }
+        Ok(Self {
+            packed,
+            checksum: checksum(Crc32IsoHdlc, bytes),
+            bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        })
+    }
+}
+
+/// A stream being written.
+pub(super) struct GzipStream<W> {
+    out: W,
+    checksum: u64,
+    bytes: u64,
+}
+
+impl<W: Write> GzipStream<W> {
+    pub(super) fn begin(mut out: W) -> io::Result<Self> {
+        out.write_all(&HEAD)?;
+        Ok(Self {
+            out,
+            checksum: checksum(Crc32IsoHdlc, &[]),
+            bytes: 0,
+        })
+    }
+
+    pub(super) fn append(&mut self, part: &GzipPart) -> io::Result<()> {
+        self.checksum = checksum_combine(Crc32IsoHdlc, self.checksum, part.checksum, part.bytes);
+        self.bytes = self.bytes.wrapping_add(part.bytes);
+        self.out.write_all(&part.packed)
+    }
+
+    /// Ends the stream; what it was written to still has to be flushed.
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        self.out.write_all(&LAST_BLOCK)?;
+        // Both modulo 2^32, in little-endian order.
+        for number in [self.checksum, self.bytes] {
+            let [a, b, c, d, ..] = number.to_le_bytes();
+            self.out.write_all(&[a, b, c, d])?;
+        }
+        Ok(self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    #[test]
+    fn parts_are_one_member_whatever_is_in_them() {
+        let random: Vec<u8> = (0..100_000_u64)
+            .map(|n| packds_format::mix64(n).to_le_bytes()[0])
+            .collect();
+        let parts: [&[u8]; 5] = [b"first", &[], &random, &[0; 70_000], b"last"];
+        for level in [0, 1, 6, 9] {
+            for n in 0..=parts.len() {
+                let mut stream = GzipStream::begin(Vec::new()).unwrap();
+                for part in &parts[..n] {
+                    stream.append(&GzipPart::new(part, level).unwrap()).unwrap();
+                }
+                let file = stream.finish().unwrap();
+                let mut found = Vec::new();
+                // It reads one member and checks what stands at its end.
+                let mut decoder = GzDecoder::new(file.as_slice());
+                let read = decoder.read_to_end(&mut found);
+                assert!(read.is_ok(), "level {level}, {n} parts: {read:?}");
+                assert_eq!(found, parts[..n].concat());
+                assert!(decoder.into_inner().is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What may be the labels of a source without any, and is not taken for them: it is told.
+
+use serde_json::Value;
+
+use super::column::{ColumnValues, TextArena};
+use super::found::{is_integer, is_label_name};
+use super::listing::Listing;
+use super::store::{Content, Store};
+use super::warning::Warning;
+use crate::data_format::DataFormat;
+
+/// Adds warnings of what could be labels, unless there are some or it is told already.
+pub(super) fn note_overlooked_labels(listing: &mut Listing) {
+    let has_labels = listing.has_labels() || listing.has_label_lists();
+    let is_told = |warning: &Warning| matches!(warning, Warning::NotLabels { .. });
+    if has_labels || listing.metadata.is_some() || listing.warnings.iter().any(is_told) {
+        return;
+    }
+    let numbers = fields_of_one_number(listing);
+    let json = json_columns(listing);
+    listing.warnings.extend(json);
+    if !numbers.is_empty() {
+        listing.warnings.push(Warning::NoLabels { fields: numbers });
+    }
+}
+
+/// Fields of one whole number for each sample.
+fn fields_of_one_number(listing: &Listing) -> Vec<String> {
+    let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.shape.iter().all(|n| *n == 1) && is_integer(array.dtype));
+    let fields = listing.fields.iter();
+    let fields = fields.filter(|field| is_one(field.store.as_ref()));
+    fields.map(|field| field.name.clone()).collect()
+}
+
+/// Columns of lists or objects that are called as labels are, or, where a key can name it, have a label inside.
+fn json_columns(listing: &Listing) -> Vec<Warning> {
+    let has_keys = listing.kind == DataFormat::WebDataset.into();
+    let told = |(name, texts): (&String, &TextArena)| {
+        if is_label_name(name) {
+            return Some(Warning::NotLabels {
+                field: name.clone(),
+                found: "lists or objects".to_owned(),
+            });
+        }
+        let first: Value = serde_json::from_str(texts.iter().find(|text| *text != "null")?).ok()?;
+        let is_label = |(key, value): &(&String, &Value)| {
+            is_label_name(key) && (value.is_i64() || value.is_string())
+        };
+        let (key, _) = first.as_object()?.iter().find(is_label)?;
+        has_keys.then(|| Warning::LabelInside {
+            field: name.clone(),
+            key: key.clone(),
+        })
+    };
+    let columns = listing.columns.iter();
+    let json = columns.filter_map(|column| match &column.values {
+        ColumnValues::Json(texts) => Some((&column.name, texts)),
+        _ => None,
+    });
+    json.filter_map(told).collect()
+}
