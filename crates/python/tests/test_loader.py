@@ -286,6 +286,29 @@ def test_subsets_weights_and_balance_choose_samples(numbered, photo_pack):
         packds.Loader(numbered, samples=[1], balance="label")
 
 
+def test_repeated_samples_are_refused(numbered):
+    for samples in ([7, 3, 7], np.array([1, 2, -999]), [0, 0]):
+        with pytest.raises(packds.OptionError, match=r"sample (7|1|0) is there again at place [12]\n.*weights="):
+            packds.Loader(numbered, batch_size=1, samples=samples)
+
+
+def test_unsorted_samples_are_a_set_of_a_random_order_and_refused_with_a_fixed_one(numbered):
+    seen = labels_of(packds.Loader(numbered, batch_size=1, samples=[5, 3, 1], order="random"))
+    ds = packds.open(numbered)
+    assert sorted(label for (label,) in seen) == sorted(ds[[1, 3, 5]]["label"].tolist())
+    for samples in ([5, 3, 1], slice(9, 0, -1)):
+        with pytest.raises(packds.OptionError, match="found [38] behind [59]\n.*sort them; .*order= sets the order"):
+            packds.Loader(numbered, batch_size=1, samples=samples, order="sequential")
+    loader = packds.Loader(numbered, batch_size=3, samples=[1, 3, 5], order="sequential")
+    assert labels_of(loader) == [ds[[1, 3, 5]]["label"].tolist()]
+
+
+@pytest.mark.parametrize("samples", [[1000], [1.5], "all", object()])
+def test_samples_that_are_none_are_refused(numbered, samples):
+    with pytest.raises(packds.OptionError, match="samples: "):
+        packds.Loader(numbered, samples=samples)
+
+
 def test_packs_are_mixed_in_their_proportions(numbered):
     loader = packds.Loader([numbered, numbered], batch_size=40, proportions=[3, 1])
     for batch in loader.batches():

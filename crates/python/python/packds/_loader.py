@@ -16,7 +16,7 @@ from ._cuda import SIMULATED, Gpu, number_of, widened
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, words
 from ._ranks import RankLike, check_group, ranks
-from ._words import Normalize, augmentation, memory_bytes, number_or_auto, whole
+from ._words import Normalize, augmentation, memory_bytes, number_or_auto, subset, whole
 
 _STATE_VERSION = 1
 
@@ -294,8 +294,9 @@ class Loader:
         drop_last: Whether samples that do not fill a last batch are left out, which is the default here: say False to test or
             validate. Then one process gets a shorter batch; several get one filled with samples of its epoch, so that all
             have equally many steps.
-        samples, weights, balance: Only some samples (indices or a mask); a weight for each; or the name of a label column whose
-            classes come equally often. One of them.
+        samples, weights, balance: Only some samples (indices, each once, a slice or a mask); a weight for each; or the name of a
+            label column whose classes come equally often. One of them. Indices are a set: `order` sets the order, so
+            unsorted ones are refused with `sequential`.
         memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
         threads: Threads that decode and copy: `auto` is as many as training needs, at most one for each core.
         prefetch: Batches made ahead: `auto` is as many as training needs, at most as many as fit.
@@ -379,7 +380,7 @@ class Loader:
             "lend": bool(lend),
             "gpu": _gpu_of(str(device), output, lend, tier),
             "tier": tier,
-            "samples": None if samples is None else dataset._samples(samples),
+            "samples": None if samples is None else subset(dataset, samples, order),
             "weights": None if weights is None else np.asarray(weights, np.float64).tolist(),
             "balance": balance,
             "proportions": [] if proportions is None else [float(one) for one in proportions],

@@ -54,6 +54,26 @@ def number_or_auto(name: str, value: int | str | None) -> int | None:
     return whole(name, value, 32)
 
 
+def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
+    """The samples that a mask, a slice or indices choose. A loader reads them as a set, so what says more than that is refused."""
+    try:
+        chosen = dataset._samples(samples)
+    except (TypeError, IndexError) as error:
+        raise OptionError(f"samples: {error}") from None
+    seen: set[int] = set()
+    for place, sample in enumerate(chosen):
+        if sample in seen:
+            hint = "name each once; weights= makes samples come more often"
+            raise OptionError(f"samples: sample {sample} is there again at place {place}", hint)
+        seen.add(sample)
+    if order == "sequential":
+        for before, sample in zip(chosen, chosen[1:]):
+            if sample < before:
+                text = f"samples: order 'sequential' reads them as they lie in the file, found {sample} behind {before}"
+                raise OptionError(text, "sort them; samples= says which samples an epoch has, order= sets the order")
+    return chosen
+
+
 def image_field(dataset: Dataset, fields: Sequence[str] | None) -> Field | None:
     """The first loaded field whose role is image: what augmentations work on."""
     loaded = dataset.fields.values() if fields is None else (dataset.fields[name] for name in fields if name in dataset.fields)
