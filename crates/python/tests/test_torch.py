@@ -270,6 +270,32 @@ def test_wrong_options_are_refused_before_there_is_a_worker(numbered, torch, opt
         IterableDataset(numbered, ordr="random")
 
 
+def test_a_dataloader_is_not_packed_batch_by_batch(numbered, torch, tmp_path):
+    samples = [(torch.zeros(8, 8, 3, dtype=torch.uint8), 0)] * 4
+    loaders = [torch.utils.data.DataLoader(samples, batch_size=2), packds.Loader(numbered)]
+    for loader, name in zip(loaders, ["a DataLoader", "a packds.Loader"]):
+        with pytest.raises(packds.OptionError, match=f"{name} gives batches.*\n.*loader.dataset"):
+            packds.from_dataset(loader, tmp_path / "a.pack", progress=False)
+    assert list(tmp_path.iterdir()) == []
+    assert packds.from_dataset(loaders[0].dataset, tmp_path / "a.pack", progress=False)["n_samples"] == 4
+    assert packds.from_dataset(loaders[1].dataset, tmp_path / "b.pack", progress=False)["n_samples"] == 1000
+
+
+def test_a_part_of_a_data_set_keeps_its_class_names(torch, tmp_path):
+    class Pets(torch.utils.data.Dataset):
+        classes = ("cat", "dog")
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return image_of(index), index % 2
+
+    part = torch.utils.data.Subset(torch.utils.data.Subset(Pets(), [0, 1, 2]), [2, 1])
+    packds.from_dataset(part, tmp_path / "a.pack", progress=False)
+    assert packds.open(tmp_path / "a.pack").classes == ["cat", "dog"]
+
+
 def test_tensors_of_torch_can_be_packed(tmp_path, torch):
     samples = [(torch.from_numpy(image_of(i)).permute(2, 0, 1), torch.tensor(i)) for i in range(4)]
     packds.from_dataset(samples, tmp_path / "a.pack", keep_order=True, progress=False)

@@ -15,6 +15,7 @@ from ._arrays import NUMPY_NAMES, dtype_name
 from ._convert import writer_arguments
 from ._dataset import PathLike
 from ._errors import ConvertError, OptionError
+from ._loader import Loader
 from ._progress import Progress
 
 #: What a field is: a kind by name, an array's type and shape, or None to go by the first value.
@@ -363,16 +364,19 @@ def from_dataset(
         dst: The pack to write.
         fields: Names and kinds as in `packds.write`, in the order of the tuples' values. Without them the values of a pair are
             `image` and `label`, and kinds go by the first sample.
-        classes: The name of each class id; by default the data set's own `classes`.
+        classes: The name of each class id; by default the data set's own `classes`, of a part (PyTorch's `Subset`) those of
+            the whole.
         options: As of `packds.convert`.
 
     Returns:
         The report, as `packds.convert` does.
+
+    Raises:
+        ConvertError: A sample is not of its fields' kinds, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: It is a DataLoader, which gives batches; the schema or the options are not possible.
     """
-    if classes is None:
-        own: Any = getattr(dataset, "classes", None)
-        is_names = isinstance(own, (list, tuple)) and all(isinstance(name, str) for name in own)
-        classes = list(own) if is_names else None
+    _check_samples(dataset)
+    classes = _classes_of(dataset) if classes is None else classes
     names = None if fields is None else list(fields)
     total = len(dataset) if hasattr(dataset, "__len__") and not isinstance(dataset, Mapping) else 0
     with Writer(dst, fields, classes=classes, progress=progress, **options) as writer:
@@ -383,6 +387,25 @@ def from_dataset(
                     told(number, total, "")
     assert writer.report is not None
     return writer.report
+
+
+def _check_samples(dataset: Any) -> None:
+    """Refuses what gives batches, which would become samples."""
+    if hasattr(dataset, "collate_fn") and hasattr(dataset, "num_workers"):
+        raise OptionError("a DataLoader gives batches, not samples", "give its data set: from_dataset(loader.dataset, ...)")
+    if isinstance(dataset, Loader):
+        raise OptionError("a packds.Loader gives batches, not samples", "give its pack: from_dataset(loader.dataset, ...)")
+
+
+def _classes_of(dataset: Any) -> list[str] | None:
+    """The class names of a data set, or of the one that it is a part of; None where there are none."""
+    own: Any = getattr(dataset, "classes", None)
+    # A part, as PyTorch's Subset is one. Others that have a data set inside may give labels of their own.
+    while own is None and hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
+        dataset = dataset.dataset
+        own = getattr(dataset, "classes", None)
+    is_names = isinstance(own, (list, tuple)) and all(isinstance(name, str) for name in own)
+    return list(own) if is_names else None
 
 
 def _named(sample: Any, names: list[str] | None) -> dict[str, Any]:
