@@ -196,7 +196,7 @@ def test_images_are_normalized_as_asked(photo_pack, dtype, numpy):
 
 def test_the_packs_own_statistics_normalize(photo_pack):
     ds = packds.open(photo_pack)
-    images = np.concatenate([images for images, _ in packds.Loader(ds, batch_size=8, normalize="stats")])
+    images = np.concatenate([images for images, _ in packds.Loader(ds, batch_size=8, normalize="dataset")])
     assert abs(images.mean()) < 0.1 and abs(images.std() - 1) < 0.1
 
 

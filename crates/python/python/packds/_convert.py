@@ -10,10 +10,11 @@ import numpy as np
 
 from . import _packds
 from ._arrays import dtype_name, json_dict
+from ._checks import names, path, truth, whole
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError
 from ._progress import Progress
-from ._words import whole
+from ._words import mean_and_std
 
 Size = Union[str, int, "tuple[int, int]", None]
 
@@ -96,15 +97,15 @@ def convert(
         image_key=image_key,
         label_key=label_key,
         mask_key=mask_key,
-        leave_out=[leave_out] if isinstance(leave_out, str) else list(leave_out),
+        leave_out=names("leave_out", leave_out),
         on_error=on_error,
         max_pixels=max_pixels,
         jobs=jobs,
         force=force,
         **{"from": from_format},
     )
-    with Progress(progress, "converting") as told:
-        return json_dict(_packds.convert(src, dst, args, dry_run, told))
+    with Progress(truth("progress", progress), "converting") as told:
+        return json_dict(_packds.convert(path("src", src), path("dst", dst), args, truth("dry_run", dry_run), told))
 
 
 def export(
@@ -144,8 +145,8 @@ def export(
         jobs=jobs,
         force=force,
     )
-    with Progress(progress, "exporting") as told:
-        return json_dict(_packds.export(opened(pack)._pack, dst, args, told))
+    with Progress(truth("progress", progress), "exporting") as told:
+        return json_dict(_packds.export(opened(pack)._pack, path("dst", dst), args, told))
 
 
 def formats() -> dict[str, str]:
@@ -189,8 +190,7 @@ def _size(name: str, size: Size, prefix: str) -> str | None:
 def _normalize(normalize: Any) -> str | None:
     if normalize is None or isinstance(normalize, str):
         return normalize
-    mean, std = normalize
-    return "/".join(",".join(repr(float(number)) for number in numbers) for numbers in (mean, std))
+    return "/".join(",".join(repr(number) for number in numbers) for numbers in mean_and_std(normalize))
 
 
 def writer_arguments(options: dict[str, Any]) -> list[str]:

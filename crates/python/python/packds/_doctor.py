@@ -14,6 +14,7 @@ from typing import Any
 
 from . import _packds
 from ._arrays import json_dict
+from ._checks import number, truth
 from ._dataset import PathLike
 from ._errors import Error, OptionError
 from ._loader import Loader
@@ -98,8 +99,11 @@ def doctor(
         check: Follows the first advice that is an option of a `packds.Loader`, and measures again.
         plot: An .svg or .png file to draw it to.
     """
-    if not seconds > 0:
+    if not number("seconds", seconds) > 0:
         raise OptionError(f"seconds: expected a number above 0, found {seconds!r}")
+    if not callable(train_step):
+        raise OptionError(f"train_step: expected a function of a batch, found {train_step!r}")
+    truth("check", check)
     if isinstance(loader, Loader):
         report = _of_packds(loader, train_step, seconds, device, check)
     elif hasattr(loader, "collate_fn") and hasattr(loader, "num_workers"):

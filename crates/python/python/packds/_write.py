@@ -10,11 +10,11 @@ from typing import Any, Union
 
 import numpy as np
 
-from . import _packds
+from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, dtype_name
 from ._convert import writer_arguments
 from ._dataset import PathLike
-from ._errors import ConvertError, OptionError
+from ._errors import ConvertError, Error, OptionError
 from ._loader import Loader
 from ._progress import Progress
 
@@ -45,8 +45,10 @@ class _Field:
         elif kind is None:
             raise OptionError(f"field {name!r}: its kind is not known")
         else:
-            dtype, shape = kind
-            self.kind, self.dtype, self.shape = "array", dtype_name(dtype), tuple(int(side) for side in shape)
+            dtype, shape = _checks.two(f"field {name!r}", f"a kind ({', '.join(_KINDS)}), a type, or (type, shape)", kind)
+            sides = _checks.several(f"field {name!r}", "a shape", shape)
+            self.kind, self.dtype = "array", dtype_name(dtype)
+            self.shape = tuple(_checks.whole(f"field {name!r}", side, 32) for side in sides)
 
     def declared(self) -> tuple[str, str, str | None, list[int] | None]:
         name = _OWN_NAMES.get(self.kind, self.name)
@@ -57,7 +59,7 @@ class _Field:
         try:
             return self._value(value)
         except (TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, OptionError):
+            if isinstance(error, Error):
                 raise
             raise ConvertError(f"field {self.name!r}: {error}") from error
 
@@ -161,8 +163,11 @@ def _picture(value: Any, kind: str) -> Any:
         # As Hugging Face's data sets hold image files.
         return value["bytes"]
     if isinstance(value, (str, os.PathLike)):
-        with open(value, "rb") as file:
-            return file.read()
+        try:
+            with open(value, "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise ConvertError(f"{os.fspath(value)}: {error.strerror}", "images may be given as paths: is this one?") from error
     if hasattr(value, "convert") and hasattr(value, "mode"):
         # A picture of Pillow's.
         if kind == "image" and value.mode not in ("L", "RGB"):
@@ -203,6 +208,14 @@ def _is_whole(value: Any) -> bool:
     return array.ndim == 0 and array.dtype.kind in "iu"
 
 
+def _kinds(schema: Schema) -> dict[str, Kind] | None:
+    """The kind of each field, as far as it is said."""
+    if schema is None:
+        return None
+    names = _checks.names("schema", list(schema) if isinstance(schema, Mapping) else schema)
+    return dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(names)
+
+
 class Writer:
     """Takes samples and makes a pack of them; `packds.write` opens it.
 
@@ -220,18 +233,17 @@ class Writer:
         **options: Any,
     ) -> None:
         self.report: dict[str, Any] | None = None
-        self._dst = dst
-        self._classes = list(classes or [])
-        self._progress = progress
+        self._dst = _checks.path("dst", dst)
+        self._classes = [] if classes is None else _checks.names("classes", classes)
+        self._progress = _checks.truth("progress", progress)
         self._args = writer_arguments(options)
-        kinds = dict.fromkeys(schema) if not isinstance(schema, Mapping) and schema is not None else schema
-        self._kinds: dict[str, Kind] | None = None if kinds is None else dict(kinds)
+        self._kinds = _kinds(schema)
         self._fields: list[_Field] = []
         self._native: _packds.Writer | None = None
-        if self._kinds is not None and None not in self._kinds.values():
+        if self._kinds is not None and not any(kind is None for kind in self._kinds.values()):
             self._start(self._kinds)
-        elif not os.path.isdir(os.path.dirname(os.path.abspath(dst))):
-            raise ConvertError(f"{os.fspath(dst)}: there is no folder to write it to")
+        elif not os.path.isdir(os.path.dirname(os.path.abspath(self._dst))):
+            raise ConvertError(f"{self._dst}: there is no folder to write it to")
 
     def _start(self, kinds: Mapping[str, Kind]) -> None:
         self._fields = [_Field(name, kind) for name, kind in kinds.items()]
@@ -242,7 +254,7 @@ class Writer:
         """The native writer; what the schema leaves open is decided by the first sample."""
         if self._native is None:
             kinds = self._kinds if self._kinds is not None else dict.fromkeys(sample)
-            has_image = "image" in kinds.values()
+            has_image = any(isinstance(kind, str) and kind == "image" for kind in kinds.values())
             decided: dict[str, Kind] = {}
             for name, kind in kinds.items():
                 if kind is None and name in sample:
@@ -271,7 +283,7 @@ class Writer:
         """Takes many samples: for each field an array `[samples, ...]`, or a list."""
         if not columns:
             return
-        lengths = {name: len(values) for name, values in columns.items()}
+        lengths = _lengths(columns)
         if len(set(lengths.values())) > 1:
             raise ConvertError(f"expected equally many values of each field, found {lengths}")
         for row in range(next(iter(lengths.values()))):
@@ -288,7 +300,7 @@ class Writer:
         """
         if self.report is None:
             if self._native is None:
-                raise ConvertError(f"{os.fspath(self._dst)}: no sample was added")
+                raise ConvertError(f"{self._dst}: no sample was added")
             with Progress(self._progress, "writing") as told:
                 self.report = json.loads(self._native.finish(told))
         return self.report
@@ -377,7 +389,8 @@ def from_dataset(
     """
     _check_samples(dataset)
     classes = _classes_of(dataset) if classes is None else classes
-    names = None if fields is None else list(fields)
+    kinds = _kinds(fields)
+    names = None if kinds is None else list(kinds)
     total = len(dataset) if hasattr(dataset, "__len__") and not isinstance(dataset, Mapping) else 0
     with Writer(dst, fields, classes=classes, progress=progress, **options) as writer:
         with Progress(progress, "reading", unit=" samples") as told:
@@ -439,8 +452,16 @@ def _samples(dataset: Any) -> Iterator[Any]:
     raise OptionError(f"{type(dataset).__name__} is neither iterable nor indexable")
 
 
+def _lengths(columns: Mapping[str, Any]) -> dict[str, int]:
+    """How many values each field has."""
+    for name, values in columns.items():
+        if not hasattr(values, "__len__") or not hasattr(values, "__getitem__") or isinstance(values, Mapping):
+            raise ConvertError(f"field {name!r}: expected an array or a list of values, found {type(values).__name__}")
+    return {name: len(values) for name, values in columns.items()}
+
+
 def _rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    lengths = {name: len(values) for name, values in columns.items()}
+    lengths = _lengths(columns)
     if len(set(lengths.values())) != 1:
         raise ConvertError(f"expected equally many values of each field, found {lengths}")
     return ({name: values[row] for name, values in columns.items()} for row in range(next(iter(lengths.values()))))

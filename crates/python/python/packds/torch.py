@@ -16,12 +16,12 @@ import numpy as np
 import torch.utils.data
 
 from ._arrays import tensor_of
+from ._checks import text, whole
 from ._dataset import Dataset, Field, PathLike, opened
 from ._errors import OptionError
 from ._loader import Loader
 from ._passes import Passes
 from ._ranks import RankLike, check_group, ranks
-from ._words import whole
 
 __all__ = ["IterableDataset", "MapDataset"]
 
@@ -36,7 +36,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         data: A `packds.Dataset` or a path.
         transform: What is done to each image.
         target_transform: What is done to each label.
-        fields: The fields to load; samples are then dicts.
+        fields: The field to load, or several; samples are then dicts.
         images: What images are: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`.
     """
 
@@ -46,11 +46,14 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         transform: Callable[[Any], Any] | None = None,
         target_transform: Callable[[Any], Any] | None = None,
         *,
-        fields: Sequence[str] | None = None,
+        fields: str | Sequence[str] | None = None,
         images: str = "torch",
     ) -> None:
-        if images not in ("torch", "numpy", "pil"):
+        if text("images", images) not in ("torch", "numpy", "pil"):
             raise OptionError(f"images: expected torch, numpy or pil, found {images!r}")
+        for name, function in (("transform", transform), ("target_transform", target_transform)):
+            if function is not None and not callable(function):
+                raise OptionError(f"{name}: expected a function, found {function!r}")
         self.dataset = opened(data)
         self.transform = transform
         self.target_transform = target_transform
@@ -165,8 +168,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         if worker is not None:
             options.setdefault("threads", 1)
             if not self._passes.is_shared:
-                text = "workers cannot tell each other which epoch this is: call set_epoch before each pass"
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
+                said = "workers cannot tell each other which epoch this is: call set_epoch before each pass"
+                warnings.warn(said, RuntimeWarning, stacklevel=2)
         loader = Loader(
             self.dataset,
             self.batch_size,
