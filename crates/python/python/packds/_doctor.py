@@ -42,6 +42,7 @@ class DoctorReport:
         images_per_s: As it is.
         possible_images_per_s: If nothing but the step took time.
         modelled_images_per_s: What the stages alone make one expect.
+        unexplained_ms: Milliseconds of a batch that are in no stage, beyond the spread: no advice counts on them.
         spread: How much times differed within runs, as a part of their median.
         checked: With `check=True` the advice that was followed, predicted and measured; else None.
         notes: What else should be known about the measurement.
@@ -57,6 +58,7 @@ class DoctorReport:
         self.images_per_s: float = self._told["images_per_s"]
         self.possible_images_per_s: float | None = self._told["possible_images_per_s"]
         self.modelled_images_per_s: float | None = self._told["modelled_images_per_s"]
+        self.unexplained_ms: float = self._told["unexplained_ms"]
         self.spread: float = self._told["spread"]
         self.checked: dict[str, Any] | None = self._told["checked"]
         self.notes = notes
