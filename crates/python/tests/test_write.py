@@ -1,5 +1,7 @@
 """Packs that a program writes."""
 
+import gc
+import warnings
 import io
 import os
 import signal
@@ -340,3 +342,31 @@ def test_what_is_written_is_what_numpy_had(tmp_path, dtype, shape, n, side, code
     assert found["x"].dtype == values.dtype
     for batch in packds.Loader(path, batch_size=n, order="sequential"):
         np.testing.assert_array_equal(batch["x"], values)
+
+
+def test_a_writers_report_has_no_option_that_writers_lack(tmp_path):
+    report = packds.from_dataset([{"image": image_of(1), "n": 3}], tmp_path / "a.pack", progress=False)
+    assert report["warnings"] == ["no labels: no field is called as labels are, found 'n'; give it the kind 'label'"]
+
+
+def test_a_writer_that_was_not_closed_says_what_is_lost(tmp_path):
+    writer = packds.write(tmp_path / "a.pack", {"image": "image"})
+    writer.add(image=image_of(1))
+    with pytest.warns(ResourceWarning, match="a.pack was not closed: its 1 samples are lost; use `with`"):
+        del writer
+        gc.collect()
+    assert not (tmp_path / "a.pack").exists()
+
+
+def test_writers_that_are_over_warn_of_nothing(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        closed, abandoned = (packds.write(tmp_path / name, {"image": "image"}) for name in ("a.pack", "b.pack"))
+        for writer in (closed, abandoned):
+            writer.add(image=image_of(1))
+        closed.close()
+        abandoned.abandon()
+        with pytest.raises(packds.OptionError):
+            packds.write(tmp_path / "c.pack", {"image": "image"}, mode="nothing")
+        del writer, closed, abandoned
+        gc.collect()

@@ -12,7 +12,7 @@ from . import _packds
 from ._arrays import dtype_name, json_dict
 from ._checks import names, path, truth, whole
 from ._dataset import Dataset, PathLike, opened
-from ._errors import OptionError
+from ._errors import OptionError, in_words, warn
 from ._progress import Progress
 from ._words import mean_and_std
 
@@ -62,8 +62,11 @@ def convert(
     The options are those of `packds convert`, which docs/convert.md explains; `from_format` is its `--from`. `resize` takes
     (width, height) too, `crop` a side or (width, height), `normalize` (mean, std), `leave_out` one name or several.
 
+    What is doubtful about the source, and sizes that were decided here (images of several sizes become 224 x 224), are
+    warnings of Python's, and stand in the report.
+
     Returns:
-        The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, ... With `split="all"` one for each split, by name.
+        The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, `notes`, ... With `split="all"` one for each split, by name.
         With `dry_run=True` what each mode would take; nothing is written.
 
     Raises:
@@ -105,7 +108,8 @@ def convert(
         **{"from": from_format},
     )
     with Progress(truth("progress", progress), "converting") as told:
-        return json_dict(_packds.convert(path("src", src), path("dst", dst), args, truth("dry_run", dry_run), told))
+        text = _packds.convert(path("src", src), path("dst", dst), args, truth("dry_run", dry_run), told)
+    return told_report(text)
 
 
 def export(
@@ -146,7 +150,28 @@ def export(
         force=force,
     )
     with Progress(truth("progress", progress), "exporting") as told:
-        return json_dict(_packds.export(opened(pack)._pack, path("dst", dst), args, told))
+        text = _packds.export(opened(pack)._pack, path("dst", dst), args, told)
+    report: dict[str, Any] = in_words(json_dict(text))
+    return report
+
+
+def told_report(text: str) -> dict[str, Any]:
+    """The report of a conversion, whose warnings and notes are given as warnings too: pixels may not be what was expected."""
+    report: dict[str, Any] = in_words(json_dict(text))
+    # One for each split, by name, where there are several.
+    for name, one in {"": report}.items() if "warnings" in report else report.items():
+        for said in [*one["warnings"], *one["notes"]]:
+            warn(f"{name}: {said}" if name else said)
+    return report
+
+
+def writer_report(text: str) -> dict[str, Any]:
+    """The report of a writer. What is to be said of its samples' fields is no warning: the program named them."""
+    report: dict[str, Any] = in_words(json_dict(text))
+    report["warnings"] = [said.replace("name them with label_key", "give it the kind 'label'") for said in report["warnings"]]
+    for said in report["notes"]:
+        warn(said)
+    return report
 
 
 def formats() -> dict[str, str]:

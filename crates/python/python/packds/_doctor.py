@@ -9,6 +9,7 @@ import random
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from . import _packds
 from ._arrays import json_dict
 from ._checks import number, truth
 from ._dataset import PathLike
-from ._errors import Error, OptionError
+from ._errors import Error, OptionError, in_words, words
 from ._loader import Loader
 
 _Times = tuple[float, float, float]
@@ -50,7 +51,7 @@ class DoctorReport:
 
     def __init__(self, native: _packds.Diagnosis, name: str, notes: list[str]) -> None:
         self._native, self._name = native, name
-        self._told = json_dict(native.document())
+        self._told: dict[str, Any] = in_words(json_dict(native.document()))
         self.binds: str = self._told["binds"]
         self.stages: dict[str, float] = self._told["stages"]
         self.ladder: dict[str, float | None] = self._told["ladder"]
@@ -73,7 +74,7 @@ class DoctorReport:
 
     def __repr__(self) -> str:
         notes = "".join(f"note     {note}\n" for note in self.notes)
-        return (self._native.text() + notes).rstrip("\n")
+        return (words(self._native.text()) + notes).rstrip("\n")
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
@@ -433,7 +434,10 @@ def _converted(samples: list[Any], n: int, within: float) -> float | None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "samples.pack")
         try:
-            from_dataset(samples, path, keep_order=True, progress=False)
+            with warnings.catch_warnings():
+                # They are about a pack that nobody sees.
+                warnings.simplefilter("ignore")
+                from_dataset(samples, path, keep_order=True, progress=False)
             with Loader(path, batch_size=max(1, len(samples)), rank=None) as loader:
                 ms = _run(lambda: loader, lambda _: None, within)[0]
         except (Error, TypeError, ValueError):

@@ -129,5 +129,9 @@ def mean_and_std(normalize: Any) -> tuple[list[float], list[float]]:
     """Means and standard deviations of channels; a number alone is that of the only one."""
     what = "dataset, imagenet or (mean, std)"
     pair = _checks.two("normalize", what, normalize)
-    means, stds = ([one] if np.ndim(one) == 0 else one for one in pair)
-    return _checks.numbers("normalize", means), _checks.numbers("normalize", stds)
+    means, stds = (_checks.numbers("normalize", [one] if np.ndim(one) == 0 else one) for one in pair)
+    for mean in means:
+        if mean > 1:
+            text = f"normalize: mean and std are of values in 0..1, found a mean of {mean:g}"
+            raise OptionError(text, "divide both by 255 if they are of bytes")
+    return means, stds

@@ -12,9 +12,9 @@ import numpy as np
 
 from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, dtype_name
-from ._convert import writer_arguments
+from ._convert import writer_arguments, writer_report
 from ._dataset import PathLike
-from ._errors import ConvertError, Error, OptionError
+from ._errors import ConvertError, Error, OptionError, warn
 from ._loader import Loader
 from ._progress import Progress
 
@@ -233,6 +233,8 @@ class Writer:
         **options: Any,
     ) -> None:
         self.report: dict[str, Any] | None = None
+        # Until there is something that could be lost.
+        self._is_over = True
         self._dst = _checks.path("dst", dst)
         self._classes = [] if classes is None else _checks.names("classes", classes)
         self._progress = _checks.truth("progress", progress)
@@ -249,6 +251,7 @@ class Writer:
         self._fields = [_Field(name, kind) for name, kind in kinds.items()]
         declared = [field.declared() for field in self._fields]
         self._native = _packds.Writer(self._dst, declared, self._classes, self._args)
+        self._is_over = False
 
     def _begin(self, sample: Mapping[str, Any]) -> _packds.Writer:
         """The native writer; what the schema leaves open is decided by the first sample."""
@@ -299,16 +302,24 @@ class Writer:
             ConvertError: It cannot be made; nothing is left at its name.
         """
         if self.report is None:
+            self._is_over = True
             if self._native is None:
                 raise ConvertError(f"{self._dst}: no sample was added")
             with Progress(self._progress, "writing") as told:
-                self.report = json.loads(self._native.finish(told))
+                text = self._native.finish(told)
+            self.report = writer_report(text)
         return self.report
 
     def abandon(self) -> None:
         """Forgets all samples; nothing is written."""
+        self._is_over = True
         if self._native is not None:
             self._native.abandon()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_over", True):
+            text = f"a writer of {self._dst} was not closed: its {len(self)} samples are lost; use `with`, or close()"
+            warn(text, ResourceWarning, self)
 
     def __enter__(self) -> Writer:
         return self
@@ -346,6 +357,8 @@ def write(
             alone, goes by the first sample.
         classes: The name of each class id.
         options: As of `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...
+
+    A writer that is neither closed nor abandoned writes nothing, and a `ResourceWarning` says so.
 
     Raises:
         ConvertError: `dst` cannot be written.
