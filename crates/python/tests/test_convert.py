@@ -1,6 +1,5 @@
 """Conversions, exports and the command."""
 
-import warnings
 import inspect
 import os
 import pathlib
@@ -11,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest

@@ -14,7 +14,7 @@ from ._checks import names, path, truth, whole
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, in_words, warn
 from ._progress import Progress
-from ._words import mean_and_std
+from ._words import Normalize, mean_and_std
 
 Size = Union[str, int, "tuple[int, int]", None]
 
@@ -33,7 +33,7 @@ def convert(
     gray: bool = False,
     rgb: bool = False,
     dtype: Any = None,
-    normalize: str | tuple[Sequence[float], Sequence[float]] | None = None,
+    normalize: Normalize = None,
     jpeg_scaling: bool = False,
     check_decode: bool = False,
     seekable: bool = False,

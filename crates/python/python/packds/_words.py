@@ -14,7 +14,8 @@ from ._checks import whole
 from ._dataset import Dataset, Field
 from ._errors import OptionError
 
-Normalize = Union[str, None, "tuple[Sequence[float], Sequence[float]]"]
+_Channels = Union[float, Sequence[float]]
+Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
