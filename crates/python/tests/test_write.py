@@ -1,13 +1,15 @@
 """Packs that a program writes."""
 
+import datetime
 import gc
-import warnings
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import numpy as np
 import pytest
@@ -342,6 +344,37 @@ def test_what_is_written_is_what_numpy_had(tmp_path, dtype, shape, n, side, code
     assert found["x"].dtype == values.dtype
     for batch in packds.Loader(path, batch_size=n, order="sequential"):
         np.testing.assert_array_equal(batch["x"], values)
+
+
+def test_parts_and_readers_of_arrow_tables_are_tables(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = _arrow()
+    for source in (table.to_batches()[0], table.to_reader(), pyarrow.concat_tables([table.slice(0, 2), table.slice(2)])):
+        packds.from_dataset(source, tmp_path / "a.pack", keep_order=True, progress=False, force=True)
+        assert packds.open(tmp_path / "a.pack").labels.tolist() == [0, 1] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "text"),
+    [
+        ("label", ["a", float("nan")], "sample 1: field 'label': expected the id of a class, found nan"),
+        ("caption", ["a", float("nan")], "sample 1: field 'caption': expected a text, found nan"),
+        ("number", [1.5, "a"], "sample 1: field 'number': expected a number, found 'a'"),
+        ("day", [datetime.date(2020, 1, 2)], "sample 0: field 'day': expected what JSON can hold, found datetime.date"),
+    ],
+)
+def test_values_that_a_column_cannot_hold_are_named_with_their_sample(tmp_path, name, values, text):
+    samples = [{"image": image_of(1), name: value} for value in values]
+    with pytest.raises(packds.ConvertError, match=re.escape(text)):
+        packds.from_dataset(samples, tmp_path / "a.pack", progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_numbers_of_pandas_are_named(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = _pandas().assign(n=pandas.array([1, None, 3, 4, 5, 6], dtype="Int64"))
+    with pytest.raises(packds.ConvertError, match="sample 1: field 'n': expected a number, found <NA>"):
+        packds.from_dataset(table, tmp_path / "a.pack", progress=False)
 
 
 def test_a_writers_report_has_no_option_that_writers_lack(tmp_path):

@@ -54,14 +54,14 @@ class _Field:
         name = _OWN_NAMES.get(self.kind, self.name)
         return name, self.kind, self.dtype, None if self.shape is None else list(self.shape)
 
-    def value(self, value: Any) -> Any:
-        """The value as bytes, text, numbers, or (dtype, shape, bytes)."""
+    def value(self, value: Any, sample: int) -> Any:
+        """A sample's value as bytes, text, numbers, or (dtype, shape, bytes)."""
         try:
             return self._value(value)
         except (TypeError, ValueError, OverflowError) as error:
             if isinstance(error, Error):
                 raise
-            raise ConvertError(f"field {self.name!r}: {error}") from error
+            raise ConvertError(f"sample {sample}: field {self.name!r}: {error}") from error
 
     def _value(self, value: Any) -> Any:
         if self.kind in ("image", "mask"):
@@ -77,16 +77,25 @@ class _Field:
                 raise TypeError(f"expected bytes, found {value!r}")
             return bytes(value)
         if self.kind == "json":
-            return json.dumps(value, separators=(",", ":"))
+            return json.dumps(value, separators=(",", ":"), default=_no_json)
         if not isinstance(value, str):
             raise TypeError(f"expected a text, found {value!r}")
         return value
 
 
+def _no_json(value: Any) -> Any:
+    raise TypeError(f"expected what JSON can hold, found {value!r}: make it a text, numbers, lists or dicts of them")
+
+
 def _class_id(value: Any) -> int:
     """A whole number, which tables may have as a float."""
-    number = int(value)
-    if number != value or not -(1 << 63) <= number < 1 << 63:
+    try:
+        number = int(value)
+        is_id = bool(number == value) and -(1 << 63) <= number < 1 << 63
+    except (TypeError, ValueError, OverflowError):
+        # What is missing in a table, for one.
+        is_id = False
+    if not is_id:
         raise ValueError(f"expected the id of a class, found {value!r}")
     return number
 
@@ -129,6 +138,8 @@ def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[st
 def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A single number as `wanted`, which has to hold it: floats may round it, whole numbers and truth values may not."""
     number = array.item()
+    if array.dtype.kind not in "fiubc":
+        raise ValueError(f"expected a number, found {number!r}")
     if wanted.kind in "fc":
         return array.astype(wanted)
     if wanted.kind == "b":
@@ -280,7 +291,7 @@ class Writer:
         names = [field.name for field in self._fields]
         if len(sample) != len(names) or any(name not in sample for name in names):
             raise ConvertError(f"sample {len(native)}: expected {', '.join(names)}, found {', '.join(sample)}")
-        native.add([field.value(sample[field.name]) for field in self._fields])
+        native.add([field.value(sample[field.name], len(native)) for field in self._fields])
 
     def extend(self, **columns: Any) -> None:
         """Takes many samples: for each field an array `[samples, ...]`, or a list."""
@@ -452,8 +463,14 @@ def _samples(dataset: Any) -> Iterator[Any]:
     if isinstance(dataset, Mapping):
         return _rows(dataset)
     if hasattr(dataset, "to_batches") and hasattr(dataset, "column_names"):
-        # A table of PyArrow.
+        # A table of PyArrow,
         return (row for batch in dataset.to_batches() for row in batch.to_pylist())
+    if hasattr(dataset, "read_next_batch"):
+        # one that is read bit by bit,
+        return (row for batch in dataset for row in batch.to_pylist())
+    if hasattr(dataset, "to_pylist") and hasattr(dataset, "schema"):
+        # or a part of one.
+        return iter(dataset.to_pylist())
     if hasattr(dataset, "itertuples") and hasattr(dataset, "columns"):
         # A table of pandas.
         columns = [str(name) for name in dataset.columns]
