@@ -309,6 +309,19 @@ def test_samples_that_are_none_are_refused(numbered, samples):
         packds.Loader(numbered, samples=samples)
 
 
+def test_packs_of_other_classes_are_not_mixed(tmp_path):
+    sets = {"a": ["cat", "dog"], "b": ["cat", "bird"], "c": [0, 1]}
+    for name, labels in sets.items():
+        samples = [(image_of(number), labels[number % 2]) for number in range(8)]
+        packds.from_dataset(samples, tmp_path / f"{name}.pack", progress=False)
+    a, b, c = (tmp_path / f"{name}.pack" for name in sets)
+    with pytest.raises(packds.OptionError, match="b.pack: field `label`: expected class 0 `cat`.*found class 0 `bird`"):
+        packds.Loader([a, b], batch_size=4)
+    with pytest.raises(packds.OptionError, match="c.pack: field `label`: .*found no class names.*\n.*classes="):
+        packds.Loader([a, c], batch_size=4)
+    assert len(packds.Loader([a, b], batch_size=4, fields="image")) == len(packds.Loader([a, a], batch_size=4)) == 4
+
+
 def test_packs_are_mixed_in_their_proportions(numbered):
     loader = packds.Loader([numbered, numbered], batch_size=40, proportions=[3, 1])
     for batch in loader.batches():
