@@ -377,6 +377,14 @@ def test_missing_numbers_of_pandas_are_named(tmp_path):
         packds.from_dataset(table, tmp_path / "a.pack", progress=False)
 
 
+@pytest.mark.parametrize("shape", [(2, 2, 1), (1, 2, 2), (1, 1, 1), (2, 2), (2, 2, 3)])
+def test_arrays_of_bytes_that_look_like_pixels_keep_their_shape(tmp_path, shape):
+    values = np.arange(3 * np.prod(shape), dtype=np.uint8).reshape(3, *shape)
+    with packds.write(tmp_path / "a.pack", {"image": "image", "x": ("u8", shape)}, keep_order=True) as writer:
+        writer.extend(image=[image_of(1)] * 3, x=values)
+    np.testing.assert_array_equal(packds.open(tmp_path / "a.pack")[:]["x"], values)
+
+
 def test_a_writers_report_has_no_option_that_writers_lack(tmp_path):
     report = packds.from_dataset([{"image": image_of(1), "n": 3}], tmp_path / "a.pack", progress=False)
     assert report["warnings"] == ["no labels: no field is called as labels are, found 'n'; give it the kind 'label'"]
