@@ -17,7 +17,7 @@ from ._cuda import SIMULATED, Gpu, device_name, number_of, widened
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, words
 from ._ranks import RankLike, check_group, ranks
-from ._words import Normalize, augmentation, memory_bytes, number_or_auto, subset
+from ._words import Normalize, augmentation, memory_bytes, number_or_auto, subset, weights_of
 
 _STATE_VERSION = 1
 
@@ -387,7 +387,7 @@ class Loader:
             "gpu": _gpu_of(device, output, lend, _checks.text("tier", tier)),
             "tier": tier,
             "samples": None if samples is None else subset(dataset, samples, order),
-            "weights": None if weights is None else _checks.numbers("weights", weights),
+            "weights": None if weights is None else weights_of(weights),
             "balance": None if balance is None else _checks.text("balance", balance),
             "proportions": [] if proportions is None else _checks.numbers("proportions", proportions),
         }

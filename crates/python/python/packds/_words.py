@@ -72,6 +72,15 @@ def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
     return chosen
 
 
+def weights_of(weights: Any) -> list[float]:
+    """A weight for each sample: an array, a tensor or a list."""
+    # There may be millions of them. What is no row of numbers is named one by one.
+    if hasattr(weights, "__array__") and (array := np.asarray(weights)).ndim == 1 and array.dtype.kind in "fiub":
+        floats: list[float] = array.astype(np.float64).tolist()
+        return floats
+    return _checks.numbers("weights", weights)
+
+
 def image_field(dataset: Dataset, fields: Sequence[str] | None) -> Field | None:
     """The first loaded field whose role is image: what augmentations work on."""
     loaded = dataset.fields.values() if fields is None else (dataset.fields[name] for name in fields if name in dataset.fields)
