@@ -131,16 +131,3 @@ def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
     with pytest.raises(packds.ConvertError, match="nothing.png: No such file"):
         packds.from_dataset([{"image": "nothing.png"}], tmp_path / "b.pack", {"image": "image"}, progress=False)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("device", ["gpu", "xpu", "meta", 0, None, 1.5], ids=lambda device: f"is {device!r}")
-def test_devices_that_there_are_none_of_are_refused_with_those_that_there_are(folder, torch, device):
-    with pytest.raises(packds.OptionError, match="device: expected cpu, or with output='torch' cuda, cuda:0, .*found"):
-        packds.Loader(folder / "a.pack", 4, output="torch", device=device)
-
-
-def test_devices_of_pytorch_are_taken_as_it_writes_them(folder, torch):
-    for device in ("cpu", torch.device("cpu"), "cpu:0"):
-        with packds.Loader(folder / "a.pack", 4, output="torch", device=device) as loader:
-            images, _ = next(iter(loader))
-            assert images.device.type == "cpu"

@@ -296,6 +296,19 @@ def test_a_part_of_a_data_set_keeps_its_class_names(torch, tmp_path):
     assert packds.open(tmp_path / "a.pack").classes == ["cat", "dog"]
 
 
+@pytest.mark.parametrize("device", ["gpu", "xpu", "meta", 0, None, 1.5], ids=lambda device: f"is {device!r}")
+def test_devices_that_there_are_none_of_are_refused_with_those_that_there_are(numbered, torch, device):
+    with pytest.raises(packds.OptionError, match="device: expected cpu, or with output='torch' cuda, cuda:0, .*found"):
+        packds.Loader(numbered, 4, output="torch", device=device)
+
+
+def test_devices_of_pytorch_are_taken_as_it_writes_them(numbered, torch):
+    for device in ("cpu", torch.device("cpu"), "cpu:0"):
+        with packds.Loader(numbered, 4, output="torch", device=device) as loader:
+            images, _ = next(iter(loader))
+            assert images.device.type == "cpu"
+
+
 def test_tensors_of_torch_can_be_packed(tmp_path, torch):
     samples = [(torch.from_numpy(image_of(i)).permute(2, 0, 1), torch.tensor(i)) for i in range(4)]
     packds.from_dataset(samples, tmp_path / "a.pack", keep_order=True, progress=False)
