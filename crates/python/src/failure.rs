@@ -53,6 +53,9 @@ impl Failure {
             Self::Load(LoadError::Plan(PlanError::NoBatch { .. })) => {
                 Some("give drop_last=False, or a smaller batch_size".to_owned())
             }
+            Self::Load(LoadError::OtherClasses { .. }) => Some(
+                "convert the sources as splits of one folder with split='all', give `write` and `from_dataset` the same classes=, or name the other fields with fields=".to_owned(),
+            ),
             Self::Load(LoadError::Forked { .. }) => {
                 Some("begin another iteration: it makes threads of this process".to_owned())
             }
@@ -88,6 +91,7 @@ fn of_load(error: &LoadError) -> &'static str {
         LoadError::Plan(_)
         | LoadError::Augment { .. }
         | LoadError::OtherFields { .. }
+        | LoadError::OtherClasses { .. }
         | LoadError::Option(_)
         | LoadError::Memory { .. } => "OptionError",
         LoadError::Sample { .. } | LoadError::NothingLeft { .. } => "FormatError",

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -208,3 +209,35 @@ def test_the_command_comes_with_the_package(photo_pack):
 def test_formats_are_listed():
     formats = packds.formats()
     assert {"image-folder", "npz", "parquet", "webdataset"} <= set(formats)
+
+
+def test_sizes_that_were_decided_here_are_warned_of_in_pythons_words(photos, tmp_path):
+    with pytest.warns(UserWarning, match="images have several sizes: short side 256, centre crop 224") as warned:
+        report = packds.convert(photos, tmp_path / "a.pack", progress=False)
+    assert [str(one.message) for one in warned] == report["notes"]
+    assert warned[0].filename == __file__
+    assert "mode encoded keeps" in report["notes"][0] and "--" not in report["notes"][0]
+    samples = [(np.zeros((side, 8, 3), np.uint8), 0) for side in (8, 9)]
+    for dry_run in (True, False):
+        with pytest.warns(UserWarning, match="several sizes"):
+            packds.convert(photos, tmp_path / "b.pack", dry_run=dry_run, progress=False)
+    with pytest.warns(UserWarning, match="several sizes") as warned:
+        packds.from_dataset(samples, tmp_path / "c.pack", progress=False)
+    assert warned[0].filename == __file__
+    # What was asked for is no news.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        packds.convert(photos, tmp_path / "d.pack", resize="short:64", crop=64, progress=False)
+
+
+def test_warnings_of_a_source_are_warnings(photos, tmp_path):
+    (tmp_path / "set" / "train").mkdir(parents=True)
+    file = next(iter(sorted(photos.glob("*/*.*"))))
+    for place in ("train", "val"):
+        (tmp_path / "set" / place).mkdir(exist_ok=True)
+        (tmp_path / "set" / place / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "set" / "beside.jpg").write_bytes(file.read_bytes())
+    with pytest.warns(UserWarning) as warned:
+        report = packds.convert(tmp_path / "set", tmp_path / "a.pack", resize="short:64", crop=64, progress=False)
+    assert report["warnings"] and [str(one.message) for one in warned] == report["warnings"]
+    assert not any("--" in said for said in report["warnings"])

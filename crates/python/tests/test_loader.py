@@ -196,7 +196,7 @@ def test_images_are_normalized_as_asked(photo_pack, dtype, numpy):
 
 def test_the_packs_own_statistics_normalize(photo_pack):
     ds = packds.open(photo_pack)
-    images = np.concatenate([images for images, _ in packds.Loader(ds, batch_size=8, normalize="stats")])
+    images = np.concatenate([images for images, _ in packds.Loader(ds, batch_size=8, normalize="dataset")])
     assert abs(images.mean()) < 0.1 and abs(images.std() - 1) < 0.1
 
 
@@ -284,6 +284,42 @@ def test_subsets_weights_and_balance_choose_samples(numbered, photo_pack):
     assert labels_of(packds.Loader(photo_pack, batch_size=8, balance="label"))
     with pytest.raises(packds.OptionError, match="exclude"):
         packds.Loader(numbered, samples=[1], balance="label")
+
+
+def test_repeated_samples_are_refused(numbered):
+    for samples in ([7, 3, 7], np.array([1, 2, -999]), [0, 0]):
+        with pytest.raises(packds.OptionError, match=r"sample (7|1|0) is there again at place [12]\n.*weights="):
+            packds.Loader(numbered, batch_size=1, samples=samples)
+
+
+def test_unsorted_samples_are_a_set_of_a_random_order_and_refused_with_a_fixed_one(numbered):
+    seen = labels_of(packds.Loader(numbered, batch_size=1, samples=[5, 3, 1], order="random"))
+    ds = packds.open(numbered)
+    assert sorted(label for (label,) in seen) == sorted(ds[[1, 3, 5]]["label"].tolist())
+    for samples in ([5, 3, 1], slice(9, 0, -1)):
+        with pytest.raises(packds.OptionError, match="found [38] behind [59]\n.*sort them; .*order= sets the order"):
+            packds.Loader(numbered, batch_size=1, samples=samples, order="sequential")
+    loader = packds.Loader(numbered, batch_size=3, samples=[1, 3, 5], order="sequential")
+    assert labels_of(loader) == [ds[[1, 3, 5]]["label"].tolist()]
+
+
+@pytest.mark.parametrize("samples", [[1000], [1.5], "all", object()])
+def test_samples_that_are_none_are_refused(numbered, samples):
+    with pytest.raises(packds.OptionError, match="samples: "):
+        packds.Loader(numbered, samples=samples)
+
+
+def test_packs_of_other_classes_are_not_mixed(tmp_path):
+    sets = {"a": ["cat", "dog"], "b": ["cat", "bird"], "c": [0, 1]}
+    for name, labels in sets.items():
+        samples = [(image_of(number), labels[number % 2]) for number in range(8)]
+        packds.from_dataset(samples, tmp_path / f"{name}.pack", progress=False)
+    a, b, c = (tmp_path / f"{name}.pack" for name in sets)
+    with pytest.raises(packds.OptionError, match="b.pack: field `label`: expected class 0 `cat`.*found class 0 `bird`"):
+        packds.Loader([a, b], batch_size=4)
+    with pytest.raises(packds.OptionError, match="c.pack: field `label`: .*found no class names.*\n.*classes="):
+        packds.Loader([a, c], batch_size=4)
+    assert len(packds.Loader([a, b], batch_size=4, fields="image")) == len(packds.Loader([a, a], batch_size=4)) == 4
 
 
 def test_packs_are_mixed_in_their_proportions(numbered):

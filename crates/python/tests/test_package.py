@@ -14,6 +14,7 @@ import pytest
 
 import packds
 from conftest import REPOSITORY
+from packds._errors import in_words
 
 MODULES = ["packds", "packds._arrays", "packds._convert", "packds._dataset", "packds._loader", "packds._words", "packds._write"]
 
@@ -52,6 +53,12 @@ def test_hints_are_in_the_text_in_pythons_words():
 def test_options_are_renamed_and_commands_are_left_as_they_are():
     error = packds.Error("see `packds info --shuffle`", "give --from npz")
     assert str(error) == "see `packds info --shuffle`\nhint: give from_format npz"
+
+
+def test_reports_tell_in_pythons_words_and_leave_names_as_they_are():
+    report = {"warnings": ["give --from npz"], "classes": ["--from"], "val": {"notes": ["--mode encoded keeps files"]}}
+    told = {"warnings": ["give from_format npz"], "classes": ["--from"], "val": {"notes": ["mode encoded keeps files"]}}
+    assert in_words(report) == told
 
 
 @pytest.mark.parametrize("kind", [packds.ConvertError, packds.FormatError, packds.OptionError, packds.ReadError])

@@ -1,6 +1,7 @@
 """PyTorch's tensors and its own DataLoader."""
 
 import pickle
+import types
 
 import numpy as np
 import pytest
@@ -144,6 +145,168 @@ def test_epochs_of_an_iterable_data_set_differ(numbered, torch):
         dataset.set_epoch(epoch)
         epochs.append([labels.tolist() for _, labels in torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1)])
     assert epochs[0] == epochs[2] != epochs[1]
+
+
+def passes_of(torch, dataset, n, workers, **options) -> list:
+    """What each of `n` passes of one DataLoader gives."""
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers, **options)
+    return [sorted(label for _, labels in loader for label in labels.tolist()) for _ in range(n)]
+
+
+def epochs_of(path, n, world) -> list:
+    """What each epoch has, of so many ranks together."""
+    ranks = [packds.Loader(path, 30, samples=range(100), seed=3, rank=(rank, world)) for rank in range(world)]
+    return [sorted(label for loader in ranks for _, labels in loader for label in labels.tolist()) for _ in range(n)]
+
+
+SHARES = {"samples": range(100), "seed": 3}
+
+
+@pytest.mark.parametrize(("workers", "context"), [(0, None), (1, "fork"), (2, "fork"), (2, "spawn")])
+@pytest.mark.parametrize("lives_on", [False, True])
+def test_each_pass_over_an_iterable_data_set_is_the_next_epoch(numbered, torch, workers, context, lives_on):
+    from packds.torch import IterableDataset
+
+    # What does not fill a batch is left out, another part of it in each epoch: that tells them apart.
+    dataset = IterableDataset(numbered, 30, **SHARES)
+    options = {"multiprocessing_context": context, "persistent_workers": lives_on} if workers else {}
+    expected = epochs_of(numbered, 4, max(workers, 1))
+    assert expected[0] != expected[1]
+    assert passes_of(torch, dataset, 3, workers, **options) == expected[:3]
+    assert dataset.epoch == 3
+    # Of another DataLoader too.
+    assert passes_of(torch, dataset, 1, workers, **options) == expected[3:]
+
+
+@pytest.mark.parametrize("lives_on", [False, True])
+def test_set_epoch_reaches_workers(numbered, torch, lives_on):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 30, epoch=1, **SHARES)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2, persistent_workers=lives_on)
+
+    def seen() -> list:
+        return sorted(label for _, labels in loader for label in labels.tolist())
+
+    expected = epochs_of(numbered, 6, 2)
+    assert [seen(), seen()] == expected[1:3]
+    dataset.set_epoch(4)
+    assert [seen(), seen()] == expected[4:6]
+    dataset.set_epoch(0)
+    assert seen() == expected[0]
+
+
+def test_passes_that_are_left_early_or_side_by_side_are_epochs_of_their_own(numbered, torch):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 10, **SHARES)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
+    for _ in loader:
+        break
+    assert dataset.epoch == 1
+    both = list(zip(loader, loader))
+    assert dataset.epoch == 3
+    for which in (0, 1):
+        labels = [label for pair in both for label in pair[which][1].tolist()]
+        assert len(labels) == len(set(labels)) == 100
+
+
+def test_a_copy_of_an_iterable_data_set_counts_for_itself(numbered, torch):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 30, epoch=5, **SHARES)
+    again = pickle.loads(pickle.dumps(dataset))
+    assert passes_of(torch, dataset, 1, 2) == passes_of(torch, again, 1, 2)
+    assert (dataset.epoch, again.epoch) == (6, 6)
+
+
+def test_workers_that_cannot_count_together_say_so(numbered, torch, monkeypatch):
+    from packds import _passes
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 30, **SHARES)
+    monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: types.SimpleNamespace(id=0, num_workers=1, seed=7))
+    assert not dataset._passes.is_shared and _passes._opened("/proc/1/fd/999999") is None
+    with pytest.warns(RuntimeWarning, match="call set_epoch before each pass"):
+        next(iter(dataset))
+
+
+def test_ranks_that_are_forked_or_spawned_with_a_data_set_count_apart(numbered, torch):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 30, epoch=2, rank=None, **SHARES)
+    for start in ("fork", "spawn"):
+        context = torch.multiprocessing.get_context(start)
+        queue = context.Queue()
+        processes = [context.Process(target=_count, args=(dataset, queue)) for _ in range(2)]
+        for process in processes:
+            process.start()
+        assert [queue.get(timeout=120) for _ in processes] == [[2, 3], [2, 3]]
+        for process in processes:
+            process.join(60)
+    assert dataset.epoch == 2
+
+
+def _count(dataset, queue):
+    import torch
+
+    epochs = []
+    for _ in range(2):
+        epochs.append(dataset.epoch)
+        list(torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1))
+    queue.put(epochs)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"order": "x"}, {"augment": "rcc24"}, {"fields": ["nothing"]}, {"batch_size": 2000}, {"normalize": "imagnet"}],
+)
+def test_wrong_options_are_refused_before_there_is_a_worker(numbered, torch, options):
+    from packds.torch import IterableDataset
+
+    with pytest.raises(packds.OptionError):
+        IterableDataset(numbered, **options)
+    with pytest.raises(TypeError, match="ordr"):
+        IterableDataset(numbered, ordr="random")
+
+
+def test_a_dataloader_is_not_packed_batch_by_batch(numbered, torch, tmp_path):
+    samples = [(torch.zeros(8, 8, 3, dtype=torch.uint8), 0)] * 4
+    loaders = [torch.utils.data.DataLoader(samples, batch_size=2), packds.Loader(numbered)]
+    for loader, name in zip(loaders, ["a DataLoader", "a packds.Loader"]):
+        with pytest.raises(packds.OptionError, match=f"{name} gives batches.*\n.*loader.dataset"):
+            packds.from_dataset(loader, tmp_path / "a.pack", progress=False)
+    assert list(tmp_path.iterdir()) == []
+    assert packds.from_dataset(loaders[0].dataset, tmp_path / "a.pack", progress=False)["n_samples"] == 4
+    assert packds.from_dataset(loaders[1].dataset, tmp_path / "b.pack", progress=False)["n_samples"] == 1000
+
+
+def test_a_part_of_a_data_set_keeps_its_class_names(torch, tmp_path):
+    class Pets(torch.utils.data.Dataset):
+        classes = ("cat", "dog")
+
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return image_of(index), index % 2
+
+    part = torch.utils.data.Subset(torch.utils.data.Subset(Pets(), [0, 1, 2]), [2, 1])
+    packds.from_dataset(part, tmp_path / "a.pack", progress=False)
+    assert packds.open(tmp_path / "a.pack").classes == ["cat", "dog"]
+
+
+@pytest.mark.parametrize("device", ["gpu", "xpu", "meta", 0, None, 1.5], ids=lambda device: f"is {device!r}")
+def test_devices_that_there_are_none_of_are_refused_with_those_that_there_are(numbered, torch, device):
+    with pytest.raises(packds.OptionError, match="device: expected cpu, or with output='torch' cuda, cuda:0, .*found"):
+        packds.Loader(numbered, 4, output="torch", device=device)
+
+
+def test_devices_of_pytorch_are_taken_as_it_writes_them(numbered, torch):
+    for device in ("cpu", torch.device("cpu"), "cpu:0"):
+        with packds.Loader(numbered, 4, output="torch", device=device) as loader:
+            images, _ = next(iter(loader))
+            assert images.device.type == "cpu"
 
 
 def test_tensors_of_torch_can_be_packed(tmp_path, torch):

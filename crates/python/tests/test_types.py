@@ -23,6 +23,7 @@ USER = """
     labels = ds.labels
     assert labels is not None
     loader = packds.Loader(ds, 256, augment=["rrc224", "flip"], normalize="imagenet", dtype=np.float16, rank=(0, 2))
+    packds.Loader([ds, "b.pack"], fields="image", samples=[1, 2], normalize=(0.5, 0.25), proportions=[1, 2])
     for images, _ in loader:
         print(images.shape, len(loader))
     for batch in loader.batches():

@@ -1,11 +1,15 @@
 """Packs that a program writes."""
 
+import datetime
+import gc
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import numpy as np
 import pytest
@@ -340,3 +344,70 @@ def test_what_is_written_is_what_numpy_had(tmp_path, dtype, shape, n, side, code
     assert found["x"].dtype == values.dtype
     for batch in packds.Loader(path, batch_size=n, order="sequential"):
         np.testing.assert_array_equal(batch["x"], values)
+
+
+def test_parts_and_readers_of_arrow_tables_are_tables(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = _arrow()
+    for source in (table.to_batches()[0], table.to_reader(), pyarrow.concat_tables([table.slice(0, 2), table.slice(2)])):
+        packds.from_dataset(source, tmp_path / "a.pack", keep_order=True, progress=False, force=True)
+        assert packds.open(tmp_path / "a.pack").labels.tolist() == [0, 1] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "text"),
+    [
+        ("label", ["a", float("nan")], "sample 1: field 'label': expected the id of a class, found nan"),
+        ("caption", ["a", float("nan")], "sample 1: field 'caption': expected a text, found nan"),
+        ("number", [1.5, "a"], "sample 1: field 'number': expected a number, found 'a'"),
+        ("day", [datetime.date(2020, 1, 2)], "sample 0: field 'day': expected what JSON can hold, found datetime.date"),
+    ],
+)
+def test_values_that_a_column_cannot_hold_are_named_with_their_sample(tmp_path, name, values, text):
+    samples = [{"image": image_of(1), name: value} for value in values]
+    with pytest.raises(packds.ConvertError, match=re.escape(text)):
+        packds.from_dataset(samples, tmp_path / "a.pack", progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_numbers_of_pandas_are_named(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = _pandas().assign(n=pandas.array([1, None, 3, 4, 5, 6], dtype="Int64"))
+    with pytest.raises(packds.ConvertError, match="sample 1: field 'n': expected a number, found <NA>"):
+        packds.from_dataset(table, tmp_path / "a.pack", progress=False)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 1), (1, 2, 2), (1, 1, 1), (2, 2), (2, 2, 3)])
+def test_arrays_of_bytes_that_look_like_pixels_keep_their_shape(tmp_path, shape):
+    values = np.arange(3 * np.prod(shape), dtype=np.uint8).reshape(3, *shape)
+    with packds.write(tmp_path / "a.pack", {"image": "image", "x": ("u8", shape)}, keep_order=True) as writer:
+        writer.extend(image=[image_of(1)] * 3, x=values)
+    np.testing.assert_array_equal(packds.open(tmp_path / "a.pack")[:]["x"], values)
+
+
+def test_a_writers_report_has_no_option_that_writers_lack(tmp_path):
+    report = packds.from_dataset([{"image": image_of(1), "n": 3}], tmp_path / "a.pack", progress=False)
+    assert report["warnings"] == ["no labels: no field is called as labels are, found 'n'; give it the kind 'label'"]
+
+
+def test_a_writer_that_was_not_closed_says_what_is_lost(tmp_path):
+    writer = packds.write(tmp_path / "a.pack", {"image": "image"})
+    writer.add(image=image_of(1))
+    with pytest.warns(ResourceWarning, match="a.pack was not closed: its 1 samples are lost; use `with`"):
+        del writer
+        gc.collect()
+    assert not (tmp_path / "a.pack").exists()
+
+
+def test_writers_that_are_over_warn_of_nothing(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        closed, abandoned = (packds.write(tmp_path / name, {"image": "image"}) for name in ("a.pack", "b.pack"))
+        for writer in (closed, abandoned):
+            writer.add(image=image_of(1))
+        closed.close()
+        abandoned.abandon()
+        with pytest.raises(packds.OptionError):
+            packds.write(tmp_path / "c.pack", {"image": "image"}, mode="nothing")
+        del writer, closed, abandoned
+        gc.collect()

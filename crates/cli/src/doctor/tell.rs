@@ -50,6 +50,7 @@ pub fn doctor_document(report: &Report) -> Value {
         "images_per_s": rate(report.images_per_s),
         "possible_images_per_s": rate(report.possible_images_per_s),
         "modelled_images_per_s": rate(report.modelled_images_per_s),
+        "unexplained_ms": report.unexplained_ms,
         "spread": report.spread,
         "checked": checked,
         "batch": case.batch,
@@ -167,7 +168,16 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
         "spread   {:.0} % between slices of a run; from the stages alone one expects {} images/s",
         report.spread * 100.0,
         whole(report.modelled_images_per_s)
-    )
+    )?;
+    if report.unexplained_ms > 0.0 {
+        writeln!(
+            out,
+            "         {:.1} ms of the {:.1} ms of a batch are in no stage: the step takes longer while batches are loaded; no advice counts on them",
+            report.unexplained_ms,
+            report.case.batch_ms()
+        )?;
+    }
+    Ok(())
 }
 
 /// A rate in whole images; a dash where it is not known.

@@ -98,5 +98,5 @@ def converter(output: str) -> Callable[[Any], Any]:
     """How memory becomes an array of this library."""
     try:
         return AS[output]
-    except KeyError:
+    except (KeyError, TypeError):
         raise OptionError(f"output: expected numpy, torch or jax, found {output!r}") from None

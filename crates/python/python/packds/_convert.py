@@ -10,10 +10,11 @@ import numpy as np
 
 from . import _packds
 from ._arrays import dtype_name, json_dict
+from ._checks import names, path, truth, whole
 from ._dataset import Dataset, PathLike, opened
-from ._errors import OptionError
+from ._errors import OptionError, in_words, warn
 from ._progress import Progress
-from ._words import whole
+from ._words import Normalize, mean_and_std
 
 Size = Union[str, int, "tuple[int, int]", None]
 
@@ -32,7 +33,7 @@ def convert(
     gray: bool = False,
     rgb: bool = False,
     dtype: Any = None,
-    normalize: str | tuple[Sequence[float], Sequence[float]] | None = None,
+    normalize: Normalize = None,
     jpeg_scaling: bool = False,
     check_decode: bool = False,
     seekable: bool = False,
@@ -61,8 +62,11 @@ def convert(
     The options are those of `packds convert`, which docs/convert.md explains; `from_format` is its `--from`. `resize` takes
     (width, height) too, `crop` a side or (width, height), `normalize` (mean, std), `leave_out` one name or several.
 
+    What is doubtful about the source, and sizes that were decided here (images of several sizes become 224 x 224), are
+    warnings of Python's, and stand in the report.
+
     Returns:
-        The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, ... With `split="all"` one for each split, by name.
+        The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, `notes`, ... With `split="all"` one for each split, by name.
         With `dry_run=True` what each mode would take; nothing is written.
 
     Raises:
@@ -96,15 +100,16 @@ def convert(
         image_key=image_key,
         label_key=label_key,
         mask_key=mask_key,
-        leave_out=[leave_out] if isinstance(leave_out, str) else list(leave_out),
+        leave_out=names("leave_out", leave_out),
         on_error=on_error,
         max_pixels=max_pixels,
         jobs=jobs,
         force=force,
         **{"from": from_format},
     )
-    with Progress(progress, "converting") as told:
-        return json_dict(_packds.convert(src, dst, args, dry_run, told))
+    with Progress(truth("progress", progress), "converting") as told:
+        text = _packds.convert(path("src", src), path("dst", dst), args, truth("dry_run", dry_run), told)
+    return told_report(text)
 
 
 def export(
@@ -144,8 +149,29 @@ def export(
         jobs=jobs,
         force=force,
     )
-    with Progress(progress, "exporting") as told:
-        return json_dict(_packds.export(opened(pack)._pack, dst, args, told))
+    with Progress(truth("progress", progress), "exporting") as told:
+        text = _packds.export(opened(pack)._pack, path("dst", dst), args, told)
+    report: dict[str, Any] = in_words(json_dict(text))
+    return report
+
+
+def told_report(text: str) -> dict[str, Any]:
+    """The report of a conversion, whose warnings and notes are given as warnings too: pixels may not be what was expected."""
+    report: dict[str, Any] = in_words(json_dict(text))
+    # One for each split, by name, where there are several.
+    for name, one in {"": report}.items() if "warnings" in report else report.items():
+        for said in [*one["warnings"], *one["notes"]]:
+            warn(f"{name}: {said}" if name else said)
+    return report
+
+
+def writer_report(text: str) -> dict[str, Any]:
+    """The report of a writer. What is to be said of its samples' fields is no warning: the program named them."""
+    report: dict[str, Any] = in_words(json_dict(text))
+    report["warnings"] = [said.replace("name them with label_key", "give it the kind 'label'") for said in report["warnings"]]
+    for said in report["notes"]:
+        warn(said)
+    return report
 
 
 def formats() -> dict[str, str]:
@@ -189,8 +215,7 @@ def _size(name: str, size: Size, prefix: str) -> str | None:
 def _normalize(normalize: Any) -> str | None:
     if normalize is None or isinstance(normalize, str):
         return normalize
-    mean, std = normalize
-    return "/".join(",".join(repr(float(number)) for number in numbers) for numbers in (mean, std))
+    return "/".join(",".join(repr(number) for number in numbers) for numbers in mean_and_std(normalize))
 
 
 def writer_arguments(options: dict[str, Any]) -> list[str]:

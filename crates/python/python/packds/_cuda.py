@@ -20,6 +20,34 @@ _BITS = {
 _WIDER = {"u16": ("int32", 0xFFFF), "u32": ("int64", 0xFFFF_FFFF)}
 
 
+def device_name(device: Any, output: str) -> str:
+    """The device as PyTorch writes it, where batches can go there.
+
+    Raises:
+        OptionError: There is no such device here, or batches cannot go to it.
+    """
+    known = "expected cpu, or with output='torch' cuda, cuda:0, ... or another device that this PyTorch has"
+    if not isinstance(device, str) and type(device).__module__ != "torch":
+        hint = f"give 'cuda:{device}'" if isinstance(device, int) and not isinstance(device, bool) else None
+        raise OptionError(f"device: {known}, found {device!r}", hint)
+    name = str(device)
+    kind = name.partition(":")[0]
+    # Of GPUs the native part says what is missing. Without PyTorch's tensors only "cpu" is left, as is said elsewhere.
+    if name in ("cpu", SIMULATED) or kind == "cuda" or output != "torch":
+        return name
+    import torch
+
+    try:
+        if kind == "meta":
+            raise RuntimeError("its tensors have no values")
+        torch.empty(1, device=torch.device(name))
+    except Exception as error:
+        # PyTorch raises what it likes; the first sentence says why.
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise OptionError(f"device: {known}, found {name!r}: {why[:200]}") from None
+    return name
+
+
 def number_of(device: str) -> str | None:
     """What the native part calls a device: the number of a GPU; None where batches stay on the host."""
     if device == SIMULATED:

@@ -13,7 +13,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from . import _packds
+from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, as_numpy, json_dict
 from ._errors import OptionError, ReadError
 from ._progress import Progress
@@ -91,9 +91,9 @@ class Dataset(Sequence[Any]):
     """
 
     def __init__(self, path: PathLike, *, checksums: str = "always") -> None:
-        if checksums not in ("always", "off"):
+        if _checks.text("checksums", checksums) not in ("always", "off"):
             raise OptionError(f"checksums: expected always or off, found {checksums!r}")
-        self._pack = _packds.Pack.open(path)
+        self._pack = _packds.Pack.open(_checks.path("path", path))
         self._absolute = os.path.abspath(path)
         self._checksums = checksums
         self._info: dict[str, Any] | None = None
@@ -171,7 +171,7 @@ class Dataset(Sequence[Any]):
             A dict with `ok`, `bad_chunks`, `bad_samples` (with class and path) and `errors`, as `packds verify --json`.
         """
         with Progress(progress, "verifying", unit="B") as told:
-            return json_dict(self._pack.verify(jobs, told))
+            return json_dict(self._pack.verify(_checks.whole("jobs", jobs, 32), told))
 
     # Samples.
 
@@ -189,7 +189,7 @@ class Dataset(Sequence[Any]):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self.sample(index) for index in range(len(self)))
 
-    def sample(self, index: int, fields: Sequence[str] | None = None) -> dict[str, Any]:
+    def sample(self, index: int, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
         """One sample, or some fields of it.
 
         Raises:
@@ -200,7 +200,7 @@ class Dataset(Sequence[Any]):
         self._check([sample])
         return {field.name: self._item(field, sample) for field in self._chosen(fields)}
 
-    def samples(self, index: Any, fields: Sequence[str] | None = None) -> dict[str, Any]:
+    def samples(self, index: Any, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
         """Several samples: by a slice, a list of indices or a boolean mask, as NumPy takes them."""
         samples = self._samples(index)
         self._check(samples)
@@ -219,18 +219,20 @@ class Dataset(Sequence[Any]):
             if image is None:
                 raise OptionError("the pack has no image: name a field")
             field = image.name
+        _checks.text("field", field)
         return self._pack.raw(field, sample)
 
     def picture(self, index: int, side: int = 256) -> bytes:
         """A sample's picture as a PNG file of at most `side` pixels a side, masks in colours."""
-        return self._pack.picture(self._sample(index), side)
+        return self._pack.picture(self._sample(index), _checks.whole("side", side, 31))
 
     def _by_role(self, role: str) -> Field | None:
         return next((f for f in self._fields.values() if f.role == role), None)
 
-    def _chosen(self, names: Sequence[str] | None) -> list[Field]:
-        if names is None:
+    def _chosen(self, fields: str | Sequence[str] | None) -> list[Field]:
+        if fields is None:
             return self._data
+        names = _checks.names("fields", fields)
         missing = [name for name in names if name not in self._fields]
         if missing:
             raise OptionError(f"there is no field {missing[0]!r}; there are {', '.join(self._fields)}")
@@ -238,6 +240,7 @@ class Dataset(Sequence[Any]):
 
     def _sample(self, index: int) -> int:
         n = len(self)
+        index = operator.index(index)
         if not -n <= index < n:
             raise IndexError(f"{self.path}: sample {index} of {n}")
         return index % n

@@ -9,13 +9,15 @@ import random
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _packds
 from ._arrays import json_dict
+from ._checks import number, truth
 from ._dataset import PathLike
-from ._errors import Error, OptionError
+from ._errors import Error, OptionError, in_words, words
 from ._loader import Loader
 
 _Times = tuple[float, float, float]
@@ -41,6 +43,7 @@ class DoctorReport:
         images_per_s: As it is.
         possible_images_per_s: If nothing but the step took time.
         modelled_images_per_s: What the stages alone make one expect.
+        unexplained_ms: Milliseconds of a batch that are in no stage, beyond the spread: no advice counts on them.
         spread: How much times differed within runs, as a part of their median.
         checked: With `check=True` the advice that was followed, predicted and measured; else None.
         notes: What else should be known about the measurement.
@@ -48,7 +51,7 @@ class DoctorReport:
 
     def __init__(self, native: _packds.Diagnosis, name: str, notes: list[str]) -> None:
         self._native, self._name = native, name
-        self._told = json_dict(native.document())
+        self._told: dict[str, Any] = in_words(json_dict(native.document()))
         self.binds: str = self._told["binds"]
         self.stages: dict[str, float] = self._told["stages"]
         self.ladder: dict[str, float | None] = self._told["ladder"]
@@ -56,6 +59,7 @@ class DoctorReport:
         self.images_per_s: float = self._told["images_per_s"]
         self.possible_images_per_s: float | None = self._told["possible_images_per_s"]
         self.modelled_images_per_s: float | None = self._told["modelled_images_per_s"]
+        self.unexplained_ms: float = self._told["unexplained_ms"]
         self.spread: float = self._told["spread"]
         self.checked: dict[str, Any] | None = self._told["checked"]
         self.notes = notes
@@ -70,7 +74,7 @@ class DoctorReport:
 
     def __repr__(self) -> str:
         notes = "".join(f"note     {note}\n" for note in self.notes)
-        return (self._native.text() + notes).rstrip("\n")
+        return (words(self._native.text()) + notes).rstrip("\n")
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
@@ -98,8 +102,11 @@ def doctor(
         check: Follows the first advice that is an option of a `packds.Loader`, and measures again.
         plot: An .svg or .png file to draw it to.
     """
-    if not seconds > 0:
+    if not number("seconds", seconds) > 0:
         raise OptionError(f"seconds: expected a number above 0, found {seconds!r}")
+    if not callable(train_step):
+        raise OptionError(f"train_step: expected a function of a batch, found {train_step!r}")
+    truth("check", check)
     if isinstance(loader, Loader):
         report = _of_packds(loader, train_step, seconds, device, check)
     elif hasattr(loader, "collate_fn") and hasattr(loader, "num_workers"):
@@ -427,7 +434,10 @@ def _converted(samples: list[Any], n: int, within: float) -> float | None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "samples.pack")
         try:
-            from_dataset(samples, path, keep_order=True, progress=False)
+            with warnings.catch_warnings():
+                # They are about a pack that nobody sees.
+                warnings.simplefilter("ignore")
+                from_dataset(samples, path, keep_order=True, progress=False)
             with Loader(path, batch_size=max(1, len(samples)), rank=None) as loader:
                 ms = _run(lambda: loader, lambda _: None, within)[0]
         except (Error, TypeError, ValueError):

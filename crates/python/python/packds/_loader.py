@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
 
-from . import _packds
+from . import _checks, _packds
 from ._arrays import as_numpy, converter, json_dict
-from ._cuda import SIMULATED, Gpu, number_of, widened
+from ._checks import whole
+from ._cuda import SIMULATED, Gpu, device_name, number_of, widened
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, words
 from ._ranks import RankLike, check_group, ranks
-from ._words import Normalize, augmentation, memory_bytes, number_or_auto, whole
+from ._words import Normalize, augmentation, memory_bytes, number_or_auto, subset, weights_of
 
 _STATE_VERSION = 1
 
@@ -285,17 +286,18 @@ class Loader:
         lanes: Parts of the epoch that are read side by side: docs/sampling.md, "Lanes".
         seed: The same seed, epoch and options give the same batches on any number of threads.
         epoch: The epoch that the first iteration gives.
-        fields: Names of the fields to load; default all that one trains with. Batches are then dicts.
+        fields: Name of the field to load, or of several; default all that one trains with. Batches are then dicts.
         dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.
         layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw` with the memory of `hwc`.
-        normalize: `stats` (the pack's own mean and std), `imagenet`, or `(mean, std)` of values in 0..1.
+        normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` of values in 0..1.
         augment: Words of docs/augmentation.md, as a list or with commas: `"rrc224,flip"`.
         rank: `env` (what torch.distributed or torchrun say, else the only process), None, or `(rank, world)`.
         drop_last: Whether samples that do not fill a last batch are left out, which is the default here: say False to test or
             validate. Then one process gets a shorter batch; several get one filled with samples of its epoch, so that all
             have equally many steps.
-        samples, weights, balance: Only some samples (indices or a mask); a weight for each; or the name of a label column whose
-            classes come equally often. One of them.
+        samples, weights, balance: Only some samples (indices, each once, a slice or a mask); a weight for each; or the name of a
+            label column whose classes come equally often. One of them. Indices are a set: `order` sets the order, so
+            unsorted ones are refused with `sequential`.
         memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
         threads: Threads that decode and copy: `auto` is as many as training needs, at most one for each core.
         prefetch: Batches made ahead: `auto` is as many as training needs, at most as many as fit.
@@ -324,7 +326,7 @@ class Loader:
         lanes: int | None = None,
         seed: int = 0,
         epoch: int = 0,
-        fields: Sequence[str] | None = None,
+        fields: str | Sequence[str] | None = None,
         dtype: Any = None,
         layout: str | None = None,
         normalize: Normalize = None,
@@ -349,10 +351,15 @@ class Loader:
     ) -> None:
         several = isinstance(data, Sequence) and not isinstance(data, (str, bytes, Dataset))
         many: Any = data if several else [data]
+        if not many:
+            raise OptionError("data: expected a pack or several, found an empty list")
         self.datasets = [opened(one) for one in many]
         dataset = self.datasets[0]
         if several and proportions is None:
             proportions = [float(len(one)) for one in self.datasets]
+        drop_last = _checks.truth("drop_last", drop_last)
+        fields = None if fields is None else _checks.names("fields", fields)
+        device = device_name(device, _checks.text("output", output))
         if len(self.datasets) > 1 and not drop_last:
             raise OptionError("a mixture of packs has no last batch: the small ones start over", "leave drop_last out")
         self._asked_rank = rank
@@ -361,32 +368,32 @@ class Loader:
         self._trims = not drop_last and self.world == 1
         self._options = {
             "batch": self.batch_size,
-            "order": order,
+            "order": _checks.text("order", order),
             "window": number_or_auto("window", window),
             "lanes": number_or_auto("lanes", lanes),
             "seed": whole("seed", seed, 64),
             "ranks": (self.rank, self.world),
             "pad_last": not drop_last,
-            "fields": None if fields is None else list(fields),
+            "fields": fields,
             "augment": augmentation(dataset, fields, augment, dtype, layout, normalize),
             "threads": number_or_auto("threads", threads),
             "memory_bytes": memory_bytes(memory),
             "slots": number_or_auto("slots", slots),
             "prefetch": number_or_auto("prefetch", prefetch),
-            "access": access,
-            "checksums": checksums,
-            "bad_samples": bad_samples,
-            "lend": bool(lend),
-            "gpu": _gpu_of(str(device), output, lend, tier),
+            "access": _checks.text("access", access),
+            "checksums": _checks.text("checksums", checksums),
+            "bad_samples": _checks.text("bad_samples", bad_samples),
+            "lend": _checks.truth("lend", lend),
+            "gpu": _gpu_of(device, output, lend, _checks.text("tier", tier)),
             "tier": tier,
-            "samples": None if samples is None else dataset._samples(samples),
-            "weights": None if weights is None else np.asarray(weights, np.float64).tolist(),
-            "balance": balance,
-            "proportions": [] if proportions is None else [float(one) for one in proportions],
+            "samples": None if samples is None else subset(dataset, samples, order),
+            "weights": None if weights is None else weights_of(weights),
+            "balance": None if balance is None else _checks.text("balance", balance),
+            "proportions": [] if proportions is None else _checks.numbers("proportions", proportions),
         }
         self._made_in = os.getpid()
         self._native = self._make()
-        self._plan = _Plan(self.datasets, self._native, output, layout, str(device), fields is None)
+        self._plan = _Plan(self.datasets, self._native, output, layout, device, fields is None)
         self._number = whole("epoch", epoch, 32)
         # An epoch without a batch is refused here, not in the loop.
         self._native.steps(self._number)
@@ -494,15 +501,19 @@ class Loader:
         Raises:
             OptionError: The state is of another pack, seed, order or choice of samples; the text names what differs.
         """
-        if state.get("version") != _STATE_VERSION:
-            raise OptionError(f"expected a state of version {_STATE_VERSION}, found {state.get('version')!r}")
+        if not isinstance(state, Mapping):
+            raise OptionError(f"state: expected what state_dict() gave, found {state!r}")
+        version = state.get("version")
+        if not isinstance(version, int) or version != _STATE_VERSION:
+            raise OptionError(f"state: expected one of version {_STATE_VERSION}, found {version!r}")
+        saved = _checks.text("state", state.get("state"))
         self._own()
         self.close()
-        native = self._native.resumed(state["state"])
+        native = self._native.resumed(saved)
         # Refused here, not when it is iterated over. Behind an epoch's last batch comes the next epoch.
-        epoch = native.epoch_at(state["state"])
+        epoch = native.epoch_at(saved)
         self._native = native
-        self._number, self._resume, self._last_state = _number_of(epoch), state["state"], None
+        self._number, self._resume, self._last_state = _number_of(epoch), saved, None
         epoch.close()
 
     # What it tells.

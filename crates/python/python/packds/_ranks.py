@@ -6,8 +6,8 @@ import os
 import sys
 from typing import Union
 
+from ._checks import two, whole
 from ._errors import OptionError
-from ._words import whole
 
 RankLike = Union[str, None, "tuple[int, int]"]
 
@@ -16,17 +16,17 @@ def ranks(rank: RankLike) -> tuple[int, int]:
     """Rank and world: as given, (0, 1) for None, and for `"env"` what PyTorch or torchrun say."""
     if rank is None:
         return 0, 1
-    if rank == "env":
-        return _of_torch() or _of_environment() or (0, 1)
     if isinstance(rank, str):
-        raise OptionError(f"rank: expected env, None or (rank, world), found {rank!r}")
-    number, world = rank
+        if rank != "env":
+            raise OptionError(f"rank: expected env, None or (rank, world), found {rank!r}")
+        return _of_torch() or _of_environment() or (0, 1)
+    number, world = two("rank", "env, None or (rank, world)", rank)
     return whole("rank", number, 32), whole("world", world, 32)
 
 
 def check_group(rank: RankLike, found: tuple[int, int]) -> None:
     """Refuses to go on as a rank that was asked for before the process group was made: all would load the same samples."""
-    group = _of_torch() if rank == "env" else None
+    group = _of_torch() if isinstance(rank, str) and rank == "env" else None
     if group is None or group == found:
         return
     (number, world), (made_as, of) = group, found

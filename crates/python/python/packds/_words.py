@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Sequence
 from typing import Any, Union
 
+import numpy as np
+
+from . import _checks
 from ._arrays import dtype_name
+from ._checks import whole
 from ._dataset import Dataset, Field
 from ._errors import OptionError
 
-Normalize = Union[str, None, "tuple[Sequence[float], Sequence[float]]"]
+_Channels = Union[float, Sequence[float]]
+Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-
-
-def whole(name: str, value: Any, bits: int) -> int:
-    """A whole number from 0 on that has no more than so many bits."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise OptionError(f"{name}: expected a whole number, found {value!r}") from None
-    if not 0 <= number < 1 << bits:
-        raise OptionError(f"{name}: expected 0 to 2**{bits} - 1, found {number}")
-    return number
 
 
 def memory_bytes(memory: int | str) -> int | None:
@@ -34,24 +27,58 @@ def memory_bytes(memory: int | str) -> int | None:
     >>> memory_bytes("2GiB"), memory_bytes("1.5 kB"), memory_bytes(7), memory_bytes("auto")
     (2147483648, 1500, 7, None)
     """
-    if memory == "auto":
-        return None
     if isinstance(memory, str):
+        if memory == "auto":
+            return None
         found = _SIZE.fullmatch(memory)
         if not found:
             raise OptionError(f"memory: expected auto, bytes or a text such as 2GiB, found {memory!r}")
         number, unit, binary = found.groups()
         return int(float(number) * (1024 if binary else 1000) ** _POWERS[unit.lower()])
-    return whole("memory", int(memory), 64)
+    bytes_ = _checks.number("memory", memory)
+    if bytes_ != bytes_ // 1:
+        raise OptionError(f"memory: expected auto, bytes or a text such as 2GiB, found {memory!r}")
+    return whole("memory", int(bytes_), 64)
 
 
 def number_or_auto(name: str, value: int | str | None) -> int | None:
     """A number, or None for `"auto"`."""
-    if value is None or value == "auto":
+    if value is None:
         return None
     if isinstance(value, str):
+        if value == "auto":
+            return None
         raise OptionError(f"{name}: expected auto or a number, found {value!r}")
     return whole(name, value, 32)
+
+
+def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
+    """The samples that a mask, a slice or indices choose. A loader reads them as a set, so what says more than that is refused."""
+    try:
+        chosen = dataset._samples(samples)
+    except (TypeError, IndexError) as error:
+        raise OptionError(f"samples: {error}") from None
+    seen: set[int] = set()
+    for place, sample in enumerate(chosen):
+        if sample in seen:
+            hint = "name each once; weights= makes samples come more often"
+            raise OptionError(f"samples: sample {sample} is there again at place {place}", hint)
+        seen.add(sample)
+    if order == "sequential":
+        for before, sample in zip(chosen, chosen[1:]):
+            if sample < before:
+                text = f"samples: order 'sequential' reads them as they lie in the file, found {sample} behind {before}"
+                raise OptionError(text, "sort them; samples= says which samples an epoch has, order= sets the order")
+    return chosen
+
+
+def weights_of(weights: Any) -> list[float]:
+    """A weight for each sample: an array, a tensor or a list."""
+    # There may be millions of them. What is no row of numbers is named one by one.
+    if hasattr(weights, "__array__") and (array := np.asarray(weights)).ndim == 1 and array.dtype.kind in "fiub":
+        floats: list[float] = array.astype(np.float64).tolist()
+        return floats
+    return _checks.numbers("weights", weights)
 
 
 def image_field(dataset: Dataset, fields: Sequence[str] | None) -> Field | None:
@@ -69,12 +96,12 @@ def augmentation(
     normalize: Normalize,
 ) -> str | None:
     """All that happens to images, as one text of words; None where nothing does."""
-    words = [augment] if isinstance(augment, str) else list(augment or [])
+    words = [] if augment is None else [word for word in _checks.names("augment", augment) if word]
     image = image_field(dataset, fields)
     wanted = None if dtype is None else dtype_name(dtype)
-    order = "hwc" if layout == "channels_last" else layout
-    if layout not in (None, "hwc", "chw", "channels_last"):
+    if layout is not None and _checks.text("layout", layout) not in ("hwc", "chw", "channels_last"):
         raise OptionError(f"layout: expected hwc, chw or channels_last, found {layout!r}")
+    order = "hwc" if layout == "channels_last" else layout
     if image is not None and not words and normalize is None:
         # What the pack has already needs no work.
         is_there = image.kind == "tensor"
@@ -86,10 +113,13 @@ def augmentation(
     return ",".join(words) or None
 
 
-def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple[Sequence[float], Sequence[float]]) -> str:
-    if normalize == "imagenet":
-        return "norm:imagenet"
-    if normalize == "stats":
+def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple[Any, Any]) -> str:
+    if isinstance(normalize, str):
+        if normalize == "imagenet":
+            return "norm:imagenet"
+        if normalize != "dataset":
+            hint = "the pack's own mean and std are normalize='dataset'" if normalize == "stats" else None
+            raise OptionError(f"normalize: expected dataset, imagenet or (mean, std), found {normalize!r}", hint)
         stats = dataset.stats.get("fields", {}).get(image.name if image else "", None)
         if stats is None:
             raise OptionError(
@@ -99,9 +129,19 @@ def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple
         means, stds = stats["mean"], stats["std"]
         # A channel of one value would be divided by 0.
         stds = [std if std > 0 else 1.0 for std in stds]
-    elif isinstance(normalize, str):
-        raise OptionError(f"normalize: expected stats, imagenet or (mean, std), found {normalize!r}")
     else:
-        means, stds = (value if isinstance(value, Sequence) else [value] for value in normalize)
-    numbers = "/".join(repr(float(number)) for number in [*means, *stds])
+        means, stds = mean_and_std(normalize)
+    numbers = "/".join(repr(number) for number in [*means, *stds])
     return f"norm:{numbers}"
+
+
+def mean_and_std(normalize: Any) -> tuple[list[float], list[float]]:
+    """Means and standard deviations of channels; a number alone is that of the only one."""
+    what = "dataset, imagenet or (mean, std)"
+    pair = _checks.two("normalize", what, normalize)
+    means, stds = (_checks.numbers("normalize", [one] if np.ndim(one) == 0 else one) for one in pair)
+    for mean in means:
+        if mean > 1:
+            text = f"normalize: mean and std are of values in 0..1, found a mean of {mean:g}"
+            raise OptionError(text, "divide both by 255 if they are of bytes")
+    return means, stds

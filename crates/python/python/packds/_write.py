@@ -10,11 +10,12 @@ from typing import Any, Union
 
 import numpy as np
 
-from . import _packds
+from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, dtype_name
-from ._convert import writer_arguments
+from ._convert import writer_arguments, writer_report
 from ._dataset import PathLike
-from ._errors import ConvertError, OptionError
+from ._errors import ConvertError, Error, OptionError, warn
+from ._loader import Loader
 from ._progress import Progress
 
 #: What a field is: a kind by name, an array's type and shape, or None to go by the first value.
@@ -44,21 +45,23 @@ class _Field:
         elif kind is None:
             raise OptionError(f"field {name!r}: its kind is not known")
         else:
-            dtype, shape = kind
-            self.kind, self.dtype, self.shape = "array", dtype_name(dtype), tuple(int(side) for side in shape)
+            dtype, shape = _checks.two(f"field {name!r}", f"a kind ({', '.join(_KINDS)}), a type, or (type, shape)", kind)
+            sides = _checks.several(f"field {name!r}", "a shape", shape)
+            self.kind, self.dtype = "array", dtype_name(dtype)
+            self.shape = tuple(_checks.whole(f"field {name!r}", side, 32) for side in sides)
 
     def declared(self) -> tuple[str, str, str | None, list[int] | None]:
         name = _OWN_NAMES.get(self.kind, self.name)
         return name, self.kind, self.dtype, None if self.shape is None else list(self.shape)
 
-    def value(self, value: Any) -> Any:
-        """The value as bytes, text, numbers, or (dtype, shape, bytes)."""
+    def value(self, value: Any, sample: int) -> Any:
+        """A sample's value as bytes, text, numbers, or (dtype, shape, bytes)."""
         try:
             return self._value(value)
         except (TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, OptionError):
+            if isinstance(error, Error):
                 raise
-            raise ConvertError(f"field {self.name!r}: {error}") from error
+            raise ConvertError(f"sample {sample}: field {self.name!r}: {error}") from error
 
     def _value(self, value: Any) -> Any:
         if self.kind in ("image", "mask"):
@@ -74,16 +77,25 @@ class _Field:
                 raise TypeError(f"expected bytes, found {value!r}")
             return bytes(value)
         if self.kind == "json":
-            return json.dumps(value, separators=(",", ":"))
+            return json.dumps(value, separators=(",", ":"), default=_no_json)
         if not isinstance(value, str):
             raise TypeError(f"expected a text, found {value!r}")
         return value
 
 
+def _no_json(value: Any) -> Any:
+    raise TypeError(f"expected what JSON can hold, found {value!r}: make it a text, numbers, lists or dicts of them")
+
+
 def _class_id(value: Any) -> int:
     """A whole number, which tables may have as a float."""
-    number = int(value)
-    if number != value or not -(1 << 63) <= number < 1 << 63:
+    try:
+        number = int(value)
+        is_id = bool(number == value) and -(1 << 63) <= number < 1 << 63
+    except (TypeError, ValueError, OverflowError):
+        # What is missing in a table, for one.
+        is_id = False
+    if not is_id:
         raise ValueError(f"expected the id of a class, found {value!r}")
     return number
 
@@ -126,6 +138,8 @@ def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[st
 def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A single number as `wanted`, which has to hold it: floats may round it, whole numbers and truth values may not."""
     number = array.item()
+    if array.dtype.kind not in "fiubc":
+        raise ValueError(f"expected a number, found {number!r}")
     if wanted.kind in "fc":
         return array.astype(wanted)
     if wanted.kind == "b":
@@ -160,8 +174,11 @@ def _picture(value: Any, kind: str) -> Any:
         # As Hugging Face's data sets hold image files.
         return value["bytes"]
     if isinstance(value, (str, os.PathLike)):
-        with open(value, "rb") as file:
-            return file.read()
+        try:
+            with open(value, "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise ConvertError(f"{os.fspath(value)}: {error.strerror}", "images may be given as paths: is this one?") from error
     if hasattr(value, "convert") and hasattr(value, "mode"):
         # A picture of Pillow's.
         if kind == "image" and value.mode not in ("L", "RGB"):
@@ -202,6 +219,14 @@ def _is_whole(value: Any) -> bool:
     return array.ndim == 0 and array.dtype.kind in "iu"
 
 
+def _kinds(schema: Schema) -> dict[str, Kind] | None:
+    """The kind of each field, as far as it is said."""
+    if schema is None:
+        return None
+    names = _checks.names("schema", list(schema) if isinstance(schema, Mapping) else schema)
+    return dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(names)
+
+
 class Writer:
     """Takes samples and makes a pack of them; `packds.write` opens it.
 
@@ -219,29 +244,31 @@ class Writer:
         **options: Any,
     ) -> None:
         self.report: dict[str, Any] | None = None
-        self._dst = dst
-        self._classes = list(classes or [])
-        self._progress = progress
+        # Until there is something that could be lost.
+        self._is_over = True
+        self._dst = _checks.path("dst", dst)
+        self._classes = [] if classes is None else _checks.names("classes", classes)
+        self._progress = _checks.truth("progress", progress)
         self._args = writer_arguments(options)
-        kinds = dict.fromkeys(schema) if not isinstance(schema, Mapping) and schema is not None else schema
-        self._kinds: dict[str, Kind] | None = None if kinds is None else dict(kinds)
+        self._kinds = _kinds(schema)
         self._fields: list[_Field] = []
         self._native: _packds.Writer | None = None
-        if self._kinds is not None and None not in self._kinds.values():
+        if self._kinds is not None and not any(kind is None for kind in self._kinds.values()):
             self._start(self._kinds)
-        elif not os.path.isdir(os.path.dirname(os.path.abspath(dst))):
-            raise ConvertError(f"{os.fspath(dst)}: there is no folder to write it to")
+        elif not os.path.isdir(os.path.dirname(os.path.abspath(self._dst))):
+            raise ConvertError(f"{self._dst}: there is no folder to write it to")
 
     def _start(self, kinds: Mapping[str, Kind]) -> None:
         self._fields = [_Field(name, kind) for name, kind in kinds.items()]
         declared = [field.declared() for field in self._fields]
         self._native = _packds.Writer(self._dst, declared, self._classes, self._args)
+        self._is_over = False
 
     def _begin(self, sample: Mapping[str, Any]) -> _packds.Writer:
         """The native writer; what the schema leaves open is decided by the first sample."""
         if self._native is None:
             kinds = self._kinds if self._kinds is not None else dict.fromkeys(sample)
-            has_image = "image" in kinds.values()
+            has_image = any(isinstance(kind, str) and kind == "image" for kind in kinds.values())
             decided: dict[str, Kind] = {}
             for name, kind in kinds.items():
                 if kind is None and name in sample:
@@ -264,13 +291,13 @@ class Writer:
         names = [field.name for field in self._fields]
         if len(sample) != len(names) or any(name not in sample for name in names):
             raise ConvertError(f"sample {len(native)}: expected {', '.join(names)}, found {', '.join(sample)}")
-        native.add([field.value(sample[field.name]) for field in self._fields])
+        native.add([field.value(sample[field.name], len(native)) for field in self._fields])
 
     def extend(self, **columns: Any) -> None:
         """Takes many samples: for each field an array `[samples, ...]`, or a list."""
         if not columns:
             return
-        lengths = {name: len(values) for name, values in columns.items()}
+        lengths = _lengths(columns)
         if len(set(lengths.values())) > 1:
             raise ConvertError(f"expected equally many values of each field, found {lengths}")
         for row in range(next(iter(lengths.values()))):
@@ -286,16 +313,24 @@ class Writer:
             ConvertError: It cannot be made; nothing is left at its name.
         """
         if self.report is None:
+            self._is_over = True
             if self._native is None:
-                raise ConvertError(f"{os.fspath(self._dst)}: no sample was added")
+                raise ConvertError(f"{self._dst}: no sample was added")
             with Progress(self._progress, "writing") as told:
-                self.report = json.loads(self._native.finish(told))
+                text = self._native.finish(told)
+            self.report = writer_report(text)
         return self.report
 
     def abandon(self) -> None:
         """Forgets all samples; nothing is written."""
+        self._is_over = True
         if self._native is not None:
             self._native.abandon()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_over", True):
+            text = f"a writer of {self._dst} was not closed: its {len(self)} samples are lost; use `with`, or close()"
+            warn(text, ResourceWarning, self)
 
     def __enter__(self) -> Writer:
         return self
@@ -334,6 +369,8 @@ def write(
         classes: The name of each class id.
         options: As of `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...
 
+    A writer that is neither closed nor abandoned writes nothing, and a `ResourceWarning` says so.
+
     Raises:
         ConvertError: `dst` cannot be written.
         OptionError: The schema is not possible.
@@ -363,17 +400,21 @@ def from_dataset(
         dst: The pack to write.
         fields: Names and kinds as in `packds.write`, in the order of the tuples' values. Without them the values of a pair are
             `image` and `label`, and kinds go by the first sample.
-        classes: The name of each class id; by default the data set's own `classes`.
+        classes: The name of each class id; by default the data set's own `classes`, of a part (PyTorch's `Subset`) those of
+            the whole.
         options: As of `packds.convert`.
 
     Returns:
         The report, as `packds.convert` does.
+
+    Raises:
+        ConvertError: A sample is not of its fields' kinds, or `dst` cannot be written. Nothing is left at `dst`.
+        OptionError: It is a DataLoader, which gives batches; the schema or the options are not possible.
     """
-    if classes is None:
-        own: Any = getattr(dataset, "classes", None)
-        is_names = isinstance(own, (list, tuple)) and all(isinstance(name, str) for name in own)
-        classes = list(own) if is_names else None
-    names = None if fields is None else list(fields)
+    _check_samples(dataset)
+    classes = _classes_of(dataset) if classes is None else classes
+    kinds = _kinds(fields)
+    names = None if kinds is None else list(kinds)
     total = len(dataset) if hasattr(dataset, "__len__") and not isinstance(dataset, Mapping) else 0
     with Writer(dst, fields, classes=classes, progress=progress, **options) as writer:
         with Progress(progress, "reading", unit=" samples") as told:
@@ -383,6 +424,25 @@ def from_dataset(
                     told(number, total, "")
     assert writer.report is not None
     return writer.report
+
+
+def _check_samples(dataset: Any) -> None:
+    """Refuses what gives batches, which would become samples."""
+    if hasattr(dataset, "collate_fn") and hasattr(dataset, "num_workers"):
+        raise OptionError("a DataLoader gives batches, not samples", "give its data set: from_dataset(loader.dataset, ...)")
+    if isinstance(dataset, Loader):
+        raise OptionError("a packds.Loader gives batches, not samples", "give its pack: from_dataset(loader.dataset, ...)")
+
+
+def _classes_of(dataset: Any) -> list[str] | None:
+    """The class names of a data set, or of the one that it is a part of; None where there are none."""
+    own: Any = getattr(dataset, "classes", None)
+    # A part, as PyTorch's Subset is one. Others that have a data set inside may give labels of their own.
+    while own is None and hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
+        dataset = dataset.dataset
+        own = getattr(dataset, "classes", None)
+    is_names = isinstance(own, (list, tuple)) and all(isinstance(name, str) for name in own)
+    return list(own) if is_names else None
 
 
 def _named(sample: Any, names: list[str] | None) -> dict[str, Any]:
@@ -403,8 +463,14 @@ def _samples(dataset: Any) -> Iterator[Any]:
     if isinstance(dataset, Mapping):
         return _rows(dataset)
     if hasattr(dataset, "to_batches") and hasattr(dataset, "column_names"):
-        # A table of PyArrow.
+        # A table of PyArrow,
         return (row for batch in dataset.to_batches() for row in batch.to_pylist())
+    if hasattr(dataset, "read_next_batch"):
+        # one that is read bit by bit,
+        return (row for batch in dataset for row in batch.to_pylist())
+    if hasattr(dataset, "to_pylist") and hasattr(dataset, "schema"):
+        # or a part of one.
+        return iter(dataset.to_pylist())
     if hasattr(dataset, "itertuples") and hasattr(dataset, "columns"):
         # A table of pandas.
         columns = [str(name) for name in dataset.columns]
@@ -416,8 +482,16 @@ def _samples(dataset: Any) -> Iterator[Any]:
     raise OptionError(f"{type(dataset).__name__} is neither iterable nor indexable")
 
 
+def _lengths(columns: Mapping[str, Any]) -> dict[str, int]:
+    """How many values each field has."""
+    for name, values in columns.items():
+        if not hasattr(values, "__len__") or not hasattr(values, "__getitem__") or isinstance(values, Mapping):
+            raise ConvertError(f"field {name!r}: expected an array or a list of values, found {type(values).__name__}")
+    return {name: len(values) for name, values in columns.items()}
+
+
 def _rows(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    lengths = {name: len(values) for name, values in columns.items()}
+    lengths = _lengths(columns)
     if len(set(lengths.values())) != 1:
         raise ConvertError(f"expected equally many values of each field, found {lengths}")
     return ({name: values[row] for name, values in columns.items()} for row in range(next(iter(lengths.values()))))

@@ -6,6 +6,9 @@ any other map-style data set, with samplers, workers and transforms; `IterableDa
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,11 +16,12 @@ import numpy as np
 import torch.utils.data
 
 from ._arrays import tensor_of
+from ._checks import text, whole
 from ._dataset import Dataset, Field, PathLike, opened
 from ._errors import OptionError
 from ._loader import Loader
+from ._passes import Passes
 from ._ranks import RankLike, check_group, ranks
-from ._words import whole
 
 __all__ = ["IterableDataset", "MapDataset"]
 
@@ -32,7 +36,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         data: A `packds.Dataset` or a path.
         transform: What is done to each image.
         target_transform: What is done to each label.
-        fields: The fields to load; samples are then dicts.
+        fields: The field to load, or several; samples are then dicts.
         images: What images are: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`.
     """
 
@@ -42,11 +46,14 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         transform: Callable[[Any], Any] | None = None,
         target_transform: Callable[[Any], Any] | None = None,
         *,
-        fields: Sequence[str] | None = None,
+        fields: str | Sequence[str] | None = None,
         images: str = "torch",
     ) -> None:
-        if images not in ("torch", "numpy", "pil"):
+        if text("images", images) not in ("torch", "numpy", "pil"):
             raise OptionError(f"images: expected torch, numpy or pil, found {images!r}")
+        for name, function in (("transform", transform), ("target_transform", target_transform)):
+            if function is not None and not callable(function):
+                raise OptionError(f"{name}: expected a function, found {function!r}")
         self.dataset = opened(data)
         self.transform = transform
         self.target_transform = target_transform
@@ -109,12 +116,18 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample comes once.
 
     Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`. Each worker is a rank of
-    its own to the loader; with several processes (`rank="env"`) each has its share of these. Call `set_epoch` before each
-    pass, because workers are made anew for each. With `persistent_workers=True` they count epochs themselves, and hear of
-    `set_epoch` no more.
+    its own to the loader; with several processes (`rank="env"`) each has its share of these. So `drop_last=True` leaves out
+    what does not fill a batch of every worker, up to `num_workers * batch_size - 1` samples of each process.
+
+    Each pass is the next epoch, unless `set_epoch` says otherwise, whether workers are made anew for it or live on
+    (`persistent_workers=True`). Passes that PyTorch seeds alike, because `torch.manual_seed` comes before each, are the same
+    epoch, as the orders of its own samplers are then.
 
     Args:
         data, batch_size, options: As of `packds.Loader`. `threads` is by default 1 in workers; `memory` is each worker's.
+
+    Raises:
+        OptionError: As `packds.Loader`.
     """
 
     def __init__(
@@ -132,12 +145,20 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         # Asked here: in workers there is no process group.
         self.rank, self.world = ranks(rank)
         self._asked = rank
-        self.epoch = whole("epoch", epoch, 32)
         self.options = {"output": "torch", **options}
+        self._passes = Passes(whole("epoch", epoch, 32))
+        # Refused here, not in a worker. GPUs are for the process that trains: forked ones could not use theirs any more.
+        here = {name: value for name, value in self.options.items() if name not in ("device", "tier")}
+        Loader(self.dataset, batch_size, rank=(self.rank, self.world), epoch=epoch, **here)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the next pass."""
+        return self._passes.next(_holder())
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next pass epoch `epoch`."""
-        self.epoch = whole("epoch", epoch, 32)
+        """Makes the next pass epoch `epoch`. Workers that live on hear of it too."""
+        self._passes.set(_holder(), whole("epoch", epoch, 32))
 
     def __iter__(self) -> Iterator[Any]:
         check_group(self._asked, (self.rank, self.world))
@@ -146,15 +167,23 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         options = dict(self.options)
         if worker is not None:
             options.setdefault("threads", 1)
+            if not self._passes.is_shared:
+                said = "workers cannot tell each other which epoch this is: call set_epoch before each pass"
+                warnings.warn(said, RuntimeWarning, stacklevel=2)
         loader = Loader(
             self.dataset,
             self.batch_size,
             rank=(self.rank * workers + number, self.world * workers),
-            epoch=self.epoch,
+            epoch=self._passes.begin(_holder(), None if worker is None else worker.seed - worker.id),
             **options,
         )
         # What only fills up the last batches of workers would be seen twice.
         loader._trims = not options.get("drop_last", True)
-        self.epoch += 1
         with loader:
             yield from loader
+
+
+def _holder() -> int:
+    """The process that holds the DataLoader: this one, or the one whose worker this is."""
+    parent = None if torch.utils.data.get_worker_info() is None else multiprocessing.parent_process()
+    return os.getpid() if parent is None or parent.pid is None else parent.pid

@@ -253,7 +253,7 @@ impl Time {
     }
 
     /// What caching more cannot take longer than.
-    fn at_most(self, other: Self) -> Self {
+    pub(super) fn at_most(self, other: Self) -> Self {
         if self.ms > other.ms { other } else { self }
     }
 }
@@ -387,6 +387,8 @@ impl Case {
                 Level::PageCache => self.onto(loading.page_cache),
                 Level::Source => self.trained.unwrap_or_else(|| self.onto(loading.source)),
             };
+            // Nor can it with anything cached.
+            let time = self.trained.map_or(time, |trained| time.at_most(trained));
             Rung {
                 level,
                 images_per_s: self.rate(time.ms),

@@ -23,6 +23,9 @@ pub struct Report {
     pub possible_images_per_s: f64,
     /// What the stages alone make one expect: how good the model is.
     pub modelled_images_per_s: f64,
+    /// Milliseconds of a batch that are in no stage, beyond the spread: what stages wait for each other, and the step's own ups
+    /// and downs. No advice counts on them.
+    pub unexplained_ms: f64,
     /// The largest spread of the times that count: half of what lies between slices of a run, as a part of their median.
     pub spread: f64,
     /// All that was measured.
@@ -44,17 +47,29 @@ pub struct Checked {
 
 /// From what was measured to what it means.
 #[must_use]
-pub fn diagnose(case: Case) -> Report {
+pub fn diagnose(mut case: Case) -> Report {
+    if let Some(trained) = case.trained {
+        // A step cannot take longer than training with it: what looks so is chance.
+        case.step = case.step.at_most(trained);
+    }
     let stages = case.stages();
+    let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));
+    let spread = spread(&case);
+    let unexplained = now - modelled;
     Report {
         binds: case.overlap.binds(&stages),
         stages,
         ladder: case.ladder(),
         advice: advice(&case),
-        images_per_s: case.rate(case.batch_ms()),
+        images_per_s: case.rate(now),
         possible_images_per_s: case.rate(case.step.ms),
-        modelled_images_per_s: case.rate(case.overlap.batch_ms(&stages)),
-        spread: spread(&case),
+        modelled_images_per_s: case.rate(modelled),
+        unexplained_ms: if unexplained > now * spread {
+            unexplained
+        } else {
+            0.0
+        },
+        spread,
         case,
         checked: None,
     }

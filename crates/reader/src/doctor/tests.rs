@@ -163,6 +163,43 @@ fn a_training_that_the_step_binds_gets_no_advice() {
 }
 
 #[test]
+fn what_no_stage_explains_is_told_and_no_advice_counts_on_it() {
+    // Of 100 ms the stages explain 30: half of the 8 of reading are 4.
+    let mut case = case([10.0, 0.0, 5.0, 7.0, 8.0]);
+    case.overlap = Overlap::Nothing;
+    case.trained = Some(Time::exactly(100.0));
+    case.facts = Facts::default();
+    let report = diagnose(case.clone());
+    near(report.unexplained_ms, 70.0);
+    assert_eq!(report.advice, [], "4 % are not worth telling");
+    // Reading 60 of 100 is.
+    case.read = Time::exactly(60.0);
+    let report = diagnose(case.clone());
+    near(report.unexplained_ms, 18.0);
+    assert_eq!(report.advice[0].change, "disk");
+    near(report.advice[0].images_per_s, 1e5 / 70.0);
+    // Within the spread of the runs it may be chance.
+    case.trained = Some(Time {
+        low: 50.0,
+        ..Time::exactly(100.0)
+    });
+    near(diagnose(case).unexplained_ms, 0.0);
+}
+
+#[test]
+fn a_step_that_is_slower_alone_than_in_training_does_not_contradict_it() {
+    let mut case = case([30.0, 5.0, 4.0, 4.0, 4.0]);
+    case.overlap = Overlap::Loading;
+    case.trained = Some(Time::exactly(20.0));
+    let report = diagnose(case);
+    near(report.possible_images_per_s, 1e5 / 20.0);
+    assert_eq!((report.binds, report.stages.step), (Stage::Step, 20.0));
+    let rates = report.ladder.iter().map(|rung| rung.images_per_s);
+    assert!(rates.is_sorted_by(|a, b| a >= b));
+    assert_eq!(report.advice, []);
+}
+
+#[test]
 fn slow_copies_want_fewer_bytes() {
     let mut case = case([10.0, 40.0, 12.0, 0.0, 5.0]);
     case.facts.is_f32 = true;

@@ -53,6 +53,18 @@ pub enum LoadError {
         /// What this one has.
         found: String,
     },
+    /// The packs of a mixture give the ids of a label field that is loaded different class names.
+    #[error("{}: field `{field}`: expected {expected}, as in the first pack, found {found}; the ids of all packs of a mixture must mean the same classes: pack their sources with one list of class names, or leave the field out", path.display())]
+    OtherClasses {
+        /// The first pack that differs from the first of all.
+        path: PathBuf,
+        /// The label field.
+        field: String,
+        /// What the first pack has where they differ first.
+        expected: String,
+        /// What this one has there.
+        found: String,
+    },
     /// An option cannot be met; the text says which, what was found and what to change.
     #[error("{0}")]
     Option(String),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packds_format::{Field, FieldKind, Role, Store};
+use packds_format::{Classes, Field, FieldKind, Role, Store};
 
 use super::error::LoadError;
 use super::outputs::{Outputs, Source};
@@ -47,7 +47,7 @@ fn normalization(field: &Field) -> String {
     })
 }
 
-/// Whether each field that is loaded is the same, and at the same place, in all packs.
+/// Whether each field that is loaded is the same, and at the same place, in all packs, and its ids mean the same classes.
 pub(crate) fn check_alike(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Result<(), LoadError> {
     let Some((first, others)) = packs.split_first() else {
         return Ok(());
@@ -66,8 +66,59 @@ pub(crate) fn check_alike(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Resul
         for number in &numbers {
             check_field(first, other, *number)?;
         }
+        check_classes(first, other, &numbers)?;
     }
     Ok(())
+}
+
+/// Whether the ids of the label fields among these have the same names. A pack without names could mean any classes, so it is
+/// not mixed with one that has some.
+fn check_classes(
+    first: &MappedPack,
+    other: &MappedPack,
+    numbers: &[usize],
+) -> Result<(), LoadError> {
+    let all_expected = first.classes().map_err(|error| first.error(error))?;
+    let all_found = other.classes().map_err(|error| other.error(error))?;
+    let loaded = numbers.iter();
+    for field in loaded.filter_map(|number| first.schema().fields().get(*number)) {
+        let (expected, found) = (
+            names(&all_expected, &field.name),
+            names(&all_found, &field.name),
+        );
+        if let Some((expected, found)) = first_difference(expected, found) {
+            return Err(LoadError::OtherClasses {
+                path: other.file_path().to_owned(),
+                field: field.name.clone(),
+                expected,
+                found,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The class names of a field; none where it has none.
+fn names<'a>(classes: &'a [Classes], field: &str) -> &'a [String] {
+    let of_field = classes.iter().find(|classes| classes.field == field);
+    of_field.map_or(&[], |classes| &classes.names)
+}
+
+/// Where two lists of class names differ first, as each has it there.
+fn first_difference(expected: &[String], found: &[String]) -> Option<(String, String)> {
+    let listed = |names: &[String]| match names.first() {
+        None => "no class names".to_owned(),
+        Some(name) => format!("{} class names, the first `{name}`", names.len()),
+    };
+    if expected.is_empty() != found.is_empty() {
+        return Some((listed(expected), listed(found)));
+    }
+    let id = (0..expected.len().max(found.len())).find(|id| expected.get(*id) != found.get(*id))?;
+    let told = |names: &[String]| match names.get(id) {
+        None => format!("no class {id}"),
+        Some(name) => format!("class {id} `{name}`"),
+    };
+    Some((told(expected), told(found)))
 }
 
 /// Checks the columns that are loaded against their checksums: single values have none of their own.

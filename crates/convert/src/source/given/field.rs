@@ -12,7 +12,7 @@ use super::super::spool::{Spool, SpoolFolder};
 use super::super::store::{ArrayType, Content, Contents, Store};
 use super::{GivenKind, GivenValue};
 use crate::error::ConvertError;
-use crate::sample::MAX_FILE_BYTES;
+use crate::sample::{MAX_FILE_BYTES, SampleError};
 
 /// A field and the values that have come.
 #[derive(Debug)]
@@ -221,7 +221,10 @@ impl GivenField {
                     _ => field(store),
                 }
             }
-            Kept::Rows(spool, array) => field(spool.into_rows(source, array, n)?),
+            Kept::Rows(spool, array) => {
+                let rows = spool.into_rows(source, array.clone(), n)?;
+                field(Arc::new(Arrays { rows, array }))
+            }
             Kept::Ids(ids) => Values::Labels(FoundLabels {
                 name,
                 values: LabelValues::Ids(ids),
@@ -241,6 +244,35 @@ impl GivenField {
                 Values::Text(SourceColumn { name, values })
             }
         })
+    }
+}
+
+/// Values of a field that was declared as arrays: no pixels, whatever their shape, of which a dimension could be left out.
+#[derive(Debug)]
+struct Arrays {
+    rows: Arc<dyn Store>,
+    array: ArrayType,
+}
+
+impl Store for Arrays {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn bytes(&self, idx: usize) -> u64 {
+        self.rows.bytes(idx)
+    }
+
+    fn content(&self, _idx: usize) -> Content {
+        Content::Array(self.array.clone())
+    }
+
+    fn is_uniform(&self) -> bool {
+        true
+    }
+
+    fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
+        self.rows.append(idx, limit, out)
     }
 }
 

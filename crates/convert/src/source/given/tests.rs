@@ -1,5 +1,6 @@
 //! What a program may hand over, and what the listing makes of it.
 
+use super::super::store::{ArrayType, Content};
 use super::*;
 
 fn given(fields: &[(&str, GivenKind)], classes: &[&str]) -> Result<Given, ConvertError> {
@@ -121,6 +122,32 @@ fn a_wrong_value_is_named_and_leaves_the_sample_out() {
     assert!(given.push(&[pixels(&[2; 4])]).is_err());
     given.push(&[pixels(&[3; 4]), GivenValue::Id(0)]).unwrap();
     assert_eq!(stored(&given.into_listing().unwrap(), 1), [3; 4]);
+}
+
+#[test]
+fn arrays_that_look_like_pixels_keep_their_shape() {
+    let shape = vec![2, 2, 1];
+    let kinds = [
+        ("image", GivenKind::Image),
+        (
+            "x",
+            GivenKind::Array {
+                dtype: DType::U8,
+                shape: shape.clone(),
+            },
+        ),
+    ];
+    let mut given = given(&kinds, &[]).unwrap();
+    let array = GivenValue::Array {
+        dtype: DType::U8,
+        shape: &shape,
+        bytes: &[1; 4],
+    };
+    given.push(&[pixels(&[1; 4]), array]).unwrap();
+    let listing = given.into_listing().unwrap();
+    let content = listing.fields()[0].store.content(0);
+    let dtype = DType::U8;
+    assert_eq!(content, Content::Array(ArrayType { dtype, shape }));
 }
 
 #[test]

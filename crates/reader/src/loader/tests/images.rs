@@ -79,6 +79,16 @@ fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
 pub(super) fn write(
     n: u64,
     fields: Vec<Field>,
+    sample_into: impl FnMut(&mut BlockBuilder, u64),
+) -> (TempDir, Arc<MappedPack>) {
+    write_with(n, fields, FooterParts::default(), sample_into)
+}
+
+/// As `write`, with this in its footer.
+pub(super) fn write_with(
+    n: u64,
+    fields: Vec<Field>,
+    footer: FooterParts,
     mut sample_into: impl FnMut(&mut BlockBuilder, u64),
 ) -> (TempDir, Arc<MappedPack>) {
     let folder = TempDir::new().unwrap();
@@ -93,7 +103,7 @@ pub(super) fn write(
         }
         writer.append(block.finish().unwrap()).unwrap();
     }
-    let bytes = writer.finish(FooterParts::default()).unwrap().0;
+    let bytes = writer.finish(footer).unwrap().0;
     std::fs::write(&path, bytes).unwrap();
     (folder, Arc::new(open(path).unwrap()))
 }

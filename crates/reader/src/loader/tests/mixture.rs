@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use packds_format::{DType, Field, FieldKind, Role, Store};
+use packds_format::{Classes, DType, Field, FieldKind, FooterParts, Role, Store};
 use packds_pixels::Pixels;
 use tempfile::TempDir;
 
-use super::images::write;
+use super::images::{write, write_with};
 use super::{ORDERS, builder, opened, some};
 use crate::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey};
 use crate::loader::{Batch, Epoch, LoadError, LoaderBuilder};
@@ -368,6 +368,83 @@ fn packs_whose_fields_differ_are_refused_with_the_field_and_both_values() {
     assert_eq!(found.1, "place in the schema");
     let found = refused(|fields| fields[0] = Field::variable("image", FieldKind::Bytes));
     assert_eq!(found.1, "kind");
+}
+
+/// A pack of 40 samples of classes with these names.
+fn named(names: &[&str]) -> (TempDir, Arc<MappedPack>) {
+    let classes = Classes {
+        field: "label".to_owned(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        counts: Vec::new(),
+    };
+    let footer = FooterParts {
+        classes: vec![classes],
+        ..FooterParts::default()
+    };
+    write_with(40, fields(), footer, |block, sample| {
+        block.tensor_mut(0).unwrap().fill(0);
+        block
+            .set_column(1, &label(0, sample).to_le_bytes())
+            .unwrap();
+    })
+}
+
+#[test]
+fn packs_whose_class_names_differ_are_refused_with_the_first_difference() {
+    let refused = |first: &[&str], other: &[&str]| {
+        let ((_a, first), (_b, other)) = (named(first), named(other));
+        let error = builder(&first).mix(Arc::clone(&other), 1.0).build();
+        let error = error.unwrap_err();
+        let LoadError::OtherClasses {
+            path,
+            field,
+            expected,
+            found,
+        } = &error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!(
+            (path.as_path(), field.as_str()),
+            (other.file_path(), "label")
+        );
+        (expected.clone(), found.clone())
+    };
+    let told = |expected: &str, found: &str| (expected.to_owned(), found.to_owned());
+    assert_eq!(
+        refused(&["cat", "dog"], &["cat", "bird"]),
+        told("class 1 `dog`", "class 1 `bird`")
+    );
+    assert_eq!(
+        refused(&["cat", "dog"], &["dog", "cat"]),
+        told("class 0 `cat`", "class 0 `dog`")
+    );
+    assert_eq!(
+        refused(&["cat", "dog"], &["cat"]),
+        told("class 1 `dog`", "no class 1")
+    );
+    assert_eq!(
+        refused(&["cat"], &["cat", "dog"]),
+        told("no class 1", "class 1 `dog`")
+    );
+    assert_eq!(
+        refused(&["cat", "dog"], &[]),
+        told("2 class names, the first `cat`", "no class names")
+    );
+    assert_eq!(
+        refused(&[], &["cat"]),
+        told("no class names", "1 class names, the first `cat`")
+    );
+}
+
+#[test]
+fn packs_with_the_same_class_names_are_mixed_and_others_where_their_labels_are_not_loaded() {
+    let (_a, first) = named(&["cat", "dog"]);
+    let (_b, same) = named(&["cat", "dog"]);
+    builder(&first).mix(same, 1.0).build().unwrap();
+    let (_c, other) = named(&["dog", "cat"]);
+    let images = builder(&first).mix(other, 1.0).fields(&["image"]);
+    images.build().unwrap();
 }
 
 #[test]

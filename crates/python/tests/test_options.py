@@ -1,0 +1,133 @@
+"""Options of the wrong type or value: each is an error of packds that names it, before anything is done."""
+
+import inspect
+import pathlib
+
+import numpy as np
+import pytest
+
+import packds
+from conftest import image_of
+
+# What hardly any option takes. Where one does, it is no error.
+WRONG = [object(), True, 1.5, float("nan"), -2, 3, 10**30, "xyz", "", b"x", [1, "a"], (1, 2), {}, {"a": 1}, len, None, "a\0b"]
+WRONG += [np.zeros(3), np.float32(1.5), ["\0"]]
+IMAGE = image_of(1)
+
+
+def loads(name, value, folder):
+    options = {"data": folder / "a.pack", "batch_size": 4, "rank": None, name: value}
+    with packds.Loader(**options) as loader:
+        next(iter(loader))
+
+
+def converts(name, value, folder):
+    options = {"src": folder / "images", "dst": folder / "b.pack", "force": True, "progress": False, name: value}
+    packds.convert(**options)
+
+
+def exports(name, value, folder):
+    options = {"pack": folder / "a.pack", "dst": folder / "b.npz", "force": True, "progress": False, name: value}
+    packds.export(**options)
+
+
+def writes(name, value, folder):
+    options = {"dst": folder / "b.pack", "schema": None, "force": True, name: value}
+    with packds.write(**options) as writer:
+        writer.add(image=IMAGE, label=1)
+
+
+def packs(name, value, folder):
+    options = {"dataset": [(IMAGE, 1)], "dst": folder / "b.pack", "force": True, "progress": False, name: value}
+    packds.from_dataset(**options)
+
+
+def opens(name, value, folder):
+    packds.open(**{"path": folder / "a.pack", name: value})
+
+
+def loads_state(name, value, folder):
+    with packds.Loader(folder / "a.pack", 4, rank=None) as loader:
+        loader.load_state_dict(value if name == "all" else {**loader.state_dict(), name: value})
+
+
+WRITER = "mode raw_fraction quality resize crop filter dtype normalize layout codec chunk batch keep_order seed jobs force".split()
+CASES = [(loads, name) for name in inspect.signature(packds.Loader).parameters]
+CASES += [(converts, name) for name in inspect.signature(packds.convert).parameters]
+CASES += [(exports, name) for name in inspect.signature(packds.export).parameters]
+CASES += [(writes, name) for name in [*WRITER, "dst", "schema", "classes", "progress"]]
+CASES += [(packs, name) for name in ["dataset", "dst", "fields", "classes", "progress"]]
+CASES += [(opens, name) for name in ["path", "checksums"]]
+CASES += [(loads_state, name) for name in ["all", "version", "state"]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, photos) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp("options")
+    samples = [(image_of(number), number % 2) for number in range(16)]
+    packds.from_dataset(samples, folder / "a.pack", progress=False)
+    (folder / "images" / "one").mkdir(parents=True)
+    first = next(iter(sorted(photos.glob("*/*.*"))))
+    (folder / "images" / "one" / first.name).write_bytes(first.read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize(("does", "name"), CASES, ids=[f"{does.__name__}-{name}" for does, name in CASES])
+def test_what_no_option_takes_is_an_error_of_packds(does, name, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for value in WRONG:
+        try:
+            does(name, value, folder)
+        except packds.Error as error:
+            assert str(error), repr(value)
+
+
+# Each with a word of what its error says.
+REFUSED = [
+    ({"normalize": True}, r"normalize: expected dataset, imagenet or \(mean, std\), found True"),
+    ({"normalize": "imagnet"}, "normalize: expected dataset, imagenet"),
+    ({"normalize": "stats"}, "hint: .*normalize='dataset'"),
+    ({"normalize": (1, 2, 3)}, "normalize: .*found .1, 2, 3."),
+    ({"normalize": ([127] * 3, [60] * 3)}, "of values in 0..1, found a mean of 127\nhint: divide both by 255"),
+    ({"rank": 3}, r"rank: expected env, None or \(rank, world\), found 3"),
+    ({"rank": (2, 2)}, "rank 2"),
+    ({"augment": ["rrc", 24]}, "augment: expected names, found 24"),
+    ({"threads": -2}, "threads: .*found -2"),
+    ({"dtype": "fp16"}, "no elements of type 'fp16'"),
+    ({"dtype": object}, "no elements of type"),
+    ({"fields": 3}, "fields: expected names, found 3"),
+    ({"fields": ["image", 3]}, "fields: expected names, found 3"),
+    ({"drop_last": None}, "drop_last: expected True or False, found None"),
+    ({"memory": 1.5}, "memory: .*found 1.5"),
+    ({"weights": "xyz"}, "weights: expected numbers, found 'xyz'"),
+    ({"order": True}, "order: expected a text, found True"),
+    ({"output": ["torch"]}, "output: expected"),
+    ({"data": []}, "data: expected a pack"),
+    ({"data": None}, "path: expected a path, found None"),
+    ({"device": "gpu"}, "device"),
+    ({"device": 0}, "device: expected cpu.*found 0\nhint: give 'cuda:0'"),
+]
+
+
+@pytest.mark.parametrize(("options", "text"), REFUSED, ids=[str(options) for options, _ in REFUSED])
+def test_a_loader_says_which_option_is_wrong_and_what_it_takes(options, text, folder):
+    with pytest.raises(packds.OptionError, match=text):
+        packds.Loader(**{"data": folder / "a.pack", "batch_size": 4, "rank": None, **options})
+
+
+@pytest.mark.parametrize("state", [None, 3, {}, {"version": 1}, {"version": 1, "state": 3}, {"version": "1", "state": ""}])
+def test_what_is_no_state_is_refused(state, folder):
+    with pytest.raises(packds.OptionError), packds.Loader(folder / "a.pack", 4) as loader:
+        loader.load_state_dict(state)
+
+
+def test_one_field_may_be_named_alone(folder):
+    batch = next(iter(packds.Loader(folder / "a.pack", 4, fields="image")))
+    assert list(batch) == ["image"]
+    assert list(packds.open(folder / "a.pack").sample(0, "label")) == ["label"]
+
+
+def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
+    with pytest.raises(packds.ConvertError, match="nothing.png: No such file"):
+        packds.from_dataset([{"image": "nothing.png"}], tmp_path / "b.pack", {"image": "image"}, progress=False)
+    assert list(tmp_path.iterdir()) == []
