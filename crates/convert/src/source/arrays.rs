@@ -448,7 +448,7 @@ impl ArraySet {
             names,
             mut found,
             warnings,
-        } = self.sort(source, images.len(), (image, label, mask))?;
+        } = self.sort(source, images.as_ref(), (image, label, mask))?;
         self.warnings.extend(warnings);
         if self.others.count > 0 {
             let Tally { count, first } = std::mem::take(&mut self.others);
@@ -472,11 +472,11 @@ impl ArraySet {
         })
     }
 
-    /// Decides what the arrays beside the images at the place `image` are, of which there are `n`.
+    /// Decides what the arrays beside the images, which are at the place `image`, are.
     fn sort(
         &mut self,
         source: &Path,
-        n: usize,
+        images: &dyn Store,
         (image, label, mask): (usize, Option<usize>, Option<usize>),
     ) -> Result<Sorted, ConvertError> {
         let mut sorted = Sorted {
@@ -489,9 +489,9 @@ impl ArraySet {
             if place == image || is_made_anew(&array.name) {
                 continue;
             }
-            if array.rows() != n {
+            if array.rows() != images.len() {
                 if is_wanted {
-                    return Err(other_count(source, &array.name, n, array.rows()));
+                    return Err(other_count(source, &array.name, images, array.rows()));
                 }
                 self.others.add(array.name.as_bytes());
             } else if Some(place) == label {

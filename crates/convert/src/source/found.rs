@@ -170,23 +170,10 @@ impl Found {
         let texts = self.texts.iter().map(|c| (c.name.as_str(), c.values.len()));
         for (name, found) in labels.chain(masks).chain(fields).chain(texts) {
             if found != n {
-                let lies_along = self.dimension_of(found);
-                return Err(lies_along.map_or_else(
-                    || other_count(source, name, n, found),
-                    |dimension| turned(source, name, (n, found), dimension),
-                ));
+                return Err(other_count(source, name, self.images.as_ref(), found));
             }
         }
         Ok(())
-    }
-
-    /// The dimension of the images' array, from 1 on, that is as long as something else has items.
-    fn dimension_of(&self, items: usize) -> Option<usize> {
-        let items = u64::try_from(items).ok()?;
-        match self.images.content(0) {
-            Content::Array(array) => Some(array.shape.iter().position(|n| *n == items)? + 1),
-            _ => None,
-        }
     }
 }
 
@@ -346,18 +333,29 @@ pub(super) fn check_same_classes(
     Err(ConvertError::contradictory(file, "", reason, hint))
 }
 
-/// The error for a field that has not as many values as there are images.
-pub(super) fn other_count(source: &Path, name: &str, n: usize, found: usize) -> ConvertError {
-    let reason = format!("expected {n} values, one for each image, found {found}");
-    let hint = "mend the field so that it has one value for each image, or name other fields with --image-key, --label-key and --mask-key";
-    ConvertError::contradictory(source, name, reason, hint)
-}
-
-/// The error for images that do not lie along the first dimension, as the count of something else tells.
-fn turned(source: &Path, name: &str, (n, found): (usize, usize), dimension: usize) -> ConvertError {
+/// The error for a field that has not as many values as there are images: these may lie along another dimension.
+pub(super) fn other_count(
+    source: &Path,
+    name: &str,
+    images: &dyn Store,
+    found: usize,
+) -> ConvertError {
     let reason = format!(
-        "expected {n} values, one for each image, found {found}, which is dimension {dimension} of the images"
+        "expected {} values, one for each image, found {found}",
+        images.len()
     );
+    let along = match images.content(0) {
+        Content::Array(array) => array
+            .shape
+            .iter()
+            .position(|n| usize::try_from(*n) == Ok(found)),
+        _ => None,
+    };
+    let Some(dimension) = along.map(|place| place + 1) else {
+        let hint = "mend the field so that it has one value for each image, or name other fields with --image-key, --label-key and --mask-key";
+        return ConvertError::contradictory(source, name, reason, hint);
+    };
+    let reason = format!("{reason}, which is dimension {dimension} of the images");
     let hint =
         format!("put the dimension of the images first: numpy.moveaxis(images, {dimension}, 0)");
     ConvertError::contradictory(source, name, reason, hint)
