@@ -120,7 +120,7 @@ def test_an_iterable_data_set_is_examined_too(torch):
     class Stream(torch.utils.data.IterableDataset):
         def __iter__(self):
             for index in range(64):
-                time.sleep(0.004)
+                time.sleep(0.02)
                 yield np.zeros((4, 4), np.float32), index
 
     report = packds.doctor(torch.utils.data.DataLoader(Stream(), batch_size=8), lambda batch: None, seconds=1)
