@@ -148,10 +148,27 @@ impl Board {
         self.work.notify_all();
     }
 
-    /// Puts a step's result where the consumer finds it.
+    /// Puts a step's result where the consumer finds it. Once the epoch is stopped there is none, and what came later would
+    /// keep its slot as long as a batch keeps the board.
     pub(crate) fn put(&self, step: u64, result: Result<Ready, LoadError>) {
-        self.lock().done.insert(step, result);
+        let mut progress = self.lock();
+        if self.is_stopped() {
+            return;
+        }
+        progress.done.insert(step, result);
+        drop(progress);
         self.ready.notify_all();
+    }
+
+    /// Hands out the pieces of a step, unless the epoch is stopped.
+    pub(crate) fn hand_out(&self, filling: Arc<Filling>) {
+        let mut progress = self.lock();
+        if self.is_stopped() {
+            return;
+        }
+        progress.filling.push_back(filling);
+        drop(progress);
+        self.tell_threads();
     }
 
     /// Ends the epoch with an error that belongs to no step.

@@ -211,8 +211,7 @@ impl Crew {
         }
         let pieces = cut(slot, &self.outputs, rows.len(), self.piece_rows);
         let filling = Arc::new(Filling::new(step, rows, padding, items, pieces));
-        self.board.lock().filling.push_back(filling);
-        self.board.tell_threads();
+        self.board.hand_out(filling);
         add_time(&self.counters.threads_busy, planned + started.elapsed());
         Ok(())
     }

@@ -224,3 +224,24 @@ fn what_was_read_is_told_after_the_epoch_too() {
     assert!(both.fetch.bytes_read > first.fetch.bytes_read, "{both:?}");
     assert_eq!(both.fetch.chunks_checked, 8);
 }
+
+#[test]
+fn a_batch_that_outlives_its_epoch_keeps_one_slot_and_no_other() {
+    let (_folder, pack) = opened(320);
+    let loader = builder(&pack)
+        .order(Order::Random)
+        .threads(some(4))
+        .prefetch(some(8))
+        .build()
+        .unwrap();
+    for round in 0..500_u64 {
+        let mut epoch = loader.epoch(0).unwrap();
+        let batch = epoch.next().unwrap().unwrap();
+        // At any moment of the threads' work.
+        std::thread::sleep(Duration::from_micros(round % 50));
+        drop(epoch);
+        let arena = &loader.arena;
+        assert_eq!(arena.n_free() + 1, arena.n_slots(), "round {round}");
+        drop(batch);
+    }
+}
