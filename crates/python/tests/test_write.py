@@ -411,3 +411,28 @@ def test_writers_that_are_over_warn_of_nothing(tmp_path):
             packds.write(tmp_path / "c.pack", {"image": "image"}, mode="nothing")
         del writer, closed, abandoned
         gc.collect()
+
+
+def test_labels_that_are_no_class_ids_are_a_pair_with_the_image(tmp_path):
+    images = [image_of(k) for k in range(8)]
+    rows = {"bool": np.arange(8) % 2 == 0, "hot": np.eye(4, dtype=np.float32)[np.arange(8) % 4], "number": np.arange(8) / 2}
+    for name, labels in rows.items():
+        path = tmp_path / f"{name}.pack"
+        packds.from_dataset({"image": images, "label": labels}, path, keep_order=True, progress=False)
+        ds = packds.open(path)
+        assert (ds.labels is None) == (name != "bool")
+        for found, numbers in packds.Loader(ds, batch_size=4, order="sequential"):
+            assert np.array_equal(found[0], images[0]) or np.array_equal(found[0], images[4])
+            first = 0 if np.array_equal(found[0], images[0]) else 4
+            assert np.array_equal(numbers, labels[first : first + 4])
+    # What is called otherwise is a field by its name.
+    packds.from_dataset({"image": images, "angle": np.arange(8) / 2}, tmp_path / "angle.pack", progress=False)
+    assert set(next(iter(packds.Loader(tmp_path / "angle.pack", batch_size=4)))) == {"image", "angle"}
+
+
+def test_weights_say_how_often_samples_come(tmp_path):
+    packds.from_dataset({"image": [image_of(k) for k in range(40)], "label": np.arange(40) % 4}, tmp_path / "a.pack", progress=False)
+    ds = packds.open(tmp_path / "a.pack")
+    weights = (1 / np.bincount(ds.labels))[ds.labels]
+    assert len(packds.Loader(ds, batch_size=2, weights=weights)) == 2
+    assert len(packds.Loader(ds, batch_size=2, weights=weights * len(ds) / weights.sum())) == 20

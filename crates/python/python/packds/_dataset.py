@@ -55,6 +55,22 @@ class Field:
         return f"{NUMPY_NAMES[self.dtype]} {list(self.shape)}" if self.shape else NUMPY_NAMES[self.dtype]
 
 
+#: What fields of labels are called.
+LABEL_NAMES = ("label", "class", "target", "y", "fine_label")
+
+
+def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
+    """The image and its label, where these are all fields: by their roles, or a field that is called as labels are and holds
+    something else than class ids, as numbers to predict."""
+    images = [field.name for field in fields if field.role == "image"]
+    others = [field for field in fields if field.role != "image"]
+    if len(images) != 1 or len(others) != 1:
+        return None
+    (other,) = others
+    is_label = other.role == "label" or (other.role is None and other.name.lower() in LABEL_NAMES)
+    return (images[0], other.name) if is_label else None
+
+
 class Columns(Mapping[str, np.ndarray[Any, Any]]):
     """The columns of a pack by name: read-only arrays `[samples, ...]` that lie in the file."""
 
@@ -138,7 +154,8 @@ class Dataset(Sequence[Any]):
 
     @property
     def labels(self) -> np.ndarray[Any, Any] | None:
-        """The class ids `[samples]`, or sets of them as bits `[samples, bytes]`; None where there are none."""
+        """The class ids `[samples]`, or sets of them as bits `[samples, bytes]`; None where there are none. Labels that are no
+        class ids, as numbers to predict, are in `columns` or `samples`."""
         field = self._by_role("label") or self._by_role("labels")
         return None if field is None else self._columns[field.name]
 

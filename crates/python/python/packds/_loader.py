@@ -14,7 +14,7 @@ from . import _checks, _packds
 from ._arrays import as_numpy, converter, json_dict
 from ._checks import whole
 from ._cuda import SIMULATED, Gpu, device_name, number_of, widened
-from ._dataset import Dataset, PathLike, opened
+from ._dataset import Dataset, opened, pair_of, PathLike
 from ._errors import OptionError, words
 from ._ranks import RankLike, check_group, ranks
 from ._words import Normalize, augmentation, memory_bytes, number_or_auto, subset, weights_of
@@ -108,8 +108,8 @@ class _Plan:
         roles = [dataset.fields[name].role for name in names]
         self.image = names[roles.index("image")] if "image" in roles else None
         self.label = names[roles.index("label")] if "label" in roles else None
-        # Two fields, an image and its label: what a training loop takes apart.
-        self.pair = pair and sorted(map(str, roles)) == ["image", "label"]
+        # What a training loop takes apart.
+        self.pair = pair_of([dataset.fields[name] for name in names]) if pair else None
         self._n_classes: int | None = None
 
     def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
@@ -182,9 +182,10 @@ class _Plan:
 
     def given(self, values: dict[str, Any]) -> Any:
         """What the loop gets."""
-        if self.pair and self.image is not None and self.label is not None:
-            return values[self.image], values[self.label]
-        return values
+        if self.pair is None:
+            return values
+        image, label = self.pair
+        return values[image], values[label]
 
 
 class _Iteration:
@@ -295,9 +296,10 @@ class Loader:
         drop_last: Whether samples that do not fill a last batch are left out, which is the default here: say False to test or
             validate. Then one process gets a shorter batch; several get one filled with samples of its epoch, so that all
             have equally many steps.
-        samples, weights, balance: Only some samples (indices, each once, a slice or a mask); a weight for each; or the name of a
-            label column whose classes come equally often. One of them. Indices are a set: `order` sets the order, so
-            unsorted ones are refused with `sequential`.
+        samples, weights, balance: Only some samples (indices, each once, a slice or a mask); how often each comes in an epoch on
+            average, so that the sum of the weights is the epoch's length; or the name of a label column whose classes come
+            equally often. One of them. Indices are a set: `order` sets the order, so unsorted ones are refused with
+            `sequential`.
         memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
         threads: Threads that decode and copy: `auto` is as many as training needs, at most one for each core.
         prefetch: Batches made ahead: `auto` is as many as training needs, at most as many as fit.

@@ -13,7 +13,7 @@ import numpy as np
 from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, dtype_name
 from ._convert import writer_arguments, writer_report
-from ._dataset import PathLike
+from ._dataset import LABEL_NAMES, PathLike
 from ._errors import ConvertError, Error, OptionError, warn
 from ._loader import Loader
 from ._progress import Progress
@@ -24,7 +24,6 @@ Schema = Union[Mapping[str, Kind], Sequence[str], None]
 
 _KINDS = ("image", "mask", "label", "labels", "bytes", "text", "json")
 _IMAGE_NAMES = ("image", "images", "img", "pixels", "x", "input", "data")
-_LABEL_NAMES = ("label", "class", "target", "y", "fine_label")
 _MASK_NAMES = ("mask", "segmentation")
 #: Packs call the image so, whatever the source does.
 _OWN_NAMES = {"image": "image", "mask": "mask", "label": "label", "labels": "labels"}
@@ -198,7 +197,7 @@ def _inferred(name: str, value: Any, is_first: bool) -> Kind:
         return "image"
     if isinstance(value, (bytes, bytearray)):
         return "bytes"
-    if lower in _LABEL_NAMES and (isinstance(value, str) or _is_whole(value)):
+    if lower in LABEL_NAMES and (isinstance(value, str) or _is_whole(value)):
         return "label"
     if isinstance(value, str):
         return "text"
@@ -216,7 +215,7 @@ def _inferred(name: str, value: Any, is_first: bool) -> Kind:
 
 def _is_whole(value: Any) -> bool:
     array = _array(value)
-    return array.ndim == 0 and array.dtype.kind in "iu"
+    return array.ndim == 0 and array.dtype.kind in "iub"
 
 
 def _kinds(schema: Schema) -> dict[str, Kind] | None:

@@ -17,7 +17,7 @@ import torch.utils.data
 
 from ._arrays import tensor_of
 from ._checks import text, whole
-from ._dataset import Dataset, Field, PathLike, opened
+from ._dataset import Dataset, Field, PathLike, opened, pair_of
 from ._errors import OptionError
 from ._loader import Loader
 from ._passes import Passes
@@ -63,7 +63,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         self._image = next((field for field in chosen if field.role == "image"), None)
         label = next((field for field in chosen if field.role == "label"), None)
         self._label = None if label is None else label.name
-        self._pair = fields is None and sorted(str(field.role) for field in chosen) == ["image", "label"]
+        self._pair = pair_of(chosen) if fields is None else None
 
     @property
     def classes(self) -> list[str]:
@@ -94,9 +94,10 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         if self._label is not None:
             label = int(sample[self._label])
             sample[self._label] = label if self.target_transform is None else self.target_transform(label)
-        if self._pair and self._image is not None and self._label is not None:
-            return sample[self._image.name], sample[self._label]
-        return sample
+        if self._pair is None:
+            return sample
+        first, second = self._pair
+        return sample[first], sample[second]
 
     def _converted(self, image: np.ndarray[Any, Any], field: Field) -> Any:
         is_planar = field.layout == "chw"

@@ -30,7 +30,7 @@ pub(crate) struct Board {
     called: Condvar,
     /// For the consumer: a batch may be ready.
     ready: Condvar,
-    /// Set once; threads look at it between pieces and while they wait for a slot.
+    /// Set once; threads look at it between samples and while they wait for a slot.
     pub(crate) stopped: AtomicBool,
     /// Batches in the hands of the consumer, of all epochs of the loader.
     held: Arc<AtomicUsize>,

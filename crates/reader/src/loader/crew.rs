@@ -225,7 +225,11 @@ impl Crew {
         let started = Instant::now();
         let step = filling.step;
         let at_step = |error| (step, error);
-        filler.fill(filling, &mut piece).map_err(at_step)?;
+        let stopped = &self.board.stopped;
+        filler.fill(filling, &mut piece, stopped).map_err(at_step)?;
+        if self.board.is_stopped() {
+            return Ok(());
+        }
         if let Some(pieces) = filling.give_back(piece) {
             let finished = finish(
                 filling,

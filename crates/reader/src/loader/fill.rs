@@ -1,6 +1,7 @@
 //! Writing rows of a batch: each thread has one [`Filler`], with its own decoder and scratch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::BadSamples;
 use super::error::LoadError;
@@ -53,9 +54,18 @@ impl Filler {
         }
     }
 
-    /// Writes the rows of `piece`. Rows that cannot be written are noted in it, or end the work with the first error.
-    pub(crate) fn fill(&mut self, filling: &Filling, piece: &mut Piece) -> Result<(), LoadError> {
+    /// Writes the rows of `piece`, up to the one that it is at when `stopped` is set. Rows that cannot be written are noted in
+    /// it, or end the work with the first error.
+    pub(crate) fn fill(
+        &mut self,
+        filling: &Filling,
+        piece: &mut Piece,
+        stopped: &AtomicBool,
+    ) -> Result<(), LoadError> {
         for (place, number) in piece.rows.clone().enumerate() {
+            if stopped.load(Ordering::Acquire) {
+                break;
+            }
             let Some(row) = filling.rows.get(number).copied() else {
                 continue;
             };
