@@ -76,7 +76,16 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Call`].
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
 
-    /// Ends [`register`](Self::register).
+    /// As [`register`](Self::register), of memory that this process may only read, such as a mapped file.
+    ///
+    /// # Safety
+    /// As of [`register`](Self::register).
+    ///
+    /// # Errors
+    /// [`CudaError::Call`], [`CudaError::Use`] where the driver cannot.
+    unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
+
+    /// Ends [`register`](Self::register) or [`register_read_only`](Self::register_read_only).
     ///
     /// # Safety
     /// The memory is registered, and no queued work reads it.

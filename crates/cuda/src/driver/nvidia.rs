@@ -135,6 +135,21 @@ impl Nvidia {
         Ok(())
     }
 
+    /// # Safety
+    /// As of [`Driver::register`].
+    unsafe fn register_with(
+        &self,
+        host: *const u8,
+        bytes: usize,
+        flags: u32,
+    ) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        let host = host.cast_mut().cast::<c_void>();
+        // SAFETY: the caller's.
+        let result = unsafe { sys::cuMemHostRegister_v2(host, bytes, flags) };
+        checked("cuMemHostRegister", result)
+    }
+
     /// Makes the context current, until the guard is dropped.
     fn current(&self) -> Result<Current, CudaError> {
         // SAFETY: the context is retained as long as `self`.
@@ -209,12 +224,23 @@ impl Driver for Nvidia {
     }
 
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
-        let _current = self.current()?;
-        let host = host.cast_mut().cast::<c_void>();
         // SAFETY: the caller's, as the trait says. The driver reads this memory and never writes it.
-        let result =
-            unsafe { sys::cuMemHostRegister_v2(host, bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) };
-        checked("cuMemHostRegister", result)
+        unsafe { self.register_with(host, bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) }
+    }
+
+    unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
+        use sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED;
+        if attribute_of(
+            self.device,
+            CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
+        )? == 0
+        {
+            let text = "this GPU's driver cannot register memory that is only read";
+            return Err(CudaError::Use(text.to_owned()));
+        }
+        let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_READ_ONLY;
+        // SAFETY: the caller's, as the trait says.
+        unsafe { self.register_with(host, bytes, flags) }
     }
 
     unsafe fn unregister(&self, host: *const u8) {
@@ -383,15 +409,25 @@ fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
 
 fn capability_of(device: sys::CUdevice) -> Result<(c_int, c_int), CudaError> {
     use sys::CUdevice_attribute as Attribute;
-    let attribute = |attribute| {
-        let mut value = 0;
-        // SAFETY: it writes one number.
-        let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
-        checked("cuDeviceGetAttribute", result).map(|()| value)
-    };
-    let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-    let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let major = attribute_of(
+        device,
+        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+    )?;
+    let minor = attribute_of(
+        device,
+        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    )?;
     Ok((major, minor))
+}
+
+fn attribute_of(
+    device: sys::CUdevice,
+    attribute: sys::CUdevice_attribute,
+) -> Result<c_int, CudaError> {
+    let mut value = 0;
+    // SAFETY: it writes one number.
+    let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
+    checked("cuDeviceGetAttribute", result).map(|()| value)
 }
 
 fn positive(n: c_int) -> u32 {

@@ -451,6 +451,11 @@ impl Driver for SimDriver {
         Ok(())
     }
 
+    unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
+        // SAFETY: the caller's, as the trait says.
+        unsafe { self.register(host, bytes) }
+    }
+
     unsafe fn unregister(&self, host: *const u8) {
         let mut state = self.shared.lock();
         let host = address(host.addr());
