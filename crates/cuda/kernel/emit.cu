@@ -1,13 +1,16 @@
-// Pixels into finished images: gather, window, flip, normalization, type and layout, in one pass.
+// Pixels into finished images: gather, window, flip, normalization, type and layout, erasing and mixing, in one pass.
 //
 // Each value of a channel is looked up in a table of 256 results that the host computed, so it is the host's value bit
-// for bit in every type, and no floating-point arithmetic happens here. The file is CUDA and C: with HOST defined it is
-// compiled by a C compiler and tested on a processor (tests/kernel.rs).
+// for bit in every type. Only mixing computes with floats, operation by operation as the host does. The file is CUDA and C:
+// with HOST defined it is compiled by a C compiler and tested on a processor (tests/kernel.rs).
 
 #ifndef HOST
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
 #define DEVICE static __device__ __forceinline__
 #define SHARED __shared__
+// Never joined into one rounding.
+#define TIMES(a, b) __fmul_rn(a, b)
+#define PLUS(a, b) __fadd_rn(a, b)
 #endif
 
 typedef unsigned char u8;
@@ -19,6 +22,8 @@ typedef unsigned long long u64;
 enum { CONSTANT, EDGE, REFLECT, SYMMETRIC };
 enum { MOST_CHANNELS = 3, VALUES = 256 };
 enum { FLIP_HORIZONTAL = 1, FLIP_VERTICAL = 2 };
+// Types of values.
+enum { BYTES, HALVES, BRAINS, SINGLES };
 
 // Which part of which picture an image shows.
 struct Frame {
@@ -28,20 +33,49 @@ struct Frame {
     u32 reserved;
 };
 
+// A rectangle of an image: places behind the last ones.
+struct Patch {
+    u32 left, right, top, bottom;
+};
+
+// What an image gets of the one before it.
+struct Share {
+    struct Patch patch;
+    u32 takes; // whether values are taken as they are
+    float own; // else the share of its own
+};
+
 // One launch: `n` images of one size from pictures of one size. src/emission.rs has the same struct.
 struct Emission {
     const u8 *source;           // interleaved pixels
     const struct Frame *frames; // one for each image; none: whole pictures one after the other
-    const u32 *table;           // VALUES bit patterns for each channel
+    const u32 *table;           // VALUES bit patterns for each channel, then one for each patch and channel
+    const struct Patch *patches; // `n_patches` for each image, set one after the other
+    const struct Share *shares; // one for each image; none: nothing is mixed
     void *out;
     u32 n;
     u32 source_width, source_height;
     u32 width, height;
     u32 channels;
     u32 planar;      // whether planes lie one after the other
-    u32 value_bytes; // 1, 2 or 4
+    u32 type;
     u32 padding;
     u32 color;       // where padding is CONSTANT: a byte for each channel, the first lowest
+    u32 n_patches;
+    u32 reserved;
+};
+
+// A number and its bits.
+union Single {
+    u32 bits;
+    float value;
+};
+
+// The line of an image that is made, and where it comes from.
+struct Line {
+    struct Frame frame;
+    const u8 *row; // the picture's; none where there is only colour
+    u32 image, y;
 };
 
 // The position of a side of `side` pixels that is shown at `at`; -1 where the colour is.
@@ -57,42 +91,125 @@ DEVICE int shown(int at, int side, u32 padding) {
     return rest < side ? rest : last - rest;
 }
 
-DEVICE void store(void *out, u64 at, u32 value_bytes, u32 bits) {
-    if (value_bytes == 4) ((u32 *)out)[at] = bits;
-    else if (value_bytes == 2) ((u16 *)out)[at] = (u16)bits;
-    else ((u8 *)out)[at] = (u8)bits;
+DEVICE void store(void *out, u64 at, u32 type, u32 bits) {
+    if (type == SINGLES) ((u32 *)out)[at] = bits;
+    else if (type == BYTES) ((u8 *)out)[at] = (u8)bits;
+    else ((u16 *)out)[at] = (u16)bits;
 }
 
-// The value of channel `c` in column `x` of an image's line, which shows the line `row` of its picture.
-DEVICE u32 value(const struct Emission *e, const struct Frame *frame, const u8 *row, const u32 *table, u32 x, u32 c) {
-    u32 column = frame->flips & FLIP_HORIZONTAL ? e->width - 1 - x : x;
-    int from = shown(frame->x + (int)column, (int)e->source_width, e->padding);
-    u32 byte = row == 0 || from < 0 ? e->color >> (8 * c) & 255 : row[(u32)from * e->channels + c];
+// The number that a value's bits are.
+DEVICE float number_of(u32 type, u32 bits) {
+    union Single single;
+    single.bits = bits;
+    if (type == BYTES) single.value = (float)bits;
+    if (type == BRAINS) single.bits = bits << 16;
+    if (type == HALVES) {
+        u32 sign = (bits & 0x8000) << 16, exponent = bits & 0x7c00;
+        single.bits = (bits & 0x7fff) << 13;
+        if (exponent == 0x7c00) single.bits += 0x70000000;
+        else if (exponent != 0) single.bits += 0x38000000;
+        else {
+            // Below the smallest normal half: exact, since both have few bits.
+            single.bits += 0x38800000;
+            single.value = PLUS(single.value, -6.103515625e-05f);
+        }
+        single.bits |= sign;
+    }
+    return single.value;
+}
+
+// The bits of the value of a type that is nearest to a number, halves to the even one; bytes: halves up.
+DEVICE u32 bits_of(u32 type, float value) {
+    union Single single;
+    single.value = value;
+    if (type == SINGLES) return single.bits;
+    if (type == BYTES) {
+        float up = PLUS(value, 0.5f);
+        return up <= 0.0f ? 0 : up >= 255.0f ? 255 : (u32)up;
+    }
+    if (type == BRAINS) return (single.bits + 0x7fff + (single.bits >> 16 & 1)) >> 16;
+    u32 sign = single.bits >> 16 & 0x8000;
+    single.bits &= 0x7fffffff;
+    // From 65520 on the nearest half is infinite.
+    if (single.bits >= 0x477ff000) return sign | 0x7c00;
+    if (single.bits < 0x38800000) {
+        // Adding a half shifts the bits to their place and rounds them.
+        single.value = PLUS(single.value, 0.5f);
+        return sign | (single.bits - 0x3f000000);
+    }
+    return sign | ((single.bits - 0x38000000 + 0xfff + (single.bits >> 13 & 1)) >> 13);
+}
+
+// What the host's `blend` makes of a value of its own and one of another image.
+DEVICE u32 mixed(u32 type, const struct Share *share, u32 own, u32 other) {
+    if (share->takes) return other;
+    float rest = PLUS(1.0f, -share->own);
+    return bits_of(type, PLUS(TIMES(share->own, number_of(type, own)), TIMES(rest, number_of(type, other))));
+}
+
+DEVICE int covers(const struct Patch *patch, u32 x, u32 y) {
+    return x >= patch->left && x < patch->right && y >= patch->top && y < patch->bottom;
+}
+
+// Line `y` of image `i`.
+DEVICE struct Line line_of(const struct Emission *e, u32 i, u32 y) {
+    u64 picture = (u64)e->source_width * e->source_height * e->channels;
+    struct Line line = {{i * picture, 0, 0, 0, 0}, 0, i, y};
+    if (e->frames) line.frame = e->frames[i];
+    u32 from = line.frame.flips & FLIP_VERTICAL ? e->height - 1 - y : y;
+    int row = shown(line.frame.y + (int)from, (int)e->source_height, e->padding);
+    if (row >= 0) line.row = e->source + line.frame.source + (u64)row * e->source_width * e->channels;
+    return line;
+}
+
+// The value of channel `c` in column `x` of a line, before it is mixed.
+DEVICE u32 value(const struct Emission *e, const struct Line *line, const u32 *table, u32 x, u32 c) {
+    for (u32 patch = e->n_patches; patch-- > 0;)
+        if (covers(&e->patches[(u64)line->image * e->n_patches + patch], x, line->y))
+            return e->table[e->channels * VALUES + patch * e->channels + c];
+    u32 column = line->frame.flips & FLIP_HORIZONTAL ? e->width - 1 - x : x;
+    int from = shown(line->frame.x + (int)column, (int)e->source_width, e->padding);
+    u32 byte = line->row == 0 || from < 0 ? e->color >> (8 * c) & 255 : line->row[(u32)from * e->channels + c];
     return table[c * VALUES + byte];
+}
+
+// A line, and the one that it is mixed with.
+struct Pair {
+    struct Line own, other;
+    const struct Share *share; // none: it is not mixed
+};
+
+DEVICE struct Pair pair_of(const struct Emission *e, u32 i, u32 y) {
+    struct Pair pair = {line_of(e, i, y), line_of(e, i, y), 0};
+    if (e->shares == 0 || e->n < 2) return pair;
+    pair.other = line_of(e, i == 0 ? e->n - 1 : i - 1, y);
+    pair.share = &e->shares[i];
+    return pair;
+}
+
+// Writes the value of channel `c` in column `x`.
+DEVICE void put(const struct Emission *e, const struct Pair *pair, const u32 *table, u64 at, u32 x, u32 c) {
+    u32 bits = value(e, &pair->own, table, x, c);
+    if (pair->share != 0 && covers(&pair->share->patch, x, pair->own.y))
+        bits = mixed(e->type, pair->share, bits, value(e, &pair->other, table, x, c));
+    store(e->out, at, e->type, bits);
 }
 
 // Writes line `y` of image `i`. The 32 threads of `lane` write values that lie side by side.
 DEVICE void line(const struct Emission *e, const u32 *table, u32 i, u32 y, u32 lane) {
-    u64 picture = (u64)e->source_width * e->source_height * e->channels;
-    struct Frame frame = {i * picture, 0, 0, 0, 0};
-    if (e->frames) frame = e->frames[i];
-    u32 from = frame.flips & FLIP_VERTICAL ? e->height - 1 - y : y;
-    int shown_row = shown(frame.y + (int)from, (int)e->source_height, e->padding);
-    const u8 *row = shown_row < 0 ? 0 : e->source + frame.source + (u64)shown_row * e->source_width * e->channels;
+    struct Pair pair = pair_of(e, i, y);
     u64 image = (u64)i * e->width * e->height * e->channels;
     if (e->planar) {
         for (u32 c = 0; c < e->channels; c++) {
             u64 start = image + ((u64)c * e->height + y) * e->width;
-            for (u32 x = lane; x < e->width; x += 32)
-                store(e->out, start + x, e->value_bytes, value(e, &frame, row, table, x, c));
+            for (u32 x = lane; x < e->width; x += 32) put(e, &pair, table, start + x, x, c);
         }
         return;
     }
     u64 start = image + (u64)y * e->width * e->channels;
     for (u32 at = lane; at < e->width * e->channels; at += 32) {
         u32 x = e->channels == 3 ? at / 3 : at;
-        u32 c = e->channels == 3 ? at - 3 * x : 0;
-        store(e->out, start + at, e->value_bytes, value(e, &frame, row, table, x, c));
+        put(e, &pair, table, start + at, x, e->channels == 3 ? at - 3 * x : 0);
     }
 }
 

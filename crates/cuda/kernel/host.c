@@ -12,6 +12,8 @@
 #define KERNEL static void
 #define DEVICE static inline
 #define SHARED static
+#define TIMES(a, b) ((a) * (b))
+#define PLUS(a, b) ((a) + (b))
 
 struct Place { unsigned x, y, z; };
 static struct Place threadIdx, blockIdx, gridDim;
@@ -75,8 +77,11 @@ static void *read_all(size_t bytes) {
     return memory;
 }
 
-// A launch: 13 numbers, then source, frames and table.
-enum { N, SOURCE_WIDTH, SOURCE_HEIGHT, WIDTH, HEIGHT, CHANNELS, PLANAR, VALUE_BYTES, PADDING, COLOR, LINES, IMAGES, FRAMES, NUMBERS };
+// A launch: 15 numbers, then source, frames, table, patches and shares.
+enum {
+    N, SOURCE_WIDTH, SOURCE_HEIGHT, WIDTH, HEIGHT, CHANNELS, PLANAR, TYPE, PADDING, COLOR, PATCHES, LINES, IMAGES, FRAMES, SHARES,
+    NUMBERS
+};
 
 int main(void) {
     uint32_t h[NUMBERS];
@@ -86,12 +91,16 @@ int main(void) {
         if (fread(&source_bytes, sizeof source_bytes, 1, stdin) != 1) return 4;
         u8 *source = read_all(source_bytes);
         struct Frame *frames = read_all(h[FRAMES] ? h[N] * sizeof(struct Frame) : 0);
-        u32 *table = read_all(h[CHANNELS] * VALUES * sizeof(u32));
-        size_t bytes = (size_t)h[N] * h[WIDTH] * h[HEIGHT] * h[CHANNELS] * h[VALUE_BYTES];
+        u32 *table = read_all(h[CHANNELS] * (VALUES + h[PATCHES]) * sizeof(u32));
+        struct Patch *patches = read_all(h[N] * h[PATCHES] * sizeof(struct Patch));
+        struct Share *shares = read_all(h[SHARES] ? h[N] * sizeof(struct Share) : 0);
+        size_t value_bytes = h[TYPE] == SINGLES ? 4 : h[TYPE] == BYTES ? 1 : 2;
+        size_t bytes = (size_t)h[N] * h[WIDTH] * h[HEIGHT] * h[CHANNELS] * value_bytes;
         u8 *out = taken(bytes + 2 * GUARD);
         memset(out, 0xA5, bytes + 2 * GUARD);
-        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, out + GUARD, h[N], h[SOURCE_WIDTH],
-            h[SOURCE_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[VALUE_BYTES], h[PADDING], h[COLOR]};
+        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, patches, h[SHARES] ? shares : 0, out + GUARD, h[N],
+            h[SOURCE_WIDTH], h[SOURCE_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[TYPE], h[PADDING], h[COLOR],
+            h[PATCHES], 0};
         gridDim = (struct Place){h[LINES], h[IMAGES], 1};
         for (unsigned y = 0; y < gridDim.y; y++)
             for (unsigned x = 0; x < gridDim.x; x++) {
@@ -100,7 +109,7 @@ int main(void) {
             }
         fwrite(out, 1, bytes + 2 * GUARD, stdout);
         fflush(stdout);
-        free(source), free(frames), free(table), free(out);
+        free(source), free(frames), free(table), free(patches), free(shares), free(out);
     }
     return 0;
 }

@@ -14,7 +14,7 @@ use crate::staging::Ring;
 
 /// Why a set cannot be on the GPU whole.
 const NOT_HOLDABLE: &str = "the tier resident is for the raw images of one pack, all of one size, with an augmentation of crops \
-    without a resize and flips, and without masks: take the tier host";
+    without a resize, flips, erasing and mixing, and without masks: take the tier host";
 
 /// A GPU. It may serve several loaders, each with a ring of its own.
 #[derive(Debug, Clone)]

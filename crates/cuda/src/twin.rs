@@ -1,24 +1,119 @@
 //! The kernel's work on the host: what a simulated device does, and what the kernel is held against.
 
-use packds_pixels::{Padding, Pixels, padded_crop_into};
-use packds_reader::device::Frame;
+use std::ops::Range;
+
+use packds_pixels::{FloatType, Padding, Pixels, padded_crop_into};
+use packds_reader::augment::blend;
+use packds_reader::device::{Frame, Patch, Share};
 
 use crate::emission::{Emission, MOST_CHANNELS};
 use crate::error::CudaError;
 
-/// Writes all images of `emission` to `out`, whose addresses are not looked at: what they point to are the slices.
+/// What the addresses of an emission point to.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Interleaved pixels.
+    pub source: &'a [u8],
+    /// Which part of which picture each image shows; whole pictures one after the other without them.
+    pub frames: Option<&'a [Frame]>,
+    /// The results of each byte and channel, and behind them what patches are set to.
+    pub table: &'a [u32],
+    /// The patches of each image.
+    pub patches: &'a [Patch],
+    /// What is mixed, if anything is.
+    pub shares: Option<&'a [Share]>,
+}
+
+/// Writes all images of `emission` to `out`. Its addresses are not looked at: what they point to is in `inputs`.
 ///
 /// # Errors
 /// [`CudaError::Use`] where the slices do not fit the numbers.
-pub fn emit(
+pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
+    show(emission, inputs, out)?;
+    let item = index(emission.width) * index(emission.height) * index(emission.channels);
+    let item = item * index(emission.value_bytes());
+    let n_patches = index(emission.n_patches);
+    for (image, values) in out.chunks_exact_mut(item.max(1)).enumerate() {
+        let patches = inputs.patches.iter().skip(image * n_patches);
+        for (number, patch) in patches.take(n_patches).enumerate() {
+            let first = (256 + number) * index(emission.channels);
+            each(emission, patch, |place, channel| {
+                let bytes = inputs.table.get(first + channel).copied().unwrap_or(0);
+                let to = values.get_mut(place).unwrap_or_default();
+                to.copy_from_slice(&bytes.to_le_bytes()[..to.len()]);
+            });
+        }
+    }
+    match inputs.shares {
+        Some(shares) if emission.n > 1 => mix(emission, shares, item, out),
+        _ => Ok(()),
+    }
+}
+
+/// Mixes each image with the one before it, as that was before.
+fn mix(
     emission: &Emission,
-    source: &[u8],
-    frames: Option<&[Frame]>,
-    table: &[u32],
+    shares: &[Share],
+    item: usize,
     out: &mut [u8],
 ) -> Result<(), CudaError> {
-    let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-    let (channels, value_bytes) = (index(emission.channels), index(emission.value_bytes));
+    let before = out.to_vec();
+    let float = match emission.ty {
+        0 => None,
+        1 => Some(FloatType::F16),
+        2 => Some(FloatType::Bf16),
+        3 => Some(FloatType::F32),
+        _ => return Err(wrong("type")),
+    };
+    let n = index(emission.n);
+    for (image, values) in out.chunks_exact_mut(item.max(1)).enumerate() {
+        let share = shares.get(image).ok_or_else(|| wrong("shares"))?;
+        let other = (image + n - 1) % n * item;
+        each(emission, &share.patch, |place, _| {
+            let from = before.get(other + place.start..other + place.end);
+            let (Some(to), Some(from)) = (values.get_mut(place), from) else {
+                return;
+            };
+            match share.own {
+                Some(own) => blend(float, own, to, from),
+                None => to.copy_from_slice(from),
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Hands out the bytes of each value of a rectangle of an image, and its channel.
+fn each(emission: &Emission, patch: &Patch, mut one: impl FnMut(Range<usize>, usize)) {
+    let (width, height) = (index(emission.width), index(emission.height));
+    let (channels, bytes) = (index(emission.channels), index(emission.value_bytes()));
+    for y in index(patch.y.0)..index(patch.y.1) {
+        for x in index(patch.x.0)..index(patch.x.1) {
+            for channel in 0..channels {
+                let at = if emission.planar == 0 {
+                    (y * width + x) * channels + channel
+                } else {
+                    (channel * height + y) * width + x
+                };
+                one(at * bytes..(at + 1) * bytes, channel);
+            }
+        }
+    }
+}
+
+fn index(n: u32) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// Writes all images before anything is set or mixed.
+fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
+    let Inputs {
+        source,
+        frames,
+        table,
+        ..
+    } = inputs;
+    let (channels, value_bytes) = (index(emission.channels), index(emission.value_bytes()));
     let picture = index(emission.source_width) * index(emission.source_height) * channels;
     let pixels = index(emission.width) * index(emission.height);
     if channels == 0 || channels > MOST_CHANNELS || table.len() < 256 * channels || pixels == 0 {

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 
-use packds_cuda::{DevicePtr, Emission, padding_word, planar, twin};
+use packds_cuda::twin::{self, Inputs};
+use packds_cuda::{Emission, padding_word, planar, type_word};
 use packds_pixels::ops::Emit;
 use packds_pixels::{FloatType, Layout, Padding, Pixels, padded_crop_into};
-use packds_reader::device::Frame;
+use packds_reader::device::{Frame, Patch, Share};
 use proptest::prelude::*;
 
 /// Bytes on both sides of the output that the kernel may not touch.
@@ -65,13 +66,14 @@ impl Host {
     }
 
     /// The images of a launch; its guards are checked.
-    fn emit(
-        &mut self,
-        e: &Emission,
-        source: &[u8],
-        frames: Option<&[Frame]>,
-        table: &[u32],
-    ) -> Vec<u8> {
+    fn emit(&mut self, e: &Emission, inputs: Inputs<'_>) -> Vec<u8> {
+        let Inputs {
+            source,
+            frames,
+            table,
+            patches,
+            shares,
+        } = inputs;
         let (lines, images) = e.grid();
         let words = [
             e.n,
@@ -81,12 +83,14 @@ impl Host {
             e.height,
             e.channels,
             e.planar,
-            e.value_bytes,
+            e.ty,
             e.padding,
             e.color,
+            e.n_patches,
             lines,
             images,
             u32::from(frames.is_some()),
+            u32::from(shares.is_some()),
         ];
         let mut sent: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         sent.extend(u64::try_from(source.len()).unwrap().to_le_bytes());
@@ -98,6 +102,13 @@ impl Host {
                 .flat_map(|frame| frame.to_bytes()),
         );
         sent.extend(table.iter().flat_map(|entry| entry.to_le_bytes()));
+        sent.extend(patches.iter().flat_map(|patch| patch.to_bytes()));
+        sent.extend(
+            shares
+                .into_iter()
+                .flatten()
+                .flat_map(|share| share.to_bytes()),
+        );
         self.to.write_all(&sent).unwrap();
         self.to.flush().unwrap();
         let mut out = vec![0; usize::try_from(e.out_bytes()).unwrap() + 2 * GUARD];
@@ -126,6 +137,10 @@ struct Case {
     emission: Emission,
     source: Vec<u8>,
     frames: Option<Vec<Frame>>,
+    /// What patches are set to.
+    set: Vec<u32>,
+    patches: Vec<Patch>,
+    shares: Option<Vec<Share>>,
     float: Option<FloatType>,
     layout: Layout,
     padding: Padding,
@@ -139,7 +154,7 @@ impl Case {
         Emit::new(mean.len(), norm, self.float, self.layout).unwrap()
     }
 
-    /// What the loader's threads would make of it.
+    /// What the loader's threads would make of it, before anything is set or mixed.
     fn on_host(&self) -> Vec<u8> {
         let e = &self.emission;
         let emit = self.emit();
@@ -250,10 +265,6 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
     let norm = (0..channels).map(|c| (mean + 0.125 * c as f32, std * (1.0 + c as f32)));
     Case {
         emission: Emission {
-            source: DevicePtr(0),
-            frames: DevicePtr(0),
-            table: DevicePtr(0),
-            out: DevicePtr(0),
             n,
             source_width,
             source_height,
@@ -261,12 +272,16 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
             height,
             channels,
             planar: planar(layout),
-            value_bytes: u32::try_from(float.map_or(1, FloatType::n_bytes)).unwrap(),
+            ty: type_word(float),
             padding: kind,
             color,
+            ..Emission::default()
         },
         source,
         frames,
+        set: Vec::new(),
+        patches: Vec::new(),
+        shares: None,
         float,
         layout,
         padding,
@@ -274,15 +289,79 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
     }
 }
 
+impl Case {
+    /// The same with patches that are set and shares that are mixed.
+    fn changed(mut self, n_patches: u32, mixes: bool, seed: u64) -> Self {
+        let e = &mut self.emission;
+        let mut draws = Draws(seed);
+        e.n_patches = n_patches;
+        let bits = match e.ty {
+            0 => 0xFF,
+            3 => u32::MAX,
+            _ => 0xFFFF,
+        };
+        // Of halves and brains any that is finite.
+        let finite = [0xFF, 0xBBFF, 0x7EFF, 0xBEFF_FFFF][usize::try_from(e.ty).unwrap()];
+        for _ in 0..n_patches * e.channels {
+            let drawn = u32::try_from(draws.below(1 << 32)).unwrap();
+            self.set.push(drawn & bits & finite);
+        }
+        let (width, height) = (e.width, e.height);
+        let mut patch = || {
+            let mut span = |side: u32| {
+                let mut place = || u32::try_from(draws.below(u64::from(side) + 1)).unwrap();
+                (place(), place())
+            };
+            Patch {
+                x: span(width),
+                y: span(height),
+            }
+        };
+        self.patches = (0..e.n * n_patches).map(|_| patch()).collect();
+        let share = |number: u32| {
+            let lambda = f32::from(u16::try_from(seed.wrapping_mul(77) % 1001).unwrap()) / 1000.0;
+            let whole = Patch {
+                x: (0, width),
+                y: (0, height),
+            };
+            match number % 3 {
+                0 => Share {
+                    patch: whole,
+                    own: Some(lambda),
+                },
+                1 => Share {
+                    patch: patch(),
+                    own: None,
+                },
+                _ => Share {
+                    patch: whole,
+                    own: Some(1.0 - lambda * lambda),
+                },
+            }
+        };
+        self.shares = mixes.then(|| (0..e.n).map(share).collect());
+        self
+    }
+}
+
 fn check(host: &mut Host, case: &Case) {
+    let mut table = case.emit().table();
+    table.extend(&case.set);
+    let inputs = Inputs {
+        source: &case.source,
+        frames: case.frames.as_deref(),
+        table: &table,
+        patches: &case.patches,
+        shares: case.shares.as_deref(),
+    };
     let wanted = case.on_host();
-    let table = case.emit().table();
-    let frames = case.frames.as_deref();
     let mut twin = vec![0; wanted.len()];
-    twin::emit(&case.emission, &case.source, frames, &table, &mut twin).unwrap();
-    assert!(twin == wanted, "the twin differs: {:?}", case.emission);
-    let found = host.emit(&case.emission, &case.source, frames, &table);
-    assert!(found == wanted, "the kernel differs: {:?}", case.emission);
+    twin::emit(&case.emission, inputs, &mut twin).unwrap();
+    if case.set.is_empty() && case.shares.is_none() {
+        assert!(twin == wanted, "the twin differs: {:?}", case.emission);
+    }
+    let found = host.emit(&case.emission, inputs);
+    assert!(found == twin, "the kernel differs: {:?}", case.emission);
 }
 
 #[test]
@@ -323,6 +402,92 @@ fn the_kernel_gives_the_hosts_bits_for_any_window() {
             check(&mut host.lock().unwrap(), &case(sizes, kind, seed, norm));
         }
     );
+}
+
+/// The twin does what the loader's threads do: `src/staging/tests.rs` holds it against them.
+#[test]
+fn the_kernel_erases_and_mixes_with_the_hosts_bits() {
+    let host = Mutex::new(Host::start());
+    let sizes = (
+        1_u32..5,
+        1_u32..30,
+        1_u32..30,
+        1_u32..50,
+        1_u32..50,
+        any::<bool>(),
+    );
+    let kinds = (0_usize..4, any::<bool>(), 0_u8..4);
+    let norms = (-1.0_f32..2.0, 1e-3_f32..2.0);
+    let changes = (0_u32..4, any::<bool>());
+    proptest!(
+        ProptestConfig::with_cases(400),
+        |(sizes in sizes, kind in kinds, seed in any::<u64>(), norm in norms, change in changes)| {
+            let case = case(sizes, kind, seed, norm).changed(change.0, change.1, seed);
+            check(&mut host.lock().unwrap(), &case);
+        }
+    );
+}
+
+/// Every pair of halves, of brains and of bytes, mixed.
+#[test]
+fn every_small_value_is_mixed_as_on_the_host() {
+    let mut host = Host::start();
+    for (float, n_bits) in [
+        (None, 8),
+        (Some(FloatType::F16), 16),
+        (Some(FloatType::Bf16), 16),
+    ] {
+        let n_values = 1_u32 << n_bits;
+        // What is not finite does not come out of a normalization.
+        let is_finite = |bits: u32| match float {
+            Some(FloatType::F16) => bits & 0x7C00 != 0x7C00,
+            Some(_) => bits & 0x7F80 != 0x7F80,
+            None => true,
+        };
+        let values: Vec<u32> = (0..n_values).filter(|bits| is_finite(*bits)).collect();
+        for lambda in [0.0, 0.3, 0.5, 1.0, 0.999_99] {
+            for values in values.chunks(256) {
+                let mut table = values.to_vec();
+                table.resize(256, values[0]);
+                let whole = Patch {
+                    x: (0, 16),
+                    y: (0, 16),
+                };
+                let share = Share {
+                    patch: whole,
+                    own: Some(lambda),
+                };
+                let emission = Emission {
+                    n: 2,
+                    source_width: 16,
+                    source_height: 16,
+                    width: 16,
+                    height: 16,
+                    channels: 1,
+                    ty: type_word(float),
+                    ..Emission::default()
+                };
+                let ascending = 0_u8..=255;
+                let other = ascending
+                    .clone()
+                    .map(|byte| byte.wrapping_mul(167).wrapping_add(13));
+                let source: Vec<u8> = ascending.clone().chain(other).collect();
+                let inputs = Inputs {
+                    source: &source,
+                    frames: None,
+                    table: &table,
+                    patches: &[],
+                    shares: Some(&[share, share]),
+                };
+                let mut twin = vec![0; usize::try_from(emission.out_bytes()).unwrap()];
+                twin::emit(&emission, inputs, &mut twin).unwrap();
+                assert!(
+                    host.emit(&emission, inputs) == twin,
+                    "{float:?} {lambda} {values:x?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ FORMS = [
     {"augment": "views:2,rrc8,jitter:0.4/0.4/0.4/0.1", "normalize": "imagenet"},
     {"augment": "erase", "normalize": "imagenet"},
     {"augment": "mixup:0.2", "normalize": "imagenet"},
+    {"augment": "rrc8,cutmix:1,cutout:3", "normalize": "imagenet", "dtype": "f16", "layout": "chw"},
+    {"augment": "rrc8,mixup:0.2,erase", "normalize": "imagenet", "dtype": "bf16", "layout": "channels_last"},
     {"layout": "chw"},
 ]
 
@@ -65,7 +67,7 @@ def test_every_tier_of_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, tier)
 
 def test_the_tier_is_chosen_and_told(numbered, torch):
     options = {"output": "torch", "device": "simulated"}
-    for augment, tier in [(None, "resident"), ("flip", "resident"), ("rrc8", "host"), ("mixup:0.2", "host")]:
+    for augment, tier in [(None, "resident"), ("flip,mixup:0.2", "resident"), ("rrc8", "host"), ("erase", "resident")]:
         loader = packds.Loader(numbered, augment=augment, **options)
         assert loader.tier == loader.stats()["tier"] == tier and f"simulated ({tier})" in repr(loader)
     assert packds.Loader(numbered, augment="flip", tier="host", **options).tier == "host"

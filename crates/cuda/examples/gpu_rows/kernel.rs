@@ -1,6 +1,7 @@
 //! The kernel in every type and layout, of whole pictures and of drawn windows, beside a copy of as many bytes.
 
-use packds_cuda::{DevicePtr, Emission, Stream};
+use packds_cuda::{DevicePtr, Emission, Stream, type_word};
+use packds_pixels::FloatType;
 use packds_reader::arena::Arena;
 use packds_reader::device::Frame;
 
@@ -32,8 +33,9 @@ impl Bench {
             "{:>6}{:>8}{:>9}{:>10}{:>12}{:>22}",
             "bytes", "layout", "", "us", "GB/s", "of copying as much"
         );
-        for value_bytes in [1_u32, 2, 4] {
-            let moved = pixels + pixels * usize::try_from(value_bytes)?;
+        for float in [None, Some(FloatType::Bf16), Some(FloatType::F32)] {
+            let value_bytes = float.map_or(1, FloatType::n_bytes);
+            let moved = pixels + pixels * value_bytes;
             let copy_rate = self.copy_rate(out, moved / 2, stream)?;
             for (planar, windows) in [(0, false), (1, false), (0, true), (1, true)] {
                 let source_side = if windows { picture_side } else { side };
@@ -49,9 +51,8 @@ impl Bench {
                     height: side,
                     channels: 3,
                     planar,
-                    value_bytes,
-                    padding: 0,
-                    color: 0,
+                    ty: type_word(float),
+                    ..Emission::default()
                 };
                 let time = self.time(&[stream], || {
                     for _ in 0..LAUNCHES {

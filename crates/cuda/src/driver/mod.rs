@@ -15,7 +15,7 @@ pub use nvidia::Nvidia;
 pub use sim::{Fault, SimDriver};
 
 /// An address in a device's memory; 0 is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct DevicePtr(pub u64);
 

@@ -28,13 +28,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use packds_pixels::Padding;
+use packds_format::DType;
+use packds_pixels::{FloatType, Padding};
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, Finish, Transfer};
 use packds_reader::loader::{Batch, BatchField};
 
 use crate::driver::{DevicePtr, Driver, Event, Stream};
-use crate::emission::{Emission, padding_word, planar};
+use crate::emission::{Emission, padding_word, planar, type_word};
 use crate::error::CudaError;
 use crate::resident::Resident;
 
@@ -401,6 +402,14 @@ impl Upload {
         let from = at(field.offset());
         if let Some(finish) = &field.finish {
             let mut emission = emission(batch.len(), from, at(finish.offset()), finish, to)?;
+            let changes = &finish.changes;
+            if changes.n_patches > 0 {
+                emission.patches = at(changes.patches(field.view));
+                emission.n_patches = u32::try_from(changes.n_patches).unwrap_or(0);
+            }
+            if changes.mixes {
+                emission.shares = at(changes.shares());
+            }
             if let Some(windows) = &finish.windows {
                 let resident = self.staging.resident.as_ref();
                 let lost = || CudaError::Use("the images are of another device".to_owned());
@@ -429,10 +438,15 @@ fn emission(
     out: DevicePtr,
 ) -> Result<Emission, CudaError> {
     let (padding, color) = padding_word(Padding::Constant([0; 4]));
+    let float = match finish.dtype {
+        DType::F16 => Some(FloatType::F16),
+        DType::Bf16 => Some(FloatType::Bf16),
+        DType::F32 => Some(FloatType::F32),
+        _ => None,
+    };
     let too_many = |_| CudaError::Use(format!("{n} images are too many for one batch"));
     Ok(Emission {
         source,
-        frames: DevicePtr(0),
         table,
         out,
         n: u32::try_from(n).map_err(too_many)?,
@@ -442,9 +456,10 @@ fn emission(
         height: finish.height,
         channels: finish.channels,
         planar: planar(finish.layout),
-        value_bytes: u32::try_from(finish.dtype.size()).unwrap_or(1),
+        ty: type_word(float),
         padding,
         color,
+        ..Emission::default()
     })
 }
 

@@ -167,6 +167,14 @@ fn batches_on_the_gpu_are_those_of_the_host() {
         "crop8,u8",
         "views:2,crop8+2,norm:imagenet,chw",
         "crop8,norm:imagenet,erase:0.5",
+        "erase:0.9,cutout:5,erase:0.5",
+        "views:2,crop8+2,norm:imagenet,chw,f16,erase:0.5,cutout:3",
+        "mixup:0.4",
+        "flip,norm:imagenet,mixup:0.4",
+        "norm:imagenet,f16,mixup:0.4,chw",
+        "crop8,norm:imagenet,bf16,mixup:1,cutmix:1,erase,chw",
+        "flip,cutmix:1",
+        "rrc8,norm:imagenet,cutout:4,cutmix:1",
     ];
     for (seed, words) in (0..).zip(all) {
         assert_equals_host(&pack, words, seed, 3);
@@ -183,7 +191,7 @@ fn no_memory_changes_under_who_reads_it_however_late_the_gpu_is() {
 }
 
 #[test]
-fn images_are_staged_as_bytes_unless_their_values_are_changed() {
+fn images_are_staged_as_bytes() {
     let (_folder, pack) = pack(32);
     let driver = sim(1);
     let staged = |words: &str| {
@@ -197,8 +205,9 @@ fn images_are_staged_as_bytes_unless_their_values_are_changed() {
     assert_eq!(staged("norm:imagenet,f16"), (DType::U8, Some(DType::F16)));
     assert_eq!(staged("chw"), (DType::U8, Some(DType::U8)));
     assert_eq!(staged("flip"), (DType::U8, None));
-    assert_eq!(staged("norm:imagenet,erase"), (DType::F32, None));
-    assert_eq!(staged("norm:imagenet,mixup:0.2"), (DType::F32, None));
+    assert_eq!(staged("norm:imagenet,erase"), (DType::U8, Some(DType::F32)));
+    assert_eq!(staged("bf16,mixup:0.2"), (DType::U8, Some(DType::Bf16)));
+    assert_eq!(staged("cutmix:1"), (DType::U8, Some(DType::U8)));
 }
 
 #[test]
@@ -380,6 +389,9 @@ fn a_resident_set_gives_the_hosts_batches() {
         "crop16?,norm:imagenet",
         "center7,vflip:0.5,chw",
         "views:2,crop8+2:edge,flip,norm:imagenet,chw",
+        "views:2,crop8+2,flip,norm:imagenet,erase:0.5,cutout:3",
+        "crop8+2,flip,norm:imagenet,bf16,mixup:0.4,erase",
+        "flip,mixup:0.4,cutmix:1",
     ];
     for (seed, words) in (0..).zip(all) {
         assert_resident_equals_host(&pack, words, seed);
@@ -390,14 +402,7 @@ fn a_resident_set_gives_the_hosts_batches() {
 fn what_cannot_be_resident_is_on_the_host_or_refused() {
     let (_folder, pack) = pack(32);
     let device = CudaDevice::with(sim(1));
-    for words in [
-        "rrc8",
-        "resize8",
-        "jitter:0.4/0.4/0.4/0.1",
-        "erase",
-        "mixup:0.2",
-        "rotate:10",
-    ] {
+    for words in ["rrc8", "resize8", "jitter:0.4/0.4/0.4/0.1", "rotate:10"] {
         let builder = builder(&pack, words).device(Arc::new(device.clone()));
         assert_eq!(
             device.in_tier(&builder, None).unwrap().1,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
-pub use finish::{Finish, Frame, Windows};
+pub use finish::{Changes, Finish, Frame, Patch, Share, Windows};
 pub use host::{Done, HostDevice, OwnSlots, Staged};
 pub use sim::{SimDevice, Violation};
 
@@ -33,7 +33,7 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Whether it finishes images: type, normalization and order of their values. Then their fields lie in slots as `u8`
     /// pixels `[samples, height, width, channels]`, and [`BatchField::finish`](crate::loader::BatchField::finish) says what
-    /// is left to do. Where an augmentation does something to finished values, the loader finishes them all the same.
+    /// is left to do, what the augmentation does to finished values included.
     fn finishes(&self) -> bool {
         false
     }

@@ -9,7 +9,7 @@ use super::filling::Row;
 use super::pictures::Pictures;
 use crate::MappedPack;
 use crate::arena::SLOT_ALIGN;
-use crate::device::{Finish, Frame};
+use crate::device::Finish;
 
 /// A field of every batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,21 +178,9 @@ impl Outputs {
         Ok(())
     }
 
-    /// Gives the table that a device finishes images with a place of its own in each slot, and the windows behind it.
+    /// Gives what a device finishes images with a place of its own in each slot.
     fn place_table(&mut self, mut finish: Finish, views: u32) -> Result<Finish, LoadError> {
-        finish.offset = self.slot_bytes;
-        let mut end = finish.offset.checked_add(finish.table_bytes());
-        if let Some(windows) = &mut finish.windows {
-            windows.rows = self.rows;
-            windows.offset = end.unwrap_or(usize::MAX);
-            let frames = self
-                .rows
-                .checked_mul(usize::try_from(views).unwrap_or(usize::MAX));
-            let bytes = frames.and_then(|n| n.checked_mul(Frame::BYTES));
-            end = end
-                .zip(bytes)
-                .and_then(|(end, bytes)| end.checked_add(bytes));
-        }
+        let end = finish.place(self.slot_bytes, self.rows, views);
         let end = end.and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN));
         let too_large =
             || LoadError::Option("a batch is more than this machine can address".to_owned());
@@ -254,6 +242,7 @@ impl Outputs {
             return Ok(());
         };
         finish.write_table(slot);
+        pictures.write_changes(&finish.changes, slot, rows, seeds);
         match &finish.windows {
             Some(windows) => pictures.write_windows(windows, slot, rows, seeds),
             None => Ok(()),

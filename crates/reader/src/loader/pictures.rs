@@ -15,7 +15,7 @@ use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
     Size,
 };
-use crate::device::{Finish, Frame, Windows};
+use crate::device::{Changes, Finish, Frame, Patch, Share, Windows};
 use crate::fetch::StepItems;
 
 /// What of images is a device's, not the loader's.
@@ -30,8 +30,11 @@ pub(crate) struct OnDevice {
 /// The image field that is augmented, its mask and its seek index.
 #[derive(Debug)]
 pub(crate) struct Pictures {
+    /// What is made.
+    made: AugmentPlan,
+    /// As far as the host makes it.
     plan: Arc<AugmentPlan>,
-    /// What the device does with what the plan makes.
+    /// What the device does with that.
     pub(crate) finish: Option<Finish>,
     image: PictureField,
     mask: Option<PictureField>,
@@ -77,19 +80,21 @@ impl Pictures {
             source: Box::new(source),
         };
         let source = ImageSource::of_field(image).map_err(refused)?;
-        let mut plan = AugmentPlan::new(augment, &source).map_err(refused)?;
+        let made = AugmentPlan::new(augment, &source).map_err(refused)?;
         let has_mask = by_role(Role::Mask).is_some();
         let held = source.size.filter(|_| device.holds && !has_mask);
-        let held = held.and_then(|size| plan.finish_windows(size));
-        let finish = held.or_else(|| plan.finish().filter(|_| device.finishes));
-        if finish.is_some() {
-            plan = AugmentPlan::new(&augment.as_pixels(), &source).map_err(refused)?;
-        }
+        let held = held.and_then(|size| made.finish_windows(size));
+        let finish = held.or_else(|| made.finish().filter(|_| device.finishes));
+        let plan = match &finish {
+            Some(_) => AugmentPlan::new(&augment.as_pixels(), &source).map_err(refused)?,
+            None => made.clone(),
+        };
         let mask = by_role(Role::Mask)
             .map(|field| PictureField::new(schema, field).map_err(refused))
             .transpose()?;
         let seek = schema.seek_index_of(&image.name);
         Ok(Self {
+            made,
             plan: Arc::new(plan),
             finish,
             image: PictureField::new(schema, image).map_err(refused)?,
@@ -140,6 +145,33 @@ impl Pictures {
             }
         }
         Ok(())
+    }
+
+    /// Puts what is erased and mixed of `rows` where the device finds it.
+    pub(crate) fn write_changes(
+        &self,
+        changes: &Changes,
+        slot: &mut [u8],
+        rows: &[Row],
+        seeds: &[u64],
+    ) {
+        for view in 0..self.made.output().views {
+            let region = slot.get_mut(changes.patches(view)..).unwrap_or_default();
+            let (places, _) = region.as_chunks_mut::<{ Patch::BYTES }>();
+            let patches = rows
+                .iter()
+                .flat_map(|row| self.made.patches(key(seeds, *row), view));
+            for (patch, to) in patches.zip(places) {
+                *to = patch.to_bytes();
+            }
+        }
+        if changes.mixes {
+            let region = slot.get_mut(changes.shares()..).unwrap_or_default();
+            let (places, _) = region.as_chunks_mut::<{ Share::BYTES }>();
+            for (row, to) in rows.iter().zip(places) {
+                *to = self.made.share(key(seeds, *row)).to_bytes();
+            }
+        }
     }
 
     /// The body fields that are read for it, by their positions.
@@ -230,7 +262,7 @@ impl Pictures {
         }
     }
 
-    /// Mixes the images of a finished batch, where the augmentation says so.
+    /// Mixes the images of a finished batch, where the augmentation says so; or tells what the device will do.
     pub(crate) fn mix(
         &self,
         outputs: &Outputs,
@@ -238,10 +270,13 @@ impl Pictures {
         rows: &[Row],
         seeds: &[u64],
     ) -> Result<Option<Mix>, LoadError> {
+        let keys: Vec<SampleKey> = rows.iter().map(|row| key(seeds, *row)).collect();
+        if self.finish.is_some() {
+            return Ok(self.made.mixed(&keys));
+        }
         let Some(field) = outputs.fields.iter().find(|f| f.source == Source::Image) else {
             return Ok(None);
         };
-        let keys: Vec<SampleKey> = rows.iter().map(|row| key(seeds, *row)).collect();
         let len = rows.len() * field.item_bytes;
         let batch = slot.get_mut(field.offset..field.offset + len);
         let mixed = self.plan.mix(&keys, batch.unwrap_or_default());
