@@ -21,15 +21,18 @@ typedef unsigned long long u64;
 // What lies around a picture: packds_pixels::Padding, in its order.
 enum { CONSTANT, EDGE, REFLECT, SYMMETRIC };
 enum { MOST_CHANNELS = 3, VALUES = 256 };
-enum { FLIP_HORIZONTAL = 1, FLIP_VERTICAL = 2 };
+enum { FLIP_HORIZONTAL = 1, FLIP_VERTICAL = 2, ROWS_FIRST = 4 };
+// Fractional bits of a weight: packds_pixels::AxisTaps.
+enum { PRECISION = 22 };
 // Types of values.
 enum { BYTES, HALVES, BRAINS, SINGLES };
 
 // Which part of which picture an image shows.
 struct Frame {
-    u64 source;  // first byte of the picture
-    int x, y;    // where the window starts in the picture, perhaps outside
+    u64 source; // first byte of the area, which is the picture where none is resized
+    int x, y;   // where the window starts in the picture or the resized area, perhaps outside
     u32 flips;
+    u32 width, height; // of the area
     u32 reserved;
 };
 
@@ -52,9 +55,11 @@ struct Emission {
     const u32 *table;           // VALUES bit patterns for each channel, then one for each patch and channel
     const struct Patch *patches; // `n_patches` for each image, set one after the other
     const struct Share *shares; // one for each image; none: nothing is mixed
+    const u32 *across, *down;   // tables of packds_reader::device::Resampling; none: no area is resized
     void *out;
     u32 n;
     u32 source_width, source_height;
+    u32 shown_width, shown_height; // of the resized areas, else of the pictures
     u32 width, height;
     u32 channels;
     u32 planar;      // whether planes lie one after the other
@@ -63,6 +68,12 @@ struct Emission {
     u32 color;       // where padding is CONSTANT: a byte for each channel, the first lowest
     u32 n_patches;
     u32 reserved;
+};
+
+// The source positions that an output is made of.
+struct Tap {
+    u32 start, n;
+    const int *weights;
 };
 
 // A number and its bits.
@@ -74,7 +85,8 @@ union Single {
 // The line of an image that is made, and where it comes from.
 struct Line {
     struct Frame frame;
-    const u8 *row; // the picture's; none where there is only colour
+    const u8 *row; // the picture's, or the area's first; none where there is only colour
+    u32 at;        // the row that is shown
     u32 image, y;
 };
 
@@ -154,12 +166,48 @@ DEVICE int covers(const struct Patch *patch, u32 x, u32 y) {
 // Line `y` of image `i`.
 DEVICE struct Line line_of(const struct Emission *e, u32 i, u32 y) {
     u64 picture = (u64)e->source_width * e->source_height * e->channels;
-    struct Line line = {{i * picture, 0, 0, 0, 0}, 0, i, y};
+    struct Line line = {{i * picture, 0, 0, 0, 0, 0, 0}, 0, 0, i, y};
     if (e->frames) line.frame = e->frames[i];
     u32 from = line.frame.flips & FLIP_VERTICAL ? e->height - 1 - y : y;
-    int row = shown(line.frame.y + (int)from, (int)e->source_height, e->padding);
-    if (row >= 0) line.row = e->source + line.frame.source + (u64)row * e->source_width * e->channels;
+    int row = shown(line.frame.y + (int)from, (int)e->shown_height, e->padding);
+    if (row < 0) return line;
+    line.at = (u32)row;
+    u64 before = e->down ? 0 : (u64)line.at * e->source_width * e->channels;
+    line.row = e->source + line.frame.source + before;
     return line;
+}
+
+// What position `at` of an axis is made of, where areas have `length` positions.
+DEVICE struct Tap tap_of(const u32 *table, u32 length, u32 at) {
+    const u32 *part = table + table[length - 1];
+    const u32 *words = part + 1 + (u64)at * (2 + part[0]);
+    struct Tap tap = {words[0], words[1], (const int *)(words + 2)};
+    return tap;
+}
+
+DEVICE int limited(int sum) {
+    sum >>= PRECISION;
+    return sum < 0 ? 0 : sum > 255 ? 255 : sum;
+}
+
+// The byte of channel `c` in column `x` of the resized area that a line shows: by one axis, then by the other, bytes in between.
+DEVICE u32 resampled(const struct Emission *e, const struct Line *line, u32 x, u32 c) {
+    struct Tap inner = tap_of(e->across, line->frame.width, x), outer = tap_of(e->down, line->frame.height, line->at);
+    u64 inner_step = e->channels, outer_step = (u64)e->source_width * e->channels;
+    const u8 *first = line->row + outer.start * outer_step + inner.start * inner_step + c;
+    if (line->frame.flips & ROWS_FIRST) {
+        struct Tap tap = inner;
+        inner = outer, outer = tap;
+        u64 step = inner_step;
+        inner_step = outer_step, outer_step = step;
+    }
+    int sum = 1 << (PRECISION - 1);
+    for (u32 o = 0; o < outer.n; o++) {
+        int part = 1 << (PRECISION - 1);
+        for (u32 i = 0; i < inner.n; i++) part += first[o * outer_step + i * inner_step] * inner.weights[i];
+        sum += limited(part) * outer.weights[o];
+    }
+    return (u32)limited(sum);
 }
 
 // The value of channel `c` in column `x` of a line, before it is mixed.
@@ -168,8 +216,11 @@ DEVICE u32 value(const struct Emission *e, const struct Line *line, const u32 *t
         if (covers(&e->patches[(u64)line->image * e->n_patches + patch], x, line->y))
             return e->table[e->channels * VALUES + patch * e->channels + c];
     u32 column = line->frame.flips & FLIP_HORIZONTAL ? e->width - 1 - x : x;
-    int from = shown(line->frame.x + (int)column, (int)e->source_width, e->padding);
-    u32 byte = line->row == 0 || from < 0 ? e->color >> (8 * c) & 255 : line->row[(u32)from * e->channels + c];
+    int from = shown(line->frame.x + (int)column, (int)e->shown_width, e->padding);
+    u32 byte;
+    if (line->row == 0 || from < 0) byte = e->color >> (8 * c) & 255;
+    else if (e->down) byte = resampled(e, line, (u32)from, c);
+    else byte = line->row[(u32)from * e->channels + c];
     return table[c * VALUES + byte];
 }
 
@@ -214,12 +265,25 @@ DEVICE void line(const struct Emission *e, const u32 *table, u32 i, u32 y, u32 l
 }
 
 // Blocks of 32 x 8 threads: each row of threads writes lines of its own. The grid is (lines, images).
+DEVICE void images(const struct Emission *e, u32 *table) {
+    u32 thread = threadIdx.y * 32 + threadIdx.x;
+    for (u32 at = thread; at < e->channels * VALUES; at += 256) table[at] = e->table[at];
+    __syncthreads();
+    for (u32 i = blockIdx.y; i < e->n; i += gridDim.y)
+        for (u32 y = blockIdx.x * 8 + threadIdx.y; y < e->height; y += gridDim.x * 8) line(e, table, i, y, threadIdx.x);
+}
+
+// Where nothing is set, mixed or resized: the compiler leaves that out, and so its registers.
 KERNEL emit(const struct Emission e) {
     SHARED u32 table[MOST_CHANNELS * VALUES];
-    u32 thread = threadIdx.y * 32 + threadIdx.x;
-    for (u32 at = thread; at < e.channels * VALUES; at += 256) table[at] = e.table[at];
-    __syncthreads();
-    for (u32 i = blockIdx.y; i < e.n; i += gridDim.y)
-        for (u32 y = blockIdx.x * 8 + threadIdx.y; y < e.height; y += gridDim.x * 8)
-            line(&e, table, i, y, threadIdx.x);
+    struct Emission plain = e;
+    plain.n_patches = 0;
+    plain.shares = 0;
+    plain.across = plain.down = 0;
+    images(&plain, table);
+}
+
+KERNEL emit_changed(const struct Emission e) {
+    SHARED u32 table[MOST_CHANNELS * VALUES];
+    images(&e, table);
 }

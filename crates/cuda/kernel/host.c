@@ -39,7 +39,9 @@ static void __syncthreads(void) {
 }
 
 static void run(void) {
-    emit(launched);
+    int changes = launched.n_patches > 0 || launched.shares != 0 || launched.down != 0;
+    if (changes) emit_changed(launched);
+    else emit(launched);
     ended[running] = 1;
 }
 
@@ -77,10 +79,10 @@ static void *read_all(size_t bytes) {
     return memory;
 }
 
-// A launch: 15 numbers, then source, frames, table, patches and shares.
+// A launch: numbers, then source, frames, table, patches, shares and the tables of resampling.
 enum {
     N, SOURCE_WIDTH, SOURCE_HEIGHT, WIDTH, HEIGHT, CHANNELS, PLANAR, TYPE, PADDING, COLOR, PATCHES, LINES, IMAGES, FRAMES, SHARES,
-    NUMBERS
+    SHOWN_WIDTH, SHOWN_HEIGHT, ACROSS, DOWN, NUMBERS
 };
 
 int main(void) {
@@ -94,12 +96,13 @@ int main(void) {
         u32 *table = read_all(h[CHANNELS] * (VALUES + h[PATCHES]) * sizeof(u32));
         struct Patch *patches = read_all(h[N] * h[PATCHES] * sizeof(struct Patch));
         struct Share *shares = read_all(h[SHARES] ? h[N] * sizeof(struct Share) : 0);
+        u32 *across = read_all(h[ACROSS] * sizeof(u32)), *down = read_all(h[DOWN] * sizeof(u32));
         size_t value_bytes = h[TYPE] == SINGLES ? 4 : h[TYPE] == BYTES ? 1 : 2;
         size_t bytes = (size_t)h[N] * h[WIDTH] * h[HEIGHT] * h[CHANNELS] * value_bytes;
         u8 *out = taken(bytes + 2 * GUARD);
         memset(out, 0xA5, bytes + 2 * GUARD);
-        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, patches, h[SHARES] ? shares : 0, out + GUARD, h[N],
-            h[SOURCE_WIDTH], h[SOURCE_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[TYPE], h[PADDING], h[COLOR],
+        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, patches, h[SHARES] ? shares : 0, h[ACROSS] ? across : 0,
+            h[DOWN] ? down : 0, out + GUARD, h[N], h[SOURCE_WIDTH], h[SOURCE_HEIGHT], h[SHOWN_WIDTH], h[SHOWN_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[TYPE], h[PADDING], h[COLOR],
             h[PATCHES], 0};
         gridDim = (struct Place){h[LINES], h[IMAGES], 1};
         for (unsigned y = 0; y < gridDim.y; y++)
@@ -109,7 +112,7 @@ int main(void) {
             }
         fwrite(out, 1, bytes + 2 * GUARD, stdout);
         fflush(stdout);
-        free(source), free(frames), free(table), free(patches), free(shares), free(out);
+        free(source), free(frames), free(table), free(patches), free(shares), free(across), free(down), free(out);
     }
     return 0;
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, Transfer};
-use packds_reader::loader::{Holdable, LoadError, LoaderBuilder};
+use packds_reader::loader::{LoadError, LoaderBuilder};
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
@@ -13,8 +13,8 @@ use crate::resident::{Resident, Tier};
 use crate::staging::Ring;
 
 /// Why a set cannot be on the GPU whole.
-const NOT_HOLDABLE: &str = "the tier resident is for the raw images of one pack, all of one size, with an augmentation of crops \
-    without a resize, flips, erasing and mixing, and without masks: take the tier host";
+const NOT_HOLDABLE: &str = "the tier resident is for the raw images of one pack, all of one size, with an augmentation of resizes, \
+    crops, flips, erasing and mixing, and without masks: take the tier host";
 
 /// A GPU. It may serve several loaders, each with a ring of its own.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ impl CudaDevice {
         if wanted == Some(Tier::Host) {
             return host();
         }
-        let Some(Holdable { field, bytes }) = builder.holdable()? else {
+        let Some(holdable) = builder.holdable()? else {
             return match wanted {
                 Some(_) => Err(LoadError::Option(NOT_HOLDABLE.to_owned())),
                 None => host(),
@@ -70,10 +70,10 @@ impl CudaDevice {
         };
         let memory = self.driver.memory();
         let free = memory.map_err(DeviceError::from)?.free;
-        if wanted.is_none() && Tier::of(bytes, free) == Tier::Host {
+        if wanted.is_none() && Tier::of(holdable.bytes, free) == Tier::Host {
             return host();
         }
-        let resident = Resident::load(self, builder.pack(), &field, bytes)?;
+        let resident = Resident::load(self, builder.pack(), holdable)?;
         let device = Self {
             resident: Some(Arc::new(resident)),
             ..self.clone()

@@ -28,6 +28,10 @@ pub struct Emission {
     pub patches: DevicePtr,
     /// A [`Share`](packds_reader::device::Share) for each image; 0 is that images are not mixed.
     pub shares: DevicePtr,
+    /// The tables of columns and rows of a [`Resampling`](packds_reader::device::Resampling); 0 is that no area is resized.
+    pub across: DevicePtr,
+    /// Of rows.
+    pub down: DevicePtr,
     /// The first image.
     pub out: DevicePtr,
     /// Images.
@@ -36,6 +40,10 @@ pub struct Emission {
     pub source_width: u32,
     /// Rows of a picture.
     pub source_height: u32,
+    /// Columns of a resized area, else of a picture.
+    pub shown_width: u32,
+    /// Rows of a resized area, else of a picture.
+    pub shown_height: u32,
     /// Columns of an image.
     pub width: u32,
     /// Rows of an image.
@@ -65,6 +73,12 @@ impl Emission {
             self.height.div_ceil(lines).max(1),
             self.n.clamp(1, MOST_IMAGES),
         )
+    }
+
+    /// Whether values are set, mixed or resampled: there is a kernel that does it, and one without.
+    #[must_use]
+    pub const fn changes(&self) -> bool {
+        self.n_patches > 0 || self.shares.0 != 0 || self.down.0 != 0
     }
 
     /// Bytes of a value.
@@ -126,7 +140,7 @@ mod tests {
     #[test]
     fn structs_are_as_large_as_the_kernels() {
         // The host's compiler says the same of emit.cu: tests/kernel.rs passes bytes of both.
-        assert_eq!((Frame::BYTES, Patch::BYTES, Share::BYTES), (24, 16, 24));
-        assert_eq!(size_of::<Emission>(), 6 * 8 + 12 * 4);
+        assert_eq!((Frame::BYTES, Patch::BYTES, Share::BYTES), (32, 16, 24));
+        assert_eq!(size_of::<Emission>(), 8 * 8 + 14 * 4);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use packds_pixels::{FloatType, Padding, Pixels, padded_crop_into};
+use packds_pixels::{AxisTaps, FloatType, Padding, Pixels, padded_crop_into};
 use packds_reader::augment::blend;
 use packds_reader::device::{Frame, Patch, Share};
 
@@ -22,6 +22,8 @@ pub struct Inputs<'a> {
     pub patches: &'a [Patch],
     /// What is mixed, if anything is.
     pub shares: Option<&'a [Share]>,
+    /// The tables of columns and rows, if areas are resized.
+    pub resampling: Option<(&'a [u32], &'a [u32])>,
 }
 
 /// Writes all images of `emission` to `out`. Its addresses are not looked at: what they point to is in `inputs`.
@@ -107,49 +109,19 @@ fn index(n: u32) -> usize {
 
 /// Writes all images before anything is set or mixed.
 fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
-    let Inputs {
-        source,
-        frames,
-        table,
-        ..
-    } = inputs;
     let (channels, value_bytes) = (index(emission.channels), index(emission.value_bytes()));
-    let picture = index(emission.source_width) * index(emission.source_height) * channels;
     let pixels = index(emission.width) * index(emission.height);
-    if channels == 0 || channels > MOST_CHANNELS || table.len() < 256 * channels || pixels == 0 {
+    if channels == 0
+        || channels > MOST_CHANNELS
+        || inputs.table.len() < 256 * channels
+        || pixels == 0
+    {
         return Err(wrong("channels or table"));
     }
     let mut window = vec![0; pixels * channels];
     let images = out.chunks_exact_mut(pixels * channels * value_bytes);
     for (number, image) in images.take(index(emission.n)).enumerate() {
-        let frame = match frames {
-            Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,
-            None => whole(number * picture),
-        };
-        let start = usize::try_from(frame.source).unwrap_or(usize::MAX);
-        let data = source.get(start..start.saturating_add(picture));
-        let data = Pixels {
-            data: data.ok_or_else(|| wrong("source"))?,
-            width: emission.source_width,
-            height: emission.source_height,
-            channels: u8::try_from(channels).unwrap_or(0),
-        };
-        let (horizontal, vertical) = (
-            frame.flips & Frame::HORIZONTAL != 0,
-            frame.flips & Frame::VERTICAL != 0,
-        );
-        padded_crop_into(
-            data,
-            frame.x.into(),
-            frame.y.into(),
-            emission.width,
-            emission.height,
-            padding(emission)?,
-            horizontal,
-            vertical,
-            &mut window,
-        )
-        .map_err(|error| CudaError::Use(error.to_string()))?;
+        show_window(emission, inputs, number, &mut window)?;
         for (at, value) in image.chunks_exact_mut(value_bytes).enumerate() {
             let (pixel, channel) = if emission.planar == 0 {
                 (at / channels, at % channels)
@@ -157,18 +129,131 @@ fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), C
                 (at % pixels, at / pixels)
             };
             let byte = usize::from(window[pixel * channels + channel]);
-            value.copy_from_slice(&table[channel * 256 + byte].to_le_bytes()[..value_bytes]);
+            let bits = inputs.table[channel * 256 + byte];
+            value.copy_from_slice(&bits.to_le_bytes()[..value_bytes]);
         }
     }
     Ok(())
 }
 
+/// Writes the pixels that an image shows.
+fn show_window(
+    emission: &Emission,
+    inputs: Inputs<'_>,
+    number: usize,
+    window: &mut [u8],
+) -> Result<(), CudaError> {
+    let channels = index(emission.channels);
+    let picture = index(emission.source_width) * index(emission.source_height) * channels;
+    let frame = match inputs.frames {
+        Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,
+        None => whole(number * picture),
+    };
+    let start = usize::try_from(frame.source).unwrap_or(usize::MAX);
+    let from = inputs.source.get(start..).unwrap_or_default();
+    let resized;
+    let data = match inputs.resampling {
+        None => from.get(..picture).ok_or_else(|| wrong("source"))?,
+        Some(tables) => {
+            resized = resampled(emission, &frame, from, tables).ok_or_else(|| wrong("tables"))?;
+            &resized
+        }
+    };
+    let data = Pixels {
+        data,
+        width: emission.shown_width,
+        height: emission.shown_height,
+        channels: u8::try_from(channels).unwrap_or(0),
+    };
+    padded_crop_into(
+        data,
+        frame.x.into(),
+        frame.y.into(),
+        emission.width,
+        emission.height,
+        padding(emission)?,
+        frame.flips & Frame::HORIZONTAL != 0,
+        frame.flips & Frame::VERTICAL != 0,
+        window,
+    )
+    .map_err(|error| CudaError::Use(error.to_string()))
+}
+
+/// The area of a frame, resized; none where it or the tables end too early.
+fn resampled(
+    emission: &Emission,
+    frame: &Frame,
+    from: &[u8],
+    (across, down): (&[u32], &[u32]),
+) -> Option<Vec<u8>> {
+    let channels = index(emission.channels);
+    let stride = index(emission.source_width) * channels;
+    let (width, height) = (index(frame.width), index(frame.height));
+    let mut area = Vec::with_capacity(width * height * channels);
+    for row in 0..height {
+        area.extend(from.get(row * stride..row * stride + width * channels)?);
+    }
+    let to = (index(emission.shown_width), index(emission.shown_height));
+    let columns = |area: &[u8], rows: usize| {
+        let places = |row, x, c| (row * width + x) * channels + c;
+        pass(area, across, width, (to.0, rows, channels), places)
+    };
+    let rows = |area: &[u8], width: usize| {
+        let places = |x, y, c| (y * width + x) * channels + c;
+        let turned = pass(area, down, height, (to.1, width, channels), places)?;
+        // It comes column by column.
+        let at = |x: usize, y: usize, c: usize| (x * to.1 + y) * channels + c;
+        let mut upright = Vec::with_capacity(turned.len());
+        for y in 0..to.1 {
+            for x in 0..width {
+                upright.extend((0..channels).map(|c| turned[at(x, y, c)]));
+            }
+        }
+        Some(upright)
+    };
+    if frame.flips & Frame::ROWS_FIRST != 0 {
+        columns(&rows(&area, width)?, to.1)
+    } else {
+        rows(&columns(&area, height)?, to.0)
+    }
+}
+
+/// Resamples each of `lines` lines of `length` positions to `out`; `place` says where channel `c` of position `at` of a line
+/// is. The lines come one after the other.
+fn pass(
+    area: &[u8],
+    table: &[u32],
+    length: usize,
+    (out, lines, channels): (usize, usize, usize),
+    place: impl Fn(usize, usize, usize) -> usize,
+) -> Option<Vec<u8>> {
+    let part = table.get(index(*table.get(length.checked_sub(1)?)?)..)?;
+    let (stride, outputs) = part.split_first()?;
+    let outputs: Vec<&[u32]> = outputs.chunks_exact(2 + index(*stride)).take(out).collect();
+    let mut made = Vec::with_capacity(out * lines * channels);
+    for line in 0..lines {
+        for output in &outputs {
+            let [start, n, weights @ ..] = output else {
+                return None;
+            };
+            for channel in 0..channels {
+                let mut sum = 1_i32 << (AxisTaps::PRECISION - 1);
+                for (tap, weight) in weights.iter().take(index(*n)).enumerate() {
+                    let byte = area.get(place(line, index(*start) + tap, channel))?;
+                    sum = sum.wrapping_add(i32::from(*byte).wrapping_mul(weight.cast_signed()));
+                }
+                let byte = (sum >> AxisTaps::PRECISION).clamp(0, 255);
+                made.push(u8::try_from(byte).unwrap_or(u8::MAX));
+            }
+        }
+    }
+    Some(made)
+}
+
 fn whole(source: usize) -> Frame {
     Frame {
         source: u64::try_from(source).unwrap_or(u64::MAX),
-        x: 0,
-        y: 0,
-        flips: 0,
+        ..Frame::default()
     }
 }
 

@@ -10,7 +10,10 @@ use std::sync::Mutex;
 use packds_cuda::twin::{self, Inputs};
 use packds_cuda::{Emission, padding_word, planar, type_word};
 use packds_pixels::ops::Emit;
-use packds_pixels::{FloatType, Layout, Padding, Pixels, padded_crop_into};
+use packds_pixels::{
+    Area, AxisTaps, CropResize, Filter, FloatType, Layout, Padding, Pixels, Resizer,
+    padded_crop_into, rows_come_first,
+};
 use packds_reader::device::{Frame, Patch, Share};
 use proptest::prelude::*;
 
@@ -73,7 +76,9 @@ impl Host {
             table,
             patches,
             shares,
+            resampling,
         } = inputs;
+        let (across, down) = resampling.unwrap_or_default();
         let (lines, images) = e.grid();
         let words = [
             e.n,
@@ -91,6 +96,10 @@ impl Host {
             images,
             u32::from(frames.is_some()),
             u32::from(shares.is_some()),
+            e.shown_width,
+            e.shown_height,
+            u32::try_from(across.len()).unwrap(),
+            u32::try_from(down.len()).unwrap(),
         ];
         let mut sent: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         sent.extend(u64::try_from(source.len()).unwrap().to_le_bytes());
@@ -109,6 +118,8 @@ impl Host {
                 .flatten()
                 .flat_map(|share| share.to_bytes()),
         );
+        let tables = across.iter().chain(down);
+        sent.extend(tables.flat_map(|word| word.to_le_bytes()));
         self.to.write_all(&sent).unwrap();
         self.to.flush().unwrap();
         let mut out = vec![0; usize::try_from(e.out_bytes()).unwrap() + 2 * GUARD];
@@ -166,9 +177,7 @@ impl Case {
             let frame = self.frames.as_ref().map_or(
                 Frame {
                     source: u64::try_from(number * picture).unwrap(),
-                    x: 0,
-                    y: 0,
-                    flips: 0,
+                    ..Frame::default()
                 },
                 |frames| frames[number],
             );
@@ -259,6 +268,7 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
         x: draws.start(source_width, width),
         y: draws.start(source_height, height),
         flips: u32::try_from(draws.below(4)).unwrap(),
+        ..Frame::default()
     };
     let frames = has_frames.then(|| (0..n).map(|_| frame()).collect());
     let (kind, color) = padding_word(padding);
@@ -268,6 +278,8 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
             n,
             source_width,
             source_height,
+            shown_width: source_width,
+            shown_height: source_height,
             width,
             height,
             channels,
@@ -353,6 +365,7 @@ fn check(host: &mut Host, case: &Case) {
         table: &table,
         patches: &case.patches,
         shares: case.shares.as_deref(),
+        resampling: None,
     };
     let wanted = case.on_host();
     let mut twin = vec![0; wanted.len()];
@@ -461,6 +474,8 @@ fn every_small_value_is_mixed_as_on_the_host() {
                     n: 2,
                     source_width: 16,
                     source_height: 16,
+                    shown_width: 16,
+                    shown_height: 16,
                     width: 16,
                     height: 16,
                     channels: 1,
@@ -478,6 +493,7 @@ fn every_small_value_is_mixed_as_on_the_host() {
                     table: &table,
                     patches: &[],
                     shares: Some(&[share, share]),
+                    resampling: None,
                 };
                 let mut twin = vec![0; usize::try_from(emission.out_bytes()).unwrap()];
                 twin::emit(&emission, inputs, &mut twin).unwrap();
@@ -488,6 +504,132 @@ fn every_small_value_is_mixed_as_on_the_host() {
             }
         }
     }
+}
+
+/// Areas of pictures, resized as the loader's threads do it: by columns or rows first.
+#[test]
+fn the_kernel_resizes_with_the_hosts_bytes() {
+    let host = Mutex::new(Host::start());
+    let sides = (1_u32..40, 1_u32..40, 1_u32..30, 1_u32..30);
+    let kinds = (0_usize..5, any::<bool>(), any::<bool>());
+    proptest!(
+        ProptestConfig::with_cases(300),
+        |(sides in sides, kind in kinds, seed in any::<u64>())| {
+            resized(&mut host.lock().unwrap(), sides, kind, seed);
+        }
+    );
+}
+
+fn resized(
+    host: &mut Host,
+    (source_width, source_height, width, height): (u32, u32, u32, u32),
+    (filter, is_color, is_planar): (usize, bool, bool),
+    seed: u64,
+) {
+    let (n, filter) = (3_u32, Filter::ALL[filter]);
+    let mut draws = Draws(seed);
+    let channels: u32 = if is_color { 3 } else { 1 };
+    let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
+    let picture = u64::from(source_width * source_height * channels);
+    let source: Vec<u8> = (0..picture * 2).map(|_| draws.byte()).collect();
+    let (mut frames, mut wanted) = (Vec::new(), Vec::new());
+    let emit = Emit::new(usize::try_from(channels).unwrap(), None, None, layout).unwrap();
+    for _ in 0..n {
+        let mut span = |side: u32| {
+            let len = 1 + u32::try_from(draws.below(side.into())).unwrap();
+            (
+                u32::try_from(draws.below(u64::from(side - len) + 1)).unwrap(),
+                len,
+            )
+        };
+        let ((x, area_width), (y, area_height)) = (span(source_width), span(source_height));
+        let flips = u32::try_from(draws.below(4)).unwrap();
+        let first = draws.below(2) * picture;
+        let data = &source[usize::try_from(first).unwrap()..][..usize::try_from(picture).unwrap()];
+        let view = CropResize {
+            area: Area {
+                x,
+                y,
+                width: area_width,
+                height: area_height,
+            },
+            width,
+            height,
+            filter,
+            flip_horizontal: flips & Frame::HORIZONTAL != 0,
+            flip_vertical: flips & Frame::VERTICAL != 0,
+        };
+        let mut shown = vec![0; usize::try_from(width * height * channels).unwrap()];
+        let pixels = Pixels {
+            data,
+            width: source_width,
+            height: source_height,
+            channels: u8::try_from(channels).unwrap(),
+        };
+        Resizer::new()
+            .crop_resize_into(pixels, &view, &mut shown)
+            .unwrap();
+        let mut image = vec![0; shown.len()];
+        emit.write_into(&shown, &mut image).unwrap();
+        wanted.extend(image);
+        let rows_first = rows_come_first(area_width, area_height, width, height);
+        frames.push(Frame {
+            source: first + u64::from((y * source_width + x) * channels),
+            x: 0,
+            y: 0,
+            flips: flips | u32::from(rows_first) * Frame::ROWS_FIRST,
+            width: area_width,
+            height: area_height,
+        });
+    }
+    let emission = Emission {
+        n,
+        source_width,
+        source_height,
+        shown_width: width,
+        shown_height: height,
+        width,
+        height,
+        channels,
+        planar: planar(layout),
+        ty: type_word(None),
+        ..Emission::default()
+    };
+    let (across, down) = (
+        table(source_width, width, filter),
+        table(source_height, height, filter),
+    );
+    let inputs = Inputs {
+        source: &source,
+        frames: Some(&frames),
+        table: &emit.table(),
+        patches: &[],
+        shares: None,
+        resampling: Some((&across, &down)),
+    };
+    let mut twin = vec![0; wanted.len()];
+    twin::emit(&emission, inputs, &mut twin).unwrap();
+    assert!(twin == wanted, "the twin differs: {emission:?} {filter:?}");
+    let found = host.emit(&emission, inputs);
+    assert!(
+        found == wanted,
+        "the kernel differs: {emission:?} {filter:?}"
+    );
+}
+
+/// A table as `packds_reader::device::Resampling` lays it out.
+fn table(side: u32, out: u32, filter: Filter) -> Vec<u32> {
+    let mut words = vec![0; usize::try_from(side).unwrap()];
+    for length in 1..=side {
+        words[usize::try_from(length - 1).unwrap()] = u32::try_from(words.len()).unwrap();
+        let taps = AxisTaps::new(length, out, filter);
+        words.push(u32::try_from(taps.stride).unwrap());
+        for (at, weights) in taps.weights.chunks(taps.stride).enumerate() {
+            words.extend([taps.start[at], taps.len[at]]);
+            words.extend(weights.iter().map(|weight| weight.cast_unsigned()));
+        }
+    }
+    words
 }
 
 #[test]

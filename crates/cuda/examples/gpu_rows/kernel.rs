@@ -47,6 +47,8 @@ impl Bench {
                     n,
                     source_width: source_side,
                     source_height: source_side,
+                    shown_width: source_side,
+                    shown_height: source_side,
                     width: side,
                     height: side,
                     channels: 3,
@@ -93,6 +95,7 @@ impl Bench {
                 x: i32::try_from(draw % (room + 1))?,
                 y: i32::try_from(draw / 7 % (room + 1))?,
                 flips: draw & Frame::HORIZONTAL,
+                ..Frame::default()
             }
             .to_bytes();
         }

@@ -14,6 +14,7 @@ use crate::error::CudaError;
 /// The kernel, as `kernel/build` compiled it.
 const PTX: &str = concat!(include_str!("../../kernel/emit.ptx"), "\0");
 const KERNEL: &CStr = c"emit";
+const CHANGING_KERNEL: &CStr = c"emit_changed";
 /// The oldest driver that understands the PTX: of CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12_000;
 /// The oldest compute capability that the PTX is for.
@@ -26,6 +27,7 @@ pub struct Nvidia {
     context: sys::CUcontext,
     module: sys::CUmodule,
     kernel: sys::CUfunction,
+    changing_kernel: sys::CUfunction,
     name: String,
 }
 
@@ -110,6 +112,7 @@ impl Nvidia {
             context,
             module: ptr::null_mut(),
             kernel: ptr::null_mut(),
+            changing_kernel: ptr::null_mut(),
             name,
         };
         opened.load()?;
@@ -118,20 +121,23 @@ impl Nvidia {
 
     fn load(&mut self) -> Result<(), CudaError> {
         let mut module = ptr::null_mut();
-        let mut kernel = ptr::null_mut();
+        let mut kernels = [ptr::null_mut(); 2];
         {
             let _current = self.current()?;
             // SAFETY: the text ends with a zero, and the context is current.
             checked("cuModuleLoadData", unsafe {
                 sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast::<c_void>())
             })?;
-            // SAFETY: the module was loaded, and the name ends with a zero.
-            checked("cuModuleGetFunction", unsafe {
-                sys::cuModuleGetFunction(&raw mut kernel, module, KERNEL.as_ptr())
-            })?;
+            // So that `drop` unloads it, also where a kernel is missing.
+            self.module = module;
+            for (kernel, name) in kernels.iter_mut().zip([KERNEL, CHANGING_KERNEL]) {
+                // SAFETY: the module was loaded, and the name ends with a zero.
+                checked("cuModuleGetFunction", unsafe {
+                    sys::cuModuleGetFunction(&raw mut *kernel, module, name.as_ptr())
+                })?;
+            }
         }
-        self.module = module;
-        self.kernel = kernel;
+        [self.kernel, self.changing_kernel] = kernels;
         Ok(())
     }
 
@@ -354,13 +360,18 @@ impl Driver for Nvidia {
         let _current = self.current()?;
         let (lines, images) = emission.grid();
         let (across, down) = BLOCK;
+        let kernel = if emission.changes() {
+            self.changing_kernel
+        } else {
+            self.kernel
+        };
         let mut emission = *emission;
         let mut parameters = [(&raw mut emission).cast::<c_void>()];
         // SAFETY: the parameters are copied before the call returns, and the struct is the kernel's own; the rest is
         // the caller's, as the trait says.
         let result = unsafe {
             sys::cuLaunchKernel(
-                self.kernel,
+                kernel,
                 lines,
                 images,
                 1,
@@ -465,7 +476,10 @@ mod tests {
 
     #[test]
     fn the_kernel_is_the_one_that_is_launched() {
-        assert!(PTX.contains(".visible .entry emit("));
+        for name in [KERNEL, CHANGING_KERNEL] {
+            let entry = format!(".visible .entry {}(", name.to_str().unwrap());
+            assert!(PTX.contains(&entry));
+        }
         assert!(PTX.contains(".target sm_80"));
     }
 }

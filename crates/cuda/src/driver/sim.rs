@@ -120,6 +120,12 @@ impl Kind {
                     range(e.table.0, table_bytes(e)),
                     range(e.patches.0, patches),
                 ];
+                // Of tables what is sure to be there.
+                for (table, words) in [(e.across, e.source_width), (e.down, e.source_height)] {
+                    if table.0 != 0 {
+                        ranges.push(range(table.0, 4 * u64::from(words)));
+                    }
+                }
                 if e.shares.0 != 0 {
                     ranges.push(range(e.shares.0, n * address(Share::BYTES)));
                 }
@@ -305,6 +311,14 @@ impl State {
         end.is_some_and(|end| range.end <= end)
     }
 
+    /// Bytes from an address to the end of its allocation.
+    fn behind(&self, at: DevicePtr) -> u64 {
+        let before = self.allocated.range(..=at.0).next_back();
+        before.map_or(0, |(base, memory)| {
+            (base + address(memory.len())).saturating_sub(at.0)
+        })
+    }
+
     fn is_registered(&self, range: &Range<u64>) -> bool {
         let before = self.registered.range(..=range.start).next_back();
         before.is_some_and(|(base, bytes)| range.end <= base + bytes)
@@ -354,7 +368,8 @@ impl State {
             }
             Kind::CopyWithin { from, to, bytes } => copy(from, to, bytes),
             Kind::Emit(emission) => {
-                if let Err(error) = emit(&emission) {
+                let tables = (self.behind(emission.across), self.behind(emission.down));
+                if let Err(error) = emit(&emission, tables) {
                     self.faults.push(Fault::BadLaunch(error.to_string()));
                 }
             }
@@ -662,6 +677,8 @@ fn frame_of(bytes: &[u8]) -> Frame {
         x: word(&bytes[8..]).cast_signed(),
         y: word(&bytes[12..]).cast_signed(),
         flips: word(&bytes[16..]),
+        width: word(&bytes[20..]),
+        height: word(&bytes[24..]),
     }
 }
 
@@ -688,7 +705,8 @@ fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) ->
     bytes.chunks_exact(N).map(item).collect()
 }
 
-fn emit(e: &Emission) -> Result<(), CudaError> {
+/// Does a launch; its tables of resampling have that many bytes at most.
+fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
     let n = u64::from(e.n);
     let picture = u64::from(e.source_width) * u64::from(e.source_height) * u64::from(e.channels);
     let table = items::<4, _>(e.table, table_bytes(e) / 4, word);
@@ -704,12 +722,15 @@ fn emit(e: &Emission) -> Result<(), CudaError> {
             .max()
             .unwrap_or(0),
     };
+    let across = items::<4, _>(e.across, tables.0 / 4, word);
+    let down = items::<4, _>(e.down, tables.1 / 4, word);
     let inputs = twin::Inputs {
         source: bytes_at(e.source.0, pictures * picture),
         frames: frames.as_deref(),
         table: &table,
         patches: &patches,
         shares: (e.shares.0 != 0).then_some(&shares),
+        resampling: (e.down.0 != 0).then_some((&across, &down)),
     };
     let mut out = vec![0; place(e.out_bytes())];
     twin::emit(e, inputs, &mut out)?;

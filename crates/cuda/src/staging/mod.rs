@@ -412,11 +412,23 @@ impl Upload {
             }
             if let Some(windows) = &finish.windows {
                 let resident = self.staging.resident.as_ref();
-                let lost = || CudaError::Use("the images are of another device".to_owned());
-                emission.source = resident.ok_or_else(lost)?.images;
+                let lost = || CudaError::Use("the images are of another device or tier".to_owned());
+                let resident = resident.ok_or_else(lost)?;
+                emission.source = resident.images;
+                if let Some(resampling) = &windows.resampling {
+                    let tables = resident.tables.as_ref().ok_or_else(lost)?;
+                    if !tables.resampling.is_like(resampling) {
+                        return Err(lost());
+                    }
+                    (emission.across, emission.down) = (tables.across, tables.down);
+                }
                 emission.frames = at(windows.offset(field.view));
                 emission.source_width = windows.width;
                 emission.source_height = windows.height;
+                (emission.shown_width, emission.shown_height) = match &windows.resampling {
+                    Some(resampling) => resampling.size(),
+                    None => (windows.width, windows.height),
+                };
                 (emission.padding, emission.color) = padding_word(windows.padding);
             }
             // SAFETY: the caller's; table, and pixels or frames, lie in the slot's part of the mirror, and frames are of
@@ -452,6 +464,8 @@ fn emission(
         n: u32::try_from(n).map_err(too_many)?,
         source_width: finish.width,
         source_height: finish.height,
+        shown_width: finish.width,
+        shown_height: finish.height,
         width: finish.width,
         height: finish.height,
         channels: finish.channels,

@@ -392,6 +392,12 @@ fn a_resident_set_gives_the_hosts_batches() {
         "views:2,crop8+2,flip,norm:imagenet,erase:0.5,cutout:3",
         "crop8+2,flip,norm:imagenet,bf16,mixup:0.4,erase",
         "flip,mixup:0.4,cutmix:1",
+        "rrc8,flip",
+        "rrc7x21,flip,vflip,norm:imagenet,chw",
+        "views:2,rrc12,norm:imagenet,bf16,erase",
+        "resize20,center14,norm:imagenet,f16",
+        "resize8,crop8+3,flip",
+        "resize5,center9,chw",
     ];
     for (seed, words) in (0..).zip(all) {
         assert_resident_equals_host(&pack, words, seed);
@@ -402,7 +408,7 @@ fn a_resident_set_gives_the_hosts_batches() {
 fn what_cannot_be_resident_is_on_the_host_or_refused() {
     let (_folder, pack) = pack(32);
     let device = CudaDevice::with(sim(1));
-    for words in ["rrc8", "resize8", "jitter:0.4/0.4/0.4/0.1", "rotate:10"] {
+    for words in ["rrc8,jitter:0.4/0.4/0.4/0.1", "rotate:10"] {
         let builder = builder(&pack, words).device(Arc::new(device.clone()));
         assert_eq!(
             device.in_tier(&builder, None).unwrap().1,

@@ -1,14 +1,16 @@
 //! The end of a sample's way: type and order of the values, then what is erased of them.
 
+use std::sync::Arc;
+
 use packds_format::DType;
-use packds_pixels::{FloatType, Layout, Padding};
+use packds_pixels::{FloatType, Layout, Padding, rows_come_first};
 
 use super::AugmentPlan;
 use super::draws::Draws;
-use super::frame::{Frame, Shown, pixels};
+use super::frame::{Frame, Shown, pixels, resized_size, whole};
 use super::op::{Op, Size, Span};
 use super::{AugmentError, SampleKey};
-use crate::device::{self, Changes, Finish, Patch, Windows};
+use crate::device::{self, Changes, Finish, Patch, Resampling, Windows};
 
 impl AugmentPlan {
     /// Whether results are the pixels' own bytes: no other type, no other order.
@@ -25,13 +27,16 @@ impl AugmentPlan {
         (!self.writes_bytes() || !finish.changes.is_empty()).then_some(finish)
     }
 
-    /// What is to be done with pictures of one size to make the images; none where that is more than to show windows of
-    /// them, flipped, and to finish the values.
+    /// What is to be done with pictures of one size to make the images; none where that is more than to resize areas of them,
+    /// to show windows of that, flipped, and to finish the values.
     pub(crate) fn finish_windows(&self, picture: Size) -> Option<Finish> {
         let mut padding = Padding::Constant([0; 4]);
+        let mut resized = None;
         for op in &self.ops {
-            match op {
-                Op::RandomCrop { mode, .. } => padding = *mode,
+            match *op {
+                Op::Resize(resize) => resized = Some((resized_size(resize, picture), false)),
+                Op::RandomResizedCrop { size, .. } => resized = Some((size, true)),
+                Op::RandomCrop { mode, .. } => padding = mode,
                 Op::CenterCrop(_)
                 | Op::HorizontalFlip(_)
                 | Op::VerticalFlip(_)
@@ -40,10 +45,21 @@ impl AugmentPlan {
                 _ => return None,
             }
         }
+        let sides = |size: Size| (size.width, size.height);
+        let resampling = match resized {
+            None => None,
+            Some((to, of_areas)) => Some(Arc::new(Resampling::new(
+                sides(picture),
+                sides(to),
+                self.filter,
+                of_areas,
+            )?)),
+        };
         let windows = Windows {
             width: picture.width,
             height: picture.height,
             padding,
+            resampling,
             offset: 0,
             rows: 0,
         };
@@ -58,13 +74,17 @@ impl AugmentPlan {
         &self,
         key: SampleKey,
         view: u32,
-        picture: Size,
+        windows: &Windows,
         source: u64,
     ) -> Result<device::Frame, AugmentError> {
+        let picture = Size {
+            width: windows.width,
+            height: windows.height,
+        };
         let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
-        let (x, y) = match frame.shown {
-            Shown::Area(_) => (0, 0),
-            Shown::Window { x, y, .. } => (x, y),
+        let (area, x, y) = match frame.shown {
+            Shown::Area(area) => (area, 0, 0),
+            Shown::Window { x, y, .. } => (whole(picture), x, y),
         };
         let start = |at: i64| {
             i32::try_from(at).map_err(|_| AugmentError::Parameter {
@@ -74,13 +94,21 @@ impl AugmentPlan {
                 found: at.to_string(),
             })
         };
-        let horizontal = u32::from(frame.flip_horizontal) * device::Frame::HORIZONTAL;
-        let vertical = u32::from(frame.flip_vertical) * device::Frame::VERTICAL;
+        let mut flips = u32::from(frame.flip_horizontal) * device::Frame::HORIZONTAL;
+        flips |= u32::from(frame.flip_vertical) * device::Frame::VERTICAL;
+        if let Some(resampling) = &windows.resampling {
+            let (width, height) = resampling.size();
+            let rows_first = rows_come_first(area.width, area.height, width, height);
+            flips |= u32::from(rows_first) * device::Frame::ROWS_FIRST;
+        }
+        let before = u64::from(area.y) * u64::from(picture.width) + u64::from(area.x);
         Ok(device::Frame {
-            source,
+            source: source + before * u64::from(self.output().channels),
             x: start(x)?,
             y: start(y)?,
-            flips: horizontal | vertical,
+            flips,
+            width: area.width,
+            height: area.height,
         })
     }
 

@@ -1,7 +1,11 @@
 //! What a device that finishes images has left to do with them.
 
+use std::sync::Arc;
+
 use packds_format::DType;
 use packds_pixels::{Layout, Padding};
+
+use super::Resampling;
 
 /// Parts of what a device finishes with start at multiples of this in a slot.
 const ALIGN: usize = 16;
@@ -68,7 +72,7 @@ pub struct Share {
 }
 
 /// Images that are windows of pictures that a device holds: of each image a [`Frame`] lies in the slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
     /// Columns of each picture.
     pub width: u32,
@@ -76,6 +80,8 @@ pub struct Windows {
     pub height: u32,
     /// What is shown where a window lies outside.
     pub padding: Padding,
+    /// How an area of each picture is resized first, so that windows are of that; none where windows are of the picture.
+    pub resampling: Option<Arc<Resampling>>,
     /// Where the loader puts the frames in each slot, those of each view together.
     pub(crate) offset: usize,
     /// Frames of a view.
@@ -83,16 +89,21 @@ pub struct Windows {
 }
 
 /// Which part of which picture an image shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// First byte of the picture, from the first byte of the first picture.
+    /// First byte of the area of the picture, from the first byte of the first picture; the area is all of it where none is
+    /// resized.
     pub source: u64,
-    /// The picture's column where the window starts, perhaps outside.
+    /// The column where the window starts in the picture or its resized area, perhaps outside.
     pub x: i32,
-    /// The picture's row where the window starts, perhaps outside.
+    /// The row where the window starts, perhaps outside.
     pub y: i32,
-    /// [`Frame::HORIZONTAL`] and [`Frame::VERTICAL`].
+    /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`] and [`Frame::ROWS_FIRST`].
     pub flips: u32,
+    /// Columns of the area.
+    pub width: u32,
+    /// Rows of the area.
+    pub height: u32,
 }
 
 impl Frame {
@@ -100,8 +111,10 @@ impl Frame {
     pub const HORIZONTAL: u32 = 1;
     /// Top and bottom are exchanged.
     pub const VERTICAL: u32 = 2;
+    /// Rows are resampled before columns.
+    pub const ROWS_FIRST: u32 = 4;
     /// Bytes of a frame in a slot.
-    pub const BYTES: usize = 24;
+    pub const BYTES: usize = 32;
 
     /// As it lies in a slot: little-endian, in the order of the fields, zeros behind.
     #[must_use]
@@ -111,6 +124,8 @@ impl Frame {
         bytes[8..12].copy_from_slice(&self.x.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.y.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.flips.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.width.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.height.to_le_bytes());
         bytes
     }
 }

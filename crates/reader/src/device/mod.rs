@@ -7,6 +7,7 @@
 
 mod finish;
 mod host;
+mod resampling;
 mod sim;
 
 use std::any::Any;
@@ -18,6 +19,7 @@ use crate::arena::{Arena, SlotMut, SlotRef};
 
 pub use finish::{Changes, Finish, Frame, Patch, Share, Windows};
 pub use host::{Done, HostDevice, OwnSlots, Staged};
+pub use resampling::Resampling;
 pub use sim::{SimDevice, Violation};
 
 /// What takes batches out of the staging ring.

@@ -15,7 +15,7 @@ use super::{BadSamples, LoadError, Loader};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
-use crate::device::{Device, HostDevice, OwnSlots, Staged};
+use crate::device::{Device, HostDevice, OwnSlots, Resampling, Staged};
 use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, Ranks, Sampler, Schedule, Source, State,
@@ -339,11 +339,13 @@ pub struct Holdable {
     pub field: String,
     /// Bytes of the images of all samples.
     pub bytes: u64,
+    /// How areas of them are resized, where they are.
+    pub resampling: Option<Arc<Resampling>>,
 }
 
 impl LoaderBuilder {
     /// The images that a device could [hold](Device::holds), so that a batch takes only windows of them: those of one pack,
-    /// raw and of one size, of which the augmentation shows windows, flipped, and which no mask goes along with. None
+    /// raw and of one size, of which the augmentation shows windows, perhaps resized and flipped, and which no mask goes along with. None
     /// where it is otherwise.
     ///
     /// # Errors
@@ -355,6 +357,7 @@ impl LoaderBuilder {
             Some(Holdable {
                 field: pictures.image().0.to_owned(),
                 bytes: bytes.checked_mul(self.pack.n_samples())?,
+                resampling: pictures.resampling().cloned(),
             })
         }))
     }

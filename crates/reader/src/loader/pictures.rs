@@ -13,9 +13,8 @@ use crate::MappedPack;
 use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
-    Size,
 };
-use crate::device::{Changes, Finish, Frame, Patch, Share, Windows};
+use crate::device::{Changes, Finish, Frame, Patch, Resampling, Share, Windows};
 use crate::fetch::StepItems;
 
 /// What of images is a device's, not the loader's.
@@ -109,6 +108,12 @@ impl Pictures {
         finish.is_some_and(|finish| finish.windows.is_some())
     }
 
+    /// How pictures that the device has are resized.
+    pub(crate) fn resampling(&self) -> Option<&Arc<Resampling>> {
+        let windows = self.finish.as_ref()?.windows.as_ref()?;
+        windows.resampling.as_ref()
+    }
+
     /// The field's name, and whether its items have the three dimensions of an image.
     pub(crate) fn image(&self) -> (&str, bool) {
         (&self.image.name, !self.image.is_flat)
@@ -129,17 +134,13 @@ impl Pictures {
         rows: &[Row],
         seeds: &[u64],
     ) -> Result<(), LoadError> {
-        let size = Size {
-            width: windows.width,
-            height: windows.height,
-        };
         let bytes = self.picture_bytes().unwrap_or(0);
         for view in 0..self.plan.output().views {
             let region = slot.get_mut(windows.offset(view)..).unwrap_or_default();
             let (frames, _) = region.as_chunks_mut::<{ Frame::BYTES }>();
             for (row, to) in rows.iter().zip(frames) {
                 let source = row.sample.saturating_mul(bytes);
-                let frame = self.plan.window(key(seeds, *row), view, size, source);
+                let frame = self.plan.window(key(seeds, *row), view, windows, source);
                 let frame = frame.map_err(|error| LoadError::Option(error.to_string()))?;
                 *to = frame.to_bytes();
             }
