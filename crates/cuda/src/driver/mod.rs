@@ -49,6 +49,9 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The device, for people.
     fn device_name(&self) -> &str;
 
+    /// The NUMA node of the host's memory that the device is next to, where the system says so.
+    fn numa_node(&self) -> Option<u32>;
+
     /// The device's memory now.
     ///
     /// # Errors

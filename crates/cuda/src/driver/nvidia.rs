@@ -1,7 +1,7 @@
 //! NVIDIA's driver, loaded when it is first asked for: a program with this in it starts and runs without one.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::mem::MaybeUninit;
+use std::fs;
 use std::ptr;
 
 use cudarc::driver::result::DriverError;
@@ -19,6 +19,9 @@ const CHANGING_KERNEL: &CStr = c"emit_changed";
 const OLDEST_DRIVER: c_int = 12_000;
 /// The oldest compute capability that the PTX is for.
 const OLDEST_DEVICE: (c_int, c_int) = (8, 0);
+/// Bytes for a text of the driver's.
+const TEXT: usize = 256;
+const TEXT_LEN: c_int = 256;
 
 /// A GPU, in its primary context: the one that PyTorch and the CUDA runtime use in the same process.
 #[derive(Debug)]
@@ -194,6 +197,13 @@ impl Drop for Nvidia {
 impl Driver for Nvidia {
     fn device_name(&self) -> &str {
         &self.name
+    }
+
+    fn numa_node(&self) -> Option<u32> {
+        let place = place_of(self.device).ok()?;
+        let path = format!("/sys/bus/pci/devices/{place}/numa_node");
+        // -1 is that there is only one.
+        fs::read_to_string(path).ok()?.trim().parse().ok()
     }
 
     fn memory(&self) -> Result<Memory, CudaError> {
@@ -404,18 +414,24 @@ fn checked(call: &'static str, result: sys::CUresult) -> Result<(), CudaError> {
 }
 
 fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
-    let mut name = [MaybeUninit::<u8>::zeroed(); 256];
-    // SAFETY: it writes a text that ends with a zero, of 256 bytes at most.
+    let mut name = [0_u8; TEXT];
+    // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
     checked("cuDeviceGetName", unsafe {
-        sys::cuDeviceGetName(name.as_mut_ptr().cast(), 256, device)
+        sys::cuDeviceGetName(name.as_mut_ptr().cast(), TEXT_LEN, device)
     })?;
-    // SAFETY: all bytes were zeros before, so each has a value.
-    let bytes: Vec<u8> = name
-        .iter()
-        .map(|byte| unsafe { byte.assume_init() })
-        .collect();
-    let text = CStr::from_bytes_until_nul(&bytes).unwrap_or(c"a GPU without a name");
+    let text = CStr::from_bytes_until_nul(&name).unwrap_or(c"a GPU without a name");
     Ok(text.to_string_lossy().into_owned())
+}
+
+/// Where the device is on the PCI bus, as the system writes it: `0000:65:00.0`.
+fn place_of(device: sys::CUdevice) -> Result<String, CudaError> {
+    let mut place = [0_u8; TEXT];
+    // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
+    checked("cuDeviceGetPCIBusId", unsafe {
+        sys::cuDeviceGetPCIBusId(place.as_mut_ptr().cast(), TEXT_LEN, device)
+    })?;
+    let text = CStr::from_bytes_until_nul(&place).unwrap_or(c"");
+    Ok(text.to_string_lossy().to_lowercase())
 }
 
 fn capability_of(device: sys::CUdevice) -> Result<(c_int, c_int), CudaError> {

@@ -46,6 +46,7 @@ pub struct SimDriver {
     shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
     bytes: u64,
+    node: Option<u32>,
 }
 
 struct Shared {
@@ -182,7 +183,15 @@ impl SimDriver {
             shared,
             worker: Some(worker),
             bytes,
+            node: None,
         }
+    }
+
+    /// The same device next to a NUMA node.
+    #[must_use]
+    pub fn on_node(mut self, node: u32) -> Self {
+        self.node = Some(node);
+        self
     }
 
     /// Lets every call fail after the next `calls`.
@@ -424,6 +433,10 @@ impl Shared {
 impl Driver for SimDriver {
     fn device_name(&self) -> &str {
         "simulated GPU"
+    }
+
+    fn numa_node(&self) -> Option<u32> {
+        self.node
     }
 
     fn memory(&self) -> Result<Memory, CudaError> {

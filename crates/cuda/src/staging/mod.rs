@@ -93,6 +93,10 @@ impl Ring {
         resident: Option<Arc<Resident>>,
     ) -> Result<Self, CudaError> {
         let (host, len) = arena.address();
+        if let Some(node) = driver.numa_node() {
+            // Before registering takes the memory. Where the system refuses it lies anywhere, which the statistics tell.
+            let _ = arena.prefer_node(node);
+        }
         let copies = driver.stream()?;
         let mut staging = Staging {
             driver,

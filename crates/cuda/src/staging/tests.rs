@@ -311,6 +311,25 @@ fn a_driver_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
 }
 
 #[test]
+fn the_rings_memory_is_asked_for_from_the_node_of_the_gpu() {
+    let (_folder, pack) = pack(32);
+    let node_of = |driver: SimDriver| {
+        let loader = onto(builder(&pack, "norm:imagenet"), &Arc::new(driver)).unwrap();
+        assert_eq!(loader.epoch(0).unwrap().map(Result::unwrap).count(), 2);
+        loader.stats().numa_node
+    };
+    let driver = || SimDriver::new(1, Duration::ZERO, GIB);
+    assert_eq!(node_of(driver()), None);
+    // A node that no machine has: everything works, and it is told that nothing was done.
+    assert_eq!(node_of(driver().on_node(1000)), None);
+    // Some sandboxes forbid the call.
+    let may = packds_reader::arena::Arena::new(1, 1)
+        .unwrap()
+        .prefer_node(0);
+    assert_eq!(node_of(driver().on_node(0)), may.ok().map(|()| 0));
+}
+
+#[test]
 fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
     let (_folder, pack) = pack(32);
     let host = builder(&pack, "").build().unwrap();
