@@ -5,8 +5,9 @@
 
 The images are parts of photographs of examples/photos, in a pack, in an array and as JPEG files in a temporary folder, all in
 the page cache. Prints one line for each way of feeding: milliseconds a step (median), images a second, how much longer a step
-is than with the cached batch, the share of the time in which the program waited for batches, and microseconds of processor
-time for each image, worker processes included.
+is than with the cached batch, the share of the time in which the program waited for batches, microseconds of processor
+time for each image, worker processes included, and the images' bytes in a second. `--model none` takes batches and does nothing
+with them.
 """
 
 import argparse
@@ -31,7 +32,7 @@ GROUP = 5
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="resnet18", choices=["resnet18", "resnet50", "small"])
+    parser.add_argument("--model", default="resnet18", choices=["resnet18", "resnet50", "small", "none"])
     parser.add_argument("--images", type=int, default=4096)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--steps", type=int, default=60)
@@ -166,10 +167,13 @@ def main() -> None:
     options = parsed()
     is_gpu = options.device.startswith("cuda")
     where = torch.device(options.device if is_gpu else "cpu")
-    model = model_of(options.model, where)
+    trains = options.model != "none"
+    model = model_of(options.model, where) if trains else torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
     def step(images, labels) -> None:
+        if not trains:
+            return
         with torch.autocast(where.type, torch.bfloat16):
             loss = torch.nn.functional.cross_entropy(model(images), labels)
         loss.backward()
@@ -193,8 +197,8 @@ def main() -> None:
         path = folder / "images.pack"
         cached = next(iter(packds.Loader(path, device=options.device, **common)))
 
-        def of_tier(tier: str):
-            return repeated(packds.Loader(path, device=options.device, tier=tier, **common))
+        def of_tier(tier: str, **more):
+            return repeated(packds.Loader(path, device=options.device, tier=tier, **common, **more))
 
         def of_torch(dataset):
             return moved(repeated(torch.utils.data.DataLoader(dataset, **workers)), where)
@@ -202,22 +206,25 @@ def main() -> None:
         n = options.workers
         # Each is made when its turn comes, and is gone after it: none has the memory or the processors of another.
         ways = {
-            "one batch that stays on the GPU": lambda: repeated([cached]),
+            **({"one batch that stays on the GPU": lambda: repeated([cached])} if trains else {}),
             "packds, tier resident": lambda: of_tier("resident"),
+            "packds, tier gpu-window": lambda: of_tier("gpu-window", order="window"),
             "packds, tier host": lambda: of_tier("host"),
             "packds on the host, then .to(device)": lambda: moved(repeated(packds.Loader(path, **common)), where),
             f"DataLoader, {n} workers, mapped array": lambda: of_torch(Rows(folder / "images.npy")),
             f"DataLoader, {n} workers, JPEG files": lambda: of_torch(Files(folder, options.images)),
         }
         print(f"{options.model}, batch {options.batch}, {options.side} x {options.side}, bf16")
-        print(f"{'':<40}{'ms':>9}{'images/s':>11}{'longer':>10}{'waited':>9}{'CPU us/image':>14}")
+        print(f"{'':<40}{'ms':>9}{'images/s':>11}{'longer':>10}{'waited':>9}{'CPU us/image':>14}{'GB/s of u8':>12}")
         first = None
         for name, made in ways.items():
             took, waited, seconds = measured(step, made(), options.steps, settle)
             first = first or took
+            # Than nothing, where nothing is done.
+            longer = f"{100 * (took / first - 1):+.1f}%" if trains else "-"
             print(
-                f"{name:<40}{took:9.2f}{1000 * options.batch / took:11.0f}{100 * (took / first - 1):+9.1f}%"
-                f"{100 * waited:8.1f}%{1e6 * seconds / options.batch:14.1f}",
+                f"{name:<40}{took:9.2f}{1000 * options.batch / took:11.0f}{longer:>10}"
+                f"{100 * waited:8.1f}%{1e6 * seconds / options.batch:14.1f}{3e-6 * options.batch * options.side**2 / took:12.2f}",
                 flush=True,
             )
 

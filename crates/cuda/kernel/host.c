@@ -3,6 +3,7 @@
 //
 // Reads launches from standard input until it ends and answers each on standard output; see tests/kernel.rs.
 #define HOST
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +86,36 @@ enum {
     SHOWN_WIDTH, SHOWN_HEIGHT, ACROSS, DOWN, NUMBERS
 };
 
-int main(void) {
+// Where each field of a launch lies, and how long a launch is, in the order of the struct.
+static void tell_layout(void) {
+#define TELL(field) printf("%zu ", offsetof(struct Emission, field))
+    TELL(source);
+    TELL(frames);
+    TELL(table);
+    TELL(patches);
+    TELL(shares);
+    TELL(across);
+    TELL(down);
+    TELL(out);
+    TELL(n);
+    TELL(source_width);
+    TELL(source_height);
+    TELL(shown_width);
+    TELL(shown_height);
+    TELL(width);
+    TELL(height);
+    TELL(channels);
+    TELL(planar);
+    TELL(type);
+    TELL(padding);
+    TELL(color);
+    TELL(n_patches);
+    printf("%zu", sizeof(struct Emission));
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) return tell_layout(), 0;
     uint32_t h[NUMBERS];
     uint64_t source_bytes;
     stacks = taken((size_t)THREADS * STACK);

@@ -26,6 +26,8 @@ const SLOTS: usize = 4;
 pub enum Tier {
     /// All of them on the GPU; a batch is windows of them.
     Resident,
+    /// The chunks that batches are made of on the GPU; a batch is windows of them.
+    GpuWindow,
     /// On the host; each batch is copied to the GPU.
     Host,
 }
@@ -36,6 +38,7 @@ impl Tier {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Resident => "resident",
+            Self::GpuWindow => "gpu-window",
             Self::Host => "host",
         }
     }
@@ -56,7 +59,7 @@ impl Tier {
 #[derive(Debug)]
 pub(crate) struct Resident {
     driver: Arc<dyn Driver>,
-    pack: Uuid,
+    pub(crate) pack: Uuid,
     /// Those of all samples in the order of the file, and room behind them for padding of the last batch.
     pub(crate) images: DevicePtr,
     /// What areas of them are resized by.
@@ -73,6 +76,15 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
+    /// The tables of what areas are resized by, if they are, on a device.
+    pub(crate) fn of(
+        driver: &Arc<dyn Driver>,
+        resampling: Option<Arc<Resampling>>,
+    ) -> Result<Option<Self>, LoadError> {
+        let load = |resampling| Self::load(&End::new(Arc::clone(driver))?, resampling);
+        resampling.map(load).transpose()
+    }
+
     fn load(end: &End, resampling: Arc<Resampling>) -> Result<Self, LoadError> {
         let driver = Arc::clone(&end.driver);
         let words = resampling.across.iter().chain(&resampling.down);
@@ -128,6 +140,7 @@ impl Resident {
             field,
             bytes,
             resampling,
+            ..
         } = holdable;
         let item = (bytes / pack.n_samples().max(1)).max(1);
         let rows = (BATCH_BYTES / item).clamp(1, pack.n_samples().max(1));
@@ -161,16 +174,9 @@ impl Resident {
             unsafe { finish(&batch, end.stream, &[Some(to)]) }.map_err(failed)?;
         }
         end.wait()?;
-        resident.tables = match resampling {
-            Some(resampling) => Some(Tables::load(&end, resampling)?),
-            None => None,
-        };
         drop(end);
+        resident.tables = Tables::of(&resident.driver, resampling)?;
         Ok(resident)
-    }
-
-    pub(crate) fn is_of(&self, pack: &MappedPack) -> bool {
-        pack.header().pack_uuid == self.pack
     }
 }
 

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use std::io::{Read, Write};
+use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
@@ -33,8 +34,8 @@ struct Host {
 }
 
 impl Host {
-    fn start() -> Self {
-        let made = tempfile::tempdir().unwrap();
+    /// The program, in a folder.
+    fn compiled(made: &tempfile::TempDir) -> PathBuf {
         let program = made.path().join("kernel");
         let source = folder().join("host.c");
         let output = Command::new("cc")
@@ -55,7 +56,12 @@ impl Host {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        let mut child = Command::new(&program)
+        program
+    }
+
+    fn start() -> Self {
+        let made = tempfile::tempdir().unwrap();
+        let mut child = Command::new(Self::compiled(&made))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -530,58 +536,6 @@ fn resized(
     let mut draws = Draws(seed);
     let channels: u32 = if is_color { 3 } else { 1 };
     let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
-    let picture = u64::from(source_width * source_height * channels);
-    let source: Vec<u8> = (0..picture * 2).map(|_| draws.byte()).collect();
-    let (mut frames, mut wanted) = (Vec::new(), Vec::new());
-    let emit = Emit::new(usize::try_from(channels).unwrap(), None, None, layout).unwrap();
-    for _ in 0..n {
-        let mut span = |side: u32| {
-            let len = 1 + u32::try_from(draws.below(side.into())).unwrap();
-            (
-                u32::try_from(draws.below(u64::from(side - len) + 1)).unwrap(),
-                len,
-            )
-        };
-        let ((x, area_width), (y, area_height)) = (span(source_width), span(source_height));
-        let flips = u32::try_from(draws.below(4)).unwrap();
-        let first = draws.below(2) * picture;
-        let data = &source[usize::try_from(first).unwrap()..][..usize::try_from(picture).unwrap()];
-        let view = CropResize {
-            area: Area {
-                x,
-                y,
-                width: area_width,
-                height: area_height,
-            },
-            width,
-            height,
-            filter,
-            flip_horizontal: flips & Frame::HORIZONTAL != 0,
-            flip_vertical: flips & Frame::VERTICAL != 0,
-        };
-        let mut shown = vec![0; usize::try_from(width * height * channels).unwrap()];
-        let pixels = Pixels {
-            data,
-            width: source_width,
-            height: source_height,
-            channels: u8::try_from(channels).unwrap(),
-        };
-        Resizer::new()
-            .crop_resize_into(pixels, &view, &mut shown)
-            .unwrap();
-        let mut image = vec![0; shown.len()];
-        emit.write_into(&shown, &mut image).unwrap();
-        wanted.extend(image);
-        let rows_first = rows_come_first(area_width, area_height, width, height);
-        frames.push(Frame {
-            source: first + u64::from((y * source_width + x) * channels),
-            x: 0,
-            y: 0,
-            flips: flips | u32::from(rows_first) * Frame::ROWS_FIRST,
-            width: area_width,
-            height: area_height,
-        });
-    }
     let emission = Emission {
         n,
         source_width,
@@ -595,10 +549,19 @@ fn resized(
         ty: type_word(None),
         ..Emission::default()
     };
-    let (across, down) = (
-        table(source_width, width, filter),
-        table(source_height, height, filter),
-    );
+    let picture = u64::from(source_width * source_height * channels);
+    let source: Vec<u8> = (0..picture * 2).map(|_| draws.byte()).collect();
+    let emit = Emit::new(usize::try_from(channels).unwrap(), None, None, layout).unwrap();
+    let (mut frames, mut wanted) = (Vec::new(), Vec::new());
+    for _ in 0..n {
+        let (frame, shown) = area(&emission, filter, &source, &mut draws);
+        frames.push(frame);
+        let mut image = vec![0; shown.len()];
+        emit.write_into(&shown, &mut image).unwrap();
+        wanted.extend(image);
+    }
+    let across = table(source_width, width, filter);
+    let down = table(source_height, height, filter);
     let inputs = Inputs {
         source: &source,
         frames: Some(&frames),
@@ -615,6 +578,52 @@ fn resized(
         found == wanted,
         "the kernel differs: {emission:?} {filter:?}"
     );
+}
+
+/// An area of one of two pictures, and what the host shows of it.
+fn area(e: &Emission, filter: Filter, source: &[u8], draws: &mut Draws) -> (Frame, Vec<u8>) {
+    let mut span = |side: u32| {
+        let len = 1 + u32::try_from(draws.below(side.into())).unwrap();
+        let start = draws.below(u64::from(side - len) + 1);
+        (u32::try_from(start).unwrap(), len)
+    };
+    let ((x, width), (y, height)) = (span(e.source_width), span(e.source_height));
+    let flips = u32::try_from(draws.below(4)).unwrap();
+    let picture = source.len() / 2;
+    let first = usize::try_from(draws.below(2)).unwrap() * picture;
+    let pixels = Pixels {
+        data: &source[first..first + picture],
+        width: e.source_width,
+        height: e.source_height,
+        channels: u8::try_from(e.channels).unwrap(),
+    };
+    let view = CropResize {
+        area: Area {
+            x,
+            y,
+            width,
+            height,
+        },
+        width: e.width,
+        height: e.height,
+        filter,
+        flip_horizontal: flips & Frame::HORIZONTAL != 0,
+        flip_vertical: flips & Frame::VERTICAL != 0,
+    };
+    let mut shown = vec![0; usize::try_from(e.width * e.height * e.channels).unwrap()];
+    let mut resizer = Resizer::new();
+    resizer.crop_resize_into(pixels, &view, &mut shown).unwrap();
+    let before = u64::from((y * e.source_width + x) * e.channels);
+    let rows_first = rows_come_first(width, height, e.width, e.height);
+    let frame = Frame {
+        source: u64::try_from(first).unwrap() + before,
+        x: 0,
+        y: 0,
+        flips: flips | (u32::from(rows_first) * Frame::ROWS_FIRST),
+        width,
+        height,
+    };
+    (frame, shown)
 }
 
 /// A table as `packds_reader::device::Resampling` lays it out.
@@ -648,6 +657,46 @@ fn the_ptx_is_of_this_source() {
         recorded, found,
         "emit.cu has changed: run crates/cuda/kernel/build"
     );
+}
+
+/// What is passed to the kernel is a copy of our struct: its fields must lie where the kernel's do.
+#[test]
+fn a_launch_is_laid_out_as_the_kernel_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(Host::compiled(&folder))
+        .arg("layout")
+        .output()
+        .unwrap();
+    let found: Vec<usize> = String::from_utf8(output.stdout)
+        .unwrap()
+        .split(' ')
+        .map(|word| word.parse().unwrap())
+        .collect();
+    let wanted = [
+        offset_of!(Emission, source),
+        offset_of!(Emission, frames),
+        offset_of!(Emission, table),
+        offset_of!(Emission, patches),
+        offset_of!(Emission, shares),
+        offset_of!(Emission, across),
+        offset_of!(Emission, down),
+        offset_of!(Emission, out),
+        offset_of!(Emission, n),
+        offset_of!(Emission, source_width),
+        offset_of!(Emission, source_height),
+        offset_of!(Emission, shown_width),
+        offset_of!(Emission, shown_height),
+        offset_of!(Emission, width),
+        offset_of!(Emission, height),
+        offset_of!(Emission, channels),
+        offset_of!(Emission, planar),
+        offset_of!(Emission, ty),
+        offset_of!(Emission, padding),
+        offset_of!(Emission, color),
+        offset_of!(Emission, n_patches),
+        size_of::<Emission>(),
+    ];
+    assert_eq!(found, wanted);
 }
 
 /// Where a Python has NVRTC: then the PTX is made anew.

@@ -71,6 +71,17 @@ def test_every_tier_of_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, tier,
     assert_like_the_hosts(torch, numbered, gpu, {"tier": tier}, **form)
 
 
+def test_a_window_of_chunks_gives_the_hosts_batches(numbered, torch):
+    form = {"augment": "rrc12,flip,mixup:0.2", "normalize": "imagenet", "order": "window", "window": 4}
+    assert_like_the_hosts(torch, numbered, "simulated", {"tier": "gpu-window"}, **form)
+
+
+@pytest.mark.gpu
+def test_a_window_of_chunks_on_a_gpu_gives_the_hosts_batches(numbered, torch, gpu):
+    form = {"augment": "rrc12,flip,mixup:0.2", "normalize": "imagenet", "order": "window", "window": 4}
+    assert_like_the_hosts(torch, numbered, gpu, {"tier": "gpu-window"}, **form)
+
+
 def test_the_tier_is_chosen_and_told(numbered, torch):
     options = {"output": "torch", "device": "simulated"}
     for augment, tier in [(None, "resident"), ("rrc8,mixup:0.2", "resident"), ("jitter:0.4/0.4/0.4/0.1", "host")]:

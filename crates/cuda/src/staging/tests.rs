@@ -7,11 +7,11 @@ use std::time::Duration;
 use packds_format::{
     BlockBuilder, DType, Field, FieldKind, FooterParts, PackOptions, PackWriter, Role, Schema,
 };
-use packds_reader::MappedPack;
 use packds_reader::augment::Augment;
 use packds_reader::device::OwnSlots;
-use packds_reader::loader::{LoadError, Loader, LoaderBuilder};
+use packds_reader::loader::{BadSamples, LoadError, Loader, LoaderBuilder};
 use packds_reader::plan::Order;
+use packds_reader::{Access, MappedPack};
 use tempfile::TempDir;
 
 use super::*;
@@ -24,6 +24,10 @@ const GIB: u64 = 1 << 30;
 
 /// A pack of `n` samples in chunks of 8: a colour image, a label, a text.
 fn pack(n: u64) -> (TempDir, Arc<MappedPack>) {
+    pack_in_chunks(n, 8)
+}
+
+fn pack_in_chunks(n: u64, chunk: u32) -> (TempDir, Arc<MappedPack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
     let mut image = Field::tensor("image", DType::U8, &[SIDE, SIDE, 3]).with_role(Role::Image);
@@ -33,11 +37,12 @@ fn pack(n: u64) -> (TempDir, Arc<MappedPack>) {
         Field::column("label", DType::I32, &[]).with_role(Role::Label),
         Field::variable("text", FieldKind::String),
     ];
-    let options = PackOptions::new(Schema::new(fields).unwrap(), 8);
+    let options = PackOptions::new(Schema::new(fields).unwrap(), chunk);
     let mut writer = PackWriter::new(Vec::new(), options).unwrap();
-    for first in (0..n).step_by(8) {
+    let samples = u64::from(chunk);
+    for first in (0..n).step_by(usize::try_from(chunk).unwrap()) {
         let mut block = BlockBuilder::new(writer.schema());
-        for sample in first..n.min(first + 8) {
+        for sample in first..n.min(first + samples) {
             let pixels = block.tensor_mut(0).unwrap();
             for (at, pixel) in (0..ITEM).zip(pixels) {
                 *pixel = packds_format::mix64(sample * ITEM + at).to_le_bytes()[0];
@@ -323,9 +328,7 @@ fn the_rings_memory_is_asked_for_from_the_node_of_the_gpu() {
     // A node that no machine has: everything works, and it is told that nothing was done.
     assert_eq!(node_of(driver().on_node(1000)), None);
     // Some sandboxes forbid the call.
-    let may = packds_reader::arena::Arena::new(1, 1)
-        .unwrap()
-        .prefer_node(0);
+    let may = Arena::new(1, 1).unwrap().prefer_node(0);
     assert_eq!(node_of(driver().on_node(0)), may.ok().map(|()| 0));
 }
 
@@ -349,6 +352,112 @@ fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
         error.to_string().contains("each of 3 fields, found 1"),
         "{error}"
     );
+}
+
+fn window(chunks: u32) -> Order {
+    Order::Window {
+        chunks: Some(chunks),
+    }
+}
+
+/// A loader in the tier gpu-window.
+fn windowed(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
+    let device = CudaDevice::with(driver.clone());
+    let builder = builder.clone().device(Arc::new(device.clone()));
+    let (device, tier) = device.in_tier(&builder, Some(Tier::GpuWindow))?;
+    assert_eq!(tier, Tier::GpuWindow);
+    builder.device(Arc::new(device)).build()
+}
+
+#[test]
+fn a_window_of_chunks_gives_the_hosts_batches() {
+    // Not a whole number of chunks, nor of batches.
+    let (_folder, large) = pack(333);
+    // Each batch needs all places of its slot anew.
+    let (_other_folder, small) = pack_in_chunks(61, 1);
+    let all = [
+        ("", window(4)),
+        ("flip,norm:imagenet", window(7)),
+        ("rrc8,flip,norm:imagenet,chw,bf16", window(3)),
+        ("crop8+2,flip,erase,mixup:0.4", Order::Chunks),
+        ("views:2,crop8+2,f16", Order::Sequential),
+    ];
+    for (seed, (words, order)) in (0..).zip(all) {
+        for (pack, batch, slots, access) in [
+            (&large, 16, 2, Access::Mapped),
+            (&large, 16, 3, Access::Direct),
+            (&small, 2, 2, Access::Mapped),
+            (&small, 3, 3, Access::Direct),
+        ] {
+            let slots = NonZero::new(slots).unwrap();
+            let builder = builder(pack, words).order(order).slots(slots);
+            let builder = builder.batch(batch).access(access);
+            let wanted = on_host(builder.clone());
+            let driver = sim(seed);
+            let loader = windowed(&builder, &driver).unwrap();
+            let mut found = Vec::new();
+            for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
+                found.push(finished(&driver, &batch.unwrap(), Stream(step % 2)));
+            }
+            driver.finish_all();
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(&wanted) {
+                for (found, wanted) in found.iter().zip(wanted) {
+                    let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
+                    assert!(found == *wanted, "{words} {seed}");
+                }
+            }
+            drop(loader);
+            assert_eq!(driver.faults(), []);
+        }
+    }
+}
+
+#[test]
+fn a_window_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
+    let (_folder, pack) = pack(200);
+    let builder = builder(&pack, "rrc8,flip").order(window(4));
+    let builder = builder.slots(NonZero::new(2).unwrap());
+    let mut errors = 0;
+    for calls in 0..160 {
+        let driver = sim(calls);
+        driver.fail_after(calls);
+        let failed = match windowed(&builder, &driver) {
+            Err(error) => Some(error.to_string()),
+            Ok(loader) => {
+                let first = loader.epoch(0).unwrap().find_map(Result::err);
+                first.map(|error| error.to_string())
+            }
+        };
+        if let Some(error) = failed {
+            assert!(error.contains("the simulated device has failed"), "{error}");
+            errors += 1;
+        }
+        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+    }
+    assert!(errors > 60, "{errors}");
+}
+
+#[test]
+fn orders_and_policies_that_chunks_are_not_for_are_refused() {
+    let (_folder, pack) = pack(64);
+    let driver = sim(1);
+    let by_chunk = builder(&pack, "flip").order(window(2));
+    let random = windowed(&builder(&pack, "flip"), &driver);
+    let skips = windowed(&by_chunk.clone().bad_samples(BadSamples::Skip), &driver);
+    let jitters = windowed(&builder(&pack, "jitter:0.4/0.4/0.4/0.1"), &driver);
+    for (refused, said) in [
+        (random, "found random"),
+        (skips, "bad samples"),
+        (jitters, "take the tier host"),
+    ] {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let small = Arc::new(SimDriver::new(1, Duration::ZERO, 20_000));
+    let error = windowed(&by_chunk, &small).unwrap_err().to_string();
+    assert!(error.contains("bytes of memory left for"), "{error}");
+    assert_eq!(small.in_use(), 0);
 }
 
 /// As `assert_equals_host`, with the whole set on the GPU.

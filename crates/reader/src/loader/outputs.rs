@@ -6,9 +6,9 @@ use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::filling::Row;
-use super::pictures::Pictures;
+use super::pictures::{ChunkSource, Pictures};
 use crate::MappedPack;
-use crate::arena::SLOT_ALIGN;
+use crate::arena::{SLOT_ALIGN, SlotMut};
 use crate::device::Finish;
 
 /// A field of every batch.
@@ -233,9 +233,10 @@ impl Outputs {
     /// Puts what a device needs to finish images into a slot that is filled with `rows`.
     pub(crate) fn write_finish(
         &self,
-        slot: &mut [u8],
+        slot: &mut SlotMut,
         rows: &[Row],
         seeds: &[u64],
+        source: Option<&ChunkSource<'_>>,
     ) -> Result<(), LoadError> {
         let mut finishes = self.fields.iter().filter_map(|field| field.finish.as_ref());
         let (Some(finish), Some(pictures)) = (finishes.next(), &self.pictures) else {
@@ -243,8 +244,8 @@ impl Outputs {
         };
         finish.write_table(slot);
         pictures.write_changes(&finish.changes, slot, rows, seeds);
-        match &finish.windows {
-            Some(windows) => pictures.write_windows(windows, slot, rows, seeds),
+        match finish.windows.as_ref().zip(source) {
+            Some((windows, source)) => pictures.write_windows(windows, slot, rows, seeds, source),
             None => Ok(()),
         }
     }
