@@ -198,18 +198,20 @@ def main() -> None:
         cached = next(iter(packds.Loader(path, device=options.device, **common)))
 
         def of_tier(tier: str, **more):
-            return repeated(packds.Loader(path, device=options.device, tier=tier, **common, **more))
+            return repeated(packds.Loader(path, device=options.device, tier=tier, **(common | more)))
 
         def of_torch(dataset):
             return moved(repeated(torch.utils.data.DataLoader(dataset, **workers)), where)
 
-        n = options.workers
+        n, areas = options.workers, f"rrc{options.side},flip"
         # Each is made when its turn comes, and is gone after it: none has the memory or the processors of another.
         ways = {
             **({"one batch that stays on the GPU": lambda: repeated([cached])} if trains else {}),
             "packds, tier resident": lambda: of_tier("resident"),
             "packds, tier gpu-window": lambda: of_tier("gpu-window", order="window"),
             "packds, tier host": lambda: of_tier("host"),
+            "packds, tier resident, random areas": lambda: of_tier("resident", augment=areas),
+            "packds, tier host, random areas": lambda: of_tier("host", augment=areas),
             "packds on the host, then .to(device)": lambda: moved(repeated(packds.Loader(path, **common)), where),
             f"DataLoader, {n} workers, mapped array": lambda: of_torch(Rows(folder / "images.npy")),
             f"DataLoader, {n} workers, JPEG files": lambda: of_torch(Files(folder, options.images)),

@@ -62,6 +62,6 @@ def test_the_training_step_is_measured_in_every_way_of_feeding_it(model):
     numbers = r" \d+\.\d\d +\d+ +([+-]\d+\.\d%|-) +\d+\.\d% +\d+\.\d +\d+\.\d\d$"
     assert all(re.search(numbers, row) for row in rows)
     cached = ["one batch that stays on the GPU"] if model == "small" else []
-    tiers = [f"packds, tier {tier}" for tier in ("resident", "gpu-window", "host")]
+    tiers = [f"packds, tier {tier}" for tier in ("resident", "gpu-window", "host", "resident, random areas", "host, random areas")]
     rest = ["packds on the host, then .to(device)", "DataLoader, 2 workers, mapped array", "DataLoader, 2 workers, JPEG files"]
     assert [row[:40].strip() for row in rows] == cached + tiers + rest
