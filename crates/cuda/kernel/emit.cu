@@ -273,7 +273,7 @@ DEVICE void images(const struct Emission *e, u32 *table) {
         for (u32 y = blockIdx.x * 8 + threadIdx.y; y < e->height; y += gridDim.x * 8) line(e, table, i, y, threadIdx.x);
 }
 
-// Where nothing is set, mixed or resized: the compiler leaves that out, and so its registers.
+// Where nothing is set, mixed or resized: the compiler leaves that out.
 KERNEL emit(const struct Emission e) {
     SHARED u32 table[MOST_CHANNELS * VALUES];
     struct Emission plain = e;

@@ -135,10 +135,14 @@ fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
 
 /// An epoch through a simulated GPU, on streams that the user changes, compared with the host's.
 fn assert_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64, slots: usize) {
-    let wanted = on_host(builder(pack, words));
+    assert_like_host(&builder(pack, words), words, seed, slots);
+}
+
+fn assert_like_host(builder: &LoaderBuilder, words: &str, seed: u64, slots: usize) {
+    let wanted = on_host(builder.clone());
     let driver = sim(seed);
     let slots = NonZero::new(slots).unwrap();
-    let loader = onto(builder(pack, words).slots(slots), &driver).unwrap();
+    let loader = onto(builder.clone().slots(slots), &driver).unwrap();
     let mut found = Vec::new();
     for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
         let batch = batch.unwrap();
@@ -183,6 +187,26 @@ fn batches_on_the_gpu_are_those_of_the_host() {
     ];
     for (seed, words) in (0..).zip(all) {
         assert_equals_host(&pack, words, seed, 3);
+    }
+}
+
+#[test]
+fn what_is_erased_and_mixed_is_that_of_the_samples_that_are_left() {
+    let (folder, _) = pack(96);
+    let path = folder.path().join("a.pack");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // In the images of some chunk.
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let damaged = Arc::new(packds_reader::open(path).unwrap());
+    for policy in [BadSamples::Skip, BadSamples::Substitute] {
+        let words = "norm:imagenet,chw,erase:0.9,mixup:0.4";
+        let builder = builder(&damaged, words).bad_samples(policy);
+        let host = builder.clone().build().unwrap();
+        assert_eq!(host.epoch(0).unwrap().map(Result::unwrap).count(), 6);
+        assert!(host.stats().bad_samples > 0);
+        assert_like_host(&builder, words, 3, 2);
     }
 }
 
