@@ -86,7 +86,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/bench/src/formats/read/lmdb.rs",
     "crates/bench/src/load/limit/direct_read.rs",
     // It measures the driver's own calls.
-    "crates/cuda/examples/gpu_rows.rs",
+    "crates/cuda/examples/gpu_rows/",
     "crates/cuda/src/driver/",
     "crates/cuda/src/resident.rs",
     "crates/cuda/src/staging/",

@@ -1,12 +1,18 @@
-"""What loading costs a training step on a GPU: ResNet-18 fed from one batch that stays there, and by loaders.
+"""What loading costs a training step on a GPU: a ResNet fed from one batch that stays there, by loaders, and by DataLoader.
 
-    python bench/python/gpu_step.py [--images 4096] [--batch 256] [--steps 60] [--device cuda:0] [--side 224]
+    python bench/python/gpu_step.py [--model resnet18] [--images 4096] [--batch 256] [--steps 60] [--side 224]
+                                    [--workers 16] [--device cuda:0]
 
-The images are noise of 224 x 224 pixels in a pack of a temporary folder, in the page cache. Prints one line for each way of
-feeding: milliseconds a step (median) and images a second, and how much longer a step is than with the cached batch.
+The images are parts of photographs of examples/photos, in a pack, in an array and as JPEG files in a temporary folder, all in
+the page cache. Prints one line for each way of feeding: milliseconds a step (median), images a second, how much longer a step
+is than with the cached batch, the share of the time in which the program waited for batches, microseconds of processor
+time for each image, worker processes included, and the images' bytes in a second. `--model none` takes batches and does nothing
+with them.
 """
 
 import argparse
+import multiprocessing
+import os
 import pathlib
 import statistics
 import tempfile
@@ -17,24 +23,99 @@ import torch
 
 import packds
 
+PHOTOS = pathlib.Path(__file__).resolve().parents[2] / "examples" / "photos"
+# Of ImageNet, as normalize="imagenet" has them.
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+# Steps that are waited for together, as training does now and then.
+GROUP = 5
+
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="resnet18", choices=["resnet18", "resnet50", "small", "none"])
     parser.add_argument("--images", type=int, default=4096)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--side", type=int, default=224)
-    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--workers", type=int, default=16)
+    parser.add_argument("--device", default="cuda:0", help="also `simulated`, which tests the program and measures nothing")
     return parser.parse_args()
 
 
-def written(path: pathlib.Path, images: int, side: int) -> None:
-    """A pack of noise."""
-    noise = np.random.default_rng(0).integers(0, 256, (side + 64, side + 64, 3), np.uint8)
-    with packds.write(path, {"image": "image", "label": "label"}) as writer:
-        for number in range(images):
-            y, x = number % 64, number // 64 % 64
-            writer.add(image=np.ascontiguousarray(noise[y : y + side, x : x + side]), label=number % 1000)
+class Files(torch.utils.data.Dataset):
+    """JPEG files, as training with torchvision reads them."""
+
+    def __init__(self, folder: pathlib.Path, n: int) -> None:
+        self.paths = [folder / f"{number}.jpg" for number in range(n)]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: int):
+        import PIL.Image
+
+        with PIL.Image.open(self.paths[number]) as image:
+            return as_input(np.asarray(image.convert("RGB")), number), number % 1000
+
+
+class Rows(torch.utils.data.Dataset):
+    """Rows of an array in a file that is mapped."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.array = np.load(path, mmap_mode="r")
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, number: int):
+        return as_input(self.array[number], number), number % 1000
+
+
+def as_input(pixels: np.ndarray, number: int) -> torch.Tensor:
+    """Flipped every second time and normalized, f32 `[channels, height, width]`."""
+    image = torch.from_numpy(np.array(pixels)).permute(2, 0, 1).float().div_(255)
+    mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
+    image = (image - mean) / std
+    return image.flip(2) if number % 2 else image
+
+
+def photographs(side: int) -> np.ndarray:
+    """All photographs side by side, `[side + 64, width, 3]` u8."""
+    import PIL.Image
+
+    height, images = side + 64, []
+    for path in sorted(PHOTOS.rglob("*.jpg")):
+        with PIL.Image.open(path) as image:
+            width = max(1, round(image.width * height / image.height))
+            images.append(np.asarray(image.convert("RGB").resize((width, height))))
+    return np.concatenate(images, axis=1)
+
+
+def written(folder: pathlib.Path, n: int, side: int) -> None:
+    """The same images as a pack, an array and JPEG files."""
+    import PIL.Image
+
+    strip = photographs(side)
+    array = np.lib.format.open_memmap(folder / "images.npy", "w+", np.uint8, (n, side, side, 3))
+    with packds.write(folder / "images.pack", {"image": "image", "label": "label"}) as writer:
+        for number in range(n):
+            y, x = number % 64, number * 61 % (strip.shape[1] - side)
+            image = np.ascontiguousarray(strip[y : y + side, x : x + side])
+            array[number] = image
+            PIL.Image.fromarray(image).save(folder / f"{number}.jpg", quality=90)
+            writer.add(image=image, label=number % 1000)
+
+
+def model_of(name: str, device: torch.device):
+    if name == "small":
+        # So that the program can be tested without torchvision and a GPU.
+        layers = [torch.nn.Conv2d(3, 8, 3, 4), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 1000)]
+        model = torch.nn.Sequential(*layers)
+    else:
+        import torchvision
+
+        model = getattr(torchvision.models, name)(num_classes=1000)
+    return model.to(device, memory_format=torch.channels_last)
 
 
 def repeated(loader):
@@ -43,36 +124,56 @@ def repeated(loader):
         yield from loader
 
 
-def step_ms(step, batches, n_steps: int, settle) -> float:
-    """The median time of a step, the first fifth left out. Each is waited for in groups of 5, as training does now and then."""
-    times = []
-    for number in range(n_steps):
-        if number % 5 == 0:
-            settle()
-            started = time.perf_counter()
-        step(*next(batches))
-        if number % 5 == 4:
-            settle()
-            times.append((time.perf_counter() - started) * 200)
-    return statistics.median(times[len(times) // 5 :])
+def moved(batches, device: torch.device):
+    """Batches of a loader on the host, copied by PyTorch."""
+    for images, labels in batches:
+        images = images.to(device, non_blocking=True).contiguous(memory_format=torch.channels_last)
+        yield images, labels.to(device, non_blocking=True)
+
+
+def processor_seconds() -> float:
+    """Of this process and its workers so far."""
+    ticks = 0
+    for process in multiprocessing.active_children():
+        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def measured(step, batches, n_steps: int, settle) -> tuple[float, float, float]:
+    """Of a step: milliseconds (median), the share of it that was waited for batches, seconds of processors. The first fifth of
+    the groups is left out."""
+    times, waited, elapsed, used = [], 0.0, 0.0, 0.0
+    left_out, n_groups = n_steps // GROUP // 5, n_steps // GROUP
+    for group in range(n_groups):
+        if group == left_out:
+            used = processor_seconds()
+        settle()
+        started, waits = time.perf_counter(), 0.0
+        for _ in range(GROUP):
+            asked = time.perf_counter()
+            batch = next(batches)
+            waits += time.perf_counter() - asked
+            step(*batch)
+        settle()
+        if group >= left_out:
+            took = time.perf_counter() - started
+            times.append(1000 * took / GROUP)
+            waited, elapsed = waited + waits, elapsed + took
+    return statistics.median(times), waited / elapsed, (processor_seconds() - used) / (GROUP * (n_groups - left_out))
 
 
 def main() -> None:
     options = parsed()
     is_gpu = options.device.startswith("cuda")
     where = torch.device(options.device if is_gpu else "cpu")
-    if is_gpu:
-        import torchvision
-
-        model = torchvision.models.resnet18(num_classes=1000)
-    else:
-        # So that the program can be tested on a simulated GPU.
-        layers = [torch.nn.Conv2d(3, 8, 3, 4), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 1000)]
-        model = torch.nn.Sequential(*layers)
-    model = model.to(where, memory_format=torch.channels_last)
+    trains = options.model != "none"
+    model = model_of(options.model, where) if trains else torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
     def step(images, labels) -> None:
+        if not trains:
+            return
         with torch.autocast(where.type, torch.bfloat16):
             loss = torch.nn.functional.cross_entropy(model(images), labels)
         loss.backward()
@@ -87,22 +188,48 @@ def main() -> None:
         "batch_size": options.batch, "augment": "flip", "normalize": "imagenet", "dtype": "bf16",
         "layout": "channels_last", "output": "torch",
     }  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "noise.pack"
-        written(path, options.images, options.side)
+    workers = {"batch_size": options.batch, "shuffle": True, "drop_last": True, "pin_memory": is_gpu}
+    if options.workers:
+        workers |= {"num_workers": options.workers, "persistent_workers": True}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        written(folder, options.images, options.side)
+        path = folder / "images.pack"
         cached = next(iter(packds.Loader(path, device=options.device, **common)))
-        tiers = {tier: packds.Loader(path, device=options.device, tier=tier, **common) for tier in ("resident", "host")}
-        on_host = packds.Loader(path, **common)
+
+        def of_tier(tier: str, **more):
+            return repeated(packds.Loader(path, device=options.device, tier=tier, **(common | more)))
+
+        def of_torch(dataset):
+            return moved(repeated(torch.utils.data.DataLoader(dataset, **workers)), where)
+
+        n, areas = options.workers, f"rrc{options.side},flip"
+        # Each is made when its turn comes, and is gone after it: none has the memory or the processors of another.
         ways = {
-            "one batch that stays on the GPU": repeated([cached]),
-            **{f"packds, tier {tier}": repeated(loader) for tier, loader in tiers.items()},
-            "packds on the host, then .to(device)": ((x.to(where), y.to(where)) for x, y in repeated(on_host)),
+            **({"one batch that stays on the GPU": lambda: repeated([cached])} if trains else {}),
+            "packds, tier resident": lambda: of_tier("resident"),
+            "packds, tier gpu-window": lambda: of_tier("gpu-window", order="window"),
+            "packds, tier host": lambda: of_tier("host"),
+            "packds, tier resident, random areas": lambda: of_tier("resident", augment=areas),
+            "packds, tier host, random areas": lambda: of_tier("host", augment=areas),
+            "packds on the host, then .to(device)": lambda: moved(repeated(packds.Loader(path, **common)), where),
+            f"DataLoader, {n} workers, mapped array": lambda: of_torch(Rows(folder / "images.npy")),
+            f"DataLoader, {n} workers, JPEG files": lambda: of_torch(Files(folder, options.images)),
         }
+        print(f"{options.model}, batch {options.batch}, {options.side} x {options.side}, bf16")
+        print(f"{'':<40}{'ms':>9}{'images/s':>11}{'longer':>10}{'waited':>9}{'CPU us/image':>14}{'GB/s of u8':>12}")
         first = None
-        for name, batches in ways.items():
-            took = step_ms(step, batches, options.steps, settle)
+        for name, made in ways.items():
+            took, waited, seconds = measured(step, made(), options.steps, settle)
             first = first or took
-            print(f"{name:<40}{took:9.2f} ms{1000 * options.batch / took:12.0f} images/s{100 * (took / first - 1):+8.1f} %")
+            # Than nothing, where nothing is done.
+            longer = f"{100 * (took / first - 1):+.1f}%" if trains else "-"
+            print(
+                f"{name:<40}{took:9.2f}{1000 * options.batch / took:11.0f}{longer:>10}"
+                f"{100 * waited:8.1f}%{1e6 * seconds / options.batch:14.1f}{3e-6 * options.batch * options.side**2 / took:12.2f}",
+                flush=True,
+            )
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 //
 // Reads launches from standard input until it ends and answers each on standard output; see tests/kernel.rs.
 #define HOST
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #define KERNEL static void
 #define DEVICE static inline
 #define SHARED static
+#define TIMES(a, b) ((a) * (b))
+#define PLUS(a, b) ((a) + (b))
 
 struct Place { unsigned x, y, z; };
 static struct Place threadIdx, blockIdx, gridDim;
@@ -37,7 +40,9 @@ static void __syncthreads(void) {
 }
 
 static void run(void) {
-    emit(launched);
+    int changes = launched.n_patches > 0 || launched.shares != 0 || launched.down != 0;
+    if (changes) emit_changed(launched);
+    else emit(launched);
     ended[running] = 1;
 }
 
@@ -75,10 +80,42 @@ static void *read_all(size_t bytes) {
     return memory;
 }
 
-// A launch: 13 numbers, then source, frames and table.
-enum { N, SOURCE_WIDTH, SOURCE_HEIGHT, WIDTH, HEIGHT, CHANNELS, PLANAR, VALUE_BYTES, PADDING, COLOR, LINES, IMAGES, FRAMES, NUMBERS };
+// A launch: numbers, then source, frames, table, patches, shares and the tables of resampling.
+enum {
+    N, SOURCE_WIDTH, SOURCE_HEIGHT, WIDTH, HEIGHT, CHANNELS, PLANAR, TYPE, PADDING, COLOR, PATCHES, LINES, IMAGES, FRAMES, SHARES,
+    SHOWN_WIDTH, SHOWN_HEIGHT, ACROSS, DOWN, NUMBERS
+};
 
-int main(void) {
+// Where each field of a launch lies, and how long a launch is, in the order of the struct.
+static void tell_layout(void) {
+#define TELL(field) printf("%zu ", offsetof(struct Emission, field))
+    TELL(source);
+    TELL(frames);
+    TELL(table);
+    TELL(patches);
+    TELL(shares);
+    TELL(across);
+    TELL(down);
+    TELL(out);
+    TELL(n);
+    TELL(source_width);
+    TELL(source_height);
+    TELL(shown_width);
+    TELL(shown_height);
+    TELL(width);
+    TELL(height);
+    TELL(channels);
+    TELL(planar);
+    TELL(type);
+    TELL(padding);
+    TELL(color);
+    TELL(n_patches);
+    printf("%zu", sizeof(struct Emission));
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) return tell_layout(), 0;
     uint32_t h[NUMBERS];
     uint64_t source_bytes;
     stacks = taken((size_t)THREADS * STACK);
@@ -86,12 +123,17 @@ int main(void) {
         if (fread(&source_bytes, sizeof source_bytes, 1, stdin) != 1) return 4;
         u8 *source = read_all(source_bytes);
         struct Frame *frames = read_all(h[FRAMES] ? h[N] * sizeof(struct Frame) : 0);
-        u32 *table = read_all(h[CHANNELS] * VALUES * sizeof(u32));
-        size_t bytes = (size_t)h[N] * h[WIDTH] * h[HEIGHT] * h[CHANNELS] * h[VALUE_BYTES];
+        u32 *table = read_all(h[CHANNELS] * (VALUES + h[PATCHES]) * sizeof(u32));
+        struct Patch *patches = read_all(h[N] * h[PATCHES] * sizeof(struct Patch));
+        struct Share *shares = read_all(h[SHARES] ? h[N] * sizeof(struct Share) : 0);
+        u32 *across = read_all(h[ACROSS] * sizeof(u32)), *down = read_all(h[DOWN] * sizeof(u32));
+        size_t value_bytes = h[TYPE] == SINGLES ? 4 : h[TYPE] == BYTES ? 1 : 2;
+        size_t bytes = (size_t)h[N] * h[WIDTH] * h[HEIGHT] * h[CHANNELS] * value_bytes;
         u8 *out = taken(bytes + 2 * GUARD);
         memset(out, 0xA5, bytes + 2 * GUARD);
-        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, out + GUARD, h[N], h[SOURCE_WIDTH],
-            h[SOURCE_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[VALUE_BYTES], h[PADDING], h[COLOR]};
+        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, patches, h[SHARES] ? shares : 0, h[ACROSS] ? across : 0,
+            h[DOWN] ? down : 0, out + GUARD, h[N], h[SOURCE_WIDTH], h[SOURCE_HEIGHT], h[SHOWN_WIDTH], h[SHOWN_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[TYPE], h[PADDING], h[COLOR],
+            h[PATCHES], 0};
         gridDim = (struct Place){h[LINES], h[IMAGES], 1};
         for (unsigned y = 0; y < gridDim.y; y++)
             for (unsigned x = 0; x < gridDim.x; x++) {
@@ -100,7 +142,7 @@ int main(void) {
             }
         fwrite(out, 1, bytes + 2 * GUARD, stdout);
         fflush(stdout);
-        free(source), free(frames), free(table), free(out);
+        free(source), free(frames), free(table), free(patches), free(shares), free(across), free(down), free(out);
     }
     return 0;
 }

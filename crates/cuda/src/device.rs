@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
-use packds_reader::device::{Device, DeviceError, Transfer};
-use packds_reader::loader::{Holdable, LoadError, LoaderBuilder};
+use packds_reader::device::{Device, DeviceError, Holding, Transfer};
+use packds_reader::loader::{LoadError, LoaderBuilder};
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
-use crate::resident::{Resident, Tier};
-use crate::staging::Ring;
+use crate::resident::{Resident, Tables, Tier};
+use crate::staging::{ImageSource, Ring, WindowPlan};
 
 /// Why a set cannot be on the GPU whole.
-const NOT_HOLDABLE: &str = "the tier resident is for the raw images of one pack, all of one size, with an augmentation of crops \
-    without a resize and flips, and without masks: take the tier host";
+const NOT_HOLDABLE: &str = "the tiers resident and gpu-window are for the raw images of one pack, all of one size, with an augmentation of resizes, \
+    crops, flips, erasing and mixing, and without masks: take the tier host";
 
 /// A GPU. It may serve several loaders, each with a ring of its own.
 #[derive(Debug, Clone)]
 pub struct CudaDevice {
     driver: Arc<dyn Driver>,
-    /// A set that is on it whole.
-    resident: Option<Arc<Resident>>,
+    /// Where images come from.
+    images: ImageSource,
 }
 
 impl CudaDevice {
@@ -38,7 +38,7 @@ impl CudaDevice {
     pub fn with(driver: Arc<dyn Driver>) -> Self {
         Self {
             driver,
-            resident: None,
+            images: ImageSource::Slots,
         }
     }
 
@@ -46,39 +46,43 @@ impl CudaDevice {
     /// allows. In the resident tier the set is on the GPU when this returns.
     ///
     /// # Errors
-    /// [`LoadError`] where the set cannot be resident though that is wanted, or where it cannot be read whole.
+    /// [`LoadError`] where the images cannot be on the GPU though that is wanted, or where a resident set cannot be read whole.
     pub fn in_tier(
         &self,
         builder: &LoaderBuilder,
         wanted: Option<Tier>,
     ) -> Result<(Self, Tier), LoadError> {
-        let host = || {
-            let device = Self {
-                resident: None,
-                ..self.clone()
-            };
-            Ok((device, Tier::Host))
+        let with = |images, tier| {
+            let driver = Arc::clone(&self.driver);
+            Ok((Self { driver, images }, tier))
         };
+        let host = || with(ImageSource::Slots, Tier::Host);
         if wanted == Some(Tier::Host) {
             return host();
         }
-        let Some(Holdable { field, bytes }) = builder.holdable()? else {
+        let Some(holdable) = builder.holdable()? else {
             return match wanted {
                 Some(_) => Err(LoadError::Option(NOT_HOLDABLE.to_owned())),
                 None => host(),
             };
         };
+        if wanted == Some(Tier::GpuWindow) {
+            let plan = WindowPlan {
+                pack: builder.pack().header().pack_uuid,
+                chunk_bytes: holdable.chunk_bytes,
+                n_chunks: builder.pack().n_chunks(),
+                chunks_of_batch: holdable.chunks_of_batch,
+                tables: Tables::of(&self.driver, holdable.resampling)?,
+            };
+            return with(ImageSource::Window(Arc::new(plan)), Tier::GpuWindow);
+        }
         let memory = self.driver.memory();
         let free = memory.map_err(DeviceError::from)?.free;
-        if wanted.is_none() && Tier::of(bytes, free) == Tier::Host {
+        if wanted.is_none() && Tier::of(holdable.bytes, free) == Tier::Host {
             return host();
         }
-        let resident = Resident::load(self, builder.pack(), &field, bytes)?;
-        let device = Self {
-            resident: Some(Arc::new(resident)),
-            ..self.clone()
-        };
-        Ok((device, Tier::Resident))
+        let resident = Resident::load(self, builder.pack(), holdable)?;
+        with(ImageSource::Resident(Arc::new(resident)), Tier::Resident)
     }
 
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
@@ -101,16 +105,17 @@ impl Device for CudaDevice {
         true
     }
 
-    fn holds(&self, pack: &MappedPack) -> bool {
-        self.resident.as_ref().is_some_and(|set| set.is_of(pack))
+    fn holds(&self, pack: &MappedPack) -> Holding {
+        let found = pack.header().pack_uuid;
+        match &self.images {
+            ImageSource::Resident(set) if set.pack == found => Holding::All,
+            ImageSource::Window(plan) if plan.pack == found => Holding::Chunks,
+            _ => Holding::Nothing,
+        }
     }
 
     fn attach(&self, ring: &Arc<Arena>) -> Result<Option<Arc<dyn Device>>, DeviceError> {
-        let ring = Ring::new(
-            Arc::clone(&self.driver),
-            Arc::clone(ring),
-            self.resident.clone(),
-        )?;
+        let ring = Ring::new(Arc::clone(&self.driver), Arc::clone(ring), &self.images)?;
         Ok(Some(Arc::new(ring)))
     }
 

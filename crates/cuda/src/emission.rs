@@ -1,6 +1,6 @@
 //! One launch of the kernel: what it reads, what it writes, and in which form. `kernel/emit.cu` has the same structs.
 
-use packds_pixels::{Layout, Padding};
+use packds_pixels::{FloatType, Layout, Padding};
 
 use crate::driver::DevicePtr;
 
@@ -14,15 +14,24 @@ const LINES_EACH: u32 = 4;
 const MOST_IMAGES: u32 = 65_535;
 
 /// A launch: `n` images of one size, from pictures of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Emission {
     /// Interleaved pixels.
     pub source: DevicePtr,
     /// A [`Frame`](packds_reader::device::Frame) for each image; 0 is that whole pictures lie one after the other.
     pub frames: DevicePtr,
-    /// For each channel the bit patterns of 256 results, 4 bytes each.
+    /// For each channel the bit patterns of 256 results, 4 bytes each; behind them one for each patch of an image and channel.
     pub table: DevicePtr,
+    /// For each image [`n_patches`](Self::n_patches) [`Patch`](packds_reader::device::Patch)es, which are set one after the
+    /// other.
+    pub patches: DevicePtr,
+    /// A [`Share`](packds_reader::device::Share) for each image; 0 is that images are not mixed.
+    pub shares: DevicePtr,
+    /// The tables of columns and rows of a [`Resampling`](packds_reader::device::Resampling); 0 is that no area is resized.
+    pub across: DevicePtr,
+    /// Of rows.
+    pub down: DevicePtr,
     /// The first image.
     pub out: DevicePtr,
     /// Images.
@@ -31,6 +40,10 @@ pub struct Emission {
     pub source_width: u32,
     /// Rows of a picture.
     pub source_height: u32,
+    /// Columns of a resized area, else of a picture.
+    pub shown_width: u32,
+    /// Rows of a resized area, else of a picture.
+    pub shown_height: u32,
     /// Columns of an image.
     pub width: u32,
     /// Rows of an image.
@@ -39,12 +52,16 @@ pub struct Emission {
     pub channels: u32,
     /// 1 where planes lie one after the other.
     pub planar: u32,
-    /// Bytes of a value: 1, 2 or 4.
-    pub value_bytes: u32,
+    /// Type of the values: [`type_word`].
+    pub ty: u32,
     /// What lies outside a picture: [`padding_word`].
     pub padding: u32,
     /// The colour, where that lies outside.
     pub color: u32,
+    /// Patches of an image.
+    pub n_patches: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 impl Emission {
@@ -58,10 +75,26 @@ impl Emission {
         )
     }
 
+    /// Whether values are set, mixed or resampled: there is a kernel that does it, and one without.
+    #[must_use]
+    pub const fn changes(&self) -> bool {
+        self.n_patches > 0 || self.shares.0 != 0 || self.down.0 != 0
+    }
+
+    /// Bytes of a value.
+    #[must_use]
+    pub const fn value_bytes(&self) -> u32 {
+        match self.ty {
+            0 => 1,
+            1 | 2 => 2,
+            _ => 4,
+        }
+    }
+
     /// Bytes of all images.
     #[must_use]
     pub fn out_bytes(&self) -> u64 {
-        let sides = [self.width, self.height, self.channels, self.value_bytes];
+        let sides = [self.width, self.height, self.channels, self.value_bytes()];
         let image = |n: u64, side: &u32| n.saturating_mul(u64::from(*side));
         sides.iter().fold(u64::from(self.n), image)
     }
@@ -73,6 +106,17 @@ pub const fn planar(layout: Layout) -> u32 {
     match layout {
         Layout::Hwc => 0,
         Layout::Chw => 1,
+    }
+}
+
+/// A type of values as the kernel has it; bytes, where it is none of floats.
+#[must_use]
+pub const fn type_word(float: Option<FloatType>) -> u32 {
+    match float {
+        None => 0,
+        Some(FloatType::F16) => 1,
+        Some(FloatType::Bf16) => 2,
+        Some(FloatType::F32) => 3,
     }
 }
 
@@ -89,14 +133,14 @@ pub const fn padding_word(padding: Padding) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use packds_reader::device::Frame;
+    use packds_reader::device::{Frame, Patch, Share};
 
     use super::*;
 
     #[test]
     fn structs_are_as_large_as_the_kernels() {
         // The host's compiler says the same of emit.cu: tests/kernel.rs passes bytes of both.
-        assert_eq!(Frame::BYTES, 24);
-        assert_eq!(size_of::<Emission>(), 4 * 8 + 10 * 4);
+        assert_eq!((Frame::BYTES, Patch::BYTES, Share::BYTES), (32, 16, 24));
+        assert_eq!(size_of::<Emission>(), 8 * 8 + 14 * 4);
     }
 }

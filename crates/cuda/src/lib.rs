@@ -24,7 +24,7 @@ pub mod twin;
 
 pub use device::CudaDevice;
 pub use driver::{DevicePtr, Driver, Event, Fault, Memory, Nvidia, SimDriver, Stream};
-pub use emission::{Emission, padding_word, planar};
+pub use emission::{Emission, padding_word, planar, type_word};
 pub use error::CudaError;
 pub use resident::Tier;
 pub use staging::{Upload, finish, finish_and_wait};

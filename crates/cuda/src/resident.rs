@@ -1,11 +1,14 @@
 //! A set that is on the GPU whole: the images of all samples of a pack, as bytes, of which the kernel shows windows.
 
+use std::io::{self, ErrorKind};
 use std::num::NonZero;
 use std::sync::Arc;
 
 use packds_format::Uuid;
 use packds_reader::MappedPack;
-use packds_reader::loader::{LoadError, Loader};
+use packds_reader::arena::Arena;
+use packds_reader::device::Resampling;
+use packds_reader::loader::{Holdable, LoadError, Loader};
 use packds_reader::plan::{Last, Order};
 
 use crate::device::CudaDevice;
@@ -23,6 +26,8 @@ const SLOTS: usize = 4;
 pub enum Tier {
     /// All of them on the GPU; a batch is windows of them.
     Resident,
+    /// The chunks that batches are made of on the GPU; a batch is windows of them.
+    GpuWindow,
     /// On the host; each batch is copied to the GPU.
     Host,
 }
@@ -33,6 +38,7 @@ impl Tier {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Resident => "resident",
+            Self::GpuWindow => "gpu-window",
             Self::Host => "host",
         }
     }
@@ -53,25 +59,95 @@ impl Tier {
 #[derive(Debug)]
 pub(crate) struct Resident {
     driver: Arc<dyn Driver>,
-    pack: Uuid,
+    pub(crate) pack: Uuid,
     /// Those of all samples in the order of the file, and room behind them for padding of the last batch.
     pub(crate) images: DevicePtr,
+    /// What areas of them are resized by.
+    pub(crate) tables: Option<Tables>,
+}
+
+/// The tables of a resampling on the GPU.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    driver: Arc<dyn Driver>,
+    pub(crate) resampling: Arc<Resampling>,
+    pub(crate) across: DevicePtr,
+    pub(crate) down: DevicePtr,
+}
+
+impl Tables {
+    /// The tables of what areas are resized by, if they are, on a device.
+    pub(crate) fn of(
+        driver: &Arc<dyn Driver>,
+        resampling: Option<Arc<Resampling>>,
+    ) -> Result<Option<Self>, LoadError> {
+        let load = |resampling| Self::load(&End::new(Arc::clone(driver))?, resampling);
+        resampling.map(load).transpose()
+    }
+
+    fn load(end: &End, resampling: Arc<Resampling>) -> Result<Self, LoadError> {
+        let driver = Arc::clone(&end.driver);
+        let words = resampling.across.iter().chain(&resampling.down);
+        let n_words = resampling.across.len() + resampling.down.len();
+        let arena = Arena::new(1, n_words * size_of::<u32>()).map_err(of_host)?;
+        let mut slot = arena
+            .try_take()
+            .ok_or_else(|| of_host(ErrorKind::OutOfMemory.into()))?;
+        let (places, _) = slot.as_chunks_mut::<4>();
+        for (to, word) in places.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
+        }
+        let bytes = |words: usize| u64::try_from(words * size_of::<u32>()).unwrap_or(u64::MAX);
+        let across = driver.allocate(bytes(n_words), "tables for resizing");
+        let across = across.map_err(failed)?;
+        let tables = Self {
+            down: across.plus(bytes(resampling.across.len())),
+            driver,
+            resampling,
+            across,
+        };
+        // SAFETY: the arena outlives the registration, which ends below.
+        let registered = unsafe { end.driver.register(slot.as_ptr(), slot.len()) };
+        registered.map_err(failed)?;
+        // SAFETY: both have that much, and the end is waited for.
+        let copied = unsafe {
+            let len = n_words * size_of::<u32>();
+            end.driver.copy_in(slot.as_ptr(), across, len, end.stream)
+        };
+        let waited = end.wait();
+        // SAFETY: the copy is done, or the driver has failed and does nothing any more.
+        unsafe { end.driver.unregister(slot.as_ptr()) };
+        copied.map_err(failed)?;
+        waited.map(|()| tables)
+    }
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        // SAFETY: as of the images; the other table lies in the same memory.
+        unsafe { self.driver.free(self.across) };
+    }
 }
 
 impl Resident {
-    /// Copies the images of `field`, `bytes` in all, to the device.
+    /// Copies the images of a pack to the device, and what they are resized by.
     pub(crate) fn load(
         device: &CudaDevice,
         pack: &Arc<MappedPack>,
-        field: &str,
-        bytes: u64,
+        holdable: Holdable,
     ) -> Result<Self, LoadError> {
+        let Holdable {
+            field,
+            bytes,
+            resampling,
+            ..
+        } = holdable;
         let item = (bytes / pack.n_samples().max(1)).max(1);
         let rows = (BATCH_BYTES / item).clamp(1, pack.n_samples().max(1));
         let driver = Arc::clone(device.driver());
         let room = bytes.saturating_add(rows.saturating_mul(item));
         let loader = Loader::builder(Arc::clone(pack))
-            .fields(&[field])
+            .fields(&[&field])
             .order(Order::Sequential)
             .batch(u32::try_from(rows).unwrap_or(u32::MAX))
             .last(Last::Pad)
@@ -81,10 +157,11 @@ impl Resident {
         let images = driver
             .allocate(room, "the images of the pack")
             .map_err(failed)?;
-        let resident = Self {
+        let mut resident = Self {
             driver,
             pack: pack.header().pack_uuid,
             images,
+            tables: None,
         };
         // Dropped before the images are given back, whatever happens.
         let end = End::new(Arc::clone(&resident.driver))?;
@@ -98,11 +175,8 @@ impl Resident {
         }
         end.wait()?;
         drop(end);
+        resident.tables = Tables::of(&resident.driver, resampling)?;
         Ok(resident)
-    }
-
-    pub(crate) fn is_of(&self, pack: &MappedPack) -> bool {
-        pack.header().pack_uuid == self.pack
     }
 }
 
@@ -154,6 +228,10 @@ impl Drop for End {
         // SAFETY: it is not used again.
         unsafe { self.driver.drop_stream(self.stream) };
     }
+}
+
+fn of_host(error: io::Error) -> LoadError {
+    failed(CudaError::Use(format!("memory of the host: {error}")))
 }
 
 fn failed(error: CudaError) -> LoadError {

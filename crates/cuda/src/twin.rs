@@ -1,60 +1,127 @@
 //! The kernel's work on the host: what a simulated device does, and what the kernel is held against.
 
-use packds_pixels::{Padding, Pixels, padded_crop_into};
-use packds_reader::device::Frame;
+use std::ops::Range;
+
+use packds_pixels::{AxisTaps, FloatType, Padding, Pixels, padded_crop_into};
+use packds_reader::augment::blend;
+use packds_reader::device::{Frame, Patch, Share};
 
 use crate::emission::{Emission, MOST_CHANNELS};
 use crate::error::CudaError;
 
-/// Writes all images of `emission` to `out`, whose addresses are not looked at: what they point to are the slices.
+/// What the addresses of an emission point to.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Interleaved pixels.
+    pub source: &'a [u8],
+    /// Which part of which picture each image shows; whole pictures one after the other without them.
+    pub frames: Option<&'a [Frame]>,
+    /// The results of each byte and channel, and behind them what patches are set to.
+    pub table: &'a [u32],
+    /// The patches of each image.
+    pub patches: &'a [Patch],
+    /// What is mixed, if anything is.
+    pub shares: Option<&'a [Share]>,
+    /// The tables of columns and rows, if areas are resized.
+    pub resampling: Option<(&'a [u32], &'a [u32])>,
+}
+
+/// Writes all images of `emission` to `out`. Its addresses are not looked at: what they point to is in `inputs`.
 ///
 /// # Errors
 /// [`CudaError::Use`] where the slices do not fit the numbers.
-pub fn emit(
+pub fn emit(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
+    show(emission, inputs, out)?;
+    let item = index(emission.width) * index(emission.height) * index(emission.channels);
+    let item = item * index(emission.value_bytes());
+    let n_patches = index(emission.n_patches);
+    for (image, values) in out.chunks_exact_mut(item.max(1)).enumerate() {
+        let patches = inputs.patches.iter().skip(image * n_patches);
+        for (number, patch) in patches.take(n_patches).enumerate() {
+            let first = (256 + number) * index(emission.channels);
+            each(emission, patch, |place, channel| {
+                let bytes = inputs.table.get(first + channel).copied().unwrap_or(0);
+                let to = values.get_mut(place).unwrap_or_default();
+                to.copy_from_slice(&bytes.to_le_bytes()[..to.len()]);
+            });
+        }
+    }
+    match inputs.shares {
+        Some(shares) if emission.n > 1 => mix(emission, shares, item, out),
+        _ => Ok(()),
+    }
+}
+
+/// Mixes each image with the one before it, as that was before.
+fn mix(
     emission: &Emission,
-    source: &[u8],
-    frames: Option<&[Frame]>,
-    table: &[u32],
+    shares: &[Share],
+    item: usize,
     out: &mut [u8],
 ) -> Result<(), CudaError> {
-    let index = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
-    let (channels, value_bytes) = (index(emission.channels), index(emission.value_bytes));
-    let picture = index(emission.source_width) * index(emission.source_height) * channels;
+    let before = out.to_vec();
+    let float = match emission.ty {
+        0 => None,
+        1 => Some(FloatType::F16),
+        2 => Some(FloatType::Bf16),
+        3 => Some(FloatType::F32),
+        _ => return Err(wrong("type")),
+    };
+    let n = index(emission.n);
+    for (image, values) in out.chunks_exact_mut(item.max(1)).enumerate() {
+        let share = shares.get(image).ok_or_else(|| wrong("shares"))?;
+        let other = (image + n - 1) % n * item;
+        each(emission, &share.patch, |place, _| {
+            let from = before.get(other + place.start..other + place.end);
+            let (Some(to), Some(from)) = (values.get_mut(place), from) else {
+                return;
+            };
+            match share.own {
+                Some(own) => blend(float, own, to, from),
+                None => to.copy_from_slice(from),
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Hands out the bytes of each value of a rectangle of an image, and its channel.
+fn each(emission: &Emission, patch: &Patch, mut one: impl FnMut(Range<usize>, usize)) {
+    let (width, height) = (index(emission.width), index(emission.height));
+    let (channels, bytes) = (index(emission.channels), index(emission.value_bytes()));
+    for y in index(patch.y.0)..index(patch.y.1) {
+        for x in index(patch.x.0)..index(patch.x.1) {
+            for channel in 0..channels {
+                let at = if emission.planar == 0 {
+                    (y * width + x) * channels + channel
+                } else {
+                    (channel * height + y) * width + x
+                };
+                one(at * bytes..(at + 1) * bytes, channel);
+            }
+        }
+    }
+}
+
+fn index(n: u32) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+/// Writes all images before anything is set or mixed.
+fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), CudaError> {
+    let (channels, value_bytes) = (index(emission.channels), index(emission.value_bytes()));
     let pixels = index(emission.width) * index(emission.height);
-    if channels == 0 || channels > MOST_CHANNELS || table.len() < 256 * channels || pixels == 0 {
+    if channels == 0
+        || channels > MOST_CHANNELS
+        || inputs.table.len() < 256 * channels
+        || pixels == 0
+    {
         return Err(wrong("channels or table"));
     }
     let mut window = vec![0; pixels * channels];
     let images = out.chunks_exact_mut(pixels * channels * value_bytes);
     for (number, image) in images.take(index(emission.n)).enumerate() {
-        let frame = match frames {
-            Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,
-            None => whole(number * picture),
-        };
-        let start = usize::try_from(frame.source).unwrap_or(usize::MAX);
-        let data = source.get(start..start.saturating_add(picture));
-        let data = Pixels {
-            data: data.ok_or_else(|| wrong("source"))?,
-            width: emission.source_width,
-            height: emission.source_height,
-            channels: u8::try_from(channels).unwrap_or(0),
-        };
-        let (horizontal, vertical) = (
-            frame.flips & Frame::HORIZONTAL != 0,
-            frame.flips & Frame::VERTICAL != 0,
-        );
-        padded_crop_into(
-            data,
-            frame.x.into(),
-            frame.y.into(),
-            emission.width,
-            emission.height,
-            padding(emission)?,
-            horizontal,
-            vertical,
-            &mut window,
-        )
-        .map_err(|error| CudaError::Use(error.to_string()))?;
+        show_window(emission, inputs, number, &mut window)?;
         for (at, value) in image.chunks_exact_mut(value_bytes).enumerate() {
             let (pixel, channel) = if emission.planar == 0 {
                 (at / channels, at % channels)
@@ -62,18 +129,131 @@ pub fn emit(
                 (at % pixels, at / pixels)
             };
             let byte = usize::from(window[pixel * channels + channel]);
-            value.copy_from_slice(&table[channel * 256 + byte].to_le_bytes()[..value_bytes]);
+            let bits = inputs.table[channel * 256 + byte];
+            value.copy_from_slice(&bits.to_le_bytes()[..value_bytes]);
         }
     }
     Ok(())
 }
 
+/// Writes the pixels that an image shows.
+fn show_window(
+    emission: &Emission,
+    inputs: Inputs<'_>,
+    number: usize,
+    window: &mut [u8],
+) -> Result<(), CudaError> {
+    let channels = index(emission.channels);
+    let picture = index(emission.source_width) * index(emission.source_height) * channels;
+    let frame = match inputs.frames {
+        Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,
+        None => whole(number * picture),
+    };
+    let start = usize::try_from(frame.source).unwrap_or(usize::MAX);
+    let from = inputs.source.get(start..).unwrap_or_default();
+    let resized;
+    let data = match inputs.resampling {
+        None => from.get(..picture).ok_or_else(|| wrong("source"))?,
+        Some(tables) => {
+            resized = resampled(emission, &frame, from, tables).ok_or_else(|| wrong("tables"))?;
+            &resized
+        }
+    };
+    let data = Pixels {
+        data,
+        width: emission.shown_width,
+        height: emission.shown_height,
+        channels: u8::try_from(channels).unwrap_or(0),
+    };
+    padded_crop_into(
+        data,
+        frame.x.into(),
+        frame.y.into(),
+        emission.width,
+        emission.height,
+        padding(emission)?,
+        frame.flips & Frame::HORIZONTAL != 0,
+        frame.flips & Frame::VERTICAL != 0,
+        window,
+    )
+    .map_err(|error| CudaError::Use(error.to_string()))
+}
+
+/// The area of a frame, resized; none where it or the tables end too early.
+fn resampled(
+    emission: &Emission,
+    frame: &Frame,
+    from: &[u8],
+    (across, down): (&[u32], &[u32]),
+) -> Option<Vec<u8>> {
+    let channels = index(emission.channels);
+    let stride = index(emission.source_width) * channels;
+    let (width, height) = (index(frame.width), index(frame.height));
+    let mut area = Vec::with_capacity(width * height * channels);
+    for row in 0..height {
+        area.extend(from.get(row * stride..row * stride + width * channels)?);
+    }
+    let to = (index(emission.shown_width), index(emission.shown_height));
+    let columns = |area: &[u8], rows: usize| {
+        let places = |row, x, c| (row * width + x) * channels + c;
+        pass(area, across, width, (to.0, rows, channels), places)
+    };
+    let rows = |area: &[u8], width: usize| {
+        let places = |x, y, c| (y * width + x) * channels + c;
+        let turned = pass(area, down, height, (to.1, width, channels), places)?;
+        // It comes column by column.
+        let at = |x: usize, y: usize, c: usize| (x * to.1 + y) * channels + c;
+        let mut upright = Vec::with_capacity(turned.len());
+        for y in 0..to.1 {
+            for x in 0..width {
+                upright.extend((0..channels).map(|c| turned[at(x, y, c)]));
+            }
+        }
+        Some(upright)
+    };
+    if frame.flips & Frame::ROWS_FIRST != 0 {
+        columns(&rows(&area, width)?, to.1)
+    } else {
+        rows(&columns(&area, height)?, to.0)
+    }
+}
+
+/// Resamples each of `lines` lines of `length` positions to `out`; `place` says where channel `c` of position `at` of a line
+/// is. The lines come one after the other.
+fn pass(
+    area: &[u8],
+    table: &[u32],
+    length: usize,
+    (out, lines, channels): (usize, usize, usize),
+    place: impl Fn(usize, usize, usize) -> usize,
+) -> Option<Vec<u8>> {
+    let part = table.get(index(*table.get(length.checked_sub(1)?)?)..)?;
+    let (stride, outputs) = part.split_first()?;
+    let outputs: Vec<&[u32]> = outputs.chunks_exact(2 + index(*stride)).take(out).collect();
+    let mut made = Vec::with_capacity(out * lines * channels);
+    for line in 0..lines {
+        for output in &outputs {
+            let [start, n, weights @ ..] = output else {
+                return None;
+            };
+            for channel in 0..channels {
+                let mut sum = 1_i32 << (AxisTaps::PRECISION - 1);
+                for (tap, weight) in weights.iter().take(index(*n)).enumerate() {
+                    let byte = area.get(place(line, index(*start) + tap, channel))?;
+                    sum = sum.wrapping_add(i32::from(*byte).wrapping_mul(weight.cast_signed()));
+                }
+                let byte = (sum >> AxisTaps::PRECISION).clamp(0, 255);
+                made.push(u8::try_from(byte).unwrap_or(u8::MAX));
+            }
+        }
+    }
+    Some(made)
+}
+
 fn whole(source: usize) -> Frame {
     Frame {
         source: u64::try_from(source).unwrap_or(u64::MAX),
-        x: 0,
-        y: 0,
-        flips: 0,
+        ..Frame::default()
     }
 }
 

@@ -3,14 +3,19 @@
 #![cfg(test)]
 
 use std::io::{Read, Write};
+use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
 
-use packds_cuda::{DevicePtr, Emission, padding_word, planar, twin};
+use packds_cuda::twin::{self, Inputs};
+use packds_cuda::{Emission, padding_word, planar, type_word};
 use packds_pixels::ops::Emit;
-use packds_pixels::{FloatType, Layout, Padding, Pixels, padded_crop_into};
-use packds_reader::device::Frame;
+use packds_pixels::{
+    Area, AxisTaps, CropResize, Filter, FloatType, Layout, Padding, Pixels, Resizer,
+    padded_crop_into, rows_come_first,
+};
+use packds_reader::device::{Frame, Patch, Share};
 use proptest::prelude::*;
 
 /// Bytes on both sides of the output that the kernel may not touch.
@@ -29,8 +34,8 @@ struct Host {
 }
 
 impl Host {
-    fn start() -> Self {
-        let made = tempfile::tempdir().unwrap();
+    /// The program, in a folder.
+    fn compiled(made: &tempfile::TempDir) -> PathBuf {
         let program = made.path().join("kernel");
         let source = folder().join("host.c");
         let output = Command::new("cc")
@@ -51,7 +56,12 @@ impl Host {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        let mut child = Command::new(&program)
+        program
+    }
+
+    fn start() -> Self {
+        let made = tempfile::tempdir().unwrap();
+        let mut child = Command::new(Self::compiled(&made))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -65,13 +75,16 @@ impl Host {
     }
 
     /// The images of a launch; its guards are checked.
-    fn emit(
-        &mut self,
-        e: &Emission,
-        source: &[u8],
-        frames: Option<&[Frame]>,
-        table: &[u32],
-    ) -> Vec<u8> {
+    fn emit(&mut self, e: &Emission, inputs: Inputs<'_>) -> Vec<u8> {
+        let Inputs {
+            source,
+            frames,
+            table,
+            patches,
+            shares,
+            resampling,
+        } = inputs;
+        let (across, down) = resampling.unwrap_or_default();
         let (lines, images) = e.grid();
         let words = [
             e.n,
@@ -81,12 +94,18 @@ impl Host {
             e.height,
             e.channels,
             e.planar,
-            e.value_bytes,
+            e.ty,
             e.padding,
             e.color,
+            e.n_patches,
             lines,
             images,
             u32::from(frames.is_some()),
+            u32::from(shares.is_some()),
+            e.shown_width,
+            e.shown_height,
+            u32::try_from(across.len()).unwrap(),
+            u32::try_from(down.len()).unwrap(),
         ];
         let mut sent: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         sent.extend(u64::try_from(source.len()).unwrap().to_le_bytes());
@@ -98,6 +117,15 @@ impl Host {
                 .flat_map(|frame| frame.to_bytes()),
         );
         sent.extend(table.iter().flat_map(|entry| entry.to_le_bytes()));
+        sent.extend(patches.iter().flat_map(|patch| patch.to_bytes()));
+        sent.extend(
+            shares
+                .into_iter()
+                .flatten()
+                .flat_map(|share| share.to_bytes()),
+        );
+        let tables = across.iter().chain(down);
+        sent.extend(tables.flat_map(|word| word.to_le_bytes()));
         self.to.write_all(&sent).unwrap();
         self.to.flush().unwrap();
         let mut out = vec![0; usize::try_from(e.out_bytes()).unwrap() + 2 * GUARD];
@@ -126,6 +154,10 @@ struct Case {
     emission: Emission,
     source: Vec<u8>,
     frames: Option<Vec<Frame>>,
+    /// What patches are set to.
+    set: Vec<u32>,
+    patches: Vec<Patch>,
+    shares: Option<Vec<Share>>,
     float: Option<FloatType>,
     layout: Layout,
     padding: Padding,
@@ -139,7 +171,7 @@ impl Case {
         Emit::new(mean.len(), norm, self.float, self.layout).unwrap()
     }
 
-    /// What the loader's threads would make of it.
+    /// What the loader's threads would make of it, before anything is set or mixed.
     fn on_host(&self) -> Vec<u8> {
         let e = &self.emission;
         let emit = self.emit();
@@ -151,9 +183,7 @@ impl Case {
             let frame = self.frames.as_ref().map_or(
                 Frame {
                     source: u64::try_from(number * picture).unwrap(),
-                    x: 0,
-                    y: 0,
-                    flips: 0,
+                    ..Frame::default()
                 },
                 |frames| frames[number],
             );
@@ -244,29 +274,32 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
         x: draws.start(source_width, width),
         y: draws.start(source_height, height),
         flips: u32::try_from(draws.below(4)).unwrap(),
+        ..Frame::default()
     };
     let frames = has_frames.then(|| (0..n).map(|_| frame()).collect());
     let (kind, color) = padding_word(padding);
     let norm = (0..channels).map(|c| (mean + 0.125 * c as f32, std * (1.0 + c as f32)));
     Case {
         emission: Emission {
-            source: DevicePtr(0),
-            frames: DevicePtr(0),
-            table: DevicePtr(0),
-            out: DevicePtr(0),
             n,
             source_width,
             source_height,
+            shown_width: source_width,
+            shown_height: source_height,
             width,
             height,
             channels,
             planar: planar(layout),
-            value_bytes: u32::try_from(float.map_or(1, FloatType::n_bytes)).unwrap(),
+            ty: type_word(float),
             padding: kind,
             color,
+            ..Emission::default()
         },
         source,
         frames,
+        set: Vec::new(),
+        patches: Vec::new(),
+        shares: None,
         float,
         layout,
         padding,
@@ -274,15 +307,80 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
     }
 }
 
+impl Case {
+    /// The same with patches that are set and shares that are mixed.
+    fn changed(mut self, n_patches: u32, mixes: bool, seed: u64) -> Self {
+        let e = &mut self.emission;
+        let mut draws = Draws(seed);
+        e.n_patches = n_patches;
+        let bits = match e.ty {
+            0 => 0xFF,
+            3 => u32::MAX,
+            _ => 0xFFFF,
+        };
+        // Of halves and brains any that is finite.
+        let finite = [0xFF, 0xBBFF, 0x7EFF, 0xBEFF_FFFF][usize::try_from(e.ty).unwrap()];
+        for _ in 0..n_patches * e.channels {
+            let drawn = u32::try_from(draws.below(1 << 32)).unwrap();
+            self.set.push(drawn & bits & finite);
+        }
+        let (width, height) = (e.width, e.height);
+        let mut patch = || {
+            let mut span = |side: u32| {
+                let mut place = || u32::try_from(draws.below(u64::from(side) + 1)).unwrap();
+                (place(), place())
+            };
+            Patch {
+                x: span(width),
+                y: span(height),
+            }
+        };
+        self.patches = (0..e.n * n_patches).map(|_| patch()).collect();
+        let share = |number: u32| {
+            let lambda = f32::from(u16::try_from(seed.wrapping_mul(77) % 1001).unwrap()) / 1000.0;
+            let whole = Patch {
+                x: (0, width),
+                y: (0, height),
+            };
+            match number % 3 {
+                0 => Share {
+                    patch: whole,
+                    own: Some(lambda),
+                },
+                1 => Share {
+                    patch: patch(),
+                    own: None,
+                },
+                _ => Share {
+                    patch: whole,
+                    own: Some(1.0 - lambda * lambda),
+                },
+            }
+        };
+        self.shares = mixes.then(|| (0..e.n).map(share).collect());
+        self
+    }
+}
+
 fn check(host: &mut Host, case: &Case) {
+    let mut table = case.emit().table();
+    table.extend(&case.set);
+    let inputs = Inputs {
+        source: &case.source,
+        frames: case.frames.as_deref(),
+        table: &table,
+        patches: &case.patches,
+        shares: case.shares.as_deref(),
+        resampling: None,
+    };
     let wanted = case.on_host();
-    let table = case.emit().table();
-    let frames = case.frames.as_deref();
     let mut twin = vec![0; wanted.len()];
-    twin::emit(&case.emission, &case.source, frames, &table, &mut twin).unwrap();
-    assert!(twin == wanted, "the twin differs: {:?}", case.emission);
-    let found = host.emit(&case.emission, &case.source, frames, &table);
-    assert!(found == wanted, "the kernel differs: {:?}", case.emission);
+    twin::emit(&case.emission, inputs, &mut twin).unwrap();
+    if case.set.is_empty() && case.shares.is_none() {
+        assert!(twin == wanted, "the twin differs: {:?}", case.emission);
+    }
+    let found = host.emit(&case.emission, inputs);
+    assert!(found == twin, "the kernel differs: {:?}", case.emission);
 }
 
 #[test]
@@ -325,6 +423,224 @@ fn the_kernel_gives_the_hosts_bits_for_any_window() {
     );
 }
 
+/// The twin does what the loader's threads do: `src/staging/tests.rs` holds it against them.
+#[test]
+fn the_kernel_erases_and_mixes_with_the_hosts_bits() {
+    let host = Mutex::new(Host::start());
+    let sizes = (
+        1_u32..5,
+        1_u32..30,
+        1_u32..30,
+        1_u32..50,
+        1_u32..50,
+        any::<bool>(),
+    );
+    let kinds = (0_usize..4, any::<bool>(), 0_u8..4);
+    let norms = (-1.0_f32..2.0, 1e-3_f32..2.0);
+    let changes = (0_u32..4, any::<bool>());
+    proptest!(
+        ProptestConfig::with_cases(400),
+        |(sizes in sizes, kind in kinds, seed in any::<u64>(), norm in norms, change in changes)| {
+            let case = case(sizes, kind, seed, norm).changed(change.0, change.1, seed);
+            check(&mut host.lock().unwrap(), &case);
+        }
+    );
+}
+
+/// Every pair of halves, of brains and of bytes, mixed.
+#[test]
+fn every_small_value_is_mixed_as_on_the_host() {
+    let mut host = Host::start();
+    for (float, n_bits) in [
+        (None, 8),
+        (Some(FloatType::F16), 16),
+        (Some(FloatType::Bf16), 16),
+    ] {
+        let n_values = 1_u32 << n_bits;
+        // What is not finite does not come out of a normalization.
+        let is_finite = |bits: u32| match float {
+            Some(FloatType::F16) => bits & 0x7C00 != 0x7C00,
+            Some(_) => bits & 0x7F80 != 0x7F80,
+            None => true,
+        };
+        let values: Vec<u32> = (0..n_values).filter(|bits| is_finite(*bits)).collect();
+        for lambda in [0.0, 0.3, 0.5, 1.0, 0.999_99] {
+            for values in values.chunks(256) {
+                let mut table = values.to_vec();
+                table.resize(256, values[0]);
+                let whole = Patch {
+                    x: (0, 16),
+                    y: (0, 16),
+                };
+                let share = Share {
+                    patch: whole,
+                    own: Some(lambda),
+                };
+                let emission = Emission {
+                    n: 2,
+                    source_width: 16,
+                    source_height: 16,
+                    shown_width: 16,
+                    shown_height: 16,
+                    width: 16,
+                    height: 16,
+                    channels: 1,
+                    ty: type_word(float),
+                    ..Emission::default()
+                };
+                let ascending = 0_u8..=255;
+                let other = ascending
+                    .clone()
+                    .map(|byte| byte.wrapping_mul(167).wrapping_add(13));
+                let source: Vec<u8> = ascending.clone().chain(other).collect();
+                let inputs = Inputs {
+                    source: &source,
+                    frames: None,
+                    table: &table,
+                    patches: &[],
+                    shares: Some(&[share, share]),
+                    resampling: None,
+                };
+                let mut twin = vec![0; usize::try_from(emission.out_bytes()).unwrap()];
+                twin::emit(&emission, inputs, &mut twin).unwrap();
+                assert!(
+                    host.emit(&emission, inputs) == twin,
+                    "{float:?} {lambda} {values:x?}"
+                );
+            }
+        }
+    }
+}
+
+/// Areas of pictures, resized as the loader's threads do it: by columns or rows first.
+#[test]
+fn the_kernel_resizes_with_the_hosts_bytes() {
+    let host = Mutex::new(Host::start());
+    let sides = (1_u32..40, 1_u32..40, 1_u32..30, 1_u32..30);
+    let kinds = (0_usize..5, any::<bool>(), any::<bool>());
+    proptest!(
+        ProptestConfig::with_cases(300),
+        |(sides in sides, kind in kinds, seed in any::<u64>())| {
+            resized(&mut host.lock().unwrap(), sides, kind, seed);
+        }
+    );
+}
+
+fn resized(
+    host: &mut Host,
+    (source_width, source_height, width, height): (u32, u32, u32, u32),
+    (filter, is_color, is_planar): (usize, bool, bool),
+    seed: u64,
+) {
+    let (n, filter) = (3_u32, Filter::ALL[filter]);
+    let mut draws = Draws(seed);
+    let channels: u32 = if is_color { 3 } else { 1 };
+    let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
+    let emission = Emission {
+        n,
+        source_width,
+        source_height,
+        shown_width: width,
+        shown_height: height,
+        width,
+        height,
+        channels,
+        planar: planar(layout),
+        ty: type_word(None),
+        ..Emission::default()
+    };
+    let picture = u64::from(source_width * source_height * channels);
+    let source: Vec<u8> = (0..picture * 2).map(|_| draws.byte()).collect();
+    let emit = Emit::new(usize::try_from(channels).unwrap(), None, None, layout).unwrap();
+    let (mut frames, mut wanted) = (Vec::new(), Vec::new());
+    for _ in 0..n {
+        let (frame, shown) = area(&emission, filter, &source, &mut draws);
+        frames.push(frame);
+        let mut image = vec![0; shown.len()];
+        emit.write_into(&shown, &mut image).unwrap();
+        wanted.extend(image);
+    }
+    let across = table(source_width, width, filter);
+    let down = table(source_height, height, filter);
+    let inputs = Inputs {
+        source: &source,
+        frames: Some(&frames),
+        table: &emit.table(),
+        patches: &[],
+        shares: None,
+        resampling: Some((&across, &down)),
+    };
+    let mut twin = vec![0; wanted.len()];
+    twin::emit(&emission, inputs, &mut twin).unwrap();
+    assert!(twin == wanted, "the twin differs: {emission:?} {filter:?}");
+    let found = host.emit(&emission, inputs);
+    assert!(
+        found == wanted,
+        "the kernel differs: {emission:?} {filter:?}"
+    );
+}
+
+/// An area of one of two pictures, and what the host shows of it.
+fn area(e: &Emission, filter: Filter, source: &[u8], draws: &mut Draws) -> (Frame, Vec<u8>) {
+    let mut span = |side: u32| {
+        let len = 1 + u32::try_from(draws.below(side.into())).unwrap();
+        let start = draws.below(u64::from(side - len) + 1);
+        (u32::try_from(start).unwrap(), len)
+    };
+    let ((x, width), (y, height)) = (span(e.source_width), span(e.source_height));
+    let flips = u32::try_from(draws.below(4)).unwrap();
+    let picture = source.len() / 2;
+    let first = usize::try_from(draws.below(2)).unwrap() * picture;
+    let pixels = Pixels {
+        data: &source[first..first + picture],
+        width: e.source_width,
+        height: e.source_height,
+        channels: u8::try_from(e.channels).unwrap(),
+    };
+    let view = CropResize {
+        area: Area {
+            x,
+            y,
+            width,
+            height,
+        },
+        width: e.width,
+        height: e.height,
+        filter,
+        flip_horizontal: flips & Frame::HORIZONTAL != 0,
+        flip_vertical: flips & Frame::VERTICAL != 0,
+    };
+    let mut shown = vec![0; usize::try_from(e.width * e.height * e.channels).unwrap()];
+    let mut resizer = Resizer::new();
+    resizer.crop_resize_into(pixels, &view, &mut shown).unwrap();
+    let before = u64::from((y * e.source_width + x) * e.channels);
+    let rows_first = rows_come_first(width, height, e.width, e.height);
+    let frame = Frame {
+        source: u64::try_from(first).unwrap() + before,
+        x: 0,
+        y: 0,
+        flips: flips | (u32::from(rows_first) * Frame::ROWS_FIRST),
+        width,
+        height,
+    };
+    (frame, shown)
+}
+
+/// A table as `packds_reader::device::Resampling` lays it out.
+fn table(side: u32, out: u32, filter: Filter) -> Vec<u32> {
+    let mut words = vec![0; usize::try_from(side).unwrap()];
+    for length in 1..=side {
+        words[usize::try_from(length - 1).unwrap()] = u32::try_from(words.len()).unwrap();
+        let taps = AxisTaps::new(length, out, filter);
+        words.push(u32::try_from(taps.stride).unwrap());
+        for (at, weights) in taps.weights.chunks(taps.stride).enumerate() {
+            words.extend([taps.start[at], taps.len[at]]);
+            words.extend(weights.iter().map(|weight| weight.cast_unsigned()));
+        }
+    }
+    words
+}
+
 #[test]
 fn the_ptx_is_of_this_source() {
     let ptx = std::fs::read_to_string(folder().join("emit.ptx")).unwrap();
@@ -341,6 +657,46 @@ fn the_ptx_is_of_this_source() {
         recorded, found,
         "emit.cu has changed: run crates/cuda/kernel/build"
     );
+}
+
+/// What is passed to the kernel is a copy of our struct: its fields must lie where the kernel's do.
+#[test]
+fn a_launch_is_laid_out_as_the_kernel_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(Host::compiled(&folder))
+        .arg("layout")
+        .output()
+        .unwrap();
+    let found: Vec<usize> = String::from_utf8(output.stdout)
+        .unwrap()
+        .split(' ')
+        .map(|word| word.parse().unwrap())
+        .collect();
+    let wanted = [
+        offset_of!(Emission, source),
+        offset_of!(Emission, frames),
+        offset_of!(Emission, table),
+        offset_of!(Emission, patches),
+        offset_of!(Emission, shares),
+        offset_of!(Emission, across),
+        offset_of!(Emission, down),
+        offset_of!(Emission, out),
+        offset_of!(Emission, n),
+        offset_of!(Emission, source_width),
+        offset_of!(Emission, source_height),
+        offset_of!(Emission, shown_width),
+        offset_of!(Emission, shown_height),
+        offset_of!(Emission, width),
+        offset_of!(Emission, height),
+        offset_of!(Emission, channels),
+        offset_of!(Emission, planar),
+        offset_of!(Emission, ty),
+        offset_of!(Emission, padding),
+        offset_of!(Emission, color),
+        offset_of!(Emission, n_patches),
+        size_of::<Emission>(),
+    ];
+    assert_eq!(found, wanted);
 }
 
 /// Where a Python has NVRTC: then the PTX is made anew.

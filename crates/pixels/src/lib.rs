@@ -52,5 +52,5 @@ pub use histogram::Histogram;
 pub use jpeg::{encode_jpeg, jpeg_simd};
 pub use padded::{Padding, padded_crop_into};
 pub use probe::{ImageInfo, check_structure, probe};
-pub use resize::{Resizer, resize};
+pub use resize::{AxisTaps, Resizer, resize, rows_come_first};
 pub use seek::build_seek_index;

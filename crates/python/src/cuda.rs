@@ -8,7 +8,7 @@ use crate::failure::Failure;
 #[cfg(feature = "cuda")]
 const SIMULATED: &str = "simulated";
 
-/// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `host` or `auto`; the
+/// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `gpu-window`, `host` or `auto`; the
 /// one that was taken is told.
 #[cfg(feature = "cuda")]
 pub(crate) fn onto_gpu(
@@ -23,9 +23,11 @@ pub(crate) fn onto_gpu(
     let wanted = match tier {
         "auto" => None,
         "resident" => Some(Tier::Resident),
+        "gpu-window" => Some(Tier::GpuWindow),
         "host" => Some(Tier::Host),
         other => {
-            let text = format!("tier: expected auto, resident or host, found {other:?}");
+            let text =
+                format!("tier: expected auto, resident, gpu-window or host, found {other:?}");
             return Err(Failure::Option(text));
         }
     };

@@ -192,6 +192,7 @@ impl Loader {
             "prefetch": stats.prefetch,
             "slots": stats.slots,
             "slot_bytes": stats.slot_bytes,
+            "numa_node": stats.numa_node,
             "table_bytes": stats.table_bytes,
             "batches_held": self.count.now(),
             "tier": self.tier,

@@ -18,12 +18,14 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 
 
 def module_or_skip(name: str, hint: str):
-    """The module; without it the test is skipped loudly. PACKDS_REQUIRE_TORCH=1 makes a missing PyTorch a failure."""
+    """The module; without it the test is skipped loudly. PACKDS_REQUIRE_TORCH=1 makes a missing PyTorch a failure, and so does
+    PACKDS_REQUIRE_GPU=1: no GPU is used without it."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        if name.startswith("torch") and os.environ.get("PACKDS_REQUIRE_TORCH") == "1":
-            pytest.fail(f"{name} is missing, and PACKDS_REQUIRE_TORCH=1")
+        for variable in ("PACKDS_REQUIRE_TORCH", "PACKDS_REQUIRE_GPU"):
+            if name.startswith("torch") and os.environ.get(variable) == "1":
+                pytest.fail(f"{name} is missing, and {variable}=1")
         pytest.skip(f"SKIPPED: no {name}; {hint}")
 
 
@@ -52,7 +54,8 @@ def pytest_terminal_summary(terminalreporter):
     ]
     if not reports:
         return
-    skipped = [report for _, report in reports if "no CUDA device" in str(report.longrepr)]
+    # Also without PyTorch no GPU was used.
+    skipped = [report for _, report in reports if report.skipped or "no CUDA device" in str(report.longrepr)]
     for report in skipped:
         terminalreporter.write_line(f"SKIPPED (no CUDA device): {report.nodeid}")
     n, run = len(reports), len(reports) - len(skipped)

@@ -17,6 +17,8 @@ FORMS = [
     {"augment": "views:2,rrc8,jitter:0.4/0.4/0.4/0.1", "normalize": "imagenet"},
     {"augment": "erase", "normalize": "imagenet"},
     {"augment": "mixup:0.2", "normalize": "imagenet"},
+    {"augment": "rrc8,cutmix:1,cutout:3", "normalize": "imagenet", "dtype": "f16", "layout": "chw"},
+    {"augment": "rrc8,mixup:0.2,erase", "normalize": "imagenet", "dtype": "bf16", "layout": "channels_last"},
     {"layout": "chw"},
 ]
 
@@ -48,7 +50,12 @@ def test_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, form):
 
 @pytest.mark.parametrize(
     "form",
-    [{}, {"augment": "crop6+1,flip", "normalize": "imagenet", "layout": "chw"}, {"augment": "views:2,flip", "dtype": "bf16"}],
+    [
+        {},
+        {"augment": "crop6+1,flip", "normalize": "imagenet", "layout": "chw"},
+        {"augment": "views:2,flip", "dtype": "bf16"},
+        {"augment": "rrc12,flip,erase,mixup:0.2", "normalize": "imagenet"},
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("tier", ["resident", "host"])
@@ -58,19 +65,31 @@ def test_every_tier_gives_the_hosts_batches(numbered, torch, form, tier):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("tier", ["resident", "host"])
-def test_every_tier_of_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, tier):
-    form = {"augment": "crop6+1,flip", "normalize": "imagenet", "layout": "chw"}
+@pytest.mark.parametrize("augment", ["crop6+1,flip", "rrc12,flip,erase,mixup:0.2", "resize20,center16"])
+def test_every_tier_of_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, tier, augment):
+    form = {"augment": augment, "normalize": "imagenet", "layout": "chw"}
     assert_like_the_hosts(torch, numbered, gpu, {"tier": tier}, **form)
+
+
+def test_a_window_of_chunks_gives_the_hosts_batches(numbered, torch):
+    form = {"augment": "rrc12,flip,mixup:0.2", "normalize": "imagenet", "order": "window", "window": 4}
+    assert_like_the_hosts(torch, numbered, "simulated", {"tier": "gpu-window"}, **form)
+
+
+@pytest.mark.gpu
+def test_a_window_of_chunks_on_a_gpu_gives_the_hosts_batches(numbered, torch, gpu):
+    form = {"augment": "rrc12,flip,mixup:0.2", "normalize": "imagenet", "order": "window", "window": 4}
+    assert_like_the_hosts(torch, numbered, gpu, {"tier": "gpu-window"}, **form)
 
 
 def test_the_tier_is_chosen_and_told(numbered, torch):
     options = {"output": "torch", "device": "simulated"}
-    for augment, tier in [(None, "resident"), ("flip", "resident"), ("rrc8", "host"), ("mixup:0.2", "host")]:
+    for augment, tier in [(None, "resident"), ("rrc8,mixup:0.2", "resident"), ("jitter:0.4/0.4/0.4/0.1", "host")]:
         loader = packds.Loader(numbered, augment=augment, **options)
         assert loader.tier == loader.stats()["tier"] == tier and f"simulated ({tier})" in repr(loader)
     assert packds.Loader(numbered, augment="flip", tier="host", **options).tier == "host"
     assert packds.Loader(numbered, output="torch").tier is None
-    for bad, said in [({"augment": "rrc8", "tier": "resident"}, "take the tier host"), ({"tier": "window"}, "tier")]:
+    for bad, said in [({"augment": "rotate:10", "tier": "resident"}, "take the tier host"), ({"tier": "window"}, "tier")]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, **options, **bad)
     with pytest.raises(packds.OptionError, match="tier is for batches on a GPU"):

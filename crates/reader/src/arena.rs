@@ -25,15 +25,19 @@ use std::fs;
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
 use std::slice;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::OnceLock;
 
 use memmap2::{Advice, MmapOptions, MmapRaw, UncheckedAdvice};
+
+use crate::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// Slots start at multiples of this and have a multiple of it.
 pub const SLOT_ALIGN: usize = 4096;
 /// The bytes of a huge page: the map starts at a multiple of it.
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
+
+/// NUMA nodes that a mask has room for.
+const MOST_NODES: usize = 1024;
 
 /// Equal slots of memory, reserved once. See the [module](self).
 #[derive(Debug)]
@@ -46,6 +50,8 @@ pub struct Arena {
     /// The numbers of free slots; the one freed last is taken first, because its memory is the most likely to be cached.
     free: Mutex<Vec<usize>>,
     freed: Condvar,
+    /// Where its memory is to lie.
+    node: OnceLock<u32>,
 }
 
 impl Arena {
@@ -88,6 +94,7 @@ impl Arena {
             slot_bytes,
             free: Mutex::new((0..n_slots).rev().collect()),
             freed: Condvar::new(),
+            node: OnceLock::new(),
         }))
     }
 
@@ -115,6 +122,45 @@ impl Arena {
     pub fn address(&self) -> (*const u8, usize) {
         let base = self.map.as_ptr().wrapping_add(self.start);
         (base, self.n_slots.saturating_mul(self.slot_bytes))
+    }
+
+    /// Asks that memory which is touched from now on lies on a NUMA node, where that has room. Once for each arena.
+    ///
+    /// # Errors
+    /// The system's reason, for example that it forbids the call or has no such node: everything works then too, only slower.
+    pub fn prefer_node(&self, node: u32) -> io::Result<()> {
+        let mut nodes = [0_u64; MOST_NODES / 64];
+        let number = usize::try_from(node).unwrap_or(usize::MAX);
+        let word = nodes.get_mut(number / 64).ok_or_else(|| {
+            let text = format!("NUMA node {node} is beyond the {MOST_NODES} that are known");
+            io::Error::new(io::ErrorKind::InvalidInput, text)
+        })?;
+        *word = 1 << (number % 64);
+        let (base, len) = self.address();
+        // SAFETY: the range is whole pages of the arena's own map, whose bytes the call leaves as they are; the mask has as
+        // many bits as are told.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                base,
+                len,
+                libc::MPOL_PREFERRED,
+                nodes.as_ptr(),
+                MOST_NODES + 1,
+                0,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let _ = self.node.set(node);
+        Ok(())
+    }
+
+    /// The NUMA node that its memory is to lie on; none where nobody asked, or the system refused.
+    #[must_use]
+    pub fn node(&self) -> Option<u32> {
+        self.node.get().copied()
     }
 
     /// A free slot, if there is one. It holds whatever was last written to it.
@@ -168,7 +214,7 @@ impl Arena {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<usize>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
         // A list of numbers is whole after every single operation.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -337,7 +383,7 @@ impl Deref for SlotRef {
 }
 
 /// The `AnonHugePages` of all maps of `smaps` that start within `range`.
-fn huge_bytes_in(smaps: &str, range: &Range<usize>) -> u64 {
+pub(crate) fn huge_bytes_in(smaps: &str, range: &Range<usize>) -> u64 {
     let mut inside = false;
     let mut kilobytes = 0_u64;
     for line in smaps.lines() {
@@ -350,180 +396,4 @@ fn huge_bytes_in(smaps: &str, range: &Range<usize>) -> u64 {
         }
     }
     kilobytes.saturating_mul(1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use super::*;
-
-    #[test]
-    fn slots_are_rounded_to_pages_aligned_and_disjoint() {
-        let arena = Arena::new(3, 5000).unwrap();
-        assert_eq!((arena.n_slots(), arena.slot_bytes()), (3, 8192));
-        assert_eq!(arena.address().1, 3 * 8192);
-        assert_eq!(arena.address().0.addr() % HUGE_PAGE, 0);
-        let mut slots: Vec<SlotMut> = std::iter::from_fn(|| arena.try_take()).collect();
-        assert_eq!(slots.len(), 3);
-        for (i, slot) in (1..).zip(&mut slots) {
-            assert_eq!(slot.as_ptr().addr() % SLOT_ALIGN, 0);
-            assert!(slot.iter().all(|byte| *byte == 0));
-            slot.fill(i);
-        }
-        for (i, slot) in (1..).zip(&slots) {
-            assert!(slot.iter().all(|byte| *byte == i));
-        }
-        drop(slots);
-        assert_eq!(arena.n_free(), 3);
-    }
-
-    #[test]
-    fn impossible_sizes_are_rejected() {
-        for (n, bytes) in [
-            (0, 1),
-            (1, 0),
-            (2, usize::MAX / 2),
-            (usize::MAX, 4096),
-            (1, usize::MAX),
-        ] {
-            let error = Arena::new(n, bytes).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{n} {bytes}");
-        }
-    }
-
-    #[test]
-    fn pieces_are_disjoint_and_the_last_one_joins_the_slot() {
-        let arena = Arena::new(1, 8192).unwrap();
-        let mut pieces = arena.try_take().unwrap().split(&[1, 4095, 0, 96]).unwrap();
-        assert!(arena.try_take().is_none());
-        for (i, piece) in (1..).zip(&mut pieces) {
-            piece.fill(i);
-        }
-        assert_eq!(
-            pieces.iter().map(|p| p.len()).collect::<Vec<_>>(),
-            [1, 4095, 0, 96]
-        );
-        let last = pieces.pop().unwrap();
-        for piece in pieces {
-            assert!(piece.join().is_none());
-        }
-        let slot = last.join().unwrap();
-        assert_eq!(slot[..2], [1, 2]);
-        assert_eq!(slot[4095..4098], [2, 4, 4]);
-        assert_eq!(slot[4096 + 96..], [0; 4000]);
-        assert!(slot.split(&[8192, 1]).is_none());
-        assert!(arena.try_take().unwrap().split(&[]).is_none());
-        assert!(arena.try_take().unwrap().split(&[usize::MAX, 2]).is_none());
-        assert_eq!(arena.n_free(), 1);
-    }
-
-    #[test]
-    fn dropped_pieces_free_the_slot() {
-        let arena = Arena::new(1, 8192).unwrap();
-        let mut pieces = arena.try_take().unwrap().split(&[10, 10]).unwrap();
-        pieces.pop();
-        assert_eq!(arena.n_free(), 0);
-        pieces.pop();
-        assert_eq!(arena.n_free(), 1);
-    }
-
-    #[test]
-    fn frozen_slot_is_free_when_its_last_reference_is_dropped() {
-        let arena = Arena::new(1, 1).unwrap();
-        let mut slot = arena.try_take().unwrap();
-        slot[7] = 7;
-        let first = slot.freeze();
-        let second = first.clone();
-        drop(first);
-        assert!(arena.try_take().is_none());
-        assert_eq!(second[7], 7);
-        drop(second);
-        assert_eq!(arena.try_take().unwrap()[7], 7);
-    }
-
-    #[test]
-    fn waiting_ends_with_a_free_slot_or_with_stop() {
-        let arena = Arena::new(1, 1).unwrap();
-        let stop = AtomicBool::new(false);
-        let held = arena.try_take().unwrap();
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| arena.take(&stop).is_some());
-            drop(held);
-            assert!(waiting.join().unwrap());
-            let _held = arena.try_take().unwrap();
-            let waiting = scope.spawn(|| arena.take(&stop).is_none());
-            stop.store(true, Ordering::Release);
-            arena.wake();
-            assert!(waiting.join().unwrap());
-        });
-    }
-
-    #[test]
-    fn many_threads_never_see_each_others_bytes() {
-        let rounds = if cfg!(miri) { 5 } else { 400 };
-        let arena = Arena::new(3, 4096).unwrap();
-        let stop = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for me in 0..8_u8 {
-                let (arena, stop) = (&arena, &stop);
-                scope.spawn(move || {
-                    for round in 0..rounds {
-                        let mut slot = arena.take(stop).unwrap();
-                        slot.fill(me);
-                        if round % 3 == 0 {
-                            let mut pieces = slot.split(&[2048, 2048]).unwrap();
-                            let second = pieces.pop().unwrap();
-                            let mut first = pieces.pop().unwrap();
-                            let other = thread::scope(|scope| {
-                                let other = scope.spawn(move || {
-                                    let mut second = second;
-                                    second.fill(me + 100);
-                                    second.join()
-                                });
-                                first.fill(me);
-                                let mine = first.join();
-                                mine.xor(other.join().unwrap())
-                            });
-                            slot = other.unwrap();
-                            assert!(slot[2048..].iter().all(|byte| *byte == me + 100));
-                            assert!(slot[..2048].iter().all(|byte| *byte == me));
-                            slot.fill(me);
-                        }
-                        let shared = slot.freeze();
-                        let copy = shared.clone();
-                        drop(shared);
-                        assert!(copy.iter().all(|byte| *byte == me));
-                    }
-                });
-            }
-        });
-        assert_eq!(arena.n_free(), 3);
-    }
-
-    #[test]
-    fn discarded_slot_works_again() {
-        let arena = Arena::new(2, 3 * SLOT_ALIGN).unwrap();
-        let mut other = arena.try_take().unwrap();
-        let mut slot = arena.try_take().unwrap();
-        other.fill(1);
-        slot.fill(2);
-        slot.discard();
-        assert!(cfg!(miri) || slot.iter().all(|byte| *byte == 0));
-        assert!(other.iter().all(|byte| *byte == 1));
-        slot.fill(3);
-        assert!(slot.iter().all(|byte| *byte == 3));
-    }
-
-    #[test]
-    fn huge_pages_of_other_maps_are_not_counted() {
-        let smaps = "1000-3000 rw-p 0 00:00 0\nRss: 5 kB\nAnonHugePages:      2048 kB\n\
-                     3000-4000 rw-p 0 00:00 0 \nAnonHugePages:      4096 kB\n\
-                     5000-6000 rw-p 0 00:00 0 /a-b\nAnonHugePages:  1 kB\n";
-        assert_eq!(huge_bytes_in(smaps, &(0x3000..0x5000)), 4096 << 10);
-        assert_eq!(huge_bytes_in(smaps, &(0x1000..0x3001)), (2048 + 4096) << 10);
-        assert_eq!(huge_bytes_in("nonsense\n- -\n", &(0..usize::MAX)), 0);
-        let arena = Arena::new(2, HUGE_PAGE).unwrap();
-        assert_eq!(arena.huge_page_bytes(), 0);
-    }
 }

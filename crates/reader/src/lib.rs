@@ -20,6 +20,9 @@
 //! ```
 
 pub mod arena;
+#[cfg(test)]
+#[path = "arena/tests.rs"]
+mod arena_tests;
 pub mod augment;
 mod copy;
 mod dataset;
@@ -34,6 +37,7 @@ mod open;
 pub mod plan;
 mod sample;
 mod sigbus;
+mod sync;
 mod verify;
 mod view;
 

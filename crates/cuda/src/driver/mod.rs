@@ -15,7 +15,7 @@ pub use nvidia::Nvidia;
 pub use sim::{Fault, SimDriver};
 
 /// An address in a device's memory; 0 is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct DevicePtr(pub u64);
 
@@ -49,6 +49,9 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// The device, for people.
     fn device_name(&self) -> &str;
 
+    /// The NUMA node of the host's memory that the device is next to, where the system says so.
+    fn numa_node(&self) -> Option<u32>;
+
     /// The device's memory now.
     ///
     /// # Errors
@@ -76,7 +79,16 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Call`].
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
 
-    /// Ends [`register`](Self::register).
+    /// As [`register`](Self::register), of memory that this process may only read, such as a mapped file.
+    ///
+    /// # Safety
+    /// As of [`register`](Self::register).
+    ///
+    /// # Errors
+    /// [`CudaError::Call`], [`CudaError::Use`] where the driver cannot.
+    unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError>;
+
+    /// Ends [`register`](Self::register) or [`register_read_only`](Self::register_read_only).
     ///
     /// # Safety
     /// The memory is registered, and no queued work reads it.

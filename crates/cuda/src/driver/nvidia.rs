@@ -1,7 +1,7 @@
 //! NVIDIA's driver, loaded when it is first asked for: a program with this in it starts and runs without one.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::mem::MaybeUninit;
+use std::fs;
 use std::ptr;
 
 use cudarc::driver::result::DriverError;
@@ -14,10 +14,14 @@ use crate::error::CudaError;
 /// The kernel, as `kernel/build` compiled it.
 const PTX: &str = concat!(include_str!("../../kernel/emit.ptx"), "\0");
 const KERNEL: &CStr = c"emit";
+const CHANGING_KERNEL: &CStr = c"emit_changed";
 /// The oldest driver that understands the PTX: of CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12_000;
 /// The oldest compute capability that the PTX is for.
 const OLDEST_DEVICE: (c_int, c_int) = (8, 0);
+/// Bytes for a text of the driver's.
+const TEXT: usize = 256;
+const TEXT_LEN: c_int = 256;
 
 /// A GPU, in its primary context: the one that PyTorch and the CUDA runtime use in the same process.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ pub struct Nvidia {
     context: sys::CUcontext,
     module: sys::CUmodule,
     kernel: sys::CUfunction,
+    changing_kernel: sys::CUfunction,
     name: String,
 }
 
@@ -110,6 +115,7 @@ impl Nvidia {
             context,
             module: ptr::null_mut(),
             kernel: ptr::null_mut(),
+            changing_kernel: ptr::null_mut(),
             name,
         };
         opened.load()?;
@@ -118,21 +124,39 @@ impl Nvidia {
 
     fn load(&mut self) -> Result<(), CudaError> {
         let mut module = ptr::null_mut();
-        let mut kernel = ptr::null_mut();
+        let mut kernels = [ptr::null_mut(); 2];
         {
             let _current = self.current()?;
             // SAFETY: the text ends with a zero, and the context is current.
             checked("cuModuleLoadData", unsafe {
                 sys::cuModuleLoadData(&raw mut module, PTX.as_ptr().cast::<c_void>())
             })?;
-            // SAFETY: the module was loaded, and the name ends with a zero.
-            checked("cuModuleGetFunction", unsafe {
-                sys::cuModuleGetFunction(&raw mut kernel, module, KERNEL.as_ptr())
-            })?;
+            // So that `drop` unloads it, also where a kernel is missing.
+            self.module = module;
+            for (kernel, name) in kernels.iter_mut().zip([KERNEL, CHANGING_KERNEL]) {
+                // SAFETY: the module was loaded, and the name ends with a zero.
+                checked("cuModuleGetFunction", unsafe {
+                    sys::cuModuleGetFunction(&raw mut *kernel, module, name.as_ptr())
+                })?;
+            }
         }
-        self.module = module;
-        self.kernel = kernel;
+        [self.kernel, self.changing_kernel] = kernels;
         Ok(())
+    }
+
+    /// # Safety
+    /// As of [`Driver::register`].
+    unsafe fn register_with(
+        &self,
+        host: *const u8,
+        bytes: usize,
+        flags: u32,
+    ) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        let host = host.cast_mut().cast::<c_void>();
+        // SAFETY: the caller's.
+        let result = unsafe { sys::cuMemHostRegister_v2(host, bytes, flags) };
+        checked("cuMemHostRegister", result)
     }
 
     /// Makes the context current, until the guard is dropped.
@@ -175,6 +199,13 @@ impl Driver for Nvidia {
         &self.name
     }
 
+    fn numa_node(&self) -> Option<u32> {
+        let place = place_of(self.device).ok()?;
+        let path = format!("/sys/bus/pci/devices/{place}/numa_node");
+        // -1 is that there is only one.
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    }
+
     fn memory(&self) -> Result<Memory, CudaError> {
         let _current = self.current()?;
         let (mut free, mut total) = (0, 0);
@@ -209,12 +240,23 @@ impl Driver for Nvidia {
     }
 
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
-        let _current = self.current()?;
-        let host = host.cast_mut().cast::<c_void>();
         // SAFETY: the caller's, as the trait says. The driver reads this memory and never writes it.
-        let result =
-            unsafe { sys::cuMemHostRegister_v2(host, bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) };
-        checked("cuMemHostRegister", result)
+        unsafe { self.register_with(host, bytes, sys::CU_MEMHOSTREGISTER_PORTABLE) }
+    }
+
+    unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
+        use sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED;
+        if attribute_of(
+            self.device,
+            CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
+        )? == 0
+        {
+            let text = "this GPU's driver cannot register memory that is only read";
+            return Err(CudaError::Use(text.to_owned()));
+        }
+        let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_READ_ONLY;
+        // SAFETY: the caller's, as the trait says.
+        unsafe { self.register_with(host, bytes, flags) }
     }
 
     unsafe fn unregister(&self, host: *const u8) {
@@ -328,13 +370,18 @@ impl Driver for Nvidia {
         let _current = self.current()?;
         let (lines, images) = emission.grid();
         let (across, down) = BLOCK;
+        let kernel = if emission.changes() {
+            self.changing_kernel
+        } else {
+            self.kernel
+        };
         let mut emission = *emission;
         let mut parameters = [(&raw mut emission).cast::<c_void>()];
         // SAFETY: the parameters are copied before the call returns, and the struct is the kernel's own; the rest is
         // the caller's, as the trait says.
         let result = unsafe {
             sys::cuLaunchKernel(
-                self.kernel,
+                kernel,
                 lines,
                 images,
                 1,
@@ -367,31 +414,47 @@ fn checked(call: &'static str, result: sys::CUresult) -> Result<(), CudaError> {
 }
 
 fn name_of(device: sys::CUdevice) -> Result<String, CudaError> {
-    let mut name = [MaybeUninit::<u8>::zeroed(); 256];
-    // SAFETY: it writes a text that ends with a zero, of 256 bytes at most.
+    let mut name = [0_u8; TEXT];
+    // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
     checked("cuDeviceGetName", unsafe {
-        sys::cuDeviceGetName(name.as_mut_ptr().cast(), 256, device)
+        sys::cuDeviceGetName(name.as_mut_ptr().cast(), TEXT_LEN, device)
     })?;
-    // SAFETY: all bytes were zeros before, so each has a value.
-    let bytes: Vec<u8> = name
-        .iter()
-        .map(|byte| unsafe { byte.assume_init() })
-        .collect();
-    let text = CStr::from_bytes_until_nul(&bytes).unwrap_or(c"a GPU without a name");
+    let text = CStr::from_bytes_until_nul(&name).unwrap_or(c"a GPU without a name");
     Ok(text.to_string_lossy().into_owned())
+}
+
+/// Where the device is on the PCI bus, as the system writes it: `0000:65:00.0`.
+fn place_of(device: sys::CUdevice) -> Result<String, CudaError> {
+    let mut place = [0_u8; TEXT];
+    // SAFETY: it writes a text that ends with a zero, of that many bytes at most.
+    checked("cuDeviceGetPCIBusId", unsafe {
+        sys::cuDeviceGetPCIBusId(place.as_mut_ptr().cast(), TEXT_LEN, device)
+    })?;
+    let text = CStr::from_bytes_until_nul(&place).unwrap_or(c"");
+    Ok(text.to_string_lossy().to_lowercase())
 }
 
 fn capability_of(device: sys::CUdevice) -> Result<(c_int, c_int), CudaError> {
     use sys::CUdevice_attribute as Attribute;
-    let attribute = |attribute| {
-        let mut value = 0;
-        // SAFETY: it writes one number.
-        let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
-        checked("cuDeviceGetAttribute", result).map(|()| value)
-    };
-    let major = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-    let minor = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let major = attribute_of(
+        device,
+        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+    )?;
+    let minor = attribute_of(
+        device,
+        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    )?;
     Ok((major, minor))
+}
+
+fn attribute_of(
+    device: sys::CUdevice,
+    attribute: sys::CUdevice_attribute,
+) -> Result<c_int, CudaError> {
+    let mut value = 0;
+    // SAFETY: it writes one number.
+    let result = unsafe { sys::cuDeviceGetAttribute(&raw mut value, attribute, device) };
+    checked("cuDeviceGetAttribute", result).map(|()| value)
 }
 
 fn positive(n: c_int) -> u32 {
@@ -429,7 +492,10 @@ mod tests {
 
     #[test]
     fn the_kernel_is_the_one_that_is_launched() {
-        assert!(PTX.contains(".visible .entry emit("));
+        for name in [KERNEL, CHANGING_KERNEL] {
+            let entry = format!(".visible .entry {}(", name.to_str().unwrap());
+            assert!(PTX.contains(&entry));
+        }
         assert!(PTX.contains(".target sm_80"));
     }
 }

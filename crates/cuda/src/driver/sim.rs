@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use packds_reader::device::Frame;
+use packds_reader::device::{Frame, Patch, Share};
 
 use super::{DevicePtr, Driver, Event, Memory, Stream};
 use crate::emission::Emission;
@@ -46,6 +46,7 @@ pub struct SimDriver {
     shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
     bytes: u64,
+    node: Option<u32>,
 }
 
 struct Shared {
@@ -114,13 +115,27 @@ impl Kind {
             Self::Emit(e) => {
                 let picture = u64::from(e.source_width) * u64::from(e.source_height);
                 let all = picture * u64::from(e.channels) * u64::from(e.n);
-                let table = u64::from(e.channels) * 1024;
-                let mut ranges = vec![range(e.table.0, table)];
+                let n = u64::from(e.n);
+                let patches = n * u64::from(e.n_patches) * address(Patch::BYTES);
+                let mut ranges = vec![
+                    range(e.table.0, table_bytes(e)),
+                    range(e.patches.0, patches),
+                ];
+                // Of tables what is sure to be there.
+                for (table, words) in [(e.across, e.source_width), (e.down, e.source_height)] {
+                    if table.0 != 0 {
+                        ranges.push(range(table.0, 4 * u64::from(words)));
+                    }
+                }
+                if e.shares.0 != 0 {
+                    ranges.push(range(e.shares.0, n * address(Share::BYTES)));
+                }
+                ranges.retain(|range| !range.is_empty());
                 // With frames, pictures may lie anywhere: they are looked at one by one when it runs.
                 if e.frames.0 == 0 {
                     ranges.push(e.source.0..e.source.0 + all);
                 } else {
-                    ranges.push(e.frames.0..e.frames.0 + 24 * u64::from(e.n));
+                    ranges.push(range(e.frames.0, n * address(Frame::BYTES)));
                 }
                 ranges
             }
@@ -168,7 +183,15 @@ impl SimDriver {
             shared,
             worker: Some(worker),
             bytes,
+            node: None,
         }
+    }
+
+    /// The same device next to a NUMA node.
+    #[must_use]
+    pub fn on_node(mut self, node: u32) -> Self {
+        self.node = Some(node);
+        self
     }
 
     /// Lets every call fail after the next `calls`.
@@ -297,6 +320,14 @@ impl State {
         end.is_some_and(|end| range.end <= end)
     }
 
+    /// Bytes from an address to the end of its allocation.
+    fn behind(&self, at: DevicePtr) -> u64 {
+        let before = self.allocated.range(..=at.0).next_back();
+        before.map_or(0, |(base, memory)| {
+            (base + address(memory.len())).saturating_sub(at.0)
+        })
+    }
+
     fn is_registered(&self, range: &Range<u64>) -> bool {
         let before = self.registered.range(..=range.start).next_back();
         before.is_some_and(|(base, bytes)| range.end <= base + bytes)
@@ -346,7 +377,8 @@ impl State {
             }
             Kind::CopyWithin { from, to, bytes } => copy(from, to, bytes),
             Kind::Emit(emission) => {
-                if let Err(error) = emit(&emission) {
+                let tables = (self.behind(emission.across), self.behind(emission.down));
+                if let Err(error) = emit(&emission, tables) {
                     self.faults.push(Fault::BadLaunch(error.to_string()));
                 }
             }
@@ -403,6 +435,10 @@ impl Driver for SimDriver {
         "simulated GPU"
     }
 
+    fn numa_node(&self) -> Option<u32> {
+        self.node
+    }
+
     fn memory(&self) -> Result<Memory, CudaError> {
         let state = self.call("memory")?;
         let used = state.allocated.values().map(Vec::len).sum::<usize>();
@@ -449,6 +485,11 @@ impl Driver for SimDriver {
         let host = address(host.expose_provenance());
         state.registered.insert(host, address(bytes));
         Ok(())
+    }
+
+    unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
+        // SAFETY: the caller's, as the trait says.
+        unsafe { self.register(host, bytes) }
     }
 
     unsafe fn unregister(&self, host: *const u8) {
@@ -634,32 +675,78 @@ fn copy(from: u64, to: u64, len: u64) {
     unsafe { ptr::copy(source, target, place(len)) };
 }
 
-fn emit(e: &Emission) -> Result<(), CudaError> {
+/// Bytes of the table of a launch.
+fn table_bytes(e: &Emission) -> u64 {
+    4 * u64::from(e.channels) * (256 + u64::from(e.n_patches))
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+fn frame_of(bytes: &[u8]) -> Frame {
+    Frame {
+        source: u64::from(word(&bytes[4..])) << 32 | u64::from(word(bytes)),
+        x: word(&bytes[8..]).cast_signed(),
+        y: word(&bytes[12..]).cast_signed(),
+        flips: word(&bytes[16..]),
+        width: word(&bytes[20..]),
+        height: word(&bytes[24..]),
+    }
+}
+
+fn patch_of(bytes: &[u8]) -> Patch {
+    Patch {
+        x: (word(bytes), word(&bytes[4..])),
+        y: (word(&bytes[8..]), word(&bytes[12..])),
+    }
+}
+
+fn share_of(bytes: &[u8]) -> Share {
+    Share {
+        patch: patch_of(bytes),
+        own: (word(&bytes[16..]) == 0).then(|| f32::from_bits(word(&bytes[20..]))),
+    }
+}
+
+/// `n` items of `N` bytes each at an address.
+fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) -> Vec<T> {
+    if at.0 == 0 {
+        return Vec::new();
+    }
+    let bytes = bytes_at(at.0, n * address(N));
+    bytes.chunks_exact(N).map(item).collect()
+}
+
+/// Does a launch; its tables of resampling have that many bytes at most.
+fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
+    let n = u64::from(e.n);
     let picture = u64::from(e.source_width) * u64::from(e.source_height) * u64::from(e.channels);
-    let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-    let table = bytes_at(e.table.0, 1024 * u64::from(e.channels));
-    let table: Vec<u32> = table.chunks_exact(4).map(word).collect();
-    let frames = (e.frames.0 != 0).then(|| {
-        let frames = bytes_at(e.frames.0, 24 * u64::from(e.n));
-        let frame = |bytes: &[u8]| Frame {
-            source: u64::from(word(&bytes[4..])) << 32 | u64::from(word(bytes)),
-            x: word(&bytes[8..]).cast_signed(),
-            y: word(&bytes[12..]).cast_signed(),
-            flips: word(&bytes[16..]),
-        };
-        frames.chunks_exact(24).map(frame).collect::<Vec<_>>()
-    });
+    let table = items::<4, _>(e.table, table_bytes(e) / 4, word);
+    let frames = items::<{ Frame::BYTES }, _>(e.frames, n, frame_of);
+    let frames = (e.frames.0 != 0).then_some(frames);
+    let patches = items::<{ Patch::BYTES }, _>(e.patches, n * u64::from(e.n_patches), patch_of);
+    let shares = items::<{ Share::BYTES }, _>(e.shares, n, share_of);
     let pictures = match &frames {
-        None => u64::from(e.n),
+        None => n,
         Some(frames) => frames
             .iter()
             .map(|f| f.source / picture.max(1) + 1)
             .max()
             .unwrap_or(0),
     };
-    let source = bytes_at(e.source.0, pictures * picture);
+    let across = items::<4, _>(e.across, tables.0 / 4, word);
+    let down = items::<4, _>(e.down, tables.1 / 4, word);
+    let inputs = twin::Inputs {
+        source: bytes_at(e.source.0, pictures * picture),
+        frames: frames.as_deref(),
+        table: &table,
+        patches: &patches,
+        shares: (e.shares.0 != 0).then_some(&shares),
+        resampling: (e.down.0 != 0).then_some((&across, &down)),
+    };
     let mut out = vec![0; place(e.out_bytes())];
-    twin::emit(e, source, frames.as_deref(), &table, &mut out)?;
+    twin::emit(e, inputs, &mut out)?;
     let from = address(out.as_ptr().expose_provenance());
     copy(from, e.out.0, e.out_bytes());
     Ok(())

@@ -22,21 +22,26 @@
 
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::any::Any;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use packds_pixels::Padding;
+use packds_format::DType;
+use packds_pixels::{FloatType, Padding};
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, Finish, Transfer};
 use packds_reader::loader::{Batch, BatchField};
 
 use crate::driver::{DevicePtr, Driver, Event, Stream};
-use crate::emission::{Emission, padding_word, planar};
+use crate::emission::{Emission, padding_word, planar, type_word};
 use crate::error::CudaError;
-use crate::resident::Resident;
+use crate::resident::{Resident, Tables};
+
+use self::window::Window;
+pub(crate) use self::window::WindowPlan;
 
 /// The most that one copy takes: copies of the user's model come in between.
 const PIECE: usize = 16 << 20;
@@ -55,10 +60,41 @@ struct Staging {
     slots: Vec<Mutex<SlotEvents>>,
     reaper: Mutex<Option<Sender<Sent>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// What windows are shown of.
-    resident: Option<Arc<Resident>>,
+    /// What images are made of, where that is on the GPU.
+    images: Images,
     /// Why no copy is queued any more, once one has failed. Slots are let go of then, and nothing is made of them.
     failure: Arc<Mutex<Option<CudaError>>>,
+}
+
+/// Where the images of a device's loaders come from.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum ImageSource {
+    /// They come in the slots.
+    #[default]
+    Slots,
+    /// A set that is on the GPU whole.
+    Resident(Arc<Resident>),
+    /// Chunks.
+    Window(Arc<WindowPlan>),
+}
+
+/// The same for one ring.
+#[derive(Debug)]
+enum Images {
+    Slots,
+    Resident(Arc<Resident>),
+    Window(Window),
+}
+
+impl Images {
+    /// Where they start, and what areas of them are resized by.
+    fn on_gpu(&self) -> Option<(DevicePtr, Option<&Tables>)> {
+        match self {
+            Self::Slots => None,
+            Self::Resident(set) => Some((set.images, set.tables.as_ref())),
+            Self::Window(window) => Some((window.memory, window.plan.tables.as_ref())),
+        }
+    }
 }
 
 /// The marks of one slot and of its part of the mirror.
@@ -89,9 +125,13 @@ impl Ring {
     pub(crate) fn new(
         driver: Arc<dyn Driver>,
         arena: Arc<Arena>,
-        resident: Option<Arc<Resident>>,
+        source: &ImageSource,
     ) -> Result<Self, CudaError> {
         let (host, len) = arena.address();
+        if let Some(node) = driver.numa_node() {
+            // Before registering takes the memory. Where the system refuses it lies anywhere, which the statistics tell.
+            let _ = arena.prefer_node(node);
+        }
         let copies = driver.stream()?;
         let mut staging = Staging {
             driver,
@@ -101,7 +141,7 @@ impl Ring {
             slots: Vec::new(),
             reaper: Mutex::default(),
             thread: Mutex::default(),
-            resident,
+            images: Images::Slots,
             failure: Arc::default(),
         };
         // From here on `drop` gives back what there is.
@@ -127,6 +167,14 @@ impl Ring {
             return Err(error);
         }
         staging.mirror = mirror;
+        staging.images = match source {
+            ImageSource::Slots => Images::Slots,
+            ImageSource::Resident(set) => Images::Resident(Arc::clone(set)),
+            ImageSource::Window(plan) => {
+                let (driver, plan) = (Arc::clone(&staging.driver), Arc::clone(plan));
+                Images::Window(Window::new(driver, plan, staging.arena.n_slots())?)
+            }
+        };
         staging.start_reaper()?;
         Ok(Self(Arc::new(staging)))
     }
@@ -153,19 +201,83 @@ impl Staging {
             events.is_emitted = false;
         }
         let bytes = slot.get(..len).unwrap_or(slot);
-        let mut to = self.mirror_of(slot.number());
+        // SAFETY: the bytes lie in the arena, which is registered, and do not change: the caller keeps `slot` until
+        // `uploaded` has happened. Their part of the mirror is used by this slot's copies, which the stream orders,
+        // and by what `emitted` marks, which the stream waits for.
+        unsafe { self.copy(bytes, self.mirror_of(slot.number()))? };
+        // SAFETY: both are the staging's own.
+        unsafe { self.driver.record(events.uploaded, self.copies) }
+    }
+
+    /// Puts a chunk into the window, unless it is there; where it starts. None where `write` could not.
+    fn take_chunk(
+        &self,
+        window: &Window,
+        (slot, chunk): (usize, u64),
+        write: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> Result<Option<u64>, CudaError> {
+        self.check()?;
+        // Until the copy is queued: who finds the chunk there queues its own slot behind it.
+        let mut state = window.lock();
+        if let Some(place) = state.find(chunk, slot) {
+            return Ok(Some(window.start_of(place)));
+        }
+        let (mut staged, copied) = window.stage()?;
+        if !write(&mut staged) {
+            return Ok(None);
+        }
+        let vacant = state.vacate();
+        let vacant = vacant.ok_or_else(|| CudaError::Use("every chunk is held".to_owned()))?;
+        let (place, start) = (vacant.place, window.start_of(vacant.place));
+        for reader in &vacant.readers {
+            let events = self.events_of(*reader)?;
+            // SAFETY: both are the staging's own.
+            unsafe { self.driver.wait_for(self.copies, events.emitted)? };
+        }
+        let len = usize::try_from(window.plan.chunk_bytes).unwrap_or(usize::MAX);
+        let staged = staged.freeze();
+        let bytes = staged.get(..len).unwrap_or(&staged);
+        // SAFETY: the bytes lie in the window's ring, which is registered, and do not change: the reaper keeps them until
+        // `copied` has happened. The place is read by what the stream waits for, and by later slots.
+        unsafe { self.copy(bytes, window.memory.plus(start))? };
+        // SAFETY: both exist.
+        unsafe { self.driver.record(copied, self.copies)? };
+        self.send(Sent {
+            slot: staged,
+            uploaded: copied,
+            arrival: Arc::default(),
+        })?;
+        state.fill(place, chunk, slot);
+        Ok(Some(start))
+    }
+
+    /// Queues the copy of bytes to the device, in pieces.
+    ///
+    /// # Safety
+    /// As of [`Driver::copy_in`].
+    unsafe fn copy(&self, bytes: &[u8], mut to: DevicePtr) -> Result<(), CudaError> {
         for piece in bytes.chunks(PIECE) {
-            // SAFETY: the bytes lie in the arena, which is registered, and do not change: the caller keeps `slot` until
-            // `uploaded` has happened. Their part of the mirror is used by this slot's copies, which the stream orders,
-            // and by what `emitted` marks, which the stream waits for.
+            // SAFETY: the caller's.
             unsafe {
                 self.driver
                     .copy_in(piece.as_ptr(), to, piece.len(), self.copies)?;
             }
             to = to.plus(u64::try_from(piece.len()).unwrap_or(0));
         }
-        // SAFETY: both are the staging's own.
-        unsafe { self.driver.record(events.uploaded, self.copies) }
+        Ok(())
+    }
+
+    /// Lets the reaper wait for a copy.
+    fn send(&self, sent: Sent) -> Result<(), CudaError> {
+        let reaper = lock(&self.reaper);
+        let sent = reaper.as_ref().and_then(|reaper| reaper.send(sent).ok());
+        sent.ok_or_else(|| CudaError::Use("the thread packds-cuda has ended".to_owned()))
+    }
+
+    /// Notes the first failure, after which nothing is copied.
+    fn failed(&self, error: CudaError) -> DeviceError {
+        lock(&self.failure).get_or_insert(error.clone());
+        error.into()
     }
 
     /// Says why nothing is copied any more, if so.
@@ -212,18 +324,35 @@ impl Device for Ring {
         true
     }
 
-    fn recycle(&self, _: &mut SlotMut) {}
+    fn recycle(&self, slot: &mut SlotMut) {
+        if let Images::Window(window) = &self.0.images {
+            window.recycle(slot.number());
+        }
+    }
+
+    fn take_chunk(
+        &self,
+        slot: usize,
+        chunk: u64,
+        write: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> Result<Option<u64>, DeviceError> {
+        let Images::Window(window) = &self.0.images else {
+            let text = "chunks are for the tier gpu-window";
+            return Err(CudaError::Use(text.to_owned()).into());
+        };
+        let taken = self.0.take_chunk(window, (slot, chunk), write);
+        // After an error some of its copies may be queued.
+        taken.map_err(|error| self.0.failed(error))
+    }
 
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
         let staging = &self.0;
         staging.check()?;
         let number = slot.number();
         let mut events = staging.events_of(number)?;
-        if let Err(error) = staging.upload(&slot, len, &mut events) {
-            // Some of its copies may be queued.
-            lock(&staging.failure).get_or_insert(error.clone());
-            return Err(error.into());
-        }
+        // After an error some of its copies may be queued.
+        let queued = staging.upload(&slot, len, &mut events);
+        queued.map_err(|error| staging.failed(error))?;
         let arrival = Arc::new(Arrival::default());
         let sent = Sent {
             slot,
@@ -231,15 +360,8 @@ impl Device for Ring {
             arrival: Arc::clone(&arrival),
         };
         drop(events);
-        let reaper = lock(&staging.reaper);
-        if reaper
-            .as_ref()
-            .is_none_or(|reaper| reaper.send(sent).is_err())
-        {
-            let error = CudaError::Use("the thread packds-cuda has ended".to_owned());
-            lock(&staging.failure).get_or_insert(error.clone());
-            return Err(error.into());
-        }
+        let sent = staging.send(sent);
+        sent.map_err(|error| staging.failed(error))?;
         Ok(Box::new(Upload {
             staging: Arc::clone(staging),
             number,
@@ -401,13 +523,32 @@ impl Upload {
         let from = at(field.offset());
         if let Some(finish) = &field.finish {
             let mut emission = emission(batch.len(), from, at(finish.offset()), finish, to)?;
+            let changes = &finish.changes;
+            if changes.n_patches > 0 {
+                emission.patches = at(changes.patches(field.view));
+                emission.n_patches = u32::try_from(changes.n_patches).unwrap_or(0);
+            }
+            if changes.mixes {
+                emission.shares = at(changes.shares());
+            }
             if let Some(windows) = &finish.windows {
-                let resident = self.staging.resident.as_ref();
-                let lost = || CudaError::Use("the images are of another device".to_owned());
-                emission.source = resident.ok_or_else(lost)?.images;
+                let lost = || CudaError::Use("the images are of another device or tier".to_owned());
+                let (images, tables) = self.staging.images.on_gpu().ok_or_else(lost)?;
+                emission.source = images;
+                if let Some(resampling) = &windows.resampling {
+                    let tables = tables.ok_or_else(lost)?;
+                    if !tables.resampling.is_like(resampling) {
+                        return Err(lost());
+                    }
+                    (emission.across, emission.down) = (tables.across, tables.down);
+                }
                 emission.frames = at(windows.offset(field.view));
                 emission.source_width = windows.width;
                 emission.source_height = windows.height;
+                (emission.shown_width, emission.shown_height) = match &windows.resampling {
+                    Some(resampling) => resampling.size(),
+                    None => (windows.width, windows.height),
+                };
                 (emission.padding, emission.color) = padding_word(windows.padding);
             }
             // SAFETY: the caller's; table, and pixels or frames, lie in the slot's part of the mirror, and frames are of
@@ -429,22 +570,30 @@ fn emission(
     out: DevicePtr,
 ) -> Result<Emission, CudaError> {
     let (padding, color) = padding_word(Padding::Constant([0; 4]));
+    let float = match finish.dtype {
+        DType::F16 => Some(FloatType::F16),
+        DType::Bf16 => Some(FloatType::Bf16),
+        DType::F32 => Some(FloatType::F32),
+        _ => None,
+    };
     let too_many = |_| CudaError::Use(format!("{n} images are too many for one batch"));
     Ok(Emission {
         source,
-        frames: DevicePtr(0),
         table,
         out,
         n: u32::try_from(n).map_err(too_many)?,
         source_width: finish.width,
         source_height: finish.height,
+        shown_width: finish.width,
+        shown_height: finish.height,
         width: finish.width,
         height: finish.height,
         channels: finish.channels,
         planar: planar(finish.layout),
-        value_bytes: u32::try_from(finish.dtype.size()).unwrap_or(1),
+        ty: type_word(float),
         padding,
         color,
+        ..Emission::default()
     })
 }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 use packds_format::{
     BlockBuilder, DType, Field, FieldKind, FooterParts, PackOptions, PackWriter, Role, Schema,
 };
-use packds_reader::MappedPack;
 use packds_reader::augment::Augment;
 use packds_reader::device::OwnSlots;
-use packds_reader::loader::{LoadError, Loader, LoaderBuilder};
+use packds_reader::loader::{BadSamples, LoadError, Loader, LoaderBuilder};
 use packds_reader::plan::Order;
+use packds_reader::{Access, MappedPack};
 use tempfile::TempDir;
 
 use super::*;
@@ -24,6 +24,10 @@ const GIB: u64 = 1 << 30;
 
 /// A pack of `n` samples in chunks of 8: a colour image, a label, a text.
 fn pack(n: u64) -> (TempDir, Arc<MappedPack>) {
+    pack_in_chunks(n, 8)
+}
+
+fn pack_in_chunks(n: u64, chunk: u32) -> (TempDir, Arc<MappedPack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
     let mut image = Field::tensor("image", DType::U8, &[SIDE, SIDE, 3]).with_role(Role::Image);
@@ -33,11 +37,12 @@ fn pack(n: u64) -> (TempDir, Arc<MappedPack>) {
         Field::column("label", DType::I32, &[]).with_role(Role::Label),
         Field::variable("text", FieldKind::String),
     ];
-    let options = PackOptions::new(Schema::new(fields).unwrap(), 8);
+    let options = PackOptions::new(Schema::new(fields).unwrap(), chunk);
     let mut writer = PackWriter::new(Vec::new(), options).unwrap();
-    for first in (0..n).step_by(8) {
+    let samples = u64::from(chunk);
+    for first in (0..n).step_by(usize::try_from(chunk).unwrap()) {
         let mut block = BlockBuilder::new(writer.schema());
-        for sample in first..n.min(first + 8) {
+        for sample in first..n.min(first + samples) {
             let pixels = block.tensor_mut(0).unwrap();
             for (at, pixel) in (0..ITEM).zip(pixels) {
                 *pixel = packds_format::mix64(sample * ITEM + at).to_le_bytes()[0];
@@ -130,10 +135,14 @@ fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
 
 /// An epoch through a simulated GPU, on streams that the user changes, compared with the host's.
 fn assert_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64, slots: usize) {
-    let wanted = on_host(builder(pack, words));
+    assert_like_host(&builder(pack, words), words, seed, slots);
+}
+
+fn assert_like_host(builder: &LoaderBuilder, words: &str, seed: u64, slots: usize) {
+    let wanted = on_host(builder.clone());
     let driver = sim(seed);
     let slots = NonZero::new(slots).unwrap();
-    let loader = onto(builder(pack, words).slots(slots), &driver).unwrap();
+    let loader = onto(builder.clone().slots(slots), &driver).unwrap();
     let mut found = Vec::new();
     for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
         let batch = batch.unwrap();
@@ -167,9 +176,37 @@ fn batches_on_the_gpu_are_those_of_the_host() {
         "crop8,u8",
         "views:2,crop8+2,norm:imagenet,chw",
         "crop8,norm:imagenet,erase:0.5",
+        "erase:0.9,cutout:5,erase:0.5",
+        "views:2,crop8+2,norm:imagenet,chw,f16,erase:0.5,cutout:3",
+        "mixup:0.4",
+        "flip,norm:imagenet,mixup:0.4",
+        "norm:imagenet,f16,mixup:0.4,chw",
+        "crop8,norm:imagenet,bf16,mixup:1,cutmix:1,erase,chw",
+        "flip,cutmix:1",
+        "rrc8,norm:imagenet,cutout:4,cutmix:1",
     ];
     for (seed, words) in (0..).zip(all) {
         assert_equals_host(&pack, words, seed, 3);
+    }
+}
+
+#[test]
+fn what_is_erased_and_mixed_is_that_of_the_samples_that_are_left() {
+    let (folder, _) = pack(96);
+    let path = folder.path().join("a.pack");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // In the images of some chunk.
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let damaged = Arc::new(packds_reader::open(path).unwrap());
+    for policy in [BadSamples::Skip, BadSamples::Substitute] {
+        let words = "norm:imagenet,chw,erase:0.9,mixup:0.4";
+        let builder = builder(&damaged, words).bad_samples(policy);
+        let host = builder.clone().build().unwrap();
+        assert_eq!(host.epoch(0).unwrap().map(Result::unwrap).count(), 6);
+        assert!(host.stats().bad_samples > 0);
+        assert_like_host(&builder, words, 3, 2);
     }
 }
 
@@ -183,7 +220,7 @@ fn no_memory_changes_under_who_reads_it_however_late_the_gpu_is() {
 }
 
 #[test]
-fn images_are_staged_as_bytes_unless_their_values_are_changed() {
+fn images_are_staged_as_bytes() {
     let (_folder, pack) = pack(32);
     let driver = sim(1);
     let staged = |words: &str| {
@@ -197,8 +234,9 @@ fn images_are_staged_as_bytes_unless_their_values_are_changed() {
     assert_eq!(staged("norm:imagenet,f16"), (DType::U8, Some(DType::F16)));
     assert_eq!(staged("chw"), (DType::U8, Some(DType::U8)));
     assert_eq!(staged("flip"), (DType::U8, None));
-    assert_eq!(staged("norm:imagenet,erase"), (DType::F32, None));
-    assert_eq!(staged("norm:imagenet,mixup:0.2"), (DType::F32, None));
+    assert_eq!(staged("norm:imagenet,erase"), (DType::U8, Some(DType::F32)));
+    assert_eq!(staged("bf16,mixup:0.2"), (DType::U8, Some(DType::Bf16)));
+    assert_eq!(staged("cutmix:1"), (DType::U8, Some(DType::U8)));
 }
 
 #[test]
@@ -302,6 +340,23 @@ fn a_driver_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
 }
 
 #[test]
+fn the_rings_memory_is_asked_for_from_the_node_of_the_gpu() {
+    let (_folder, pack) = pack(32);
+    let node_of = |driver: SimDriver| {
+        let loader = onto(builder(&pack, "norm:imagenet"), &Arc::new(driver)).unwrap();
+        assert_eq!(loader.epoch(0).unwrap().map(Result::unwrap).count(), 2);
+        loader.stats().numa_node
+    };
+    let driver = || SimDriver::new(1, Duration::ZERO, GIB);
+    assert_eq!(node_of(driver()), None);
+    // A node that no machine has: everything works, and it is told that nothing was done.
+    assert_eq!(node_of(driver().on_node(1000)), None);
+    // Some sandboxes forbid the call.
+    let may = Arena::new(1, 1).unwrap().prefer_node(0);
+    assert_eq!(node_of(driver().on_node(0)), may.ok().map(|()| 0));
+}
+
+#[test]
 fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
     let (_folder, pack) = pack(32);
     let host = builder(&pack, "").build().unwrap();
@@ -321,6 +376,112 @@ fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
         error.to_string().contains("each of 3 fields, found 1"),
         "{error}"
     );
+}
+
+fn window(chunks: u32) -> Order {
+    Order::Window {
+        chunks: Some(chunks),
+    }
+}
+
+/// A loader in the tier gpu-window.
+fn windowed(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
+    let device = CudaDevice::with(driver.clone());
+    let builder = builder.clone().device(Arc::new(device.clone()));
+    let (device, tier) = device.in_tier(&builder, Some(Tier::GpuWindow))?;
+    assert_eq!(tier, Tier::GpuWindow);
+    builder.device(Arc::new(device)).build()
+}
+
+#[test]
+fn a_window_of_chunks_gives_the_hosts_batches() {
+    // Not a whole number of chunks, nor of batches.
+    let (_folder, large) = pack(333);
+    // Each batch needs all places of its slot anew.
+    let (_other_folder, small) = pack_in_chunks(61, 1);
+    let all = [
+        ("", window(4)),
+        ("flip,norm:imagenet", window(7)),
+        ("rrc8,flip,norm:imagenet,chw,bf16", window(3)),
+        ("crop8+2,flip,erase,mixup:0.4", Order::Chunks),
+        ("views:2,crop8+2,f16", Order::Sequential),
+    ];
+    for (seed, (words, order)) in (0..).zip(all) {
+        for (pack, batch, slots, access) in [
+            (&large, 16, 2, Access::Mapped),
+            (&large, 16, 3, Access::Direct),
+            (&small, 2, 2, Access::Mapped),
+            (&small, 3, 3, Access::Direct),
+        ] {
+            let slots = NonZero::new(slots).unwrap();
+            let builder = builder(pack, words).order(order).slots(slots);
+            let builder = builder.batch(batch).access(access);
+            let wanted = on_host(builder.clone());
+            let driver = sim(seed);
+            let loader = windowed(&builder, &driver).unwrap();
+            let mut found = Vec::new();
+            for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
+                found.push(finished(&driver, &batch.unwrap(), Stream(step % 2)));
+            }
+            driver.finish_all();
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(&wanted) {
+                for (found, wanted) in found.iter().zip(wanted) {
+                    let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
+                    assert!(found == *wanted, "{words} {seed}");
+                }
+            }
+            drop(loader);
+            assert_eq!(driver.faults(), []);
+        }
+    }
+}
+
+#[test]
+fn a_window_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
+    let (_folder, pack) = pack(200);
+    let builder = builder(&pack, "rrc8,flip").order(window(4));
+    let builder = builder.slots(NonZero::new(2).unwrap());
+    let mut errors = 0;
+    for calls in 0..160 {
+        let driver = sim(calls);
+        driver.fail_after(calls);
+        let failed = match windowed(&builder, &driver) {
+            Err(error) => Some(error.to_string()),
+            Ok(loader) => {
+                let first = loader.epoch(0).unwrap().find_map(Result::err);
+                first.map(|error| error.to_string())
+            }
+        };
+        if let Some(error) = failed {
+            assert!(error.contains("the simulated device has failed"), "{error}");
+            errors += 1;
+        }
+        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+    }
+    assert!(errors > 60, "{errors}");
+}
+
+#[test]
+fn orders_and_policies_that_chunks_are_not_for_are_refused() {
+    let (_folder, pack) = pack(64);
+    let driver = sim(1);
+    let by_chunk = builder(&pack, "flip").order(window(2));
+    let random = windowed(&builder(&pack, "flip"), &driver);
+    let skips = windowed(&by_chunk.clone().bad_samples(BadSamples::Skip), &driver);
+    let jitters = windowed(&builder(&pack, "jitter:0.4/0.4/0.4/0.1"), &driver);
+    for (refused, said) in [
+        (random, "found random"),
+        (skips, "bad samples"),
+        (jitters, "take the tier host"),
+    ] {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let small = Arc::new(SimDriver::new(1, Duration::ZERO, 20_000));
+    let error = windowed(&by_chunk, &small).unwrap_err().to_string();
+    assert!(error.contains("bytes of memory left for"), "{error}");
+    assert_eq!(small.in_use(), 0);
 }
 
 /// As `assert_equals_host`, with the whole set on the GPU.
@@ -380,6 +541,15 @@ fn a_resident_set_gives_the_hosts_batches() {
         "crop16?,norm:imagenet",
         "center7,vflip:0.5,chw",
         "views:2,crop8+2:edge,flip,norm:imagenet,chw",
+        "views:2,crop8+2,flip,norm:imagenet,erase:0.5,cutout:3",
+        "crop8+2,flip,norm:imagenet,bf16,mixup:0.4,erase",
+        "flip,mixup:0.4,cutmix:1",
+        "rrc8,flip",
+        "rrc7x21,flip,vflip,norm:imagenet,chw",
+        "views:2,rrc12,norm:imagenet,bf16,erase",
+        "resize20,center14,norm:imagenet,f16",
+        "resize8,crop8+3,flip",
+        "resize5,center9,chw",
     ];
     for (seed, words) in (0..).zip(all) {
         assert_resident_equals_host(&pack, words, seed);
@@ -390,14 +560,7 @@ fn a_resident_set_gives_the_hosts_batches() {
 fn what_cannot_be_resident_is_on_the_host_or_refused() {
     let (_folder, pack) = pack(32);
     let device = CudaDevice::with(sim(1));
-    for words in [
-        "rrc8",
-        "resize8",
-        "jitter:0.4/0.4/0.4/0.1",
-        "erase",
-        "mixup:0.2",
-        "rotate:10",
-    ] {
+    for words in ["rrc8,jitter:0.4/0.4/0.4/0.1", "rotate:10"] {
         let builder = builder(&pack, words).device(Arc::new(device.clone()));
         assert_eq!(
             device.in_tier(&builder, None).unwrap().1,

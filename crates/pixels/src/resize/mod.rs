@@ -9,6 +9,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod axis;
 mod kernel;
 mod lanes;
 mod resizer;
@@ -22,6 +23,7 @@ use crate::decode::Image;
 use crate::error::PixelError;
 use crate::geometry::{Filter, Geometry, Resize};
 
+pub use axis::{AxisTaps, rows_come_first};
 pub use resizer::Resizer;
 pub(crate) use stream::Resampler;
 

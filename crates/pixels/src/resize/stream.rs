@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::axis::rows_come_first;
 use super::kernel::{Horizontal, Kernel, Ring};
 use super::taps::Axis;
 use crate::area::CropResize;
@@ -379,15 +380,8 @@ fn order_of(width: u32, height: u32, window: Window, filter: Filter) -> Order {
         _ if filter == Filter::Nearest => Order::Nearest,
         (true, false) => Order::Horizontal,
         (false, true) => Order::Vertical,
-        (true, true) => {
-            // Pillow 13's rule, with the sizes of the whole image.
-            let fewer_rows = i64::from(height) - i64::from(to_height);
-            let fewer_columns = i64::from(width) - i64::from(to_width);
-            if fewer_rows > 0 && fewer_rows > 2 * fewer_columns {
-                Order::VerticalFirst
-            } else {
-                Order::HorizontalFirst
-            }
-        }
+        // With the sizes of the whole image.
+        (true, true) if rows_come_first(width, height, to_width, to_height) => Order::VerticalFirst,
+        (true, true) => Order::HorizontalFirst,
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct Taps {
 impl Taps {
     /// Computes the taps that `span` shows of an axis of `source` positions, from the last output to
     /// the first where it is `flipped`.
-    fn compute(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
+    pub(super) fn compute(&mut self, source: u32, span: Span, filter: Filter, flipped: bool) {
         // Data sets have many images of one size.
         let key = (source, span, filter, flipped);
         if self.key == Some(key) {

@@ -310,7 +310,8 @@ class Loader:
         output: `numpy`, `torch` or `jax`.
         device: `cpu`; with torch another. Batches for `cuda:0` and the like are copied while training goes on, and images are
             finished there (docs/cuda.md). To devices of other kinds PyTorch copies each batch.
-        tier: Where images are, with a GPU: `resident` (the whole set there), `host`, or `auto`, which asks for memory.
+        tier: Where images are, with a GPU: `resident` (the whole set there), `gpu-window` (the chunks that batches are made of),
+            `host`, or `auto`, which asks for memory.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
 
@@ -548,7 +549,8 @@ class Loader:
 
     @property
     def tier(self) -> str | None:
-        """Where the images are of which batches are made on a GPU: `resident`, there, or `host`. None without a GPU."""
+        """Where the images are of which batches are made on a GPU: `resident` or `gpu-window`, there, or `host`. None
+        without a GPU."""
         return self._native.tier
 
     @property

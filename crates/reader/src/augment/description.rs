@@ -4,7 +4,7 @@ use packds_format::DType;
 use packds_pixels::{Filter, Layout, Resize};
 
 use super::Size;
-use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op};
+use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Stage};
 use packds_pixels::Padding;
 
 /// Mean and standard deviation of ImageNet's training images, of values in 0 to 1.
@@ -294,12 +294,17 @@ impl Augment {
         })
     }
 
-    /// The same up to the values: `u8` pixels, their channels together. Draws are the same.
+    /// The same up to the values: `u8` pixels, their channels together, of which nothing is erased or mixed. Draws are the
+    /// same, since erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
-        Self {
+        let mut pixels = Self {
             layout: Layout::Hwc,
+            mixup: None,
+            cutmix: None,
             ..self.as_bytes().unwrap_or_else(|| self.clone())
-        }
+        };
+        pixels.ops.retain(|op| op.stage() != Stage::Erase);
+        pixels
     }
 
     /// Order of the result's dimensions.

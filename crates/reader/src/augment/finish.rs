@@ -1,14 +1,16 @@
 //! The end of a sample's way: type and order of the values, then what is erased of them.
 
+use std::sync::Arc;
+
 use packds_format::DType;
-use packds_pixels::{FloatType, Layout, Padding};
+use packds_pixels::{FloatType, Layout, Padding, rows_come_first};
 
 use super::AugmentPlan;
 use super::draws::Draws;
-use super::frame::{Frame, Shown, pixels};
-use super::op::{Op, Size, Span, Stage};
+use super::frame::{Frame, Shown, pixels, resized_size, whole};
+use super::op::{Op, Size, Span};
 use super::{AugmentError, SampleKey};
-use crate::device::{self, Finish, Windows};
+use crate::device::{self, Changes, Finish, Patch, Resampling, Windows};
 
 impl AugmentPlan {
     /// Whether results are the pixels' own bytes: no other type, no other order.
@@ -19,33 +21,51 @@ impl AugmentPlan {
 }
 
 impl AugmentPlan {
-    /// What is left to do with the pixels of [`Augment::as_pixels`](super::Augment::as_pixels); none where nothing is, or
-    /// where something happens to the values that come out.
+    /// What is left to do with the pixels of [`Augment::as_pixels`](super::Augment::as_pixels); none where nothing is.
     pub(crate) fn finish(&self) -> Option<Finish> {
-        self.finish_values().filter(|_| !self.writes_bytes())
+        let finish = self.finish_values();
+        (!self.writes_bytes() || !finish.changes.is_empty()).then_some(finish)
     }
 
-    /// What is to be done with pictures of one size to make the images; none where that is more than to show windows of
-    /// them, flipped, and to finish the values.
+    /// What is to be done with pictures of one size to make the images; none where that is more than to resize areas of them,
+    /// to show windows of that, flipped, and to finish the values.
     pub(crate) fn finish_windows(&self, picture: Size) -> Option<Finish> {
         let mut padding = Padding::Constant([0; 4]);
+        let mut resized = None;
         for op in &self.ops {
-            match op {
-                Op::RandomCrop { mode, .. } => padding = *mode,
-                Op::CenterCrop(_) | Op::HorizontalFlip(_) | Op::VerticalFlip(_) => {}
+            match *op {
+                Op::Resize(resize) => resized = Some((resized_size(resize, picture), false)),
+                Op::RandomResizedCrop { size, .. } => resized = Some((size, true)),
+                Op::RandomCrop { mode, .. } => padding = mode,
+                Op::CenterCrop(_)
+                | Op::HorizontalFlip(_)
+                | Op::VerticalFlip(_)
+                | Op::Erase { .. }
+                | Op::Cutout(_) => {}
                 _ => return None,
             }
         }
+        let sides = |size: Size| (size.width, size.height);
+        let resampling = match resized {
+            None => None,
+            Some((to, of_areas)) => Some(Arc::new(Resampling::new(
+                sides(picture),
+                sides(to),
+                self.filter,
+                of_areas,
+            )?)),
+        };
         let windows = Windows {
             width: picture.width,
             height: picture.height,
             padding,
+            resampling,
             offset: 0,
             rows: 0,
         };
         Some(Finish {
             windows: Some(windows),
-            ..self.finish_values()?
+            ..self.finish_values()
         })
     }
 
@@ -54,13 +74,17 @@ impl AugmentPlan {
         &self,
         key: SampleKey,
         view: u32,
-        picture: Size,
+        windows: &Windows,
         source: u64,
     ) -> Result<device::Frame, AugmentError> {
+        let picture = Size {
+            width: windows.width,
+            height: windows.height,
+        };
         let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
-        let (x, y) = match frame.shown {
-            Shown::Area(_) => (0, 0),
-            Shown::Window { x, y, .. } => (x, y),
+        let (area, x, y) = match frame.shown {
+            Shown::Area(area) => (area, 0, 0),
+            Shown::Window { x, y, .. } => (whole(picture), x, y),
         };
         let start = |at: i64| {
             i32::try_from(at).map_err(|_| AugmentError::Parameter {
@@ -70,24 +94,27 @@ impl AugmentPlan {
                 found: at.to_string(),
             })
         };
-        let horizontal = u32::from(frame.flip_horizontal) * device::Frame::HORIZONTAL;
-        let vertical = u32::from(frame.flip_vertical) * device::Frame::VERTICAL;
+        let mut flips = u32::from(frame.flip_horizontal) * device::Frame::HORIZONTAL;
+        flips |= u32::from(frame.flip_vertical) * device::Frame::VERTICAL;
+        if let Some(resampling) = &windows.resampling {
+            let (width, height) = resampling.size();
+            let rows_first = rows_come_first(area.width, area.height, width, height);
+            flips |= u32::from(rows_first) * device::Frame::ROWS_FIRST;
+        }
+        let before = u64::from(area.y) * u64::from(picture.width) + u64::from(area.x);
         Ok(device::Frame {
-            source,
+            source: source + before * u64::from(self.output().channels),
             x: start(x)?,
             y: start(y)?,
-            flips: horizontal | vertical,
+            flips,
+            width: area.width,
+            height: area.height,
         })
     }
 
-    fn finish_values(&self) -> Option<Finish> {
-        let erases = |op: &Op| op.stage() == Stage::Erase;
-        let mixes = self.mixup.is_some() || self.cutmix.is_some();
-        if mixes || self.ops.iter().any(erases) {
-            return None;
-        }
+    fn finish_values(&self) -> Finish {
         let output = self.output();
-        Some(Finish {
+        Finish {
             dtype: output.dtype,
             layout: output.layout,
             height: output.height,
@@ -95,36 +122,74 @@ impl AugmentPlan {
             channels: output.channels.into(),
             table: self.emit.table(),
             windows: None,
+            changes: self.changes(),
             offset: 0,
+        }
+    }
+
+    fn changes(&self) -> Changes {
+        let channels = usize::from(self.output().channels);
+        let values = self.ops.iter().filter_map(erased_to);
+        let erased: Vec<u32> = values
+            .flat_map(|value| {
+                let encoded = self.encoded(value).map(u32::from_le_bytes);
+                encoded.into_iter().take(channels)
+            })
+            .collect();
+        Changes {
+            n_patches: erased.len() / channels.max(1),
+            erased,
+            mixes: self.mixup.is_some() || self.cutmix.is_some(),
+            patches: 0,
+            shares: 0,
+            rows: 0,
+        }
+    }
+
+    /// The rectangles of a view of a sample that are set, one for each op that does so.
+    pub(crate) fn patches(&self, key: SampleKey, view: u32) -> impl Iterator<Item = Patch> {
+        let root = key.root();
+        drawn(self, root, view).map(|(patch, _)| patch)
+    }
+
+    /// A value of each channel in the type of the result; `value` has one number, or one for each channel.
+    fn encoded(&self, value: &[f32]) -> [[u8; 4]; 3] {
+        // Channels are 1 or 3.
+        [0, 1, 2].map(|channel| {
+            let value = value.get(channel).or(value.first());
+            encode(self.float, value.copied().unwrap_or(0.0))
         })
     }
 }
 
-/// A rectangle of the result; empty where the last place is not behind the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Patch {
-    pub(super) x: (u32, u32),
-    pub(super) y: (u32, u32),
-}
-
 /// Sets the drawn rectangles of finished values.
 pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
-    for (number, op) in (0..).zip(&plan.ops) {
+    for (patch, value) in drawn(plan, root, view) {
+        fill(plan, patch, value, out);
+    }
+}
+
+/// The rectangles that are set, one after the other, and to what; empty ones where nothing is.
+fn drawn(plan: &AugmentPlan, root: u64, view: u32) -> impl Iterator<Item = (Patch, &[f32])> {
+    (0..).zip(&plan.ops).filter_map(move |(number, op)| {
         let draws = Draws::new(root, view, number);
-        match op {
+        let patch = match *op {
             Op::Erase {
-                p,
-                scale,
-                ratio,
-                value,
-            } => {
-                if let Some(patch) = erased(draws, plan.size(), *p, *scale, *ratio) {
-                    fill(plan, patch, value, out);
-                }
-            }
-            Op::Cutout(side) => fill(plan, cut_out(draws, plan.size(), *side), &[0.0], out),
-            _ => {}
-        }
+                p, scale, ratio, ..
+            } => erased(draws, plan.size(), p, scale, ratio).unwrap_or_default(),
+            Op::Cutout(side) => cut_out(draws, plan.size(), side),
+            _ => return None,
+        };
+        Some((patch, erased_to(op)?))
+    })
+}
+
+/// What an op that erases sets values to.
+fn erased_to(op: &Op) -> Option<&[f32]> {
+    match op {
+        Op::Erase { value, .. } => Some(value),
+        Op::Cutout(_) => Some(&[0.0]),
+        _ => None,
     }
 }
 
@@ -171,11 +236,7 @@ pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
 /// Sets the values of a rectangle; `value` has one number, or one for each channel.
 fn fill(plan: &AugmentPlan, patch: Patch, value: &[f32], out: &mut [u8]) {
     let channels = usize::from(plan.output().channels);
-    // Channels are 1 or 3.
-    let encoded = [0, 1, 2].map(|channel| {
-        let value = value.get(channel).or(value.first());
-        encode(plan.float, value.copied().unwrap_or(0.0))
-    });
+    let encoded = plan.encoded(value);
     let n = plan.value_bytes();
     plan.for_each_run(patch, |run, channel| {
         let Some(run) = out.get_mut(run) else { return };

@@ -3,9 +3,9 @@
 use packds_pixels::{FloatType, PixelError};
 
 use super::draws::{Draws, MIX};
-use super::finish::Patch;
 use super::frame::pixels;
 use super::{AugmentError, AugmentPlan, SampleKey};
+use crate::device::{Patch, Share};
 
 /// What became of a batch's labels: sample `i` is `lambda[i]` of itself and `1 - lambda[i]` of the
 /// sample at place `partner[i]` of the batch.
@@ -94,15 +94,6 @@ fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), 
     })
 }
 
-/// What one sample gets of its partner.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Share {
-    /// All of it, faintly.
-    Blend(f64),
-    /// A rectangle.
-    Patch(Patch),
-}
-
 impl AugmentPlan {
     /// Mixes a finished batch in place; none where the plan has neither mixup nor cutmix. `batch`
     /// holds the results of `keys`, one after the other.
@@ -119,36 +110,43 @@ impl AugmentPlan {
         let n_bytes = self.item_bytes();
         let expected = n_bytes.saturating_mul(keys.len());
         check_count("bytes of a batch to mix", expected, batch.len())?;
-        let n = u32::try_from(keys.len()).unwrap_or(u32::MAX);
-        let mut mix = Mix {
-            partner: (0..n)
-                .map(|place| place.checked_sub(1).unwrap_or(n - 1))
-                .collect(),
-            lambda: Vec::with_capacity(keys.len()),
-        };
-        let shares: Vec<Share> = keys.iter().map(|key| self.share(*key)).collect();
-        mix.lambda
-            .extend(shares.iter().map(|share| self.lambda(*share)));
+        let mix = self.mixed(keys);
         if keys.len() < 2 {
-            return Ok(Some(mix));
+            return Ok(mix);
         }
         // From the last to the first, so that each sample's partner is still as it was; the first
         // one's partner is the last, which is changed by then.
         let last = batch[expected - n_bytes..].to_vec();
-        for (place, share) in shares.iter().enumerate().rev() {
+        for (place, key) in keys.iter().enumerate().rev() {
             let (before, item) = batch.split_at_mut(place * n_bytes);
             let partner = match place {
                 0 => &last,
                 _ => &before[(place - 1) * n_bytes..],
             };
-            self.combine(*share, &mut item[..n_bytes], partner);
+            self.combine(self.share(*key), &mut item[..n_bytes], partner);
         }
-        Ok(Some(mix))
+        Ok(mix)
+    }
+
+    /// What becomes of the labels of `keys` where their images are mixed; none where they are not.
+    pub(crate) fn mixed(&self, keys: &[SampleKey]) -> Option<Mix> {
+        if self.mixup.is_none() && self.cutmix.is_none() {
+            return None;
+        }
+        let n = u32::try_from(keys.len()).unwrap_or(u32::MAX);
+        let before = |place: u32| place.checked_sub(1).unwrap_or(n - 1);
+        let lambda = |key: &SampleKey| self.lambda(self.share(*key));
+        Some(Mix {
+            partner: (0..n).map(before).collect(),
+            lambda: keys.iter().map(lambda).collect(),
+        })
     }
 
     /// Draw 0 chooses between mixup and cutmix, draws 1 to 4 are the share, 5 (y) and 6 (x) the
     /// middle of the rectangle.
-    pub(super) fn share(&self, key: SampleKey) -> Share {
+    #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
+    pub(crate) fn share(&self, key: SampleKey) -> Share {
+        let size = self.size();
         let draws = Draws::new(key.root(), MIX, MIX);
         let cutmix = match (self.mixup, self.cutmix) {
             (Some(alpha), Some(_)) if draws.chance(0, 0.5) => Err(alpha),
@@ -156,7 +154,13 @@ impl AugmentPlan {
             (alpha, None) => Err(alpha.unwrap_or(1.0)),
         };
         match cutmix {
-            Err(alpha) => Share::Blend(draws.beta(1, alpha)),
+            Err(alpha) => Share {
+                patch: Patch {
+                    x: (0, size.width),
+                    y: (0, size.height),
+                },
+                own: Some(draws.beta(1, alpha) as f32),
+            },
             Ok(alpha) => {
                 let half = 0.5 * (1.0 - draws.beta(1, alpha)).sqrt();
                 let span = |index, side: u32| {
@@ -167,11 +171,13 @@ impl AugmentPlan {
                         middle.saturating_add(half).min(side),
                     )
                 };
-                let size = self.size();
-                Share::Patch(Patch {
-                    y: span(5, size.height),
-                    x: span(6, size.width),
-                })
+                Share {
+                    patch: Patch {
+                        y: span(5, size.height),
+                        x: span(6, size.width),
+                    },
+                    own: None,
+                }
             }
         }
     }
@@ -179,21 +185,18 @@ impl AugmentPlan {
     /// The sample's own share; that of a rectangle after it was cut at the edges.
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
     pub(super) fn lambda(&self, share: Share) -> f32 {
-        let lambda = match share {
-            Share::Blend(lambda) => lambda,
-            Share::Patch(Patch { x, y }) => {
-                let area = f64::from(x.1 - x.0) * f64::from(y.1 - y.0);
-                let size = self.size();
-                1.0 - area / (f64::from(size.width) * f64::from(size.height))
-            }
-        };
-        lambda as f32
+        share.own.unwrap_or_else(|| {
+            let Patch { x, y } = share.patch;
+            let area = f64::from(x.1 - x.0) * f64::from(y.1 - y.0);
+            let size = self.size();
+            (1.0 - area / (f64::from(size.width) * f64::from(size.height))) as f32
+        })
     }
 
     fn combine(&self, share: Share, item: &mut [u8], partner: &[u8]) {
-        match share {
-            Share::Blend(_) => blend(self.float, self.lambda(share), item, partner),
-            Share::Patch(patch) => self.for_each_run(patch, |run, _| {
+        match share.own {
+            Some(own) => blend(self.float, own, item, partner),
+            None => self.for_each_run(share.patch, |run, _| {
                 if let (Some(to), Some(from)) = (item.get_mut(run.clone()), partner.get(run)) {
                     to.copy_from_slice(from);
                 }
@@ -202,8 +205,9 @@ impl AugmentPlan {
     }
 }
 
+/// Mixes values of a type, those of bytes where it is none, into the first array:
 /// `lambda * own + (1 - lambda) * other` in `f32`, rounded to the type; bytes to the nearest.
-fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
+pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
     use half::{bf16, f16};
     let mixed = |own: f32, other: f32| lambda * own + (1.0 - lambda) * other;
     match float {

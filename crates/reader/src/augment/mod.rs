@@ -40,6 +40,8 @@ pub use augmenter::Augmenter;
 pub use description::Augment;
 pub use error::AugmentError;
 pub use mix::Mix;
+#[doc(hidden)]
+pub use mix::blend;
 pub use op::Size;
 pub use packds_pixels::{Encoded, Padding};
 pub use picture::{Picture, SampleKey};

@@ -1,7 +1,14 @@
 //! What a device that finishes images has left to do with them.
 
+use std::sync::Arc;
+
 use packds_format::DType;
 use packds_pixels::{Layout, Padding};
+
+use super::Resampling;
+
+/// Parts of what a device finishes with start at multiples of this in a slot.
+const ALIGN: usize = 16;
 
 /// How `u8` pixels become images: each value of a channel is looked up in a table of 256 results. The tables are the
 /// host's, so that a device gives the host's values bit for bit.
@@ -22,12 +29,50 @@ pub struct Finish {
     /// Where the pictures are that the images show, where the device [holds](super::Device::holds) them; none where their
     /// pixels lie in the slot, as large as the images and one after the other.
     pub windows: Option<Windows>,
-    /// Where the loader puts the table in each slot, 4 bytes little-endian for each entry.
+    /// What is erased of finished values, and whether images are mixed.
+    pub changes: Changes,
+    /// Where the loader puts the table in each slot, 4 bytes little-endian for each entry, and behind it what is erased is
+    /// set to.
     pub(crate) offset: usize,
 }
 
+/// What is done to the values of finished images: first rectangles are set, one after the other, then each image is mixed with
+/// the one before it in the batch, the first with the last, as these were before anything was mixed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Of each rectangle that is set in an image, in their order, the bit patterns of its values, channel by channel. In the
+    /// slot there is a [`Patch`] for each of them and each image.
+    pub erased: Vec<u32>,
+    /// Rectangles of an image.
+    pub n_patches: usize,
+    /// Whether images are mixed. In the slot there is a [`Share`] for each image then.
+    pub mixes: bool,
+    pub(crate) patches: usize,
+    pub(crate) shares: usize,
+    /// Images of a view.
+    pub(crate) rows: usize,
+}
+
+/// A rectangle of an image; empty where the last place is not behind the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Patch {
+    /// First column, and the one behind the last.
+    pub x: (u32, u32),
+    /// First row, and the one behind the last.
+    pub y: (u32, u32),
+}
+
+/// What an image gets of the one that it is mixed with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// Where it gets something.
+    pub patch: Patch,
+    /// The share of its own value in each value there; none where it takes the other's as they are.
+    pub own: Option<f32>,
+}
+
 /// Images that are windows of pictures that a device holds: of each image a [`Frame`] lies in the slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
     /// Columns of each picture.
     pub width: u32,
@@ -35,6 +80,8 @@ pub struct Windows {
     pub height: u32,
     /// What is shown where a window lies outside.
     pub padding: Padding,
+    /// How an area of each picture is resized first, so that windows are of that; none where windows are of the picture.
+    pub resampling: Option<Arc<Resampling>>,
     /// Where the loader puts the frames in each slot, those of each view together.
     pub(crate) offset: usize,
     /// Frames of a view.
@@ -42,16 +89,21 @@ pub struct Windows {
 }
 
 /// Which part of which picture an image shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// First byte of the picture, from the first byte of the first picture.
+    /// First byte of the area of the picture, from the first byte of the first picture; the area is all of it where none is
+    /// resized.
     pub source: u64,
-    /// The picture's column where the window starts, perhaps outside.
+    /// The column where the window starts in the picture or its resized area, perhaps outside.
     pub x: i32,
-    /// The picture's row where the window starts, perhaps outside.
+    /// The row where the window starts, perhaps outside.
     pub y: i32,
-    /// [`Frame::HORIZONTAL`] and [`Frame::VERTICAL`].
+    /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`] and [`Frame::ROWS_FIRST`].
     pub flips: u32,
+    /// Columns of the area.
+    pub width: u32,
+    /// Rows of the area.
+    pub height: u32,
 }
 
 impl Frame {
@@ -59,8 +111,10 @@ impl Frame {
     pub const HORIZONTAL: u32 = 1;
     /// Top and bottom are exchanged.
     pub const VERTICAL: u32 = 2;
+    /// Rows are resampled before columns.
+    pub const ROWS_FIRST: u32 = 4;
     /// Bytes of a frame in a slot.
-    pub const BYTES: usize = 24;
+    pub const BYTES: usize = 32;
 
     /// As it lies in a slot: little-endian, in the order of the fields, zeros behind.
     #[must_use]
@@ -70,7 +124,68 @@ impl Frame {
         bytes[8..12].copy_from_slice(&self.x.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.y.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.flips.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.width.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.height.to_le_bytes());
         bytes
+    }
+}
+
+impl Patch {
+    /// Bytes of a patch in a slot.
+    pub const BYTES: usize = 16;
+
+    /// As it lies in a slot: columns, then rows, little-endian.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        for (to, place) in bytes
+            .as_chunks_mut::<4>()
+            .0
+            .iter_mut()
+            .zip([self.x.0, self.x.1, self.y.0, self.y.1])
+        {
+            *to = place.to_le_bytes();
+        }
+        bytes
+    }
+}
+
+impl Share {
+    /// Bytes of a share in a slot.
+    pub const BYTES: usize = 24;
+
+    /// As it lies in a slot: the patch, 1 where values are taken as they are, the share of its own; little-endian.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..16].copy_from_slice(&self.patch.to_bytes());
+        bytes[16..20].copy_from_slice(&u32::from(self.own.is_none()).to_le_bytes());
+        bytes[20..].copy_from_slice(&self.own.unwrap_or(0.0).to_le_bytes());
+        bytes
+    }
+}
+
+impl Changes {
+    /// Where the patches of the first image of a view lie in each slot, those of each image together.
+    #[must_use]
+    pub fn patches(&self, view: u32) -> usize {
+        let of_view = self
+            .rows
+            .saturating_mul(self.n_patches)
+            .saturating_mul(Patch::BYTES);
+        self.patches.saturating_add(of_views(view, of_view))
+    }
+
+    /// Where the shares of the images lie in each slot.
+    #[must_use]
+    pub const fn shares(&self) -> usize {
+        self.shares
+    }
+
+    /// Whether nothing is changed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.n_patches == 0 && !self.mixes
     }
 }
 
@@ -78,10 +193,16 @@ impl Windows {
     /// Where the frames of a view lie in each slot.
     #[must_use]
     pub fn offset(&self, view: u32) -> usize {
-        let view = usize::try_from(view).unwrap_or(usize::MAX);
-        let before = view.saturating_mul(self.rows * Frame::BYTES);
-        self.offset.saturating_add(before)
+        self.offset
+            .saturating_add(of_views(view, self.rows * Frame::BYTES))
     }
+}
+
+/// Bytes of the views before one.
+fn of_views(view: u32, bytes: usize) -> usize {
+    usize::try_from(view)
+        .unwrap_or(usize::MAX)
+        .saturating_mul(bytes)
 }
 
 impl Finish {
@@ -102,16 +223,39 @@ impl Finish {
         self.offset
     }
 
-    /// Bytes of the table in a slot.
-    pub(crate) const fn table_bytes(&self) -> usize {
-        self.table.len() * size_of::<u32>()
+    /// Gives all that the device finishes with a place in each slot of `rows` samples, from `start` on. Where that ends;
+    /// none where it is more than this machine can address.
+    pub(crate) fn place(&mut self, start: usize, rows: usize, views: u32) -> Option<usize> {
+        let images = rows.checked_mul(usize::try_from(views).ok()?)?;
+        let mut end = start;
+        let mut take = |bytes: usize| {
+            let at = end;
+            end = at.checked_add(bytes)?.checked_next_multiple_of(ALIGN)?;
+            Some(at)
+        };
+        let words = self.table.len() + self.changes.erased.len();
+        self.offset = take(words.checked_mul(size_of::<u32>())?)?;
+        if let Some(windows) = &mut self.windows {
+            windows.rows = rows;
+            windows.offset = take(images.checked_mul(Frame::BYTES)?)?;
+        }
+        let changes = &mut self.changes;
+        changes.rows = rows;
+        let patches = images.checked_mul(changes.n_patches)?;
+        changes.patches = take(patches.checked_mul(Patch::BYTES)?)?;
+        let shares = if changes.mixes { images } else { 0 };
+        changes.shares = take(shares.checked_mul(Share::BYTES)?)?;
+        Some(end)
     }
 
-    /// Puts the table where the device finds it.
+    /// Puts the table, and behind it what is erased is set to, where the device finds them.
     pub(crate) fn write_table(&self, slot: &mut [u8]) {
-        let to = slot.get_mut(self.offset..self.offset + self.table_bytes());
-        let (words, _) = to.unwrap_or_default().as_chunks_mut::<4>();
-        for (to, entry) in words.iter_mut().zip(&self.table) {
+        let (words, _) = slot
+            .get_mut(self.offset..)
+            .unwrap_or_default()
+            .as_chunks_mut::<4>();
+        let entries = self.table.iter().chain(&self.changes.erased);
+        for (to, entry) in words.iter_mut().zip(entries) {
             *to = entry.to_le_bytes();
         }
     }

@@ -7,6 +7,7 @@
 
 mod finish;
 mod host;
+mod resampling;
 mod sim;
 
 use std::any::Any;
@@ -16,8 +17,9 @@ use std::sync::Arc;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
-pub use finish::{Finish, Frame, Windows};
+pub use finish::{Changes, Finish, Frame, Patch, Share, Windows};
 pub use host::{Done, HostDevice, OwnSlots, Staged};
+pub use resampling::Resampling;
 pub use sim::{SimDevice, Violation};
 
 /// What takes batches out of the staging ring.
@@ -33,17 +35,37 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Whether it finishes images: type, normalization and order of their values. Then their fields lie in slots as `u8`
     /// pixels `[samples, height, width, channels]`, and [`BatchField::finish`](crate::loader::BatchField::finish) says what
-    /// is left to do. Where an augmentation does something to finished values, the loader finishes them all the same.
+    /// is left to do, what the augmentation does to finished values included.
     fn finishes(&self) -> bool {
         false
     }
 
-    /// Whether it holds the images of all samples of `pack`, as they are stored and in the order of the file. Then a loader of
-    /// that pack alone puts a [`Frame`] for each image into the slot instead of its pixels, where the augmentation is of
-    /// windows and flips; see [`LoaderBuilder::holdable`](crate::loader::LoaderBuilder::holdable).
-    fn holds(&self, pack: &MappedPack) -> bool {
+    /// What it holds of the images of `pack`, as they are stored. A loader of that pack alone puts a [`Frame`] for each image
+    /// into the slot instead of its pixels then, where the augmentation allows it; see
+    /// [`LoaderBuilder::holdable`](crate::loader::LoaderBuilder::holdable).
+    fn holds(&self, pack: &MappedPack) -> Holding {
         let _ = pack;
-        false
+        Holding::Nothing
+    }
+
+    /// Of a device that holds [`Holding::Chunks`]: called before slot number `slot` is submitted, for each chunk of which
+    /// there is an image in it. From then until the slot is recycled the images of the chunk stay where they are: their place for
+    /// frames. Where they are not there yet, `write` puts them where it is told to, one after the other, and says whether it
+    /// could; none where it could not.
+    ///
+    /// # Errors
+    /// [`DeviceError`], which the consumer of the batch gets.
+    fn take_chunk(
+        &self,
+        slot: usize,
+        chunk: u64,
+        write: &mut dyn FnMut(&mut [u8]) -> bool,
+    ) -> Result<Option<u64>, DeviceError> {
+        let _ = (slot, chunk, write);
+        Err(DeviceError {
+            device: self.name(),
+            reason: "it holds no chunks".to_owned(),
+        })
     }
 
     /// Called once for each loader, with the ring that its slots come from: the device that serves it, for devices that
@@ -64,6 +86,18 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
+}
+
+/// What a device holds of the images of a pack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Holding {
+    /// Nothing: they come with the batch.
+    #[default]
+    Nothing,
+    /// All of them, in the order of the file.
+    All,
+    /// Those of the chunks that batches are made of, while they are: it takes them by [`Device::take_chunk`].
+    Chunks,
 }
 
 /// A device's reading of one slot. `&dyn Any` of it is the device's own type, for who goes on with the batch on the device.

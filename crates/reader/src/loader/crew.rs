@@ -15,6 +15,7 @@ use super::filling::{Filling, Piece, Row, cut};
 use super::finish::finish;
 use super::journal::Journal;
 use super::outputs::{Outputs, Source};
+use super::pictures::ChunkSource;
 use super::stats::{Counters, add, add_time};
 use super::tuner::Tuner;
 use crate::MappedPack;
@@ -207,7 +208,7 @@ impl Crew {
                 ..Prepared::new(step)
             };
             add_time(&self.counters.threads_busy, planned + started.elapsed());
-            return self.hand_over(slot, prepared);
+            return self.hand_over(slot, prepared, &items);
         }
         let pieces = cut(slot, &self.outputs, rows.len(), self.piece_rows);
         let filling = Arc::new(Filling::new(step, rows, padding, items, pieces));
@@ -239,7 +240,8 @@ impl Crew {
                 &self.seeds,
             );
             if let Some((slot, prepared)) = finished.map_err(at_step)? {
-                self.hand_over(slot, prepared).map_err(at_step)?;
+                let items = &filling.items;
+                self.hand_over(slot, prepared, items).map_err(at_step)?;
             }
         }
         add_time(&self.counters.threads_busy, started.elapsed());
@@ -247,9 +249,25 @@ impl Crew {
     }
 
     /// Gives a written slot to the device and the consumer.
-    fn hand_over(&self, mut slot: SlotMut, prepared: Prepared) -> Result<(), LoadError> {
+    fn hand_over(
+        &self,
+        mut slot: SlotMut,
+        prepared: Prepared,
+        items: &[Option<StepItems>],
+    ) -> Result<(), LoadError> {
         let (rows, seeds) = (&prepared.rows, &self.seeds);
-        self.outputs.write_finish(&mut slot, rows, seeds)?;
+        // A device has images of one pack at most.
+        let first = self
+            .packs
+            .first()
+            .zip(items.first().and_then(Option::as_ref));
+        let source = first.map(|(pack, items)| ChunkSource {
+            device: self.device.as_ref(),
+            pack,
+            items,
+        });
+        self.outputs
+            .write_finish(&mut slot, rows, seeds, source.as_ref())?;
         let n_bad = u64::try_from(prepared.bad.len()).unwrap_or(u64::MAX);
         add(&self.counters.bad_samples, n_bad);
         let slot: SlotRef = slot.freeze();

@@ -45,7 +45,7 @@ pub(crate) fn finish(
             .filter_map(|(row, error)| told(filling, *row, error))
             .collect();
     }
-    if let Some(pictures) = outputs.pictures_on_host() {
+    if let Some(pictures) = &outputs.pictures {
         prepared.mix = pictures.mix(outputs, &mut slot, &prepared.rows, seeds)?;
     }
     Ok(Some((slot, prepared)))

@@ -391,6 +391,7 @@ impl Loader {
             prefetch,
             slots: self.arena.n_slots(),
             slot_bytes: u64::try_from(self.arena.slot_bytes()).unwrap_or(u64::MAX),
+            numa_node: self.arena.node(),
             table_bytes: count(&counters.table_bytes),
         }
     }

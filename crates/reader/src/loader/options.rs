@@ -15,10 +15,11 @@ use super::{BadSamples, LoadError, Loader};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
-use crate::device::{Device, HostDevice, OwnSlots, Staged};
+use crate::device::{Device, Holding, HostDevice, OwnSlots, Resampling, Staged};
 use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
 use crate::plan::{
-    Batching, Choice, Dataset, Last, Mixture, Order, Ranks, Sampler, Schedule, Source, State,
+    Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Sampler, Schedule, Source,
+    State,
 };
 
 /// Memory where the user does not say: the same on every machine, because the default window depends on it.
@@ -241,6 +242,9 @@ impl LoaderBuilder {
             std::iter::once(Arc::clone(pack)).chain(others).collect();
         let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
         let pictures = self.pictures(self.device.holds(pack))?;
+        if pictures.as_ref().is_some_and(Pictures::come_in_chunks) {
+            self.check_chunks(&schedule)?;
+        }
         let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
         check_alike(&packs, &outputs)?;
         if self.checksums != Checksums::Off {
@@ -339,22 +343,32 @@ pub struct Holdable {
     pub field: String,
     /// Bytes of the images of all samples.
     pub bytes: u64,
+    /// How areas of them are resized, where they are.
+    pub resampling: Option<Arc<Resampling>>,
+    /// Bytes of the images of a chunk; the last chunk may have fewer.
+    pub chunk_bytes: u64,
+    /// Chunks of which a batch has samples, at most.
+    pub chunks_of_batch: u64,
 }
 
 impl LoaderBuilder {
     /// The images that a device could [hold](Device::holds), so that a batch takes only windows of them: those of one pack,
-    /// raw and of one size, of which the augmentation shows windows, flipped, and which no mask goes along with. None
+    /// raw and of one size, of which the augmentation shows windows, perhaps resized and flipped, and which no mask goes along with. None
     /// where it is otherwise.
     ///
     /// # Errors
     /// [`LoadError`], as for [`build`](Self::build), where the augmentation does not fit the pack.
     pub fn holdable(&self) -> Result<Option<Holdable>, LoadError> {
-        let held = self.pictures(true)?.filter(Pictures::are_held);
+        let held = self.pictures(Holding::All)?.filter(Pictures::are_held);
         Ok(held.and_then(|pictures| {
             let bytes = pictures.picture_bytes()?;
+            let samples = self.pack.geometry().chunk_samples();
             Some(Holdable {
                 field: pictures.image().0.to_owned(),
                 bytes: bytes.checked_mul(self.pack.n_samples())?,
+                resampling: pictures.resampling().cloned(),
+                chunk_bytes: bytes.checked_mul(samples.into())?,
+                chunks_of_batch: self.pack.n_chunks().min(self.batch.into()),
             })
         }))
     }
@@ -366,8 +380,11 @@ impl LoaderBuilder {
     }
 
     /// What is done to images, on the host and on a device that holds them or does not.
-    fn pictures(&self, holds: bool) -> Result<Option<Pictures>, LoadError> {
-        let holds = holds && self.others.is_empty();
+    fn pictures(&self, holds: Holding) -> Result<Option<Pictures>, LoadError> {
+        let holds = match self.others.is_empty() {
+            true => holds,
+            false => Holding::Nothing,
+        };
         let device = OnDevice {
             finishes: self.device.finishes(),
             holds,
@@ -376,12 +393,25 @@ impl LoaderBuilder {
         match &self.augment {
             Some(augment) => made(augment).map(Some),
             // Images as they are stored, where they can be held as such.
-            None if holds => {
+            None if holds != Holding::Nothing => {
                 let pictures = made(&Augment::new()).ok();
                 Ok(pictures.filter(|pictures| pictures.are_held() && pictures.image().1))
             }
             None => Ok(None),
         }
+    }
+
+    /// Refuses what chunks on a device are not for.
+    fn check_chunks(&self, schedule: &Schedule) -> Result<(), LoadError> {
+        let why = if schedule.recipe().order == OrderKind::Random {
+            "an order that goes chunk by chunk, found random: take the order window"
+        } else if self.bad_samples != BadSamples::Error {
+            "the policy error for bad samples, since chunks are read whole"
+        } else {
+            return Ok(());
+        };
+        let text = format!("images that a device takes chunk by chunk need {why}");
+        Err(LoadError::Option(text))
     }
 
     /// The order of the only pack; or that of the first and the mixture.

@@ -6,10 +6,10 @@ use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::filling::Row;
-use super::pictures::Pictures;
+use super::pictures::{ChunkSource, Pictures};
 use crate::MappedPack;
-use crate::arena::SLOT_ALIGN;
-use crate::device::{Finish, Frame};
+use crate::arena::{SLOT_ALIGN, SlotMut};
+use crate::device::Finish;
 
 /// A field of every batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,21 +178,9 @@ impl Outputs {
         Ok(())
     }
 
-    /// Gives the table that a device finishes images with a place of its own in each slot, and the windows behind it.
+    /// Gives what a device finishes images with a place of its own in each slot.
     fn place_table(&mut self, mut finish: Finish, views: u32) -> Result<Finish, LoadError> {
-        finish.offset = self.slot_bytes;
-        let mut end = finish.offset.checked_add(finish.table_bytes());
-        if let Some(windows) = &mut finish.windows {
-            windows.rows = self.rows;
-            windows.offset = end.unwrap_or(usize::MAX);
-            let frames = self
-                .rows
-                .checked_mul(usize::try_from(views).unwrap_or(usize::MAX));
-            let bytes = frames.and_then(|n| n.checked_mul(Frame::BYTES));
-            end = end
-                .zip(bytes)
-                .and_then(|(end, bytes)| end.checked_add(bytes));
-        }
+        let end = finish.place(self.slot_bytes, self.rows, views);
         let end = end.and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN));
         let too_large =
             || LoadError::Option("a batch is more than this machine can address".to_owned());
@@ -245,17 +233,19 @@ impl Outputs {
     /// Puts what a device needs to finish images into a slot that is filled with `rows`.
     pub(crate) fn write_finish(
         &self,
-        slot: &mut [u8],
+        slot: &mut SlotMut,
         rows: &[Row],
         seeds: &[u64],
+        source: Option<&ChunkSource<'_>>,
     ) -> Result<(), LoadError> {
         let mut finishes = self.fields.iter().filter_map(|field| field.finish.as_ref());
         let (Some(finish), Some(pictures)) = (finishes.next(), &self.pictures) else {
             return Ok(());
         };
         finish.write_table(slot);
-        match &finish.windows {
-            Some(windows) => pictures.write_windows(windows, slot, rows, seeds),
+        pictures.write_changes(&finish.changes, slot, rows, seeds);
+        match finish.windows.as_ref().zip(source) {
+            Some((windows, source)) => pictures.write_windows(windows, slot, rows, seeds, source),
             None => Ok(()),
         }
     }

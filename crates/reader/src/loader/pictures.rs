@@ -1,5 +1,6 @@
 //! Images on their way through the augmentation: which fields they lie in, and how an item becomes a picture.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use packds_format::{Coding, DType, Field, FieldKind, Role, Schema, Store};
@@ -13,9 +14,8 @@ use crate::MappedPack;
 use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
-    Size,
 };
-use crate::device::{Finish, Frame, Windows};
+use crate::device::{Changes, Device, Finish, Frame, Holding, Patch, Resampling, Share, Windows};
 use crate::fetch::StepItems;
 
 /// What of images is a device's, not the loader's.
@@ -24,14 +24,28 @@ pub(crate) struct OnDevice {
     /// It finishes them.
     pub(crate) finishes: bool,
     /// It has them.
-    pub(crate) holds: bool,
+    pub(crate) holds: Holding,
+}
+
+/// Where a device's chunks come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChunkSource<'a> {
+    pub(crate) device: &'a dyn Device,
+    pub(crate) pack: &'a MappedPack,
+    /// Of the step, which has all samples of its chunks.
+    pub(crate) items: &'a StepItems,
 }
 
 /// The image field that is augmented, its mask and its seek index.
 #[derive(Debug)]
 pub(crate) struct Pictures {
+    /// What is made.
+    made: AugmentPlan,
+    /// As far as the host makes it.
     plan: Arc<AugmentPlan>,
-    /// What the device does with what the plan makes.
+    /// What the device has of the pictures, where it makes the images of them.
+    holding: Holding,
+    /// What the device does with that.
     pub(crate) finish: Option<Finish>,
     image: PictureField,
     mask: Option<PictureField>,
@@ -77,19 +91,24 @@ impl Pictures {
             source: Box::new(source),
         };
         let source = ImageSource::of_field(image).map_err(refused)?;
-        let mut plan = AugmentPlan::new(augment, &source).map_err(refused)?;
+        let made = AugmentPlan::new(augment, &source).map_err(refused)?;
         let has_mask = by_role(Role::Mask).is_some();
-        let held = source.size.filter(|_| device.holds && !has_mask);
-        let held = held.and_then(|size| plan.finish_windows(size));
-        let finish = held.or_else(|| plan.finish().filter(|_| device.finishes));
-        if finish.is_some() {
-            plan = AugmentPlan::new(&augment.as_pixels(), &source).map_err(refused)?;
-        }
+        let held = source
+            .size
+            .filter(|_| device.holds != Holding::Nothing && !has_mask);
+        let held = held.and_then(|size| made.finish_windows(size));
+        let finish = held.or_else(|| made.finish().filter(|_| device.finishes));
+        let plan = match &finish {
+            Some(_) => AugmentPlan::new(&augment.as_pixels(), &source).map_err(refused)?,
+            None => made.clone(),
+        };
         let mask = by_role(Role::Mask)
             .map(|field| PictureField::new(schema, field).map_err(refused))
             .transpose()?;
         let seek = schema.seek_index_of(&image.name);
         Ok(Self {
+            made,
+            holding: device.holds,
             plan: Arc::new(plan),
             finish,
             image: PictureField::new(schema, image).map_err(refused)?,
@@ -104,6 +123,12 @@ impl Pictures {
         finish.is_some_and(|finish| finish.windows.is_some())
     }
 
+    /// How pictures that the device has are resized.
+    pub(crate) fn resampling(&self) -> Option<&Arc<Resampling>> {
+        let windows = self.finish.as_ref()?.windows.as_ref()?;
+        windows.resampling.as_ref()
+    }
+
     /// The field's name, and whether its items have the three dimensions of an image.
     pub(crate) fn image(&self) -> (&str, bool) {
         (&self.image.name, !self.image.is_flat)
@@ -116,25 +141,94 @@ impl Pictures {
         pixels.checked_mul(channels.into())
     }
 
+    /// Whether the device takes the pictures chunk by chunk.
+    pub(crate) fn come_in_chunks(&self) -> bool {
+        self.are_held() && self.holding == Holding::Chunks
+    }
+
+    /// Where each row's picture starts for the device, which takes the chunks that it lacks for slot number `slot`.
+    fn places(
+        &self,
+        rows: &[Row],
+        slot: usize,
+        source: &ChunkSource<'_>,
+    ) -> Result<Vec<u64>, LoadError> {
+        let bytes = self.picture_bytes().unwrap_or(0);
+        if self.holding != Holding::Chunks {
+            return Ok(rows
+                .iter()
+                .map(|row| row.sample.saturating_mul(bytes))
+                .collect());
+        }
+        let geometry = source.pack.geometry();
+        let mut taken = BTreeMap::new();
+        let mut places = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (chunk, index) = geometry.locate(row.sample);
+            let first = match taken.get(&chunk) {
+                Some(first) => *first,
+                None => {
+                    let first = self.take_chunk(chunk, slot, source)?;
+                    taken.insert(chunk, first);
+                    first
+                }
+            };
+            places.push(first + u64::from(index).saturating_mul(bytes));
+        }
+        Ok(places)
+    }
+
+    fn take_chunk(
+        &self,
+        chunk: u64,
+        slot: usize,
+        source: &ChunkSource<'_>,
+    ) -> Result<u64, LoadError> {
+        let geometry = source.pack.geometry();
+        let samples = geometry.first_sample(chunk)..geometry.n_samples();
+        let bytes = usize::try_from(self.picture_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
+        let (mut scratch, mut failed) = (Vec::new(), None);
+        let mut write = |to: &mut [u8]| {
+            let n = usize::try_from(geometry.samples_in(chunk)).unwrap_or(0);
+            for (sample, to) in samples
+                .clone()
+                .zip(to.chunks_exact_mut(bytes.max(1)))
+                .take(n)
+            {
+                match source.items.item(self.image.position, sample, &mut scratch) {
+                    Ok(item) => to.copy_from_slice(item),
+                    Err(error) => {
+                        failed = Some(error);
+                        return false;
+                    }
+                }
+            }
+            true
+        };
+        match source.device.take_chunk(slot, chunk, &mut write)? {
+            Some(first) => Ok(first),
+            None => Err(failed.map_or_else(
+                || LoadError::Option("a device took no chunk".to_owned()),
+                LoadError::Read,
+            )),
+        }
+    }
+
     /// Puts the windows of all views of `rows` where the device finds them.
     pub(crate) fn write_windows(
         &self,
         windows: &Windows,
-        slot: &mut [u8],
+        slot: &mut SlotMut,
         rows: &[Row],
         seeds: &[u64],
+        source: &ChunkSource<'_>,
     ) -> Result<(), LoadError> {
-        let size = Size {
-            width: windows.width,
-            height: windows.height,
-        };
-        let bytes = self.picture_bytes().unwrap_or(0);
+        let places = self.places(rows, slot.number(), source)?;
         for view in 0..self.plan.output().views {
             let region = slot.get_mut(windows.offset(view)..).unwrap_or_default();
             let (frames, _) = region.as_chunks_mut::<{ Frame::BYTES }>();
-            for (row, to) in rows.iter().zip(frames) {
-                let source = row.sample.saturating_mul(bytes);
-                let frame = self.plan.window(key(seeds, *row), view, size, source);
+            for ((row, place), to) in rows.iter().zip(&places).zip(frames) {
+                let frame = self.plan.window(key(seeds, *row), view, windows, *place);
                 let frame = frame.map_err(|error| LoadError::Option(error.to_string()))?;
                 *to = frame.to_bytes();
             }
@@ -142,10 +236,39 @@ impl Pictures {
         Ok(())
     }
 
+    /// Puts what is erased and mixed of `rows` where the device finds it.
+    pub(crate) fn write_changes(
+        &self,
+        changes: &Changes,
+        slot: &mut [u8],
+        rows: &[Row],
+        seeds: &[u64],
+    ) {
+        for view in 0..self.made.output().views {
+            let region = slot.get_mut(changes.patches(view)..).unwrap_or_default();
+            let (places, _) = region.as_chunks_mut::<{ Patch::BYTES }>();
+            let patches = rows
+                .iter()
+                .flat_map(|row| self.made.patches(key(seeds, *row), view));
+            for (patch, to) in patches.zip(places) {
+                *to = patch.to_bytes();
+            }
+        }
+        if changes.mixes {
+            let region = slot.get_mut(changes.shares()..).unwrap_or_default();
+            let (places, _) = region.as_chunks_mut::<{ Share::BYTES }>();
+            for (row, to) in rows.iter().zip(places) {
+                *to = self.made.share(key(seeds, *row)).to_bytes();
+            }
+        }
+    }
+
     /// The body fields that are read for it, by their positions.
     pub(crate) fn positions(&self) -> Vec<usize> {
-        if self.are_held() {
-            return Vec::new();
+        match self.holding {
+            Holding::All if self.are_held() => return Vec::new(),
+            Holding::Chunks if self.are_held() => return vec![self.image.position],
+            _ => {}
         }
         let mask = self.mask.as_ref().map(|mask| mask.position);
         let all = [Some(self.image.position), mask, self.seek];
@@ -230,7 +353,7 @@ impl Pictures {
         }
     }
 
-    /// Mixes the images of a finished batch, where the augmentation says so.
+    /// Mixes the images of a finished batch, where the augmentation says so; or tells what the device will do.
     pub(crate) fn mix(
         &self,
         outputs: &Outputs,
@@ -238,10 +361,13 @@ impl Pictures {
         rows: &[Row],
         seeds: &[u64],
     ) -> Result<Option<Mix>, LoadError> {
+        let keys: Vec<SampleKey> = rows.iter().map(|row| key(seeds, *row)).collect();
+        if self.finish.is_some() {
+            return Ok(self.made.mixed(&keys));
+        }
         let Some(field) = outputs.fields.iter().find(|f| f.source == Source::Image) else {
             return Ok(None);
         };
-        let keys: Vec<SampleKey> = rows.iter().map(|row| key(seeds, *row)).collect();
         let len = rows.len() * field.item_bytes;
         let batch = slot.get_mut(field.offset..field.offset + len);
         let mixed = self.plan.mix(&keys, batch.unwrap_or_default());

@@ -38,6 +38,8 @@ pub struct LoaderStats {
     pub slots: usize,
     /// Bytes of memory of each slot.
     pub slot_bytes: u64,
+    /// The NUMA node that the ring's memory is to lie on; none where the device asks for none, or the system refused.
+    pub numa_node: Option<u32>,
     /// Bytes of the tables that the order needs, per epoch.
     pub table_bytes: u64,
 }

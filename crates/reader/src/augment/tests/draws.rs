@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::{key, plan};
 use crate::augment::augmenter::jitter_order;
 use crate::augment::draws::{Draws, MIX};
-use crate::augment::finish::{Patch, erased};
+use crate::augment::finish::erased;
 use crate::augment::frame::{Frame, Shown};
-use crate::augment::mix::Share;
 use crate::augment::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Size};
 use crate::augment::{Augment, SampleKey};
+use crate::device::Patch;
 
 const VECTORS: &str = include_str!("../../../../../fixtures/augment/vectors.json");
 
@@ -84,9 +84,9 @@ fn draws_are_the_documented_vectors() {
         let mix = Draws::new(key.root(), MIX, MIX);
         close(mix.beta(1, 0.2), &vector["mixup_0.2"]);
         let mixing = plan("cutmix:1", Some((224, 224))).unwrap();
-        let Share::Patch(Patch { x, y }) = mixing.share(key) else {
-            panic!("cutmix has a patch")
-        };
+        let share = mixing.share(key);
+        assert_eq!(share.own, None);
+        let Patch { x, y } = share.patch;
         assert_eq!(json!([x.0, x.1, y.0, y.1]), vector["cutmix_1_on_224"]);
     }
 }

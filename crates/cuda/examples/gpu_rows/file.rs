@@ -1,0 +1,114 @@
+//! A mapped file that is registered itself: copies from the page cache without one by the processor.
+
+use std::fs;
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+use memmap2::{Mmap, MmapOptions};
+
+use super::{Bench, Ended, MIB, bytes, name_of, rate, scratch, seconds_per_gib};
+
+/// What the system counts, in pages and kilobytes.
+struct Counted {
+    dirtied_pages: u64,
+    dirty_kilobytes: u64,
+    resident_kilobytes: u64,
+}
+
+impl Counted {
+    fn now() -> io::Result<Self> {
+        Ok(Self {
+            dirtied_pages: number("/proc/vmstat", "nr_dirtied")?,
+            dirty_kilobytes: number("/proc/meminfo", "Dirty:")?,
+            resident_kilobytes: number("/proc/self/status", "RssAnon:")?,
+        })
+    }
+}
+
+fn number(path: &str, name: &str) -> io::Result<u64> {
+    let text = fs::read_to_string(path)?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next());
+    Ok(line.and_then(|n| n.parse().ok()).unwrap_or(0))
+}
+
+impl Bench {
+    /// Part d, row 4: shared as packs are mapped, and private beside it.
+    pub(super) fn file(&self) -> Ended {
+        let len = if self.is_simulated {
+            MIB
+        } else {
+            32 * self.largest
+        };
+        let file = tempfile::NamedTempFile::new_in(scratch())?;
+        io::copy(&mut io::repeat(5).take(bytes(len)), &mut file.as_file())?;
+        file.as_file().sync_all()?;
+        println!(
+            "\na mapped file of {} that is registered read-only",
+            name_of(len)
+        );
+        // SAFETY: nobody else has the file, and it is not changed any more.
+        let shared = unsafe { Mmap::map(file.as_file())? };
+        self.registered("shared", &shared)?;
+        drop(shared);
+        // SAFETY: as above.
+        let private = unsafe { MmapOptions::new().map_copy_read_only(file.as_file())? };
+        self.registered("private", &private)
+    }
+
+    fn registered(&self, name: &str, map: &Mmap) -> Ended {
+        // In the page cache, and in the page table.
+        let sum = map.iter().fold(0_u64, |sum, byte| sum + u64::from(*byte));
+        std::hint::black_box(sum);
+        let before = Counted::now()?;
+        let started = Instant::now();
+        // SAFETY: the map outlives the registration, which ends below.
+        let registered = unsafe { self.driver.register_read_only(map.as_ptr(), map.len()) };
+        if let Err(error) = registered {
+            println!("{name:<9} cannot be registered: {error}");
+            return Ok(());
+        }
+        let registered = started.elapsed();
+        let copied = self.copied(map)?;
+        let started = Instant::now();
+        // SAFETY: all copies are done.
+        unsafe { self.driver.unregister(map.as_ptr()) };
+        let unregistered = started.elapsed();
+        let after = Counted::now()?;
+        println!(
+            "{name:<9} register {:.3} s/GiB, unregister {:.3}; copy {:.2} GB/s",
+            seconds_per_gib(map.len(), registered),
+            seconds_per_gib(map.len(), unregistered),
+            rate(map.len(), copied),
+        );
+        println!(
+            "{:<9} pages dirtied {}, dirty {} -> {} kB, memory of the process {} -> {} kB",
+            "",
+            after.dirtied_pages.saturating_sub(before.dirtied_pages),
+            before.dirty_kilobytes,
+            after.dirty_kilobytes,
+            before.resident_kilobytes,
+            after.resident_kilobytes
+        );
+        Ok(())
+    }
+
+    /// The median time of copying all of a registered map, in pieces over one place on the device.
+    fn copied(&self, map: &Mmap) -> Result<Duration, Box<dyn std::error::Error>> {
+        let device = self.driver.allocate(bytes(self.largest), "copies")?;
+        let stream = self.driver.stream()?;
+        let time = self.time(&[stream], || {
+            for piece in map.chunks(self.largest) {
+                // SAFETY: both have that much, and `time` waits for the end.
+                unsafe {
+                    self.driver
+                        .copy_in(piece.as_ptr(), device, piece.len(), stream)?;
+                }
+            }
+            Ok(())
+        })?;
+        self.give_back(&[device], &[stream]);
+        Ok(time)
+    }
+}

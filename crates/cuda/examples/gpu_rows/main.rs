@@ -1,0 +1,178 @@
+//! What a GPU's bus, memory and our kernel reach: tables for `scripts/gpu-check`, which says what the rows are.
+//!
+//!     cargo run --release --example gpu_rows -- bus memory file kernel
+//!
+//! Times are medians of several runs, each from the first call until an event says that all is done. With `simulated` in front
+//! the program runs on a simulated driver, small, so that it can be tested: its numbers mean nothing.
+
+#![expect(clippy::print_stdout, reason = "it prints tables")]
+
+mod bus;
+mod file;
+mod kernel;
+mod memory;
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use packds_cuda::{CudaError, DevicePtr, Driver, Event, Nvidia, SimDriver, Stream};
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+const GIB: usize = 1 << 30;
+const RUNS: usize = 9;
+
+/// What a row may end with.
+type Ended = Result<(), Box<dyn Error>>;
+
+/// A driver, and how large the measurements are.
+struct Bench {
+    driver: Arc<dyn Driver>,
+    is_simulated: bool,
+    /// Bytes of the largest copy.
+    largest: usize,
+    done: Event,
+}
+
+fn main() -> Ended {
+    let mut rows: Vec<String> = std::env::args().skip(1).collect();
+    let is_simulated = rows.first().is_some_and(|word| word == "simulated");
+    if is_simulated {
+        rows.remove(0);
+    }
+    Bench::new(is_simulated)?.rows(&rows)
+}
+
+impl Bench {
+    fn new(is_simulated: bool) -> Result<Self, Box<dyn Error>> {
+        let (driver, largest): (Arc<dyn Driver>, usize) = if is_simulated {
+            (Arc::new(SimDriver::new(1, Duration::ZERO, 1 << 30)), MIB)
+        } else {
+            let driver = Nvidia::open(0).map_err(|error| error.to_string())?;
+            (Arc::new(driver), 256 * MIB)
+        };
+        let done = driver.event()?;
+        Ok(Self {
+            driver,
+            is_simulated,
+            largest,
+            done,
+        })
+    }
+
+    fn rows(&self, rows: &[String]) -> Ended {
+        println!("device: {}", self.driver.device_name());
+        for row in rows {
+            match row.as_str() {
+                "bus" => self.bus()?,
+                "memory" => self.memory()?,
+                "file" => self.file()?,
+                "kernel" => self.kernel()?,
+                other => {
+                    let known = "there are bus, memory, file, kernel";
+                    return Err(format!("unknown row {other}; {known}").into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The median time of `work`, from its start until all that it queued on `streams` is done.
+    fn time(
+        &self,
+        streams: &[Stream],
+        work: impl Fn() -> Result<(), CudaError>,
+    ) -> Result<Duration, CudaError> {
+        let mut times = Vec::with_capacity(RUNS);
+        // The first run is left out: it has what happens once.
+        for run in 0..=RUNS {
+            let started = Instant::now();
+            work()?;
+            for stream in streams {
+                self.wait(*stream)?;
+            }
+            if run > 0 {
+                times.push(started.elapsed());
+            }
+        }
+        times.sort();
+        Ok(times[times.len() / 2])
+    }
+
+    /// Returns when all that is queued on `stream` is done.
+    fn wait(&self, stream: Stream) -> Result<(), CudaError> {
+        // SAFETY: both exist.
+        unsafe { self.driver.record(self.done, stream)? };
+        // SAFETY: it exists.
+        unsafe { self.driver.synchronize(self.done) }
+    }
+
+    fn give_back(&self, memory: &[DevicePtr], streams: &[Stream]) {
+        for memory in memory {
+            // SAFETY: nothing is queued.
+            unsafe { self.driver.free(*memory) };
+        }
+        for stream in streams {
+            // SAFETY: it is not used again.
+            unsafe { self.driver.drop_stream(*stream) };
+        }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // SAFETY: it is not used again.
+        unsafe { self.driver.drop_event(self.done) };
+    }
+}
+
+fn bytes(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+/// GB/s.
+fn rate(bytes: usize, time: Duration) -> f64 {
+    bytes as f64 / time.as_secs_f64().max(1e-9) / 1e9
+}
+
+fn seconds_per_gib(bytes: usize, time: Duration) -> f64 {
+    time.as_secs_f64() * GIB as f64 / bytes as f64
+}
+
+/// Where files for measurements lie: on a disk, which the folder for temporary files may not be.
+fn scratch() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let folder = target.unwrap_or_else(|| PathBuf::from("target"));
+    if folder.is_dir() {
+        folder
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+fn name_of(bytes: usize) -> String {
+    if bytes < MIB {
+        return format!("{} KiB", bytes / KIB);
+    }
+    format!("{} MiB", bytes / MIB)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_runs_on_a_simulated_driver() {
+        let bench = Bench::new(true).unwrap();
+        let rows = ["bus", "memory", "file", "kernel"].map(str::to_owned);
+        bench.rows(&rows).unwrap();
+    }
+
+    #[test]
+    fn unknown_rows_are_refused() {
+        let error = Bench::new(true).unwrap().rows(&["disk".to_owned()]);
+        assert!(error.unwrap_err().to_string().contains("unknown row disk"));
+    }
+}

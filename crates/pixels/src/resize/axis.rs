@@ -1,0 +1,120 @@
+//! The resampling of one axis as numbers: for whoever computes it elsewhere, as on a GPU.
+
+use super::taps::{PRECISION, Taps};
+use crate::geometry::{Filter, Span};
+
+/// What each output position of an axis is made of: the value is the sum of `weight * byte` of a run of source positions, plus
+/// half of `1 << AxisTaps::PRECISION`, shifted down by that many bits and limited to a byte.
+///
+/// A picture is resampled by one axis and then by the other, with bytes in between: first by its columns, unless
+/// [`rows_come_first`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AxisTaps {
+    /// First source position of each output.
+    pub start: Vec<u32>,
+    /// Source positions of each output.
+    pub len: Vec<u32>,
+    /// Weights of each output, [`stride`](Self::stride) for each, zeros behind its own.
+    pub weights: Vec<i32>,
+    /// Weights that are kept for each output: as many as the longest has.
+    pub stride: usize,
+}
+
+impl AxisTaps {
+    /// Fractional bits of a weight.
+    pub const PRECISION: u32 = PRECISION;
+
+    /// The taps of an axis of `source` positions that is resampled to `out`, both at least 1.
+    #[must_use]
+    pub fn new(source: u32, out: u32, filter: Filter) -> Self {
+        let narrow = |n: &usize| u32::try_from(*n).unwrap_or(u32::MAX);
+        let whole = Span {
+            full: out,
+            start: 0,
+            len: out,
+            pad: 0,
+            out,
+        };
+        let mut taps = Taps::default();
+        taps.compute(source, whole, filter, false);
+        let stride = taps.longest();
+        let mut weights = Vec::with_capacity(taps.start.len() * stride);
+        for index in 0..taps.start.len() {
+            let own = &taps.weights[index * taps.stride..];
+            match taps.stride {
+                // One position, as it is.
+                0 => weights.push(1 << PRECISION),
+                _ => weights.extend(&own[..stride]),
+            }
+        }
+        Self {
+            start: taps.start.iter().map(narrow).collect(),
+            len: taps.len.iter().map(narrow).collect(),
+            weights,
+            stride,
+        }
+    }
+}
+
+/// Whether rows are resampled before columns where `width` x `height` pixels become others: Pillow 13's rule.
+#[must_use]
+pub fn rows_come_first(width: u32, height: u32, to_width: u32, to_height: u32) -> bool {
+    let fewer_rows = i64::from(height) - i64::from(to_height);
+    let fewer_columns = i64::from(width) - i64::from(to_width);
+    fewer_columns != 0 && fewer_rows > 0 && fewer_rows > 2 * fewer_columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Image;
+    use crate::resize::resize;
+
+    /// What the taps say, in plain arithmetic.
+    fn resampled(image: &[u8], side: u32, taps: &AxisTaps) -> Vec<u8> {
+        let index = |n: u32| usize::try_from(n).unwrap();
+        assert_eq!(image.len(), index(side));
+        (0..taps.start.len())
+            .map(|out| {
+                let run = &image[index(taps.start[out])..][..index(taps.len[out])];
+                let weights = &taps.weights[out * taps.stride..];
+                let products = run
+                    .iter()
+                    .zip(weights)
+                    .map(|(byte, w)| i32::from(*byte) * w);
+                let sum = products.sum::<i32>() + (1 << (AxisTaps::PRECISION - 1));
+                u8::try_from((sum >> AxisTaps::PRECISION).clamp(0, 255)).unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn taps_give_the_bytes_of_a_resize() {
+        for filter in Filter::ALL {
+            for (side, out) in [
+                (1, 1),
+                (1, 7),
+                (9, 4),
+                (31, 31),
+                (40, 7),
+                (23, 60),
+                (255, 224),
+            ] {
+                let data: Vec<u8> = (0..side).map(|at| (at * 97 % 251) as u8).collect();
+                let image = Image {
+                    width: side,
+                    height: 1,
+                    channels: 1,
+                    data: data.clone(),
+                };
+                let wanted = resize(&image, out, 1, filter).unwrap().data;
+                let taps = AxisTaps::new(side, out, filter);
+                assert_eq!(
+                    resampled(&data, side, &taps),
+                    wanted,
+                    "{filter:?} {side} {out}"
+                );
+            }
+        }
+    }
+}

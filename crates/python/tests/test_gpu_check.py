@@ -1,0 +1,67 @@
+"""`scripts/gpu-check` and what it measures with, where there is no GPU: a first run on one must not end with a slip of ours."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import REPOSITORY
+
+pytestmark = pytest.mark.usefixtures("torch")
+
+
+def gpu_check(*options: str, **environment: str) -> subprocess.CompletedProcess:
+    """The script with the packds under test, as on a machine without a GPU."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PACKDS_REQUIRE_GPU"}
+    hidden = {"PYTHON": sys.executable, "CUDA_VISIBLE_DEVICES": ""}
+    command = [REPOSITORY / "scripts" / "gpu-check", "--built", *options]
+    return subprocess.run(command, env=inherited | hidden | environment, capture_output=True, text=True)
+
+
+def reports() -> list:
+    return sorted((REPOSITORY / "bench" / "gpu").glob("*"))
+
+
+def test_without_a_gpu_every_part_is_skipped_by_name():
+    before = reports()
+    ended = gpu_check()
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    counted = re.search(r"^GPU: 0 of (\d+) tests run on this machine$", ended.stdout, re.MULTILINE)
+    skipped = re.findall(r"^SKIPPED \(no CUDA device\): tests/test_cuda\.py::(\S+)", ended.stdout, re.MULTILINE)
+    assert counted and int(counted[1]) == len(skipped) > 5
+    assert "test_tensors_are_whole_whatever_streams_do" in skipped
+    parts = re.findall(r"^SKIPPED \(no CUDA device\): part (\d)$", ended.stdout, re.MULTILINE)
+    assert parts == [str(part) for part in range(2, 9)]
+    assert reports() == before
+
+
+def test_a_gpu_that_is_required_and_missing_is_a_failure():
+    for part in ("1", "5"):
+        ended = gpu_check("--part", part, PACKDS_REQUIRE_GPU="1")
+        assert ended.returncode == 1, ended.stdout + ended.stderr
+        assert "no CUDA device" in ended.stdout
+
+
+def test_one_part_is_run_alone_and_others_are_refused():
+    ended = gpu_check("--part", "3")
+    assert ended.returncode == 0 and re.findall(r"==> part (\d)", ended.stdout) == ["3"]
+    for options, said in [(["--part", "9"], "expected 1 to 8, found 9"), (["--part"], "found nothing"), (["--fast"], "--fast")]:
+        ended = gpu_check(*options)
+        assert ended.returncode == 2 and said in ended.stderr
+
+
+@pytest.mark.parametrize("model", ["small", "none"])
+def test_the_training_step_is_measured_in_every_way_of_feeding_it(model):
+    pytest.importorskip("PIL")
+    options = f"--device simulated --model {model} --images 48 --batch 8 --steps 10 --side 24 --workers 2"
+    program = REPOSITORY / "bench" / "python" / "gpu_step.py"
+    ended = subprocess.run([sys.executable, program, *options.split()], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    rows = ended.stdout.splitlines()[2:]
+    numbers = r" \d+\.\d\d +\d+ +([+-]\d+\.\d%|-) +\d+\.\d% +\d+\.\d +\d+\.\d\d$"
+    assert all(re.search(numbers, row) for row in rows)
+    cached = ["one batch that stays on the GPU"] if model == "small" else []
+    tiers = [f"packds, tier {tier}" for tier in ("resident", "gpu-window", "host", "resident, random areas", "host, random areas")]
+    rest = ["packds on the host, then .to(device)", "DataLoader, 2 workers, mapped array", "DataLoader, 2 workers, JPEG files"]
+    assert [row[:40].strip() for row in rows] == cached + tiers + rest
