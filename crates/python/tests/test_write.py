@@ -134,7 +134,7 @@ def test_a_wrong_sample_is_refused_and_others_may_come(tmp_path, sample, said):
 def test_numbers_become_the_nearest_bfloat16(tmp_path):
     numbers = np.array([1.0, -2.5, 3.14159265, 1e-40, 65535.0, np.inf, np.nan, 0.0], np.float32)
     # Halfway between two: to the even one.
-    ties = np.array([0x3F808000, 0x3F818000, 0x7F7FFFFF, 0xFFFFFFFF], np.uint32).view(np.float32)
+    ties = np.array([0x3F808000, 0x3F818000, 0x7F7F7FFF, 0xFFFFFFFF], np.uint32).view(np.float32)
     with packds.write(tmp_path / "a.pack", {"image": "image", "x": ("bf16", (8,)), "y": ("bf16", (4,))}) as writer:
         writer.add(image=image_of(1), x=numbers, y=ties)
         with pytest.raises(packds.ConvertError, match="expected numbers"):
@@ -143,7 +143,7 @@ def test_numbers_become_the_nearest_bfloat16(tmp_path):
     bits = sample["x"].view(np.uint16)
     assert bits.tolist() == [0x3F80, 0xC020, 0x4049, 0x0001, 0x4780, 0x7F80, bits[6], 0]
     assert np.isnan((bits[6].astype(np.uint32) << 16).view(np.float32))
-    assert sample["y"].view(np.uint16).tolist() == [0x3F80, 0x3F82, 0x7F80, 0xFFFF]
+    assert sample["y"].view(np.uint16).tolist() == [0x3F80, 0x3F82, 0x7F7F, 0xFFFF]
 
 
 def test_an_array_is_not_rounded_unasked(tmp_path):
@@ -175,6 +175,37 @@ def test_a_value_that_its_field_cannot_hold_is_refused(tmp_path, kind, wrong):
             writer.add(image=image_of(1), n=wrong)
         writer.add(image=image_of(1), n={"text": "a", "bytes": b"a", "bool": True}.get(kind, np.float32(7.0)))
     assert len(packds.open(path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wrong"),
+    [
+        ("f32", np.float64(1e300)),
+        ("f32", -1e300),
+        ("f16", 1e6),
+        ("f16", np.float32(65520)),
+        ("f16", 70000),
+        ("bf16", 1e300),
+        ("bf16", np.array(0x7F7FFFFF, np.uint32).view(np.float32)),
+    ],
+)
+def test_numbers_that_would_become_infinite_are_refused(tmp_path, dtype, wrong):
+    schema = {"image": "image", "one": dtype, "several": (dtype, (3,))}
+    special = [float("inf"), float("-inf"), float("nan")]
+    text = f"expected a number that b?float{dtype.strip('bf')} holds, found {re.escape(repr(np.asarray(wrong).item()))}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with packds.write(tmp_path / "a.pack", schema) as writer:
+            with pytest.raises(packds.ConvertError, match=f"sample 0: field 'one': {text}"):
+                writer.add(image=image_of(1), one=wrong, several=np.zeros(3))
+            with pytest.raises(packds.ConvertError, match=f"sample 0: field 'several': {text}"):
+                writer.add(image=image_of(1), one=0, several=np.array([float("inf"), wrong, 0]))
+            writer.add(image=image_of(1), one=special[0], several=np.array(special))
+    sample = packds.open(tmp_path / "a.pack")[0]
+    several = sample["several"]
+    if dtype == "bf16":
+        several = (several.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    np.testing.assert_array_equal(several, special)
 
 
 def test_schemas_that_cannot_be_are_refused(tmp_path):

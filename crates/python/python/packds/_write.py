@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 import numpy as np
 
@@ -128,7 +128,7 @@ def _elements(array: np.ndarray[Any, Any], dtype: str | None = None) -> tuple[st
             array = (array["bf16"].astype(np.uint32) << 16).view(np.float32)
         wanted = np.dtype(NUMPY_NAMES[dtype])
         # A number is of no type yet, as long as it is the same in that of the field; an array is not cut or rounded unasked.
-        array = _number(array, wanted) if array.ndim == 0 else array.astype(wanted, casting="same_kind")
+        array = _number(array, wanted) if array.ndim == 0 else _cast(array, wanted)
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     return dtype or _type_of(array), list(array.shape), np.ascontiguousarray(array).tobytes()
@@ -140,7 +140,7 @@ def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[An
     if array.dtype.kind not in "fiubc":
         raise ValueError(f"expected a number, found {number!r}")
     if wanted.kind in "fc":
-        return array.astype(wanted)
+        return _cast(array, wanted, "unsafe")
     if wanted.kind == "b":
         fits = number in (0, 1)
     else:
@@ -152,6 +152,25 @@ def _number(array: np.ndarray[Any, Any], wanted: np.dtype[Any]) -> np.ndarray[An
     return np.asarray(int(number)).astype(wanted)
 
 
+def _cast(
+    array: np.ndarray[Any, Any], wanted: np.dtype[Any], casting: Literal["same_kind", "unsafe"] = "same_kind"
+) -> np.ndarray[Any, Any]:
+    """The numbers as `wanted`, where floats may be rounded, but not to infinity."""
+    # NumPy would only warn.
+    with np.errstate(over="ignore"):
+        cast = array.astype(wanted, casting=casting)
+    if wanted.kind == "f" and not np.can_cast(array.dtype, wanted):
+        _check_finite(array, np.isinf(cast), wanted.name)
+    return cast
+
+
+def _check_finite(array: np.ndarray[Any, Any], is_inf: np.ndarray[Any, Any], name: str) -> None:
+    """Refuses numbers that became infinite; what was infinite may be."""
+    lost = is_inf & np.isfinite(array)
+    if lost.any():
+        raise ValueError(f"expected a number that {name} holds, found {array[lost].flat[0].item()!r}")
+
+
 def _as_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Numbers as bfloat16, rounded to the nearest, of two as near to the even one. `uint16` is taken for its bits, as loaders
     give them where NumPy has no such type."""
@@ -159,11 +178,14 @@ def _as_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return array
     if array.dtype.kind not in "fiub":
         raise TypeError(f"expected numbers, found {array.dtype}")
-    bits = np.asarray(array, np.float32).view(np.uint32)
+    with np.errstate(over="ignore"):
+        bits = np.asarray(array, np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))) >> 16
     # Rounding could carry what is no number over to infinity.
     quiet = (bits >> 16) | np.uint32(0x40)
-    return np.where(np.isnan(bits.view(np.float32)), quiet, rounded).astype(np.uint16)
+    nearest = np.where(np.isnan(bits.view(np.float32)), quiet, rounded).astype(np.uint16)
+    _check_finite(array, (nearest & 0x7FFF) == 0x7F80, "bfloat16")
+    return nearest
 
 
 def _picture(value: Any, kind: str) -> Any:
