@@ -76,7 +76,7 @@ def test_numbers_and_pairs_are_written_as_the_command_wants_them(photos, tmp_pat
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"mode": "small"}, "small"), ({"resize": 7}, "short:7"), ({"resize": 7.5}, "whole number"), ({"crop": (1, 2, 3)}, "width, height"), ({"raw_fraction": 0.5}, "mode mixed"), ({"chunk": -1}, "chunk")],
+    [({"mode": "small"}, "small"), ({"resize": 7}, "short:7"), ({"resize": 7.5}, "whole number"), ({"crop": (1, 2, 3)}, "width, height"), ({"raw_fraction": 0.5}, "mode='mixed'"), ({"chunk": -1}, "chunk"), ({"mode": "foo"}, "mode: expected raw, encoded or mixed, found 'foo'"), ({"crop": "224x"}, "crop: expected none, center:SIZE")],
 )
 def test_wrong_options_are_said_in_pythons_words(photos, tmp_path, options, said):
     with pytest.raises(packds.OptionError, match=said) as raised:
@@ -91,7 +91,7 @@ def test_a_missing_source_and_an_existing_target_are_errors(photos, tmp_path):
     (tmp_path / "a.pack").write_text("x")
     with pytest.raises(packds.ConvertError, match="exists") as raised:
         packds.convert(photos, tmp_path / "a.pack", progress=False)
-    assert "force" in raised.value.hint
+    assert raised.value.hint == "force=True replaces it"
     packds.convert(photos, tmp_path / "a.pack", force=True, progress=False)
 
 
@@ -103,7 +103,7 @@ def test_a_bad_image_is_named_or_skipped(photos, tmp_path):
     (source / "bad.jpg").write_bytes(good.read_bytes()[:500])
     with pytest.raises(packds.ConvertError, match="bad.jpg") as raised:
         packds.convert(tmp_path / "in", tmp_path / "a.pack", progress=False)
-    assert "on_error" in raised.value.hint
+    assert "on_error='skip'" in raised.value.hint
     report = packds.convert(tmp_path / "in", tmp_path / "a.pack", on_error="skip", progress=False)
     assert [skipped["path"] for skipped in report["skipped"]] == ["cat/bad.jpg"]
 
@@ -216,7 +216,7 @@ def test_sizes_that_were_decided_here_are_warned_of_in_pythons_words(photos, tmp
         report = packds.convert(photos, tmp_path / "a.pack", progress=False)
     assert [str(one.message) for one in warned] == report["notes"]
     assert warned[0].filename == __file__
-    assert "mode encoded keeps" in report["notes"][0] and "--" not in report["notes"][0]
+    assert "mode='encoded' keeps" in report["notes"][0] and "--" not in report["notes"][0]
     samples = [(np.zeros((side, 8, 3), np.uint8), 0) for side in (8, 9)]
     for dry_run in (True, False):
         with pytest.warns(UserWarning, match="several sizes"):
@@ -228,6 +228,12 @@ def test_sizes_that_were_decided_here_are_warned_of_in_pythons_words(photos, tmp
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         packds.convert(photos, tmp_path / "d.pack", resize="short:64", crop=64, progress=False)
+
+
+def test_a_name_of_no_format_says_how_to_name_one(photo_pack, tmp_path):
+    with pytest.raises(packds.ConvertError) as raised:
+        packds.export(photo_pack, tmp_path / "x.foo", progress=False)
+    assert raised.value.hint == "to='FORMAT' says which; packds.formats() lists them"
 
 
 def test_warnings_of_a_source_are_warnings(photos, tmp_path):

@@ -17,7 +17,7 @@ from ._cuda import SIMULATED, Gpu, device_name, number_of, widened
 from ._dataset import Dataset, opened, pair_of, PathLike
 from ._errors import OptionError, words
 from ._ranks import RankLike, check_group, ranks
-from ._words import Normalize, augmentation, memory_bytes, number_or_auto, subset, weights_of
+from ._words import Normalize, augmentation, balance_of, memory_bytes, number_or_auto, subset, weights_of
 
 _STATE_VERSION = 1
 
@@ -391,7 +391,7 @@ class Loader:
             "tier": tier,
             "samples": None if samples is None else subset(dataset, samples, order),
             "weights": None if weights is None else weights_of(weights),
-            "balance": None if balance is None else _checks.text("balance", balance),
+            "balance": None if balance is None else balance_of(dataset, balance),
             "proportions": [] if proportions is None else _checks.numbers("proportions", proportions),
         }
         self._made_in = os.getpid()

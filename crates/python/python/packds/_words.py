@@ -18,6 +18,8 @@ _Channels = Union[float, Sequence[float]]
 Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+#: What images can be cast to.
+_DTYPES = ("u8", "f16", "bf16", "f32")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -81,6 +83,14 @@ def weights_of(weights: Any) -> list[float]:
     return _checks.numbers("weights", weights)
 
 
+def balance_of(dataset: Dataset, balance: Any) -> str:
+    """The name of the column whose values come equally often."""
+    column = _checks.text("balance", balance)
+    if column not in dataset.columns:
+        raise OptionError(f"balance: expected one of the columns {', '.join(dataset.columns)}, found {column!r}")
+    return column
+
+
 def image_field(dataset: Dataset, fields: Sequence[str] | None) -> Field | None:
     """The first loaded field whose role is image: what augmentations work on."""
     loaded = dataset.fields.values() if fields is None else (dataset.fields[name] for name in fields if name in dataset.fields)
@@ -98,7 +108,7 @@ def augmentation(
     """All that happens to images, as one text of words; None where nothing does."""
     words = [] if augment is None else [word for word in _checks.names("augment", augment) if word]
     image = image_field(dataset, fields)
-    wanted = None if dtype is None else dtype_name(dtype)
+    wanted = None if dtype is None else _image_dtype(dtype, image)
     if layout is not None and _checks.text("layout", layout) not in ("hwc", "chw", "channels_last"):
         raise OptionError(f"layout: expected hwc, chw or channels_last, found {layout!r}")
     order = "hwc" if layout == "channels_last" else layout
@@ -107,10 +117,32 @@ def augmentation(
         is_there = image.kind == "tensor"
         if is_there and wanted in (None, image.dtype) and order in (None, image.layout):
             return None
+    _check_once(words, normalize, wanted, order)
     if normalize is not None:
         words.append(_normalization(dataset, image, normalize))
     words += [word for word in (wanted, order) if word is not None]
     return ",".join(words) or None
+
+
+def _image_dtype(dtype: Any, image: Field | None) -> str:
+    """The name of an element type that images can have in batches: one that they are cast to, or the pack's own."""
+    try:
+        wanted = dtype_name(dtype)
+    except OptionError:
+        wanted = ""
+    if wanted not in _DTYPES and (image is None or wanted != image.dtype):
+        raise OptionError(f"dtype: expected {', '.join(_DTYPES[:-1])} or {_DTYPES[-1]}, found {dtype!r}")
+    return wanted
+
+
+def _check_once(augment: Sequence[str], normalize: Normalize, dtype: str | None, layout: str | None) -> None:
+    """Refuses options that say once more what a word of `augment` says."""
+    for word in (word.strip() for several in augment for word in several.split(",")):
+        said = {"normalize": normalize is not None and word.partition(":")[0] == "norm"}
+        said.update(dtype=dtype is not None and word in _DTYPES, layout=layout is not None and word in ("hwc", "chw"))
+        for name, is_said in said.items():
+            if is_said:
+                raise OptionError(f"{name}: augment has {word!r}, which says the same or another", "leave one of them out")
 
 
 def _normalization(dataset: Dataset, image: Field | None, normalize: str | tuple[Any, Any]) -> str:
