@@ -236,6 +236,9 @@ impl LoaderOptions {
                     let text = format!("expected a weight for each of {n} samples, found {found}");
                     return Err(Failure::Option(text));
                 }
+                if weights.iter().all(|&weight| weight == 0.0) {
+                    return Err(Failure::Option("weights: all are 0".to_owned()));
+                }
                 let place = |sample| usize::try_from(sample).unwrap_or(usize::MAX);
                 let weight = |sample| weights.get(place(sample)).copied().unwrap_or(0.0);
                 Some(Choice::weighted(n, weight)?)

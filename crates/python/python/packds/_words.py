@@ -60,6 +60,8 @@ def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
         chosen = dataset._samples(samples)
     except (TypeError, IndexError) as error:
         raise OptionError(f"samples: {error}") from None
+    if not chosen:
+        raise OptionError("samples: none is selected")
     seen: set[int] = set()
     for place, sample in enumerate(chosen):
         if sample in seen:
