@@ -225,9 +225,10 @@ def test_an_exception_leaves_nothing(tmp_path):
 
 
 def test_no_sample_is_an_error_and_leaves_nothing(tmp_path):
-    with pytest.raises(packds.ConvertError, match="no sample"):
-        with packds.write(tmp_path / "a.pack", {"image": "image"}):
-            pass
+    for schema in ({"image": "image"}, None):
+        with pytest.raises(packds.ConvertError, match="no sample was added\nhint: give at least one sample; nothing was written"):
+            with packds.write(tmp_path / "a.pack", schema):
+                pass
     assert os.listdir(tmp_path) == []
 
 

@@ -167,7 +167,13 @@ impl Given {
         }
         let source = self.target;
         if self.n_samples == 0 {
-            return Err(ConvertError::malformed(&source, "", "no sample was added"));
+            let hint = "give at least one sample; nothing was written";
+            return Err(ConvertError::contradictory(
+                &source,
+                "",
+                "no sample was added",
+                hint,
+            ));
         }
         let (mut images, mut masks, mut labels) = (None, None, None);
         let (mut lists, mut fields, mut texts) = (None, Vec::new(), Vec::new());

@@ -336,7 +336,7 @@ class Writer:
         if self.report is None:
             self._is_over = True
             if self._native is None:
-                raise ConvertError(f"{self._dst}: no sample was added")
+                raise ConvertError(f"{self._dst}: no sample was added", "give at least one sample; nothing was written")
             with Progress(self._progress, "writing") as told:
                 text = self._native.finish(told)
             self.report = writer_report(text)

@@ -193,6 +193,8 @@ fn a_pack_has_one_image_and_one_label_at_most() {
 #[test]
 fn no_sample_at_all_is_an_error() {
     let given = given(&[("image", GivenKind::Image)], &[]).unwrap();
-    let error = given.into_listing().unwrap_err().to_string();
-    assert!(error.contains("no sample was added"), "{error}");
+    let error = given.into_listing().unwrap_err();
+    assert!(error.to_string().contains("no sample was added"), "{error}");
+    let hint = error.hint().unwrap();
+    assert!(hint.contains("at least one sample"), "{hint}");
 }
