@@ -261,6 +261,9 @@ fn outputs_that_cannot_be_are_refused_before_any_work() {
         dir.path().display()
     );
     refused(&run(&["--force"], &same_size(), dir.path()), 2, &message);
+    // A folder whose path does not end in a name.
+    let message = ".: this is a folder, expected the name of the pack to write";
+    refused(&run(&[], &same_size(), Path::new(".")), 2, message);
     let result = run(&[], &same_size(), Path::new("/proc/out.pack"));
     assert_eq!(result.status.code(), Some(2));
     assert!(

@@ -236,6 +236,13 @@ fn check_folder(target: &Path) -> Result<(), ConvertError> {
 /// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], or [`ConvertError::OutputExists`] unless
 /// `force` says that it may be replaced.
 pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
+    let there = std::fs::symlink_metadata(target);
+    // Some folders have no name of their own: `.`, `..` and `/`.
+    if there.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
+        return Err(ConvertError::OutputIsFolder {
+            path: target.to_owned(),
+        });
+    }
     let folder = parent(target);
     if target.file_name().is_none() || !folder.is_dir() {
         return Err(ConvertError::OutputFolderMissing {
@@ -243,15 +250,12 @@ pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
             folder,
         });
     }
-    match std::fs::symlink_metadata(target) {
-        Ok(found) if found.is_dir() => Err(ConvertError::OutputIsFolder {
+    if there.is_ok() && !force {
+        return Err(ConvertError::OutputExists {
             path: target.to_owned(),
-        }),
-        Ok(_) if !force => Err(ConvertError::OutputExists {
-            path: target.to_owned(),
-        }),
-        _ => Ok(()),
+        });
     }
+    Ok(())
 }
 
 fn parent(target: &Path) -> PathBuf {

@@ -232,6 +232,19 @@ def test_no_sample_is_an_error_and_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("schema", [{"image": "image"}, None])
+def test_a_target_that_cannot_be_says_what_to_name(tmp_path, monkeypatch, schema):
+    monkeypatch.chdir(tmp_path)
+    for target, text in [
+        (".", "^\\.: this is a folder, expected the name of the pack to write\nhint: name a file"),
+        ("..", "this is a folder"),
+        ("no/dir/y.pack", "there is no folder no/dir to write it to\nhint: make the folder first"),
+    ]:
+        with pytest.raises(packds.ConvertError, match=text):
+            packds.from_dataset({"image": [image_of(1)]}, target, schema, progress=False)
+    assert os.listdir(tmp_path) == []
+
+
 def test_an_existing_file_is_refused_before_the_first_sample(tmp_path):
     (tmp_path / "a.pack").write_text("x")
     with pytest.raises(packds.ConvertError, match="exists"):

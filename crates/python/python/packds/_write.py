@@ -276,8 +276,8 @@ class Writer:
         self._native: _packds.Writer | None = None
         if self._kinds is not None and not any(kind is None for kind in self._kinds.values()):
             self._start(self._kinds)
-        elif not os.path.isdir(os.path.dirname(os.path.abspath(self._dst))):
-            raise ConvertError(f"{self._dst}: there is no folder to write it to")
+        elif not os.path.isdir(folder := os.path.dirname(self._dst) or "."):
+            raise ConvertError(f"{self._dst}: there is no folder {folder} to write it to", "make the folder first")
 
     def _start(self, kinds: Mapping[str, Kind]) -> None:
         self._fields = [_Field(name, kind) for name, kind in kinds.items()]
