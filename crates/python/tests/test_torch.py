@@ -136,6 +136,20 @@ def test_an_iterable_data_set_gives_each_sample_once(numbered, torch, workers, d
         assert sorted(seen) == list(range(1000))
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("workers", [0, 2, 3])
+def test_an_iterable_data_set_gives_as_many_batches_as_the_guide_says_and_no_length(numbered, torch, workers):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 110, rank=(0, 2))
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
+    with pytest.raises(TypeError, match="has no len"):
+        len(loader)
+    # As docs/python.md says.
+    n, world, workers = 1000, 2, max(workers, 1)
+    assert sum(1 for _ in loader) == workers * (n // (world * workers * 110))
+
+
 def test_epochs_of_an_iterable_data_set_differ(numbered, torch):
     from packds.torch import IterableDataset
 

@@ -118,7 +118,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`. Each worker is a rank of
     its own to the loader; with several processes (`rank="env"`) each has its share of these. So `drop_last=True` leaves out
-    what does not fill a batch of every worker, up to `num_workers * batch_size - 1` samples of each process.
+    what does not fill a batch of every worker, up to `num_workers * batch_size - 1` samples of each process. It has no `len()`,
+    because the number of batches is another for each number of workers, which only they are told (docs/python.md).
 
     Each pass is the next epoch, unless `set_epoch` says otherwise, whether workers are made anew for it or live on
     (`persistent_workers=True`). Passes that PyTorch seeds alike, because `torch.manual_seed` comes before each, are the same
