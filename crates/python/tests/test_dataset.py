@@ -29,6 +29,16 @@ def test_negative_indices_count_from_the_end(numbered):
     assert ds[-1]["label"] == ds[len(ds) - 1]["label"]
 
 
+def test_a_data_set_offers_nothing_that_compares_samples(numbered):
+    ds = packds.open(numbered)
+    with pytest.raises(TypeError, match="not a container"):
+        3 in ds
+    assert not hasattr(ds, "index") and not hasattr(ds, "count")
+    # What indices and a length are enough for is there.
+    assert next(reversed(ds))["label"] == ds[-1]["label"]
+    assert next(iter(ds))["label"] == ds[0]["label"]
+
+
 class Three:
     """A number, as PyTorch's are: by `__index__` alone."""
 

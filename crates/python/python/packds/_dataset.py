@@ -97,7 +97,7 @@ class Columns(Mapping[str, np.ndarray[Any, Any]]):
         return f"<columns: {', '.join(self._names)}>"
 
 
-class Dataset(Sequence[Any]):
+class Dataset:
     """An open pack. `packds.open` makes it.
 
     `ds[i]` is a dict of a sample's fields: arrays for images (decoded, `[height, width, channels]` uint8 where they are image
@@ -195,8 +195,7 @@ class Dataset(Sequence[Any]):
     def __len__(self) -> int:
         return self._pack.n_samples
 
-    # One sample and several are dicts both: narrower than a Sequence's.
-    def __getitem__(self, index: Any) -> dict[str, Any]:  # type: ignore[override]
+    def __getitem__(self, index: Any) -> dict[str, Any]:
         # A number of Python, NumPy or PyTorch; True is none.
         is_number = hasattr(index, "__index__") and getattr(index, "ndim", 0) == 0
         if is_number and not isinstance(index, (bool, np.bool_)):
@@ -205,6 +204,9 @@ class Dataset(Sequence[Any]):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return (self.sample(index) for index in range(len(self)))
+
+    # Samples are dicts of arrays, which are not told apart by `==`; without this Python would look through all of them.
+    __contains__ = None
 
     def sample(self, index: int, fields: str | Sequence[str] | None = None) -> dict[str, Any]:
         """One sample, or some fields of it.

@@ -352,7 +352,7 @@ class Loader:
         lend: bool = False,
         proportions: Sequence[float] | None = None,
     ) -> None:
-        several = isinstance(data, Sequence) and not isinstance(data, (str, bytes, Dataset))
+        several = isinstance(data, Sequence) and not isinstance(data, (str, bytes))
         many: Any = data if several else [data]
         if not many:
             raise OptionError("data: expected a pack or several, found an empty list")
