@@ -24,6 +24,16 @@ def test_a_sample_is_a_dict_of_its_fields(numbered):
     np.testing.assert_array_equal(sample["image"], image_of(sample["label"]))
 
 
+def test_single_numbers_of_every_type_are_pythons(tmp_path):
+    schema = {"image": "image", "a": "bf16", "b": "f32", "c": "u8", "d": "bool"}
+    with packds.write(tmp_path / "a.pack", schema, keep_order=True) as writer:
+        for a in (-2.5, 3.140625, float("inf"), 1e-40):
+            writer.add(image=image_of(1), a=a, b=0.5, c=7, d=True)
+    samples = list(packds.open(tmp_path / "a.pack"))
+    assert [sample["a"] for sample in samples] == [-2.5, 3.140625, float("inf"), pytest.approx(1e-40, rel=0.01)]
+    assert [type(samples[0][name]) for name in "abcd"] == [float, float, int, bool]
+
+
 def test_negative_indices_count_from_the_end(numbered):
     ds = packds.open(numbered)
     assert ds[-1]["label"] == ds[len(ds) - 1]["label"]

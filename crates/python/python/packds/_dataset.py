@@ -285,7 +285,9 @@ class Dataset:
         item = self._pack.item(field.name, sample)
         if isinstance(item, _packds.Memory):
             array = as_numpy(item)
-            return array.item() if array.ndim == 0 and field.dtype != "bf16" else array
+            if array.ndim > 0:
+                return array
+            return array.item() if field.dtype != "bf16" else _float_of(array)
         return json.loads(item) if field.kind == "json" else item
 
     def _items(self, field: Field, samples: list[int]) -> Any:
@@ -333,6 +335,12 @@ class Dataset:
                 yield f"<span>#{index}: {html.escape(str(error))}</span> "
                 continue
             yield f"<img src='data:image/png;base64,{png}' title='#{index}' style='margin:2px'>"
+
+
+def _float_of(bfloat16: np.ndarray[Any, Any]) -> float:
+    """A single number whose type NumPy may not know, by its bits."""
+    number: float = (bfloat16.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).item()
+    return number
 
 
 def open(path: PathLike, *, checksums: str = "always") -> Dataset:
