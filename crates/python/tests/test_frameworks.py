@@ -196,3 +196,18 @@ def test_accelerate_trains_and_goes_on_with_the_same_global_batches(numbered, tm
     assert all(process.returncode == 0 for process in running), said
     seen = json.loads(said[0][0].splitlines()[-1])
     assert seen == epochs(numbered, 100)[:10]
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32"])
+def test_numpy_batches_go_to_other_libraries(numbered, dtype):
+    for images, labels in packds.Loader(numbered, 500, dtype=dtype):
+        for array in (images, labels):
+            assert np.shares_memory(np.from_dlpack(array), array)
+
+
+def test_numpy_batches_of_bfloat16_go_to_other_libraries_as_bits(numbered):
+    module_or_skip("ml_dtypes", "pip install ml_dtypes")
+    images, _ = next(iter(packds.Loader(numbered, 500, dtype="bf16")))
+    with pytest.raises(BufferError):
+        images.__dlpack__()
+    assert np.shares_memory(np.from_dlpack(images.view(np.uint16)), images)
