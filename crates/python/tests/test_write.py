@@ -268,6 +268,27 @@ def test_a_killed_program_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_program_killed_while_the_pack_is_written_leaves_a_file_that_the_next_uses(tmp_path):
+    script = textwrap.dedent(
+        """
+        import sys, numpy as np, packds
+        with packds.write(sys.argv[1], {"image": "image"}, codec="zstd:19") as writer:
+            for number in range(4000):
+                writer.add(image=np.random.default_rng(number).integers(0, 9, (64, 64, 3), np.uint8))
+        """
+    )
+    path, working = tmp_path / "a.pack", tmp_path / ".a.pack.packing"
+    with subprocess.Popen([sys.executable, "-c", script, path]) as process:
+        while process.poll() is None and not working.exists():
+            pass
+        process.kill()
+    assert os.listdir(tmp_path) == [working.name]
+    with packds.write(path, {"image": "image"}) as writer:
+        writer.add(image=image_of(1))
+    assert os.listdir(tmp_path) == [path.name]
+    assert packds.open(path).verify()["ok"]
+
+
 class Indexable:
     classes = ["even", "odd"]
 

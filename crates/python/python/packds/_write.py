@@ -380,7 +380,8 @@ def write(
     True
 
     Samples are kept in a temporary file without a name until the block ends; then they are shuffled, encoded on all cores and
-    written as `packds.convert` writes. An exception or a killed process leaves nothing.
+    written as `packds.convert` writes. An exception leaves nothing, nor does a process that is killed while samples come; one that
+    is killed while the pack is written leaves `.NAME.packing` beside it, which the next pack of that name uses again.
 
     Args:
         dst: The pack to write.
