@@ -5,16 +5,19 @@ use std::sync::Arc;
 use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, Holding, Transfer};
-use packds_reader::loader::{LoadError, LoaderBuilder};
+use packds_reader::loader::{Holdable, LoadError, LoaderBuilder};
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
 use crate::resident::{Resident, Tables, Tier};
-use crate::staging::{ImageSource, Ring, WindowPlan};
+use crate::staging::{ChunkCopies, ImageSource, Ring, WindowPlan};
 
 /// Why a set cannot be on the GPU whole.
 const NOT_HOLDABLE: &str = "the tiers resident and gpu-window are for the raw images of one pack, all of one size, with an augmentation of resizes, \
     crops, flips, erasing and mixing, and without masks: take the tier host";
+
+/// Why the mapped file cannot be registered.
+const NOT_REGISTRABLE: &str = "the mapped file is registered for the tier gpu-window alone: take that tier, or do not register the file";
 
 /// A GPU. It may serve several loaders, each with a ring of its own.
 #[derive(Debug, Clone)]
@@ -22,6 +25,8 @@ pub struct CudaDevice {
     driver: Arc<dyn Driver>,
     /// Where images come from.
     images: ImageSource,
+    /// Whether the mapped file is to be registered.
+    registers_file: bool,
 }
 
 impl CudaDevice {
@@ -39,6 +44,26 @@ impl CudaDevice {
         Self {
             driver,
             images: ImageSource::Slots,
+            registers_file: false,
+        }
+    }
+
+    /// The same device, which is to register the mapped file of a pack with the driver, read-only: in the tier
+    /// [`GpuWindow`](Tier::GpuWindow), the only one that it is for, chunks are then copied to the GPU from the page cache, without a
+    /// copy by the processor. The whole file is held in memory as long as the device. Where something is against it chunks are copied
+    /// through staging memory, and [`chunk_copies`](Self::chunk_copies) says why.
+    #[must_use]
+    pub const fn registering_file(mut self) -> Self {
+        self.registers_file = true;
+        self
+    }
+
+    /// How chunks come to the GPU, in a sentence; none where the file was not to be registered.
+    #[must_use]
+    pub fn chunk_copies(&self) -> Option<String> {
+        match &self.images {
+            ImageSource::Window(plan) => plan.copies.told(),
+            _ => None,
         }
     }
 
@@ -46,16 +71,23 @@ impl CudaDevice {
     /// allows. In the resident tier the set is on the GPU when this returns.
     ///
     /// # Errors
-    /// [`LoadError`] where the images cannot be on the GPU though that is wanted, or where a resident set cannot be read whole.
+    /// [`LoadError`] where the images cannot be on the GPU though that is wanted, where a resident set cannot be read whole, or
+    /// where the file is to be registered in another tier than `GpuWindow`.
     pub fn in_tier(
         &self,
         builder: &LoaderBuilder,
         wanted: Option<Tier>,
     ) -> Result<(Self, Tier), LoadError> {
         let with = |images, tier| {
-            let driver = Arc::clone(&self.driver);
-            Ok((Self { driver, images }, tier))
+            let device = Self {
+                images,
+                ..self.clone()
+            };
+            Ok((device, tier))
         };
+        if self.registers_file && wanted != Some(Tier::GpuWindow) {
+            return Err(LoadError::Option(NOT_REGISTRABLE.to_owned()));
+        }
         let host = || with(ImageSource::Slots, Tier::Host);
         if wanted == Some(Tier::Host) {
             return host();
@@ -67,13 +99,7 @@ impl CudaDevice {
             };
         };
         if wanted == Some(Tier::GpuWindow) {
-            let plan = WindowPlan {
-                pack: builder.pack().header().pack_uuid,
-                chunk_bytes: holdable.chunk_bytes,
-                n_chunks: builder.pack().n_chunks(),
-                chunks_of_batch: holdable.chunks_of_batch,
-                tables: Tables::of(&self.driver, holdable.resampling)?,
-            };
+            let plan = self.window_plan(builder, holdable)?;
             return with(ImageSource::Window(Arc::new(plan)), Tier::GpuWindow);
         }
         let memory = self.driver.memory();
@@ -83,6 +109,28 @@ impl CudaDevice {
         }
         let resident = Resident::load(self, builder.pack(), holdable)?;
         with(ImageSource::Resident(Arc::new(resident)), Tier::Resident)
+    }
+
+    fn window_plan(
+        &self,
+        builder: &LoaderBuilder,
+        holdable: Holdable,
+    ) -> Result<WindowPlan, LoadError> {
+        let copies = match self.registers_file.then(|| builder.chunks_in_file()) {
+            None => ChunkCopies::Staged,
+            Some(in_file) => match in_file? {
+                Ok(()) => ChunkCopies::from_file(&self.driver, builder.pack()),
+                Err(why) => ChunkCopies::Refused(why),
+            },
+        };
+        Ok(WindowPlan {
+            pack: builder.pack().header().pack_uuid,
+            chunk_bytes: holdable.chunk_bytes,
+            n_chunks: builder.pack().n_chunks(),
+            chunks_of_batch: holdable.chunks_of_batch,
+            tables: Tables::of(&self.driver, holdable.resampling)?,
+            copies,
+        })
     }
 
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {

@@ -8,14 +8,24 @@ use crate::failure::Failure;
 #[cfg(feature = "cuda")]
 const SIMULATED: &str = "simulated";
 
-/// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `gpu-window`, `host` or `auto`; the
-/// one that was taken is told.
+/// What was decided about a loader's batches on a GPU.
+#[derive(Debug, Clone)]
+pub(crate) struct OnGpu {
+    /// Where images lie.
+    pub(crate) tier: &'static str,
+    /// How chunks come there, where the file was to be registered.
+    pub(crate) chunk_copies: Option<String>,
+}
+
+/// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `gpu-window`, `host` or `auto`;
+/// what is registered with the driver is `staging` memory, or the `file` too.
 #[cfg(feature = "cuda")]
 pub(crate) fn onto_gpu(
     builder: LoaderBuilder,
     gpu: &str,
     tier: &str,
-) -> Result<(LoaderBuilder, &'static str), Failure> {
+    register: &str,
+) -> Result<(LoaderBuilder, OnGpu), Failure> {
     use std::sync::Arc;
 
     use packds_cuda::Tier;
@@ -32,9 +42,21 @@ pub(crate) fn onto_gpu(
         }
     };
     let device = opened(gpu)?;
+    let device = match register {
+        "staging" => device,
+        "file" => device.registering_file(),
+        other => {
+            let text = format!("register: expected staging or file, found {other:?}");
+            return Err(Failure::Option(text));
+        }
+    };
     let builder = builder.device(Arc::new(device.clone()));
     let (device, tier) = device.in_tier(&builder, wanted)?;
-    Ok((builder.device(Arc::new(device)), tier.name()))
+    let on_gpu = OnGpu {
+        tier: tier.name(),
+        chunk_copies: device.chunk_copies(),
+    };
+    Ok((builder.device(Arc::new(device)), on_gpu))
 }
 
 #[cfg(feature = "cuda")]
@@ -59,7 +81,8 @@ pub(crate) fn onto_gpu(
     _: LoaderBuilder,
     _: &str,
     _: &str,
-) -> Result<(LoaderBuilder, &'static str), Failure> {
+    _: &str,
+) -> Result<(LoaderBuilder, OnGpu), Failure> {
     Err(no_cuda())
 }
 

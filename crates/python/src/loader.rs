@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 
 use crate::batch::Count;
+use crate::cuda::OnGpu;
 use crate::doctor::{Diagnosis, examined, measured_step};
 use crate::epoch::Epoch;
 use crate::failure::Failure;
@@ -23,18 +24,22 @@ pub(crate) struct Loader {
     loader: loader::Loader,
     builder: LoaderBuilder,
     count: Count,
-    /// Where images lie, with a GPU.
-    tier: Option<&'static str>,
+    on_gpu: Option<OnGpu>,
 }
 
 impl Loader {
-    fn made(builder: LoaderBuilder, tier: Option<&'static str>) -> Result<Self, Failure> {
+    fn made(builder: LoaderBuilder, on_gpu: Option<OnGpu>) -> Result<Self, Failure> {
         Ok(Self {
             loader: builder.clone().build()?,
             builder,
             count: Count::default(),
-            tier,
+            on_gpu,
         })
+    }
+
+    /// How chunks come to the GPU, where the file was to be registered.
+    fn chunk_copies(&self) -> Option<&str> {
+        self.on_gpu.as_ref()?.chunk_copies.as_deref()
     }
 
     fn opened(&self, epoch: loader::Epoch) -> Epoch {
@@ -53,8 +58,8 @@ impl Loader {
         let options = LoaderOptions::read(options)?;
         let packs: Vec<Arc<MappedPack>> = packs.iter().map(|pack| pack.mapped()).collect();
         Ok(py.detach(|| {
-            let (builder, tier) = options.builder(&packs)?;
-            Self::made(builder, tier)
+            let (builder, on_gpu) = options.builder(&packs)?;
+            Self::made(builder, on_gpu)
         })?)
     }
 
@@ -63,10 +68,10 @@ impl Loader {
         if self.loader.mixture().is_some() {
             // The state of a mixture decides nothing that options leave open.
             MixtureState::from_json(state).map_err(Failure::from)?;
-            return Ok(py.detach(|| Self::made(self.builder.clone(), self.tier))?);
+            return Ok(py.detach(|| Self::made(self.builder.clone(), self.on_gpu.clone()))?);
         }
         let state = State::from_json(state).map_err(Failure::from)?;
-        Ok(py.detach(|| Self::made(self.builder.clone().resume(&state), self.tier))?)
+        Ok(py.detach(|| Self::made(self.builder.clone().resume(&state), self.on_gpu.clone()))?)
     }
 
     /// The batches of an epoch.
@@ -129,7 +134,7 @@ impl Loader {
     /// Where images lie: `resident` or `host` with a GPU, else none.
     #[getter]
     fn tier(&self) -> Option<&'static str> {
-        self.tier
+        self.on_gpu.as_ref().map(|on_gpu| on_gpu.tier)
     }
 
     /// How the pack is read: the way, the engine, why.
@@ -145,7 +150,9 @@ impl Loader {
 
     /// What was decided, and what is doubtful.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        Ok(py.detach(|| self.loader.notices().map_err(Failure::from))?)
+        let mut notices = py.detach(|| self.loader.notices().map_err(Failure::from))?;
+        notices.extend(self.chunk_copies().map(str::to_owned));
+        Ok(notices)
     }
 
     /// What the order is worth, as JSON.
@@ -195,7 +202,8 @@ impl Loader {
             "numa_node": stats.numa_node,
             "table_bytes": stats.table_bytes,
             "batches_held": self.count.now(),
-            "tier": self.tier,
+            "tier": self.tier(),
+            "chunk_copies": self.chunk_copies(),
             "fetch": {
                 "bytes_read": fetch.bytes_read,
                 "reads": fetch.reads,

@@ -11,7 +11,7 @@ use packds_reader::{Access, Checksums, MappedPack};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::cuda;
+use crate::cuda::{self, OnGpu};
 use crate::failure::Failure;
 
 /// Which samples an epoch has.
@@ -48,6 +48,8 @@ pub(crate) struct LoaderOptions {
     gpu: Option<String>,
     /// Where the images lie then.
     tier: String,
+    /// What the GPU's driver registers.
+    register: String,
     chosen: Chosen,
     proportions: Vec<f64>,
 }
@@ -88,22 +90,23 @@ impl LoaderOptions {
             lend: must(dict, "lend")?,
             gpu: get(dict, "gpu")?,
             tier: must(dict, "tier")?,
+            register: must(dict, "register")?,
             chosen,
             proportions: must(dict, "proportions")?,
         })
     }
 
-    /// A loader's builder with these options for these packs, of which there is at least one; and the tier, on a GPU.
+    /// A loader's builder with these options for these packs, of which there is at least one; and what was decided, on a GPU.
     pub(crate) fn builder(
         &self,
         packs: &[Arc<MappedPack>],
-    ) -> Result<(LoaderBuilder, Option<&'static str>), Failure> {
+    ) -> Result<(LoaderBuilder, Option<OnGpu>), Failure> {
         let builder = self.on_host(packs)?;
         let Some(gpu) = &self.gpu else {
             return Ok((builder, None));
         };
-        let (builder, tier) = cuda::onto_gpu(builder, gpu, &self.tier)?;
-        Ok((builder, Some(tier)))
+        let (builder, on_gpu) = cuda::onto_gpu(builder, gpu, &self.tier, &self.register)?;
+        Ok((builder, Some(on_gpu)))
     }
 
     fn on_host(&self, packs: &[Arc<MappedPack>]) -> Result<LoaderBuilder, Failure> {

@@ -82,6 +82,35 @@ def test_a_window_of_chunks_on_a_gpu_gives_the_hosts_batches(numbered, torch, gp
     assert_like_the_hosts(torch, numbered, gpu, {"tier": "gpu-window"}, **form)
 
 
+REGISTERED = {"tier": "gpu-window", "register": "file"}
+
+
+def test_a_registered_file_gives_the_hosts_batches(numbered, torch):
+    form = {"augment": "rrc12,flip", "normalize": "imagenet", "order": "chunks", "access": "mapped"}
+    assert_like_the_hosts(torch, numbered, "simulated", REGISTERED, **form)
+
+
+@pytest.mark.gpu
+def test_a_registered_file_on_a_gpu_gives_the_hosts_batches(numbered, torch, gpu):
+    form = {"augment": "rrc12,flip", "normalize": "imagenet", "order": "chunks", "access": "mapped"}
+    assert_like_the_hosts(torch, numbered, gpu, REGISTERED, **form)
+
+
+def test_whether_the_file_is_registered_is_told(numbered, torch):
+    options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
+    for access, said in [("mapped", "from the registered file"), ("direct", "because the pack is read direct, as asked for")]:
+        loader = packds.Loader(numbered, access=access, **REGISTERED, **options)
+        told = loader.stats()["chunk_copies"]
+        assert said in told and loader.notices()[-1] == told
+    loader = packds.Loader(numbered, tier="gpu-window", **options)
+    assert loader.stats()["chunk_copies"] is None
+    for bad, said in [({"register": "file"}, "for the tier gpu-window alone"), ({"register": "all"}, "staging or file, found")]:
+        with pytest.raises(packds.OptionError, match=said):
+            packds.Loader(numbered, **options, **bad)
+    with pytest.raises(packds.OptionError, match="register is for batches on a GPU"):
+        packds.Loader(numbered, register="file")
+
+
 def test_the_tier_is_chosen_and_told(numbered, torch):
     options = {"output": "torch", "device": "simulated"}
     for augment, tier in [(None, "resident"), ("rrc8,mixup:0.2", "resident"), ("jitter:0.4/0.4/0.4/0.1", "host")]:

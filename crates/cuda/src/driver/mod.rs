@@ -12,7 +12,7 @@ use crate::emission::Emission;
 use crate::error::CudaError;
 
 pub use nvidia::Nvidia;
-pub use sim::{Fault, SimDriver};
+pub use sim::{Fault, MapFailure, SimDriver};
 
 /// An address in a device's memory; 0 is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -168,6 +168,15 @@ pub trait Driver: fmt::Debug + Send + Sync {
         bytes: usize,
         stream: Stream,
     ) -> Result<(), CudaError>;
+
+    /// Copies to the host, and returns when that is done.
+    ///
+    /// # Safety
+    /// The device's bytes are allocated, and no queued work writes them.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`].
+    unsafe fn copy_out(&self, from: DevicePtr, to: &mut [u8]) -> Result<(), CudaError>;
 
     /// Queues a copy within the device.
     ///

@@ -353,6 +353,14 @@ impl Driver for Nvidia {
         checked("cuMemcpyHtoDAsync", result)
     }
 
+    unsafe fn copy_out(&self, from: DevicePtr, to: &mut [u8]) -> Result<(), CudaError> {
+        let _current = self.current()?;
+        let host = to.as_mut_ptr().cast::<c_void>();
+        // SAFETY: the caller's, as the trait says; the host's bytes are borrowed until the copy is done, which the call waits for.
+        let result = unsafe { sys::cuMemcpyDtoH_v2(host, from.0, to.len()) };
+        checked("cuMemcpyDtoH", result)
+    }
+
     unsafe fn copy_within(
         &self,
         from: DevicePtr,

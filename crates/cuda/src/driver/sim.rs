@@ -3,8 +3,11 @@
 //! Its device memory is memory of the process, poisoned when it is taken and when it is given back. It notes every rule
 //! that is broken: what is written while queued work may read it, what changes under a copy, what is given back too early.
 
-use std::collections::{BTreeMap, VecDeque};
+mod launch;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::fs;
 use std::ops::Range;
 use std::ptr;
 use std::slice;
@@ -14,10 +17,10 @@ use std::time::Duration;
 
 use packds_reader::device::{Frame, Patch, Share};
 
+use self::launch::{emit, table_bytes};
 use super::{DevicePtr, Driver, Event, Memory, Stream};
 use crate::emission::Emission;
 use crate::error::CudaError;
-use crate::twin;
 
 /// What memory is filled with that nobody should read.
 const POISON: u8 = 0xDD;
@@ -33,6 +36,10 @@ pub enum Fault {
     WrittenTooEarly,
     /// Memory was given back or unregistered while queued work still used it.
     GivenBackTooEarly,
+    /// A registered map of a file was unmapped before it was unregistered.
+    UnmappedTooEarly,
+    /// The device's memory was copied out while queued work was still to write it.
+    ReadTooEarly,
     /// Work uses an address of the device's that is not allocated.
     NotAllocated,
     /// A handle was used that does not exist.
@@ -63,11 +70,25 @@ struct State {
     events: BTreeMap<u64, Mark>,
     allocated: BTreeMap<u64, Vec<u8>>,
     registered: BTreeMap<u64, u64>,
+    /// Which of them are only read: maps of files.
+    maps: BTreeSet<u64>,
+    /// What is wrong with maps.
+    map_failure: Option<MapFailure>,
+    copied_from_maps: u64,
     faults: Vec<Fault>,
     /// After this many calls every further one fails.
     fails_after: Option<u64>,
     calls: u64,
     ends: bool,
+}
+
+/// What a driver may have against maps of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapFailure {
+    /// They cannot be registered.
+    Refused,
+    /// Copies of them arrive with other bytes.
+    Garbled,
 }
 
 /// How often an event was recorded, and which record has happened.
@@ -194,6 +215,29 @@ impl SimDriver {
         self
     }
 
+    /// The same device, with something against maps of files.
+    #[must_use]
+    pub fn with_map_failure(self, failure: MapFailure) -> Self {
+        self.shared.lock().map_failure = Some(failure);
+        self
+    }
+
+    /// Bytes of maps of files that are registered now.
+    #[must_use]
+    pub fn mapped_bytes(&self) -> u64 {
+        let state = self.shared.lock();
+        let maps = state.registered.iter();
+        maps.filter(|(base, _)| state.maps.contains(base))
+            .map(|(_, bytes)| bytes)
+            .sum()
+    }
+
+    /// Bytes that were copied from registered maps.
+    #[must_use]
+    pub fn copied_from_maps(&self) -> u64 {
+        self.shared.lock().copied_from_maps
+    }
+
     /// Lets every call fail after the next `calls`.
     pub fn fail_after(&self, calls: u64) {
         let mut state = self.shared.lock();
@@ -308,6 +352,21 @@ impl State {
         ready.get(at).copied()
     }
 
+    /// As the driver, refuses what is registered already.
+    fn register(&mut self, host: u64, bytes: u64) -> Result<(), CudaError> {
+        let range = host..host + bytes;
+        let mut all = self.registered.iter();
+        if all.any(|(base, bytes)| overlap(&range, &(*base..base + bytes))) {
+            return Err(CudaError::Call {
+                call: "register",
+                name: "SIMULATED".to_owned(),
+                text: "the memory is already registered".to_owned(),
+            });
+        }
+        self.registered.insert(host, bytes);
+        Ok(())
+    }
+
     /// All steps that are queued, this one left out.
     fn others(&self, number: u64) -> impl Iterator<Item = &Op> {
         let all = self.streams.values().flatten();
@@ -328,9 +387,28 @@ impl State {
         })
     }
 
+    /// Whether an address is of a registered map of a file.
+    fn is_of_map(&self, at: u64) -> bool {
+        let before = self.registered.range(..=at).next_back();
+        before.is_some_and(|(base, bytes)| self.maps.contains(base) && at < base + bytes)
+    }
+
     fn is_registered(&self, range: &Range<u64>) -> bool {
         let before = self.registered.range(..=range.start).next_back();
         before.is_some_and(|(base, bytes)| range.end <= base + bytes)
+    }
+
+    /// A copy from a map has arrived.
+    fn arrived_from_map(&mut self, to: u64, bytes: u64) {
+        self.copied_from_maps += bytes;
+        if self.map_failure == Some(MapFailure::Garbled) {
+            let garbage = [POISON];
+            copy(
+                address(garbage.as_ptr().expose_provenance()),
+                to + bytes / 2,
+                1,
+            );
+        }
     }
 
     /// Does one step, after a look at all the rules.
@@ -368,10 +446,15 @@ impl State {
                     self.faults.push(Fault::NotAllocated);
                 } else if !self.is_registered(&(from..from + bytes)) {
                     self.faults.push(Fault::NotRegistered);
+                } else if self.is_of_map(from) && !is_mapped(&(from..from + bytes)) {
+                    self.faults.push(Fault::UnmappedTooEarly);
                 } else {
                     copy(from, to, bytes);
                     if checksum(to, bytes) != sum {
                         self.faults.push(Fault::ChangedUnderCopy);
+                    }
+                    if self.is_of_map(from) {
+                        self.arrived_from_map(to, bytes);
                     }
                 }
             }
@@ -482,14 +565,19 @@ impl Driver for SimDriver {
 
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
         let mut state = self.call("register")?;
-        let host = address(host.expose_provenance());
-        state.registered.insert(host, address(bytes));
-        Ok(())
+        state.register(address(host.expose_provenance()), address(bytes))
     }
 
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
-        // SAFETY: the caller's, as the trait says.
-        unsafe { self.register(host, bytes) }
+        let mut state = self.call("register_read_only")?;
+        if state.map_failure == Some(MapFailure::Refused) {
+            let text = "the simulated device cannot register memory that is only read";
+            return Err(CudaError::Use(text.to_owned()));
+        }
+        let host = address(host.expose_provenance());
+        state.register(host, address(bytes))?;
+        state.maps.insert(host);
+        Ok(())
     }
 
     unsafe fn unregister(&self, host: *const u8) {
@@ -500,6 +588,9 @@ impl Driver for SimDriver {
             return;
         };
         let range = host..host + bytes;
+        if state.maps.remove(&host) && !is_mapped(&range) {
+            state.faults.push(Fault::UnmappedTooEarly);
+        }
         let reads = |op: &Op| op.kind.reads_host().is_some_and(|r| overlap(&r, &range));
         if state.others(0).any(reads) {
             state.faults.push(Fault::GivenBackTooEarly);
@@ -599,6 +690,21 @@ impl Driver for SimDriver {
         self.queue("copy_in", stream, kind)
     }
 
+    unsafe fn copy_out(&self, from: DevicePtr, to: &mut [u8]) -> Result<(), CudaError> {
+        let mut state = self.call("copy_out")?;
+        let range = from.0..from.0 + address(to.len());
+        let writes = |op: &Op| op.kind.writes().is_some_and(|w| overlap(&w, &range));
+        if state.others(0).any(writes) {
+            state.faults.push(Fault::ReadTooEarly);
+        }
+        if state.is_allocated(&range) {
+            to.copy_from_slice(bytes_at(from.0, address(to.len())));
+        } else {
+            state.faults.push(Fault::NotAllocated);
+        }
+        Ok(())
+    }
+
     unsafe fn copy_within(
         &self,
         from: DevicePtr,
@@ -660,6 +766,23 @@ fn bytes_at<'a>(address: u64, len: u64) -> &'a [u8] {
     unsafe { slice::from_raw_parts(from, place(len)) }
 }
 
+/// Whether the process has something at all addresses of a range; yes where the system does not say.
+fn is_mapped(range: &Range<u64>) -> bool {
+    let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
+        return true;
+    };
+    let mut covered = range.start;
+    for line in maps.lines() {
+        let ends = line.split(' ').next().and_then(|ends| ends.split_once('-'));
+        let number = |text| u64::from_str_radix(text, 16).unwrap_or(0);
+        let (start, end) = ends.map_or((0, 0), |(a, b)| (number(a), number(b)));
+        if start <= covered && covered < end {
+            covered = end;
+        }
+    }
+    covered >= range.end
+}
+
 fn checksum(address: u64, len: u64) -> u64 {
     // FNV-1a.
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
@@ -673,81 +796,4 @@ fn copy(from: u64, to: u64, len: u64) {
     let target: *mut u8 = ptr::with_exposed_provenance_mut(place(to));
     // SAFETY: as in `bytes_at`; that nobody else uses the target is the callers' promise too.
     unsafe { ptr::copy(source, target, place(len)) };
-}
-
-/// Bytes of the table of a launch.
-fn table_bytes(e: &Emission) -> u64 {
-    4 * u64::from(e.channels) * (256 + u64::from(e.n_patches))
-}
-
-fn word(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-}
-
-fn frame_of(bytes: &[u8]) -> Frame {
-    Frame {
-        source: u64::from(word(&bytes[4..])) << 32 | u64::from(word(bytes)),
-        x: word(&bytes[8..]).cast_signed(),
-        y: word(&bytes[12..]).cast_signed(),
-        flips: word(&bytes[16..]),
-        width: word(&bytes[20..]),
-        height: word(&bytes[24..]),
-    }
-}
-
-fn patch_of(bytes: &[u8]) -> Patch {
-    Patch {
-        x: (word(bytes), word(&bytes[4..])),
-        y: (word(&bytes[8..]), word(&bytes[12..])),
-    }
-}
-
-fn share_of(bytes: &[u8]) -> Share {
-    Share {
-        patch: patch_of(bytes),
-        own: (word(&bytes[16..]) == 0).then(|| f32::from_bits(word(&bytes[20..]))),
-    }
-}
-
-/// `n` items of `N` bytes each at an address.
-fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) -> Vec<T> {
-    if at.0 == 0 {
-        return Vec::new();
-    }
-    let bytes = bytes_at(at.0, n * address(N));
-    bytes.chunks_exact(N).map(item).collect()
-}
-
-/// Does a launch; its tables of resampling have that many bytes at most.
-fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
-    let n = u64::from(e.n);
-    let picture = u64::from(e.source_width) * u64::from(e.source_height) * u64::from(e.channels);
-    let table = items::<4, _>(e.table, table_bytes(e) / 4, word);
-    let frames = items::<{ Frame::BYTES }, _>(e.frames, n, frame_of);
-    let frames = (e.frames.0 != 0).then_some(frames);
-    let patches = items::<{ Patch::BYTES }, _>(e.patches, n * u64::from(e.n_patches), patch_of);
-    let shares = items::<{ Share::BYTES }, _>(e.shares, n, share_of);
-    let pictures = match &frames {
-        None => n,
-        Some(frames) => frames
-            .iter()
-            .map(|f| f.source / picture.max(1) + 1)
-            .max()
-            .unwrap_or(0),
-    };
-    let across = items::<4, _>(e.across, tables.0 / 4, word);
-    let down = items::<4, _>(e.down, tables.1 / 4, word);
-    let inputs = twin::Inputs {
-        source: bytes_at(e.source.0, pictures * picture),
-        frames: frames.as_deref(),
-        table: &table,
-        patches: &patches,
-        shares: (e.shares.0 != 0).then_some(&shares),
-        resampling: (e.down.0 != 0).then_some((&across, &down)),
-    };
-    let mut out = vec![0; place(e.out_bytes())];
-    twin::emit(e, inputs, &mut out)?;
-    let from = address(out.as_ptr().expose_provenance());
-    copy(from, e.out.0, e.out_bytes());
-    Ok(())
 }

@@ -20,6 +20,7 @@
 //! After a failure of the driver's nothing more is copied or written: every batch is the error, and slots are let go of, so that nobody
 //! waits for one.
 
+mod file;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -32,7 +33,7 @@ use std::thread::{self, JoinHandle};
 use packds_format::DType;
 use packds_pixels::{FloatType, Padding};
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
-use packds_reader::device::{Device, DeviceError, Finish, Transfer};
+use packds_reader::device::{ChunkImages, Device, DeviceError, Finish, Transfer};
 use packds_reader::loader::{Batch, BatchField};
 
 use crate::driver::{DevicePtr, Driver, Event, Stream};
@@ -40,8 +41,9 @@ use crate::emission::{Emission, padding_word, planar, type_word};
 use crate::error::CudaError;
 use crate::resident::{Resident, Tables};
 
-use self::window::Window;
+pub(crate) use self::file::ChunkCopies;
 pub(crate) use self::window::WindowPlan;
+use self::window::{ChunkSource, Window};
 
 /// The most that one copy takes: copies of the user's model come in between.
 const PIECE: usize = 16 << 20;
@@ -214,7 +216,7 @@ impl Staging {
         &self,
         window: &Window,
         (slot, chunk): (usize, u64),
-        write: &mut dyn FnMut(&mut [u8]) -> bool,
+        images: &mut dyn ChunkImages,
     ) -> Result<Option<u64>, CudaError> {
         self.check()?;
         // Until the copy is queued: who finds the chunk there queues its own slot behind it.
@@ -222,10 +224,9 @@ impl Staging {
         if let Some(place) = state.find(chunk, slot) {
             return Ok(Some(window.start_of(place)));
         }
-        let (mut staged, copied) = window.stage()?;
-        if !write(&mut staged) {
+        let Some(source) = window.source(images)? else {
             return Ok(None);
-        }
+        };
         let vacant = state.vacate();
         let vacant = vacant.ok_or_else(|| CudaError::Use("every chunk is held".to_owned()))?;
         let (place, start) = (vacant.place, window.start_of(vacant.place));
@@ -234,21 +235,44 @@ impl Staging {
             // SAFETY: both are the staging's own.
             unsafe { self.driver.wait_for(self.copies, events.emitted)? };
         }
+        // SAFETY: the place is read by what the stream waits for, and by later slots.
+        unsafe { self.copy_chunk(window, source, window.memory.plus(start))? };
+        state.fill(place, chunk, slot);
+        Ok(Some(start))
+    }
+
+    /// Queues the copy of a chunk to its place.
+    ///
+    /// # Safety
+    /// Nobody uses the place but what the stream waits for, and what is queued behind this.
+    unsafe fn copy_chunk(
+        &self,
+        window: &Window,
+        source: ChunkSource<'_>,
+        to: DevicePtr,
+    ) -> Result<(), CudaError> {
+        let (slot, copied) = match source {
+            ChunkSource::Slot(slot, copied) => (slot.freeze(), copied),
+            ChunkSource::File(bytes) => {
+                let copied = window.copied_from_file()?;
+                // SAFETY: the file is registered, nobody writes it, and the window keeps it until it has settled.
+                unsafe { self.copy(bytes, to)? };
+                // SAFETY: both exist.
+                return unsafe { self.driver.record(copied, self.copies) };
+            }
+        };
         let len = usize::try_from(window.plan.chunk_bytes).unwrap_or(usize::MAX);
-        let staged = staged.freeze();
-        let bytes = staged.get(..len).unwrap_or(&staged);
+        let bytes = slot.get(..len).unwrap_or(&slot);
         // SAFETY: the bytes lie in the window's ring, which is registered, and do not change: the reaper keeps them until
-        // `copied` has happened. The place is read by what the stream waits for, and by later slots.
-        unsafe { self.copy(bytes, window.memory.plus(start))? };
+        // `copied` has happened.
+        unsafe { self.copy(bytes, to)? };
         // SAFETY: both exist.
         unsafe { self.driver.record(copied, self.copies)? };
         self.send(Sent {
-            slot: staged,
+            slot,
             uploaded: copied,
             arrival: Arc::default(),
-        })?;
-        state.fill(place, chunk, slot);
-        Ok(Some(start))
+        })
     }
 
     /// Queues the copy of bytes to the device, in pieces.
@@ -334,13 +358,13 @@ impl Device for Ring {
         &self,
         slot: usize,
         chunk: u64,
-        write: &mut dyn FnMut(&mut [u8]) -> bool,
+        images: &mut dyn ChunkImages,
     ) -> Result<Option<u64>, DeviceError> {
         let Images::Window(window) = &self.0.images else {
             let text = "chunks are for the tier gpu-window";
             return Err(CudaError::Use(text.to_owned()).into());
         };
-        let taken = self.0.take_chunk(window, (slot, chunk), write);
+        let taken = self.0.take_chunk(window, (slot, chunk), images);
         // After an error some of its copies may be queued.
         taken.map_err(|error| self.0.failed(error))
     }
@@ -378,6 +402,9 @@ impl Drop for Staging {
             let _ = thread.join();
         }
         let driver = &self.driver;
+        if let Images::Window(window) = &self.images {
+            window.settle();
+        }
         for slot in &self.slots {
             let events = *lock(slot);
             // SAFETY: both exist; what reads the mirror is done when `emitted` has happened, and nobody queues more,

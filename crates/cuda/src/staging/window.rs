@@ -8,7 +8,8 @@
 //!
 //! Chunks are copied by the stream that copies the ring's slots, each before the first slot that needs it: so a stream that waits
 //! for a slot's copy finds its chunks. Before a place is written again that stream waits for the reading (`emitted`) of every slot that
-//! has held it. What chunks are copied from is a ring of its own, whose slots the reaper lets go of.
+//! has held it. What chunks are copied from is a ring of its own, whose slots the reaper lets go of, or the registered file, which
+//! nobody writes and which stays mapped until all copies are done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -16,7 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use packds_format::Uuid;
 use packds_reader::arena::{Arena, SlotMut};
+use packds_reader::device::ChunkImages;
 
+use super::file::ChunkCopies;
 use super::lock;
 use crate::driver::{DevicePtr, Driver, Event};
 use crate::error::CudaError;
@@ -35,6 +38,15 @@ pub(crate) struct WindowPlan {
     pub(crate) chunks_of_batch: u64,
     /// What areas of the images are resized by.
     pub(crate) tables: Option<Tables>,
+    pub(crate) copies: ChunkCopies,
+}
+
+/// Where a chunk is copied from.
+pub(super) enum ChunkSource<'a> {
+    /// A slot, with the mark of its copy.
+    Slot(SlotMut, Event),
+    /// The registered file.
+    File(&'a [u8]),
 }
 
 /// Chunks on the GPU.
@@ -43,8 +55,9 @@ pub(crate) struct Window {
     driver: Arc<dyn Driver>,
     pub(crate) plan: Arc<WindowPlan>,
     pub(crate) memory: DevicePtr,
-    /// Where chunks are copied from, and the mark of each slot's copy.
+    /// Where chunks are copied from, unless that is the file.
     staged: Arc<Arena>,
+    /// The mark of each slot's copy, and behind them that of the last copy from the file.
     copied: Vec<Event>,
     is_registered: bool,
     state: Mutex<State>,
@@ -113,7 +126,7 @@ impl Window {
             }),
         };
         // From here on `drop` gives back what there is.
-        for _ in 0..STAGED {
+        for _ in 0..=STAGED {
             window.copied.push(window.driver.event()?);
         }
         let (host, len) = window.staged.address();
@@ -127,8 +140,37 @@ impl Window {
         Ok(window)
     }
 
+    /// Where a chunk is copied from; none where it could not be read.
+    pub(super) fn source(
+        &self,
+        images: &mut dyn ChunkImages,
+    ) -> Result<Option<ChunkSource<'_>>, CudaError> {
+        if let Some(file) = self.plan.copies.file()
+            && let Some(bytes) = images.in_file().and_then(|range| file.bytes(&range))
+        {
+            return Ok(Some(ChunkSource::File(bytes)));
+        }
+        let (mut slot, copied) = self.stage()?;
+        let is_there = images.write(&mut slot);
+        Ok(is_there.then_some(ChunkSource::Slot(slot, copied)))
+    }
+
+    /// The mark of the last copy from the file.
+    pub(super) fn copied_from_file(&self) -> Result<Event, CudaError> {
+        let lost = || CudaError::Use("a window without a mark".to_owned());
+        self.copied.get(STAGED).copied().ok_or_else(lost)
+    }
+
+    /// Waits for all copies from the file. Those of slots the reaper waits for.
+    pub(super) fn settle(&self) {
+        if let Ok(copied) = self.copied_from_file() {
+            // SAFETY: it exists until `drop`. An error means that the driver has nothing queued any more.
+            let _ = unsafe { self.driver.synchronize(copied) };
+        }
+    }
+
     /// A slot to copy a chunk from, and the mark of its copy; waits for one.
-    pub(super) fn stage(&self) -> Result<(SlotMut, Event), CudaError> {
+    fn stage(&self) -> Result<(SlotMut, Event), CudaError> {
         let lost = || CudaError::Use("a window without a slot".to_owned());
         // The reaper lets go of every slot, also after an error.
         let slot = self.staged.take(&AtomicBool::new(false)).ok_or_else(lost)?;

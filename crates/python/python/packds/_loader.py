@@ -254,11 +254,13 @@ def _cut(value: Any, n: int) -> Any:
     return tuple(view[:n] for view in value) if isinstance(value, tuple) else value[:n]
 
 
-def _gpu_of(device: str, output: str, lend: bool, tier: str) -> str | None:
+def _gpu_of(device: str, output: str, lend: bool, tier: str, register: str) -> str | None:
     """The GPU that batches go to, as the native part calls it; None where they stay on the host."""
     if output != "torch" or (number := number_of(device)) is None:
         if tier != "auto":
             raise OptionError(f"tier is for batches on a GPU, found device {device!r} with output {output!r}")
+        if register != "staging":
+            raise OptionError(f"register is for batches on a GPU, found device {device!r} with output {output!r}")
         return None
     if lend:
         raise OptionError(f"lend is for batches on the host, found device {device!r}", "leave one of them out")
@@ -312,6 +314,8 @@ class Loader:
             finished there (docs/cuda.md). To devices of other kinds PyTorch copies each batch.
         tier: Where images are, with a GPU: `resident` (the whole set there), `gpu-window` (the chunks that batches are made of),
             `host`, or `auto`, which asks for memory.
+        register: What the GPU's driver registers: `staging` memory, or with `tier="gpu-window"` the mapped `file` too, so that chunks
+            are copied from the page cache (docs/cuda.md). `stats()["chunk_copies"]` tells whether that could be done.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
 
@@ -349,6 +353,7 @@ class Loader:
         output: str = "numpy",
         device: Any = "cpu",
         tier: str = "auto",
+        register: str = "staging",
         lend: bool = False,
         proportions: Sequence[float] | None = None,
     ) -> None:
@@ -387,8 +392,9 @@ class Loader:
             "checksums": _checks.text("checksums", checksums),
             "bad_samples": _checks.text("bad_samples", bad_samples),
             "lend": _checks.truth("lend", lend),
-            "gpu": _gpu_of(device, output, lend, _checks.text("tier", tier)),
+            "gpu": _gpu_of(device, output, lend, _checks.text("tier", tier), _checks.text("register", register)),
             "tier": tier,
+            "register": register,
             "samples": None if samples is None else subset(dataset, samples, order),
             "weights": None if weights is None else weights_of(weights),
             "balance": None if balance is None else balance_of(dataset, balance),

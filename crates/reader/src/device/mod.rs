@@ -12,6 +12,7 @@ mod sim;
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::MappedPack;
@@ -50,8 +51,7 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Of a device that holds [`Holding::Chunks`]: called before slot number `slot` is submitted, for each chunk of which
     /// there is an image in it. From then until the slot is recycled the images of the chunk stay where they are: their place for
-    /// frames. Where they are not there yet, `write` puts them where it is told to, one after the other, and says whether it
-    /// could; none where it could not.
+    /// frames. Where they are not there yet, `images` has them; none where it could not read them.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -59,9 +59,9 @@ pub trait Device: fmt::Debug + Send + Sync {
         &self,
         slot: usize,
         chunk: u64,
-        write: &mut dyn FnMut(&mut [u8]) -> bool,
+        images: &mut dyn ChunkImages,
     ) -> Result<Option<u64>, DeviceError> {
-        let _ = (slot, chunk, write);
+        let _ = (slot, chunk, images);
         Err(DeviceError {
             device: self.name(),
             reason: "it holds no chunks".to_owned(),
@@ -86,6 +86,16 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
+}
+
+/// The images of a chunk, for a device that takes it.
+pub trait ChunkImages {
+    /// Where they lie in the pack's file, one after the other, once they were checked as all that is read. None where the loader
+    /// does not read them from a map of the file, or could not read them: then they are to be [written](Self::write).
+    fn in_file(&mut self) -> Option<Range<usize>>;
+
+    /// Puts them where it is told to, one after the other, and says whether it could.
+    fn write(&mut self, to: &mut [u8]) -> bool;
 }
 
 /// What a device holds of the images of a pack.

@@ -39,7 +39,7 @@ pub(crate) struct Choice {
     pub(crate) access: Access,
     /// Whether direct reads leave the page cache alone.
     pub(super) past_cache: bool,
-    pub(super) reason: String,
+    pub(crate) reason: String,
 }
 
 /// Decides how to read `pack`.
@@ -107,6 +107,47 @@ fn decide(
         }
         None => choice(Access::Mapped, false, format!("mapped, because {fits}")),
     }
+}
+
+/// File systems of other machines, which may take pages back that a map shows: their numbers in `statfs`.
+const REMOTE: &[(u64, &str)] = &[
+    (0x6969, "NFS"),
+    (0x517B, "SMB"),
+    (0xFF53_4D42, "CIFS"),
+    (0xFE53_4D42, "SMB2"),
+    (0x6573_5546, "FUSE"),
+    (0x0102_1997, "9P"),
+    (0x00C3_6400, "Ceph"),
+    (0x0BD0_0BD0, "Lustre"),
+    (0x4750_4653, "GPFS"),
+    (0x1983_0326, "BeeGFS"),
+    (0x5346_414F, "AFS"),
+];
+
+/// Why the pages of a pack's map should not be held in memory for as long as a loader lives, if so.
+pub(crate) fn against_holding(pack: &MappedPack) -> Option<String> {
+    let system = rustix::fs::fstatfs(pack.file()).ok();
+    let kind = system.and_then(|system| u64::try_from(system.f_type).ok());
+    against(pack.file_len(), available_bytes(), kind)
+}
+
+fn against(file_len: u64, available: Option<u64>, kind: Option<u64>) -> Option<String> {
+    let remote = REMOTE.iter().find(|(number, _)| Some(*number) == kind);
+    if let Some((_, name)) = remote {
+        return Some(format!(
+            "the pack lies on {name}, which may take back pages of the file"
+        ));
+    }
+    let Some(available) = available else {
+        return Some("the system does not tell how much memory is available".to_owned());
+    };
+    (file_len > available / 10 * MAPPED_TENTHS).then(|| {
+        format!(
+            "the pack has {}, more than 0.6 of the {} of memory available, and all of it would be held there",
+            gib(file_len),
+            gib(available)
+        )
+    })
 }
 
 /// Bytes as a person reads them.
@@ -263,6 +304,15 @@ mod tests {
         let choice = auto(GIB, Some("image"), None);
         assert_eq!((choice.access, choice.past_cache), (Access::Direct, false));
         assert!(choice.reason.contains("`image` is compressed"));
+    }
+
+    #[test]
+    fn what_is_remote_or_larger_than_memory_is_not_held() {
+        let why = |len, available, kind| against(len, available, Some(kind)).unwrap_or_default();
+        assert_eq!(why(6 * GIB, Some(10 * GIB), 0xEF53), "");
+        assert!(why(6 * GIB + 1, Some(10 * GIB), 0xEF53).contains("0.6 of the 10.0 GiB"));
+        assert!(why(1, None, 0xEF53).contains("does not tell"));
+        assert!(why(1, Some(GIB), 0x6969).contains("lies on NFS"));
     }
 
     #[test]

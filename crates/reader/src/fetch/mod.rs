@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub use self::access::{Access, AccessReport};
 pub use self::checks::Checksums;
 
-pub(crate) use self::access::{Choice, choose};
+pub(crate) use self::access::{Choice, against_holding, choose};
 pub(crate) use self::direct::chunk_memory;
 
 use self::checks::Checks;

@@ -16,7 +16,7 @@ use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
 use crate::device::{Device, Holding, HostDevice, OwnSlots, Resampling, Staged};
-use crate::fetch::{Access, Checksums, FetchOptions, FetchStats};
+use crate::fetch::{Access, Checksums, FetchOptions, FetchStats, against_holding, choose};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Sampler, Schedule, Source,
     State,
@@ -251,19 +251,12 @@ impl LoaderBuilder {
             check_columns(&packs, &outputs)?;
         }
         let arena = ring(&outputs, memory, self.slots)?;
-        let device = self.device.attach(&arena)?.unwrap_or(self.device);
         let ring_bytes = u64::try_from(arena.address().1).unwrap_or(u64::MAX);
+        let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
+        let device = self.device.attach(&arena)?.unwrap_or(self.device);
         let schedules: Vec<&Schedule> = match &mixture {
             None => vec![&schedule],
             Some(mixture) => mixture.schedules().collect(),
-        };
-        let options = FetchOptions {
-            access: self.access,
-            checksums: self.checksums,
-            memory_bytes: memory.saturating_sub(ring_bytes),
-            budget: self.memory_bytes,
-            beside: 0,
-            positions: outputs.positions.clone(),
         };
         let fetches = fetches(&packs, &schedules, &options)?;
         let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
@@ -371,6 +364,42 @@ impl LoaderBuilder {
                 chunks_of_batch: self.pack.n_chunks().min(self.batch.into()),
             })
         }))
+    }
+
+    /// Whether a device that takes [chunks](Holding::Chunks) finds their images in a map of the pack's file, which may be held in
+    /// memory; else why not, in a sentence.
+    ///
+    /// # Errors
+    /// [`LoadError`], as for [`build`](Self::build), where the options do not fit the pack.
+    pub fn chunks_in_file(&self) -> Result<Result<(), String>, LoadError> {
+        let pictures = self.pictures(Holding::Chunks)?;
+        let image = pictures
+            .as_ref()
+            .map(|pictures| pictures.image().0.to_owned());
+        let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
+        let outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
+        let mut fields = self.pack.schema().body().map(|(_, field)| field);
+        let compressed = fields.any(|f| Some(&f.name) == image.as_ref() && !f.codec.is_none());
+        if compressed {
+            return Ok(Err("the images are compressed".to_owned()));
+        }
+        let choice = choose(&self.pack, &self.fetching(0, &outputs));
+        if choice.access == Access::Direct {
+            return Ok(Err(format!("the pack is read {}", choice.reason)));
+        }
+        Ok(against_holding(&self.pack).map_or(Ok(()), Err))
+    }
+
+    /// How the packs are read, with so much memory for it.
+    fn fetching(&self, memory_bytes: u64, outputs: &Outputs) -> FetchOptions {
+        FetchOptions {
+            access: self.access,
+            checksums: self.checksums,
+            memory_bytes,
+            budget: self.memory_bytes,
+            beside: 0,
+            positions: outputs.positions.clone(),
+        }
     }
 
     /// The pack; of a mixture the first.

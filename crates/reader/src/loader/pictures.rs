@@ -1,6 +1,7 @@
 //! Images on their way through the augmentation: which fields they lie in, and how an item becomes a picture.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use packds_format::{Coding, DType, Field, FieldKind, Role, Schema, Store};
@@ -10,13 +11,15 @@ use super::error::LoadError;
 use super::filling::Row;
 use super::kept::ImageSize;
 use super::outputs::{Outputs, Source};
-use crate::MappedPack;
 use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
 };
-use crate::device::{Changes, Device, Finish, Frame, Holding, Patch, Resampling, Share, Windows};
+use crate::device::{
+    Changes, ChunkImages, Device, Finish, Frame, Holding, Patch, Resampling, Share, Windows,
+};
 use crate::fetch::StepItems;
+use crate::{MappedPack, ReadError};
 
 /// What of images is a device's, not the loader's.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +37,52 @@ pub(crate) struct ChunkSource<'a> {
     pub(crate) pack: &'a MappedPack,
     /// Of the step, which has all samples of its chunks.
     pub(crate) items: &'a StepItems,
+}
+
+/// The images of a chunk as they are stored.
+struct StoredImages<'a> {
+    source: &'a ChunkSource<'a>,
+    position: usize,
+    samples: Range<u64>,
+    /// Of an image.
+    bytes: usize,
+    scratch: Vec<u8>,
+    /// Why they could not be read.
+    failed: Option<ReadError>,
+}
+
+impl ChunkImages for StoredImages<'_> {
+    fn in_file(&mut self) -> Option<Range<usize>> {
+        let file = self.source.pack.bytes().as_ptr().addr();
+        let mut found: Option<Range<usize>> = None;
+        for sample in self.samples.clone() {
+            let item = self.source.items;
+            let item = item.item(self.position, sample, &mut self.scratch).ok()?;
+            let start = item.as_ptr().addr().checked_sub(file)?;
+            let known = found.get_or_insert(start..start);
+            if known.end != start || item.len() != self.bytes {
+                return None;
+            }
+            known.end += item.len();
+        }
+        // What lies elsewhere in memory may lie behind the map.
+        found.filter(|range| range.end <= self.source.pack.bytes().len())
+    }
+
+    fn write(&mut self, to: &mut [u8]) -> bool {
+        let places = to.chunks_exact_mut(self.bytes.max(1));
+        for (sample, to) in self.samples.clone().zip(places) {
+            let items = self.source.items;
+            match items.item(self.position, sample, &mut self.scratch) {
+                Ok(item) => to.copy_from_slice(item),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return false;
+                }
+            }
+        }
+        true
+    }
 }
 
 /// The image field that is augmented, its mask and its seek index.
@@ -185,29 +234,18 @@ impl Pictures {
         source: &ChunkSource<'_>,
     ) -> Result<u64, LoadError> {
         let geometry = source.pack.geometry();
-        let samples = geometry.first_sample(chunk)..geometry.n_samples();
-        let bytes = usize::try_from(self.picture_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
-        let (mut scratch, mut failed) = (Vec::new(), None);
-        let mut write = |to: &mut [u8]| {
-            let n = usize::try_from(geometry.samples_in(chunk)).unwrap_or(0);
-            for (sample, to) in samples
-                .clone()
-                .zip(to.chunks_exact_mut(bytes.max(1)))
-                .take(n)
-            {
-                match source.items.item(self.image.position, sample, &mut scratch) {
-                    Ok(item) => to.copy_from_slice(item),
-                    Err(error) => {
-                        failed = Some(error);
-                        return false;
-                    }
-                }
-            }
-            true
+        let first = geometry.first_sample(chunk);
+        let mut images = StoredImages {
+            source,
+            position: self.image.position,
+            samples: first..first + u64::from(geometry.samples_in(chunk)),
+            bytes: usize::try_from(self.picture_bytes().unwrap_or(0)).unwrap_or(usize::MAX),
+            scratch: Vec::new(),
+            failed: None,
         };
-        match source.device.take_chunk(slot, chunk, &mut write)? {
+        match source.device.take_chunk(slot, chunk, &mut images)? {
             Some(first) => Ok(first),
-            None => Err(failed.map_or_else(
+            None => Err(images.failed.map_or_else(
                 || LoadError::Option("a device took no chunk".to_owned()),
                 LoadError::Read,
             )),

@@ -1,0 +1,86 @@
+//! A launch of the kernel as the simulated driver does it: by its twin, on memory of the process.
+
+use packds_reader::device::{Frame, Patch, Share};
+
+use super::super::DevicePtr;
+use super::{address, bytes_at, copy, place};
+use crate::emission::Emission;
+use crate::error::CudaError;
+use crate::twin;
+
+/// Bytes of the table of a launch.
+pub(super) fn table_bytes(e: &Emission) -> u64 {
+    4 * u64::from(e.channels) * (256 + u64::from(e.n_patches))
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+fn frame_of(bytes: &[u8]) -> Frame {
+    Frame {
+        source: u64::from(word(&bytes[4..])) << 32 | u64::from(word(bytes)),
+        x: word(&bytes[8..]).cast_signed(),
+        y: word(&bytes[12..]).cast_signed(),
+        flips: word(&bytes[16..]),
+        width: word(&bytes[20..]),
+        height: word(&bytes[24..]),
+    }
+}
+
+fn patch_of(bytes: &[u8]) -> Patch {
+    Patch {
+        x: (word(bytes), word(&bytes[4..])),
+        y: (word(&bytes[8..]), word(&bytes[12..])),
+    }
+}
+
+fn share_of(bytes: &[u8]) -> Share {
+    Share {
+        patch: patch_of(bytes),
+        own: (word(&bytes[16..]) == 0).then(|| f32::from_bits(word(&bytes[20..]))),
+    }
+}
+
+/// `n` items of `N` bytes each at an address.
+fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) -> Vec<T> {
+    if at.0 == 0 {
+        return Vec::new();
+    }
+    let bytes = bytes_at(at.0, n * address(N));
+    bytes.chunks_exact(N).map(item).collect()
+}
+
+/// Does a launch; its tables of resampling have that many bytes at most.
+pub(super) fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
+    let n = u64::from(e.n);
+    let picture = u64::from(e.source_width) * u64::from(e.source_height) * u64::from(e.channels);
+    let table = items::<4, _>(e.table, table_bytes(e) / 4, word);
+    let frames = items::<{ Frame::BYTES }, _>(e.frames, n, frame_of);
+    let frames = (e.frames.0 != 0).then_some(frames);
+    let patches = items::<{ Patch::BYTES }, _>(e.patches, n * u64::from(e.n_patches), patch_of);
+    let shares = items::<{ Share::BYTES }, _>(e.shares, n, share_of);
+    let pictures = match &frames {
+        None => n,
+        Some(frames) => frames
+            .iter()
+            .map(|f| f.source / picture.max(1) + 1)
+            .max()
+            .unwrap_or(0),
+    };
+    let across = items::<4, _>(e.across, tables.0 / 4, word);
+    let down = items::<4, _>(e.down, tables.1 / 4, word);
+    let inputs = twin::Inputs {
+        source: bytes_at(e.source.0, pictures * picture),
+        frames: frames.as_deref(),
+        table: &table,
+        patches: &patches,
+        shares: (e.shares.0 != 0).then_some(&shares),
+        resampling: (e.down.0 != 0).then_some((&across, &down)),
+    };
+    let mut out = vec![0; place(e.out_bytes())];
+    twin::emit(e, inputs, &mut out)?;
+    let from = address(out.as_ptr().expose_provenance());
+    copy(from, e.out.0, e.out_bytes());
+    Ok(())
+}

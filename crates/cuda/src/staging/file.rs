@@ -1,0 +1,236 @@
+//! A pack's mapped file that is registered with the driver: chunks are copied to the GPU from the page cache, without a copy by the
+//! processor.
+//!
+//! It is tried before it is relied on, since drivers and systems differ: whether the driver takes memory that may only be
+//! read, whether letting go of it makes the system write the file again, and whether what arrives is what is in the file. Where
+//! anything is wrong chunks are copied through staging memory, as without it.
+
+use std::fs;
+use std::ops::Range;
+use std::sync::Arc;
+
+use packds_reader::MappedPack;
+
+use crate::driver::{DevicePtr, Driver, Event, Stream};
+use crate::error::CudaError;
+
+/// Bytes that are registered to see whether that makes pages dirty. Smaller files are written again in no time.
+const TRIAL_BYTES: usize = 16 << 20;
+/// How often that is tried: other processes write files meanwhile.
+const TRIALS: usize = 4;
+/// Bytes of the smallest page that the system counts.
+const PAGE_BYTES: u64 = 4096;
+/// Bytes of the copy that is compared.
+const COMPARED_BYTES: usize = 1 << 20;
+
+/// How chunks come to the GPU.
+#[derive(Debug)]
+pub(crate) enum ChunkCopies {
+    /// Through staging memory.
+    Staged,
+    /// The same, though the file was to be registered; why.
+    Refused(String),
+    /// From the registered file.
+    File(RegisteredFile),
+}
+
+impl ChunkCopies {
+    /// From the pack's file, where that can be.
+    pub(crate) fn from_file(driver: &Arc<dyn Driver>, pack: &Arc<MappedPack>) -> Self {
+        let counted = &mut dirtied_pages;
+        RegisteredFile::new(driver, pack, counted).map_or_else(Self::Refused, Self::File)
+    }
+
+    pub(crate) fn file(&self) -> Option<&RegisteredFile> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Staged | Self::Refused(_) => None,
+        }
+    }
+
+    /// What the user should know, where the file was to be registered.
+    pub(crate) fn told(&self) -> Option<String> {
+        match self {
+            Self::Staged => None,
+            Self::Refused(why) => {
+                let told = format!("chunks are copied through staging memory, because {why}");
+                Some(told)
+            }
+            Self::File(_) => Some("chunks are copied from the registered file".to_owned()),
+        }
+    }
+}
+
+/// A registered file, with the map that it lies in.
+#[derive(Debug)]
+pub(crate) struct RegisteredFile {
+    driver: Arc<dyn Driver>,
+    pack: Arc<MappedPack>,
+}
+
+impl RegisteredFile {
+    /// Registers the map of a pack after trying; `dirtied` counts pages that the system was told to write. Else says why not.
+    fn new(
+        driver: &Arc<dyn Driver>,
+        pack: &Arc<MappedPack>,
+        dirtied: &mut dyn FnMut() -> Option<u64>,
+    ) -> Result<Self, String> {
+        let told = |error: CudaError| error.to_string();
+        if let Some(trial) = pack.bytes().get(..TRIAL_BYTES) {
+            // Pages that wait to be written are not counted again.
+            let synced = pack.file().sync_data();
+            synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
+            keeps_clean(driver.as_ref(), trial, dirtied)?;
+        }
+        // SAFETY: the pack, which has the map, is kept as long as the registration, which `drop` ends.
+        let registered =
+            unsafe { driver.register_read_only(pack.bytes().as_ptr(), pack.bytes().len()) };
+        registered.map_err(told)?;
+        let file = Self {
+            driver: Arc::clone(driver),
+            pack: Arc::clone(pack),
+        };
+        let bytes = pack.bytes();
+        let start = bytes.len().saturating_sub(COMPARED_BYTES) / 2;
+        let end = bytes.len().min(start.saturating_add(COMPARED_BYTES));
+        let compared = file.bytes(&(start..end)).unwrap_or_default();
+        match arrived(driver.as_ref(), compared).map_err(told)? == compared {
+            true => Ok(file),
+            false => Err("a copy from the registered file arrived with other bytes".to_owned()),
+        }
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self, range: &Range<usize>) -> Option<&[u8]> {
+        self.pack.bytes().get(range.clone())
+    }
+}
+
+impl Drop for RegisteredFile {
+    fn drop(&mut self) {
+        // SAFETY: it was registered; windows that copied from it have waited for their copies before they let go of it.
+        unsafe { self.driver.unregister(self.pack.bytes().as_ptr()) };
+    }
+}
+
+/// Whether registering and letting go again leaves pages clean: else the whole set would be written back.
+fn keeps_clean(
+    driver: &dyn Driver,
+    map: &[u8],
+    dirtied: &mut dyn FnMut() -> Option<u64>,
+) -> Result<(), String> {
+    let pages = u64::try_from(map.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
+    let untold = || "the system does not tell how many pages become dirty".to_owned();
+    for _ in 0..TRIALS {
+        let before = dirtied().ok_or_else(untold)?;
+        // SAFETY: the map is borrowed, and the registration ends in the next step.
+        let registered = unsafe { driver.register_read_only(map.as_ptr(), map.len()) };
+        registered.map_err(|error| error.to_string())?;
+        // SAFETY: it was registered, and nothing was queued.
+        unsafe { driver.unregister(map.as_ptr()) };
+        let after = dirtied().ok_or_else(untold)?;
+        if after.saturating_sub(before) < pages / 2 {
+            return Ok(());
+        }
+    }
+    let text = "letting go of a registered file makes all of it dirty with this driver, or other processes write too much to tell";
+    Err(text.to_owned())
+}
+
+/// Pages that the system was told to write since it started.
+fn dirtied_pages() -> Option<u64> {
+    dirtied_in(&fs::read_to_string("/proc/vmstat").ok()?)
+}
+
+fn dirtied_in(vmstat: &str) -> Option<u64> {
+    let mut lines = vmstat.lines();
+    let count = lines.find_map(|line| line.strip_prefix("nr_dirtied "))?;
+    count.trim().parse().ok()
+}
+
+/// Registered bytes after a copy to the device and back.
+fn arrived(driver: &dyn Driver, bytes: &[u8]) -> Result<Vec<u8>, CudaError> {
+    let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let memory = driver.allocate(len, "a comparison")?;
+    let result = driver.stream().and_then(|stream| {
+        let result = driver.event().and_then(|event| {
+            // SAFETY: all three were just made, and nobody else has them.
+            let result = unsafe { there_and_back(driver, bytes, memory, (stream, event)) };
+            // SAFETY: it is not used again.
+            unsafe { driver.drop_event(event) };
+            result
+        });
+        // SAFETY: as above.
+        unsafe { driver.drop_stream(stream) };
+        result
+    });
+    // SAFETY: the copy is done; after an error the driver has nothing queued any more.
+    unsafe { driver.free(memory) };
+    result
+}
+
+/// # Safety
+/// The bytes are registered, the memory has as many, and all exist and are used by nobody else.
+unsafe fn there_and_back(
+    driver: &dyn Driver,
+    bytes: &[u8],
+    memory: DevicePtr,
+    (stream, event): (Stream, Event),
+) -> Result<Vec<u8>, CudaError> {
+    // SAFETY: the caller's; the bytes are borrowed until the event has happened.
+    unsafe { driver.copy_in(bytes.as_ptr(), memory, bytes.len(), stream)? };
+    // SAFETY: the caller's.
+    unsafe { driver.record(event, stream)? };
+    // SAFETY: the caller's.
+    unsafe { driver.synchronize(event)? };
+    let mut back = vec![0; bytes.len()];
+    // SAFETY: the caller's; what wrote the memory is done.
+    unsafe { driver.copy_out(memory, &mut back)? };
+    Ok(back)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::driver::{MapFailure, SimDriver};
+
+    const PAGES: u64 = 1000;
+
+    /// Tries a map while the count of dirty pages grows by these, one after each trial.
+    fn tried(driver: &SimDriver, growth: &[u64]) -> Result<(), String> {
+        let map = vec![0; usize::try_from(PAGES * PAGE_BYTES).unwrap()];
+        let counts = growth.iter().scan(0, |count, growth| {
+            let before = *count;
+            *count += growth;
+            Some([before, *count])
+        });
+        let counts: Vec<u64> = counts.flatten().collect();
+        let mut counts = counts.into_iter();
+        keeps_clean(driver, &map, &mut || counts.next())
+    }
+
+    #[test]
+    fn a_driver_that_makes_pages_dirty_is_found_and_others_writing_are_not_it() {
+        let driver = SimDriver::new(1, Duration::ZERO, 1 << 20);
+        tried(&driver, &[PAGES / 2 - 1]).unwrap();
+        tried(&driver, &[5 * PAGES, PAGES, 0]).unwrap();
+        let dirty = tried(&driver, &[PAGES, PAGES / 2, PAGES, PAGES]).unwrap_err();
+        assert!(dirty.contains("dirty with this driver"), "{dirty}");
+        let untold = tried(&driver, &[]).unwrap_err();
+        assert!(untold.contains("does not tell"), "{untold}");
+        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+        let driver = driver.with_map_failure(MapFailure::Refused);
+        let refused = tried(&driver, &[0]).unwrap_err();
+        assert!(refused.contains("only read"), "{refused}");
+    }
+
+    #[test]
+    fn dirty_pages_are_read_from_vmstat() {
+        let text = "nr_dirty 7\nnr_dirtied 12\nnr_written 5\n";
+        assert_eq!(dirtied_in(text), Some(12));
+        assert_eq!(dirtied_in("nr_dirtied many\n"), None);
+        assert_eq!(dirtied_in("nr_dirty 7\n"), None);
+    }
+}
