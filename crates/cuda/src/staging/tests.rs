@@ -84,6 +84,25 @@ fn sim(seed: u64) -> Arc<SimDriver> {
     Arc::new(SimDriver::new(seed, Duration::from_micros(300), GIB))
 }
 
+/// Takes the batches of a loader on drivers that fail after 0 to `n` calls: how often that was an error. Nothing may be lost.
+fn errors_of_failing(n: u64, load: impl Fn(&Arc<SimDriver>) -> Result<Loader, LoadError>) -> usize {
+    let fails = |calls: &u64| {
+        let driver = sim(*calls);
+        driver.fail_after(*calls);
+        let failed = match load(&driver) {
+            Err(error) => Some(error),
+            Ok(loader) => loader.epoch(0).unwrap().find_map(Result::err),
+        };
+        if let Some(error) = &failed {
+            let said = error.to_string();
+            assert!(said.contains("the simulated device has failed"), "{said}");
+        }
+        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+        failed.is_some()
+    };
+    (0..n).filter(fails).count()
+}
+
 fn onto(builder: LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
     let driver: Arc<dyn Driver> = driver.clone();
     builder.device(Arc::new(CudaDevice::with(driver))).build()
@@ -322,26 +341,12 @@ fn a_gpu_without_the_memory_is_told_when_the_loader_is_made() {
 #[test]
 fn a_driver_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
     let (_folder, pack) = pack(160);
-    let mut errors = 0;
-    for calls in 0..120 {
-        let driver = sim(calls);
-        driver.fail_after(calls);
-        let failed = match onto(
+    let errors = errors_of_failing(120, |driver| {
+        onto(
             builder(&pack, "norm:imagenet").slots(NonZero::new(2).unwrap()),
-            &driver,
-        ) {
-            Err(error) => Some(error.to_string()),
-            Ok(loader) => {
-                let first = loader.epoch(0).unwrap().find_map(Result::err);
-                first.map(|error| error.to_string())
-            }
-        };
-        if let Some(error) = failed {
-            assert!(error.contains("the simulated device has failed"), "{error}");
-            errors += 1;
-        }
-        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
-    }
+            driver,
+        )
+    });
     assert!(errors > 20, "{errors}");
 }
 
@@ -448,23 +453,7 @@ fn a_window_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
     let (_folder, pack) = pack(200);
     let builder = builder(&pack, "rrc8,flip").order(window(4));
     let builder = builder.slots(NonZero::new(2).unwrap());
-    let mut errors = 0;
-    for calls in 0..160 {
-        let driver = sim(calls);
-        driver.fail_after(calls);
-        let failed = match windowed(&builder, &driver) {
-            Err(error) => Some(error.to_string()),
-            Ok(loader) => {
-                let first = loader.epoch(0).unwrap().find_map(Result::err);
-                first.map(|error| error.to_string())
-            }
-        };
-        if let Some(error) = failed {
-            assert!(error.contains("the simulated device has failed"), "{error}");
-            errors += 1;
-        }
-        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
-    }
+    let errors = errors_of_failing(160, |driver| windowed(&builder, driver));
     assert!(errors > 60, "{errors}");
 }
 
@@ -572,23 +561,7 @@ fn a_registered_file_with_a_driver_that_fails_at_any_call_is_an_error_and_nothin
     let builder = builder(&pack, "rrc8,flip").order(window(4));
     let builder = builder.access(Access::Mapped);
     let builder = builder.slots(NonZero::new(2).unwrap());
-    let mut errors = 0;
-    for calls in 0..160 {
-        let driver = sim(calls);
-        driver.fail_after(calls);
-        let failed = match registering(&builder, &driver) {
-            Err(error) => Some(error.to_string()),
-            Ok((loader, _)) => {
-                let first = loader.epoch(0).unwrap().find_map(Result::err);
-                first.map(|error| error.to_string())
-            }
-        };
-        if let Some(error) = failed {
-            assert!(error.contains("the simulated device has failed"), "{error}");
-            errors += 1;
-        }
-        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
-    }
+    let errors = errors_of_failing(160, |driver| Ok(registering(&builder, driver)?.0));
     assert!(errors > 60, "{errors}");
 }
 
