@@ -45,6 +45,18 @@ fn a_slow_step_binds_and_needs_no_advice() {
         "{rates:?}"
     );
     assert_eq!(told["step_is_modelled"], true);
+    let args = [
+        "doctor",
+        &pack,
+        "--seconds",
+        "0.5",
+        "--step-ms",
+        "2000",
+        "--batch",
+        "4",
+        "--check",
+    ];
+    assert!(stdout(&packds(&args)).contains("no advice is an option of the loader"));
 }
 
 #[test]
@@ -120,7 +132,8 @@ fn the_step_of_a_training_is_learned_from_its_loader() {
     let training =
         format!("bench tune {pack} --step-ms 20 --seconds 1.5 --threads 1 --prefetch 2 --batch 4");
     let program = binary();
-    let mut options = vec!["--", program.to_str().unwrap()];
+    // Another batch than that of the training is not examined.
+    let mut options = vec!["--batch", "8", "--", program.to_str().unwrap()];
     options.extend(training.split(' '));
     let told = doctor(&pack, &options);
     assert_eq!(
@@ -131,6 +144,11 @@ fn the_step_of_a_training_is_learned_from_its_loader() {
     assert!((19.0..60.0).contains(&step), "{step}");
     assert_eq!(told["stages"]["step"], told["training"]["step_ms"]);
     assert_eq!(told["step_is_modelled"], false);
+    let notes = told["training"]["notes"].to_string();
+    assert!(
+        notes.contains("--batch 8 is not that of the training"),
+        "{notes}"
+    );
 }
 
 #[test]
@@ -141,6 +159,12 @@ fn what_cannot_be_run_is_an_error() {
     for (args, says) in [
         (vec![missing.to_str().unwrap()], "no.pack"),
         (vec![pack, "--step-ms=-1"], "--step-ms is a number"),
+        (vec![pack, "--step-ms", "-3"], "found -3"),
+        (vec![pack, "--seconds", "-3"], "found -3"),
+        (
+            vec![pack, "--plot", "no-such-folder/a.png"],
+            "no such folder",
+        ),
         (vec![pack, "--step-ms", "5", "--", "true"], "--step-ms"),
         (vec![pack, "--augment", "nonsense"], "nonsense"),
         (vec![pack, "--", "./no-such-program"], "no-such-program"),

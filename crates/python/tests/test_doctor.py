@@ -65,6 +65,10 @@ def test_what_is_no_loader_is_refused(numbered):
         packds.doctor([1, 2], lambda batch: None)
     with pytest.raises(packds.OptionError, match="seconds"):
         packds.doctor(packds.Loader(numbered), lambda batch: None, seconds=0)
+    steps = []
+    with pytest.raises(packds.OptionError, match="no folder"):
+        packds.doctor(packds.Loader(numbered), steps.append, plot="no-such-folder/a.png")
+    assert steps == [], "it is said before anything is measured"
 
 
 class Slow:
@@ -127,11 +131,44 @@ def test_an_iterable_data_set_is_examined_too(torch):
     report = packds.doctor(torch.utils.data.DataLoader(Stream(), batch_size=8), lambda batch: None, seconds=1)
     assert report.binds == "read"
     assert any("iterable" in note for note in report.notes)
+    # Nobody knows what it waits for.
+    assert not {"memory", "disk"} & {advice["change"] for advice in report.advice}
+
+
+def test_samples_without_batches_count_as_one(torch):
+    class Pictures(torch.utils.data.Dataset):
+        def __len__(self):
+            return 16
+
+        def __getitem__(self, index):
+            return torch.zeros(3, 32, 32)
+
+    report = packds.doctor(torch.utils.data.DataLoader(Pictures(), batch_size=None), lambda batch: None, seconds=0.5)
+    assert report.to_dict()["batch"] == 1
+    assert any("one image" in note for note in report.notes)
+
+
+def test_batches_of_a_packds_data_set_count_their_samples(torch, numbered):
+    import packds.torch
+
+    dataset = packds.torch.IterableDataset(numbered, batch_size=50)
+    report = packds.doctor(torch.utils.data.DataLoader(dataset, batch_size=None), lambda batch: None, seconds=0.5)
+    assert report.to_dict()["batch"] == 50
+    assert any("own batches" in note for note in report.notes)
 
 
 def test_options_of_other_loaders_cannot_be_checked(torch):
+    steps = []
     with pytest.raises(packds.OptionError, match="check"):
-        packds.doctor(torch.utils.data.DataLoader(Slow()), lambda batch: None, check=True)
+        packds.doctor(torch.utils.data.DataLoader(Slow()), steps.append, check=True)
+    assert steps == [], "it is said before anything is measured"
+
+
+def test_a_check_without_advice_to_follow_says_so(numbered):
+    with packds.Loader(numbered, batch_size=100) as loader:
+        report = packds.doctor(loader, lambda batch: time.sleep(0.03), seconds=1.5, check=True)
+    assert report.checked is None
+    assert "no advice is an option" in repr(report)
 
 
 TRAINING = """

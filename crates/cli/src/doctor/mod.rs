@@ -6,7 +6,7 @@ mod training;
 
 use std::ffi::OsString;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,12 +51,17 @@ pub(crate) struct DoctorArgs {
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pack: PathBuf,
     /// Milliseconds that training takes for a batch, such as 48.5 [default: 0, loading alone]
-    #[arg(long, value_name = "MS", conflicts_with = "command")]
+    #[arg(
+        long,
+        value_name = "MS",
+        allow_negative_numbers = true,
+        conflicts_with = "command"
+    )]
     step_ms: Option<f64>,
     /// A training to learn the step from
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Samples of a batch [default: that of the training, else 256; 64 for images of sizes of their own]
+    /// Samples of a batch [default: that of a training, which is always taken, else 256; 64 for images of sizes of their own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
     /// Threads of the loader [default: one for each core]
@@ -84,7 +89,12 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     check: bool,
     /// How long measuring may take; slow sources take up to twice as long
-    #[arg(long, value_name = "S", default_value_t = 15.0)]
+    #[arg(
+        long,
+        value_name = "S",
+        allow_negative_numbers = true,
+        default_value_t = 15.0
+    )]
     seconds: f64,
     /// Seed of order and augmentation
     #[arg(long, value_name = "SEED", default_value_t = 0)]
@@ -121,17 +131,32 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
     args.check_numbers()?;
     if let Some(plot) = &args.plot {
         check_new(plot.path(), args.force)?;
+        check_folder(plot.path())?;
     }
     let pack = Arc::new(packds_reader::open(&args.pack)?);
     // Whatever is wrong with the options is said before a training is run.
     drop(args.loader(&pack, None)?.build().map_err(failed)?);
-    let training = match args.command.as_slice() {
+    let mut training = match args.command.as_slice() {
         [] => None,
         command => Some(Training::run(command, &pack, console)?),
     };
     let builder = args.loader(&pack, training.as_ref())?;
     let report = args.examine(&builder, training.as_ref(), console)?;
+    if let Some(training) = &mut training {
+        training.compare(args.batch, &report);
+    }
     args.show(&report, training.as_ref(), console)
+}
+
+/// That a file can be made there: it is said before anything is measured.
+fn check_folder(path: &Path) -> Result<(), Failure> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            let missing = Failure::not_run("there is no such folder to draw to").at(folder);
+            Err(missing.hint("make it, or choose another file for --plot"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn failed(error: LoadError) -> Failure {
@@ -170,7 +195,7 @@ impl DoctorArgs {
         // What has no whole batch cannot be measured.
         let most = u32::try_from(pack.n_samples()).unwrap_or(u32::MAX).max(1);
         let learned = training.map(|training| training.batch);
-        let batch = self.batch.or(learned).unwrap_or(most.min(usual));
+        let batch = learned.or(self.batch).unwrap_or(most.min(usual));
         let mut builder = Loader::builder(Arc::clone(pack))
             .batch(batch)
             .order(self.order.with_window(self.window.map(NonZero::get))?)
@@ -235,6 +260,10 @@ impl DoctorArgs {
                 writeln!(console.out, "{}", training.to_text())?;
             }
             console.out.write_all(doctor_text(report).as_bytes())?;
+            if self.check && report.checked.is_none() {
+                let text = "checked  no advice is an option of the loader: nothing was followed";
+                writeln!(console.out, "{text}")?;
+            }
         }
         Ok(Exit::Done)
     }

@@ -38,7 +38,7 @@ pub(super) fn figure(report: &Report, name: &str) -> Figure {
     let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
     figure.heading((16.0, 28.0), INK, &title);
     let rate = format!(
-        "{:.0} images/s in batches of {}. {}",
+        "{:.0} images/s in batches of {}. {}{}",
         report.images_per_s,
         report.case.batch,
         if report.possible_images_per_s > 0.0 {
@@ -48,6 +48,11 @@ pub(super) fn figure(report: &Report, name: &str) -> Figure {
             )
         } else {
             "No step is known.".to_owned()
+        },
+        if report.is_certain {
+            ""
+        } else {
+            " Times differ too much to rely on it."
         }
     );
     figure.text((16.0, 50.0), Anchor::Start, DIM, &rate);
@@ -138,11 +143,18 @@ fn advice(figure: &mut Figure, report: &Report, top: f64) {
         top,
         "What each change would give, in images a second",
     );
+    let rates = report.advice.iter().map(|advice| advice.images_per_s);
+    let most = rates.fold(f64::MIN_POSITIVE, f64::max);
     let mut y = top + 12.0;
     for advice in &report.advice {
         row(figure, y, advice.change);
-        let text = format!("{:.0}: {}", advice.images_per_s, advice.text);
-        figure.words((LEFT, y + 15.0), Anchor::Start, SMALL, INK, &text);
+        let width = advice.images_per_s / most * ROOM;
+        figure.boxes(vec![[LEFT, y, width, BAR]], GRID);
+        // Quotes of a terminal mean nothing in a picture.
+        let text = advice.text.replace('`', "");
+        let text = format!("{:.0}: {text}", advice.images_per_s);
+        let text = fit(&text, ROOM + 100.0, SMALL.size, false);
+        figure.words((LEFT + 4.0, y + 15.0), Anchor::Start, SMALL, INK, &text);
         y += ROW;
     }
 }

@@ -30,6 +30,7 @@ pub fn doctor_document(report: &Report) -> Value {
                 "change": advice.change,
                 "text": advice.text,
                 "images_per_s": advice.images_per_s,
+                "within_spread": advice.within_spread,
                 "is_option": advice.option.is_some(),
             })
         })
@@ -52,6 +53,7 @@ pub fn doctor_document(report: &Report) -> Value {
         "modelled_images_per_s": rate(report.modelled_images_per_s),
         "unexplained_ms": report.unexplained_ms,
         "spread": report.spread,
+        "is_certain": report.is_certain,
         "checked": checked,
         "batch": case.batch,
         "threads": case.facts.threads,
@@ -102,6 +104,13 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
             whole(report.possible_images_per_s)
         )?;
     }
+    if !report.is_certain {
+        write!(
+            out,
+            "\n         this cannot be relied on: times differ by {:.0} %; measure again when nothing else runs, or with more --seconds",
+            report.spread * 100.0
+        )?;
+    }
     let tracks: Vec<String> = side_by_side(report)
         .iter()
         .map(|track| track.join(" + "))
@@ -148,10 +157,15 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     for advice in &report.advice {
         writeln!(
             out,
-            "  {:<17} {:>10} {}",
+            "  {:<17} {:>10} {}{}",
             advice.change,
             whole(advice.images_per_s),
-            advice.text
+            advice.text,
+            if advice.within_spread {
+                " (within the spread: it may be chance; use more --seconds)"
+            } else {
+                ""
+            }
         )?;
     }
     if let Some(checked) = &report.checked {
@@ -172,9 +186,14 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     if report.unexplained_ms > 0.0 {
         writeln!(
             out,
-            "         {:.1} ms of the {:.1} ms of a batch are in no stage: the step takes longer while batches are loaded; no advice counts on them",
+            "         {:.1} ms of the {:.1} ms of a batch are in no stage: {}; no advice counts on them",
             report.unexplained_ms,
-            report.case.batch_ms()
+            report.case.batch_ms(),
+            if report.case.trained.is_some() {
+                "the step takes longer while batches are loaded"
+            } else {
+                "loading takes longer as a whole than its stages alone"
+            }
         )?;
     }
     Ok(())
@@ -237,6 +256,19 @@ mod tests {
         assert!(text.contains("side by side: step | copy | transform + decode | read"));
         assert!(text.contains("  page cache              2500 ####################\n"));
         assert!(text.contains("threads: 4, one for each core, instead of 2"));
+    }
+
+    #[test]
+    fn a_report_says_what_cannot_be_relied_on() {
+        let mut case = report(20.0).case;
+        assert!(!doctor_text(&diagnose(case.clone())).contains("relied"));
+        case.loading.source.high = 2000.0;
+        let text = doctor_text(&diagnose(case));
+        assert!(
+            text.contains("cannot be relied on: times differ by 1950 %"),
+            "{text}"
+        );
+        assert!(text.contains("instead of 2 (within the spread"), "{text}");
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use packds_reader::MappedPack;
-use packds_reader::doctor::{MeasuredStep, Time};
+use packds_reader::doctor::{MeasuredStep, Report, Time};
 use packds_reader::loader::JOURNAL;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
@@ -24,8 +24,16 @@ use crate::failure::Failure;
 
 /// The longest that the training runs, its start included.
 const LONGEST: Duration = Duration::from_secs(30);
-/// It is stopped before when its loader has told so many times: about 5 s of steps.
-const ENOUGH: usize = 21;
+/// It is stopped before when steps and waiting took so long, and there were so many batches.
+const ENOUGH: (Duration, u64) = (Duration::from_secs(5), 3);
+/// What is left out at first: something is compiled.
+const WARMING: Duration = Duration::from_millis(250);
+/// A rate that is so much above or below the expected one is told.
+const DIFFERS: f64 = 0.2;
+/// Times are taken over no less than this.
+const PART: Duration = Duration::from_millis(50);
+/// Fewer batches than these say little.
+const FEW: u64 = 10;
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 /// What it has to end by itself.
@@ -40,13 +48,18 @@ pub(super) struct Training {
     busy: Time,
     /// From asking for a batch to getting it.
     waited: Time,
+    /// Both together.
+    passed: Time,
     batches: u64,
+    /// What else is to be known about it.
+    notes: Vec<String>,
 }
 
 /// A line of what a loader told: all since it was made.
 #[derive(Debug, Clone, Deserialize)]
 struct Line {
     loader: String,
+    kind: u64,
     pack: String,
     batch: u32,
     batches: u64,
@@ -65,13 +78,31 @@ impl Training {
         let uuid = pack.header().pack_uuid.to_string();
         console.note("running the command until its steps are known");
         let running = Running::start(command, &told)?;
-        let lines = running.watch(&told, &uuid)?;
-        Self::of(&lines, &uuid)
+        let (lines, ended) = running.watch(&told, &uuid)?;
+        let mut training = Self::of(&lines, &uuid)?;
+        training
+            .notes
+            .extend(ended.and_then(|status| training.end(status)));
+        Ok(training)
     }
 
-    /// Of the loader of this pack that gave most batches.
+    /// What is to be said about a command that ended by itself.
+    fn end(&self, status: ExitStatus) -> Option<String> {
+        let few = self.batches < FEW;
+        if status.success() && !few {
+            return None;
+        }
+        let few = if few { ": too few to rely on" } else { "" };
+        let batches = self.batches;
+        Some(format!(
+            "the command ended after {batches} batches with {status}{few}"
+        ))
+    }
+
+    /// Of the loader of this pack whose steps and waiting took longest.
     fn of(lines: &[Line], uuid: &str) -> Result<Self, Failure> {
-        let Some(told) = of_loader(lines, uuid) else {
+        let mut loaders = of_loaders(lines, uuid);
+        let Some(told) = loaders.pop() else {
             let text = if lines.is_empty() {
                 "the command took no batch of a packds loader: nothing is known of its steps"
             } else {
@@ -83,11 +114,20 @@ impl Training {
         let last = told
             .last()
             .ok_or_else(|| Failure::not_run("nothing was told"))?;
+        let mut notes = Vec::new();
+        if !loaders.is_empty() {
+            notes.push(format!(
+                "{} more loaders of this pack, with other options or in other processes, are left out: this one took most of the time",
+                loaders.len()
+            ));
+        }
         Ok(Self {
             batch: last.batch,
             busy: between(&told, |line| line.busy_ns),
             waited: between(&told, |line| line.waited_ns),
+            passed: between(&told, Line::passed_ns),
             batches: last.batches,
+            notes,
         })
     }
 
@@ -97,7 +137,25 @@ impl Training {
             step: self.busy,
             copy: Time::default(),
             pinned_copy: None,
-            trained: None,
+            trained: Some(self.passed),
+        }
+    }
+
+    /// Notes what does not fit what the options say: another batch, and another rate than the stages make one expect.
+    pub(super) fn compare(&mut self, batch: Option<u32>, report: &Report) {
+        if let Some(batch) = batch.filter(|batch| *batch != self.batch) {
+            let own = self.batch;
+            self.notes.push(format!(
+                "--batch {batch} is not that of the training: its own, {own}, is examined"
+            ));
+        }
+        let (trained, modelled) = (report.images_per_s, report.modelled_images_per_s);
+        let differs = report.spread.max(DIFFERS);
+        let least = trained.min(modelled);
+        if (trained - modelled).abs() > least * differs {
+            self.notes.push(format!(
+                "the training had {trained:.0} images/s, the stages make one expect {modelled:.0}: give --augment, --order and --threads as its loader has them"
+            ));
         }
     }
 
@@ -107,38 +165,99 @@ impl Training {
             "batches": self.batches,
             "step_ms": self.busy.ms,
             "waited_ms": self.waited.ms,
+            "notes": self.notes,
         })
     }
 
     pub(super) fn to_text(&self) -> String {
-        format!(
+        let mut text = format!(
             "training {} batches of {}: {:.2} ms of step and {:.2} ms of waiting for each",
             self.batches, self.batch, self.busy.ms, self.waited.ms
-        )
+        );
+        for note in &self.notes {
+            text.push_str("\n         ");
+            text.push_str(note);
+        }
+        text
     }
 }
 
-/// What the loader of this pack that gave most batches told, in order.
-fn of_loader<'a>(lines: &'a [Line], uuid: &str) -> Option<Vec<&'a Line>> {
-    let mut loaders: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
-    for line in lines.iter().filter(|line| line.pack == uuid) {
-        loaders.entry(&line.loader).or_default().push(line);
+impl Line {
+    const fn passed_ns(&self) -> u64 {
+        self.busy_ns.saturating_add(self.waited_ns)
     }
-    loaders
-        .into_values()
-        .max_by_key(|told| told.last().map(|line| line.batches))
+}
+
+/// What each loader of this pack told, in order; that whose steps and waiting took longest is the last. Loaders of one
+/// process, batch and kind are one: a training may make a new loader for every epoch.
+fn of_loaders(lines: &[Line], uuid: &str) -> Vec<Vec<Line>> {
+    let mut loaders: BTreeMap<(&str, u32, u64), Vec<&Line>> = BTreeMap::new();
+    for line in lines.iter().filter(|line| line.pack == uuid) {
+        let process = line.loader.split('-').next().unwrap_or_default();
+        let key = (process, line.batch, line.kind);
+        loaders.entry(key).or_default().push(line);
+    }
+    let mut all: Vec<Vec<Line>> = loaders.into_values().map(|told| sums(&told)).collect();
+    all.sort_by_key(|told| told.last().map(Line::passed_ns));
+    all
+}
+
+/// What loaders told together: at each line, what all have by then.
+fn sums(told: &[&Line]) -> Vec<Line> {
+    let mut latest: BTreeMap<&str, &Line> = BTreeMap::new();
+    let mut all = Vec::new();
+    for line in told {
+        latest.insert(&line.loader, line);
+        let sum = |of: fn(&Line) -> u64| latest.values().map(|line| of(line)).sum();
+        all.push(Line {
+            batches: sum(|line| line.batches),
+            busy_ns: sum(|line| line.busy_ns),
+            waited_ns: sum(|line| line.waited_ns),
+            ..(*line).clone()
+        });
+    }
+    all
+}
+
+/// Whether the loader that took longest has told enough since it was warm.
+fn is_enough(lines: &[Line], uuid: &str) -> bool {
+    let (loaders, (time, batches)) = (of_loaders(lines, uuid), ENOUGH);
+    let Some(told) = loaders.last().map(|told| parts(told)) else {
+        return false;
+    };
+    let (Some(first), Some(last)) = (told.first(), told.last()) else {
+        return false;
+    };
+    let passed = last.passed_ns().saturating_sub(first.passed_ns());
+    Duration::from_nanos(passed) >= time && last.batches >= first.batches + batches
+}
+
+/// Lines that lie a while apart, from when it is warm.
+fn parts(told: &[Line]) -> Vec<&Line> {
+    let mut parts: Vec<&Line> = Vec::new();
+    for line in told {
+        let (since, least) = match parts.last() {
+            None => (0, WARMING),
+            Some(last) => (last.passed_ns(), PART),
+        };
+        if Duration::from_nanos(line.passed_ns().saturating_sub(since)) >= least {
+            parts.push(line);
+        }
+    }
+    parts
 }
 
 /// Milliseconds for a batch from one line to the next. What came before the first one is warming up, unless there is no more.
-fn between(told: &[&Line], nanos: fn(&Line) -> u64) -> Time {
+fn between(told: &[Line], nanos: fn(&Line) -> u64) -> Time {
+    let warm = parts(told);
     #[expect(clippy::cast_precision_loss, reason = "a time has few digits")]
     let ms = |nanos: u64, batches: u64| nanos as f64 / 1e6 / batches.max(1) as f64;
-    let pairs = told.iter().zip(told.iter().skip(1));
+    let pairs = warm.iter().zip(warm.iter().skip(1));
     let times: Vec<f64> = pairs
         .filter(|(a, b)| b.batches > a.batches)
         .map(|(a, b)| ms(nanos(b).saturating_sub(nanos(a)), b.batches - a.batches))
         .collect();
-    match (times.is_empty(), told.first()) {
+    match (times.is_empty(), told.last()) {
         (true, Some(only)) => Time::exactly(ms(nanos(only), only.batches)),
         _ => Time::of(times),
     }
@@ -223,22 +342,25 @@ impl Running {
     }
 
     /// Waits until enough is told, it has ended, or time is up.
-    fn watch(mut self, told: &Told, uuid: &str) -> Result<Vec<Line>, Failure> {
+    fn watch(
+        mut self,
+        told: &Told,
+        uuid: &str,
+    ) -> Result<(Vec<Line>, Option<ExitStatus>), Failure> {
         let interrupts = Interrupts::watch();
         let started = Instant::now();
         while started.elapsed() < LONGEST {
-            let has_ended = self.child.try_wait()?.is_some();
+            let ended = self.child.try_wait()?;
             let lines = told.lines();
-            let n_told = of_loader(&lines, uuid).map_or(0, |told| told.len());
-            if has_ended || n_told >= ENOUGH {
-                break;
+            if ended.is_some() || is_enough(&lines, uuid) {
+                return Ok((lines, ended));
             }
             if interrupts.asked.load(Ordering::Relaxed) {
                 return Err(Failure::not_run("interrupted"));
             }
             std::thread::sleep(LOOK);
         }
-        Ok(told.lines())
+        Ok((told.lines(), None))
     }
 
     fn send(&self, signal: Signal) {
@@ -262,11 +384,14 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
     use super::*;
 
     fn line(loader: &str, pack: &str, batches: u64, busy_ms: u64) -> Line {
         Line {
             loader: loader.to_owned(),
+            kind: 1,
             pack: pack.to_owned(),
             batch: 32,
             batches,
@@ -276,11 +401,11 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_what_lies_between_lines_of_the_loader_that_gave_most() {
+    fn a_step_is_what_lies_between_lines_of_the_loader_that_took_longest() {
         let lines = [
             // The first steps are slow: something is compiled.
             line("1-0", "a", 2, 900),
-            line("1-1", "a", 1, 5),
+            line("2-0", "a", 1, 5),
             line("1-0", "a", 12, 1000),
             line("1-2", "b", 500, 9),
             line("1-0", "a", 22, 1100),
@@ -288,6 +413,66 @@ mod tests {
         let training = Training::of(&lines, "a").unwrap();
         assert!((training.busy.ms - 10.0).abs() < 1e-9 && training.batches == 22);
         assert!((training.waited.ms - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn loaders_that_are_made_anew_for_every_epoch_are_one() {
+        let lines: Vec<Line> = (0..20)
+            .map(|epoch| line(&format!("1-{epoch}"), "a", 10, 100))
+            .collect();
+        let training = Training::of(&lines, "a").unwrap();
+        assert_eq!(training.batches, 200);
+        assert!((training.busy.ms - 10.0).abs() < 1e-9 && training.notes.is_empty());
+        // Images a second are those of the training: 10 ms of step, half of waiting.
+        let trained = training.step().trained.unwrap();
+        assert!((trained.ms - 10.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn of_several_loaders_the_one_that_took_longest_counts_and_the_others_are_told() {
+        let validation = |batches, busy_ms| Line {
+            kind: 2,
+            ..line("1-1", "a", batches, busy_ms)
+        };
+        let lines = [
+            line("1-0", "a", 10, 500),
+            validation(400, 300),
+            line("1-0", "a", 20, 1000),
+            validation(800, 600),
+        ];
+        let training = Training::of(&lines, "a").unwrap();
+        assert_eq!(training.batches, 20);
+        assert!(
+            training.notes[0].starts_with("1 more loader"),
+            "{:?}",
+            training.notes
+        );
+    }
+
+    #[test]
+    fn a_few_long_steps_are_enough() {
+        let long = |n| line("1-0", "a", n, 2000 * n);
+        assert!(!is_enough(&[long(1), long(2), long(3)], "a"));
+        assert!(is_enough(&[long(1), long(2), long(3), long(4)], "a"));
+    }
+
+    #[test]
+    fn a_command_that_ends_early_is_told_with_its_status() {
+        let training = |batches| Training::of(&[line("1-0", "a", batches, 80)], "a").unwrap();
+        let [done, failed] = [0, 256].map(ExitStatus::from_raw);
+        let said = training(4).end(failed).unwrap();
+        assert!(
+            said.contains("after 4 batches with exit status: 1: too few"),
+            "{said}"
+        );
+        assert!(
+            training(400)
+                .end(failed)
+                .unwrap()
+                .contains("exit status: 1")
+        );
+        assert!(training(4).end(done).unwrap().contains("too few"));
+        assert_eq!(training(400).end(done), None);
     }
 
     #[test]

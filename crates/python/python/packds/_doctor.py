@@ -45,6 +45,7 @@ class DoctorReport:
         modelled_images_per_s: What the stages alone make one expect.
         unexplained_ms: Milliseconds of a batch that are in no stage, beyond the spread: no advice counts on them.
         spread: How much times differed within runs, as a part of their median.
+        is_certain: Whether times agree well enough to rely on `binds`.
         checked: With `check=True` the advice that was followed, predicted and measured; else None.
         notes: What else should be known about the measurement.
     """
@@ -61,6 +62,7 @@ class DoctorReport:
         self.modelled_images_per_s: float | None = self._told["modelled_images_per_s"]
         self.unexplained_ms: float = self._told["unexplained_ms"]
         self.spread: float = self._told["spread"]
+        self.is_certain: bool = self._told["is_certain"]
         self.checked: dict[str, Any] | None = self._told["checked"]
         self.notes = notes
 
@@ -99,7 +101,8 @@ def doctor(
         train_step: Called with a batch as the loader gives it.
         seconds: About how long it may take. Slow sources take up to twice as long.
         device: Where batches go that `train_step` moves itself; by default the loader's, or the first GPU where there is one.
-        check: Follows the first advice that is an option of a `packds.Loader`, and measures again.
+        check: Follows the first advice that is an option of a `packds.Loader`, and measures again; of another loader it is
+            refused before anything is measured.
         plot: An .svg or .png file to draw it to.
     """
     if not number("seconds", seconds) > 0:
@@ -107,10 +110,14 @@ def doctor(
     if not callable(train_step):
         raise OptionError(f"train_step: expected a function of a batch, found {train_step!r}")
     truth("check", check)
+    folder = os.path.dirname(os.path.abspath(plot)) if plot is not None else os.curdir
+    if not os.path.isdir(folder):
+        raise OptionError(f"plot: there is no folder {folder!r}")
     if isinstance(loader, Loader):
         report = _of_packds(loader, train_step, seconds, device, check)
     elif hasattr(loader, "collate_fn") and hasattr(loader, "num_workers"):
         if check:
+            # Said before anything is measured.
             raise OptionError("check: only the options of a packds.Loader can be changed and measured again")
         report = _of_torch(loader, train_step, seconds, device)
     else:
@@ -239,7 +246,10 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
     notes = []
     if where == "cpu":
         notes.append("the step runs on the processor: it and the loader's threads share the cores")
-    return DoctorReport(native, os.path.basename(loader.dataset.path), notes)
+    report = DoctorReport(native, os.path.basename(loader.dataset.path), notes)
+    if check and report.checked is None:
+        notes.append("check: no advice is an option of the loader, so nothing was followed")
+    return report
 
 
 # A DataLoader of PyTorch.
@@ -256,13 +266,14 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     step = _steps(batch, train_step, where, seconds * _STEP)
     if loader.pin_memory:
         step["pinned_copy"] = None
-    n = _length(batch) or loader.batch_size or 1
+    n, counted = _samples_of(loader, batch)
+    notes += counted
     del batch
     trained = _run(lambda: loader, train_step, seconds * _TRAINED)
     if not samples.has_transform:
         notes.append("the data set has no attribute `transform`: what it transforms counts as `decode`")
     if not samples.comes_again:
-        notes.append("the data set is iterable: what its samples wait for counts as `read`, and is not in the page cache")
+        notes.append("the data set is iterable: what its samples wait for counts as `read`; what would shorten that is not known")
     stages = samples.stages(n, loader.num_workers, cores)
     # What all workers gave together is the truth: where it took longer, the rest is handing over.
     alone = sum(stages)
@@ -293,6 +304,16 @@ def _exactly(ms: float) -> _Times:
     return ms, ms, ms
 
 
+def _samples_of(loader: Any, batch: Any) -> tuple[int, list[str]]:
+    """Samples of a batch, and what else is to be known about that."""
+    if loader.batch_sampler is not None:
+        return _length(batch) or loader.batch_size or 1, []
+    dataset, torch = loader.dataset, sys.modules.get("packds.torch")
+    if torch is not None and isinstance(dataset, torch.IterableDataset):
+        return _length(batch) or 1, ["the DataLoader has batch_size=None: rates count the samples of the data set's own batches"]
+    return 1, ["the DataLoader has batch_size=None: what the data set gives counts as one image, however many are in it"]
+
+
 def _length(batch: Any) -> int | None:
     """Samples of a batch: the length of its first tensor."""
     if isinstance(batch, dict):
@@ -313,7 +334,7 @@ class _Samples:
         self.comes_again = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
         self.kept: list[Any] = []
         self._indices: list[int] = []
-        self._collate_fn = loader.collate_fn if loader.batch_size is not None else None
+        self._collate_fn = loader.collate_fn if loader.batch_sampler is not None else None
         with _one_thread(), _timed_transform(dataset) as transform:
             self.has_transform = transform is not None
             if self.comes_again:
@@ -334,8 +355,9 @@ class _Samples:
         cold = sum(one[0] for one in first) / max(len(first), 1)
         self._decode = processor - self._transform
         waits = max(wall - processor, 0.0)
-        self._warm = waits if self.comes_again else 0.0
-        self._cold = max(cold - wall, 0.0) if self.comes_again else waits
+        # What an iterable data set waits for is not known: nothing is put down to the page cache.
+        self._warm = waits
+        self._cold = max(cold - wall, 0.0) if self.comes_again else 0.0
         self._collate = self._collated()
 
     def _pass(self, get: Callable[[int], Any], within: float) -> list[tuple[float, float]]:

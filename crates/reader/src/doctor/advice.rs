@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use super::model::{Case, Overlap, Stages};
+use super::model::{Case, Level, Overlap, Stages};
 
 /// What gives less than this much more is not worth telling.
 const WORTH: f64 = 1.05;
@@ -16,6 +16,8 @@ pub struct Advice {
     pub text: String,
     /// Images a second that it would give.
     pub images_per_s: f64,
+    /// Whether it gives no more than the times differ by: it may be chance.
+    pub within_spread: bool,
     /// How the loader itself can be made so, where it can.
     pub option: Option<LoaderOption>,
 }
@@ -46,24 +48,34 @@ enum After {
     BatchMs(f64),
 }
 
-/// What is worth changing, from what gives most; of changes that give the same, first what costs least to try.
-pub(super) fn advice(case: &Case) -> Vec<Advice> {
+impl Candidate {
+    /// Milliseconds of a batch after it.
+    fn batch_ms(&self, case: &Case, modelled: f64) -> f64 {
+        match self.after {
+            After::Stages(overlap, after) => {
+                let saved = saved(case.batch_ms(), modelled, overlap.batch_ms(&after));
+                let least = overlap.with_loading(after.step, after.copy, 0.0);
+                (case.batch_ms() - saved).max(least)
+            }
+            After::BatchMs(ms) => ms,
+        }
+    }
+}
+
+/// What is worth changing, from what gives most; of changes that give the same, first what costs least to try. What gives no
+/// more than `spread` is marked.
+pub(super) fn advice(case: &Case, spread: f64) -> Vec<Advice> {
     let stages = case.stages();
     let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));
     let mut all: Vec<Advice> = candidates(case, &stages)
         .into_iter()
         .map(|candidate| {
-            let ms = match candidate.after {
-                After::Stages(overlap, after) => {
-                    let saved = saved(now, modelled, overlap.batch_ms(&after));
-                    (now - saved).max(overlap.with_loading(after.step, after.copy, 0.0))
-                }
-                After::BatchMs(ms) => ms,
-            };
+            let images_per_s = case.rate(candidate.batch_ms(case, modelled));
             Advice {
                 change: candidate.change,
                 text: candidate.text,
-                images_per_s: case.rate(ms),
+                images_per_s,
+                within_spread: images_per_s <= case.rate(now) * (1.0 + spread),
                 option: candidate.option,
             }
         })
@@ -186,15 +198,13 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
         let text = "larger chunks: `packds convert --chunk`; reads are too short for this disk";
         reading("chunk size", text, read, None);
     }
-    // What workers read is what they wait for: a disk or a network, cached or not.
-    if case.reads_from_disk() || matches!(case.overlap, Overlap::Workers | Overlap::Nothing) {
-        // Twice as fast is what one can picture; the ladder says what more would give.
-        let text = "a disk twice as fast, or the data on a local one";
-        reading("disk", text, stages.read / 2.0, None);
-    }
     if !case.reads_from_disk() {
+        all.extend(codec(case));
         return all;
     }
+    // Twice as fast is what one can picture; the ladder says what more would give.
+    let text = "a disk twice as fast, or the data on a local one";
+    reading("disk", text, stages.read / 2.0, None);
     let with = |loading| case.overlap.with_loading(stages.step, stages.copy, loading);
     let (source, cached) = (case.loading.source.ms, case.loading.page_cache.ms);
     let saved = saved(case.batch_ms(), with(source), with(cached));
@@ -205,7 +215,27 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
         after: After::BatchMs(case.batch_ms() - saved),
         option: None,
     });
+    // Neither a disk nor memory is faster than the page cache was.
+    let least = case.time(Level::PageCache).ms;
+    let modelled = case.overlap.batch_ms(stages);
+    for of_disk in all
+        .iter_mut()
+        .filter(|one| matches!(one.change, "disk" | "memory"))
+    {
+        of_disk.after = After::BatchMs(of_disk.batch_ms(case, modelled).max(least));
+    }
     all
+}
+
+/// Chunks that are not compressed: what is read from memory then is decompression. At best that costs nothing.
+fn codec(case: &Case) -> Option<Candidate> {
+    let raw = case.time(Level::RawSample).ms;
+    case.facts.is_compressed.then(|| Candidate {
+        change: "codec",
+        text: "no compression: `packds convert --codec none`; chunks come from memory, and `read` is decompressing them (this rate is the most that it can give)".to_owned(),
+        after: After::BatchMs(raw),
+        option: None,
+    })
 }
 
 /// What a conversion decides.

@@ -393,6 +393,7 @@ fn facts(loader: &Loader, loaded: &Loaded) -> Facts {
         growth: decodes.then(|| ratio(size.decoded, size.stored)),
         needed: needed.filter(|part| *part < TOO_LARGE),
         as_bytes: loaded.as_bytes,
+        is_compressed: is_compressed(loader),
         is_f32: output.is_some_and(|output| output.dtype == packds_format::DType::F32),
         ..Facts::default()
     }

@@ -325,6 +325,8 @@ pub struct Facts {
     pub needed: Option<f64>,
     /// The same batches as bytes.
     pub as_bytes: Option<AsBytes>,
+    /// Whether chunks are compressed.
+    pub is_compressed: bool,
     /// Whether images are 32-bit floats.
     pub is_f32: bool,
     /// Milliseconds of reading a batch in the order `window`.
@@ -376,19 +378,8 @@ impl Case {
     /// Images a second at each level, with the step.
     #[must_use]
     pub fn ladder(&self) -> Vec<Rung> {
-        let loading = self.loading.in_order();
         let rung = |level| {
-            let time = match level {
-                Level::DeviceBatch => self.step,
-                Level::HostBatch => self.onto(Time::default()),
-                Level::ProcessedSample => self.onto(loading.processed),
-                Level::DecodedSample => self.onto(loading.decoded),
-                Level::RawSample => self.onto(loading.raw),
-                Level::PageCache => self.onto(loading.page_cache),
-                Level::Source => self.trained.unwrap_or_else(|| self.onto(loading.source)),
-            };
-            // Nor can it with anything cached.
-            let time = self.trained.map_or(time, |trained| time.at_most(trained));
+            let time = self.time(level);
             Rung {
                 level,
                 images_per_s: self.rate(time.ms),
@@ -397,6 +388,48 @@ impl Case {
             }
         };
         Level::ALL.map(rung).to_vec()
+    }
+
+    /// The time of a batch where it is cached so far, as the ladder shows it.
+    pub(super) fn time(&self, level: Level) -> Time {
+        let loading = self.loading.in_order();
+        let time = match level {
+            Level::DeviceBatch => self.step,
+            // Without a step that is the time of a copy, if that: nothing is trained so fast.
+            Level::HostBatch if self.step.ms <= 0.0 => Time::default(),
+            Level::HostBatch => self.onto(Time::default()),
+            Level::ProcessedSample => self.onto(loading.processed),
+            Level::DecodedSample => self.onto(loading.decoded),
+            Level::RawSample => self.onto(loading.raw),
+            Level::PageCache => self.onto(loading.page_cache),
+            Level::Source => self.trained.unwrap_or_else(|| self.onto(loading.source)),
+        };
+        // Nor can it take longer with anything cached.
+        self.trained.map_or(time, |trained| time.at_most(trained))
+    }
+
+    /// The stage to make faster. How long loading takes says what the source showed, as in the ladder; which of its stages
+    /// it is, what they take alone.
+    #[must_use]
+    pub fn binds(&self) -> Stage {
+        let mut stages = self.stages();
+        let trained = self.trained.map_or(f64::INFINITY, |time| time.ms);
+        let shown = self.loading.source.ms.min(trained);
+        let loading_alone = Stages {
+            step: 0.0,
+            copy: 0.0,
+            ..stages
+        };
+        let alone = self.overlap.batch_ms(&loading_alone);
+        if alone > 0.0 {
+            let part = shown / alone;
+            stages.transform *= part;
+            stages.decode *= part;
+            stages.read *= part;
+        } else {
+            stages.read = shown;
+        }
+        self.overlap.binds(&stages)
     }
 
     /// The time of a batch with its step and its copy, where loading takes so long.

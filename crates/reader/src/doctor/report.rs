@@ -5,6 +5,8 @@ use super::model::{Case, Rung, Stage, Stages, Time};
 
 /// Times below this part of a batch's do not say how much the machine's speed changed.
 const COUNTS: f64 = 0.05;
+/// Times that differ by more than this part of themselves do not say what binds.
+const TELLS: f64 = 1.0;
 
 /// What binds a training, how fast it could be, and what to change.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +30,8 @@ pub struct Report {
     pub unexplained_ms: f64,
     /// The largest spread of the times that count: half of what lies between slices of a run, as a part of their median.
     pub spread: f64,
+    /// Whether the times agree well enough to say what binds.
+    pub is_certain: bool,
     /// All that was measured.
     pub case: Case,
     /// A prediction that was tried.
@@ -57,10 +61,10 @@ pub fn diagnose(mut case: Case) -> Report {
     let spread = spread(&case);
     let unexplained = now - modelled;
     Report {
-        binds: case.overlap.binds(&stages),
+        binds: case.binds(),
         stages,
         ladder: case.ladder(),
-        advice: advice(&case),
+        advice: advice(&case, spread),
         images_per_s: case.rate(now),
         possible_images_per_s: case.rate(case.step.ms),
         modelled_images_per_s: case.rate(modelled),
@@ -70,6 +74,7 @@ pub fn diagnose(mut case: Case) -> Report {
             0.0
         },
         spread,
+        is_certain: spread <= TELLS,
         case,
         checked: None,
     }

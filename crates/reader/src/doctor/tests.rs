@@ -174,10 +174,12 @@ fn what_no_stage_explains_is_told_and_no_advice_counts_on_it() {
     assert_eq!(report.advice, [], "4 % are not worth telling");
     // Reading 60 of 100 is.
     case.read = Time::exactly(60.0);
+    case.loading.source = Time::exactly(72.0);
     let report = diagnose(case.clone());
     near(report.unexplained_ms, 18.0);
-    assert_eq!(report.advice[0].change, "disk");
-    near(report.advice[0].images_per_s, 1e5 / 70.0);
+    let found: Vec<&str> = report.advice.iter().map(|advice| advice.change).collect();
+    assert_eq!(found, ["memory", "disk"]);
+    near(report.advice[1].images_per_s, 1e5 / 70.0);
     // Within the spread of the runs it may be chance.
     case.trained = Some(Time {
         low: 50.0,
@@ -224,6 +226,109 @@ fn a_slow_disk_wants_memory_and_no_threads() {
     let found: Vec<&str> = advice.iter().map(|advice| advice.change).collect();
     assert_eq!(found, ["memory", "window", "disk"]);
     near(advice[0].images_per_s, 1e5 / 15.0);
+}
+
+#[test]
+fn no_disk_and_no_memory_promise_more_than_the_page_cache_gave() {
+    // Reading alone is slow, but from the page cache a batch takes hardly less than from the source.
+    let mut case = case([1.0, 0.0, 5.0, 10.0, 60.0]);
+    case.facts = Facts::default();
+    case.loading.page_cache = Time::exactly(52.0);
+    let cached = diagnose(case.clone()).ladder[5].images_per_s;
+    let advice = diagnose(case.clone()).advice;
+    let found: Vec<&str> = advice.iter().map(|advice| advice.change).collect();
+    assert_eq!(found, ["disk", "memory"]);
+    for advice in advice {
+        near(advice.images_per_s, cached);
+    }
+    // Workers that wait as long the second time gain nothing by either.
+    case.overlap = Overlap::Workers;
+    case.loading.page_cache = case.loading.source;
+    assert_eq!(diagnose(case).advice, []);
+}
+
+#[test]
+fn a_change_that_gives_less_than_the_spread_is_marked() {
+    let mut case = case([10.0, 1.0, 10.0, 30.0, 5.0]);
+    case.facts.needed = Some(0.5);
+    // 40 ms to 25 are 60 % more, to 10 are 300 %.
+    case.loading.raw = Time {
+        low: 20.0,
+        high: 90.0,
+        ..case.loading.raw
+    };
+    let found: Vec<(&str, bool)> = diagnose(case)
+        .advice
+        .iter()
+        .map(|advice| (advice.change, advice.within_spread))
+        .collect();
+    let expected = [
+        ("threads", false),
+        ("image size", true),
+        ("storage mode", true),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_reads_compressed_chunks_from_memory_wants_no_compression() {
+    let mut case = case([1.0, 0.0, 5.0, 0.0, 60.0]);
+    case.facts = Facts {
+        is_compressed: true,
+        ..Facts::default()
+    };
+    case.loading.page_cache = Time::exactly(58.0);
+    let report = diagnose(case.clone());
+    assert_eq!(report.binds, Stage::Read);
+    let found: Vec<&str> = report.advice.iter().map(|advice| advice.change).collect();
+    assert_eq!(found, ["codec"]);
+    // No more than samples that are in memory as they are stored.
+    near(report.advice[0].images_per_s, report.ladder[4].images_per_s);
+    // From a disk it may be the disk.
+    case.loading.page_cache = Time::exactly(20.0);
+    let advice = diagnose(case).advice;
+    assert!(advice.iter().all(|advice| advice.change != "codec"));
+}
+
+#[test]
+fn what_binds_is_decided_by_the_rates_that_are_shown() {
+    // The source took longer than any of its stages alone, and longer than the step.
+    let mut case = case([50.0, 1.0, 10.0, 5.0, 20.0]);
+    case.loading.source = Time::exactly(100.0);
+    assert_eq!(diagnose(case.clone()).binds, Stage::Read);
+    // Reading alone was slow, but the source keeps up with the step.
+    case.read = Time::exactly(70.0);
+    case.loading.source = Time::exactly(45.0);
+    assert_eq!(diagnose(case.clone()).binds, Stage::Step);
+    // No stage shows where the source's time is.
+    case.read = Time::default();
+    case.loading = Loading {
+        source: Time::exactly(80.0),
+        ..Loading::default()
+    };
+    assert_eq!(diagnose(case.clone()).binds, Stage::Read);
+    // Training was as quick as the step: then loading is as well.
+    case.trained = Some(Time::exactly(50.0));
+    assert_eq!(diagnose(case).binds, Stage::Step);
+}
+
+#[test]
+fn times_that_differ_by_more_than_themselves_cannot_tell() {
+    let mut case = case([50.0, 1.0, 10.0, 5.0, 20.0]);
+    assert!(diagnose(case.clone()).is_certain);
+    case.loading.source = Time {
+        ms: 20.0,
+        low: 1.0,
+        high: 900.0,
+    };
+    assert!(!diagnose(case).is_certain);
+}
+
+#[test]
+fn without_a_step_nothing_is_told_of_batches_that_are_cached_whole() {
+    let ladder = diagnose(case([0.0, 0.001, 10.0, 5.0, 20.0])).ladder;
+    assert_eq!((ladder[0].images_per_s, ladder[1].images_per_s), (0.0, 0.0));
+    assert!(ladder[2].images_per_s > 0.0);
 }
 
 #[test]

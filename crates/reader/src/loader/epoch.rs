@@ -216,7 +216,7 @@ impl Iterator for Epoch {
                 );
                 add(&crew.counters.bytes, batch.n_bytes());
                 if let Some(journal) = &crew.journal {
-                    journal.tell(&crew.counters);
+                    journal.tell();
                 }
                 Some(Ok(batch))
             }

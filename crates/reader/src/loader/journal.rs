@@ -1,7 +1,10 @@
 //! What the steps of a training take, told to whoever started it: `packds doctor PACK -- COMMAND` names a file in the
 //! environment variable [`JOURNAL`], and every loader of the command appends to it. Nobody else sets it.
 
+use std::collections::hash_map::DefaultHasher;
+use std::fmt::Debug;
 use std::fs::{File, OpenOptions};
+use std::hash::{Hash, Hasher};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +14,8 @@ use super::stats::{Counters, count};
 use crate::MappedPack;
 
 /// The environment variable that names the file. Each line is a JSON object: `loader` (a number of its own in each
-/// process, behind the process's number), `pack` (the pack's identifier), `batch` (samples), and of the loader so far
+/// process, behind the process's number), `kind` (the same for loaders of one order, augmentation and fields), `pack` (the pack's
+/// identifier), `batch` (samples), and of the loader so far
 /// `batches`, `busy_ns` and `waited_ns` (between taking a batch and asking for the next, and from then until it came).
 pub const JOURNAL: &str = "PACKDS_DOCTOR";
 
@@ -22,12 +26,18 @@ const EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Journal {
     start: String,
+    counters: Arc<Counters>,
     state: Mutex<(File, Instant)>,
 }
 
 impl Journal {
     /// That of a loader of `pack`, if the environment names a file.
-    pub(crate) fn asked_for(pack: &MappedPack, batch: u32) -> Option<Arc<Self>> {
+    pub(crate) fn asked_for(
+        pack: &MappedPack,
+        batch: u32,
+        kind: &dyn Debug,
+        counters: &Arc<Counters>,
+    ) -> Option<Arc<Self>> {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
         let path = std::env::var_os(JOURNAL)?;
         // A file that cannot be opened stays empty: whoever asked says that nothing was told.
@@ -37,21 +47,31 @@ impl Journal {
             .open(path)
             .ok()?;
         let number = LOADERS.fetch_add(1, Ordering::Relaxed);
+        let mut hasher = DefaultHasher::new();
+        format!("{kind:?}").hash(&mut hasher);
+        let kind = hasher.finish();
         let (process, pack) = (std::process::id(), &pack.header().pack_uuid);
         Some(Arc::new(Self {
             start: format!(
-                "{{\"loader\":\"{process}-{number}\",\"pack\":\"{pack}\",\"batch\":{batch}"
+                "{{\"loader\":\"{process}-{number}\",\"kind\":{kind},\"pack\":\"{pack}\",\"batch\":{batch}"
             ),
+            counters: Arc::clone(counters),
             state: Mutex::new((file, Instant::now())),
         }))
     }
 
     /// Appends a line, unless the last one was a moment ago.
-    pub(crate) fn tell(&self, counters: &Counters) {
+    pub(crate) fn tell(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.1.elapsed() < EVERY {
             return;
         }
+        self.write(&mut state.0);
+        state.1 = Instant::now();
+    }
+
+    fn write(&self, file: &mut File) {
+        let counters = &self.counters;
         let line = format!(
             "{},\"batches\":{},\"busy_ns\":{},\"waited_ns\":{}}}\n",
             self.start,
@@ -60,7 +80,20 @@ impl Journal {
             count(&counters.consumer_waited)
         );
         // Training goes on whatever becomes of the file.
-        let _ = state.0.write_all(line.as_bytes());
-        state.1 = Instant::now();
+        let _ = file.write_all(line.as_bytes());
+    }
+}
+
+/// The last line: a loader that is made for one epoch alone may have none before.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let Ok(mut file) = self.state.get_mut().map(|state| state.0.try_clone()) else {
+            return;
+        };
+        if let Ok(file) = &mut file
+            && self.counters.batches.load(Ordering::Relaxed) > 0
+        {
+            self.write(file);
+        }
     }
 }

@@ -271,8 +271,10 @@ impl LoaderBuilder {
                 None => Tunable::up_to(arena.n_slots(), 2),
             },
         );
+        let counters = Arc::new(Counters::default());
+        let kind = (schedule.recipe().order, &self.augment, &self.fields);
         Ok(Loader {
-            journal: Journal::asked_for(pack, self.batch),
+            journal: Journal::asked_for(pack, self.batch, &kind, &counters),
             packs,
             fetches,
             seeds: schedules.iter().map(|schedule| schedule.seed()).collect(),
@@ -281,7 +283,7 @@ impl LoaderBuilder {
             outputs: Arc::new(outputs),
             arena,
             device,
-            counters: Arc::new(Counters::default()),
+            counters,
             threads: most_threads,
             tuner: Arc::new(Mutex::new(tuner)),
             bad_samples: self.bad_samples,
