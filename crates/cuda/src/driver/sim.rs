@@ -4,20 +4,19 @@
 //! that is broken: what is written while queued work may read it, what changes under a copy, what is given back too early.
 
 mod launch;
+mod memory;
+mod op;
+mod state;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
-use std::fs;
-use std::ops::Range;
-use std::ptr;
-use std::slice;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use packds_reader::device::{Frame, Patch, Share};
-
-use self::launch::{emit, table_bytes};
+use self::memory::{address, bytes_at, checksum, is_mapped, overlap, place};
+use self::op::{Kind, Op};
+use self::state::{Mark, State};
 use super::{DevicePtr, Driver, Event, Memory, Stream};
 use crate::emission::Emission;
 use crate::error::CudaError;
@@ -62,26 +61,6 @@ struct Shared {
     longest: Duration,
 }
 
-#[derive(Default)]
-struct State {
-    random: u64,
-    next: u64,
-    streams: BTreeMap<u64, VecDeque<Op>>,
-    events: BTreeMap<u64, Mark>,
-    allocated: BTreeMap<u64, Vec<u8>>,
-    registered: BTreeMap<u64, u64>,
-    /// Which of them are only read: maps of files.
-    maps: BTreeSet<u64>,
-    /// What is wrong with maps.
-    map_failure: Option<MapFailure>,
-    copied_from_maps: u64,
-    faults: Vec<Fault>,
-    /// After this many calls every further one fails.
-    fails_after: Option<u64>,
-    calls: u64,
-    ends: bool,
-}
-
 /// What a driver may have against maps of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapFailure {
@@ -89,99 +68,6 @@ pub enum MapFailure {
     Refused,
     /// Copies of them arrive with other bytes.
     Garbled,
-}
-
-/// How often an event was recorded, and which record has happened.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mark {
-    recorded: u64,
-    happened: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Op {
-    number: u64,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    CopyIn {
-        from: u64,
-        to: u64,
-        bytes: u64,
-        sum: u64,
-    },
-    CopyWithin {
-        from: u64,
-        to: u64,
-        bytes: u64,
-    },
-    Emit(Emission),
-    Record {
-        event: u64,
-        record: u64,
-    },
-    Wait {
-        event: u64,
-        record: u64,
-    },
-}
-
-impl Kind {
-    /// The device's memory that it reads.
-    fn reads(&self) -> Vec<Range<u64>> {
-        match self {
-            Self::CopyWithin { from, bytes, .. } => vec![range(*from, *bytes)],
-            Self::Emit(e) => {
-                let picture = u64::from(e.source_width) * u64::from(e.source_height);
-                let all = picture * u64::from(e.channels) * u64::from(e.n);
-                let n = u64::from(e.n);
-                let patches = n * u64::from(e.n_patches) * address(Patch::BYTES);
-                let mut ranges = vec![
-                    range(e.table.0, table_bytes(e)),
-                    range(e.patches.0, patches),
-                ];
-                // Of tables what is sure to be there.
-                for (table, words) in [(e.across, e.source_width), (e.down, e.source_height)] {
-                    if table.0 != 0 {
-                        ranges.push(range(table.0, 4 * u64::from(words)));
-                    }
-                }
-                if e.shares.0 != 0 {
-                    ranges.push(range(e.shares.0, n * address(Share::BYTES)));
-                }
-                ranges.retain(|range| !range.is_empty());
-                // With frames, pictures may lie anywhere: they are looked at one by one when it runs.
-                if e.frames.0 == 0 {
-                    ranges.push(e.source.0..e.source.0 + all);
-                } else {
-                    ranges.push(range(e.frames.0, n * address(Frame::BYTES)));
-                }
-                ranges
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// The memory that it writes.
-    fn writes(&self) -> Option<Range<u64>> {
-        match self {
-            Self::CopyIn { to, bytes, .. } | Self::CopyWithin { to, bytes, .. } => {
-                Some(*to..to + bytes)
-            }
-            Self::Emit(e) => Some(e.out.0..e.out.0 + e.out_bytes()),
-            _ => None,
-        }
-    }
-
-    /// The host's memory that it reads.
-    fn reads_host(&self) -> Option<Range<u64>> {
-        match self {
-            Self::CopyIn { from, bytes, .. } => Some(*from..from + bytes),
-            _ => None,
-        }
-    }
 }
 
 impl SimDriver {
@@ -310,170 +196,6 @@ impl SimDriver {
 
 /// Numbers below are streams of the user's, which exist when they are first used.
 const FIRST_STREAM: u64 = 1 << 32;
-
-impl State {
-    fn push(&mut self, stream: Stream, kind: Kind) {
-        if stream.0 >= FIRST_STREAM && !self.streams.contains_key(&stream.0) {
-            self.faults.push(Fault::NoSuchHandle);
-        }
-        let number = self.number();
-        let queue = self.streams.entry(stream.0).or_default();
-        queue.push_back(Op { number, kind });
-    }
-
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-
-    fn draw(&mut self, below: u64) -> u64 {
-        // SplitMix64.
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % below.max(1)
-    }
-
-    /// A stream whose first step can be done now.
-    fn ready(&mut self) -> Option<u64> {
-        let can = |op: &Op| match op.kind {
-            Kind::Wait { event, record } => {
-                let mark = self.events.get(&event);
-                mark.is_none_or(|mark| mark.happened >= record)
-            }
-            _ => true,
-        };
-        let streams = self.streams.iter();
-        let ready = streams.filter(|(_, queue)| queue.front().is_some_and(can));
-        let ready: Vec<u64> = ready.map(|(stream, _)| *stream).collect();
-        let n = u64::try_from(ready.len()).unwrap_or(0);
-        let at = usize::try_from(self.draw(n)).unwrap_or(0);
-        ready.get(at).copied()
-    }
-
-    /// As the driver, refuses what is registered already.
-    fn register(&mut self, host: u64, bytes: u64) -> Result<(), CudaError> {
-        let range = host..host + bytes;
-        let mut all = self.registered.iter();
-        if all.any(|(base, bytes)| overlap(&range, &(*base..base + bytes))) {
-            return Err(CudaError::Call {
-                call: "register",
-                name: "SIMULATED".to_owned(),
-                text: "the memory is already registered".to_owned(),
-            });
-        }
-        self.registered.insert(host, bytes);
-        Ok(())
-    }
-
-    /// All steps that are queued, this one left out.
-    fn others(&self, number: u64) -> impl Iterator<Item = &Op> {
-        let all = self.streams.values().flatten();
-        all.filter(move |op| op.number != number)
-    }
-
-    fn is_allocated(&self, range: &Range<u64>) -> bool {
-        let before = self.allocated.range(..=range.start).next_back();
-        let end = before.map(|(base, memory)| base + u64::try_from(memory.len()).unwrap_or(0));
-        end.is_some_and(|end| range.end <= end)
-    }
-
-    /// Bytes from an address to the end of its allocation.
-    fn behind(&self, at: DevicePtr) -> u64 {
-        let before = self.allocated.range(..=at.0).next_back();
-        before.map_or(0, |(base, memory)| {
-            (base + address(memory.len())).saturating_sub(at.0)
-        })
-    }
-
-    /// Whether an address is of a registered map of a file.
-    fn is_of_map(&self, at: u64) -> bool {
-        let before = self.registered.range(..=at).next_back();
-        before.is_some_and(|(base, bytes)| self.maps.contains(base) && at < base + bytes)
-    }
-
-    fn is_registered(&self, range: &Range<u64>) -> bool {
-        let before = self.registered.range(..=range.start).next_back();
-        before.is_some_and(|(base, bytes)| range.end <= base + bytes)
-    }
-
-    /// A copy from a map has arrived.
-    fn arrived_from_map(&mut self, to: u64, bytes: u64) {
-        self.copied_from_maps += bytes;
-        if self.map_failure == Some(MapFailure::Garbled) {
-            let garbage = [POISON];
-            copy(
-                address(garbage.as_ptr().expose_provenance()),
-                to + bytes / 2,
-                1,
-            );
-        }
-    }
-
-    /// Does one step, after a look at all the rules.
-    fn run(&mut self, op: &Op) {
-        if let Some(written) = op.kind.writes() {
-            let earlier = self
-                .others(op.number)
-                .filter(|other| other.number < op.number);
-            let clashes = earlier.flat_map(|other| {
-                let mut uses = other.kind.reads();
-                uses.extend(other.kind.writes());
-                uses
-            });
-            if clashes.into_iter().any(|used| overlap(&used, &written)) {
-                self.faults.push(Fault::WrittenTooEarly);
-            }
-        }
-        if op
-            .kind
-            .reads()
-            .iter()
-            .any(|range| !self.is_allocated(range))
-        {
-            self.faults.push(Fault::NotAllocated);
-            return;
-        }
-        match op.kind {
-            Kind::CopyIn {
-                from,
-                to,
-                bytes,
-                sum,
-            } => {
-                if !self.is_allocated(&(to..to + bytes)) {
-                    self.faults.push(Fault::NotAllocated);
-                } else if !self.is_registered(&(from..from + bytes)) {
-                    self.faults.push(Fault::NotRegistered);
-                } else if self.is_of_map(from) && !is_mapped(&(from..from + bytes)) {
-                    self.faults.push(Fault::UnmappedTooEarly);
-                } else {
-                    copy(from, to, bytes);
-                    if checksum(to, bytes) != sum {
-                        self.faults.push(Fault::ChangedUnderCopy);
-                    }
-                    if self.is_of_map(from) {
-                        self.arrived_from_map(to, bytes);
-                    }
-                }
-            }
-            Kind::CopyWithin { from, to, bytes } => copy(from, to, bytes),
-            Kind::Emit(emission) => {
-                let tables = (self.behind(emission.across), self.behind(emission.down));
-                if let Err(error) = emit(&emission, tables) {
-                    self.faults.push(Fault::BadLaunch(error.to_string()));
-                }
-            }
-            Kind::Record { event, record } => {
-                if let Some(mark) = self.events.get_mut(&event) {
-                    mark.happened = mark.happened.max(record);
-                }
-            }
-            Kind::Wait { .. } => {}
-        }
-    }
-}
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -740,60 +462,4 @@ impl fmt::Debug for SimDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SimDriver").finish_non_exhaustive()
     }
-}
-
-fn range(start: u64, len: u64) -> Range<u64> {
-    start..start.saturating_add(len)
-}
-
-fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
-    a.start < b.end && b.start < a.end
-}
-
-fn address(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
-}
-
-fn place(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
-}
-
-/// The bytes at an address that a caller of the driver promised to be there.
-fn bytes_at<'a>(address: u64, len: u64) -> &'a [u8] {
-    let from: *const u8 = ptr::with_exposed_provenance(place(address));
-    // SAFETY: the driver's callers keep what they queue until it is done, and this is read before that; who breaks that
-    // rule does so in code that is under test.
-    unsafe { slice::from_raw_parts(from, place(len)) }
-}
-
-/// Whether the process has something at all addresses of a range; yes where the system does not say.
-fn is_mapped(range: &Range<u64>) -> bool {
-    let Ok(maps) = fs::read_to_string("/proc/self/maps") else {
-        return true;
-    };
-    let mut covered = range.start;
-    for line in maps.lines() {
-        let ends = line.split(' ').next().and_then(|ends| ends.split_once('-'));
-        let number = |text| u64::from_str_radix(text, 16).unwrap_or(0);
-        let (start, end) = ends.map_or((0, 0), |(a, b)| (number(a), number(b)));
-        if start <= covered && covered < end {
-            covered = end;
-        }
-    }
-    covered >= range.end
-}
-
-fn checksum(address: u64, len: u64) -> u64 {
-    // FNV-1a.
-    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
-    bytes_at(address, len)
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, hash)
-}
-
-fn copy(from: u64, to: u64, len: u64) {
-    let source: *const u8 = ptr::with_exposed_provenance(place(from));
-    let target: *mut u8 = ptr::with_exposed_provenance_mut(place(to));
-    // SAFETY: as in `bytes_at`; that nobody else uses the target is the callers' promise too.
-    unsafe { ptr::copy(source, target, place(len)) };
 }

@@ -2,8 +2,8 @@
 
 use packds_reader::device::{Frame, Patch, Share};
 
-use super::super::DevicePtr;
-use super::{address, bytes_at, copy, place};
+use super::memory::{address, bytes_at, copy, place};
+use crate::driver::DevicePtr;
 use crate::emission::Emission;
 use crate::error::CudaError;
 use crate::twin;

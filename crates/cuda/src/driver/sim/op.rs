@@ -1,0 +1,94 @@
+//! What is queued at the simulated driver, and the memory that each step reads and writes.
+
+use std::ops::Range;
+
+use packds_reader::device::{Frame, Patch, Share};
+
+use super::launch::table_bytes;
+use super::memory::{address, range};
+use crate::emission::Emission;
+
+pub(super) struct Op {
+    pub(super) number: u64,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    CopyIn {
+        from: u64,
+        to: u64,
+        bytes: u64,
+        sum: u64,
+    },
+    CopyWithin {
+        from: u64,
+        to: u64,
+        bytes: u64,
+    },
+    Emit(Emission),
+    Record {
+        event: u64,
+        record: u64,
+    },
+    Wait {
+        event: u64,
+        record: u64,
+    },
+}
+
+impl Kind {
+    /// The device's memory that it reads.
+    pub(super) fn reads(&self) -> Vec<Range<u64>> {
+        match self {
+            Self::CopyWithin { from, bytes, .. } => vec![range(*from, *bytes)],
+            Self::Emit(e) => {
+                let picture = u64::from(e.source_width) * u64::from(e.source_height);
+                let all = picture * u64::from(e.channels) * u64::from(e.n);
+                let n = u64::from(e.n);
+                let patches = n * u64::from(e.n_patches) * address(Patch::BYTES);
+                let mut ranges = vec![
+                    range(e.table.0, table_bytes(e)),
+                    range(e.patches.0, patches),
+                ];
+                // Of tables what is sure to be there.
+                for (table, words) in [(e.across, e.source_width), (e.down, e.source_height)] {
+                    if table.0 != 0 {
+                        ranges.push(range(table.0, 4 * u64::from(words)));
+                    }
+                }
+                if e.shares.0 != 0 {
+                    ranges.push(range(e.shares.0, n * address(Share::BYTES)));
+                }
+                ranges.retain(|range| !range.is_empty());
+                // With frames, pictures may lie anywhere: they are looked at one by one when it runs.
+                if e.frames.0 == 0 {
+                    ranges.push(e.source.0..e.source.0 + all);
+                } else {
+                    ranges.push(range(e.frames.0, n * address(Frame::BYTES)));
+                }
+                ranges
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The memory that it writes.
+    pub(super) fn writes(&self) -> Option<Range<u64>> {
+        match self {
+            Self::CopyIn { to, bytes, .. } | Self::CopyWithin { to, bytes, .. } => {
+                Some(*to..to + bytes)
+            }
+            Self::Emit(e) => Some(e.out.0..e.out.0 + e.out_bytes()),
+            _ => None,
+        }
+    }
+
+    /// The host's memory that it reads.
+    pub(super) fn reads_host(&self) -> Option<Range<u64>> {
+        match self {
+            Self::CopyIn { from, bytes, .. } => Some(*from..from + bytes),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What the simulated driver knows: its queues, events and memory; and how one queued step is done, after a look at all rules.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use super::launch::emit;
+use super::memory::{address, checksum, copy, is_mapped, overlap};
+use super::op::{Kind, Op};
+use super::{FIRST_STREAM, Fault, MapFailure, POISON};
+use crate::driver::{DevicePtr, Stream};
+use crate::error::CudaError;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) random: u64,
+    pub(super) next: u64,
+    pub(super) streams: BTreeMap<u64, VecDeque<Op>>,
+    pub(super) events: BTreeMap<u64, Mark>,
+    pub(super) allocated: BTreeMap<u64, Vec<u8>>,
+    pub(super) registered: BTreeMap<u64, u64>,
+    /// Which of them are only read: maps of files.
+    pub(super) maps: BTreeSet<u64>,
+    /// What is wrong with maps.
+    pub(super) map_failure: Option<MapFailure>,
+    pub(super) copied_from_maps: u64,
+    pub(super) faults: Vec<Fault>,
+    /// After this many calls every further one fails.
+    pub(super) fails_after: Option<u64>,
+    pub(super) calls: u64,
+    pub(super) ends: bool,
+}
+
+/// How often an event was recorded, and which record has happened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Mark {
+    pub(super) recorded: u64,
+    pub(super) happened: u64,
+}
+
+impl State {
+    pub(super) fn push(&mut self, stream: Stream, kind: Kind) {
+        if stream.0 >= FIRST_STREAM && !self.streams.contains_key(&stream.0) {
+            self.faults.push(Fault::NoSuchHandle);
+        }
+        let number = self.number();
+        let queue = self.streams.entry(stream.0).or_default();
+        queue.push_back(Op { number, kind });
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(super) fn draw(&mut self, below: u64) -> u64 {
+        // SplitMix64.
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % below.max(1)
+    }
+
+    /// A stream whose first step can be done now.
+    pub(super) fn ready(&mut self) -> Option<u64> {
+        let can = |op: &Op| match op.kind {
+            Kind::Wait { event, record } => {
+                let mark = self.events.get(&event);
+                mark.is_none_or(|mark| mark.happened >= record)
+            }
+            _ => true,
+        };
+        let streams = self.streams.iter();
+        let ready = streams.filter(|(_, queue)| queue.front().is_some_and(can));
+        let ready: Vec<u64> = ready.map(|(stream, _)| *stream).collect();
+        let n = u64::try_from(ready.len()).unwrap_or(0);
+        let at = usize::try_from(self.draw(n)).unwrap_or(0);
+        ready.get(at).copied()
+    }
+
+    /// As the driver, refuses what is registered already.
+    pub(super) fn register(&mut self, host: u64, bytes: u64) -> Result<(), CudaError> {
+        let range = host..host + bytes;
+        let mut all = self.registered.iter();
+        if all.any(|(base, bytes)| overlap(&range, &(*base..base + bytes))) {
+            return Err(CudaError::Call {
+                call: "register",
+                name: "SIMULATED".to_owned(),
+                text: "the memory is already registered".to_owned(),
+            });
+        }
+        self.registered.insert(host, bytes);
+        Ok(())
+    }
+
+    /// All steps that are queued, this one left out.
+    pub(super) fn others(&self, number: u64) -> impl Iterator<Item = &Op> {
+        let all = self.streams.values().flatten();
+        all.filter(move |op| op.number != number)
+    }
+
+    pub(super) fn is_allocated(&self, range: &Range<u64>) -> bool {
+        let before = self.allocated.range(..=range.start).next_back();
+        let end = before.map(|(base, memory)| base + u64::try_from(memory.len()).unwrap_or(0));
+        end.is_some_and(|end| range.end <= end)
+    }
+
+    /// Bytes from an address to the end of its allocation.
+    pub(super) fn behind(&self, at: DevicePtr) -> u64 {
+        let before = self.allocated.range(..=at.0).next_back();
+        before.map_or(0, |(base, memory)| {
+            (base + address(memory.len())).saturating_sub(at.0)
+        })
+    }
+
+    /// Whether an address is of a registered map of a file.
+    pub(super) fn is_of_map(&self, at: u64) -> bool {
+        let before = self.registered.range(..=at).next_back();
+        before.is_some_and(|(base, bytes)| self.maps.contains(base) && at < base + bytes)
+    }
+
+    pub(super) fn is_registered(&self, range: &Range<u64>) -> bool {
+        let before = self.registered.range(..=range.start).next_back();
+        before.is_some_and(|(base, bytes)| range.end <= base + bytes)
+    }
+
+    /// A copy from a map has arrived.
+    pub(super) fn arrived_from_map(&mut self, to: u64, bytes: u64) {
+        self.copied_from_maps += bytes;
+        if self.map_failure == Some(MapFailure::Garbled) {
+            let garbage = [POISON];
+            copy(
+                address(garbage.as_ptr().expose_provenance()),
+                to + bytes / 2,
+                1,
+            );
+        }
+    }
+
+    /// Does one step, after a look at all the rules.
+    pub(super) fn run(&mut self, op: &Op) {
+        if let Some(written) = op.kind.writes() {
+            let earlier = self
+                .others(op.number)
+                .filter(|other| other.number < op.number);
+            let clashes = earlier.flat_map(|other| {
+                let mut uses = other.kind.reads();
+                uses.extend(other.kind.writes());
+                uses
+            });
+            if clashes.into_iter().any(|used| overlap(&used, &written)) {
+                self.faults.push(Fault::WrittenTooEarly);
+            }
+        }
+        if op
+            .kind
+            .reads()
+            .iter()
+            .any(|range| !self.is_allocated(range))
+        {
+            self.faults.push(Fault::NotAllocated);
+            return;
+        }
+        match op.kind {
+            Kind::CopyIn {
+                from,
+                to,
+                bytes,
+                sum,
+            } => {
+                if !self.is_allocated(&(to..to + bytes)) {
+                    self.faults.push(Fault::NotAllocated);
+                } else if !self.is_registered(&(from..from + bytes)) {
+                    self.faults.push(Fault::NotRegistered);
+                } else if self.is_of_map(from) && !is_mapped(&(from..from + bytes)) {
+                    self.faults.push(Fault::UnmappedTooEarly);
+                } else {
+                    copy(from, to, bytes);
+                    if checksum(to, bytes) != sum {
+                        self.faults.push(Fault::ChangedUnderCopy);
+                    }
+                    if self.is_of_map(from) {
+                        self.arrived_from_map(to, bytes);
+                    }
+                }
+            }
+            Kind::CopyWithin { from, to, bytes } => copy(from, to, bytes),
+            Kind::Emit(emission) => {
+                let tables = (self.behind(emission.across), self.behind(emission.down));
+                if let Err(error) = emit(&emission, tables) {
+                    self.faults.push(Fault::BadLaunch(error.to_string()));
+                }
+            }
+            Kind::Record { event, record } => {
+                if let Some(mark) = self.events.get_mut(&event) {
+                    mark.happened = mark.happened.max(record);
+                }
+            }
+            Kind::Wait { .. } => {}
+        }
+    }
+}
