@@ -8,6 +8,7 @@ use super::launch::table_bytes;
 use super::memory::{address, range};
 use crate::emission::Emission;
 
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Op {
     pub(super) number: u64,
     pub(super) kind: Kind,
