@@ -74,6 +74,11 @@ impl Loader {
         Ok(py.detach(|| Self::made(self.builder.clone().resume(&state), self.on_gpu.clone()))?)
     }
 
+    /// A loader with the same options, and a ring of its own. A set that is on the GPU is there once for both.
+    fn twin(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(py.detach(|| Self::made(self.builder.clone(), self.on_gpu.clone()))?)
+    }
+
     /// The batches of an epoch.
     fn epoch(&self, py: Python<'_>, number: u32) -> PyResult<Epoch> {
         let epoch = py.detach(|| self.loader.epoch(number).map_err(Failure::from))?;

@@ -135,6 +135,22 @@ def test_an_iterable_data_set_is_examined_too(torch):
     assert not {"memory", "disk"} & {advice["change"] for advice in report.advice}
 
 
+@pytest.mark.parametrize("tier", ["host", "gpu-window", "resident"])
+def test_a_loader_onto_a_gpu_copies_beside_the_step(torch, numbered, tier):
+    options = {"normalize": "imagenet", "output": "torch", "device": "simulated", "tier": tier}
+    with packds.Loader(numbered, batch_size=50, **options) as loader:
+        report = packds.doctor(loader, lambda batch: time.sleep(0.02), seconds=1)
+    assert report.binds == "step"
+    assert "step | copy | transform + decode | read" in repr(report)
+    assert report.stages["copy"] > 0
+    # Where images lie on the GPU nothing is decoded; of a whole set nothing is read, of chunks nothing else done.
+    there = {"host": set(), "gpu-window": {"transform", "decode"}, "resident": {"decode", "read"}}[tier]
+    assert there <= {stage for stage, ms in report.stages.items() if ms == 0}
+    assert report.stages["transform" if tier == "resident" else "read"] > 0
+    # Bytes go to the GPU, whatever they become there.
+    assert "dtype" not in {advice["change"] for advice in report.advice}
+
+
 def test_samples_without_batches_count_as_one(torch):
     class Pictures(torch.utils.data.Dataset):
         def __len__(self):

@@ -238,7 +238,8 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
     twin.close()
     if batch is None:
         raise OptionError("the loader gives no batch")
-    step = _steps(batch, train_step, where, seconds * _STEP)
+    # What a loader copies to the GPU itself is timed where it does so.
+    step = _steps(batch, train_step, "cpu" if loader._plan.device != "cpu" else where, seconds * _STEP)
     del batch, batches
     step["trained"] = _run(lambda: twin, train_step, seconds * _TRAINED)
     twin.close()

@@ -419,7 +419,7 @@ class Loader:
         """A loader with the same options and a ring of its own, whose batches nobody misses."""
         twin = Loader.__new__(Loader)
         twin.__dict__.update(self.__dict__)
-        twin._native, twin._made_in = self._make(), os.getpid()
+        twin._native, twin._made_in = self._native.twin(), os.getpid()
         twin._open = twin._resume = twin._last_state = None
         return twin
 

@@ -12,6 +12,7 @@ use super::measure::{Run, copies, run, steps};
 use super::model::{AsBytes, Case, Facts, Loading, Overlap, Time};
 use super::report::{Checked, Report, diagnose};
 use crate::Access;
+use crate::device::Holding;
 use crate::loader::{Batch, ImageSize, Kept, LoadError, Loader, LoaderBuilder};
 use crate::plan::{Order, OrderKind};
 
@@ -113,10 +114,13 @@ struct Loaded {
 
 impl Bench<'_> {
     fn case(&mut self, builder: &LoaderBuilder, step: &mut Step<'_>) -> Result<Case, LoadError> {
-        let alone = builder.clone().on_host();
+        let alone = alone(builder);
         let loader = alone.clone().build()?;
-        let loaded = self.loading(&alone, &loader)?;
-        let mut facts = facts(&loader, &loaded);
+        let loaded = match builder.holding() {
+            Holding::Nothing => self.loading(&alone, &loader)?,
+            holding => self.held(holding, &alone, &loader)?,
+        };
+        let mut facts = facts(builder, &loader, &loaded);
         self.orders(&alone, &loader, &loaded, &mut facts)?;
         let mut case = Case {
             batch: loader.schedule().rank_batch(),
@@ -142,12 +146,14 @@ impl Bench<'_> {
         case: &mut Case,
     ) -> Result<(), LoadError> {
         if let Step::Measured(measured) = step {
-            case.overlap = Overlap::Loading;
             case.step = measured.step;
-            case.copy = measured.copy;
             case.trained = measured.trained;
-            case.facts.pinned_copy = measured.pinned_copy;
-            return Ok(());
+            if !builder.is_onto_device() {
+                case.overlap = Overlap::Loading;
+                case.copy = measured.copy;
+                case.facts.pinned_copy = measured.pinned_copy;
+                return Ok(());
+            }
         }
         let loader = builder.clone().build()?;
         (self.told)("the copy to the device");
@@ -207,6 +213,40 @@ impl Bench<'_> {
             size,
             decodes: decoded_samples.is_some(),
             as_bytes,
+        })
+    }
+
+    /// Loading alone, where the images are on the device: nothing is decoded, and transformed there. Of a whole set nothing
+    /// is read, and what is left is to say which windows a batch shows; else chunks come to the device.
+    fn held(
+        &mut self,
+        holding: Holding,
+        alone: &LoaderBuilder,
+        loader: &Loader,
+    ) -> Result<Loaded, LoadError> {
+        (self.told)("loading from the source");
+        let source = self.epochs(loader, u64::MAX, &mut |_| {})?;
+        let is_whole = holding == Holding::All;
+        let (page_cache, before, read) = if is_whole {
+            (source.time, source.time, Time::default())
+        } else {
+            (self.told)("loading from the page cache");
+            let page_cache = self.cached(alone, loader, source.steps)?;
+            (page_cache, Time::default(), source.time)
+        };
+        let loading = Loading {
+            processed: before,
+            decoded: before,
+            raw: before,
+            page_cache,
+            source: source.time,
+        };
+        Ok(Loaded {
+            loading,
+            read,
+            size: ImageSize::default(),
+            decodes: false,
+            as_bytes: None,
         })
     }
 
@@ -328,12 +368,13 @@ impl Bench<'_> {
                 self.epochs(&loader, u64::MAX, *step)?.time.ms
             }
             Step::Modelled(_) | Step::Measured(_) => {
-                let copy = match (step, option, case.facts.as_bytes) {
-                    (Step::Modelled(_), ..) => copies(&builder.clone().build()?, self.within)?.ms,
-                    (_, LoaderOption::Bytes, Some(as_bytes)) => case.copy.ms * as_bytes.bytes,
+                let is_copied = builder.is_onto_device() || matches!(step, Step::Modelled(_));
+                let copy = match (option, case.facts.as_bytes) {
+                    _ if is_copied => copies(&builder.clone().build()?, self.within)?.ms,
+                    (LoaderOption::Bytes, Some(as_bytes)) => case.copy.ms * as_bytes.bytes,
                     _ => case.copy.ms,
                 };
-                let loader = builder.on_host().build()?;
+                let loader = alone(&builder).build()?;
                 let source = self.epochs(&loader, u64::MAX, &mut |_| {})?;
                 let overlap = case.overlap;
                 overlap.with_loading(case.step.ms, copy, source.time.ms)
@@ -368,6 +409,15 @@ impl Bench<'_> {
     }
 }
 
+/// The same batches without their copies to the device; those that are windows of what lies there cannot be had elsewhere.
+fn alone(builder: &LoaderBuilder) -> LoaderBuilder {
+    let builder = builder.clone();
+    match builder.holding() {
+        Holding::Nothing => builder.on_host(),
+        _ => builder,
+    }
+}
+
 /// The loader with this option.
 fn followed(builder: LoaderBuilder, option: LoaderOption) -> LoaderBuilder {
     match option {
@@ -380,7 +430,7 @@ fn followed(builder: LoaderBuilder, option: LoaderOption) -> LoaderBuilder {
     }
 }
 
-fn facts(loader: &Loader, loaded: &Loaded) -> Facts {
+fn facts(builder: &LoaderBuilder, loader: &Loader, loaded: &Loaded) -> Facts {
     let (size, decodes) = (loaded.size, loaded.decodes);
     let output = loader.picture_output();
     let needed = output.filter(|_| decodes && size.images > 0).map(|output| {
@@ -394,7 +444,9 @@ fn facts(loader: &Loader, loaded: &Loaded) -> Facts {
         needed: needed.filter(|part| *part < TOO_LARGE),
         as_bytes: loaded.as_bytes,
         is_compressed: is_compressed(loader),
-        is_f32: output.is_some_and(|output| output.dtype == packds_format::DType::F32),
+        // What a device makes floats of goes there as bytes.
+        is_f32: output.is_some_and(|output| output.dtype == packds_format::DType::F32)
+            && !builder.is_onto_device(),
         ..Facts::default()
     }
 }

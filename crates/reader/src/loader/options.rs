@@ -318,6 +318,24 @@ impl LoaderBuilder {
         self
     }
 
+    /// What the device holds of the images, so that batches take only windows of them.
+    pub(crate) fn holding(&self) -> Holding {
+        self.of_one_pack(self.device.holds(&self.pack))
+    }
+
+    /// Nothing is held of a mixture.
+    const fn of_one_pack(&self, holds: Holding) -> Holding {
+        match self.others.is_empty() {
+            true => holds,
+            false => Holding::Nothing,
+        }
+    }
+
+    /// Whether batches go to a device that finishes them, and are copied there while others are loaded.
+    pub(crate) fn is_onto_device(&self) -> bool {
+        self.device.finishes()
+    }
+
     /// The same batches, which go nowhere.
     pub(crate) fn on_host(mut self) -> Self {
         self.device = if self.device.takes_lent() {
@@ -412,10 +430,7 @@ impl LoaderBuilder {
 
     /// What is done to images, on the host and on a device that holds them or does not.
     fn pictures(&self, holds: Holding) -> Result<Option<Pictures>, LoadError> {
-        let holds = match self.others.is_empty() {
-            true => holds,
-            false => Holding::Nothing,
-        };
+        let holds = self.of_one_pack(holds);
         let device = OnDevice {
             finishes: self.device.finishes(),
             holds,
