@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use packds_reader::doctor::{
-    Case, Facts, Loading, MeasuredStep, Options, Overlap, Report, Step, Time, diagnose, examine,
+    self, Case, Facts, Loading, MeasuredStep, Options, Overlap, Report, Step, Time, diagnose,
+    examine,
 };
 use packds_reader::loader::LoaderBuilder;
 use pyo3::prelude::*;
@@ -14,8 +15,8 @@ use crate::failure::Failure;
 use crate::loader_options::{get, must};
 use crate::watch::{AfterInterrupt, watched};
 
-/// Milliseconds: the median, the quickest, the slowest.
-type Millis = (f64, f64, f64);
+/// Milliseconds: the time, the quickest, the slowest; whether they are of too few batches.
+type Millis = (f64, f64, f64, bool);
 
 /// What the doctor found.
 #[pyclass(frozen, module = "packds._packds")]
@@ -80,8 +81,17 @@ pub(crate) fn measured_step(step: &Bound<'_, PyDict>) -> PyResult<MeasuredStep> 
     })
 }
 
-const fn time((ms, low, high): Millis) -> Time {
-    Time { ms, low, high }
+const fn time((ms, low, high, is_short): Millis) -> Time {
+    Time {
+        ms,
+        low,
+        high,
+        is_short,
+    }
+}
+
+const fn millis(time: Time) -> Millis {
+    (time.ms, time.low, time.high, time.is_short)
 }
 
 /// What the times of another loader mean. Keys are the names of `Case`, `Loading` and `Facts`.
@@ -121,8 +131,45 @@ pub(crate) fn diagnosed(case: &Bound<'_, PyDict>) -> PyResult<Diagnosis> {
     Ok(Diagnosis { report })
 }
 
-/// From the moments in milliseconds at which batches were done, the time of one.
-#[pyfunction]
-pub(crate) fn time_between(ends: Vec<f64>) -> Option<Millis> {
-    Time::between(&ends).map(|time| (time.ms, time.low, time.high))
+/// When the batches of a loader were done: what `Clock` makes of it.
+#[pyclass(module = "packds._packds")]
+#[derive(Debug)]
+pub(crate) struct Clock {
+    clock: doctor::Clock,
+}
+
+#[pymethods]
+impl Clock {
+    #[new]
+    fn new(lead: usize) -> Self {
+        Self {
+            clock: doctor::Clock::new(lead),
+        }
+    }
+
+    fn begin_epoch(&mut self, ms: f64) {
+        self.clock.begin_epoch(ms);
+    }
+
+    fn tick(&mut self, ms: f64) {
+        self.clock.tick(ms);
+    }
+
+    fn end_epoch(&mut self) {
+        self.clock.end_epoch();
+    }
+
+    fn batches(&self) -> usize {
+        self.clock.batches()
+    }
+
+    /// The time of a batch: milliseconds, the quickest and the slowest slice, whether it is of too few batches.
+    fn time(&self) -> Option<Millis> {
+        self.clock.time().map(millis)
+    }
+
+    /// The same in the middle of an epoch.
+    fn steady_time(&self) -> Option<Millis> {
+        self.clock.steady_time().map(millis)
+    }
 }

@@ -27,6 +27,7 @@ fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DTYPES", memory::numpy_names())?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<doctor::Diagnosis>()?;
+    module.add_class::<doctor::Clock>()?;
     module.add_class::<epoch::Epoch>()?;
     module.add_class::<loader::Loader>()?;
     module.add_class::<memory::Memory>()?;
@@ -34,7 +35,6 @@ fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<writer::Writer>()?;
     module.add_function(wrap_pyfunction!(command::run, module)?)?;
     module.add_function(wrap_pyfunction!(doctor::diagnosed, module)?)?;
-    module.add_function(wrap_pyfunction!(doctor::time_between, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::convert, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::export, module)?)?;
     module.add_function(wrap_pyfunction!(conversion::formats, module)?)?;

@@ -97,6 +97,26 @@ impl MappedPack {
         Some(bytes)
     }
 
+    /// Whether all of the file is in the page cache, asked of every 16th page; none where the system does not say. It says so to who
+    /// owns a file or may write it.
+    #[must_use]
+    pub fn is_resident(&self) -> Option<bool> {
+        use rustix::fs::{Access, access, fstat};
+        let owner = fstat(&self.file).ok()?.st_uid;
+        let is_told = owner == rustix::process::geteuid().as_raw()
+            || access(&self.path, Access::WRITE_OK).is_ok();
+        if !is_told {
+            return None;
+        }
+        let step = 16 * rustix::param::page_size();
+        for start in (0..self.file_len()).step_by(step) {
+            if !self.pack.data().is_resident(start)? {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
     /// Puts the path to an error of the format.
     #[must_use]
     pub fn error(&self, source: FormatError) -> ReadError {

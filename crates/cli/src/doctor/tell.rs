@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 /// Characters of the longest bar.
 const BAR: usize = 40;
+/// A prediction does not hold where so much of it is missing.
+const FAILED: f64 = 0.2;
 
 /// A report as one JSON document.
 #[must_use]
@@ -104,7 +106,11 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
             whole(report.possible_images_per_s)
         )?;
     }
-    if !report.is_certain {
+    if report.is_short {
+        out.push_str(
+            "\n         this cannot be relied on: times are of too few batches; use more --seconds",
+        );
+    } else if !report.is_certain {
         write!(
             out,
             "\n         this cannot be relied on: times differ by {:.0} %; measure again when nothing else runs, or with more --seconds",
@@ -161,20 +167,27 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
             advice.change,
             whole(advice.images_per_s),
             advice.text,
-            if advice.within_spread {
-                " (within the spread: it may be chance; use more --seconds)"
-            } else {
-                ""
-            }
+            if advice.within_spread { " *" } else { "" }
+        )?;
+    }
+    if report.advice.iter().any(|advice| advice.within_spread) {
+        writeln!(
+            out,
+            "         * may be chance: it gives no more than times differ by"
         )?;
     }
     if let Some(checked) = &report.checked {
         writeln!(
             out,
-            "checked  {}: {} images/s predicted, {} measured",
+            "checked  {}: {} images/s predicted, {} measured{}",
             checked.change,
             whole(checked.predicted),
-            whole(checked.measured)
+            whole(checked.measured),
+            if checked.measured < checked.predicted * (1.0 - FAILED) {
+                ": it does not hold, as where other programs, or the step, have the same cores or disk"
+            } else {
+                ""
+            }
         )?;
     }
     writeln!(
@@ -186,14 +199,9 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     if report.unexplained_ms > 0.0 {
         writeln!(
             out,
-            "         {:.1} ms of the {:.1} ms of a batch are in no stage: {}; no advice counts on them",
+            "         {:.1} ms of the {:.1} ms of a batch are in no stage: stages wait for each other, or share what the model does not know; no advice counts on them",
             report.unexplained_ms,
-            report.case.batch_ms(),
-            if report.case.trained.is_some() {
-                "the step takes longer while batches are loaded"
-            } else {
-                "loading takes longer as a whole than its stages alone"
-            }
+            report.case.batch_ms()
         )?;
     }
     Ok(())

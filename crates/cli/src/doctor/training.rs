@@ -93,9 +93,9 @@ impl Training {
             return None;
         }
         let few = if few { ": too few to rely on" } else { "" };
-        let batches = self.batches;
+        let batches = counted(self.batches, "batch", "batches");
         Some(format!(
-            "the command ended after {batches} batches with {status}{few}"
+            "the command ended after {batches} with {status}{few}"
         ))
     }
 
@@ -115,10 +115,26 @@ impl Training {
             .last()
             .ok_or_else(|| Failure::not_run("nothing was told"))?;
         let mut notes = Vec::new();
-        if !loaders.is_empty() {
+        let is_twin = |other: &&Vec<Line>| {
+            other
+                .last()
+                .is_some_and(|other| (other.batch, other.kind) == (last.batch, last.kind))
+        };
+        let (ranks, others) = loaders.iter().partition::<Vec<_>, _>(is_twin);
+        if !ranks.is_empty() {
             notes.push(format!(
-                "{} more loaders of this pack, with other options or in other processes, are left out: this one took most of the time",
-                loaders.len()
+                "{} processes train side by side: the rate is that of one of them, and the stages are measured with all cores",
+                ranks.len() + 1
+            ));
+        }
+        if !others.is_empty() {
+            let others = counted(
+                u64::try_from(others.len()).unwrap_or(u64::MAX),
+                "more loader",
+                "more loaders",
+            );
+            notes.push(format!(
+                "{others} of this pack, with other options, left out: this one took most of the time"
             ));
         }
         Ok(Self {
@@ -154,7 +170,7 @@ impl Training {
         let least = trained.min(modelled);
         if (trained - modelled).abs() > least * differs {
             self.notes.push(format!(
-                "the training had {trained:.0} images/s, the stages make one expect {modelled:.0}: give --augment, --order and --threads as its loader has them"
+                "the training had {trained:.0} images/s, the stages make one expect {modelled:.0}: see that --augment, --order and --threads are those of its loader"
             ));
         }
     }
@@ -170,9 +186,10 @@ impl Training {
     }
 
     pub(super) fn to_text(&self) -> String {
+        let batches = counted(self.batches, "batch", "batches");
         let mut text = format!(
-            "training {} batches of {}: {:.2} ms of step and {:.2} ms of waiting for each",
-            self.batches, self.batch, self.busy.ms, self.waited.ms
+            "training {batches} of {}: {:.2} ms of step and {:.2} ms of waiting for each",
+            self.batch, self.busy.ms, self.waited.ms
         );
         for note in &self.notes {
             text.push_str("\n         ");
@@ -257,10 +274,19 @@ fn between(told: &[Line], nanos: fn(&Line) -> u64) -> Time {
         .filter(|(a, b)| b.batches > a.batches)
         .map(|(a, b)| ms(nanos(b).saturating_sub(nanos(a)), b.batches - a.batches))
         .collect();
-    match (times.is_empty(), told.last()) {
+    let time = match (times.is_empty(), told.last()) {
         (true, Some(only)) => Time::exactly(ms(nanos(only), only.batches)),
         _ => Time::of(times),
+    };
+    Time {
+        is_short: told.last().is_none_or(|last| last.batches < FEW),
+        ..time
     }
+}
+
+/// So many things, in words.
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// The file that loaders write to; gone at the end.

@@ -20,16 +20,17 @@ from ._dataset import PathLike
 from ._errors import Error, OptionError, in_words, words
 from ._loader import Loader
 
-_Times = tuple[float, float, float]
+#: Milliseconds: the time, the quickest, the slowest; whether they are of too few batches.
+_Times = tuple[float, float, float, bool]
 _Step = Callable[[Any], Any]
 
 #: Parts of the time that steps, training as it is, and everything else have.
 _STEP, _TRAINED, _REST = 0.15, 0.25, 0.6
 #: Batches that a run has at least, if they come within so many times its time.
-_LEAST_BATCHES, _PATIENCE = 4, 2
+_LEAST_BATCHES, _PATIENCE = 10, 2
 #: Samples that are looked at one by one at most, and kept to be packed.
 _MOST_SAMPLES, _KEPT_SAMPLES = 256, 64
-_NONE: _Times = (0.0, 0.0, 0.0)
+_NONE: _Times = (0.0, 0.0, 0.0, False)
 
 
 class DoctorReport:
@@ -110,9 +111,8 @@ def doctor(
     if not callable(train_step):
         raise OptionError(f"train_step: expected a function of a batch, found {train_step!r}")
     truth("check", check)
-    folder = os.path.dirname(os.path.abspath(plot)) if plot is not None else os.curdir
-    if not os.path.isdir(folder):
-        raise OptionError(f"plot: there is no folder {folder!r}")
+    _check_plot(plot)
+    _check_device(device)
     if isinstance(loader, Loader):
         report = _of_packds(loader, train_step, seconds, device, check)
     elif hasattr(loader, "collate_fn") and hasattr(loader, "num_workers"):
@@ -125,6 +125,26 @@ def doctor(
     if plot is not None:
         report.plot(plot)
     return report
+
+
+def _check_plot(plot: PathLike | None) -> None:
+    """Before anything is measured."""
+    if plot is None:
+        return
+    path = os.path.abspath(os.fspath(plot))
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise OptionError(f"plot: there is no folder {folder!r}")
+    if os.path.splitext(path)[1].lower() not in (".svg", ".png"):
+        raise OptionError(f"plot: expected a name that ends in .svg or .png, found {os.path.basename(path)!r}")
+
+
+def _check_device(device: Any) -> None:
+    torch = sys.modules.get("torch")
+    if device is None or torch is None or str(device).split(":")[0] != "cuda":
+        return
+    if not torch.cuda.is_available():
+        raise OptionError(f"device: PyTorch finds no GPU for {str(device)!r}")
 
 
 # Timing.
@@ -146,34 +166,38 @@ def _repeated(work: Callable[[], Any], within: float) -> _Times:
             break
     times.sort()
     middle = len(times) // 2
-    return (times[middle] + times[~middle]) / 2, times[0], times[-1]
+    return (times[middle] + times[~middle]) / 2, times[0], times[-1], False
 
 
-def _run(batches: Callable[[], Any], work: _Step, within: float) -> _Times:
-    """Milliseconds from one batch to the next, with the work done on each."""
+def _run(batches: Callable[[], Any], work: _Step, within: float, lead: int) -> _packds.Clock:
+    """When batches were done, with the work on each, epoch after epoch. `lead` of them come together when an epoch begins."""
     started = time.perf_counter()
-    ends: list[float] = []
-    for batch in _again(batches):
-        work(batch)
-        _wait()
-        passed = time.perf_counter() - started
-        ends.append(passed * 1e3)
-        if passed > within * _PATIENCE or (passed > within and len(ends) >= _LEAST_BATCHES):
-            break
-    found = _packds.time_between(ends)
-    if found is None:
-        raise OptionError("the loader gives no batch")
-    return found
-
-
-def _again(batches: Callable[[], Any]) -> Iterator[Any]:
-    """The batches of one epoch after the other, until one has none."""
-    n = -1
-    while n:
-        n = 0
+    clock = _packds.Clock(lead)
+    first = None
+    while True:
+        before = clock.batches()
+        clock.begin_epoch((time.perf_counter() - started) * 1e3)
         for batch in batches():
-            n += 1
-            yield batch
+            work(batch)
+            _wait()
+            now = time.perf_counter()
+            clock.tick((now - started) * 1e3)
+            # What it takes to start workers is not of the time to measure in.
+            first = now if first is None else first
+            if now - first > within * _PATIENCE or (now - first > within and clock.batches() >= _LEAST_BATCHES):
+                return clock
+        clock.end_epoch()
+        if clock.batches() == before:
+            break
+    if not before:
+        raise OptionError("the loader gives no batch")
+    return clock
+
+
+def _known(time: _Times | None) -> _Times:
+    """The time of a run, which has a batch."""
+    assert time is not None
+    return time
 
 
 def _wait() -> None:
@@ -241,7 +265,7 @@ def _of_packds(loader: Loader, train_step: _Step, seconds: float, device: Any, c
     # What a loader copies to the GPU itself is timed where it does so.
     step = _steps(batch, train_step, "cpu" if loader._plan.device != "cpu" else where, seconds * _STEP)
     del batch, batches
-    step["trained"] = _run(lambda: twin, train_step, seconds * _TRAINED)
+    step["trained"] = _known(_run(lambda: twin, train_step, seconds * _TRAINED, twin.stats()["threads"]).time())
     twin.close()
     native = twin._native.examine(step, seconds * _REST, check)
     notes = []
@@ -262,7 +286,10 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     notes: list[str] = []
     # First what must come from where it is: every run leaves more of it in memory.
     samples = _Samples(loader, seconds * 0.15)
-    source = _run(lambda: loader, lambda _: None, seconds * 0.2)
+    # Workers come with their first batches together.
+    lead = max(loader.num_workers, 1)
+    loaded = _run(lambda: loader, lambda _: None, seconds * 0.2, lead)
+    source = _known(loaded.steady_time())
     batch = next(iter(loader))
     step = _steps(batch, train_step, where, seconds * _STEP)
     if loader.pin_memory:
@@ -270,7 +297,10 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     n, counted = _samples_of(loader, batch)
     notes += counted
     del batch
-    trained = _run(lambda: loader, train_step, seconds * _TRAINED)
+    training = _run(lambda: loader, train_step, seconds * _TRAINED, lead)
+    # Workers that stay have been started once for all epochs.
+    trained = _known(training.steady_time() if loader.persistent_workers else training.time())
+    notes += _starts(loader, loaded)
     if not samples.has_transform:
         notes.append("the data set has no attribute `transform`: what it transforms counts as `decode`")
     if not samples.comes_again:
@@ -301,8 +331,19 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     return DoctorReport(_packds.diagnose(case), type(loader.dataset).__name__, notes)
 
 
+def _starts(loader: Any, loaded: _packds.Clock) -> list[str]:
+    """What is to be known about the beginnings of epochs, where workers are started."""
+    whole, steady = _known(loaded.time())[0], _known(loaded.steady_time())[0]
+    if loader.persistent_workers or not loader.num_workers or whole < steady * 1.1:
+        return []
+    return [
+        f"a batch takes {whole:.0f} ms of a whole epoch and {steady:.0f} ms in the middle of one: each epoch begins with starting workers, "
+        "which persistent_workers=True saves"
+    ]
+
+
 def _exactly(ms: float) -> _Times:
-    return ms, ms, ms
+    return ms, ms, ms, False
 
 
 def _samples_of(loader: Any, batch: Any) -> tuple[int, list[str]]:
@@ -462,7 +503,7 @@ def _converted(samples: list[Any], n: int, within: float) -> float | None:
                 warnings.simplefilter("ignore")
                 from_dataset(samples, path, keep_order=True, progress=False)
             with Loader(path, batch_size=max(1, len(samples)), rank=None) as loader:
-                ms = _run(lambda: loader, lambda _: None, within)[0]
+                ms = _known(_run(lambda: loader, lambda _: None, within, loader.stats()["threads"]).steady_time())[0]
         except (Error, TypeError, ValueError):
             return None
         return ms * n / max(1, len(samples))

@@ -3,12 +3,12 @@
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use packds_format::Store;
 
 use super::advice::LoaderOption;
-use super::measure::{Run, copies, run, steps};
+use super::measure::{Extent, PATIENCE, Run, copies, lead, run, steps};
 use super::model::{AsBytes, Case, Facts, Loading, Overlap, Time};
 use super::report::{Checked, Report, diagnose};
 use crate::Access;
@@ -178,12 +178,18 @@ impl Bench<'_> {
     fn loading(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
         let nothing = &mut |_: &Batch| {};
         // First what must come from where it is: every run leaves more of it in memory.
+        let is_cached = is_in_page_cache(loader);
         (self.told)("reading");
         let read = self.reading(alone, loader, None)?;
         (self.told)("loading from the source");
         let source = self.epochs(loader, u64::MAX, nothing)?;
-        (self.told)("loading from the page cache");
-        let page_cache = self.cached(alone, loader, source.steps)?;
+        let page_cache = match is_cached {
+            true => source.time,
+            false => {
+                (self.told)("loading from the page cache");
+                self.cached(alone, loader, source.steps)?
+            }
+        };
         (self.told)("decoding and transforming samples that are in memory");
         let raw_samples = Arc::new(Kept::take(loader)?);
         let raw = self.kept(loader, &raw_samples)?;
@@ -224,11 +230,14 @@ impl Bench<'_> {
         alone: &LoaderBuilder,
         loader: &Loader,
     ) -> Result<Loaded, LoadError> {
+        let is_cached = is_in_page_cache(loader);
         (self.told)("loading from the source");
         let source = self.epochs(loader, u64::MAX, &mut |_| {})?;
         let is_whole = holding == Holding::All;
         let (page_cache, before, read) = if is_whole {
             (source.time, source.time, Time::default())
+        } else if is_cached {
+            (source.time, Time::default(), source.time)
         } else {
             (self.told)("loading from the page cache");
             let page_cache = self.cached(alone, loader, source.steps)?;
@@ -268,7 +277,7 @@ impl Bench<'_> {
         };
         let middle = loader.steps()? / 2;
         let from = |number| stored.epoch_from(number, if number == 0 { middle } else { 0 });
-        let read = run(&from, u64::MAX, self.within, &mut |_| {})?;
+        let read = run(&from, lead(&stored), self.extent(&stored), &mut |_| {})?;
         Ok(Some(read.time))
     }
 
@@ -279,20 +288,26 @@ impl Bench<'_> {
         loader: &Loader,
         steps: u64,
     ) -> Result<Time, LoadError> {
-        let nothing = &mut |_: &Batch| {};
-        let steps = steps.max(1);
-        let is_direct = loader.access().access == Access::Direct;
-        // Through the map a compressed block would be decompressed for every sample: that is another way to load.
-        if !is_direct || is_compressed(loader) {
+        let (nothing, steps) = (&mut |_: &Batch| {}, steps.max(1));
+        if !loader.access().past_cache {
             return Ok(self.epochs(loader, steps, nothing)?.time);
         }
-        let mapped = alone.clone().access(Access::Mapped).build()?;
+        // Through the map a compressed block would be decompressed for every sample: that is another way to load.
+        let access = match is_compressed(loader) {
+            true => Access::Auto,
+            false => Access::Mapped,
+        };
+        let through = alone.clone().access(access).build()?;
         // Once untimed, so that they are there.
         let in_cache = usize::try_from(steps).unwrap_or(usize::MAX);
-        for batch in mapped.epoch(0)?.take(in_cache) {
+        let started = Instant::now();
+        for batch in through.epoch(0)?.take(in_cache) {
             drop(batch?);
+            if started.elapsed() > self.within * PATIENCE {
+                break;
+            }
         }
-        Ok(run(&|_| mapped.epoch(0), steps, self.within, nothing)?.time)
+        Ok(self.epochs(&through, steps, nothing)?.time)
     }
 
     /// What transforming to bytes takes, where it is floats that come out.
@@ -397,14 +412,31 @@ impl Bench<'_> {
         let number = |number| if most_steps == u64::MAX { number } else { 0 };
         run(
             &|epoch| loader.epoch(number(epoch)),
-            most_steps,
-            self.within,
+            lead(loader),
+            Extent {
+                most_steps,
+                ..self.extent(loader)
+            },
             step,
         )
     }
 
+    fn extent(&self, loader: &Loader) -> Extent {
+        Extent {
+            most_steps: u64::MAX,
+            within: self.within,
+            // Most chunks are decompressed when an epoch begins, and kept.
+            whole_epochs: usize::from(is_compressed(loader)),
+        }
+    }
+
     fn kept(&self, loader: &Loader, kept: &Arc<Kept>) -> Result<Time, LoadError> {
-        let repeated = run(&|_| loader.repeat(kept), u64::MAX, self.within, &mut |_| {})?;
+        let again = |_| loader.repeat(kept);
+        let extent = Extent {
+            whole_epochs: 0,
+            ..self.extent(loader)
+        };
+        let repeated = run(&again, lead(loader), extent, &mut |_| {})?;
         Ok(repeated.time)
     }
 }
@@ -449,6 +481,12 @@ fn facts(builder: &LoaderBuilder, loader: &Loader, loaded: &Loaded) -> Facts {
             && !builder.is_onto_device(),
         ..Facts::default()
     }
+}
+
+/// Whether all that is read lies in the page cache already, and is read through it: then no disk has to do with it.
+fn is_in_page_cache(loader: &Loader) -> bool {
+    let mut packs = loader.packs().iter();
+    !loader.access().past_cache && packs.all(|pack| pack.is_resident() == Some(true))
 }
 
 /// Whether a field that lies in chunks is compressed.

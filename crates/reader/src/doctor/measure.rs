@@ -2,12 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use super::clock::Clock;
 use super::model::Time;
 use crate::loader::{Batch, Epoch, LoadError, Loader};
 
 /// Batches that a run has at least, if they come within [`PATIENCE`] times its time.
-const LEAST_BATCHES: usize = 4;
-const PATIENCE: u32 = 2;
+const LEAST_BATCHES: usize = 10;
+pub(super) const PATIENCE: u32 = 3;
+/// Batches that come together at most when an epoch begins, as far as it is waited for.
+const MOST_LEAD: usize = 4;
 /// Copies and steps that are timed at least and at most.
 const REPEATED: (usize, usize) = (3, 200);
 
@@ -15,24 +18,46 @@ const REPEATED: (usize, usize) = (3, 200);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) time: Time,
-    /// Steps of the first epoch that were taken.
+    /// Steps of the first epoch that were taken; of a whole one all that there are.
     pub(super) steps: u64,
 }
 
-/// Takes batches of one epoch after the other, of each no more than `most_steps`, for about as long as `within`.
+/// Batches of a loader that come together when an epoch begins: those that its threads begin side by side.
+pub(super) fn lead(loader: &Loader) -> usize {
+    loader.threads().min(MOST_LEAD)
+}
+
+/// How long a run goes on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// Of each epoch it takes no more steps than these.
+    pub(super) most_steps: u64,
+    /// For about so long;
+    pub(super) within: Duration,
+    /// but until so many whole epochs, if they come soon.
+    pub(super) whole_epochs: usize,
+}
+
+/// Takes batches of one epoch after the other. `lead` of them come together when an epoch begins.
 pub(super) fn run(
     epoch: &dyn Fn(u32) -> Result<Epoch, LoadError>,
-    most_steps: u64,
-    within: Duration,
+    lead: usize,
+    extent: Extent,
     step: &mut dyn FnMut(&Batch),
 ) -> Result<Run, LoadError> {
+    let Extent {
+        most_steps,
+        within,
+        whole_epochs,
+    } = extent;
     let started = Instant::now();
     let patience = within * PATIENCE;
-    let mut ends = Vec::new();
+    let mut clock = Clock::new(lead);
     let mut steps = 0;
     let mut over = false;
     for number in 0..u32::MAX {
         let mut epoch = epoch(number)?;
+        clock.begin_epoch(millis(started.elapsed()));
         let mut taken = 0;
         while !over && taken < most_steps {
             if !epoch.wait(patience.saturating_sub(started.elapsed())) {
@@ -41,15 +66,17 @@ pub(super) fn run(
                 break;
             }
             let Some(batch) = epoch.next().transpose()? else {
+                clock.end_epoch();
                 break;
             };
             batch.transfer().wait();
             step(&batch);
             drop(batch);
-            ends.push(millis(started.elapsed()));
-            taken += 1;
             let time = started.elapsed();
-            over = time >= patience || time >= within && ends.len() >= LEAST_BATCHES;
+            clock.tick(millis(time));
+            taken += 1;
+            let enough = clock.batches() >= LEAST_BATCHES && clock.whole_epochs() >= whole_epochs;
+            over = time >= patience || time >= within && enough;
         }
         if number == 0 {
             steps = taken;
@@ -58,8 +85,20 @@ pub(super) fn run(
             break;
         }
     }
-    let time = Time::between(&ends).unwrap_or_else(|| Time::exactly(millis(started.elapsed())));
-    Ok(Run { time, steps })
+    // No batch in all that time: it takes that long at least.
+    let longer = || Time {
+        is_short: true,
+        ..Time::exactly(millis(started.elapsed()))
+    };
+    let time = clock.time().unwrap_or_else(longer);
+    Ok(Run {
+        time,
+        steps: if clock.whole_epochs() > 0 {
+            u64::MAX
+        } else {
+            steps
+        },
+    })
 }
 
 /// Copies one batch to the loader's device, again and again.

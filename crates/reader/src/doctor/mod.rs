@@ -19,6 +19,7 @@
 //! ```
 
 mod advice;
+mod clock;
 mod examination;
 mod measure;
 mod model;
@@ -28,6 +29,7 @@ mod report;
 mod tests;
 
 pub use advice::{Advice, LoaderOption};
+pub use clock::Clock;
 pub use examination::{MeasuredStep, Options, Step, examine};
 pub use model::{AsBytes, Case, Facts, Level, Loading, Overlap, Rung, Stage, Stages, Time};
 pub use report::{Checked, Report, diagnose};

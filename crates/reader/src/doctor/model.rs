@@ -1,8 +1,6 @@
 //! From times to what they mean: which stage binds, and how fast training would be. Arithmetic alone; docs/doctor.md has the
 //! reasons.
 
-/// Parts of a run of which the median is taken.
-const SLICES: usize = 5;
 /// Tracks that take no more than this much longer than the one with the step are hidden behind it.
 const HIDDEN: f64 = 0.05;
 
@@ -190,15 +188,17 @@ impl Level {
     }
 }
 
-/// Milliseconds for a batch: median of the slices of a run, the quickest and the slowest slice.
+/// Milliseconds for a batch, and how much they differ.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Time {
-    /// The median.
+    /// Of a run the mean, of single times the median.
     pub ms: f64,
-    /// The quickest.
+    /// The quickest slice, or single time.
     pub low: f64,
     /// The slowest.
     pub high: f64,
+    /// Whether it is of too few batches to say how much they differ.
+    pub is_short: bool,
 }
 
 impl Time {
@@ -209,10 +209,11 @@ impl Time {
             ms,
             low: ms,
             high: ms,
+            is_short: false,
         }
     }
 
-    /// Of these times in milliseconds; zero where there are none.
+    /// Of these single times in milliseconds; zero where there are none.
     #[must_use]
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
@@ -222,27 +223,11 @@ impl Time {
             ms: f64::midpoint(at(n.saturating_sub(1) / 2), at(n / 2)),
             low: at(0),
             high: at(n.saturating_sub(1)),
+            is_short: false,
         }
     }
 
-    /// From one batch to the next, of the moments in milliseconds at which batches were done. The first one only starts
-    /// the clock: before it came threads were started. None where there are no batches.
-    #[must_use]
-    pub fn between(ends: &[f64]) -> Option<Self> {
-        let n = ends.len().checked_sub(1)?;
-        if n == 0 {
-            return ends.first().copied().map(Self::exactly);
-        }
-        let slices = n.min(SLICES);
-        let time = |slice: usize| {
-            let (from, to) = (n * slice / slices, n * (slice + 1) / slices);
-            let batches = f64::from(u32::try_from(to - from).unwrap_or(u32::MAX));
-            Some((ends.get(to)? - ends.get(from)?) / batches)
-        };
-        Some(Self::of((0..slices).filter_map(time).collect()))
-    }
-
-    /// Half of what lies between the quickest and the slowest, as a part of the median.
+    /// Half of what lies between the quickest and the slowest, as a part of the time.
     #[must_use]
     pub fn spread(&self) -> f64 {
         if self.ms > 0.0 {
@@ -439,6 +424,7 @@ impl Case {
             ms: with(self.step.ms, self.copy.ms, loading.ms),
             low: with(self.step.low, self.copy.low, loading.low),
             high: with(self.step.high, self.copy.high, loading.high),
+            is_short: self.step.is_short || loading.is_short,
         }
     }
 

@@ -28,9 +28,11 @@ pub struct Report {
     /// Milliseconds of a batch that are in no stage, beyond the spread: what stages wait for each other, and the step's own ups
     /// and downs. No advice counts on them.
     pub unexplained_ms: f64,
-    /// The largest spread of the times that count: half of what lies between slices of a run, as a part of their median.
+    /// The largest spread of the times that count: half of what lies between slices of a run, as a part of the time.
     pub spread: f64,
-    /// Whether the times agree well enough to say what binds.
+    /// Whether a time that counts is of too few batches to say how much it differs.
+    pub is_short: bool,
+    /// Whether the times are of enough batches, and agree well enough, to say what binds.
     pub is_certain: bool,
     /// All that was measured.
     pub case: Case,
@@ -58,13 +60,16 @@ pub fn diagnose(mut case: Case) -> Report {
     }
     let stages = case.stages();
     let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));
-    let spread = spread(&case);
+    let counted = counted(&case);
+    let spread = counted.iter().map(Time::spread).fold(0.0, f64::max);
+    let is_short = counted.iter().any(|time| time.is_short);
+    let is_certain = spread <= TELLS && !is_short;
     let unexplained = now - modelled;
     Report {
         binds: case.binds(),
         stages,
         ladder: case.ladder(),
-        advice: advice(&case, spread),
+        advice: advice(&case, if is_certain { spread } else { f64::INFINITY }),
         images_per_s: case.rate(now),
         possible_images_per_s: case.rate(case.step.ms),
         modelled_images_per_s: case.rate(modelled),
@@ -74,13 +79,15 @@ pub fn diagnose(mut case: Case) -> Report {
             0.0
         },
         spread,
-        is_certain: spread <= TELLS,
+        is_short,
+        is_certain,
         case,
         checked: None,
     }
 }
 
-fn spread(case: &Case) -> f64 {
+/// The times that say something about a batch's.
+fn counted(case: &Case) -> Vec<Time> {
     let loading = &case.loading;
     let times = [
         case.step,
@@ -93,6 +100,6 @@ fn spread(case: &Case) -> f64 {
         case.trained.unwrap_or_default(),
     ];
     let least = case.batch_ms() * COUNTS;
-    let counted = times.iter().filter(|time| time.ms >= least);
-    counted.map(Time::spread).fold(0.0, f64::max)
+    let counted = times.into_iter().filter(|time| time.ms >= least);
+    counted.collect()
 }

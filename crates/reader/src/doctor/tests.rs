@@ -320,8 +320,21 @@ fn times_that_differ_by_more_than_themselves_cannot_tell() {
         ms: 20.0,
         low: 1.0,
         high: 900.0,
+        is_short: false,
     };
     assert!(!diagnose(case).is_certain);
+}
+
+#[test]
+fn times_of_too_few_batches_cannot_tell_and_no_advice_is_sure() {
+    let mut case = case([10.0, 1.0, 10.0, 30.0, 5.0]);
+    // What is a twentieth of a batch's time or less does not count.
+    case.copy.is_short = true;
+    assert!(diagnose(case.clone()).is_certain);
+    case.loading.raw.is_short = true;
+    let report = diagnose(case);
+    assert!(report.is_short && !report.is_certain);
+    assert!(report.advice.iter().all(|advice| advice.within_spread));
 }
 
 #[test]
@@ -352,18 +365,6 @@ fn a_time_is_the_median_of_its_slices() {
     near(time.spread(), 0.75);
     near(Time::of(vec![4.0, 2.0]).ms, 3.0);
     assert_eq!(Time::of(Vec::new()), Time::default());
-}
-
-#[test]
-fn a_run_is_timed_from_its_first_batch_by_the_median_of_its_slices() {
-    let time = Time::between(&[100.0, 110.0, 120.0, 130.0, 140.0, 240.0]).unwrap();
-    assert_eq!((time.ms, time.low, time.high), (10.0, 10.0, 100.0));
-    let ends: Vec<f64> = (0..=20).map(|n| 50.0 + 4.0 * f64::from(n)).collect();
-    let time = Time::between(&ends).unwrap();
-    near(time.ms, 4.0);
-    assert!(time.spread() < 1e-9);
-    assert_eq!(Time::between(&[7.0]), Some(Time::exactly(7.0)));
-    assert!(Time::between(&[]).is_none());
 }
 
 /// A pack of JPEG files of `side` pixels, or of pixels.
@@ -469,6 +470,29 @@ fn a_slow_disk_is_named() {
     let (_folder, pack) = pack(16, true);
     let slow = loader(&pack, "rrc16").slow_disk(Duration::from_millis(60));
     assert_eq!(binds(&slow, 0.01), Stage::Read);
+}
+
+#[test]
+fn what_lies_in_the_page_cache_wants_neither_disk_nor_memory() {
+    let (_folder, pack) = pack(16, true);
+    assert_eq!(pack.is_resident(), Some(true));
+    let slow = loader(&pack, "rrc16").slow_disk(Duration::from_millis(20));
+    let report = examine(&slow, Step::Modelled(0.01), &SHORT, &mut |_| {}).unwrap();
+    assert_eq!(report.case.loading.page_cache, report.case.loading.source);
+    let found = report.advice.iter().map(|advice| advice.change);
+    assert!(
+        found
+            .clone()
+            .all(|change| !matches!(change, "disk" | "memory" | "window" | "chunk size")),
+        "{report:?}"
+    );
+    // Read past it all the same, it is the disk.
+    let cold = Options {
+        cold: true,
+        ..SHORT
+    };
+    let report = examine(&slow, Step::Modelled(0.01), &cold, &mut |_| {}).unwrap();
+    assert_ne!(report.case.loading.page_cache, report.case.loading.source);
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct AccessReport {
     pub access: Access,
     /// What reads: `mmap`, `io_uring` or `pread`.
     pub engine: &'static str,
+    /// Whether it reads past the page cache, where the file system can.
+    pub past_cache: bool,
     /// Why, in a sentence.
     pub reason: String,
 }

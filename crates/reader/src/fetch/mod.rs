@@ -147,6 +147,7 @@ impl Fetch {
         let report = AccessReport {
             access,
             engine: engine_name,
+            past_cache: choice.past_cache,
             reason,
         };
         Ok(Arc::new(Self { report, engine }))

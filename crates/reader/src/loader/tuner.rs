@@ -148,6 +148,8 @@ pub(crate) struct Tuner {
     quiet: u32,
     /// What was made less, unless something was made more since, and what it was before.
     lowered: Option<(Knob, usize)>,
+    /// Whether it was told that neither has more to give, since something was made less.
+    is_spent: bool,
     log: Vec<Tuned>,
 }
 
@@ -161,6 +163,7 @@ impl Tuner {
             round: Spent::default(),
             quiet: 0,
             lowered: None,
+            is_spent: false,
             log: Vec::new(),
         };
         let says = |number: &Tunable| if number.is_fixed { "fixed" } else { "tuned" };
@@ -225,9 +228,22 @@ impl Tuner {
             [Knob::Prefetch, Knob::Threads]
         };
         let more = knobs.into_iter().find(|knob| self.number(*knob).double());
-        if let Some(knob) = more {
-            self.write(format!("{says}: more {knob}"));
+        match more {
+            // The first one has no more to give.
+            Some(knob) if knob != knobs[0] => {
+                self.write(format!(
+                    "{says}: more {knob}, since there are no more {}",
+                    knobs[0]
+                ));
+            }
+            Some(knob) => self.write(format!("{says}: more {knob}")),
+            None if !self.is_spent => self.write(format!(
+                "{says}: there are no more {} and {}",
+                knobs[0], knobs[1]
+            )),
+            None => {}
         }
+        self.is_spent = more.is_none();
         more.is_some()
     }
 
@@ -245,6 +261,7 @@ impl Tuner {
             return false;
         };
         self.quiet = 0;
+        self.is_spent = false;
         let says = self.says(round);
         let before = std::mem::replace(&mut self.number(knob).now, number);
         self.lowered = Some((knob, before));
@@ -375,6 +392,30 @@ mod tests {
         assert_eq!(tuner.threads(), 2);
         let says = &tuner.log().last().unwrap().why;
         assert!(says.contains("waited for the disk for 90 %"), "{says}");
+    }
+
+    #[test]
+    fn where_nothing_more_can_be_given_the_log_says_so_once() {
+        let mut tuner = tuner(2, 4);
+        Training::of(MS, 100 * MS).go_on(&mut tuner, 20_000);
+        let says: Vec<&str> = tuner.log().iter().map(|tuned| tuned.why.as_str()).collect();
+        let [_, .., before, last] = says.as_slice() else {
+            panic!("{says:?}");
+        };
+        assert!(
+            before.ends_with("more batches ahead, since there are no more threads"),
+            "{before}"
+        );
+        assert!(
+            last.ends_with("there are no more threads and batches ahead"),
+            "{last}"
+        );
+        assert_eq!(
+            says.iter()
+                .filter(|why| why.contains(": there are no more"))
+                .count(),
+            1
+        );
     }
 
     #[test]
