@@ -276,7 +276,31 @@ mod tests {
             text.contains("cannot be relied on: times differ by 1950 %"),
             "{text}"
         );
-        assert!(text.contains("instead of 2 (within the spread"), "{text}");
+        assert!(text.contains("instead of 2 *\n"), "{text}");
+        assert!(text.contains("* may be chance"), "{text}");
+    }
+
+    #[test]
+    fn a_report_says_that_it_is_of_too_few_batches() {
+        let mut case = report(20.0).case;
+        case.loading.source.is_short = true;
+        let text = doctor_text(&diagnose(case));
+        assert!(text.contains("times are of too few batches"), "{text}");
+    }
+
+    #[test]
+    fn a_prediction_that_does_not_hold_is_told() {
+        let text = |measured| {
+            let mut report = report(20.0);
+            report.checked = Some(packds_reader::doctor::Checked {
+                change: "threads",
+                predicted: 1000.0,
+                measured,
+            });
+            doctor_text(&report)
+        };
+        assert!(text(700.0).contains("700 measured: it does not hold"));
+        assert!(text(900.0).contains("900 measured\n"));
     }
 
     #[test]
