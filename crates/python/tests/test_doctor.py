@@ -68,7 +68,16 @@ def test_what_is_no_loader_is_refused(numbered):
     steps = []
     with pytest.raises(packds.OptionError, match="no folder"):
         packds.doctor(packds.Loader(numbered), steps.append, plot="no-such-folder/a.png")
+    with pytest.raises(packds.OptionError, match="found 'a.gif'"):
+        packds.doctor(packds.Loader(numbered), steps.append, plot="a.gif")
     assert steps == [], "it is said before anything is measured"
+
+
+def test_a_device_that_is_not_there_is_refused(torch, numbered):
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(packds.OptionError, match="finds no GPU for 'cuda:1'"):
+        packds.doctor(packds.Loader(numbered), lambda batch: None, device="cuda:1")
 
 
 class Slow:
@@ -115,6 +124,18 @@ def test_a_busy_machine_is_not_taken_for_a_slow_disk(torch):
     assert "decode" in [report.binds for report in reports], reports
 
 
+@pytest.mark.parametrize(("workers", "start"), [(2, "fork"), (1, "spawn")])
+def test_short_epochs_of_workers_are_no_faster_than_their_samples(torch, workers, start):
+    loader = torch.utils.data.DataLoader(Slow(read=0.03), batch_size=4, num_workers=workers, multiprocessing_context=start)
+    report = packds.doctor(loader, lambda batch: None, seconds=3)
+    assert report.binds == "read", report
+    # Samples wait for 30 ms each, whatever was ready when somebody looked.
+    most = workers / 0.03
+    assert all(rate <= most * 1.05 for rate in (report.images_per_s, report.ladder["source"], report.ladder["page_cache"])), report
+    if start == "spawn":
+        assert any("starting workers" in note for note in report.notes)
+
+
 def test_a_slow_step_of_a_dataloader_is_named(torch):
     loader = torch.utils.data.DataLoader(Slow(), batch_size=8)
     report = packds.doctor(loader, lambda batch: time.sleep(0.02), seconds=2)
@@ -137,7 +158,7 @@ def test_an_iterable_data_set_is_examined_too(torch):
 
 @pytest.mark.parametrize("tier", ["host", "gpu-window", "resident"])
 def test_a_loader_onto_a_gpu_copies_beside_the_step(torch, numbered, tier):
-    options = {"normalize": "imagenet", "output": "torch", "device": "simulated", "tier": tier}
+    options = {"normalize": "imagenet", "order": "window", "output": "torch", "device": "simulated", "tier": tier}
     with packds.Loader(numbered, batch_size=50, **options) as loader:
         report = packds.doctor(loader, lambda batch: time.sleep(0.02), seconds=1)
     assert report.binds == "step"
