@@ -1,8 +1,8 @@
-// Pixels into finished images: gather, window, flip, normalization, type and layout, erasing and mixing, in one pass.
+// Pixels into finished images: gather, window, flip, colours, normalization, type and layout, erasing and mixing, in one pass.
 //
 // Each value of a channel is looked up in a table of 256 results that the host computed, so it is the host's value bit
-// for bit in every type. Only mixing computes with floats, operation by operation as the host does. The file is CUDA and C:
-// with HOST defined it is compiled by a C compiler and tested on a processor (tests/kernel.rs).
+// for bit in every type. Only colours and mixing compute with floats, operation by operation as the host does. The file is CUDA
+// and C: with HOST defined it is compiled by a C compiler and tested on a processor (tests/kernel).
 
 #ifndef HOST
 #define KERNEL extern "C" __global__ void __launch_bounds__(256)
@@ -11,6 +11,8 @@
 // Never joined into one rounding.
 #define TIMES(a, b) __fmul_rn(a, b)
 #define PLUS(a, b) __fadd_rn(a, b)
+#define TIMES_64(a, b) __dmul_rn(a, b)
+#define PLUS_64(a, b) __dadd_rn(a, b)
 #endif
 
 typedef unsigned char u8;
@@ -20,12 +22,16 @@ typedef unsigned long long u64;
 
 // What lies around a picture: packds_pixels::Padding, in its order.
 enum { CONSTANT, EDGE, REFLECT, SYMMETRIC };
-enum { MOST_CHANNELS = 3, VALUES = 256 };
+enum { MOST_CHANNELS = 3, VALUES = 256, THREADS = 256 };
 enum { FLIP_HORIZONTAL = 1, FLIP_VERTICAL = 2, ROWS_FIRST = 4 };
 // Fractional bits of a weight: packds_pixels::AxisTaps.
 enum { PRECISION = 22 };
 // Types of values.
 enum { BYTES, HALVES, BRAINS, SINGLES };
+// Operations on colours: packds_pixels::ops::Adjustment, in its order.
+enum { NOTHING, BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAYSCALE, SOLARIZE };
+// Operations of an image: packds_reader::device::Changes.
+enum { MOST_COLORS = 32 };
 
 // Which part of which picture an image shows.
 struct Frame {
@@ -48,6 +54,18 @@ struct Share {
     float own; // else the share of its own
 };
 
+// A number and its bits.
+union Single {
+    u32 bits;
+    float value;
+};
+
+// An operation on the colours of an image.
+struct ColorOp {
+    u32 kind;
+    union Single by; // its factor; of SOLARIZE the bits are the threshold
+};
+
 // One launch: `n` images of one size from pictures of one size. src/emission.rs has the same struct.
 struct Emission {
     const u8 *source;           // interleaved pixels
@@ -55,6 +73,7 @@ struct Emission {
     const u32 *table;           // VALUES bit patterns for each channel, then one for each patch and channel
     const struct Patch *patches; // `n_patches` for each image, set one after the other
     const struct Share *shares; // one for each image; none: nothing is mixed
+    const struct ColorOp *colors; // `n_colors` for each image, done one after the other
     const u32 *across, *down;   // tables of packds_reader::device::Resampling; none: no area is resized
     void *out;
     u32 n;
@@ -67,6 +86,8 @@ struct Emission {
     u32 padding;
     u32 color;       // where padding is CONSTANT: a byte for each channel, the first lowest
     u32 n_patches;
+    u32 n_colors;
+    u32 measures; // whether there may be CONTRAST in `colors`
     u32 reserved;
 };
 
@@ -74,12 +95,6 @@ struct Emission {
 struct Tap {
     u32 start, n;
     const int *weights;
-};
-
-// A number and its bits.
-union Single {
-    u32 bits;
-    float value;
 };
 
 // The line of an image that is made, and where it comes from.
@@ -210,18 +225,27 @@ DEVICE u32 resampled(const struct Emission *e, const struct Line *line, u32 x, u
     return (u32)limited(sum);
 }
 
-// The value of channel `c` in column `x` of a line, before it is mixed.
-DEVICE u32 value(const struct Emission *e, const struct Line *line, const u32 *table, u32 x, u32 c) {
-    for (u32 patch = e->n_patches; patch-- > 0;)
-        if (covers(&e->patches[(u64)line->image * e->n_patches + patch], x, line->y))
-            return e->table[e->channels * VALUES + patch * e->channels + c];
+// The byte of channel `c` that a line shows in column `x`.
+DEVICE u32 shown_byte(const struct Emission *e, const struct Line *line, u32 x, u32 c) {
     u32 column = line->frame.flips & FLIP_HORIZONTAL ? e->width - 1 - x : x;
     int from = shown(line->frame.x + (int)column, (int)e->shown_width, e->padding);
-    u32 byte;
-    if (line->row == 0 || from < 0) byte = e->color >> (8 * c) & 255;
-    else if (e->down) byte = resampled(e, line, (u32)from, c);
-    else byte = line->row[(u32)from * e->channels + c];
-    return table[c * VALUES + byte];
+    if (line->row == 0 || from < 0) return e->color >> (8 * c) & 255;
+    if (e->down) return resampled(e, line, (u32)from, c);
+    return line->row[(u32)from * e->channels + c];
+}
+
+// What the last patch that covers column `x` of a line sets the channels to; none where none does.
+DEVICE const u32 *set_to(const struct Emission *e, const struct Line *line, u32 x) {
+    for (u32 patch = e->n_patches; patch-- > 0;)
+        if (covers(&e->patches[(u64)line->image * e->n_patches + patch], x, line->y))
+            return &e->table[e->channels * VALUES + patch * e->channels];
+    return 0;
+}
+
+// The value of channel `c` in column `x` of a line, before it is mixed.
+DEVICE u32 value(const struct Emission *e, const struct Line *line, const u32 *table, u32 x, u32 c) {
+    const u32 *set = set_to(e, line, x);
+    return set ? set[c] : table[c * VALUES + shown_byte(e, line, x, c)];
 }
 
 // A line, and the one that it is mixed with.
@@ -230,19 +254,32 @@ struct Pair {
     const struct Share *share; // none: it is not mixed
 };
 
+// Whether images are mixed, each with the one before it.
+DEVICE int mixes(const struct Emission *e) {
+    return e->shares != 0 && e->n > 1;
+}
+
+DEVICE u32 before(const struct Emission *e, u32 i) {
+    return i == 0 ? e->n - 1 : i - 1;
+}
+
 DEVICE struct Pair pair_of(const struct Emission *e, u32 i, u32 y) {
     struct Pair pair = {line_of(e, i, y), line_of(e, i, y), 0};
-    if (e->shares == 0 || e->n < 2) return pair;
-    pair.other = line_of(e, i == 0 ? e->n - 1 : i - 1, y);
+    if (!mixes(e)) return pair;
+    pair.other = line_of(e, before(e, i), y);
     pair.share = &e->shares[i];
     return pair;
+}
+
+// Whether column `x` gets something of the other line.
+DEVICE int is_mixed(const struct Pair *pair, u32 x) {
+    return pair->share != 0 && covers(&pair->share->patch, x, pair->own.y);
 }
 
 // Writes the value of channel `c` in column `x`.
 DEVICE void put(const struct Emission *e, const struct Pair *pair, const u32 *table, u64 at, u32 x, u32 c) {
     u32 bits = value(e, &pair->own, table, x, c);
-    if (pair->share != 0 && covers(&pair->share->patch, x, pair->own.y))
-        bits = mixed(e->type, pair->share, bits, value(e, &pair->other, table, x, c));
+    if (is_mixed(pair, x)) bits = mixed(e->type, pair->share, bits, value(e, &pair->other, table, x, c));
     store(e->out, at, e->type, bits);
 }
 
@@ -264,16 +301,162 @@ DEVICE void line(const struct Emission *e, const u32 *table, u32 i, u32 y, u32 l
     }
 }
 
+DEVICE u32 thread_number(void) {
+    return threadIdx.y * 32 + threadIdx.x;
+}
+
+DEVICE void load_table(const struct Emission *e, u32 *table) {
+    for (u32 at = thread_number(); at < e->channels * VALUES; at += THREADS) table[at] = e->table[at];
+    __syncthreads();
+}
+
 // Blocks of 32 x 8 threads: each row of threads writes lines of its own. The grid is (lines, images).
 DEVICE void images(const struct Emission *e, u32 *table) {
-    u32 thread = threadIdx.y * 32 + threadIdx.x;
-    for (u32 at = thread; at < e->channels * VALUES; at += 256) table[at] = e->table[at];
-    __syncthreads();
+    load_table(e, table);
     for (u32 i = blockIdx.y; i < e->n; i += gridDim.y)
         for (u32 y = blockIdx.x * 8 + threadIdx.y; y < e->height; y += gridDim.x * 8) line(e, table, i, y, threadIdx.x);
 }
 
-// Where nothing is set, mixed or resized: the compiler leaves that out.
+// All channels of a pixel: bytes, or the bits of values.
+struct Pixel {
+    u32 of[MOST_CHANNELS];
+};
+
+DEVICE struct Pixel shown_pixel(const struct Emission *e, const struct Line *line, u32 x) {
+    struct Pixel pixel;
+    for (u32 c = 0; c < MOST_CHANNELS; c++) pixel.of[c] = c < e->channels ? shown_byte(e, line, x, c) : 0;
+    return pixel;
+}
+
+// Pillow's, ITU-R 601; of one channel its byte.
+DEVICE u32 luma(struct Pixel pixel, u32 channels) {
+    if (channels != 3) return pixel.of[0];
+    return (pixel.of[0] * 19595 + pixel.of[1] * 38470 + pixel.of[2] * 7471 + 0x8000) >> 16;
+}
+
+// From `base` through `value`, cut off to a byte; 0 of what is not a number.
+DEVICE u32 blended(u32 value, u32 base, float factor) {
+    float sum = PLUS((float)base, TIMES(factor, (float)((int)value - (int)base)));
+    return !(sum > 0.0f) ? 0 : sum >= 255.0f ? 255 : (u32)sum;
+}
+
+// The value less a part of it, halves up.
+DEVICE u32 darkened(u32 value, double by) {
+    return (u32)PLUS_64(TIMES_64((double)value, PLUS_64(1.0, -by)), 0.5);
+}
+
+// Where a colour lies on the circle of hues, a byte; 0 of gray. The roundings are the host's, which are Pillow's.
+DEVICE u32 hue_of(struct Pixel pixel, u32 high, u32 range) {
+    u32 to_red = high - pixel.of[0], to_green = high - pixel.of[1], to_blue = high - pixel.of[2];
+    u32 plus = to_green, minus = to_red;
+    double sixths = 4.0;
+    if (to_red == 0) sixths = 0.0, plus = to_blue, minus = to_green;
+    else if (to_green == 0) sixths = 2.0, plus = to_red, minus = to_blue;
+    float parts = (float)(range == 0 ? 1 : range);
+    double more = PLUS_64(sixths, (double)((float)plus / parts)), less = (double)((float)minus / parts);
+    double circle = PLUS_64((double)(float)PLUS_64(more, -less) / 6.0, 1.0);
+    return (u32)TIMES_64((double)(float)(circle >= 1.0 ? PLUS_64(circle, -1.0) : circle), 255.0);
+}
+
+// A colour whose hue is turned by a part of the circle, through bytes of hue and saturation.
+DEVICE struct Pixel turned(struct Pixel pixel, float factor) {
+    u32 red = pixel.of[0], green = pixel.of[1], blue = pixel.of[2];
+    u32 high = red > green ? red : green, low = red < green ? red : green;
+    high = blue > high ? blue : high, low = blue < low ? blue : low;
+    u32 range = high - low;
+    float parts = (float)range / (float)(high == 0 ? 1 : high);
+    float saturation = (float)((double)(u32)TIMES_64((double)parts, 255.0) / 255.0);
+    u32 hue = (hue_of(pixel, high, range) + (u32)(int)TIMES_64((double)factor, 255.0)) & 255;
+    double sixths = TIMES_64((double)hue, 6.0) / 255.0;
+    u32 sector = (u32)sixths;
+    float part = (float)PLUS_64(sixths, -(double)sector);
+    double falling = (double)TIMES(saturation, part);
+    double rising = TIMES_64((double)saturation, PLUS_64(1.0, -(double)part));
+    u32 middle = darkened(high, sector & 1 ? falling : rising);
+    low = darkened(high, (double)saturation);
+    sector %= 6;
+    pixel.of[0] = sector == 0 || sector == 5 ? high : sector == 1 || sector == 4 ? middle : low;
+    pixel.of[1] = sector == 1 || sector == 2 ? high : sector == 0 || sector == 3 ? middle : low;
+    pixel.of[2] = sector == 3 || sector == 4 ? high : sector == 2 || sector == 5 ? middle : low;
+    return pixel;
+}
+
+// A pixel after one operation; `mean` is the mean luma of its image before it.
+DEVICE struct Pixel adjusted(struct Pixel pixel, u32 channels, struct ColorOp color, u32 mean) {
+    int is_gray = channels != 3;
+    if (color.kind == HUE) return is_gray ? pixel : turned(pixel, color.by.value);
+    if (is_gray && (color.kind == SATURATION || color.kind == GRAYSCALE)) return pixel;
+    u32 gray = luma(pixel, channels);
+    u32 base = color.kind == SATURATION ? gray : color.kind == CONTRAST ? mean : 0;
+    for (u32 c = 0; c < MOST_CHANNELS; c++) {
+        u32 value = pixel.of[c];
+        if (color.kind == GRAYSCALE) value = gray;
+        else if (color.kind == SOLARIZE) value = value < color.by.bits ? value : 255 - value;
+        else if (color.kind != NOTHING) value = blended(value, base, color.by.value);
+        pixel.of[c] = value;
+    }
+    return pixel;
+}
+
+// A pixel of a line after the first `n` operations of its image, whose means are known as far.
+DEVICE struct Pixel colored(const struct Emission *e, const struct Line *line, const u8 *means, u32 x, u32 n) {
+    struct Pixel pixel = shown_pixel(e, line, x);
+    const struct ColorOp *colors = e->colors + (u64)line->image * e->n_colors;
+    for (u32 k = 0; k < n; k++) pixel = adjusted(pixel, e->channels, colors[k], means[k]);
+    return pixel;
+}
+
+// Finds the mean luma of image `i` before each CONTRAST. All threads of a block come here together.
+DEVICE void measure(const struct Emission *e, u64 *sums, u8 *means, u32 i) {
+    u32 thread = thread_number();
+    for (u32 k = 0; k < e->n_colors; k++) {
+        if (e->colors[(u64)i * e->n_colors + k].kind != CONTRAST) continue;
+        u64 sum = 0;
+        for (u32 y = threadIdx.y; y < e->height; y += 8) {
+            struct Line line = line_of(e, i, y);
+            for (u32 x = threadIdx.x; x < e->width; x += 32) sum += luma(colored(e, &line, means, x, k), e->channels);
+        }
+        sums[thread] = sum;
+        __syncthreads();
+        for (u32 half = THREADS / 2; half > 0; half /= 2) {
+            if (thread < half) sums[thread] += sums[thread + half];
+            __syncthreads();
+        }
+        if (thread == 0) means[k] = (u8)PLUS_64((double)sums[0] / (double)((u64)e->width * e->height), 0.5);
+        __syncthreads();
+    }
+}
+
+// The values of a pixel of a line, before it is mixed.
+DEVICE struct Pixel values(const struct Emission *e, const struct Line *line, const u32 *table, const u8 *means, u32 x) {
+    const u32 *set = set_to(e, line, x);
+    struct Pixel pixel = {{0, 0, 0}};
+    if (set == 0) pixel = colored(e, line, means, x, e->n_colors);
+    for (u32 c = 0; c < MOST_CHANNELS; c++)
+        if (c < e->channels) pixel.of[c] = set ? set[c] : table[c * VALUES + pixel.of[c]];
+    return pixel;
+}
+
+// Writes line `y` of image `i`, pixel by pixel: an operation takes all channels. `means` are those of the image, then of the one
+// that it is mixed with.
+DEVICE void colored_line(const struct Emission *e, const u32 *table, const u8 *means, u32 i, u32 y) {
+    struct Pair pair = pair_of(e, i, y);
+    u64 plane = (u64)e->width * e->height;
+    for (u32 x = threadIdx.x; x < e->width; x += 32) {
+        struct Pixel own = values(e, &pair.own, table, means, x), other = own;
+        int is_shared = is_mixed(&pair, x);
+        if (is_shared) other = values(e, &pair.other, table, means + MOST_COLORS, x);
+        u64 pixel = (u64)y * e->width + x;
+        for (u32 c = 0; c < MOST_CHANNELS; c++) {
+            if (c >= e->channels) break;
+            u32 bits = is_shared ? mixed(e->type, pair.share, own.of[c], other.of[c]) : own.of[c];
+            u64 at = e->planar ? c * plane + pixel : pixel * e->channels + c;
+            store(e->out, (u64)i * plane * e->channels + at, e->type, bits);
+        }
+    }
+}
+
+// Where nothing is set, mixed, resized or coloured: the compiler leaves that out.
 KERNEL emit(const struct Emission e) {
     SHARED u32 table[MOST_CHANNELS * VALUES];
     struct Emission plain = e;
@@ -283,7 +466,22 @@ KERNEL emit(const struct Emission e) {
     images(&plain, table);
 }
 
+// Where no colours are changed.
 KERNEL emit_changed(const struct Emission e) {
     SHARED u32 table[MOST_CHANNELS * VALUES];
     images(&e, table);
+}
+
+KERNEL emit_colored(const struct Emission e) {
+    SHARED u32 table[MOST_CHANNELS * VALUES];
+    SHARED u64 sums[THREADS];
+    SHARED u8 means[2 * MOST_COLORS];
+    load_table(&e, table);
+    for (u32 i = blockIdx.y; i < e.n; i += gridDim.y) {
+        if (e.measures) {
+            measure(&e, sums, means, i);
+            if (mixes(&e)) measure(&e, sums, means + MOST_COLORS, before(&e, i));
+        }
+        for (u32 y = blockIdx.x * 8 + threadIdx.y; y < e.height; y += gridDim.x * 8) colored_line(&e, table, means, i, y);
+    }
 }

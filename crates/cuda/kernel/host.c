@@ -1,7 +1,7 @@
 // Runs the kernel of emit.cu on a processor: blocks one after the other, the threads of a block as coroutines that
 // change over at each barrier. So a missing barrier, or memory that is written outside the output, shows as on a GPU.
 //
-// Reads launches from standard input until it ends and answers each on standard output; see tests/kernel.rs.
+// Reads launches from standard input until it ends and answers each on standard output; see tests/kernel.
 #define HOST
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +15,8 @@
 #define SHARED static
 #define TIMES(a, b) ((a) * (b))
 #define PLUS(a, b) ((a) + (b))
+#define TIMES_64(a, b) ((a) * (b))
+#define PLUS_64(a, b) ((a) + (b))
 
 struct Place { unsigned x, y, z; };
 static struct Place threadIdx, blockIdx, gridDim;
@@ -22,7 +24,7 @@ static void __attribute__((unused)) __syncthreads(void);
 
 #include "emit.cu"
 
-enum { THREADS = 256, STACK = 64 << 10, GUARD = 64 };
+enum { STACK = 64 << 10, GUARD = 64 };
 
 static ucontext_t scheduler, threads[THREADS];
 static char *stacks;
@@ -41,7 +43,8 @@ static void __syncthreads(void) {
 
 static void run(void) {
     int changes = launched.n_patches > 0 || launched.shares != 0 || launched.down != 0;
-    if (changes) emit_changed(launched);
+    if (launched.n_colors > 0) emit_colored(launched);
+    else if (changes) emit_changed(launched);
     else emit(launched);
     ended[running] = 1;
 }
@@ -80,10 +83,10 @@ static void *read_all(size_t bytes) {
     return memory;
 }
 
-// A launch: numbers, then source, frames, table, patches, shares and the tables of resampling.
+// A launch: numbers, then source, frames, table, patches, shares, colours and the tables of resampling.
 enum {
     N, SOURCE_WIDTH, SOURCE_HEIGHT, WIDTH, HEIGHT, CHANNELS, PLANAR, TYPE, PADDING, COLOR, PATCHES, LINES, IMAGES, FRAMES, SHARES,
-    SHOWN_WIDTH, SHOWN_HEIGHT, ACROSS, DOWN, NUMBERS
+    SHOWN_WIDTH, SHOWN_HEIGHT, ACROSS, DOWN, COLORS, MEASURES, NUMBERS
 };
 
 // Where each field of a launch lies, and how long a launch is, in the order of the struct.
@@ -94,6 +97,7 @@ static void tell_layout(void) {
     TELL(table);
     TELL(patches);
     TELL(shares);
+    TELL(colors);
     TELL(across);
     TELL(down);
     TELL(out);
@@ -110,7 +114,9 @@ static void tell_layout(void) {
     TELL(padding);
     TELL(color);
     TELL(n_patches);
-    printf("%zu", sizeof(struct Emission));
+    TELL(n_colors);
+    TELL(measures);
+    printf("%zu %d", sizeof(struct Emission), MOST_COLORS);
 }
 
 int main(int argc, char **argv) {
@@ -126,14 +132,15 @@ int main(int argc, char **argv) {
         u32 *table = read_all(h[CHANNELS] * (VALUES + h[PATCHES]) * sizeof(u32));
         struct Patch *patches = read_all(h[N] * h[PATCHES] * sizeof(struct Patch));
         struct Share *shares = read_all(h[SHARES] ? h[N] * sizeof(struct Share) : 0);
+        struct ColorOp *colors = read_all(h[N] * h[COLORS] * sizeof(struct ColorOp));
         u32 *across = read_all(h[ACROSS] * sizeof(u32)), *down = read_all(h[DOWN] * sizeof(u32));
         size_t value_bytes = h[TYPE] == SINGLES ? 4 : h[TYPE] == BYTES ? 1 : 2;
         size_t bytes = (size_t)h[N] * h[WIDTH] * h[HEIGHT] * h[CHANNELS] * value_bytes;
         u8 *out = taken(bytes + 2 * GUARD);
         memset(out, 0xA5, bytes + 2 * GUARD);
-        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, patches, h[SHARES] ? shares : 0, h[ACROSS] ? across : 0,
+        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, patches, h[SHARES] ? shares : 0, colors, h[ACROSS] ? across : 0,
             h[DOWN] ? down : 0, out + GUARD, h[N], h[SOURCE_WIDTH], h[SOURCE_HEIGHT], h[SHOWN_WIDTH], h[SHOWN_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[TYPE], h[PADDING], h[COLOR],
-            h[PATCHES], 0};
+            h[PATCHES], h[COLORS], h[MEASURES], 0};
         gridDim = (struct Place){h[LINES], h[IMAGES], 1};
         for (unsigned y = 0; y < gridDim.y; y++)
             for (unsigned x = 0; x < gridDim.x; x++) {
@@ -142,7 +149,7 @@ int main(int argc, char **argv) {
             }
         fwrite(out, 1, bytes + 2 * GUARD, stdout);
         fflush(stdout);
-        free(source), free(frames), free(table), free(patches), free(shares), free(across), free(down), free(out);
+        free(source), free(frames), free(table), free(patches), free(shares), free(colors), free(across), free(down), free(out);
     }
     return 0;
 }

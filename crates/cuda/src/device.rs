@@ -14,7 +14,7 @@ use crate::staging::{ChunkCopies, ImageSource, Ring, WindowPlan};
 
 /// Why a set cannot be on the GPU whole.
 const NOT_HOLDABLE: &str = "the tiers resident and gpu-window are for the raw images of one pack, all of one size, with an augmentation of resizes, \
-    crops, flips, erasing and mixing, and without masks: take the tier host";
+    crops, flips, colours (not blur), erasing and mixing, and without masks: take the tier host";
 
 /// Why the mapped file cannot be registered.
 const NOT_REGISTRABLE: &str = "the mapped file is registered for the tier gpu-window alone: take that tier, or do not register the file";

@@ -28,6 +28,8 @@ pub struct Emission {
     pub patches: DevicePtr,
     /// A [`Share`](packds_reader::device::Share) for each image; 0 is that images are not mixed.
     pub shares: DevicePtr,
+    /// For each image [`n_colors`](Self::n_colors) [`ColorOp`](packds_reader::device::ColorOp)s, which are done one after the other.
+    pub colors: DevicePtr,
     /// The tables of columns and rows of a [`Resampling`](packds_reader::device::Resampling); 0 is that no area is resized.
     pub across: DevicePtr,
     /// Of rows.
@@ -60,25 +62,46 @@ pub struct Emission {
     pub color: u32,
     /// Patches of an image.
     pub n_patches: u32,
+    /// Operations on the colours of an image.
+    pub n_colors: u32,
+    /// 1 where there may be contrast among them, which takes the mean of its image.
+    pub measures: u32,
     /// Zero.
     pub reserved: u32,
+}
+
+/// An entry point of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// Without what the others do.
+    Plain,
+    /// Values are set, mixed or resampled.
+    Changed,
+    /// Colours are changed, and all that.
+    Colored,
 }
 
 impl Emission {
     /// Blocks of the grid: along the lines of an image, and along the images.
     #[must_use]
     pub fn grid(&self) -> (u32, u32) {
-        let lines = BLOCK.1 * LINES_EACH;
-        (
-            self.height.div_ceil(lines).max(1),
-            self.n.clamp(1, MOST_IMAGES),
-        )
+        // A block that takes the mean of an image writes all of it, so that it is taken once.
+        let lines = match self.measures {
+            0 => self.height.div_ceil(BLOCK.1 * LINES_EACH),
+            _ => 1,
+        };
+        (lines.max(1), self.n.clamp(1, MOST_IMAGES))
     }
 
-    /// Whether values are set, mixed or resampled: there is a kernel that does it, and one without.
-    #[must_use]
-    pub const fn changes(&self) -> bool {
-        self.n_patches > 0 || self.shares.0 != 0 || self.down.0 != 0
+    /// The entry point that does it all, and no more than it must.
+    pub(crate) const fn entry(&self) -> Entry {
+        if self.n_colors > 0 {
+            Entry::Colored
+        } else if self.n_patches > 0 || self.shares.0 != 0 || self.down.0 != 0 {
+            Entry::Changed
+        } else {
+            Entry::Plain
+        }
     }
 
     /// Bytes of a value.
@@ -133,14 +156,14 @@ pub const fn padding_word(padding: Padding) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use packds_reader::device::{Frame, Patch, Share};
+    use packds_reader::device::{ColorOp, Frame, Patch, Share};
 
     use super::*;
 
     #[test]
     fn structs_are_as_large_as_the_kernels() {
-        // The host's compiler says the same of emit.cu: tests/kernel.rs passes bytes of both.
+        // The host's compiler says the same of emit.cu: tests/kernel passes bytes of both.
         assert_eq!((Frame::BYTES, Patch::BYTES, Share::BYTES), (32, 16, 24));
-        assert_eq!(size_of::<Emission>(), 8 * 8 + 14 * 4);
+        assert_eq!((ColorOp::BYTES, size_of::<Emission>()), (8, 9 * 8 + 16 * 4));
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use packds_pixels::{AxisTaps, FloatType, Padding, Pixels, padded_crop_into};
 use packds_reader::augment::blend;
-use packds_reader::device::{Frame, Patch, Share};
+use packds_reader::device::{ColorOp, Frame, Patch, Share};
 
 use crate::emission::{Emission, MOST_CHANNELS};
 use crate::error::CudaError;
@@ -22,6 +22,8 @@ pub struct Inputs<'a> {
     pub patches: &'a [Patch],
     /// What is mixed, if anything is.
     pub shares: Option<&'a [Share]>,
+    /// The operations on the colours of each image.
+    pub colors: &'a [ColorOp],
     /// The tables of columns and rows, if areas are resized.
     pub resampling: Option<(&'a [u32], &'a [u32])>,
 }
@@ -122,6 +124,11 @@ fn show(emission: &Emission, inputs: Inputs<'_>, out: &mut [u8]) -> Result<(), C
     let images = out.chunks_exact_mut(pixels * channels * value_bytes);
     for (number, image) in images.take(index(emission.n)).enumerate() {
         show_window(emission, inputs, number, &mut window)?;
+        let n_colors = index(emission.n_colors);
+        let colors = inputs.colors.iter().skip(number * n_colors).take(n_colors);
+        for adjustment in colors.filter_map(|color| color.0) {
+            adjustment.apply(&mut window, u8::try_from(channels).unwrap_or(0));
+        }
         for (at, value) in image.chunks_exact_mut(value_bytes).enumerate() {
             let (pixel, channel) = if emission.planar == 0 {
                 (at / channels, at % channels)

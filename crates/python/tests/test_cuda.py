@@ -23,6 +23,9 @@ FORMS = [
 ]
 
 
+COLORS = "rrc12,flip,jitter:0.4/0.4/0.4/0.1,gray:0.2,solarize:128,mixup:0.2"
+
+
 def assert_like_the_hosts(torch, pack, device: str, of_device=None, **options) -> None:
     options = {"batch_size": 48, "seed": 3, "output": "torch", "drop_last": False} | options
     host = packds.Loader(pack, **options)
@@ -55,6 +58,8 @@ def test_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, form):
         {"augment": "crop6+1,flip", "normalize": "imagenet", "layout": "chw"},
         {"augment": "views:2,flip", "dtype": "bf16"},
         {"augment": "rrc12,flip,erase,mixup:0.2", "normalize": "imagenet"},
+        {"augment": "rrc12,jitter:0.4/0.4/0.4/0.1,gray:0.2,solarize:128,cutmix:1", "normalize": "imagenet", "layout": "chw"},
+        {"augment": "views:2,crop6+1,jitter:0.8/0.8/0.8/0.2/0.8", "dtype": "f16"},
     ],
     ids=str,
 )
@@ -65,20 +70,20 @@ def test_every_tier_gives_the_hosts_batches(numbered, torch, form, tier):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("tier", ["resident", "host"])
-@pytest.mark.parametrize("augment", ["crop6+1,flip", "rrc12,flip,erase,mixup:0.2", "resize20,center16"])
+@pytest.mark.parametrize("augment", ["crop6+1,flip", "rrc12,flip,erase,mixup:0.2", "resize20,center16", COLORS])
 def test_every_tier_of_a_gpu_gives_the_hosts_batches(numbered, torch, gpu, tier, augment):
     form = {"augment": augment, "normalize": "imagenet", "layout": "chw"}
     assert_like_the_hosts(torch, numbered, gpu, {"tier": tier}, **form)
 
 
 def test_a_window_of_chunks_gives_the_hosts_batches(numbered, torch):
-    form = {"augment": "rrc12,flip,mixup:0.2", "normalize": "imagenet", "order": "window", "window": 4}
+    form = {"augment": COLORS, "normalize": "imagenet", "order": "window", "window": 4}
     assert_like_the_hosts(torch, numbered, "simulated", {"tier": "gpu-window"}, **form)
 
 
 @pytest.mark.gpu
 def test_a_window_of_chunks_on_a_gpu_gives_the_hosts_batches(numbered, torch, gpu):
-    form = {"augment": "rrc12,flip,mixup:0.2", "normalize": "imagenet", "order": "window", "window": 4}
+    form = {"augment": COLORS, "normalize": "imagenet", "order": "window", "window": 4}
     assert_like_the_hosts(torch, numbered, gpu, {"tier": "gpu-window"}, **form)
 
 
@@ -113,7 +118,7 @@ def test_whether_the_file_is_registered_is_told(numbered, torch):
 
 def test_the_tier_is_chosen_and_told(numbered, torch):
     options = {"output": "torch", "device": "simulated"}
-    for augment, tier in [(None, "resident"), ("rrc8,mixup:0.2", "resident"), ("jitter:0.4/0.4/0.4/0.1", "host")]:
+    for augment, tier in [(None, "resident"), (COLORS, "resident"), ("jitter:0.4/0.4/0.4/0.1,blur:3/0.1-2", "host")]:
         loader = packds.Loader(numbered, augment=augment, **options)
         assert loader.tier == loader.stats()["tier"] == tier and f"simulated ({tier})" in repr(loader)
     assert packds.Loader(numbered, augment="flip", tier="host", **options).tier == "host"

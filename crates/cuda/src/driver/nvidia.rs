@@ -8,13 +8,14 @@ use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
 
 use super::{DevicePtr, Driver, Event, Memory, Stream};
-use crate::emission::{BLOCK, Emission};
+use crate::emission::{BLOCK, Emission, Entry};
 use crate::error::CudaError;
 
 /// The kernel, as `kernel/build` compiled it.
 const PTX: &str = concat!(include_str!("../../kernel/emit.ptx"), "\0");
 const KERNEL: &CStr = c"emit";
 const CHANGING_KERNEL: &CStr = c"emit_changed";
+const COLORING_KERNEL: &CStr = c"emit_colored";
 /// The oldest driver that understands the PTX: of CUDA 12.0.
 const OLDEST_DRIVER: c_int = 12_000;
 /// The oldest compute capability that the PTX is for.
@@ -31,6 +32,7 @@ pub struct Nvidia {
     module: sys::CUmodule,
     kernel: sys::CUfunction,
     changing_kernel: sys::CUfunction,
+    coloring_kernel: sys::CUfunction,
     name: String,
 }
 
@@ -116,6 +118,7 @@ impl Nvidia {
             module: ptr::null_mut(),
             kernel: ptr::null_mut(),
             changing_kernel: ptr::null_mut(),
+            coloring_kernel: ptr::null_mut(),
             name,
         };
         opened.load()?;
@@ -124,7 +127,7 @@ impl Nvidia {
 
     fn load(&mut self) -> Result<(), CudaError> {
         let mut module = ptr::null_mut();
-        let mut kernels = [ptr::null_mut(); 2];
+        let mut kernels = [ptr::null_mut(); 3];
         {
             let _current = self.current()?;
             // SAFETY: the text ends with a zero, and the context is current.
@@ -133,14 +136,15 @@ impl Nvidia {
             })?;
             // So that `drop` unloads it, also where a kernel is missing.
             self.module = module;
-            for (kernel, name) in kernels.iter_mut().zip([KERNEL, CHANGING_KERNEL]) {
+            let names = [KERNEL, CHANGING_KERNEL, COLORING_KERNEL];
+            for (kernel, name) in kernels.iter_mut().zip(names) {
                 // SAFETY: the module was loaded, and the name ends with a zero.
                 checked("cuModuleGetFunction", unsafe {
                     sys::cuModuleGetFunction(&raw mut *kernel, module, name.as_ptr())
                 })?;
             }
         }
-        [self.kernel, self.changing_kernel] = kernels;
+        [self.kernel, self.changing_kernel, self.coloring_kernel] = kernels;
         Ok(())
     }
 
@@ -378,10 +382,10 @@ impl Driver for Nvidia {
         let _current = self.current()?;
         let (lines, images) = emission.grid();
         let (across, down) = BLOCK;
-        let kernel = if emission.changes() {
-            self.changing_kernel
-        } else {
-            self.kernel
+        let kernel = match emission.entry() {
+            Entry::Plain => self.kernel,
+            Entry::Changed => self.changing_kernel,
+            Entry::Colored => self.coloring_kernel,
         };
         let mut emission = *emission;
         let mut parameters = [(&raw mut emission).cast::<c_void>()];
@@ -500,7 +504,7 @@ mod tests {
 
     #[test]
     fn the_kernel_is_the_one_that_is_launched() {
-        for name in [KERNEL, CHANGING_KERNEL] {
+        for name in [KERNEL, CHANGING_KERNEL, COLORING_KERNEL] {
             let entry = format!(".visible .entry {}(", name.to_str().unwrap());
             assert!(PTX.contains(&entry));
         }

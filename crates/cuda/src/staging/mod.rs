@@ -558,6 +558,11 @@ impl Upload {
             if changes.mixes {
                 emission.shares = at(changes.shares());
             }
+            if changes.n_colors > 0 {
+                emission.colors = at(changes.colors(field.view));
+                emission.n_colors = u32::try_from(changes.n_colors).unwrap_or(0);
+                emission.measures = changes.measures.into();
+            }
             if let Some(windows) = &finish.windows {
                 let lost = || CudaError::Use("the images are of another device or tier".to_owned());
                 let (images, tables) = self.staging.images.on_gpu().ok_or_else(lost)?;

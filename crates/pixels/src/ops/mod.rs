@@ -8,6 +8,7 @@
 //! The factors of the colour operations are any `f32`. Below 0 and above 1 they extrapolate and clip,
 //! as Pillow does; a factor that is not a number makes everything black.
 
+mod adjust;
 mod affine;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -21,6 +22,7 @@ mod invert;
 mod planes;
 mod whole;
 
+pub use adjust::Adjustment;
 pub use affine::Affine;
 pub use blend::{adjust_brightness, adjust_contrast, adjust_saturation};
 pub use blur::Blur;

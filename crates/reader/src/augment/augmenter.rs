@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use packds_pixels::ops::{
-    Affine, Blur, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize,
-    to_grayscale,
-};
+use packds_pixels::ops::{Affine, Blur};
 use packds_pixels::{Color, DecodeOptions, Filter, PixelError, Pixels};
 
+use super::color::{ColorStep, color_steps};
 use super::draws::Draws;
 use super::finish;
 use super::frame::Frame;
@@ -258,67 +256,15 @@ fn color(
 ) -> Result<(), AugmentError> {
     let channels = plan.output().channels;
     let Size { width, height } = plan.size();
-    for (number, op) in (0..).zip(&plan.ops) {
-        let draws = Draws::new(root, view, number);
-        match *op {
-            Op::Jitter { p, .. } if draws.chance(0, p) => jitter(op, draws, channels, pixels),
-            Op::Grayscale(p) if draws.chance(0, p) => to_grayscale(pixels, channels),
-            Op::Blur { kernel, sigma, p } if draws.chance(0, p) => {
-                let sigma = single(draws.uniform(1, sigma));
+    for step in color_steps(plan, root, view) {
+        match step {
+            ColorStep::Adjust(adjustment) => adjustment.apply(pixels, channels),
+            ColorStep::Blur { kernel, sigma } => {
                 blur.gaussian(pixels, width, height, channels, kernel, sigma)?;
             }
-            Op::Solarize { threshold, p } if draws.chance(0, p) => solarize(pixels, threshold),
-            _ => {}
         }
     }
     Ok(())
-}
-
-/// The order of the four takes draws 1 to 3, their factors draws 4 to 7.
-fn jitter(op: &Op, draws: Draws, channels: u8, pixels: &mut [u8]) {
-    let Op::Jitter {
-        brightness,
-        contrast,
-        saturation,
-        hue,
-        ..
-    } = *op
-    else {
-        return;
-    };
-    let factor = |index, by: f64| single(draws.uniform(index, ((1.0 - by).max(0.0), 1.0 + by)));
-    for which in jitter_order(draws) {
-        match which {
-            0 if brightness > 0.0 => adjust_brightness(pixels, factor(4, brightness)),
-            1 if contrast > 0.0 => adjust_contrast(pixels, channels, factor(5, contrast)),
-            2 if saturation > 0.0 => adjust_saturation(pixels, channels, factor(6, saturation)),
-            3 if hue > 0.0 => {
-                let turn = single(draws.uniform(7, (-hue, hue)));
-                adjust_hue(pixels, channels, turn);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Brightness 0, contrast 1, saturation 2, hue 3 in random order: a shuffle from the last place down.
-pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
-    let mut order = [0, 1, 2, 3];
-    for (index, last) in [(1, 3_u32), (2, 2), (3, 1)] {
-        let other = draws.below(index, last + 1);
-        if let (Ok(last), Ok(other)) = (usize::try_from(last), usize::try_from(other)) {
-            order.swap(last, other);
-        }
-    }
-    order
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "rounds to the nearest f32: no factor is out of its range"
-)]
-fn single(value: f64) -> f32 {
-    value as f32
 }
 
 fn check_buffers(

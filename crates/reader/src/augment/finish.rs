@@ -6,11 +6,12 @@ use packds_format::DType;
 use packds_pixels::{FloatType, Layout, Padding, rows_come_first};
 
 use super::AugmentPlan;
+use super::color::{ColorStep, color_steps, measures, most_adjustments};
 use super::draws::Draws;
 use super::frame::{Frame, Shown, pixels, resized_size, whole};
 use super::op::{Op, Size, Span};
 use super::{AugmentError, SampleKey};
-use crate::device::{self, Changes, Finish, Patch, Resampling, Windows};
+use crate::device::{self, Changes, ColorOp, Finish, Patch, Resampling, Windows};
 
 impl AugmentPlan {
     /// Whether results are the pixels' own bytes: no other type, no other order.
@@ -28,7 +29,7 @@ impl AugmentPlan {
     }
 
     /// What is to be done with pictures of one size to make the images; none where that is more than to resize areas of them,
-    /// to show windows of that, flipped, and to finish the values.
+    /// to show windows of that, flipped, to change colours pixel by pixel and to finish the values.
     pub(crate) fn finish_windows(&self, picture: Size) -> Option<Finish> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
@@ -40,10 +41,21 @@ impl AugmentPlan {
                 Op::CenterCrop(_)
                 | Op::HorizontalFlip(_)
                 | Op::VerticalFlip(_)
+                | Op::Jitter { .. }
+                | Op::Grayscale(_)
+                | Op::Solarize { .. }
                 | Op::Erase { .. }
                 | Op::Cutout(_) => {}
-                _ => return None,
+                Op::Rotation(_) | Op::Affine { .. } | Op::Blur { .. } => return None,
             }
+        }
+        let n_colors = self
+            .ops
+            .iter()
+            .map(most_adjustments)
+            .sum::<Option<usize>>()?;
+        if n_colors > Changes::MOST_COLORS {
+            return None;
         }
         let sides = |size: Size| (size.width, size.height);
         let resampling = match resized {
@@ -63,9 +75,15 @@ impl AugmentPlan {
             offset: 0,
             rows: 0,
         };
+        let values = self.finish_values();
         Some(Finish {
             windows: Some(windows),
-            ..self.finish_values()
+            changes: Changes {
+                n_colors,
+                measures: self.ops.iter().any(measures),
+                ..values.changes
+            },
+            ..values
         })
     }
 
@@ -140,9 +158,7 @@ impl AugmentPlan {
             n_patches: erased.len() / channels.max(1),
             erased,
             mixes: self.mixup.is_some() || self.cutmix.is_some(),
-            patches: 0,
-            shares: 0,
-            rows: 0,
+            ..Changes::default()
         }
     }
 
@@ -150,6 +166,20 @@ impl AugmentPlan {
     pub(crate) fn patches(&self, key: SampleKey, view: u32) -> impl Iterator<Item = Patch> {
         let root = key.root();
         drawn(self, root, view).map(|(patch, _)| patch)
+    }
+
+    /// The `n` operations on the colours of a view of a sample, those that do nothing last.
+    pub(crate) fn colors(
+        &self,
+        key: SampleKey,
+        view: u32,
+        n: usize,
+    ) -> impl Iterator<Item = ColorOp> {
+        let adjustments = color_steps(self, key.root(), view).filter_map(|step| match step {
+            ColorStep::Adjust(adjustment) => Some(ColorOp(Some(adjustment))),
+            ColorStep::Blur { .. } => None,
+        });
+        adjustments.chain(std::iter::repeat(ColorOp(None))).take(n)
     }
 
     /// A value of each channel in the type of the result; `value` has one number, or one for each channel.

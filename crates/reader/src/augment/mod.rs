@@ -22,6 +22,7 @@
 //! ```
 
 mod augmenter;
+mod color;
 mod description;
 mod draws;
 mod error;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use packds_format::DType;
+use packds_pixels::ops::Adjustment;
 use packds_pixels::{Layout, Padding};
 
 use super::Resampling;
@@ -36,8 +37,9 @@ pub struct Finish {
     pub(crate) offset: usize,
 }
 
-/// What is done to the values of finished images: first rectangles are set, one after the other, then each image is mixed with
-/// the one before it in the batch, the first with the last, as these were before anything was mixed.
+/// What is done to images beside showing them: first the colours of their pixels are changed, one operation after the other. Then, of
+/// finished values, rectangles are set, one after the other, and each image is mixed with the one before it in the batch, the
+/// first with the last, as these were before anything was mixed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
     /// Of each rectangle that is set in an image, in their order, the bit patterns of its values, channel by channel. In the
@@ -47,8 +49,14 @@ pub struct Changes {
     pub n_patches: usize,
     /// Whether images are mixed. In the slot there is a [`Share`] for each image then.
     pub mixes: bool,
+    /// Operations on the colours of an image, at most [`Changes::MOST_COLORS`]. In the slot there is a [`ColorOp`] for each of them
+    /// and each image.
+    pub n_colors: usize,
+    /// Whether there may be [`Adjustment::Contrast`] among them, which takes the mean of all its image.
+    pub measures: bool,
     pub(crate) patches: usize,
     pub(crate) shares: usize,
+    pub(crate) colors: usize,
     /// Images of a view.
     pub(crate) rows: usize,
 }
@@ -70,6 +78,10 @@ pub struct Share {
     /// The share of its own value in each value there; none where it takes the other's as they are.
     pub own: Option<f32>,
 }
+
+/// An operation on the colours of an image; none does nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ColorOp(pub Option<Adjustment>);
 
 /// Images that are windows of pictures that a device holds: of each image a [`Frame`] lies in the slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +177,44 @@ impl Share {
     }
 }
 
+impl ColorOp {
+    /// Bytes of an operation in a slot.
+    pub const BYTES: usize = 8;
+
+    /// As it lies in a slot, little-endian: its place in [`Adjustment`] from 1 on, 0 of nothing, and the bits of its factor or its
+    /// threshold.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let (kind, by): (u32, u32) = match self.0 {
+            None => (0, 0),
+            Some(Adjustment::Brightness(factor)) => (1, factor.to_bits()),
+            Some(Adjustment::Contrast(factor)) => (2, factor.to_bits()),
+            Some(Adjustment::Saturation(factor)) => (3, factor.to_bits()),
+            Some(Adjustment::Hue(factor)) => (4, factor.to_bits()),
+            Some(Adjustment::Grayscale) => (5, 0),
+            Some(Adjustment::Solarize(threshold)) => (6, threshold.into()),
+        };
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&kind.to_le_bytes());
+        bytes[4..].copy_from_slice(&by.to_le_bytes());
+        bytes
+    }
+}
+
 impl Changes {
+    /// The most operations on colours that a device takes.
+    pub const MOST_COLORS: usize = 32;
+
+    /// Where the operations on the colours of the first image of a view lie in each slot, those of each image together.
+    #[must_use]
+    pub fn colors(&self, view: u32) -> usize {
+        let of_view = self
+            .rows
+            .saturating_mul(self.n_colors)
+            .saturating_mul(ColorOp::BYTES);
+        self.colors.saturating_add(of_views(view, of_view))
+    }
+
     /// Where the patches of the first image of a view lie in each slot, those of each image together.
     #[must_use]
     pub fn patches(&self, view: u32) -> usize {
@@ -185,7 +234,7 @@ impl Changes {
     /// Whether nothing is changed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.n_patches == 0 && !self.mixes
+        self.n_patches == 0 && self.n_colors == 0 && !self.mixes
     }
 }
 
@@ -245,6 +294,8 @@ impl Finish {
         changes.patches = take(patches.checked_mul(Patch::BYTES)?)?;
         let shares = if changes.mixes { images } else { 0 };
         changes.shares = take(shares.checked_mul(Share::BYTES)?)?;
+        let colors = images.checked_mul(changes.n_colors)?;
+        changes.colors = take(colors.checked_mul(ColorOp::BYTES)?)?;
         Some(end)
     }
 

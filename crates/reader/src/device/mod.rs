@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
-pub use finish::{Changes, Finish, Frame, Patch, Share, Windows};
+pub use finish::{Changes, ColorOp, Finish, Frame, Patch, Share, Windows};
 pub use host::{Done, HostDevice, OwnSlots, Staged};
 pub use resampling::Resampling;
 pub use sim::{SimDevice, Violation};

@@ -366,7 +366,8 @@ pub struct Holdable {
 
 impl LoaderBuilder {
     /// The images that a device could [hold](Device::holds), so that a batch takes only windows of them: those of one pack,
-    /// raw and of one size, of which the augmentation shows windows, perhaps resized and flipped, and which no mask goes along with. None
+    /// raw and of one size, of which the augmentation shows windows, perhaps resized, flipped and
+    /// with other colours, and which no mask goes along with. None
     /// where it is otherwise.
     ///
     /// # Errors

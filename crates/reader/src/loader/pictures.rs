@@ -16,7 +16,8 @@ use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
 };
 use crate::device::{
-    Changes, ChunkImages, Device, Finish, Frame, Holding, Patch, Resampling, Share, Windows,
+    Changes, ChunkImages, ColorOp, Device, Finish, Frame, Holding, Patch, Resampling, Share,
+    Windows,
 };
 use crate::fetch::StepItems;
 use crate::{MappedPack, ReadError};
@@ -274,7 +275,7 @@ impl Pictures {
         Ok(())
     }
 
-    /// Puts what is erased and mixed of `rows` where the device finds it.
+    /// Puts what is done to colours of `rows`, and what is erased and mixed, where the device finds it.
     pub(crate) fn write_changes(
         &self,
         changes: &Changes,
@@ -290,6 +291,15 @@ impl Pictures {
                 .flat_map(|row| self.made.patches(key(seeds, *row), view));
             for (patch, to) in patches.zip(places) {
                 *to = patch.to_bytes();
+            }
+            let region = slot.get_mut(changes.colors(view)..).unwrap_or_default();
+            let (places, _) = region.as_chunks_mut::<{ ColorOp::BYTES }>();
+            let n = changes.n_colors;
+            let colors = rows
+                .iter()
+                .flat_map(|row| self.made.colors(key(seeds, *row), view, n));
+            for (color, to) in colors.zip(places) {
+                *to = color.to_bytes();
             }
         }
         if changes.mixes {

@@ -1,6 +1,7 @@
 //! A launch of the kernel as the simulated driver does it: by its twin, on memory of the process.
 
-use packds_reader::device::{Frame, Patch, Share};
+use packds_pixels::ops::Adjustment;
+use packds_reader::device::{ColorOp, Frame, Patch, Share};
 
 use super::memory::{address, bytes_at, copy, place};
 use crate::driver::DevicePtr;
@@ -42,6 +43,20 @@ fn share_of(bytes: &[u8]) -> Share {
     }
 }
 
+fn color_of(bytes: &[u8]) -> ColorOp {
+    let by = word(&bytes[4..]);
+    let factor = f32::from_bits(by);
+    ColorOp(match word(bytes) {
+        1 => Some(Adjustment::Brightness(factor)),
+        2 => Some(Adjustment::Contrast(factor)),
+        3 => Some(Adjustment::Saturation(factor)),
+        4 => Some(Adjustment::Hue(factor)),
+        5 => Some(Adjustment::Grayscale),
+        6 => Some(Adjustment::Solarize(u8::try_from(by).unwrap_or(u8::MAX))),
+        _ => None,
+    })
+}
+
 /// `n` items of `N` bytes each at an address.
 fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) -> Vec<T> {
     if at.0 == 0 {
@@ -60,6 +75,7 @@ pub(super) fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
     let frames = (e.frames.0 != 0).then_some(frames);
     let patches = items::<{ Patch::BYTES }, _>(e.patches, n * u64::from(e.n_patches), patch_of);
     let shares = items::<{ Share::BYTES }, _>(e.shares, n, share_of);
+    let colors = items::<{ ColorOp::BYTES }, _>(e.colors, n * u64::from(e.n_colors), color_of);
     let pictures = match &frames {
         None => n,
         Some(frames) => frames
@@ -76,6 +92,7 @@ pub(super) fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
         table: &table,
         patches: &patches,
         shares: (e.shares.0 != 0).then_some(&shares),
+        colors: &colors,
         resampling: (e.down.0 != 0).then_some((&across, &down)),
     };
     let mut out = vec![0; place(e.out_bytes())];

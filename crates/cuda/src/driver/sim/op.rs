@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use packds_reader::device::{Frame, Patch, Share};
+use packds_reader::device::{ColorOp, Frame, Patch, Share};
 
 use super::launch::table_bytes;
 use super::memory::{address, range};
@@ -51,6 +51,10 @@ impl Kind {
                 let mut ranges = vec![
                     range(e.table.0, table_bytes(e)),
                     range(e.patches.0, patches),
+                    range(
+                        e.colors.0,
+                        n * u64::from(e.n_colors) * address(ColorOp::BYTES),
+                    ),
                 ];
                 // Of tables what is sure to be there.
                 for (table, words) in [(e.across, e.source_width), (e.down, e.source_height)] {

@@ -7,7 +7,7 @@ use packds_pixels::Area;
 use serde_json::{Value, json};
 
 use super::{key, plan};
-use crate::augment::augmenter::jitter_order;
+use crate::augment::color::jitter_order;
 use crate::augment::draws::{Draws, MIX};
 use crate::augment::finish::erased;
 use crate::augment::frame::{Frame, Shown};

@@ -1,5 +1,7 @@
 //! Staging against a simulated driver, which is late, poisons what it gives and notes every rule that is broken.
 
+mod window;
+
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -389,260 +391,6 @@ fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
     );
 }
 
-fn window(chunks: u32) -> Order {
-    Order::Window {
-        chunks: Some(chunks),
-    }
-}
-
-/// A loader in the tier gpu-window.
-fn windowed(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
-    let device = CudaDevice::with(driver.clone());
-    let builder = builder.clone().device(Arc::new(device.clone()));
-    let (device, tier) = device.in_tier(&builder, Some(Tier::GpuWindow))?;
-    assert_eq!(tier, Tier::GpuWindow);
-    builder.device(Arc::new(device)).build()
-}
-
-#[test]
-fn a_window_of_chunks_gives_the_hosts_batches() {
-    // Not a whole number of chunks, nor of batches.
-    let (_folder, large) = pack(333);
-    // Each batch needs all places of its slot anew.
-    let (_other_folder, small) = pack_in_chunks(61, 1);
-    let all = [
-        ("", window(4)),
-        ("flip,norm:imagenet", window(7)),
-        ("rrc8,flip,norm:imagenet,chw,bf16", window(3)),
-        ("crop8+2,flip,erase,mixup:0.4", Order::Chunks),
-        ("views:2,crop8+2,f16", Order::Sequential),
-    ];
-    for (seed, (words, order)) in (0..).zip(all) {
-        for (pack, batch, slots, access) in [
-            (&large, 16, 2, Access::Mapped),
-            (&large, 16, 3, Access::Direct),
-            (&small, 2, 2, Access::Mapped),
-            (&small, 3, 3, Access::Direct),
-        ] {
-            let slots = NonZero::new(slots).unwrap();
-            let builder = builder(pack, words).order(order).slots(slots);
-            let builder = builder.batch(batch).access(access);
-            let wanted = on_host(builder.clone());
-            let driver = sim(seed);
-            let loader = windowed(&builder, &driver).unwrap();
-            let mut found = Vec::new();
-            for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
-                found.push(finished(&driver, &batch.unwrap(), Stream(step % 2)));
-            }
-            driver.finish_all();
-            assert_eq!(found.len(), wanted.len());
-            for (found, wanted) in found.iter().zip(&wanted) {
-                for (found, wanted) in found.iter().zip(wanted) {
-                    let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-                    assert!(found == *wanted, "{words} {seed}");
-                }
-            }
-            drop(loader);
-            assert_eq!(driver.faults(), []);
-        }
-    }
-}
-
-#[test]
-fn a_window_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
-    let (_folder, pack) = pack(200);
-    let builder = builder(&pack, "rrc8,flip").order(window(4));
-    let builder = builder.slots(NonZero::new(2).unwrap());
-    let errors = errors_of_failing(160, |driver| windowed(&builder, driver));
-    assert!(errors > 60, "{errors}");
-}
-
-#[test]
-fn a_window_of_a_registered_file_gives_the_hosts_batches() {
-    let (_folder, large) = pack(333);
-    let (_other_folder, small) = pack_in_chunks(61, 1);
-    for (seed, (pack, batch, words, order)) in (0..).zip([
-        (&large, 16, "flip,norm:imagenet", window(7)),
-        (&large, 16, "rrc8,flip,chw,bf16", Order::Chunks),
-        (&large, 16, "", Order::Sequential),
-        (&small, 3, "crop8+2,flip,mixup:0.4", window(9)),
-    ]) {
-        let builder = builder(pack, words).order(order).batch(batch);
-        let builder = builder.slots(NonZero::new(2).unwrap());
-        let driver = sim(seed);
-        let told = assert_registering_equals_host(&builder.access(Access::Mapped), &driver);
-        assert_eq!(told, "chunks are copied from the registered file");
-        // The comparison, of the whole file since it is small, and each chunk at least once.
-        let chunks = ITEM * (pack.n_samples() - 16);
-        assert!(driver.copied_from_maps() >= pack.file_len() + chunks);
-    }
-}
-
-/// A loader in the tier gpu-window that is to register the file gives the host's batches; what it tells of that.
-fn assert_registering_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> String {
-    let wanted = on_host(builder.clone());
-    let (loader, told) = registering(builder, driver).unwrap();
-    let mut found = Vec::new();
-    for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
-        found.push(finished(driver, &batch.unwrap(), Stream(step % 2)));
-    }
-    driver.finish_all();
-    assert_eq!(found.len(), wanted.len());
-    for (found, wanted) in found.iter().zip(&wanted) {
-        for (found, wanted) in found.iter().zip(wanted) {
-            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-            assert!(found == *wanted);
-        }
-    }
-    drop(loader);
-    assert_eq!(driver.faults(), []);
-    told
-}
-
-/// As `windowed`, with the file registered.
-fn registering(
-    builder: &LoaderBuilder,
-    driver: &Arc<SimDriver>,
-) -> Result<(Loader, String), LoadError> {
-    let device = CudaDevice::with(driver.clone()).registering_file();
-    let builder = builder.clone().device(Arc::new(device.clone()));
-    let (device, _) = device.in_tier(&builder, Some(Tier::GpuWindow))?;
-    let told = device.chunk_copies().unwrap();
-    Ok((builder.device(Arc::new(device)).build()?, told))
-}
-
-#[test]
-fn chunks_are_staged_where_the_file_cannot_be_registered() {
-    let (_folder, pack) = pack(160);
-    let mapped = builder(&pack, "flip").order(window(4));
-    let mapped = mapped.access(Access::Mapped);
-    let direct = mapped.clone().access(Access::Direct);
-    let filter = Filter::NONE;
-    let (_other_folder, packed) = pack_with(160, 8, Codec::Zstd { level: 3, filter });
-    let packed = builder(&packed, "flip").order(window(4));
-    let packed = packed.access(Access::Mapped);
-    let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
-    for (builder, driver, why) in [
-        (&direct, sim(2), "the pack is read direct, as asked for"),
-        (&packed, sim(2), "the images are compressed"),
-        (&mapped, with(MapFailure::Refused), "cannot register memory"),
-        (&mapped, with(MapFailure::Garbled), "with other bytes"),
-    ] {
-        let told = assert_registering_equals_host(builder, &driver);
-        assert!(
-            told.contains("through staging memory, because") && told.contains(why),
-            "{told}"
-        );
-        assert_eq!(driver.mapped_bytes(), 0);
-    }
-    // A second loader of the same map.
-    let driver = sim(3);
-    let (first, _) = registering(&mapped, &driver).unwrap();
-    assert_eq!(driver.mapped_bytes(), pack.file_len());
-    let told = assert_registering_equals_host(&mapped, &driver);
-    assert!(told.contains("already registered"), "{told}");
-    drop(first);
-    assert_eq!(driver.mapped_bytes(), 0);
-    // Not asked for: nothing is told.
-    let device = CudaDevice::with(driver);
-    let builder = mapped.device(Arc::new(device.clone()));
-    let (staging, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
-    assert_eq!(staging.chunk_copies(), None);
-    for tier in [None, Some(Tier::Resident), Some(Tier::Host)] {
-        let device = device.clone().registering_file();
-        let error = device.in_tier(&builder, tier).unwrap_err().to_string();
-        assert!(error.contains("for the tier gpu-window alone"), "{error}");
-    }
-}
-
-#[test]
-fn a_registered_file_with_a_driver_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
-    let (_folder, pack) = pack(200);
-    let builder = builder(&pack, "rrc8,flip").order(window(4));
-    let builder = builder.access(Access::Mapped);
-    let builder = builder.slots(NonZero::new(2).unwrap());
-    let errors = errors_of_failing(160, |driver| Ok(registering(&builder, driver)?.0));
-    assert!(errors > 60, "{errors}");
-}
-
-#[test]
-fn a_damaged_sample_of_a_registered_file_is_an_error() {
-    let (folder, pack) = pack(160);
-    // In the second chunk of the last batch, behind one that was copied.
-    let at = pack.sample_places(156).unwrap()[0].start;
-    drop(pack);
-    let path = folder.path().join("a.pack");
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[usize::try_from(at).unwrap()] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
-    let pack = Arc::new(packds_reader::open(path).unwrap());
-    let builder = builder(&pack, "flip").order(Order::Sequential);
-    let builder = builder.access(Access::Mapped);
-    for seed in 0..4 {
-        let driver = Arc::new(SimDriver::new(seed, Duration::from_millis(20), GIB));
-        let (loader, told) = registering(&builder, &driver).unwrap();
-        assert!(told.contains("from the registered file"), "{told}");
-        let error = loader.epoch(0).unwrap().find_map(Result::err).unwrap();
-        assert!(error.to_string().contains("checksum"), "{error}");
-        drop(loader);
-        assert_eq!(driver.faults(), []);
-    }
-}
-
-#[test]
-fn the_simulated_driver_notes_a_map_that_ends_too_early() {
-    const BYTES: usize = 64 << 20;
-    let file = tempfile::tempfile().unwrap();
-    file.set_len(u64::try_from(BYTES).unwrap()).unwrap();
-    let queued = |is_unmapped: bool| {
-        let driver = SimDriver::new(1, Duration::from_millis(4), GIB);
-        // SAFETY: nobody writes the file.
-        let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
-        let host = map.as_ptr();
-        // SAFETY: against the rules it does not stay mapped below, which is noted.
-        unsafe { driver.register_read_only(host, BYTES) }.unwrap();
-        let memory = driver.allocate(1 << 16, "copies").unwrap();
-        for _ in 0..32 {
-            let from = map[BYTES / 2..].as_ptr();
-            // SAFETY: as above.
-            unsafe { driver.copy_in(from, memory, 1 << 16, Stream(0)) }.unwrap();
-        }
-        let map = (!is_unmapped).then_some(map);
-        if is_unmapped {
-            driver.finish_all();
-        }
-        // SAFETY: as above.
-        unsafe { driver.unregister(host) };
-        driver.finish_all();
-        drop(map);
-        driver.faults()
-    };
-    assert!(queued(false).contains(&Fault::GivenBackTooEarly));
-    assert!(queued(true).contains(&Fault::UnmappedTooEarly));
-}
-
-#[test]
-fn orders_and_policies_that_chunks_are_not_for_are_refused() {
-    let (_folder, pack) = pack(64);
-    let driver = sim(1);
-    let by_chunk = builder(&pack, "flip").order(window(2));
-    let random = windowed(&builder(&pack, "flip"), &driver);
-    let skips = windowed(&by_chunk.clone().bad_samples(BadSamples::Skip), &driver);
-    let jitters = windowed(&builder(&pack, "jitter:0.4/0.4/0.4/0.1"), &driver);
-    for (refused, said) in [
-        (random, "found random"),
-        (skips, "bad samples"),
-        (jitters, "take the tier host"),
-    ] {
-        let error = refused.unwrap_err().to_string();
-        assert!(error.contains(said), "{error}");
-    }
-    let small = Arc::new(SimDriver::new(1, Duration::ZERO, 20_000));
-    let error = windowed(&by_chunk, &small).unwrap_err().to_string();
-    assert!(error.contains("bytes of memory left for"), "{error}");
-    assert_eq!(small.in_use(), 0);
-}
-
 /// As `assert_equals_host`, with the whole set on the GPU.
 fn assert_resident_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64) {
     let wanted = on_host(builder(pack, words));
@@ -709,6 +457,10 @@ fn a_resident_set_gives_the_hosts_batches() {
         "resize20,center14,norm:imagenet,f16",
         "resize8,crop8+3,flip",
         "resize5,center9,chw",
+        "flip,jitter:0.4/0/0.4/0.1",
+        "rrc8,flip,jitter:0.4/0.4/0.4/0.1,gray:0.3,norm:imagenet,bf16",
+        "views:2,crop8+4,jitter:0.8/0.8/0.8/0.2/0.8,gray:0.2,solarize:128/0.2,norm:imagenet,chw",
+        "crop8+2,solarize:90/0.5,jitter:0/0.9/0/0,jitter:0.5/0.5/0/0,erase,mixup:0.4,cutmix:1",
     ];
     for (seed, words) in (0..).zip(all) {
         assert_resident_equals_host(&pack, words, seed);
@@ -719,7 +471,12 @@ fn a_resident_set_gives_the_hosts_batches() {
 fn what_cannot_be_resident_is_on_the_host_or_refused() {
     let (_folder, pack) = pack(32);
     let device = CudaDevice::with(sim(1));
-    for words in ["rrc8,jitter:0.4/0.4/0.4/0.1", "rotate:10"] {
+    let jitters = ["jitter:0.4/0/0/0"; 32].join(",");
+    for words in [
+        "rrc8,jitter:0.4/0/0/0,blur:3/0.1-2",
+        "rotate:10",
+        &format!("{jitters},gray"),
+    ] {
         let builder = builder(&pack, words).device(Arc::new(device.clone()));
         assert_eq!(
             device.in_tier(&builder, None).unwrap().1,

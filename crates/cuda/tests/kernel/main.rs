@@ -2,10 +2,12 @@
 
 #![cfg(test)]
 
-use std::io::{Read, Write};
+mod colors;
+mod host;
+
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 
 use packds_cuda::twin::{self, Inputs};
@@ -15,138 +17,10 @@ use packds_pixels::{
     Area, AxisTaps, CropResize, Filter, FloatType, Layout, Padding, Pixels, Resizer,
     padded_crop_into, rows_come_first,
 };
-use packds_reader::device::{Frame, Patch, Share};
+use packds_reader::device::{Changes, ColorOp, Frame, Patch, Share};
 use proptest::prelude::*;
 
-/// Bytes on both sides of the output that the kernel may not touch.
-const GUARD: usize = 64;
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("kernel")
-}
-
-/// The kernel, compiled for this machine, as a process that answers launches.
-struct Host {
-    child: Child,
-    to: ChildStdin,
-    from: ChildStdout,
-    _folder: tempfile::TempDir,
-}
-
-impl Host {
-    /// The program, in a folder.
-    fn compiled(made: &tempfile::TempDir) -> PathBuf {
-        let program = made.path().join("kernel");
-        let source = folder().join("host.c");
-        let output = Command::new("cc")
-            .args([
-                "-std=gnu11",
-                "-O1",
-                "-Wall",
-                "-Wextra",
-                "-Werror",
-                "-ffp-contract=off",
-                "-o",
-            ])
-            .args([&program, &source])
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        program
-    }
-
-    fn start() -> Self {
-        let made = tempfile::tempdir().unwrap();
-        let mut child = Command::new(Self::compiled(&made))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self {
-            to: child.stdin.take().unwrap(),
-            from: child.stdout.take().unwrap(),
-            child,
-            _folder: made,
-        }
-    }
-
-    /// The images of a launch; its guards are checked.
-    fn emit(&mut self, e: &Emission, inputs: Inputs<'_>) -> Vec<u8> {
-        let Inputs {
-            source,
-            frames,
-            table,
-            patches,
-            shares,
-            resampling,
-        } = inputs;
-        let (across, down) = resampling.unwrap_or_default();
-        let (lines, images) = e.grid();
-        let words = [
-            e.n,
-            e.source_width,
-            e.source_height,
-            e.width,
-            e.height,
-            e.channels,
-            e.planar,
-            e.ty,
-            e.padding,
-            e.color,
-            e.n_patches,
-            lines,
-            images,
-            u32::from(frames.is_some()),
-            u32::from(shares.is_some()),
-            e.shown_width,
-            e.shown_height,
-            u32::try_from(across.len()).unwrap(),
-            u32::try_from(down.len()).unwrap(),
-        ];
-        let mut sent: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        sent.extend(u64::try_from(source.len()).unwrap().to_le_bytes());
-        sent.extend(source);
-        sent.extend(
-            frames
-                .into_iter()
-                .flatten()
-                .flat_map(|frame| frame.to_bytes()),
-        );
-        sent.extend(table.iter().flat_map(|entry| entry.to_le_bytes()));
-        sent.extend(patches.iter().flat_map(|patch| patch.to_bytes()));
-        sent.extend(
-            shares
-                .into_iter()
-                .flatten()
-                .flat_map(|share| share.to_bytes()),
-        );
-        let tables = across.iter().chain(down);
-        sent.extend(tables.flat_map(|word| word.to_le_bytes()));
-        self.to.write_all(&sent).unwrap();
-        self.to.flush().unwrap();
-        let mut out = vec![0; usize::try_from(e.out_bytes()).unwrap() + 2 * GUARD];
-        self.from.read_exact(&mut out).unwrap();
-        let images = GUARD..out.len() - GUARD;
-        assert!(
-            out[..GUARD]
-                .iter()
-                .chain(&out[images.end..])
-                .all(|byte| *byte == 0xA5)
-        );
-        out[images].to_vec()
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use self::host::{Host, folder};
 
 /// What one launch is made of.
 #[derive(Debug, Clone)]
@@ -158,6 +32,7 @@ struct Case {
     set: Vec<u32>,
     patches: Vec<Patch>,
     shares: Option<Vec<Share>>,
+    colors: Vec<ColorOp>,
     float: Option<FloatType>,
     layout: Layout,
     padding: Padding,
@@ -207,6 +82,11 @@ impl Case {
                 &mut shown,
             )
             .unwrap();
+            let n_colors = usize::try_from(e.n_colors).unwrap();
+            let colors = self.colors.iter().skip(number * n_colors).take(n_colors);
+            for adjustment in colors.filter_map(|color| color.0) {
+                adjustment.apply(&mut shown, u8::try_from(channels).unwrap());
+            }
             let mut image = vec![0; window * emit.value_bytes()];
             emit.write_into(&shown, &mut image).unwrap();
             out.extend(image);
@@ -300,6 +180,7 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
         set: Vec::new(),
         patches: Vec::new(),
         shares: None,
+        colors: Vec::new(),
         float,
         layout,
         padding,
@@ -371,6 +252,7 @@ fn check(host: &mut Host, case: &Case) {
         table: &table,
         patches: &case.patches,
         shares: case.shares.as_deref(),
+        colors: &case.colors,
         resampling: None,
     };
     let wanted = case.on_host();
@@ -499,6 +381,7 @@ fn every_small_value_is_mixed_as_on_the_host() {
                     table: &table,
                     patches: &[],
                     shares: Some(&[share, share]),
+                    colors: &[],
                     resampling: None,
                 };
                 let mut twin = vec![0; usize::try_from(emission.out_bytes()).unwrap()];
@@ -568,6 +451,7 @@ fn resized(
         table: &emit.table(),
         patches: &[],
         shares: None,
+        colors: &[],
         resampling: Some((&across, &down)),
     };
     let mut twin = vec![0; wanted.len()];
@@ -678,6 +562,7 @@ fn a_launch_is_laid_out_as_the_kernel_has_it() {
         offset_of!(Emission, table),
         offset_of!(Emission, patches),
         offset_of!(Emission, shares),
+        offset_of!(Emission, colors),
         offset_of!(Emission, across),
         offset_of!(Emission, down),
         offset_of!(Emission, out),
@@ -694,7 +579,10 @@ fn a_launch_is_laid_out_as_the_kernel_has_it() {
         offset_of!(Emission, padding),
         offset_of!(Emission, color),
         offset_of!(Emission, n_patches),
+        offset_of!(Emission, n_colors),
+        offset_of!(Emission, measures),
         size_of::<Emission>(),
+        Changes::MOST_COLORS,
     ];
     assert_eq!(found, wanted);
 }

@@ -1,0 +1,110 @@
+//! What is done to the colours of a view: drawn here, in the order in which it is done.
+
+use packds_pixels::ops::Adjustment;
+
+use super::AugmentPlan;
+use super::draws::Draws;
+use super::op::Op;
+
+/// A step that changes colours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum ColorStep {
+    Adjust(Adjustment),
+    Blur { kernel: u32, sigma: f32 },
+}
+
+/// The steps of a view of the sample whose root key is `root`.
+pub(super) fn color_steps(
+    plan: &AugmentPlan,
+    root: u64,
+    view: u32,
+) -> impl Iterator<Item = ColorStep> {
+    let ops = (0..).zip(&plan.ops);
+    ops.flat_map(move |(number, op)| steps(op, Draws::new(root, view, number)))
+        .flatten()
+}
+
+/// How many steps an op comes to at most; none where some take more than a pixel and the mean of its picture.
+pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
+    match *op {
+        Op::Jitter {
+            brightness,
+            contrast,
+            saturation,
+            hue,
+            ..
+        } => {
+            let by = [brightness, contrast, saturation, hue];
+            Some(by.iter().filter(|by| **by > 0.0).count())
+        }
+        Op::Grayscale(_) | Op::Solarize { .. } => Some(1),
+        Op::Blur { .. } => None,
+        _ => Some(0),
+    }
+}
+
+/// Whether an op may take the mean of its picture.
+pub(super) fn measures(op: &Op) -> bool {
+    matches!(*op, Op::Jitter { contrast, .. } if contrast > 0.0)
+}
+
+/// Draw 0 decides whether an op is done.
+fn steps(op: &Op, draws: Draws) -> [Option<ColorStep>; 4] {
+    let one = |step| [Some(step), None, None, None];
+    match *op {
+        Op::Jitter { p, .. } if draws.chance(0, p) => {
+            jitter(op, draws).map(|adjustment| adjustment.map(ColorStep::Adjust))
+        }
+        Op::Grayscale(p) if draws.chance(0, p) => one(ColorStep::Adjust(Adjustment::Grayscale)),
+        Op::Blur { kernel, sigma, p } if draws.chance(0, p) => one(ColorStep::Blur {
+            kernel,
+            sigma: single(draws.uniform(1, sigma)),
+        }),
+        Op::Solarize { threshold, p } if draws.chance(0, p) => {
+            one(ColorStep::Adjust(Adjustment::Solarize(threshold)))
+        }
+        _ => [None; 4],
+    }
+}
+
+/// The order of the four takes draws 1 to 3, their factors draws 4 to 7.
+fn jitter(op: &Op, draws: Draws) -> [Option<Adjustment>; 4] {
+    let Op::Jitter {
+        brightness,
+        contrast,
+        saturation,
+        hue,
+        ..
+    } = *op
+    else {
+        return [None; 4];
+    };
+    let factor = |index, by: f64| single(draws.uniform(index, ((1.0 - by).max(0.0), 1.0 + by)));
+    jitter_order(draws).map(|which| match which {
+        0 if brightness > 0.0 => Some(Adjustment::Brightness(factor(4, brightness))),
+        1 if contrast > 0.0 => Some(Adjustment::Contrast(factor(5, contrast))),
+        2 if saturation > 0.0 => Some(Adjustment::Saturation(factor(6, saturation))),
+        3 if hue > 0.0 => Some(Adjustment::Hue(single(draws.uniform(7, (-hue, hue))))),
+        _ => None,
+    })
+}
+
+/// Brightness 0, contrast 1, saturation 2, hue 3 in random order: a shuffle from the last place down.
+pub(super) fn jitter_order(draws: Draws) -> [u8; 4] {
+    let mut order = [0, 1, 2, 3];
+    for (index, last) in [(1, 3_u32), (2, 2), (3, 1)] {
+        let other = draws.below(index, last + 1);
+        if let (Ok(last), Ok(other)) = (usize::try_from(last), usize::try_from(other)) {
+            order.swap(last, other);
+        }
+    }
+    order
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounds to the nearest f32: no factor is out of its range"
+)]
+fn single(value: f64) -> f32 {
+    value as f32
+}
