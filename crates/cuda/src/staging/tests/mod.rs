@@ -3,6 +3,7 @@
 mod window;
 
 use std::num::NonZero;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -256,3 +256,38 @@ fn orders_and_policies_that_chunks_are_not_for_are_refused() {
     assert!(error.contains("bytes of memory left for"), "{error}");
     assert_eq!(small.in_use(), 0);
 }
+
+/// The images of a chunk in the file.
+struct InFile(Range<usize>);
+
+impl ChunkImages for InFile {
+    fn in_file(&mut self) -> Option<Range<usize>> {
+        Some(self.0.clone())
+    }
+
+    fn write(&mut self, _: &mut [u8]) -> bool {
+        false
+    }
+}
+
+/// As of a batch that ended with an error behind its first chunk: its slot is never copied, so nothing of it marks the end.
+#[test]
+fn a_ring_that_ends_waits_for_chunks_that_no_batch_came_to_use() {
+    let (_folder, pack) = pack(64);
+    let builder = builder(&pack, "flip").order(window(4));
+    let builder = builder.access(Access::Mapped);
+    let place = |sample| pack.sample_places(sample).unwrap()[0].clone();
+    let byte = |place: u64| usize::try_from(place).unwrap();
+    for seed in 0..4 {
+        let driver = Arc::new(SimDriver::new(seed, Duration::from_millis(20), GIB));
+        let device = CudaDevice::with(driver.clone()).registering_file();
+        let builder = builder.clone().device(Arc::new(device.clone()));
+        let (device, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
+        let ring = Arc::new(Arena::new(2, 4096).unwrap());
+        let ring = device.attach(&ring).unwrap().unwrap();
+        let mut images = InFile(byte(place(0).start)..byte(place(7).end));
+        assert_eq!(ring.take_chunk(0, 0, &mut images).unwrap(), Some(0));
+        drop((ring, device));
+        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+    }
+}
