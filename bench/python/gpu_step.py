@@ -6,8 +6,8 @@
 The images are parts of photographs of examples/photos, in a pack, in an array and as JPEG files in a temporary folder, all in
 the page cache. Prints one line for each way of feeding: milliseconds a step (median), images a second, how much longer a step
 is than with the cached batch, the share of the time in which the program waited for batches, microseconds of processor
-time for each image, worker processes included, and the images' bytes in a second. `--model none` takes batches and does nothing
-with them.
+time for each image, worker processes included, and the images' bytes in a second. Below it is told how chunks came to the GPU where the
+file was to be registered. `--model none` takes batches and does nothing with them.
 """
 
 import argparse
@@ -196,22 +196,31 @@ def main() -> None:
         written(folder, options.images, options.side)
         path = folder / "images.pack"
         cached = next(iter(packds.Loader(path, device=options.device, **common)))
+        told = []
 
         def of_tier(tier: str, **more):
-            return repeated(packds.Loader(path, device=options.device, tier=tier, **(common | more)))
+            loader = packds.Loader(path, device=options.device, tier=tier, **(common | more))
+            copies = loader.stats()["chunk_copies"]
+            told.extend([copies] if copies else [])
+            return repeated(loader)
 
         def of_torch(dataset):
             return moved(repeated(torch.utils.data.DataLoader(dataset, **workers)), where)
 
         n, areas = options.workers, f"rrc{options.side},flip"
+        colors = f"{areas},jitter:0.4/0.4/0.4/0.1,gray:0.2"
+        registered = {"order": "window", "register": "file", "access": "mapped"}
         # Each is made when its turn comes, and is gone after it: none has the memory or the processors of another.
         ways = {
             **({"one batch that stays on the GPU": lambda: repeated([cached])} if trains else {}),
             "packds, tier resident": lambda: of_tier("resident"),
             "packds, tier gpu-window": lambda: of_tier("gpu-window", order="window"),
+            "packds, tier gpu-window, registered file": lambda: of_tier("gpu-window", **registered),
             "packds, tier host": lambda: of_tier("host"),
             "packds, tier resident, random areas": lambda: of_tier("resident", augment=areas),
             "packds, tier host, random areas": lambda: of_tier("host", augment=areas),
+            "packds, tier resident, and colours": lambda: of_tier("resident", augment=colors),
+            "packds, tier host, and colours": lambda: of_tier("host", augment=colors),
             "packds on the host, then .to(device)": lambda: moved(repeated(packds.Loader(path, **common)), where),
             f"DataLoader, {n} workers, mapped array": lambda: of_torch(Rows(folder / "images.npy")),
             f"DataLoader, {n} workers, JPEG files": lambda: of_torch(Files(folder, options.images)),
@@ -229,6 +238,7 @@ def main() -> None:
                 f"{100 * waited:8.1f}%{1e6 * seconds / options.batch:14.1f}{3e-6 * options.batch * options.side**2 / took:12.2f}",
                 flush=True,
             )
+        print(*told, sep="\n")
 
 
 if __name__ == "__main__":

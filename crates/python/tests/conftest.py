@@ -44,6 +44,27 @@ def gpu(torch, request) -> str:
     pytest.skip(text)
 
 
+@pytest.fixture
+def torchvision(torch):
+    return module_or_skip("torchvision", "scripts/setup installs it for /usr/bin/python3")
+
+
+@pytest.fixture(scope="session")
+def cifar(tmp_path_factory) -> pathlib.Path:
+    """Images of 32x32 in two classes that a net tells apart at once."""
+    from PIL import Image
+
+    folder = tmp_path_factory.mktemp("cifar")
+    rng = np.random.default_rng(0)
+    for split, n in (("train", 32), ("test", 8)):
+        for label, name in enumerate(("dark", "light")):
+            (folder / split / name).mkdir(parents=True)
+            for number in range(n):
+                pixels = rng.integers(0, 100, (32, 32, 3), np.uint8) + np.uint8(120 * label)
+                Image.fromarray(pixels).save(folder / split / name / f"{number}.png")
+    return folder
+
+
 def pytest_terminal_summary(terminalreporter):
     """Which tests of the GPU were not run, and how many were."""
     reports = [

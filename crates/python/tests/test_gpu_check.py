@@ -32,7 +32,7 @@ def test_without_a_gpu_every_part_is_skipped_by_name():
     assert counted and int(counted[1]) == len(skipped) > 5
     assert "test_tensors_are_whole_whatever_streams_do" in skipped
     parts = re.findall(r"^SKIPPED \(no CUDA device\): part (\d)$", ended.stdout, re.MULTILINE)
-    assert parts == [str(part) for part in range(2, 9)]
+    assert parts == [str(part) for part in range(2, 10)]
     assert reports() == before
 
 
@@ -46,7 +46,7 @@ def test_a_gpu_that_is_required_and_missing_is_a_failure():
 def test_one_part_is_run_alone_and_others_are_refused():
     ended = gpu_check("--part", "3")
     assert ended.returncode == 0 and re.findall(r"==> part (\d)", ended.stdout) == ["3"]
-    for options, said in [(["--part", "9"], "expected 1 to 8, found 9"), (["--part"], "found nothing"), (["--fast"], "--fast")]:
+    for options, said in [(["--part", "10"], "expected 1 to 9, found 10"), (["--part"], "found nothing"), (["--fast"], "--fast")]:
         ended = gpu_check(*options)
         assert ended.returncode == 2 and said in ended.stderr
 
@@ -58,10 +58,39 @@ def test_the_training_step_is_measured_in_every_way_of_feeding_it(model):
     program = REPOSITORY / "bench" / "python" / "gpu_step.py"
     ended = subprocess.run([sys.executable, program, *options.split()], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    rows = ended.stdout.splitlines()[2:]
+    *rows, told = ended.stdout.splitlines()[2:]
+    assert told.startswith("chunks are copied ")
     numbers = r" \d+\.\d\d +\d+ +([+-]\d+\.\d%|-) +\d+\.\d% +\d+\.\d +\d+\.\d\d$"
     assert all(re.search(numbers, row) for row in rows)
     cached = ["one batch that stays on the GPU"] if model == "small" else []
-    tiers = [f"packds, tier {tier}" for tier in ("resident", "gpu-window", "host", "resident, random areas", "host, random areas")]
+    plain = ("resident", "gpu-window", "gpu-window, registered file", "host")
+    augmented = [f"{tier}, {form}" for form in ("random areas", "and colours") for tier in ("resident", "host")]
+    tiers = [f"packds, tier {tier}" for tier in (*plain, *augmented)]
     rest = ["packds on the host, then .to(device)", "DataLoader, 2 workers, mapped array", "DataLoader, 2 workers, JPEG files"]
     assert [row[:40].strip() for row in rows] == cached + tiers + rest
+
+
+@pytest.mark.parametrize(("target", "workers"), [(1, "0,1"), (101, "0")])
+def test_training_to_an_accuracy_is_measured_in_every_way_of_feeding_it(cifar, torchvision, target, workers):
+    options = f"--device cpu --target {target} --seeds 0 --workers {workers} --steps 8 --batch-size 16"
+    program = REPOSITORY / "bench" / "python" / "gpu_cifar.py"
+    ended = subprocess.run([sys.executable, program, cifar, *options.split()], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    tried = re.findall(r"^DataLoader, (\d) workers: [\d,]+ images/s in epoch (\d)$", ended.stdout, re.MULTILINE)
+    # An epoch is 4 steps. The first of them is enough for the low target.
+    assert tried == [(one, "1") for one in workers.split(",")]
+    runs = re.findall(r"^(\w.*\S) +0 +(\d) +([\d.]+)% +\d+\.\d +\d+\.\d$", ended.stdout, re.MULTILINE)
+    assert [name for name, *_ in runs[:2]] == ["packds", "tensors on the GPU"] and len(runs) == 3
+    assert re.match(r"DataLoader, \d workers$", runs[2][0])
+    assert all(int(epochs) == (2 if target > 100 else 1) for _, epochs, _ in runs)
+    said = ended.stdout.splitlines()[-3:]
+    if target > 100:
+        assert all(line.endswith(": 101.0 % was reached by 0 of 1 seeds") for line in said)
+    else:
+        assert all(re.search(r": \d+\.\d s, \d+\.\d\d of tensors on the GPU$", line) for line in said)
+
+
+def test_a_training_that_fails_ends_the_measurement_with_its_error(tmp_path):
+    program = REPOSITORY / "bench" / "python" / "gpu_cifar.py"
+    ended = subprocess.run([sys.executable, program, tmp_path, "--device", "cpu"], capture_output=True, text=True)
+    assert ended.returncode == 1 and "has no folders train and test" in ended.stderr

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from subprocess import PIPE
 
-import numpy as np
 import pytest
 
 from conftest import REPOSITORY, free_port, module_or_skip
@@ -18,27 +17,6 @@ SMALL = {"batch_size=256": "batch_size=8", "num_workers=8": "num_workers=1", "th
 SMALL |= {"rrc224": "rrc64", "resnet50": "resnet18", "range(90)": "range(1)"}
 
 pytestmark = pytest.mark.usefixtures("torch")
-
-
-@pytest.fixture
-def torchvision(torch):
-    return module_or_skip("torchvision", "scripts/setup installs it for /usr/bin/python3")
-
-
-@pytest.fixture(scope="module")
-def cifar(tmp_path_factory):
-    """Images of 32x32 in two classes that a net tells apart at once."""
-    from PIL import Image
-
-    folder = tmp_path_factory.mktemp("cifar")
-    rng = np.random.default_rng(0)
-    for split, n in (("train", 32), ("test", 8)):
-        for label, name in enumerate(("dark", "light")):
-            (folder / split / name).mkdir(parents=True)
-            for number in range(n):
-                pixels = rng.integers(0, 100, (32, 32, 3), np.uint8) + np.uint8(120 * label)
-                Image.fromarray(pixels).save(folder / split / name / f"{number}.png")
-    return folder
 
 
 def script(name, *arguments, processes=1):
