@@ -200,7 +200,7 @@ def main() -> None:
 
         def of_tier(tier: str, **more):
             loader = packds.Loader(path, device=options.device, tier=tier, **(common | more))
-            copies = loader.stats()["chunk_copies"]
+            copies = loader.stats()["copies"]
             told.extend([copies] if copies else [])
             return repeated(loader)
 

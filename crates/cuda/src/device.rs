@@ -10,14 +10,14 @@ use packds_reader::loader::{Holdable, LoadError, LoaderBuilder};
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
 use crate::resident::{Resident, Tables, Tier};
-use crate::staging::{ChunkCopies, ImageSource, Ring, WindowPlan};
+use crate::staging::{Copies, ImageSource, Ring, WindowPlan};
 
 /// Why a set cannot be on the GPU whole.
 const NOT_HOLDABLE: &str = "the tiers resident and gpu-window are for the raw images of one pack, all of one size, with an augmentation of resizes, \
     crops, flips, colours (not blur), erasing and mixing, and without masks: take the tier host";
 
 /// Why the mapped file cannot be registered.
-const NOT_REGISTRABLE: &str = "the mapped file is registered for the tier gpu-window alone: take that tier, or do not register the file";
+const NOT_REGISTRABLE: &str = "the mapped file is registered for the tiers gpu-window and host: name one of them, or do not register the file";
 
 /// A GPU. It may serve several loaders, each with a ring of its own.
 #[derive(Debug, Clone)]
@@ -48,21 +48,22 @@ impl CudaDevice {
         }
     }
 
-    /// The same device, which is to register the mapped file of a pack with the driver, read-only: in the tier
-    /// [`GpuWindow`](Tier::GpuWindow), the only one that it is for, chunks are then copied to the GPU from the page cache, without a
-    /// copy by the processor. The whole file is held in memory as long as the device. Where something is against it chunks are copied
-    /// through staging memory, and [`chunk_copies`](Self::chunk_copies) says why.
+    /// The same device, which is to register the mapped file of a pack with the driver, read-only, for the tiers
+    /// [`GpuWindow`](Tier::GpuWindow) and [`Host`](Tier::Host): chunks, or batches that lie in the file as they are, are then copied to
+    /// the GPU from the page cache, without a copy by the processor. The whole file is held in memory as long as the device. Where
+    /// something is against it they are copied through staging memory, and [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn registering_file(mut self) -> Self {
         self.registers_file = true;
         self
     }
 
-    /// How chunks come to the GPU, in a sentence; none where the file was not to be registered.
+    /// How chunks or batches come to the GPU, in a sentence; none where the file was not to be registered.
     #[must_use]
-    pub fn chunk_copies(&self) -> Option<String> {
+    pub fn copies(&self) -> Option<String> {
         match &self.images {
-            ImageSource::Window(plan) => plan.copies.told(),
+            ImageSource::Window(plan) => plan.copies.told("chunks"),
+            ImageSource::Batches(copies) => copies.told("batches"),
             _ => None,
         }
     }
@@ -72,7 +73,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// [`LoadError`] where the images cannot be on the GPU though that is wanted, where a resident set cannot be read whole, or
-    /// where the file is to be registered in another tier than `GpuWindow`.
+    /// where the file is to be registered and neither `GpuWindow` nor `Host` is wanted.
     pub fn in_tier(
         &self,
         builder: &LoaderBuilder,
@@ -85,10 +86,14 @@ impl CudaDevice {
             };
             Ok((device, tier))
         };
-        if self.registers_file && wanted != Some(Tier::GpuWindow) {
+        if self.registers_file && !matches!(wanted, Some(Tier::GpuWindow | Tier::Host)) {
             return Err(LoadError::Option(NOT_REGISTRABLE.to_owned()));
         }
         let host = || with(ImageSource::Slots, Tier::Host);
+        if wanted == Some(Tier::Host) && self.registers_file {
+            let copies = self.copies_of(builder, builder.batches_in_file()?);
+            return with(ImageSource::Batches(Arc::new(copies)), Tier::Host);
+        }
         if wanted == Some(Tier::Host) {
             return host();
         }
@@ -116,12 +121,9 @@ impl CudaDevice {
         builder: &LoaderBuilder,
         holdable: Holdable,
     ) -> Result<WindowPlan, LoadError> {
-        let copies = match self.registers_file.then(|| builder.chunks_in_file()) {
-            None => ChunkCopies::Staged,
-            Some(in_file) => match in_file? {
-                Ok(()) => ChunkCopies::from_file(&self.driver, builder.pack()),
-                Err(why) => ChunkCopies::Refused(why),
-            },
+        let copies = match self.registers_file {
+            true => self.copies_of(builder, builder.chunks_in_file()?),
+            false => Copies::Staged,
         };
         Ok(WindowPlan {
             pack: builder.pack().header().pack_uuid,
@@ -131,6 +133,14 @@ impl CudaDevice {
             tables: Tables::of(&self.driver, holdable.resampling)?,
             copies,
         })
+    }
+
+    /// Copies from the pack's file, where nothing that the loader knows is against it.
+    fn copies_of(&self, builder: &LoaderBuilder, in_file: Result<(), String>) -> Copies {
+        match in_file {
+            Ok(()) => Copies::from_file(&self.driver, builder.pack()),
+            Err(why) => Copies::Refused(why),
+        }
     }
 
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {

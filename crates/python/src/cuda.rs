@@ -13,8 +13,8 @@ const SIMULATED: &str = "simulated";
 pub(crate) struct OnGpu {
     /// Where images lie.
     pub(crate) tier: &'static str,
-    /// How chunks come there, where the file was to be registered.
-    pub(crate) chunk_copies: Option<String>,
+    /// How chunks or batches come there, where the file was to be registered.
+    pub(crate) copies: Option<String>,
 }
 
 /// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `gpu-window`, `host` or `auto`;
@@ -54,7 +54,7 @@ pub(crate) fn onto_gpu(
     let (device, tier) = device.in_tier(&builder, wanted)?;
     let on_gpu = OnGpu {
         tier: tier.name(),
-        chunk_copies: device.chunk_copies(),
+        copies: device.copies(),
     };
     Ok((builder.device(Arc::new(device)), on_gpu))
 }

@@ -37,9 +37,9 @@ impl Loader {
         })
     }
 
-    /// How chunks come to the GPU, where the file was to be registered.
-    fn chunk_copies(&self) -> Option<&str> {
-        self.on_gpu.as_ref()?.chunk_copies.as_deref()
+    /// How chunks or batches come to the GPU, where the file was to be registered.
+    fn copies(&self) -> Option<&str> {
+        self.on_gpu.as_ref()?.copies.as_deref()
     }
 
     fn opened(&self, epoch: loader::Epoch) -> Epoch {
@@ -156,7 +156,7 @@ impl Loader {
     /// What was decided, and what is doubtful.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut notices = py.detach(|| self.loader.notices().map_err(Failure::from))?;
-        notices.extend(self.chunk_copies().map(str::to_owned));
+        notices.extend(self.copies().map(str::to_owned));
         Ok(notices)
     }
 
@@ -208,7 +208,7 @@ impl Loader {
             "table_bytes": stats.table_bytes,
             "batches_held": self.count.now(),
             "tier": self.tier(),
-            "chunk_copies": self.chunk_copies(),
+            "copies": self.copies(),
             "fetch": {
                 "bytes_read": fetch.bytes_read,
                 "reads": fetch.reads,

@@ -101,15 +101,34 @@ def test_a_registered_file_on_a_gpu_gives_the_hosts_batches(numbered, torch, gpu
     assert_like_the_hosts(torch, numbered, gpu, REGISTERED, **form)
 
 
+BATCHES_OF_FILE = {"tier": "host", "register": "file"}
+
+
+@pytest.mark.parametrize("form", [{}, {"normalize": "imagenet", "layout": "chw"}, {"augment": "erase,mixup:0.2", "dtype": "f16"}], ids=str)
+def test_batches_from_a_registered_file_are_the_hosts(numbered, torch, form):
+    form = form | {"order": "sequential", "access": "mapped"}
+    assert_like_the_hosts(torch, numbered, "simulated", BATCHES_OF_FILE, **form)
+    loader = packds.Loader(numbered, 48, output="torch", device="simulated", **BATCHES_OF_FILE, **form)
+    assert loader.stats()["copies"] == loader.notices()[-1] == "batches are copied from the registered file"
+    assert not any(batch.is_lent for batch in loader.batches())
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("form", [{}, {"normalize": "imagenet", "layout": "chw"}], ids=str)
+def test_batches_from_a_registered_file_on_a_gpu_are_the_hosts(numbered, torch, gpu, form):
+    form = form | {"order": "sequential", "access": "mapped"}
+    assert_like_the_hosts(torch, numbered, gpu, BATCHES_OF_FILE, **form)
+
+
 def test_whether_the_file_is_registered_is_told(numbered, torch):
     options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
     for access, said in [("mapped", "from the registered file"), ("direct", "because the pack is read direct, as asked for")]:
         loader = packds.Loader(numbered, access=access, **REGISTERED, **options)
-        told = loader.stats()["chunk_copies"]
+        told = loader.stats()["copies"]
         assert said in told and loader.notices()[-1] == told
     loader = packds.Loader(numbered, tier="gpu-window", **options)
-    assert loader.stats()["chunk_copies"] is None
-    for bad, said in [({"register": "file"}, "for the tier gpu-window alone"), ({"register": "all"}, "staging or file, found")]:
+    assert loader.stats()["copies"] is None
+    for bad, said in [({"register": "file"}, "for the tiers gpu-window and host"), ({"register": "all"}, "staging or file, found")]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, **options, **bad)
     with pytest.raises(packds.OptionError, match="register is for batches on a GPU"):

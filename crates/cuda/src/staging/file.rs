@@ -1,9 +1,9 @@
-//! A pack's mapped file that is registered with the driver: chunks are copied to the GPU from the page cache, without a copy by the
-//! processor.
+//! A pack's mapped file that is registered with the driver: chunks and batches are copied to the GPU from the page cache, without a copy
+//! by the processor.
 //!
 //! It is tried before it is relied on, since drivers and systems differ: whether the driver takes memory that may only be
 //! read, whether letting go of it makes the system write the file again, and whether what arrives is what is in the file. Where
-//! anything is wrong chunks are copied through staging memory, as without it.
+//! anything is wrong they are copied through staging memory, as without it.
 
 use std::fs;
 use std::ops::Range;
@@ -23,9 +23,9 @@ const PAGE_BYTES: u64 = 4096;
 /// Bytes of the copy that is compared.
 const COMPARED_BYTES: usize = 1 << 20;
 
-/// How chunks come to the GPU.
+/// How chunks or batches come to the GPU.
 #[derive(Debug)]
-pub(crate) enum ChunkCopies {
+pub(crate) enum Copies {
     /// Through staging memory.
     Staged,
     /// The same, though the file was to be registered; why.
@@ -34,7 +34,7 @@ pub(crate) enum ChunkCopies {
     File(RegisteredFile),
 }
 
-impl ChunkCopies {
+impl Copies {
     /// From the pack's file, where that can be.
     pub(crate) fn from_file(driver: &Arc<dyn Driver>, pack: &Arc<MappedPack>) -> Self {
         let counted = &mut dirtied_pages;
@@ -48,15 +48,15 @@ impl ChunkCopies {
         }
     }
 
-    /// What the user should know, where the file was to be registered.
-    pub(crate) fn told(&self) -> Option<String> {
+    /// What the user should know of `what` comes so, where the file was to be registered.
+    pub(crate) fn told(&self, what: &str) -> Option<String> {
         match self {
             Self::Staged => None,
             Self::Refused(why) => {
-                let told = format!("chunks are copied through staging memory, because {why}");
+                let told = format!("{what} are copied through staging memory, because {why}");
                 Some(told)
             }
-            Self::File(_) => Some("chunks are copied from the registered file".to_owned()),
+            Self::File(_) => Some(format!("{what} are copied from the registered file")),
         }
     }
 }
@@ -98,6 +98,11 @@ impl RegisteredFile {
             true => Ok(file),
             false => Err("a copy from the registered file arrived with other bytes".to_owned()),
         }
+    }
+
+    /// Whether it is the file of this pack, in the same map.
+    pub(crate) fn is_of(&self, pack: &Arc<MappedPack>) -> bool {
+        Arc::ptr_eq(&self.pack, pack)
     }
 
     /// Bytes of the file.

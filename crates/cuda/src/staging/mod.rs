@@ -33,7 +33,7 @@ use std::thread::{self, JoinHandle};
 use packds_format::DType;
 use packds_pixels::{FloatType, Padding};
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
-use packds_reader::device::{ChunkImages, Device, DeviceError, Finish, Transfer};
+use packds_reader::device::{ChunkImages, Device, DeviceError, Finish, MappedPart, Transfer};
 use packds_reader::loader::{Batch, BatchField};
 
 use crate::driver::{DevicePtr, Driver, Event, Stream};
@@ -41,7 +41,8 @@ use crate::emission::{Emission, padding_word, planar, type_word};
 use crate::error::CudaError;
 use crate::resident::{Resident, Tables};
 
-pub(crate) use self::file::ChunkCopies;
+pub(crate) use self::file::Copies;
+use self::file::RegisteredFile;
 pub(crate) use self::window::WindowPlan;
 use self::window::{ChunkSource, Window};
 
@@ -74,6 +75,8 @@ pub(crate) enum ImageSource {
     /// They come in the slots.
     #[default]
     Slots,
+    /// The same, or from the file where batches lie there as they are.
+    Batches(Arc<Copies>),
     /// A set that is on the GPU whole.
     Resident(Arc<Resident>),
     /// Chunks.
@@ -84,6 +87,7 @@ pub(crate) enum ImageSource {
 #[derive(Debug)]
 enum Images {
     Slots,
+    Batches(Arc<Copies>),
     Resident(Arc<Resident>),
     Window(Window),
 }
@@ -92,7 +96,7 @@ impl Images {
     /// Where they start, and what areas of them are resized by.
     fn on_gpu(&self) -> Option<(DevicePtr, Option<&Tables>)> {
         match self {
-            Self::Slots => None,
+            Self::Slots | Self::Batches(_) => None,
             Self::Resident(set) => Some((set.images, set.tables.as_ref())),
             Self::Window(window) => Some((window.memory, window.plan.tables.as_ref())),
         }
@@ -171,6 +175,7 @@ impl Ring {
         staging.mirror = mirror;
         staging.images = match source {
             ImageSource::Slots => Images::Slots,
+            ImageSource::Batches(copies) => Images::Batches(Arc::clone(copies)),
             ImageSource::Resident(set) => Images::Resident(Arc::clone(set)),
             ImageSource::Window(plan) => {
                 let (driver, plan) = (Arc::clone(&staging.driver), Arc::clone(plan));
@@ -195,18 +200,37 @@ impl Staging {
         Ok(())
     }
 
-    /// Queues the copy of the first `len` bytes of a slot.
-    fn upload(&self, slot: &SlotRef, len: usize, events: &mut SlotEvents) -> Result<(), CudaError> {
+    /// Queues the copy of the first `len` bytes of a slot, and of bytes that lie elsewhere in the place of those from an offset on.
+    fn upload(
+        &self,
+        slot: &SlotRef,
+        len: usize,
+        elsewhere: (usize, &[u8]),
+        events: &mut SlotEvents,
+    ) -> Result<(), CudaError> {
         if events.is_emitted {
             // SAFETY: both are the staging's own.
             unsafe { self.driver.wait_for(self.copies, events.emitted)? };
             events.is_emitted = false;
         }
         let bytes = slot.get(..len).unwrap_or(slot);
-        // SAFETY: the bytes lie in the arena, which is registered, and do not change: the caller keeps `slot` until
-        // `uploaded` has happened. Their part of the mirror is used by this slot's copies, which the stream orders,
-        // and by what `emitted` marks, which the stream waits for.
-        unsafe { self.copy(bytes, self.mirror_of(slot.number()))? };
+        let (offset, other) = elsewhere;
+        let end = offset.saturating_add(other.len());
+        let parts = [
+            (0, bytes.get(..offset)),
+            (offset, Some(other)),
+            (end, bytes.get(end..)),
+        ];
+        for (start, part) in parts {
+            let outside = || CudaError::Use("a part of a batch lies outside its slot".to_owned());
+            let part = part.ok_or_else(outside)?;
+            let start = u64::try_from(start).unwrap_or(u64::MAX);
+            // SAFETY: the bytes lie in the arena or in the file, which are registered, and do not change: the caller keeps
+            // `slot` until `uploaded` has happened, and the file, which nobody writes, is kept as long as the staging. Their
+            // part of the mirror is used by this slot's copies, which the stream orders, and by what `emitted` marks, which
+            // the stream waits for.
+            unsafe { self.copy(part, self.mirror_of(slot.number()).plus(start))? };
+        }
         // SAFETY: both are the staging's own.
         unsafe { self.driver.record(events.uploaded, self.copies) }
     }
@@ -339,9 +363,53 @@ fn reap(driver: &dyn Driver, sent: &Receiver<Sent>, failure: &Mutex<Option<CudaE
     }
 }
 
+impl Ring {
+    /// Submits a slot with bytes that lie elsewhere in the place of those from an offset on.
+    fn queue(
+        &self,
+        slot: SlotRef,
+        len: usize,
+        elsewhere: (usize, &[u8]),
+    ) -> Result<Box<dyn Transfer>, DeviceError> {
+        let staging = &self.0;
+        staging.check()?;
+        let number = slot.number();
+        let mut events = staging.events_of(number)?;
+        // After an error some of its copies may be queued.
+        let queued = staging.upload(&slot, len, elsewhere, &mut events);
+        queued.map_err(|error| staging.failed(error))?;
+        let arrival = Arc::new(Arrival::default());
+        let sent = Sent {
+            slot,
+            uploaded: events.uploaded,
+            arrival: Arc::clone(&arrival),
+        };
+        drop(events);
+        let sent = staging.send(sent);
+        sent.map_err(|error| staging.failed(error))?;
+        Ok(Box::new(Upload {
+            staging: Arc::clone(staging),
+            number,
+            arrival,
+        }))
+    }
+
+    /// The registered file that batches come from.
+    fn file(&self) -> Option<&RegisteredFile> {
+        match &self.0.images {
+            Images::Batches(copies) => copies.file(),
+            _ => None,
+        }
+    }
+}
+
 impl Device for Ring {
     fn name(&self) -> &'static str {
         "cuda"
+    }
+
+    fn takes_mapped(&self) -> bool {
+        self.file().is_some()
     }
 
     fn finishes(&self) -> bool {
@@ -370,27 +438,19 @@ impl Device for Ring {
     }
 
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
-        let staging = &self.0;
-        staging.check()?;
-        let number = slot.number();
-        let mut events = staging.events_of(number)?;
-        // After an error some of its copies may be queued.
-        let queued = staging.upload(&slot, len, &mut events);
-        queued.map_err(|error| staging.failed(error))?;
-        let arrival = Arc::new(Arrival::default());
-        let sent = Sent {
-            slot,
-            uploaded: events.uploaded,
-            arrival: Arc::clone(&arrival),
-        };
-        drop(events);
-        let sent = staging.send(sent);
-        sent.map_err(|error| staging.failed(error))?;
-        Ok(Box::new(Upload {
-            staging: Arc::clone(staging),
-            number,
-            arrival,
-        }))
+        self.queue(slot, len, (0, &[]))
+    }
+
+    fn submit_mapped(
+        &self,
+        slot: SlotRef,
+        len: usize,
+        part: MappedPart<'_>,
+    ) -> Result<Box<dyn Transfer>, DeviceError> {
+        let file = self.file().filter(|file| file.is_of(part.pack));
+        let bytes = file.and_then(|file| file.bytes(&part.range));
+        let other = || CudaError::Use("a batch lies in a file that is not registered".to_owned());
+        self.queue(slot, len, (part.offset, bytes.ok_or_else(other)?))
     }
 }
 

@@ -19,7 +19,7 @@ use packds_format::Uuid;
 use packds_reader::arena::{Arena, SlotMut};
 use packds_reader::device::ChunkImages;
 
-use super::file::ChunkCopies;
+use super::file::Copies;
 use super::lock;
 use crate::driver::{DevicePtr, Driver, Event};
 use crate::error::CudaError;
@@ -38,7 +38,7 @@ pub(crate) struct WindowPlan {
     pub(crate) chunks_of_batch: u64,
     /// What areas of the images are resized by.
     pub(crate) tables: Option<Tables>,
-    pub(crate) copies: ChunkCopies,
+    pub(crate) copies: Copies,
 }
 
 /// Where a chunk is copied from.

@@ -40,8 +40,8 @@ class Batch:
 
     __slots__ = ("_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")
 
-    def __init__(self, native: _packds.Batch, values: dict[str, Any], n_samples: int) -> None:
-        """Of the native batch the first `n_samples`, as `values` has them already."""
+    def __init__(self, native: _packds.Batch, values: dict[str, Any], n_samples: int, on_gpu: bool) -> None:
+        """Of the native batch the first `n_samples`, as `values` has them already: on a GPU or not."""
         self._values = values
         self.ids = as_numpy(native.ids())[:n_samples]
         self.step = native.step
@@ -51,7 +51,8 @@ class Batch:
         self.packs = native.packs()[:n_samples]
         mix = native.mix()
         self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
-        self.is_lent = native.is_lent
+        # A GPU has copied what the host was lent.
+        self.is_lent = native.is_lent and not on_gpu
         self.is_copied = native.is_copied
 
     def __len__(self) -> int:
@@ -215,7 +216,7 @@ class _Iteration:
                 return self.__next__()
             values = {name: _cut(value, n_samples) for name, value in values.items()}
         if self._whole:
-            return Batch(native, values, n_samples)
+            return Batch(native, values, n_samples, loader._plan.gpu is not None)
         return loader._plan.given(values)
 
     def _take(self) -> _packds.Batch | None:
@@ -314,8 +315,9 @@ class Loader:
             finished there (docs/cuda.md). To devices of other kinds PyTorch copies each batch.
         tier: Where images are, with a GPU: `resident` (the whole set there), `gpu-window` (the chunks that batches are made of),
             `host`, or `auto`, which asks for memory.
-        register: What the GPU's driver registers: `staging` memory, or with `tier="gpu-window"` the mapped `file` too, so that chunks
-            are copied from the page cache (docs/cuda.md). `stats()["chunk_copies"]` tells whether that could be done.
+        register: What the GPU's driver registers: `staging` memory, or with `tier="gpu-window"` or `"host"` the mapped `file` too, so
+            that chunks, or batches that lie there as they are, are copied from the page cache (docs/cuda.md). `stats()["copies"]`
+            tells whether that could be done.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
 

@@ -232,6 +232,16 @@ impl AugmentPlan {
         (0..self.output.views).map(crop).collect()
     }
 
+    /// Whether what comes out of pictures of one size are their pixels as they are.
+    pub(crate) fn changes_nothing(&self) -> bool {
+        let output = self.output;
+        // Pictures whose sizes vary need a resize or a crop.
+        self.ops.is_empty()
+            && (output.dtype, output.layout, output.views) == (DType::U8, Layout::Hwc, 1)
+            && self.mixup.is_none()
+            && self.cutmix.is_none()
+    }
+
     pub(super) fn size(&self) -> Size {
         Size {
             width: self.output.width,

@@ -34,6 +34,12 @@ pub trait Device: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether it takes what a batch shows of a pack's mapped file from there: then such batches come by
+    /// [`submit_mapped`](Self::submit_mapped), and nobody copies that part of them into their slots.
+    fn takes_mapped(&self) -> bool {
+        false
+    }
+
     /// Whether it finishes images: type, normalization and order of their values. Then their fields lie in slots as `u8`
     /// pixels `[samples, height, width, channels]`, and [`BatchField::finish`](crate::loader::BatchField::finish) says what
     /// is left to do, what the augmentation does to finished values included.
@@ -86,6 +92,34 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
+
+    /// As [`submit`](Self::submit), of a batch of which a part lies in the mapped file, not in the slot.
+    ///
+    /// # Errors
+    /// [`DeviceError`], which the consumer of the batch gets.
+    fn submit_mapped(
+        &self,
+        slot: SlotRef,
+        len: usize,
+        part: MappedPart<'_>,
+    ) -> Result<Box<dyn Transfer>, DeviceError> {
+        let _ = (slot, len, part);
+        Err(DeviceError {
+            device: self.name(),
+            reason: "it takes nothing from a mapped file".to_owned(),
+        })
+    }
+}
+
+/// Bytes of a mapped pack in the place of those that a slot has from an offset on.
+#[derive(Debug, Clone)]
+pub struct MappedPart<'a> {
+    /// The pack.
+    pub pack: &'a Arc<MappedPack>,
+    /// Which bytes of its file; they were checked as all that is read.
+    pub range: Range<usize>,
+    /// First byte in the slot.
+    pub offset: usize,
 }
 
 /// The images of a chunk, for a device that takes it.

@@ -312,6 +312,16 @@ enum Run {
     Direct(DirectRun),
 }
 
+impl ItemRun {
+    /// Where they lie in a mapped file; none where they do not.
+    pub(crate) fn in_file(&self) -> Option<(&Arc<MappedPack>, &Range<usize>)> {
+        match &self.0 {
+            Run::Mapped(pack, range) => Some((pack, range)),
+            Run::Direct(_) => None,
+        }
+    }
+}
+
 impl AsRef<[u8]> for ItemRun {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {

@@ -20,8 +20,8 @@ use super::stats::{Counters, add, add_time};
 use super::tuner::Tuner;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
-use crate::device::Device;
-use crate::fetch::{FetchStats, StepItems};
+use crate::device::{Device, MappedPart, Transfer};
+use crate::fetch::{FetchStats, ItemRun, StepItems};
 
 /// All that the threads of one epoch share.
 #[derive(Debug)]
@@ -201,10 +201,15 @@ impl Crew {
         // What columns and tables showed comes from maps: not from files that are shorter now.
         self.still_good()?;
         if let Some(lent) = lent {
+            let mix = match &self.outputs.pictures {
+                Some(pictures) => pictures.mix(&self.outputs, &mut slot, &rows, &self.seeds)?,
+                None => None,
+            };
             let prepared = Prepared {
                 rows,
                 padding,
                 lent: Some(lent),
+                mix,
                 ..Prepared::new(step)
             };
             add_time(&self.counters.threads_busy, planned + started.elapsed());
@@ -271,7 +276,7 @@ impl Crew {
         let n_bad = u64::try_from(prepared.bad.len()).unwrap_or(u64::MAX);
         add(&self.counters.bad_samples, n_bad);
         let slot: SlotRef = slot.freeze();
-        let transfer = self.device.submit(slot.clone(), self.outputs.slot_bytes)?;
+        let transfer = self.submit(slot.clone(), &prepared)?;
         let step = prepared.step;
         let ready = Ready {
             prepared,
@@ -280,6 +285,25 @@ impl Crew {
         };
         self.board.put(step, Ok(ready));
         Ok(())
+    }
+
+    /// Gives a slot to the device, and what lies elsewhere of its batch, where the device takes that.
+    fn submit(&self, slot: SlotRef, prepared: &Prepared) -> Result<Box<dyn Transfer>, LoadError> {
+        let len = self.outputs.slot_bytes;
+        let lent = prepared.lent.as_ref();
+        let lent = lent.filter(|_| self.device.takes_mapped());
+        let part = lent.and_then(|(number, run)| {
+            let (pack, range) = run.in_file()?;
+            Some(MappedPart {
+                pack,
+                range: range.clone(),
+                offset: self.outputs.fields.get(*number)?.offset,
+            })
+        });
+        Ok(match part {
+            Some(part) => self.device.submit_mapped(slot, len, part)?,
+            None => self.device.submit(slot, len)?,
+        })
     }
 
     /// Copies the columns' values of `rows` into the slot.
@@ -309,7 +333,7 @@ impl Crew {
         &self,
         rows: &[Row],
         items: &[Option<StepItems>],
-    ) -> Result<Option<(usize, crate::fetch::ItemRun)>, LoadError> {
+    ) -> Result<Option<(usize, ItemRun)>, LoadError> {
         let (Some((number, position)), true) = (self.outputs.lendable(), self.lends) else {
             return Ok(None);
         };
@@ -327,6 +351,8 @@ impl Crew {
             Err(_) if self.bad_samples != BadSamples::Error => return Ok(None),
             run => run?,
         };
+        // A device takes no buffers.
+        let run = run.filter(|run| self.device.takes_lent() || run.in_file().is_some());
         Ok(run.map(|run| (number, run)))
     }
 

@@ -247,8 +247,8 @@ impl Loader {
     fn lends(&self) -> bool {
         let order = self.schedule.recipe().order;
         self.mixture.is_none()
-            && self.device.takes_lent()
-            && matches!(order, OrderKind::Sequential | OrderKind::Chunks)
+            && (self.device.takes_lent() || self.device.takes_mapped())
+            && in_file_order(order)
     }
 
     /// Rows of a piece: several pieces for each thread, so that all end at about the same time.
@@ -395,6 +395,11 @@ impl Loader {
             table_bytes: count(&counters.table_bytes),
         }
     }
+}
+
+/// Whether batches have samples as they lie in the file, one after the other.
+pub(crate) const fn in_file_order(order: OrderKind) -> bool {
+    matches!(order, OrderKind::Sequential | OrderKind::Chunks)
 }
 
 fn shuffle_report(pack: &MappedPack, schedule: &Schedule) -> Result<ShuffleReport, LoadError> {

@@ -11,7 +11,7 @@ use super::pictures::{OnDevice, Pictures};
 use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
-use super::{BadSamples, LoadError, Loader};
+use super::{BadSamples, LoadError, Loader, in_file_order};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
@@ -404,11 +404,48 @@ impl LoaderBuilder {
         if compressed {
             return Ok(Err("the images are compressed".to_owned()));
         }
-        let choice = choose(&self.pack, &self.fetching(0, &outputs));
-        if choice.access == Access::Direct {
-            return Ok(Err(format!("the pack is read {}", choice.reason)));
+        Ok(self.may_hold_file(&outputs))
+    }
+
+    /// Whether a device that takes batches [from the mapped file](Device::takes_mapped) finds some there, and the file may be held
+    /// in memory; else why not, in a sentence.
+    ///
+    /// # Errors
+    /// [`LoadError`], as for [`build`](Self::build), where the options do not fit the pack.
+    pub fn batches_in_file(&self) -> Result<Result<(), String>, LoadError> {
+        let refused = |why: &str| Ok(Err(why.to_owned()));
+        if !self.others.is_empty() {
+            return refused("several packs are mixed");
         }
-        Ok(against_holding(&self.pack).map_or(Ok(()), Err))
+        let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
+        let order = self.plan(memory)?.0.recipe().order;
+        if !in_file_order(order) {
+            let name = order.name();
+            return Ok(Err(format!(
+                "the order is {name}, and only in the orders chunks and sequential batches lie one after the other in the file"
+            )));
+        }
+        let pictures = self.pictures(Holding::Nothing)?;
+        let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
+        let outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
+        if !self.pack.schema().is_strided() {
+            return refused("the pack has items that are compressed or have sizes of their own");
+        }
+        if outputs.lendable().is_none() {
+            return refused(
+                "the host changes the images, or batches have more than one field that is no column",
+            );
+        }
+        Ok(self.may_hold_file(&outputs))
+    }
+
+    /// Whether the pack is read through its map, and all of it may be held in memory; else why not.
+    fn may_hold_file(&self, outputs: &Outputs) -> Result<(), String> {
+        let choice = choose(&self.pack, &self.fetching(0, outputs));
+        if choice.access == Access::Direct {
+            return Err(format!("the pack is read {}", choice.reason));
+        }
+        against_holding(&self.pack).map_or(Ok(()), Err)
     }
 
     /// How the packs are read, with so much memory for it.

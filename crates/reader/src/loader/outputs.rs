@@ -260,6 +260,7 @@ impl Outputs {
         match (filled.next(), filled.next()) {
             (Some((number, field)), None) => match field.source {
                 Source::Tensor(position) => Some((number, position)),
+                Source::Image => Some((number, self.pictures.as_ref()?.unchanged()?)),
                 _ => None,
             },
             _ => None,

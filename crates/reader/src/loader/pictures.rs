@@ -191,6 +191,13 @@ impl Pictures {
         pixels.checked_mul(channels.into())
     }
 
+    /// The position of the field whose items are, as they are stored, what the device finishes; none where the host has
+    /// something to do with them.
+    pub(crate) fn unchanged(&self) -> Option<usize> {
+        let is_unchanged = self.finish.is_some() && !self.are_held() && self.plan.changes_nothing();
+        is_unchanged.then_some(self.image.position)
+    }
+
     /// Whether the device takes the pictures chunk by chunk.
     pub(crate) fn come_in_chunks(&self) -> bool {
         self.are_held() && self.holding == Holding::Chunks

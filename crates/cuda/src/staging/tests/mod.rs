@@ -1,5 +1,6 @@
 //! Staging against a simulated driver, which is late, poisons what it gives and notes every rule that is broken.
 
+mod batches;
 mod window;
 
 use std::num::NonZero;
@@ -36,16 +37,23 @@ fn pack_in_chunks(n: u64, chunk: u32) -> (TempDir, Arc<MappedPack>) {
 }
 
 fn pack_with(n: u64, chunk: u32, codec: Codec) -> (TempDir, Arc<MappedPack>) {
+    pack_of(n, chunk, codec, true)
+}
+
+/// The same, with the text or without.
+fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<MappedPack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
     let mut image = Field::tensor("image", DType::U8, &[SIDE, SIDE, 3]).with_role(Role::Image);
     image.layout = Some("hwc".to_owned());
     image.codec = codec;
-    let fields = vec![
+    let mut fields = vec![
         image,
         Field::column("label", DType::I32, &[]).with_role(Role::Label),
-        Field::variable("text", FieldKind::String),
     ];
+    if has_text {
+        fields.push(Field::variable("text", FieldKind::String));
+    }
     let options = PackOptions::new(Schema::new(fields).unwrap(), chunk);
     let mut writer = PackWriter::new(Vec::new(), options).unwrap();
     let samples = u64::from(chunk);
@@ -56,10 +64,10 @@ fn pack_with(n: u64, chunk: u32, codec: Codec) -> (TempDir, Arc<MappedPack>) {
             for (at, pixel) in (0..ITEM).zip(pixels) {
                 *pixel = packds_format::mix64(sample * ITEM + at).to_le_bytes()[0];
             }
-            block
-                .item_mut(2)
-                .unwrap()
-                .extend(sample.to_string().bytes());
+            if has_text {
+                let text = block.item_mut(2).unwrap();
+                text.extend(sample.to_string().bytes());
+            }
             let label = i32::try_from(sample).unwrap();
             block.set_column(1, &label.to_le_bytes()).unwrap();
             block.finish_sample().unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn window(chunks: u32) -> Order {
+pub(super) fn window(chunks: u32) -> Order {
     Order::Window {
         chunks: Some(chunks),
     }
@@ -121,7 +121,7 @@ fn registering(
     let device = CudaDevice::with(driver.clone()).registering_file();
     let builder = builder.clone().device(Arc::new(device.clone()));
     let (device, _) = device.in_tier(&builder, Some(Tier::GpuWindow))?;
-    let told = device.chunk_copies().unwrap();
+    let told = device.copies().unwrap();
     Ok((builder.device(Arc::new(device)).build()?, told))
 }
 
@@ -161,11 +161,14 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
     let device = CudaDevice::with(driver);
     let builder = mapped.device(Arc::new(device.clone()));
     let (staging, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
-    assert_eq!(staging.chunk_copies(), None);
-    for tier in [None, Some(Tier::Resident), Some(Tier::Host)] {
+    assert_eq!(staging.copies(), None);
+    for tier in [None, Some(Tier::Resident)] {
         let device = device.clone().registering_file();
         let error = device.in_tier(&builder, tier).unwrap_err().to_string();
-        assert!(error.contains("for the tier gpu-window alone"), "{error}");
+        assert!(
+            error.contains("for the tiers gpu-window and host"),
+            "{error}"
+        );
     }
 }
 

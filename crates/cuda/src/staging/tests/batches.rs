@@ -1,0 +1,191 @@
+//! Batches that are copied to the GPU from the registered file, in the tier `host`.
+
+use super::window::window;
+use super::*;
+
+const FROM_FILE: &str = "batches are copied from the registered file";
+
+/// Images and labels alone, so that batches may lie in the file as they are.
+fn plain_pack(n: u64) -> (TempDir, Arc<MappedPack>) {
+    pack_of(n, 8, Codec::None, false)
+}
+
+fn mapped(pack: &Arc<MappedPack>, words: &str, order: Order) -> LoaderBuilder {
+    let builder = builder(pack, words).order(order).access(Access::Mapped);
+    builder.slots(NonZero::new(2).unwrap())
+}
+
+/// A loader in the tier host that is to register the file, and what is told of that.
+fn registering(
+    builder: &LoaderBuilder,
+    driver: &Arc<SimDriver>,
+) -> Result<(Loader, String), LoadError> {
+    let device = CudaDevice::with(driver.clone()).registering_file();
+    let builder = builder.clone().device(Arc::new(device.clone()));
+    let (device, tier) = device.in_tier(&builder, Some(Tier::Host))?;
+    assert_eq!(tier, Tier::Host);
+    let told = device.copies().unwrap();
+    Ok((builder.device(Arc::new(device)).build()?, told))
+}
+
+/// Such a loader gives the host's batches; what is told of it, and how many bytes of batches came from the file.
+fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (String, u64) {
+    let wanted = on_host(builder.clone());
+    let host = builder.clone().build().unwrap();
+    let mixes: Vec<_> = host
+        .epoch(0)
+        .unwrap()
+        .map(|batch| batch.unwrap().mix().cloned())
+        .collect();
+    let (loader, told) = registering(builder, driver).unwrap();
+    let compared = driver.copied_from_maps();
+    let mut found = Vec::new();
+    for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
+        let batch = batch.unwrap();
+        assert_eq!(batch.mix(), mixes[found.len()].as_ref());
+        found.push(finished(driver, &batch, Stream(step % 2)));
+    }
+    driver.finish_all();
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(&wanted) {
+        for (found, wanted) in found.iter().zip(wanted) {
+            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
+            assert!(found == *wanted);
+        }
+    }
+    drop(loader);
+    assert_eq!((driver.faults(), driver.mapped_bytes()), (Vec::new(), 0));
+    (told, driver.copied_from_maps() - compared)
+}
+
+#[test]
+fn batches_that_lie_in_the_file_as_they_are_come_from_there() {
+    // Not a whole number of chunks, nor of batches.
+    let (_folder, pack) = plain_pack(173);
+    for (seed, words) in (0..).zip([
+        "",
+        "norm:imagenet",
+        "norm:imagenet,chw,bf16",
+        "f16,chw",
+        "norm:imagenet,erase:0.9,mixup:0.4",
+        "cutmix:1,chw",
+    ]) {
+        let driver = sim(seed);
+        let (told, bytes) = assert_equals_host(&mapped(&pack, words, Order::Sequential), &driver);
+        assert_eq!((told.as_str(), bytes), (FROM_FILE, ITEM * 160), "{words}");
+        // A chunk is a batch, but for the last, which ends before the batch does and is left out, wherever it comes.
+        let chunks = mapped(&pack, words, Order::Chunks).batch(8);
+        let (told, bytes) = assert_equals_host(&chunks, &sim(seed));
+        assert_eq!(told, FROM_FILE);
+        assert!(bytes >= ITEM * 8, "{words} {bytes}");
+    }
+}
+
+#[test]
+fn batches_are_staged_where_they_do_not_lie_in_the_file_or_it_cannot_be_registered() {
+    let (_folder, pack) = plain_pack(160);
+    let (_with_text, texts) = pack_in_chunks(160, 8);
+    let sequential = |words: &str| mapped(&pack, words, Order::Sequential);
+    let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
+    for (builder, driver, why) in [
+        (
+            mapped(&pack, "", Order::Random),
+            sim(1),
+            "the order is random",
+        ),
+        (mapped(&pack, "", window(4)), sim(1), "the order is window"),
+        (
+            sequential("crop8,norm:imagenet"),
+            sim(1),
+            "the host changes the images",
+        ),
+        (
+            sequential("views:2,f16"),
+            sim(1),
+            "the host changes the images",
+        ),
+        (
+            sequential("flip,f16"),
+            sim(1),
+            "the host changes the images",
+        ),
+        (
+            mapped(&texts, "", Order::Sequential),
+            sim(1),
+            "sizes of their own",
+        ),
+        (
+            sequential("").access(Access::Direct),
+            sim(1),
+            "the pack is read direct, as asked for",
+        ),
+        (sequential(""), with(MapFailure::Refused), "cannot register"),
+        (sequential(""), with(MapFailure::Garbled), "other bytes"),
+    ] {
+        let (told, bytes) = assert_equals_host(&builder, &driver);
+        assert!(
+            told.starts_with("batches are copied through staging memory, because ")
+                && told.contains(why),
+            "{told}"
+        );
+        assert_eq!(bytes, 0);
+    }
+    // Two packs: one map alone would be registered.
+    let (_other_folder, other) = plain_pack(160);
+    let (told, bytes) = assert_equals_host(&sequential("").mix(other, 1.0), &sim(1));
+    assert!(
+        told.contains("several packs are mixed") && bytes == 0,
+        "{told}"
+    );
+}
+
+#[test]
+fn a_driver_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
+    let (_folder, pack) = plain_pack(160);
+    let builder = mapped(&pack, "norm:imagenet", Order::Sequential);
+    let errors = errors_of_failing(120, |driver| Ok(registering(&builder, driver)?.0));
+    assert!(errors > 40, "{errors}");
+}
+
+#[test]
+fn damaged_samples_of_the_file_follow_the_policy() {
+    let (folder, pack) = plain_pack(160);
+    let at = pack.sample_places(100).unwrap()[0].start;
+    drop(pack);
+    let path = folder.path().join("a.pack");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[usize::try_from(at).unwrap()] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let pack = Arc::new(packds_reader::open(path).unwrap());
+    let sequential = mapped(&pack, "norm:imagenet", Order::Sequential);
+    let driver = sim(1);
+    let (loader, _) = registering(&sequential, &driver).unwrap();
+    let error = loader.epoch(0).unwrap().find_map(Result::err).unwrap();
+    assert!(error.to_string().contains("checksum"), "{error}");
+    drop(loader);
+    assert_eq!(driver.faults(), []);
+    for policy in [BadSamples::Skip, BadSamples::Substitute] {
+        let builder = sequential.clone().bad_samples(policy);
+        let (told, bytes) = assert_equals_host(&builder, &sim(2));
+        // All batches but the one with the damaged sample.
+        assert_eq!((told.as_str(), bytes), (FROM_FILE, ITEM * 144));
+    }
+}
+
+#[test]
+fn a_batch_keeps_the_file_registered_when_its_loader_is_gone() {
+    let (_folder, pack) = plain_pack(160);
+    let builder = mapped(&pack, "norm:imagenet", Order::Sequential);
+    let wanted = on_host(builder.clone());
+    let driver = Arc::new(SimDriver::new(3, Duration::from_millis(20), GIB));
+    let (loader, _) = registering(&builder, &driver).unwrap();
+    let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
+    drop(loader);
+    assert_eq!(driver.mapped_bytes(), pack.file_len());
+    let (memory, bytes) = finished(&driver, &batch, Stream(0))[0].unwrap();
+    drop(batch);
+    assert_eq!(driver.mapped_bytes(), 0);
+    driver.finish_all();
+    assert!(driver.read(memory, bytes) == wanted[0][0]);
+    assert_eq!(driver.faults(), []);
+}
