@@ -65,6 +65,11 @@ fn decide(
         past_cache,
         reason,
     };
+    if options.positions.is_empty() {
+        // Direct reads are of whole chunks, of which nothing is wanted.
+        let reason = "mapped, because nothing is read but columns".to_owned();
+        return choice(Access::Mapped, false, reason);
+    }
     match options.access {
         Access::Mapped => return choice(Access::Mapped, false, "mapped, as asked for".to_owned()),
         Access::Direct => return choice(Access::Direct, true, "direct, as asked for".to_owned()),
@@ -323,6 +328,19 @@ mod tests {
             let options = options(access, Some(1));
             let choice = decide(100 * GIB, Some("image"), &options, Some(GIB));
             assert_eq!((choice.access, choice.past_cache), (access, past_cache));
+        }
+    }
+
+    #[test]
+    fn a_pack_of_which_only_columns_are_read_is_mapped() {
+        for access in [Access::Auto, Access::Mapped, Access::Direct] {
+            let options = FetchOptions {
+                positions: Vec::new(),
+                ..options(access, Some(1))
+            };
+            let choice = decide(100 * GIB, None, &options, Some(GIB));
+            assert_eq!((choice.access, choice.past_cache), (Access::Mapped, false));
+            assert!(choice.reason.contains("but columns"));
         }
     }
 

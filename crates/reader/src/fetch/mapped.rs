@@ -97,6 +97,9 @@ impl MappedFetch {
 
     /// The bytes of the file that a sample needs: its items, or all of its chunk where that is checked as a whole.
     pub(super) fn needed(&self, sample: u64) -> Vec<Range<u64>> {
+        if self.positions.is_empty() {
+            return Vec::new();
+        }
         let (chunk, index) = self.pack.geometry().locate(sample);
         if !self.by_sample && self.checks.policy() != Checksums::Off {
             let entry = self.pack.chunk_entry(chunk).ok();

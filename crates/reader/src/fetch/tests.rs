@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use packds_format::{FormatError, Role};
 
+use super::checks::Checks;
+use super::mapped::MappedFetch;
 use super::{Access, Checksums, Fetch, FetchOptions};
 use crate::plan::{Batching, Dataset, EpochPlan, Last, Order, Ranks, Sampler};
 use crate::{MappedPack, ReadError, open};
@@ -85,6 +87,25 @@ fn items_are_those_of_the_pack_in_every_order() {
                     items.still_good().unwrap();
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_the_body_is_loaded_where_no_field_of_it_is_read() {
+    for path in golden() {
+        let pack = Arc::new(open(&path).unwrap());
+        if pack.n_samples() == 0 || pack.schema().body().count() == 0 {
+            continue;
+        }
+        for checksums in [Checksums::FirstTouch, Checksums::Always, Checksums::Off] {
+            let needed = |positions: &[usize]| {
+                let checks = Checks::new(&pack, checksums).unwrap();
+                let fetch = MappedFetch::new(Arc::clone(&pack), checks, positions);
+                fetch.unwrap().needed(0)
+            };
+            assert!(needed(&[]).is_empty(), "{} {checksums:?}", path.display());
+            assert!(!needed(&[0]).is_empty());
         }
     }
 }
