@@ -65,6 +65,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("mozjpeg-sys", &["packds-pixels"]),
     ("arrow-array", FORMATS),
     ("cudarc", &["packds-cuda"]),
+    ("libloading", &["packds-cuda"]),
     ("clap", &["packds"]),
     ("clap_complete", &["packds"]),
     ("clap_mangen", &["packds"]),

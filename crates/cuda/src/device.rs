@@ -16,6 +16,9 @@ use crate::staging::{Copies, ImageSource, Ring, WindowPlan};
 const NOT_HOLDABLE: &str = "the tiers resident and gpu-window are for the raw images of one pack, all of one size, with an augmentation of resizes, \
     crops, flips, colours (not blur), erasing and mixing, and without masks: take the tier host";
 
+/// Why chunks cannot be read from the disk.
+const NOT_READABLE: &str = "chunks are read from the disk into the GPU's memory for the tier gpu-window alone: name that tier, or do without GPUDirect Storage";
+
 /// Why the mapped file cannot be registered.
 const NOT_REGISTRABLE: &str = "the mapped file is registered for the tiers gpu-window and host: name one of them, or do not register the file";
 
@@ -25,8 +28,19 @@ pub struct CudaDevice {
     driver: Arc<dyn Driver>,
     /// Where images come from.
     images: ImageSource,
-    /// Whether the mapped file is to be registered.
-    registers_file: bool,
+    /// What is asked for beside staging memory.
+    asked: Asked,
+}
+
+/// Where chunks and batches are to come from, if that can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// Staging memory.
+    Staging,
+    /// The registered file.
+    File,
+    /// The disk.
+    Disk,
 }
 
 impl CudaDevice {
@@ -44,7 +58,7 @@ impl CudaDevice {
         Self {
             driver,
             images: ImageSource::Slots,
-            registers_file: false,
+            asked: Asked::Staging,
         }
     }
 
@@ -54,11 +68,20 @@ impl CudaDevice {
     /// something is against it they are copied through staging memory, and [`copies`](Self::copies) says why.
     #[must_use]
     pub const fn registering_file(mut self) -> Self {
-        self.registers_file = true;
+        self.asked = Asked::File;
         self
     }
 
-    /// How chunks or batches come to the GPU, in a sentence; none where the file was not to be registered.
+    /// The same device, which is to read chunks from the disk into the GPU's memory, past the page cache and the processor, by GPUDirect
+    /// Storage: in the tier [`GpuWindow`](Tier::GpuWindow), the only one that it is for, and with checksums off, since nobody sees the
+    /// bytes. Where something is against it they are copied through staging memory, and [`copies`](Self::copies) says why.
+    #[must_use]
+    pub const fn reading_from_disk(mut self) -> Self {
+        self.asked = Asked::Disk;
+        self
+    }
+
+    /// How chunks or batches come to the GPU, in a sentence; none where that is through staging memory, as asked for.
     #[must_use]
     pub fn copies(&self) -> Option<String> {
         match &self.images {
@@ -73,7 +96,8 @@ impl CudaDevice {
     ///
     /// # Errors
     /// [`LoadError`] where the images cannot be on the GPU though that is wanted, where a resident set cannot be read whole, or
-    /// where the file is to be registered and neither `GpuWindow` nor `Host` is wanted.
+    /// where the file is to be registered and neither `GpuWindow` nor `Host` is wanted, or chunks are to be read from the disk and
+    /// `GpuWindow` is not, or checksums are to be verified then.
     pub fn in_tier(
         &self,
         builder: &LoaderBuilder,
@@ -86,11 +110,15 @@ impl CudaDevice {
             };
             Ok((device, tier))
         };
-        if self.registers_file && !matches!(wanted, Some(Tier::GpuWindow | Tier::Host)) {
-            return Err(LoadError::Option(NOT_REGISTRABLE.to_owned()));
+        match (self.asked, wanted) {
+            (Asked::Staging, _)
+            | (Asked::File, Some(Tier::GpuWindow | Tier::Host))
+            | (Asked::Disk, Some(Tier::GpuWindow)) => {}
+            (Asked::File, _) => return Err(LoadError::Option(NOT_REGISTRABLE.to_owned())),
+            (Asked::Disk, _) => return Err(LoadError::Option(NOT_READABLE.to_owned())),
         }
         let host = || with(ImageSource::Slots, Tier::Host);
-        if wanted == Some(Tier::Host) && self.registers_file {
+        if wanted == Some(Tier::Host) && self.asked == Asked::File {
             let copies = self.copies_of(builder, builder.batches_in_file()?);
             return with(ImageSource::Batches(Arc::new(copies)), Tier::Host);
         }
@@ -121,9 +149,10 @@ impl CudaDevice {
         builder: &LoaderBuilder,
         holdable: Holdable,
     ) -> Result<WindowPlan, LoadError> {
-        let copies = match self.registers_file {
-            true => self.copies_of(builder, builder.chunks_in_file()?),
-            false => Copies::Staged,
+        let copies = match self.asked {
+            Asked::Staging => Copies::Staged,
+            Asked::File => self.copies_of(builder, builder.chunks_in_file()?),
+            Asked::Disk => self.copies_of(builder, builder.chunks_on_disk()?),
         };
         Ok(WindowPlan {
             pack: builder.pack().header().pack_uuid,
@@ -135,11 +164,12 @@ impl CudaDevice {
         })
     }
 
-    /// Copies from the pack's file, where nothing that the loader knows is against it.
+    /// Copies from the pack's file as they are asked for, where nothing that the loader knows is against it.
     fn copies_of(&self, builder: &LoaderBuilder, in_file: Result<(), String>) -> Copies {
         match in_file {
-            Ok(()) => Copies::from_file(&self.driver, builder.pack()),
             Err(why) => Copies::Refused(why),
+            Ok(()) if self.asked == Asked::Disk => Copies::from_disk(&self.driver, builder.pack()),
+            Ok(()) => Copies::from_file(&self.driver, builder.pack()),
         }
     }
 
@@ -167,7 +197,10 @@ impl Device for CudaDevice {
         let found = pack.header().pack_uuid;
         match &self.images {
             ImageSource::Resident(set) if set.pack == found => Holding::All,
-            ImageSource::Window(plan) if plan.pack == found => Holding::Chunks,
+            ImageSource::Window(plan) if plan.pack == found => match plan.copies {
+                Copies::Disk(_) => Holding::ChunksOfFile,
+                _ => Holding::Chunks,
+            },
             _ => Holding::Nothing,
         }
     }

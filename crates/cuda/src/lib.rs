@@ -23,7 +23,9 @@ mod staging;
 pub mod twin;
 
 pub use device::CudaDevice;
-pub use driver::{DevicePtr, Driver, Event, Fault, MapFailure, Memory, Nvidia, SimDriver, Stream};
+pub use driver::{
+    DevicePtr, DirectFile, Driver, Event, Fault, MapFailure, Memory, Nvidia, SimDriver, Stream,
+};
 pub use emission::{Emission, padding_word, planar, type_word};
 pub use error::CudaError;
 pub use resident::Tier;

@@ -18,7 +18,7 @@ pub(crate) struct OnGpu {
 }
 
 /// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `gpu-window`, `host` or `auto`;
-/// what is registered with the driver is `staging` memory, or the `file` too.
+/// what is registered is `staging` memory with the driver, the `file` too, or the file with cuFile, which is `gds`.
 #[cfg(feature = "cuda")]
 pub(crate) fn onto_gpu(
     builder: LoaderBuilder,
@@ -45,8 +45,9 @@ pub(crate) fn onto_gpu(
     let device = match register {
         "staging" => device,
         "file" => device.registering_file(),
+        "gds" => device.reading_from_disk(),
         other => {
-            let text = format!("register: expected staging or file, found {other:?}");
+            let text = format!("register: expected staging, file or gds, found {other:?}");
             return Err(Failure::Option(text));
         }
     };

@@ -120,6 +120,35 @@ def test_batches_from_a_registered_file_on_a_gpu_are_the_hosts(numbered, torch, 
     assert_like_the_hosts(torch, numbered, gpu, BATCHES_OF_FILE, **form)
 
 
+FROM_DISK = {"tier": "gpu-window", "register": "gds"}
+
+
+@pytest.mark.parametrize("order", ["window", "chunks", "sequential"])
+def test_chunks_from_the_disk_give_the_hosts_batches(numbered, torch, order):
+    form = {"augment": "rrc12,flip", "normalize": "imagenet", "order": order, "checksums": "off"}
+    assert_like_the_hosts(torch, numbered, "simulated", FROM_DISK, **form)
+    loader = packds.Loader(numbered, 48, output="torch", device="simulated", **FROM_DISK, **form)
+    told = loader.stats()["copies"]
+    assert loader.notices()[-1] == told == "chunks are read from the disk into the GPU's memory"
+
+
+@pytest.mark.gpu
+def test_chunks_from_the_disk_on_a_gpu_give_the_hosts_batches(numbered, torch, gpu):
+    form = {"augment": "rrc12,flip", "normalize": "imagenet", "order": "chunks", "checksums": "off"}
+    assert_like_the_hosts(torch, numbered, gpu, FROM_DISK, **form)
+
+
+def test_what_reads_from_the_disk_are_not_for_is_refused(numbered, torch):
+    options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
+    for bad, said in [
+        ({"tier": "gpu-window"}, "give checksums off"),
+        ({"tier": "host", "checksums": "off"}, "for the tier gpu-window alone"),
+        ({"checksums": "off"}, "for the tier gpu-window alone"),
+    ]:
+        with pytest.raises(packds.OptionError, match=said):
+            packds.Loader(numbered, register="gds", **options, **bad)
+
+
 def test_whether_the_file_is_registered_is_told(numbered, torch):
     options = {"output": "torch", "device": "simulated", "augment": "flip", "order": "chunks"}
     for access, said in [("mapped", "from the registered file"), ("direct", "because the pack is read direct, as asked for")]:
@@ -128,7 +157,7 @@ def test_whether_the_file_is_registered_is_told(numbered, torch):
         assert said in told and loader.notices()[-1] == told
     loader = packds.Loader(numbered, tier="gpu-window", **options)
     assert loader.stats()["copies"] is None
-    for bad, said in [({"register": "file"}, "for the tiers gpu-window and host"), ({"register": "all"}, "staging or file, found")]:
+    for bad, said in [({"register": "file"}, "for the tiers gpu-window and host"), ({"register": "all"}, "staging, file or gds, found")]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(numbered, **options, **bad)
     with pytest.raises(packds.OptionError, match="register is for batches on a GPU"):

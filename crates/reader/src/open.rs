@@ -3,10 +3,13 @@
 use std::fs::{self, File};
 use std::io;
 use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use packds_format::{FormatError, Limits, Pack};
+use rustix::fs::{Mode, OFlags};
 
 use crate::{Mapping, ReadError};
 
@@ -33,6 +36,20 @@ impl MappedPack {
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The same file once more, for reads past the page cache; none where its file system refuses.
+    #[must_use]
+    pub fn open_past_cache(&self) -> Option<File> {
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+        // By its descriptor it is the same file whatever stands at its path now.
+        let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let file = rustix::fs::open(by_descriptor, flags, Mode::empty())
+            .or_else(|_| rustix::fs::open(&self.path, flags, Mode::empty()))
+            .ok()
+            .map(File::from)?;
+        let (ours, its) = (self.file.metadata().ok()?, file.metadata().ok()?);
+        ((ours.dev(), ours.ino()) == (its.dev(), its.ino())).then_some(file)
     }
 
     /// The file's length.

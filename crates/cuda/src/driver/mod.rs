@@ -3,10 +3,12 @@
 //! Handles are plain numbers that mean something to the driver that gave them. Work is queued on streams: a call returns
 //! when it is queued, streams do it in their own order, and events say how far a stream is.
 
+mod cufile;
 mod nvidia;
 mod sim;
 
 use std::fmt;
+use std::fs::File;
 
 use crate::emission::Emission;
 use crate::error::CudaError;
@@ -193,6 +195,12 @@ pub trait Driver: fmt::Debug + Send + Sync {
         stream: Stream,
     ) -> Result<(), CudaError>;
 
+    /// Opens a file for reads that go from the disk into the device's memory past the processor.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`], [`CudaError::Use`] where that cannot be here.
+    fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError>;
+
     /// Queues a launch of the kernel.
     ///
     /// # Safety
@@ -201,4 +209,16 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`CudaError::Call`].
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError>;
+}
+
+/// A file that is read into a device's memory. It does not outlive the driver that opened it.
+pub trait DirectFile: fmt::Debug + Send + Sync {
+    /// Reads bytes from an offset of the file, and returns when they are there for whatever is queued from then on.
+    ///
+    /// # Safety
+    /// The device's bytes are allocated, and nobody uses them meanwhile.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`], also where the file ends before.
+    unsafe fn read(&self, offset: u64, to: DevicePtr, bytes: usize) -> Result<(), CudaError>;
 }

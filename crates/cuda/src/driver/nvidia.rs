@@ -1,13 +1,14 @@
 //! NVIDIA's driver, loaded when it is first asked for: a program with this in it starts and runs without one.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::fs;
+use std::fs::{self, File};
 use std::ptr;
 
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
 
-use super::{DevicePtr, Driver, Event, Memory, Stream};
+use super::cufile::CuFile;
+use super::{DevicePtr, DirectFile, Driver, Event, Memory, Stream};
 use crate::emission::{BLOCK, Emission, Entry};
 use crate::error::CudaError;
 
@@ -165,16 +166,23 @@ impl Nvidia {
 
     /// Makes the context current, until the guard is dropped.
     fn current(&self) -> Result<Current, CudaError> {
-        // SAFETY: the context is retained as long as `self`.
-        checked("cuCtxPushCurrent", unsafe {
-            sys::cuCtxPushCurrent_v2(self.context)
-        })?;
-        Ok(Current)
+        Current::of(self.context)
     }
 }
 
 /// A context on top of the thread's stack of them.
-struct Current;
+pub(super) struct Current;
+
+impl Current {
+    /// A context that is retained as long as the guard, which the driver's handles are.
+    pub(super) fn of(context: sys::CUcontext) -> Result<Self, CudaError> {
+        // SAFETY: it is retained as long as the driver, which whoever calls this belongs to.
+        checked("cuCtxPushCurrent", unsafe {
+            sys::cuCtxPushCurrent_v2(context)
+        })?;
+        Ok(Self)
+    }
+}
 
 impl Drop for Current {
     fn drop(&mut self) {
@@ -376,6 +384,11 @@ impl Driver for Nvidia {
         // SAFETY: the caller's, as the trait says.
         let result = unsafe { sys::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, handle(stream.0)) };
         checked("cuMemcpyDtoDAsync", result)
+    }
+
+    fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError> {
+        let _current = self.current()?;
+        Ok(Box::new(CuFile::open(file, self.context)?))
     }
 
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError> {

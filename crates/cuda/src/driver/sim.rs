@@ -3,6 +3,7 @@
 //! Its device memory is memory of the process, poisoned when it is taken and when it is given back. It notes every rule
 //! that is broken: what is written while queued work may read it, what changes under a copy, what is given back too early.
 
+mod direct;
 mod launch;
 mod memory;
 mod op;
@@ -10,14 +11,16 @@ mod state;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::fs::File;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use self::direct::SimFile;
 use self::memory::{address, bytes_at, checksum, is_mapped, overlap, place};
 use self::op::{Kind, Op};
 use self::state::{Mark, State};
-use super::{DevicePtr, Driver, Event, Memory, Stream};
+use super::{DevicePtr, DirectFile, Driver, Event, Memory, Stream};
 use crate::emission::Emission;
 use crate::error::CudaError;
 
@@ -61,12 +64,12 @@ struct Shared {
     longest: Duration,
 }
 
-/// What a driver may have against maps of files.
+/// What a driver may have against files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapFailure {
-    /// They cannot be registered.
+    /// Their maps cannot be registered, nor can they be read into device memory.
     Refused,
-    /// Copies of them arrive with other bytes.
+    /// What comes from them arrives with other bytes.
     Garbled,
 }
 
@@ -124,6 +127,12 @@ impl SimDriver {
         self.shared.lock().copied_from_maps
     }
 
+    /// Bytes that were read from files into device memory.
+    #[must_use]
+    pub fn read_directly(&self) -> u64 {
+        self.shared.lock().read_directly
+    }
+
     /// Lets every call fail after the next `calls`.
     pub fn fail_after(&self, calls: u64) {
         let mut state = self.shared.lock();
@@ -136,7 +145,7 @@ impl SimDriver {
         self.shared.lock().faults.clone()
     }
 
-    /// Pieces of device memory, streams, events and registrations that nobody has given back.
+    /// Pieces of device memory, streams, events, files and registrations that nobody has given back.
     #[must_use]
     pub fn in_use(&self) -> usize {
         let state = self.shared.lock();
@@ -144,7 +153,8 @@ impl SimDriver {
             .streams
             .keys()
             .filter(|stream| **stream >= FIRST_STREAM);
-        state.allocated.len() + state.registered.len() + state.events.len() + named.count()
+        let kept = state.allocated.len() + state.registered.len() + state.events.len();
+        kept + state.files + named.count()
     }
 
     /// What lies in device memory now; none where it is not allocated.
@@ -166,28 +176,8 @@ impl SimDriver {
         }
     }
 
-    fn call(&self, name: &'static str) -> Result<MutexGuard<'_, State>, CudaError> {
-        let mut state = self.shared.lock();
-        state.calls += 1;
-        if state.fails_after.is_some_and(|after| state.calls > after) {
-            // As after an error of a GPU's: nothing of what was queued is done any more.
-            state.streams.values_mut().for_each(VecDeque::clear);
-            state
-                .events
-                .values_mut()
-                .for_each(|mark| mark.happened = mark.recorded);
-            self.shared.changed.notify_all();
-            return Err(CudaError::Call {
-                call: name,
-                name: "SIMULATED".to_owned(),
-                text: "the simulated device has failed".to_owned(),
-            });
-        }
-        Ok(state)
-    }
-
     fn queue(&self, name: &'static str, stream: Stream, kind: Kind) -> Result<(), CudaError> {
-        let mut state = self.call(name)?;
+        let mut state = self.shared.call(name)?;
         state.push(stream, kind);
         self.shared.changed.notify_all();
         Ok(())
@@ -207,6 +197,33 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A call of the driver's, which may be the one that fails.
+    fn call(&self, name: &'static str) -> Result<MutexGuard<'_, State>, CudaError> {
+        let mut state = self.lock();
+        state.calls += 1;
+        if state.fails_after.is_some_and(|after| state.calls > after) {
+            // As after an error of a GPU's: nothing of what was queued is done any more.
+            state.streams.values_mut().for_each(VecDeque::clear);
+            state
+                .events
+                .values_mut()
+                .for_each(|mark| mark.happened = mark.recorded);
+            self.changed.notify_all();
+            return Err(CudaError::Call {
+                call: name,
+                name: "SIMULATED".to_owned(),
+                text: "the simulated device has failed".to_owned(),
+            });
+        }
+        Ok(state)
+    }
+
+    /// How long a step takes.
+    fn delay(&self, state: &mut State) -> Duration {
+        let most = u64::try_from(self.longest.as_micros()).unwrap_or(u64::MAX);
+        Duration::from_micros(state.draw(most.saturating_add(1)))
+    }
+
     fn work(&self) {
         let mut state = self.lock();
         loop {
@@ -217,8 +234,7 @@ impl Shared {
                 state = self.wait(state);
                 continue;
             };
-            let most = u64::try_from(self.longest.as_micros()).unwrap_or(u64::MAX);
-            let delay = Duration::from_micros(state.draw(most.saturating_add(1)));
+            let delay = self.delay(&mut state);
             drop(state);
             thread::sleep(delay);
             state = self.lock();
@@ -245,7 +261,7 @@ impl Driver for SimDriver {
     }
 
     fn memory(&self) -> Result<Memory, CudaError> {
-        let state = self.call("memory")?;
+        let state = self.shared.call("memory")?;
         let used = state.allocated.values().map(Vec::len).sum::<usize>();
         let used = u64::try_from(used).unwrap_or(u64::MAX);
         Ok(Memory {
@@ -256,7 +272,7 @@ impl Driver for SimDriver {
 
     fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError> {
         let free = self.memory()?.free;
-        let mut state = self.call("allocate")?;
+        let mut state = self.shared.call("allocate")?;
         let len = usize::try_from(bytes).unwrap_or(usize::MAX);
         if bytes > free {
             return Err(CudaError::Memory { bytes, what });
@@ -274,24 +290,19 @@ impl Driver for SimDriver {
             return;
         };
         let range = memory.0..memory.0 + address(freed.len());
-        let in_use = state.others(0).any(|op| {
-            let mut used = op.kind.reads();
-            used.extend(op.kind.writes());
-            used.iter().any(|used| overlap(used, &range))
-        });
-        if in_use {
+        if state.is_in_use(&range) {
             state.faults.push(Fault::GivenBackTooEarly);
         }
         freed.fill(POISON);
     }
 
     unsafe fn register(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
-        let mut state = self.call("register")?;
+        let mut state = self.shared.call("register")?;
         state.register(address(host.expose_provenance()), address(bytes))
     }
 
     unsafe fn register_read_only(&self, host: *const u8, bytes: usize) -> Result<(), CudaError> {
-        let mut state = self.call("register_read_only")?;
+        let mut state = self.shared.call("register_read_only")?;
         if state.map_failure == Some(MapFailure::Refused) {
             let text = "the simulated device cannot register memory that is only read";
             return Err(CudaError::Use(text.to_owned()));
@@ -320,7 +331,7 @@ impl Driver for SimDriver {
     }
 
     fn stream(&self) -> Result<Stream, CudaError> {
-        let mut state = self.call("stream")?;
+        let mut state = self.shared.call("stream")?;
         let number = FIRST_STREAM + state.number();
         state.streams.insert(number, VecDeque::new());
         Ok(Stream(number))
@@ -336,7 +347,7 @@ impl Driver for SimDriver {
     }
 
     fn event(&self) -> Result<Event, CudaError> {
-        let mut state = self.call("event")?;
+        let mut state = self.shared.call("event")?;
         let number = state.number();
         state.events.insert(number, Mark::default());
         Ok(Event(number))
@@ -350,7 +361,7 @@ impl Driver for SimDriver {
     }
 
     unsafe fn record(&self, event: Event, stream: Stream) -> Result<(), CudaError> {
-        let mut state = self.call("record")?;
+        let mut state = self.shared.call("record")?;
         let Some(mark) = state.events.get_mut(&event.0) else {
             state.faults.push(Fault::NoSuchHandle);
             return Ok(());
@@ -364,7 +375,7 @@ impl Driver for SimDriver {
     }
 
     unsafe fn wait_for(&self, stream: Stream, event: Event) -> Result<(), CudaError> {
-        let mut state = self.call("wait_for")?;
+        let mut state = self.shared.call("wait_for")?;
         let Some(mark) = state.events.get(&event.0).copied() else {
             state.faults.push(Fault::NoSuchHandle);
             return Ok(());
@@ -376,13 +387,13 @@ impl Driver for SimDriver {
     }
 
     unsafe fn has_happened(&self, event: Event) -> Result<bool, CudaError> {
-        let state = self.call("has_happened")?;
+        let state = self.shared.call("has_happened")?;
         let mark = state.events.get(&event.0);
         Ok(mark.is_none_or(|mark| mark.happened >= mark.recorded))
     }
 
     unsafe fn synchronize(&self, event: Event) -> Result<(), CudaError> {
-        let mut state = self.call("synchronize")?;
+        let mut state = self.shared.call("synchronize")?;
         let wanted = state.events.get(&event.0).map_or(0, |mark| mark.recorded);
         while state
             .events
@@ -413,7 +424,7 @@ impl Driver for SimDriver {
     }
 
     unsafe fn copy_out(&self, from: DevicePtr, to: &mut [u8]) -> Result<(), CudaError> {
-        let mut state = self.call("copy_out")?;
+        let mut state = self.shared.call("copy_out")?;
         let range = from.0..from.0 + address(to.len());
         let writes = |op: &Op| op.kind.writes().is_some_and(|w| overlap(&w, &range));
         if state.others(0).any(writes) {
@@ -442,6 +453,10 @@ impl Driver for SimDriver {
         self.queue("copy_within", stream, kind)
     }
 
+    fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError> {
+        Ok(Box::new(SimFile::open(&self.shared, file)?))
+    }
+
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError> {
         self.queue("emit", stream, Kind::Emit(*emission))
     }
@@ -461,5 +476,11 @@ impl Drop for SimDriver {
 impl fmt::Debug for SimDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SimDriver").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
     }
 }

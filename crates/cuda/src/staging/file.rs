@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use packds_reader::MappedPack;
 
+use super::direct::DirectReads;
 use crate::driver::{DevicePtr, Driver, Event, Stream};
 use crate::error::CudaError;
 
@@ -32,6 +33,8 @@ pub(crate) enum Copies {
     Refused(String),
     /// From the registered file.
     File(RegisteredFile),
+    /// By reads from the disk into the GPU's memory.
+    Disk(DirectReads),
 }
 
 impl Copies {
@@ -41,10 +44,15 @@ impl Copies {
         RegisteredFile::new(driver, pack, counted).map_or_else(Self::Refused, Self::File)
     }
 
+    /// By reads from the disk, where that can be.
+    pub(crate) fn from_disk(driver: &Arc<dyn Driver>, pack: &MappedPack) -> Self {
+        DirectReads::new(driver, pack).map_or_else(Self::Refused, Self::Disk)
+    }
+
     pub(crate) fn file(&self) -> Option<&RegisteredFile> {
         match self {
             Self::File(file) => Some(file),
-            Self::Staged | Self::Refused(_) => None,
+            Self::Staged | Self::Refused(_) | Self::Disk(_) => None,
         }
     }
 
@@ -57,6 +65,9 @@ impl Copies {
                 Some(told)
             }
             Self::File(_) => Some(format!("{what} are copied from the registered file")),
+            Self::Disk(_) => Some(format!(
+                "{what} are read from the disk into the GPU's memory"
+            )),
         }
     }
 }
@@ -90,10 +101,7 @@ impl RegisteredFile {
             driver: Arc::clone(driver),
             pack: Arc::clone(pack),
         };
-        let bytes = pack.bytes();
-        let start = bytes.len().saturating_sub(COMPARED_BYTES) / 2;
-        let end = bytes.len().min(start.saturating_add(COMPARED_BYTES));
-        let compared = file.bytes(&(start..end)).unwrap_or_default();
+        let compared = file.bytes(&middle(pack)).unwrap_or_default();
         match arrived(driver.as_ref(), compared).map_err(told)? == compared {
             true => Ok(file),
             false => Err("a copy from the registered file arrived with other bytes".to_owned()),
@@ -116,6 +124,13 @@ impl Drop for RegisteredFile {
         // SAFETY: it was registered; windows that copied from it have waited for their copies before they let go of it.
         unsafe { self.driver.unregister(self.pack.bytes().as_ptr()) };
     }
+}
+
+/// The part of a file that is compared.
+pub(super) fn middle(pack: &MappedPack) -> Range<usize> {
+    let len = pack.bytes().len();
+    let start = len.saturating_sub(COMPARED_BYTES) / 2;
+    start..len.min(start.saturating_add(COMPARED_BYTES))
 }
 
 /// Whether registering and letting go again leaves pages clean: else the whole set would be written back.

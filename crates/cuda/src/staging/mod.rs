@@ -15,11 +15,12 @@
 //!   `emitted` after that.
 //! - The user's memory is written on the user's own stream, so whatever the user queues there next comes after it.
 //!
-//! No thread of the loader and no thread of the user waits for the GPU in any of this.
+//! No thread of the loader and no thread of the user waits for the GPU in any of this; windows of chunks say where that differs.
 //!
 //! After a failure of the driver's nothing more is copied or written: every batch is the error, and slots are let go of, so that nobody
 //! waits for one.
 
+mod direct;
 mod file;
 #[cfg(test)]
 mod tests;
@@ -254,28 +255,41 @@ impl Staging {
         let vacant = state.vacate();
         let vacant = vacant.ok_or_else(|| CudaError::Use("every chunk is held".to_owned()))?;
         let (place, start) = (vacant.place, window.start_of(vacant.place));
+        let mut emitted = Vec::with_capacity(vacant.readers.len());
         for reader in &vacant.readers {
-            let events = self.events_of(*reader)?;
-            // SAFETY: both are the staging's own.
-            unsafe { self.driver.wait_for(self.copies, events.emitted)? };
+            emitted.push(self.events_of(*reader)?.emitted);
         }
-        // SAFETY: the place is read by what the stream waits for, and by later slots.
-        unsafe { self.copy_chunk(window, source, window.memory.plus(start))? };
+        // SAFETY: the place is read by what these events mark, and by later slots.
+        unsafe { self.bring_chunk(window, source, &emitted, window.memory.plus(start))? };
         state.fill(place, chunk, slot);
         Ok(Some(start))
     }
 
-    /// Queues the copy of a chunk to its place.
+    /// Brings a chunk to its place when these events have happened: queues its copy behind them, or waits for them and reads it.
     ///
     /// # Safety
-    /// Nobody uses the place but what the stream waits for, and what is queued behind this.
-    unsafe fn copy_chunk(
+    /// Nobody uses the place but what the events mark, and what is queued behind this.
+    unsafe fn bring_chunk(
         &self,
         window: &Window,
         source: ChunkSource<'_>,
+        emitted: &[Event],
         to: DevicePtr,
     ) -> Result<(), CudaError> {
+        if let ChunkSource::Disk(reads, part) = &source {
+            for event in emitted {
+                // SAFETY: it is the staging's own.
+                unsafe { self.driver.synchronize(*event)? };
+            }
+            // SAFETY: nothing is queued that uses the place: what has read it is done, and such windows have no copies.
+            return unsafe { reads.read(part, to) };
+        }
+        for event in emitted {
+            // SAFETY: both are the staging's own.
+            unsafe { self.driver.wait_for(self.copies, *event)? };
+        }
         let (slot, copied) = match source {
+            ChunkSource::Disk(..) => return Ok(()),
             ChunkSource::Slot(slot, copied) => (slot.freeze(), copied),
             ChunkSource::File(bytes) => {
                 let copied = window.copied_from_file()?;

@@ -10,8 +10,12 @@
 //! for a slot's copy finds its chunks. Before a place is written again that stream waits for the reading (`emitted`) of every slot that
 //! has held it. What chunks are copied from is a ring of its own, whose slots the reaper lets go of, or the registered file, which
 //! nobody writes and which stays mapped until all copies are done.
+//!
+//! A read from the disk into a place is in no stream. It begins when every such reading has happened, which the loader's thread waits
+//! for, and has ended before the slots that need it are submitted. A window of such reads has no copies of chunks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -19,12 +23,15 @@ use packds_format::Uuid;
 use packds_reader::arena::{Arena, SlotMut};
 use packds_reader::device::ChunkImages;
 
+use super::direct::DirectReads;
 use super::file::Copies;
 use super::lock;
 use crate::driver::{DevicePtr, Driver, Event};
 use crate::error::CudaError;
 use crate::resident::Tables;
 
+/// Places start at multiples of this, which reads from the disk are quickest to.
+const ALIGN: u64 = 4096;
 /// Chunks on their way.
 const STAGED: usize = 4;
 
@@ -41,12 +48,22 @@ pub(crate) struct WindowPlan {
     pub(crate) copies: Copies,
 }
 
-/// Where a chunk is copied from.
+impl WindowPlan {
+    /// Bytes from one place to the next.
+    fn place_bytes(&self) -> u64 {
+        let bytes = self.chunk_bytes.checked_next_multiple_of(ALIGN);
+        bytes.unwrap_or(u64::MAX)
+    }
+}
+
+/// Where a chunk comes from.
 pub(super) enum ChunkSource<'a> {
     /// A slot, with the mark of its copy.
     Slot(SlotMut, Event),
     /// The registered file.
     File(&'a [u8]),
+    /// A part of the file on the disk.
+    Disk(&'a DirectReads, Range<usize>),
 }
 
 /// Chunks on the GPU.
@@ -109,7 +126,7 @@ impl Window {
         let chunk = usize::try_from(plan.chunk_bytes).map_err(too_large)?;
         let staged = Arena::new(STAGED, chunk)
             .map_err(|error| CudaError::Use(format!("memory for chunks: {error}")))?;
-        let bytes = n_places.saturating_mul(plan.chunk_bytes);
+        let bytes = n_places.saturating_mul(plan.place_bytes());
         let memory = driver.allocate(bytes, "the window of chunks")?;
         let mut window = Self {
             driver,
@@ -140,11 +157,14 @@ impl Window {
         Ok(window)
     }
 
-    /// Where a chunk is copied from; none where it could not be read.
+    /// Where a chunk comes from; none where it could not be read.
     pub(super) fn source(
         &self,
         images: &mut dyn ChunkImages,
     ) -> Result<Option<ChunkSource<'_>>, CudaError> {
+        if let Copies::Disk(reads) = &self.plan.copies {
+            return Ok(images.in_file().map(|part| ChunkSource::Disk(reads, part)));
+        }
         if let Some(file) = self.plan.copies.file()
             && let Some(bytes) = images.in_file().and_then(|range| file.bytes(&range))
         {
@@ -181,7 +201,7 @@ impl Window {
     /// First byte of a place in the window.
     pub(super) fn start_of(&self, place: usize) -> u64 {
         let place = u64::try_from(place).unwrap_or(u64::MAX);
-        place.saturating_mul(self.plan.chunk_bytes)
+        place.saturating_mul(self.plan.place_bytes())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {

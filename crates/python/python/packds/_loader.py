@@ -316,8 +316,9 @@ class Loader:
         tier: Where images are, with a GPU: `resident` (the whole set there), `gpu-window` (the chunks that batches are made of),
             `host`, or `auto`, which asks for memory.
         register: What the GPU's driver registers: `staging` memory, or with `tier="gpu-window"` or `"host"` the mapped `file` too, so
-            that chunks, or batches that lie there as they are, are copied from the page cache (docs/cuda.md). `stats()["copies"]`
-            tells whether that could be done.
+            that chunks, or batches that lie there as they are, are copied from the page cache; `gds`, with `tier="gpu-window"` and
+            `checksums="off"`, registers the file with cuFile, so that chunks are read from the disk into the GPU's memory
+            (docs/cuda.md). `stats()["copies"]` tells whether that could be done.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
 

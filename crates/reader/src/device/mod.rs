@@ -55,7 +55,7 @@ pub trait Device: fmt::Debug + Send + Sync {
         Holding::Nothing
     }
 
-    /// Of a device that holds [`Holding::Chunks`]: called before slot number `slot` is submitted, for each chunk of which
+    /// Of a device that holds [`Holding::Chunks`] or [`Holding::ChunksOfFile`]: called before slot number `slot` is submitted, for each chunk of which
     /// there is an image in it. From then until the slot is recycled the images of the chunk stay where they are: their place for
     /// frames. Where they are not there yet, `images` has them; none where it could not read them.
     ///
@@ -125,7 +125,8 @@ pub struct MappedPart<'a> {
 /// The images of a chunk, for a device that takes it.
 pub trait ChunkImages {
     /// Where they lie in the pack's file, one after the other, once they were checked as all that is read. None where the loader
-    /// does not read them from a map of the file, or could not read them: then they are to be [written](Self::write).
+    /// does not read them from a map of the file, or could not read them: then they are to be [written](Self::write). For a device that
+    /// reads the file itself nothing of them is looked at.
     fn in_file(&mut self) -> Option<Range<usize>>;
 
     /// Puts them where it is told to, one after the other, and says whether it could.
@@ -142,6 +143,9 @@ pub enum Holding {
     All,
     /// Those of the chunks that batches are made of, while they are: it takes them by [`Device::take_chunk`].
     Chunks,
+    /// The same, and it reads them from the pack's file itself, where [`ChunkImages::in_file`] says. The loader reads nothing of
+    /// them, and nobody checks them.
+    ChunksOfFile,
 }
 
 /// A device's reading of one slot. `&dyn Any` of it is the device's own type, for who goes on with the batch on the device.

@@ -245,6 +245,9 @@ impl LoaderBuilder {
         if pictures.as_ref().is_some_and(Pictures::come_in_chunks) {
             self.check_chunks(&schedule)?;
         }
+        if pictures.as_ref().is_some_and(Pictures::are_unread) {
+            self.check_unread()?;
+        }
         let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
         check_alike(&packs, &outputs)?;
         if self.checksums != Checksums::Off {
@@ -399,12 +402,28 @@ impl LoaderBuilder {
             .map(|pictures| pictures.image().0.to_owned());
         let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
         let outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
+        let stored = image.map_or(Ok(()), |image| self.are_as_stored(&image));
+        Ok(stored.and_then(|()| self.may_hold_file(&outputs)))
+    }
+
+    /// Whether a device that [reads chunks itself](Holding::ChunksOfFile) finds their images in the pack's file; else why not, in a
+    /// sentence.
+    ///
+    /// # Errors
+    /// [`LoadError`], as for [`build`](Self::build), where the options do not fit the pack or such a device.
+    pub fn chunks_on_disk(&self) -> Result<Result<(), String>, LoadError> {
+        self.check_unread()?;
+        let pictures = self.pictures(Holding::ChunksOfFile)?;
+        Ok(pictures.map_or(Ok(()), |pictures| self.are_as_stored(pictures.image().0)))
+    }
+
+    /// Whether images lie in the file as they are.
+    fn are_as_stored(&self, image: &str) -> Result<(), String> {
         let mut fields = self.pack.schema().body().map(|(_, field)| field);
-        let compressed = fields.any(|f| Some(&f.name) == image.as_ref() && !f.codec.is_none());
-        if compressed {
-            return Ok(Err("the images are compressed".to_owned()));
+        match fields.any(|field| field.name == image && !field.codec.is_none()) {
+            true => Err("the images are compressed".to_owned()),
+            false => Ok(()),
         }
-        Ok(self.may_hold_file(&outputs))
     }
 
     /// Whether a device that takes batches [from the mapped file](Device::takes_mapped) finds some there, and the file may be held
@@ -496,6 +515,17 @@ impl LoaderBuilder {
         };
         let text = format!("images that a device takes chunk by chunk need {why}");
         Err(LoadError::Option(text))
+    }
+
+    /// Refuses checks of what the loader does not read.
+    fn check_unread(&self) -> Result<(), LoadError> {
+        match self.checksums {
+            Checksums::Off => Ok(()),
+            _ => Err(LoadError::Option(
+                "images that a device reads from the disk itself are checked by nobody: give checksums off, or let the loader read them"
+                    .to_owned(),
+            )),
+        }
     }
 
     /// The order of the only pack; or that of the first and the mixture.

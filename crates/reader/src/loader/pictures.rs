@@ -1,5 +1,6 @@
 //! Images on their way through the augmentation: which fields they lie in, and how an item becomes a picture.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub(crate) struct ChunkSource<'a> {
 struct StoredImages<'a> {
     source: &'a ChunkSource<'a>,
     position: usize,
+    /// Their field in the schema, where the loader has not read them.
+    unread: Option<usize>,
     samples: Range<u64>,
     /// Of an image.
     bytes: usize,
@@ -52,19 +55,39 @@ struct StoredImages<'a> {
     failed: Option<ReadError>,
 }
 
+impl StoredImages<'_> {
+    fn item(&mut self, sample: u64) -> Result<&[u8], ReadError> {
+        let (pack, items) = (self.source.pack, self.source.items);
+        let Some(number) = self.unread else {
+            return items.item(self.position, sample, &mut self.scratch);
+        };
+        match pack.item(number, sample).map_err(|e| pack.error(e))? {
+            Cow::Borrowed(item) => Ok(item),
+            Cow::Owned(item) => {
+                self.scratch = item;
+                Ok(&self.scratch)
+            }
+        }
+    }
+}
+
 impl ChunkImages for StoredImages<'_> {
     fn in_file(&mut self) -> Option<Range<usize>> {
         let file = self.source.pack.bytes().as_ptr().addr();
         let mut found: Option<Range<usize>> = None;
         for sample in self.samples.clone() {
-            let item = self.source.items;
-            let item = item.item(self.position, sample, &mut self.scratch).ok()?;
-            let start = item.as_ptr().addr().checked_sub(file)?;
+            let (start, len) = match self.item(sample) {
+                Ok(item) => (item.as_ptr().addr().checked_sub(file)?, item.len()),
+                Err(error) => {
+                    self.failed = Some(error);
+                    return None;
+                }
+            };
             let known = found.get_or_insert(start..start);
-            if known.end != start || item.len() != self.bytes {
+            if known.end != start || len != self.bytes {
                 return None;
             }
-            known.end += item.len();
+            known.end += len;
         }
         // What lies elsewhere in memory may lie behind the map.
         found.filter(|range| range.end <= self.source.pack.bytes().len())
@@ -73,8 +96,7 @@ impl ChunkImages for StoredImages<'_> {
     fn write(&mut self, to: &mut [u8]) -> bool {
         let places = to.chunks_exact_mut(self.bytes.max(1));
         for (sample, to) in self.samples.clone().zip(places) {
-            let items = self.source.items;
-            match items.item(self.position, sample, &mut self.scratch) {
+            match self.item(sample) {
                 Ok(item) => to.copy_from_slice(item),
                 Err(error) => {
                     self.failed = Some(error);
@@ -200,7 +222,12 @@ impl Pictures {
 
     /// Whether the device takes the pictures chunk by chunk.
     pub(crate) fn come_in_chunks(&self) -> bool {
-        self.are_held() && self.holding == Holding::Chunks
+        self.are_held() && matches!(self.holding, Holding::Chunks | Holding::ChunksOfFile)
+    }
+
+    /// Whether the device reads them itself.
+    pub(crate) fn are_unread(&self) -> bool {
+        self.are_held() && self.holding == Holding::ChunksOfFile
     }
 
     /// Where each row's picture starts for the device, which takes the chunks that it lacks for slot number `slot`.
@@ -211,7 +238,7 @@ impl Pictures {
         source: &ChunkSource<'_>,
     ) -> Result<Vec<u64>, LoadError> {
         let bytes = self.picture_bytes().unwrap_or(0);
-        if self.holding != Holding::Chunks {
+        if self.holding == Holding::All {
             return Ok(rows
                 .iter()
                 .map(|row| row.sample.saturating_mul(bytes))
@@ -243,9 +270,12 @@ impl Pictures {
     ) -> Result<u64, LoadError> {
         let geometry = source.pack.geometry();
         let first = geometry.first_sample(chunk);
+        let (position, schema) = (self.image.position, source.pack.schema());
+        let number = schema.body().nth(position).map(|(number, _)| number);
         let mut images = StoredImages {
             source,
-            position: self.image.position,
+            position,
+            unread: number.filter(|_| self.are_unread()),
             samples: first..first + u64::from(geometry.samples_in(chunk)),
             bytes: usize::try_from(self.picture_bytes().unwrap_or(0)).unwrap_or(usize::MAX),
             scratch: Vec::new(),
@@ -321,7 +351,7 @@ impl Pictures {
     /// The body fields that are read for it, by their positions.
     pub(crate) fn positions(&self) -> Vec<usize> {
         match self.holding {
-            Holding::All if self.are_held() => return Vec::new(),
+            Holding::All | Holding::ChunksOfFile if self.are_held() => return Vec::new(),
             Holding::Chunks if self.are_held() => return vec![self.image.position],
             _ => {}
         }

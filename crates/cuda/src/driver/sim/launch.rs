@@ -76,18 +76,26 @@ pub(super) fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
     let patches = items::<{ Patch::BYTES }, _>(e.patches, n * u64::from(e.n_patches), patch_of);
     let shares = items::<{ Share::BYTES }, _>(e.shares, n, share_of);
     let colors = items::<{ ColorOp::BYTES }, _>(e.colors, n * u64::from(e.n_colors), color_of);
-    let pictures = match &frames {
-        None => n,
-        Some(frames) => frames
-            .iter()
-            .map(|f| f.source / picture.max(1) + 1)
-            .max()
-            .unwrap_or(0),
+    let row = u64::from(e.source_width) * u64::from(e.channels);
+    let source = match &frames {
+        None => n * picture,
+        Some(frames) => {
+            // Of an area the last row ends with the area.
+            let area = |f: &Frame| match e.down.0 {
+                0 => picture,
+                _ => {
+                    let last = u64::from(f.width) * u64::from(e.channels);
+                    u64::from(f.height).saturating_sub(1) * row + last
+                }
+            };
+            let ends = frames.iter().map(|f| f.source + area(f));
+            ends.max().unwrap_or(0)
+        }
     };
     let across = items::<4, _>(e.across, tables.0 / 4, word);
     let down = items::<4, _>(e.down, tables.1 / 4, word);
     let inputs = twin::Inputs {
-        source: bytes_at(e.source.0, pictures * picture),
+        source: bytes_at(e.source.0, source),
         frames: frames.as_deref(),
         table: &table,
         patches: &patches,

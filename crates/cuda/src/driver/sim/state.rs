@@ -23,6 +23,11 @@ pub(super) struct State {
     /// What is wrong with maps.
     pub(super) map_failure: Option<MapFailure>,
     pub(super) copied_from_maps: u64,
+    /// Files that are open for reads into device memory.
+    pub(super) files: usize,
+    /// Where bytes of files are arriving in device memory.
+    pub(super) arriving: Vec<Range<u64>>,
+    pub(super) read_directly: u64,
     pub(super) faults: Vec<Fault>,
     /// After this many calls every further one fails.
     pub(super) fails_after: Option<u64>,
@@ -99,6 +104,16 @@ impl State {
         all.filter(move |op| op.number != number)
     }
 
+    /// Whether something that is queued, or that is arriving, uses device memory.
+    pub(super) fn is_in_use(&self, range: &Range<u64>) -> bool {
+        let queued = self.others(0).any(|op| {
+            let mut used = op.kind.reads();
+            used.extend(op.kind.writes());
+            used.iter().any(|used| overlap(used, range))
+        });
+        queued || self.arriving.iter().any(|used| overlap(used, range))
+    }
+
     pub(super) fn is_allocated(&self, range: &Range<u64>) -> bool {
         let before = self.allocated.range(..=range.start).next_back();
         let end = before.map(|(base, memory)| base + u64::try_from(memory.len()).unwrap_or(0));
@@ -148,7 +163,10 @@ impl State {
                 uses.extend(other.kind.writes());
                 uses
             });
-            if clashes.into_iter().any(|used| overlap(&used, &written)) {
+            let mut clashes = clashes.chain(self.arriving.iter().cloned());
+            let clash = clashes.any(|used| overlap(&used, &written));
+            drop(clashes);
+            if clash {
                 self.faults.push(Fault::WrittenTooEarly);
             }
         }

@@ -1,6 +1,7 @@
 //! Staging against a simulated driver, which is late, poisons what it gives and notes every rule that is broken.
 
 mod batches;
+mod disk;
 mod window;
 
 use std::num::NonZero;

@@ -9,7 +9,10 @@ pub(super) fn window(chunks: u32) -> Order {
 }
 
 /// A loader in the tier gpu-window.
-fn windowed(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
+pub(super) fn windowed(
+    builder: &LoaderBuilder,
+    driver: &Arc<SimDriver>,
+) -> Result<Loader, LoadError> {
     let device = CudaDevice::with(driver.clone());
     let builder = builder.clone().device(Arc::new(device.clone()));
     let (device, tier) = device.in_tier(&builder, Some(Tier::GpuWindow))?;

@@ -3,10 +3,8 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::{Advice, Mode, OFlags, fadvise};
+use rustix::fs::{Advice, fadvise};
 
 use super::memory::Ring;
 use crate::MappedPack;
@@ -65,7 +63,7 @@ impl Files {
     /// `past_cache`: whether to read past the page cache, where that is possible.
     pub(super) fn open(pack: &MappedPack, past_cache: bool) -> io::Result<Self> {
         Ok(Self {
-            direct: past_cache.then(|| open_direct(pack)).flatten(),
+            direct: past_cache.then(|| pack.open_past_cache()).flatten(),
             buffered: pack.file().try_clone()?,
             keep: !past_cache,
         })
@@ -93,17 +91,4 @@ impl Files {
             let _ = fadvise(&self.buffered, request.offset, len, Advice::DontNeed);
         }
     }
-}
-
-/// The same file once more, past the page cache; none where its file system refuses.
-fn open_direct(pack: &MappedPack) -> Option<File> {
-    let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
-    // By its descriptor it is the same file whatever stands at its path now.
-    let by_descriptor = format!("/proc/self/fd/{}", pack.file().as_raw_fd());
-    let file = rustix::fs::open(by_descriptor, flags, Mode::empty())
-        .or_else(|_| rustix::fs::open(pack.file_path(), flags, Mode::empty()))
-        .ok()
-        .map(File::from)?;
-    let (ours, its) = (pack.file().metadata().ok()?, file.metadata().ok()?);
-    ((ours.dev(), ours.ino()) == (its.dev(), its.ino())).then_some(file)
 }

@@ -1,0 +1,312 @@
+//! cuFile, the library of GPUDirect Storage, loaded when it is first asked for: reads from the disk into the GPU's memory.
+//!
+//! Its types are declared here as cufile.h has them, with numbers in the place of enumerations, so that an error that is newer than this
+//! code is a number and not a value that Rust does not know.
+
+use std::error::Error;
+use std::ffi::{c_int, c_uint, c_void};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys;
+use libloading::Library;
+
+use super::nvidia::Current;
+use super::{DevicePtr, DirectFile};
+use crate::error::CudaError;
+
+/// As the dynamic linker knows it: that of the packages without headers, which PyTorch loads too.
+const NAME: &str = "libcufile.so.0";
+/// That of the packages with headers.
+const OTHER_NAME: &str = "libcufile.so";
+/// A file by its descriptor.
+const OPAQUE_FD: c_int = 1;
+const SUCCESS: c_int = 0;
+/// Somebody else in the process has opened it.
+const ALREADY_OPEN: c_int = 5026;
+/// The most that one call is asked for.
+const MOST_BYTES: usize = 1 << 30;
+
+/// `CUfileError_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Status {
+    cufile: c_int,
+    cuda: c_int,
+}
+
+/// `CUfileDescr_t`, of a descriptor; the fields without a meaning fill up its union.
+#[repr(C)]
+struct Description {
+    kind: c_int,
+    before: c_int,
+    fd: c_int,
+    behind: c_int,
+    operations: *const c_void,
+}
+
+/// `CUfileDrvProps_t`, with room for what newer versions add.
+#[repr(C)]
+#[derive(Default)]
+struct Properties {
+    major: c_uint,
+    minor: c_uint,
+    poll_threshold: usize,
+    max_direct_io: usize,
+    status: c_uint,
+    control: c_uint,
+    others: [c_uint; 32],
+}
+
+/// The functions that are called.
+struct Functions {
+    driver_open: unsafe extern "C" fn() -> Status,
+    properties: unsafe extern "C" fn(*mut Properties) -> Status,
+    register: unsafe extern "C" fn(*mut *mut c_void, *mut Description) -> Status,
+    deregister: unsafe extern "C" fn(*mut c_void),
+    read: unsafe extern "C" fn(*mut c_void, *mut c_void, usize, i64, i64) -> isize,
+    /// What they lie in.
+    _library: Library,
+}
+
+impl Functions {
+    fn load() -> Result<Self, String> {
+        // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
+        let open = |name: &str| unsafe { Library::new(name) };
+        let library = open(NAME).or_else(|error| open(OTHER_NAME).map_err(|_| error));
+        let library = library.map_err(|error| {
+            let why = said(&error);
+            format!(
+                "cuFile cannot be loaded ({why}): install libcufile, or nvidia-cufile-cu12 of PyPI"
+            )
+        })?;
+        Ok(Self {
+            // SAFETY: as cufile.h declares it.
+            driver_open: unsafe { symbol(&library, "cuFileDriverOpen")? },
+            // SAFETY: as cufile.h declares it.
+            properties: unsafe { symbol(&library, "cuFileDriverGetProperties")? },
+            // SAFETY: as cufile.h declares it.
+            register: unsafe { symbol(&library, "cuFileHandleRegister")? },
+            // SAFETY: as cufile.h declares it.
+            deregister: unsafe { symbol(&library, "cuFileHandleDeregister")? },
+            // SAFETY: as cufile.h declares it.
+            read: unsafe { symbol(&library, "cuFileRead")? },
+            _library: library,
+        })
+    }
+}
+
+/// A function of the library.
+///
+/// # Safety
+/// It is of the type `F`.
+unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
+    // SAFETY: the caller's.
+    let found = unsafe { library.get::<F>(name.as_bytes()) };
+    let found = found.map_err(|error| format!("cuFile lacks {name}: {}", said(&error)))?;
+    Ok(*found)
+}
+
+/// What the dynamic linker says, which lies behind the error.
+fn said(error: &libloading::Error) -> String {
+    let behind = error.source().map(ToString::to_string);
+    behind.unwrap_or_else(|| error.to_string())
+}
+
+/// The library, which stays loaded.
+fn functions() -> Result<&'static Functions, CudaError> {
+    static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
+    let loaded = LOADED.get_or_init(Functions::load).as_ref();
+    loaded.map_err(|why| CudaError::Use(why.clone()))
+}
+
+/// A file that cuFile reads.
+#[derive(Debug)]
+pub(super) struct CuFile {
+    handle: *mut c_void,
+    context: sys::CUcontext,
+    /// Open as long as the handle.
+    _file: File,
+}
+
+// SAFETY: cuFile's handles and CUDA's contexts may be used from any thread.
+unsafe impl Send for CuFile {}
+// SAFETY: cuFile's functions may be called from several threads at one time.
+unsafe impl Sync for CuFile {}
+
+impl CuFile {
+    /// Hands a file to cuFile, for reads into memory of a context, which is current.
+    pub(super) fn open(file: File, context: sys::CUcontext) -> Result<Self, CudaError> {
+        let functions = functions()?;
+        // It is never closed: others in the process may use it, and it ends with the process.
+        // SAFETY: it takes nothing; a second call says that it is open.
+        let opened = unsafe { (functions.driver_open)() };
+        if opened.cufile != ALREADY_OPEN {
+            checked("cuFileDriverOpen", opened)?;
+        }
+        let mut properties = Properties::default();
+        // SAFETY: it writes the struct.
+        let told = unsafe { (functions.properties)(&raw mut properties) };
+        checked("cuFileDriverGetProperties", told)?;
+        // It would read through memory of the host then, as is done without it. Each kind has a bit.
+        if properties.status == 0 {
+            let text = "cuFile names no kind of disk that it supports here (is the kernel's module nvidia-fs loaded?)";
+            return Err(CudaError::Use(text.to_owned()));
+        }
+        let mut description = Description {
+            kind: OPAQUE_FD,
+            before: 0,
+            fd: file.as_raw_fd(),
+            behind: 0,
+            operations: std::ptr::null(),
+        };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the description is of an open file; it writes a handle, which `drop` gives back.
+        let registered = unsafe { (functions.register)(&raw mut handle, &raw mut description) };
+        checked("cuFileHandleRegister", registered)?;
+        Ok(Self {
+            handle,
+            context,
+            _file: file,
+        })
+    }
+}
+
+impl DirectFile for CuFile {
+    unsafe fn read(&self, offset: u64, to: DevicePtr, bytes: usize) -> Result<(), CudaError> {
+        let functions = functions()?;
+        let _current = Current::of(self.context)?;
+        let base: *mut c_void =
+            std::ptr::with_exposed_provenance_mut(usize::try_from(to.0).unwrap_or(0));
+        let mut done = 0;
+        while done < bytes {
+            let within = i64::try_from(done);
+            let start = i64::try_from(offset).and_then(|start| Ok(start + within?));
+            let (Ok(start), Ok(within)) = (start, within) else {
+                let text = "a read behind what a file can have".to_owned();
+                return Err(CudaError::Use(text));
+            };
+            let wanted = (bytes - done).min(MOST_BYTES);
+            // SAFETY: the handle is registered; the memory is the caller's, as the trait says.
+            let read = unsafe { (functions.read)(self.handle, base, wanted, start, within) };
+            done += taken(read)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for CuFile {
+    fn drop(&mut self) {
+        if let Ok(functions) = functions() {
+            // SAFETY: it was registered, and nothing reads it: every read has returned.
+            unsafe { (functions.deregister)(self.handle) };
+        }
+    }
+}
+
+/// Bytes that a read has brought, of what it returned.
+fn taken(returned: isize) -> Result<usize, CudaError> {
+    let failed = |name: String, text: String| {
+        Err(CudaError::Call {
+            call: "cuFileRead",
+            name,
+            text,
+        })
+    };
+    match returned {
+        0 => failed(
+            "end of file".to_owned(),
+            "the file is shorter than it was".to_owned(),
+        ),
+        // Of the system.
+        -1 => failed("-1".to_owned(), io::Error::last_os_error().to_string()),
+        // Of cuFile, its number with a minus.
+        code if code < 0 => failed(code.to_string(), text_of(-code)),
+        bytes => Ok(usize::try_from(bytes).unwrap_or(0)),
+    }
+}
+
+fn checked(call: &'static str, status: Status) -> Result<(), CudaError> {
+    if status.cufile == SUCCESS {
+        return Ok(());
+    }
+    let code = isize::try_from(status.cufile).unwrap_or(0).abs();
+    let text = match status.cuda {
+        0 => text_of(code),
+        cuda => format!("{}, error {cuda} of CUDA", text_of(code)),
+    };
+    Err(CudaError::Call {
+        call,
+        name: status.cufile.to_string(),
+        text,
+    })
+}
+
+/// What the errors mean that a machine may have, as cufile.h numbers them.
+fn text_of(code: isize) -> String {
+    let text = match code {
+        5001 => "the kernel's module nvidia-fs is not loaded",
+        5007 => "GPUDirect Storage does not support this platform",
+        5008 => "GPUDirect Storage does not support this file system",
+        5009 => "GPUDirect Storage does not support this GPU",
+        5010 => "the kernel's module nvidia-fs has failed",
+        5011 => "CUDA's driver has failed",
+        5018 => "GPUDirect Storage does not read files of this type",
+        5020 => "the file cannot be read past the page cache",
+        5025 => "it is not permitted",
+        5029 => "the file's disk was not found",
+        5033 => "the kernel's module nvidia-fs is not set up",
+        5034 => "GPUDirect Storage is turned off for this file",
+        _ => "an error of cuFile's",
+    };
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    #[test]
+    fn structs_are_those_of_cufile_h() {
+        assert_eq!((size_of::<Status>(), size_of::<Description>()), (8, 24));
+        assert_eq!(offset_of!(Description, fd), 8);
+        assert_eq!(offset_of!(Description, operations), 16);
+        assert_eq!(offset_of!(Properties, status), 24);
+    }
+
+    #[test]
+    fn a_machine_without_cufile_or_a_gpu_says_so_and_does_not_crash() {
+        let opened = CuFile::open(tempfile::tempfile().unwrap(), std::ptr::null_mut());
+        if let Err(error) = opened {
+            let text = error.to_string();
+            let known = [
+                "libcufile.so.0",
+                "names no kind of disk",
+                "cuFileDriverOpen failed",
+            ];
+            assert!(known.iter().any(|known| text.contains(known)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_read_returns_is_bytes_or_an_error() {
+        assert_eq!(taken(7).unwrap(), 7);
+        let failed = |returned| taken(returned).unwrap_err().to_string();
+        assert!(failed(0).contains("shorter than it was"));
+        assert!(failed(-1).starts_with("cuFileRead failed: -1"));
+        assert!(failed(-5008).contains("does not support this file system"));
+        let status = Status {
+            cufile: 5011,
+            cuda: 100,
+        };
+        let error = checked("cuFileDriverOpen", status).unwrap_err().to_string();
+        assert!(
+            error.contains("5011") && error.contains("error 100 of CUDA"),
+            "{error}"
+        );
+    }
+}

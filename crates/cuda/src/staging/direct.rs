@@ -1,0 +1,66 @@
+//! A pack's file of which chunks are read from the disk into the GPU's memory, past the page cache and the processor.
+//!
+//! Nobody checks what arrives but a comparison when the loader is made, so it is only for loaders that check nothing.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use packds_reader::MappedPack;
+
+use super::file::middle;
+use crate::driver::{DevicePtr, DirectFile, Driver};
+use crate::error::CudaError;
+
+/// A file that is read so.
+#[derive(Debug)]
+pub(crate) struct DirectReads {
+    file: Box<dyn DirectFile>,
+    /// Behind the file, which it must outlive.
+    driver: Arc<dyn Driver>,
+}
+
+impl DirectReads {
+    /// Opens the file of a pack, and compares what arrives of a piece of it; else says why not.
+    pub(super) fn new(driver: &Arc<dyn Driver>, pack: &MappedPack) -> Result<Self, String> {
+        let file = match pack.open_past_cache() {
+            Some(file) => file,
+            // The library knows whether it can do with that.
+            None => pack.file().try_clone().map_err(|error| error.to_string())?,
+        };
+        let told = |error: CudaError| error.to_string();
+        let reads = Self {
+            file: driver.open_direct(file).map_err(told)?,
+            driver: Arc::clone(driver),
+        };
+        let place = middle(pack);
+        let arrived = reads.arrived(&place).map_err(told)?;
+        match Some(arrived.as_slice()) == pack.bytes().get(place) {
+            true => Ok(reads),
+            false => Err("a read past the processor arrived with other bytes".to_owned()),
+        }
+    }
+
+    /// Reads a part of the file, and returns when it is there.
+    ///
+    /// # Safety
+    /// The memory has as many bytes, and nobody uses it meanwhile.
+    pub(super) unsafe fn read(&self, part: &Range<usize>, to: DevicePtr) -> Result<(), CudaError> {
+        let offset = u64::try_from(part.start).unwrap_or(u64::MAX);
+        // SAFETY: the caller's.
+        unsafe { self.file.read(offset, to, part.len()) }
+    }
+
+    /// A part of the file after it was read into the device's memory and copied back.
+    fn arrived(&self, part: &Range<usize>) -> Result<Vec<u8>, CudaError> {
+        let len = u64::try_from(part.len()).unwrap_or(u64::MAX);
+        let memory = self.driver.allocate(len, "a comparison")?;
+        let mut back = vec![0; part.len()];
+        // SAFETY: the memory was just taken.
+        let result = unsafe { self.read(part, memory) };
+        // SAFETY: nothing is queued that writes it.
+        let result = result.and_then(|()| unsafe { self.driver.copy_out(memory, &mut back) });
+        // SAFETY: nothing uses it any more.
+        unsafe { self.driver.free(memory) };
+        result.map(|()| back)
+    }
+}
