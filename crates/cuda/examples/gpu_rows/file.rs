@@ -1,12 +1,18 @@
-//! A mapped file that is registered itself: copies from the page cache without one by the processor.
+//! A mapped file that is registered itself: copies from the page cache without one by the processor. And reads from the disk into the
+//! device's memory.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use memmap2::{Mmap, MmapOptions};
 
 use super::{Bench, Ended, MIB, bytes, name_of, rate, scratch, seconds_per_gib};
+
+/// Bytes of a read from the disk.
+const PIECE: usize = 16 * MIB;
 
 /// What the system counts, in pages and kilobytes.
 struct Counted {
@@ -54,7 +60,34 @@ impl Bench {
         drop(shared);
         // SAFETY: as above.
         let private = unsafe { MmapOptions::new().map_copy_read_only(file.as_file())? };
-        self.registered("private", &private)
+        self.registered("private", &private)?;
+        self.read_directly(file.path(), len)
+    }
+
+    /// The same file, read from the disk into the device's memory as chunks are: one piece at a time.
+    fn read_directly(&self, path: &Path, len: usize) -> Ended {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        let past_cache = options.clone().custom_flags(libc::O_DIRECT).open(path);
+        let file = past_cache.or_else(|_| options.open(path))?;
+        let file = match self.driver.open_direct(file) {
+            Ok(file) => file,
+            Err(error) => {
+                println!("disk      cannot be read into the device's memory: {error}");
+                return Ok(());
+            }
+        };
+        let device = self.driver.allocate(bytes(PIECE), "reads")?;
+        let time = self.time(&[], || {
+            (0..len).step_by(PIECE).try_for_each(|start| {
+                let n = PIECE.min(len - start);
+                // SAFETY: it has that much, and nobody else uses it.
+                unsafe { file.read(bytes(start), device, n) }
+            })
+        })?;
+        self.give_back(&[device], &[]);
+        println!("disk      read {:.2} GB/s", rate(len, time));
+        Ok(())
     }
 
     fn registered(&self, name: &str, map: &Mmap) -> Ended {
