@@ -33,7 +33,13 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--device", default="cuda", help="also `cpu`, which tests the program")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.device.startswith("cuda"):
+        import torch
+
+        if not torch.cuda.is_available():
+            parser.error(f"--device {options.device}: PyTorch {torch.__version__} finds no GPU")
+    return options
 
 
 def trained(options: argparse.Namespace, folder: pathlib.Path, loader: str, *more: object) -> dict:

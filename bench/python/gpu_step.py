@@ -39,7 +39,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--side", type=int, default=224)
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--device", default="cuda:0", help="also `simulated`, which tests the program and measures nothing")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.steps < GROUP:
+        parser.error(f"--steps: expected {GROUP} or more, found {options.steps}")
+    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        parser.error(f"--device {options.device}: PyTorch {torch.__version__} finds no GPU")
+    return options
 
 
 class Files(torch.utils.data.Dataset):

@@ -5,16 +5,12 @@ use std::sync::Arc;
 use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, Holding, Transfer};
-use packds_reader::loader::{Holdable, LoadError, LoaderBuilder};
+use packds_reader::loader::{BadSamples, Holdable, LoadError, LoaderBuilder};
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
 use crate::resident::{Resident, Tables, Tier};
 use crate::staging::{Copies, ImageSource, Ring, WindowPlan};
-
-/// Why a set cannot be on the GPU whole.
-const NOT_HOLDABLE: &str = "the tiers resident and gpu-window are for the raw images of one pack, all of one size, with an augmentation of resizes, \
-    crops, flips, colours (not blur), erasing and mixing, and without masks: take the tier host";
 
 /// Why chunks cannot be read from the disk.
 const NOT_READABLE: &str = "chunks are read from the disk into the GPU's memory for the tier gpu-window alone: name that tier, or do without GPUDirect Storage";
@@ -30,6 +26,8 @@ pub struct CudaDevice {
     images: ImageSource,
     /// What is asked for beside staging memory.
     asked: Asked,
+    /// Why it is in its tier, where nobody said in which.
+    why: Option<String>,
 }
 
 /// Where chunks and batches are to come from, if that can be.
@@ -59,6 +57,7 @@ impl CudaDevice {
             driver,
             images: ImageSource::Slots,
             asked: Asked::Staging,
+            why: None,
         }
     }
 
@@ -91,6 +90,12 @@ impl CudaDevice {
         }
     }
 
+    /// Why the device is in the tier that it is in, in a sentence; none where the tier was named.
+    #[must_use]
+    pub fn why(&self) -> Option<&str> {
+        self.why.as_deref()
+    }
+
     /// The same device for a loader with these options, in a tier: the one that is wanted, or else what the GPU's memory
     /// allows. In the resident tier the set is on the GPU when this returns.
     ///
@@ -103,13 +108,15 @@ impl CudaDevice {
         builder: &LoaderBuilder,
         wanted: Option<Tier>,
     ) -> Result<(Self, Tier), LoadError> {
-        let with = |images, tier| {
+        let because = |images, tier: Tier, why: Option<String>| {
             let device = Self {
                 images,
+                why: why.map(|why| format!("tier {}, because {why}", tier.name())),
                 ..self.clone()
             };
             Ok((device, tier))
         };
+        let with = |images, tier| because(images, tier, None);
         match (self.asked, wanted) {
             (Asked::Staging, _)
             | (Asked::File, Some(Tier::GpuWindow | Tier::Host))
@@ -117,31 +124,49 @@ impl CudaDevice {
             (Asked::File, _) => return Err(LoadError::Option(NOT_REGISTRABLE.to_owned())),
             (Asked::Disk, _) => return Err(LoadError::Option(NOT_READABLE.to_owned())),
         }
-        let host = || with(ImageSource::Slots, Tier::Host);
+        let host = |why| because(ImageSource::Slots, Tier::Host, why);
         if wanted == Some(Tier::Host) && self.asked == Asked::File {
             let copies = self.copies_of(builder, builder.batches_in_file()?);
             return with(ImageSource::Batches(Arc::new(copies)), Tier::Host);
         }
         if wanted == Some(Tier::Host) {
-            return host();
+            return host(None);
         }
         let Some(holdable) = builder.holdable()? else {
+            let too_many = || "they are too many".to_owned();
+            let why = builder.against_holding()?.unwrap_or_else(too_many);
+            let why = format!("the images cannot be on the GPU: {why}");
             return match wanted {
-                Some(_) => Err(LoadError::Option(NOT_HOLDABLE.to_owned())),
-                None => host(),
+                Some(_) => Err(LoadError::Option(format!("{why}; take the tier host"))),
+                None => host(Some(why)),
             };
         };
+        if wanted.is_none() && builder.bad_sample_policy() != BadSamples::Error {
+            let why = "a resident set is read whole, and a bad sample of it would be an error";
+            return host(Some(why.to_owned()));
+        }
         if wanted == Some(Tier::GpuWindow) {
             let plan = self.window_plan(builder, holdable)?;
             return with(ImageSource::Window(Arc::new(plan)), Tier::GpuWindow);
         }
         let memory = self.driver.memory();
         let free = memory.map_err(DeviceError::from)?.free;
-        if wanted.is_none() && Tier::of(holdable.bytes, free) == Tier::Host {
-            return host();
+        let bytes = holdable.bytes;
+        let takes = |how| {
+            format!(
+                "the images take {bytes} bytes, {how} than 3/5 of the {free} that the GPU has free"
+            )
+        };
+        if wanted.is_none() && Tier::of(bytes, free) == Tier::Host {
+            return host(Some(takes("more")));
         }
-        let resident = Resident::load(self, builder.pack(), holdable)?;
-        with(ImageSource::Resident(Arc::new(resident)), Tier::Resident)
+        let resident = Resident::load(self, builder, holdable)?;
+        let why = wanted.is_none().then(|| takes("no more"));
+        because(
+            ImageSource::Resident(Arc::new(resident)),
+            Tier::Resident,
+            why,
+        )
     }
 
     fn window_plan(

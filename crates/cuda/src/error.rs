@@ -7,9 +7,12 @@ use packds_reader::device::DeviceError;
 pub enum CudaError {
     /// The machine has no driver.
     #[error(
-        "no CUDA driver: libcuda.so.1 was not found; install NVIDIA's driver (in a container: let it see the GPU), or load on the host"
+        "no CUDA driver: {why}; install NVIDIA's driver (in a container: let it see the GPU), or load on the host"
     )]
-    NoDriver,
+    NoDriver {
+        /// What the dynamic linker says, or what the library lacks.
+        why: String,
+    },
     /// The driver sees no GPU at all.
     #[error(
         "no CUDA device: the driver sees none; look at `nvidia-smi` and CUDA_VISIBLE_DEVICES, or load on the host"

@@ -5,10 +5,9 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use packds_format::Uuid;
-use packds_reader::MappedPack;
 use packds_reader::arena::Arena;
 use packds_reader::device::Resampling;
-use packds_reader::loader::{Holdable, LoadError, Loader};
+use packds_reader::loader::{Holdable, LoadError, Loader, LoaderBuilder};
 use packds_reader::plan::{Last, Order};
 
 use crate::device::CudaDevice;
@@ -130,12 +129,13 @@ impl Drop for Tables {
 }
 
 impl Resident {
-    /// Copies the images of a pack to the device, and what they are resized by.
+    /// Copies the images of a loader's pack to the device, checked as it has them checked, and what they are resized by.
     pub(crate) fn load(
         device: &CudaDevice,
-        pack: &Arc<MappedPack>,
+        builder: &LoaderBuilder,
         holdable: Holdable,
     ) -> Result<Self, LoadError> {
+        let pack = builder.pack();
         let Holdable {
             field,
             bytes,
@@ -148,6 +148,7 @@ impl Resident {
         let room = bytes.saturating_add(rows.saturating_mul(item));
         let loader = Loader::builder(Arc::clone(pack))
             .fields(&[&field])
+            .checksums(builder.checksum_policy())
             .order(Order::Sequential)
             .batch(u32::try_from(rows).unwrap_or(u32::MAX))
             .last(Last::Pad)

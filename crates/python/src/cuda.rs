@@ -15,6 +15,8 @@ pub(crate) struct OnGpu {
     pub(crate) tier: &'static str,
     /// How chunks or batches come there, where the file was to be registered.
     pub(crate) copies: Option<String>,
+    /// Why images lie there, where nobody said where.
+    pub(crate) why: Option<String>,
 }
 
 /// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `gpu-window`, `host` or `auto`;
@@ -56,6 +58,7 @@ pub(crate) fn onto_gpu(
     let on_gpu = OnGpu {
         tier: tier.name(),
         copies: device.copies(),
+        why: device.why().map(str::to_owned),
     };
     Ok((builder.device(Arc::new(device)), on_gpu))
 }

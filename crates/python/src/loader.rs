@@ -156,7 +156,10 @@ impl Loader {
     /// What was decided, and what is doubtful.
     fn notices(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut notices = py.detach(|| self.loader.notices().map_err(Failure::from))?;
-        notices.extend(self.copies().map(str::to_owned));
+        if let Some(on_gpu) = &self.on_gpu {
+            notices.extend(on_gpu.why.clone());
+            notices.extend(on_gpu.copies.clone());
+        }
         Ok(notices)
     }
 

@@ -1,7 +1,10 @@
 """Batches on a GPU: by a simulated driver everywhere, and on the GPU where there is one."""
 
 import os
+import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -178,6 +181,58 @@ def test_the_tier_is_chosen_and_told(numbered, torch):
         packds.Loader(numbered, tier="resident")
 
 
+def test_a_tier_that_is_chosen_or_refused_says_why(numbered, tmp_path, torch):
+    options = {"output": "torch", "device": "simulated"}
+
+    def chosen(pack=numbered, **more):
+        return [notice for notice in packds.Loader(pack, **options, **more).notices() if notice.startswith("tier ")]
+
+    assert chosen()[0].startswith("tier resident, because the images take")
+    assert chosen(bad_samples="skip") == ["tier host, because a resident set is read whole, and a bad sample of it would be an error"]
+    assert chosen(tier="resident") == []
+    assert "the pixels around" in chosen(augment="blur:3/0.1-2")[0]
+    planar = tmp_path / "chw.pack"
+    packds.from_dataset({"image": torch.zeros(8, 3, 4, 4, dtype=torch.uint8).numpy()}, planar, layout="chw", progress=False)
+    many = ",".join(["jitter:0.4/0.4/0.4/0.1"] * 8 + ["gray"])
+    for pack, augment, said in [(numbered, many, "more than 32 operations"), (planar, None, "chw"), (numbered, "blur:3/0.1-2", "around")]:
+        with pytest.raises(packds.OptionError, match=f"cannot be on the GPU: .*{said}.*take the tier host"):
+            packds.Loader(pack, tier="resident", augment=augment, **options)
+    with pytest.raises(packds.OptionError, match="no loaded field holds images"):
+        packds.Loader(numbered, tier="resident", fields=["label"], **options)
+
+
+def test_a_resident_set_is_checked_as_asked_for(numbered, tmp_path, torch):
+    content = bytearray(numbered.read_bytes())
+    image = packds.open(numbered)[5]["image"]
+    content[bytes(content).index(image.tobytes())] ^= 1
+    damaged = tmp_path / "damaged.pack"
+    damaged.write_bytes(content)
+    options = {"output": "torch", "device": "simulated", "tier": "resident"}
+    with pytest.raises(packds.FormatError, match="sample 5"):
+        packds.Loader(damaged, **options)
+    unchecked = packds.Loader(damaged, order="sequential", checksums="off", **options)
+    images, _ = next(iter(unchecked))
+    assert not torch.equal(images[5], torch.from_numpy(image.copy()))
+
+
+def test_a_library_that_is_no_driver_is_an_error(numbered, tmp_path):
+    if os.path.exists("/dev/nvidiactl"):
+        pytest.skip("there is a driver")
+    maths = next(line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if "/libm.so" in line)
+    program = f"import packds\ntry: packds.Loader({str(numbered)!r}, output='torch', device='cuda:0')\nexcept packds.OptionError as error: print(error)"
+    for content, said in [(pathlib.Path(maths).read_bytes(), "lacks cu"), (b"hi", "file too short")]:
+        (tmp_path / "libcuda.so.1").write_bytes(content)
+        command = [sys.executable, "-c", program]
+        ended = subprocess.run(command, env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}, capture_output=True, text=True)
+        assert "no CUDA driver: " in ended.stdout and said in ended.stdout and "panicked" not in ended.stderr, ended
+
+
+@pytest.mark.parametrize("device", ["cuda:", "cuda:00", "cuda:x", "cuda:-1"])
+def test_devices_that_pytorch_does_not_write_so_are_refused(numbered, torch, device):
+    with pytest.raises(packds.OptionError, match=f"found '{device}'"):
+        packds.Loader(numbered, output="torch", device=device)
+
+
 def test_fields_of_every_type_arrive(tmp_path, torch):
     import numpy as np
 
@@ -227,7 +282,7 @@ def test_without_a_gpu_the_error_says_what_is_missing(numbered, torch):
 
 def test_what_a_gpu_cannot_have_is_said(numbered, torch):
     for options, said in [
-        ({"device": "cuda:one"}, "number of a GPU"),
+        ({"device": "cuda:one"}, "found 'cuda:one'"),
         ({"device": "simulated", "lend": True}, "lend"),
         ({"device": "cuda:0", "output": "numpy"}, "output torch"),
     ]:

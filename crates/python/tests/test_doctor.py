@@ -78,6 +78,9 @@ def test_a_device_that_is_not_there_is_refused(torch, numbered):
         pytest.skip("there is one")
     with pytest.raises(packds.OptionError, match="finds no GPU for 'cuda:1'"):
         packds.doctor(packds.Loader(numbered), lambda batch: None, device="cuda:1")
+    for device in ["junk", 3, "simulated"]:
+        with pytest.raises(packds.OptionError, match="device: expected"):
+            packds.doctor(packds.Loader(numbered), lambda batch: None, device=device)
 
 
 class Slow:

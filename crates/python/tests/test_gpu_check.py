@@ -51,6 +51,42 @@ def test_one_part_is_run_alone_and_others_are_refused():
         assert ended.returncode == 2 and said in ended.stderr
 
 
+def test_what_cannot_be_run_is_told_from_a_machine_without_a_gpu(tmp_path):
+    ended = gpu_check(PYTHON="/nonexistent")
+    assert ended.returncode == 2 and "no interpreter /nonexistent" in ended.stderr and "no CUDA device" not in ended.stdout
+    # One that is there, of the folder that the script is called in.
+    bare = tmp_path / "python"
+    bare.write_text("#!/bin/sh\nexit 1\n")
+    bare.chmod(0o755)
+    command = [REPOSITORY / "scripts" / "gpu-check", "--built"]
+    ended = subprocess.run(command, env=os.environ | {"PYTHON": "./python"}, cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 2 and f"{bare} has no pytest" in ended.stderr
+    usage = gpu_check("--help")
+    assert usage.returncode == 0 and "--part N" in usage.stdout and "set -e" not in usage.stdout
+
+
+def test_a_gpu_that_the_interpreter_does_not_see_is_an_error(tmp_path):
+    found = tmp_path / "nvidia-smi"
+    found.write_text("#!/bin/sh\necho 'GPU 0: one'\n")
+    found.chmod(0o755)
+    ended = gpu_check(PATH=f"{tmp_path}:{os.environ['PATH']}", CUDA_VISIBLE_DEVICES="none")
+    assert ended.returncode == 2 and "there is a GPU, but" in ended.stderr and "which finds no GPU" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "said"),
+    [
+        ("gpu_step.py", ["--steps", "2", "--device", "simulated"], "--steps: expected"),
+        ("gpu_step.py", [], "finds no GPU"),
+        ("gpu_cifar.py", ["data"], "finds no GPU"),
+    ],
+)
+def test_a_program_that_cannot_measure_says_why(program, options, said):
+    command = [sys.executable, REPOSITORY / "bench" / "python" / program, *options]
+    ended = subprocess.run(command, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""}, capture_output=True, text=True)
+    assert ended.returncode == 2 and said in ended.stderr and "Traceback" not in ended.stderr
+
+
 @pytest.mark.parametrize("model", ["small", "none"])
 def test_the_training_step_is_measured_in_every_way_of_feeding_it(model):
     pytest.importorskip("PIL")

@@ -110,7 +110,7 @@ unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
 }
 
 /// What the dynamic linker says, which lies behind the error.
-fn said(error: &libloading::Error) -> String {
+pub(super) fn said(error: &libloading::Error) -> String {
     let behind = error.source().map(ToString::to_string);
     behind.unwrap_or_else(|| error.to_string())
 }

@@ -3,17 +3,21 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::fs::{self, File};
 use std::ptr;
+use std::sync::OnceLock;
 
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
+use libloading::Library;
 
-use super::cufile::CuFile;
+use super::cufile::{CuFile, said};
 use super::{DevicePtr, DirectFile, Driver, Event, Memory, Stream};
 use crate::emission::{BLOCK, Emission, Entry};
 use crate::error::CudaError;
 
 /// The kernel, as `kernel/build` compiled it.
 const PTX: &str = concat!(include_str!("../../kernel/emit.ptx"), "\0");
+/// The driver's library.
+const LIBRARY: &str = "libcuda.so.1";
 const KERNEL: &CStr = c"emit";
 const CHANGING_KERNEL: &CStr = c"emit_changed";
 const COLORING_KERNEL: &CStr = c"emit_colored";
@@ -43,17 +47,79 @@ unsafe impl Send for Nvidia {}
 // SAFETY: the driver's functions may be called from several threads at one time.
 unsafe impl Sync for Nvidia {}
 
+/// The driver's functions that are called: cudarc panics where one is missing.
+const FUNCTIONS: &[&str] = &[
+    "cuCtxGetStreamPriorityRange",
+    "cuCtxPopCurrent_v2",
+    "cuCtxPushCurrent_v2",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDeviceGetName",
+    "cuDeviceGetPCIBusId",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuDriverGetVersion",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventQuery",
+    "cuEventRecord",
+    "cuEventSynchronize",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuInit",
+    "cuLaunchKernel",
+    "cuMemAlloc_v2",
+    "cuMemFree_v2",
+    "cuMemGetInfo_v2",
+    "cuMemHostRegister_v2",
+    "cuMemHostUnregister",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyDtoH_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuModuleGetFunction",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+    "cuStreamCreateWithPriority",
+    "cuStreamDestroy_v2",
+    "cuStreamWaitEvent",
+];
+
+/// Sees that the driver's library can be loaded, and has what is called.
+fn library() -> Result<(), CudaError> {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| lacks(LIBRARY));
+    found.clone().map_err(|why| CudaError::NoDriver { why })
+}
+
+fn lacks(name: &str) -> Result<(), String> {
+    // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
+    let library = unsafe { Library::new(name) }.map_err(|error| said(&error))?;
+    // Where cudarc finds it: it looks under several names.
+    // SAFETY: as above.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(format!("{name} cannot be loaded"));
+    }
+    for function in FUNCTIONS {
+        // SAFETY: it is looked up, and never called by this.
+        let symbol = unsafe { library.get::<*const c_void>(function.as_bytes()) };
+        if symbol.is_err() {
+            return Err(format!(
+                "{name} lacks {function}: it is too old, or not NVIDIA's"
+            ));
+        }
+    }
+    Ok(())
+}
+
 impl Nvidia {
     /// How many GPUs there are.
     ///
     /// # Errors
     /// [`CudaError::NoDriver`], [`CudaError::NoDevice`], [`CudaError::OldDriver`] or [`CudaError::Call`].
     pub fn count() -> Result<u32, CudaError> {
-        // SAFETY: it loads the driver's library, whose initialisers NVIDIA vouches for.
-        if !unsafe { sys::is_culib_present() } {
-            return Err(CudaError::NoDriver);
-        }
-        // SAFETY: the library is there; it may be initialised any number of times.
+        library()?;
+        // SAFETY: the library is there, with this function; it may be initialised any number of times.
         match unsafe { sys::cuInit(0) } {
             sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(CudaError::NoDevice),
             result => checked("cuInit", result)?,

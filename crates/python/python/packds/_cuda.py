@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,8 @@ def device_name(device: Any, output: str) -> str:
     kind = name.partition(":")[0]
     # Of GPUs the native part says what is missing. Without PyTorch's tensors only "cpu" is left, as is said elsewhere.
     if name in ("cpu", SIMULATED) or kind == "cuda" or output != "torch":
+        if kind == "cuda" and not re.fullmatch(r"cuda(:(0|[1-9][0-9]*))?", name):
+            raise OptionError(f"device: {known}, found {name!r}")
         return name
     import torch
 

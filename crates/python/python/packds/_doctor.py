@@ -16,6 +16,7 @@ from typing import Any
 from . import _packds
 from ._arrays import json_dict
 from ._checks import number, truth
+from ._cuda import SIMULATED, device_name, number_of
 from ._dataset import PathLike
 from ._errors import Error, OptionError, in_words, words
 from ._loader import Loader
@@ -140,11 +141,18 @@ def _check_plot(plot: PathLike | None) -> None:
 
 
 def _check_device(device: Any) -> None:
-    torch = sys.modules.get("torch")
-    if device is None or torch is None or str(device).split(":")[0] != "cuda":
+    """Batches can go there: to PyTorch's devices."""
+    if device is None or str(device) == "cpu":
         return
-    if not torch.cuda.is_available():
-        raise OptionError(f"device: PyTorch finds no GPU for {str(device)!r}")
+    torch = sys.modules.get("torch")
+    if torch is None:
+        raise OptionError(f"device: expected cpu without PyTorch, found {device!r}")
+    name = device_name(device, "torch")
+    if name == SIMULATED:
+        raise OptionError(f"device: expected one of PyTorch's, found {name!r}")
+    gpu = number_of(name)
+    if gpu is not None and int(gpu) >= torch.cuda.device_count():
+        raise OptionError(f"device: PyTorch finds no GPU for {name!r}")
 
 
 # Timing.

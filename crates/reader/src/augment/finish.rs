@@ -28,9 +28,9 @@ impl AugmentPlan {
         (!self.writes_bytes() || !finish.changes.is_empty()).then_some(finish)
     }
 
-    /// What is to be done with pictures of one size to make the images; none where that is more than to resize areas of them,
-    /// to show windows of that, flipped, to change colours pixel by pixel and to finish the values.
-    pub(crate) fn finish_windows(&self, picture: Size) -> Option<Finish> {
+    /// What is to be done with pictures of one size to make the images; why not, in a sentence, where that is more than to resize
+    /// areas of them, to show windows of that, flipped, to change colours pixel by pixel and to finish the values.
+    pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
         for op in &self.ops {
@@ -46,26 +46,23 @@ impl AugmentPlan {
                 | Op::Solarize { .. }
                 | Op::Erase { .. }
                 | Op::Cutout(_) => {}
-                Op::Rotation(_) | Op::Affine { .. } | Op::Blur { .. } => return None,
+                Op::Rotation(_) | Op::Affine { .. } | Op::Blur { .. } => {
+                    return Err("blur, rotate and affine take the pixels around");
+                }
             }
         }
-        let n_colors = self
-            .ops
-            .iter()
-            .map(most_adjustments)
-            .sum::<Option<usize>>()?;
-        if n_colors > Changes::MOST_COLORS {
-            return None;
-        }
+        let n_colors = self.ops.iter().map(most_adjustments).sum::<Option<usize>>();
+        let n_colors = n_colors.filter(|n| *n <= Changes::MOST_COLORS);
+        let n_colors = n_colors.ok_or("an image may have more than 32 operations on colours")?;
         let sides = |size: Size| (size.width, size.height);
         let resampling = match resized {
             None => None,
-            Some((to, of_areas)) => Some(Arc::new(Resampling::new(
-                sides(picture),
-                sides(to),
-                self.filter,
-                of_areas,
-            )?)),
+            Some((to, of_areas)) => {
+                let made = Resampling::new(sides(picture), sides(to), self.filter, of_areas);
+                Some(Arc::new(made.ok_or(
+                    "the tables for resizing pictures so large take too much memory",
+                )?))
+            }
         };
         let windows = Windows {
             width: picture.width,
@@ -76,7 +73,7 @@ impl AugmentPlan {
             rows: 0,
         };
         let values = self.finish_values();
-        Some(Finish {
+        Ok(Finish {
             windows: Some(windows),
             changes: Changes {
                 n_colors,

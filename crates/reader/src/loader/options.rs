@@ -390,6 +390,42 @@ impl LoaderBuilder {
         }))
     }
 
+    /// Why no device could [hold](Self::holdable) the images, in a sentence; none where one could.
+    ///
+    /// # Errors
+    /// [`LoadError`], as for [`holdable`](Self::holdable).
+    pub fn against_holding(&self) -> Result<Option<String>, LoadError> {
+        if !self.others.is_empty() {
+            return Ok(Some("several packs are mixed".to_owned()));
+        }
+        let device = OnDevice {
+            finishes: true,
+            holds: Holding::All,
+        };
+        let (pack, fields) = (&self.pack, self.fields.as_deref());
+        let pictures = match &self.augment {
+            Some(augment) => Pictures::new(pack, augment, fields, device)?,
+            None => match Pictures::new(pack, &Augment::new(), fields, device) {
+                Ok(pictures) if pictures.image().1 => pictures,
+                Ok(_) => return Ok(Some("they have no dimension of channels".to_owned())),
+                Err(error) => return Ok(Some(error.to_string())),
+            },
+        };
+        Ok(pictures.against_holding().map(str::to_owned))
+    }
+
+    /// When checksums are verified.
+    #[must_use]
+    pub const fn checksum_policy(&self) -> Checksums {
+        self.checksums
+    }
+
+    /// What happens to samples that cannot be loaded.
+    #[must_use]
+    pub const fn bad_sample_policy(&self) -> BadSamples {
+        self.bad_samples
+    }
+
     /// Whether a device that takes [chunks](Holding::Chunks) finds their images in a map of the pack's file, which may be held in
     /// memory; else why not, in a sentence.
     ///

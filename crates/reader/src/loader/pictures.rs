@@ -117,6 +117,8 @@ pub(crate) struct Pictures {
     plan: Arc<AugmentPlan>,
     /// What the device has of the pictures, where it makes the images of them.
     holding: Holding,
+    /// Why it has nothing, in a sentence.
+    against_holding: Option<&'static str>,
     /// What the device does with that.
     pub(crate) finish: Option<Finish>,
     image: PictureField,
@@ -165,11 +167,16 @@ impl Pictures {
         let source = ImageSource::of_field(image).map_err(refused)?;
         let made = AugmentPlan::new(augment, &source).map_err(refused)?;
         let has_mask = by_role(Role::Mask).is_some();
-        let held = source
-            .size
-            .filter(|_| device.holds != Holding::Nothing && !has_mask);
-        let held = held.and_then(|size| made.finish_windows(size));
-        let finish = held.or_else(|| made.finish().filter(|_| device.finishes));
+        let held = match source.size {
+            _ if device.holds == Holding::Nothing => Err("no device holds them"),
+            _ if has_mask => Err("masks go along with them"),
+            None => Err("they are files, have sizes of their own, or are not stored as hwc"),
+            Some(size) => made.finish_windows(size),
+        };
+        let against_holding = held.as_ref().err().copied();
+        let finish = held
+            .ok()
+            .or_else(|| made.finish().filter(|_| device.finishes));
         let plan = match &finish {
             Some(_) => AugmentPlan::new(&augment.as_pixels(), &source).map_err(refused)?,
             None => made.clone(),
@@ -181,6 +188,7 @@ impl Pictures {
         Ok(Self {
             made,
             holding: device.holds,
+            against_holding,
             plan: Arc::new(plan),
             finish,
             image: PictureField::new(schema, image).map_err(refused)?,
@@ -193,6 +201,11 @@ impl Pictures {
     pub(crate) fn are_held(&self) -> bool {
         let finish = self.finish.as_ref();
         finish.is_some_and(|finish| finish.windows.is_some())
+    }
+
+    /// Why the device has not, in a sentence; none where it has.
+    pub(crate) fn against_holding(&self) -> Option<&'static str> {
+        self.against_holding
     }
 
     /// How pictures that the device has are resized.
