@@ -432,44 +432,51 @@ const SHORT: Options = Options {
     check: false,
 };
 
-fn binds(builder: &LoaderBuilder, step_ms: f64) -> Stage {
-    let report = examine(builder, Step::Modelled(step_ms), &SHORT, &mut |_| {}).unwrap();
-    assert!(report.images_per_s > 0.0 && report.possible_images_per_s >= report.images_per_s);
-    assert_eq!(report.ladder.len(), Level::ALL.len());
-    report.binds
+/// What was planted is named. Other tests have the same cores meanwhile, so that one of three measurements is enough.
+fn assert_binds(builder: &LoaderBuilder, step_ms: f64, planted: Stage) {
+    let measured = (0..3).map(|_| {
+        let report = examine(builder, Step::Modelled(step_ms), &SHORT, &mut |_| {}).unwrap();
+        assert!(report.images_per_s > 0.0 && report.possible_images_per_s >= report.images_per_s);
+        assert_eq!(report.ladder.len(), Level::ALL.len());
+        report
+    });
+    let wrong: Vec<_> = measured
+        .take_while(|report| report.binds != planted)
+        .collect();
+    assert!(wrong.len() < 3, "{wrong:?}");
 }
 
 #[test]
 fn a_slow_step_is_named() {
     let (_folder, pack) = pack(16, false);
-    assert_eq!(binds(&loader(&pack, ""), 500.0), Stage::Step);
+    assert_binds(&loader(&pack, ""), 500.0, Stage::Step);
 }
 
 #[test]
 fn a_slow_copy_is_named() {
     let (_folder, pack) = pack(16, false);
     let device = Arc::new(SimDevice::new(3, Duration::from_millis(60)));
-    assert_eq!(binds(&loader(&pack, "").device(device), 0.01), Stage::Copy);
+    assert_binds(&loader(&pack, "").device(device), 0.01, Stage::Copy);
 }
 
 #[test]
 fn a_slow_transform_is_named() {
     let (_folder, pack) = pack(16, true);
     let heavy = "rrc224,jitter:0.4/0.4/0.4/0.1";
-    assert_eq!(binds(&loader(&pack, heavy), 0.01), Stage::Transform);
+    assert_binds(&loader(&pack, heavy), 0.01, Stage::Transform);
 }
 
 #[test]
 fn a_slow_decode_is_named() {
     let (_folder, pack) = pack(320, true);
-    assert_eq!(binds(&loader(&pack, "rrc8"), 0.01), Stage::Decode);
+    assert_binds(&loader(&pack, "rrc8"), 0.01, Stage::Decode);
 }
 
 #[test]
 fn a_slow_disk_is_named() {
     let (_folder, pack) = pack(16, true);
     let slow = loader(&pack, "rrc16").slow_disk(Duration::from_millis(60));
-    assert_eq!(binds(&slow, 0.01), Stage::Read);
+    assert_binds(&slow, 0.01, Stage::Read);
 }
 
 #[test]
