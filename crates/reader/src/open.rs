@@ -104,9 +104,9 @@ impl MappedPack {
     /// Bytes of the file that are in the page cache, asked of every 16th page; none where the system does not say.
     #[must_use]
     pub fn resident_bytes(&self) -> Option<u64> {
-        let step = 16 * u64::try_from(rustix::param::page_size()).ok()?;
+        let (starts, step) = self.looked_at()?;
         let mut bytes = 0;
-        for start in (0..self.file_len()).step_by(usize::try_from(step).ok()?) {
+        for start in starts {
             if self.pack.data().is_resident(start)? {
                 bytes += step.min(self.file_len() - start);
             }
@@ -125,13 +125,19 @@ impl MappedPack {
         if !is_told {
             return None;
         }
+        let (mut starts, _) = self.looked_at()?;
+        let lacks = starts.find_map(|start| match self.pack.data().is_resident(start) {
+            Some(true) => None,
+            other => Some(other),
+        });
+        lacks.unwrap_or(Some(true))
+    }
+
+    /// Where pages begin that stand for all, and the bytes that each stands for.
+    fn looked_at(&self) -> Option<(impl Iterator<Item = u64>, u64)> {
         let step = 16 * rustix::param::page_size();
-        for start in (0..self.file_len()).step_by(step) {
-            if !self.pack.data().is_resident(start)? {
-                return Some(false);
-            }
-        }
-        Some(true)
+        let starts = (0..self.file_len()).step_by(step);
+        Some((starts, u64::try_from(step).ok()?))
     }
 
     /// Puts the path to an error of the format.

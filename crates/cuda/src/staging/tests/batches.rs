@@ -45,14 +45,7 @@ fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (Stri
         assert_eq!(batch.mix(), mixes[found.len()].as_ref());
         found.push(finished(driver, &batch, Stream(step % 2)));
     }
-    driver.finish_all();
-    assert_eq!(found.len(), wanted.len());
-    for (found, wanted) in found.iter().zip(&wanted) {
-        for (found, wanted) in found.iter().zip(wanted) {
-            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-            assert!(found == *wanted);
-        }
-    }
+    assert_found(driver, &found, &wanted, "");
     drop(loader);
     assert_eq!((driver.faults(), driver.mapped_bytes()), (Vec::new(), 0));
     (told, driver.copied_from_maps() - compared)
@@ -150,13 +143,7 @@ fn a_driver_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
 #[test]
 fn damaged_samples_of_the_file_follow_the_policy() {
     let (folder, pack) = plain_pack(160);
-    let at = pack.sample_places(100).unwrap()[0].start;
-    drop(pack);
-    let path = folder.path().join("a.pack");
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[usize::try_from(at).unwrap()] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
-    let pack = Arc::new(packds_reader::open(path).unwrap());
+    let pack = damaged(&folder, pack, 100);
     let sequential = mapped(&pack, "norm:imagenet", Order::Sequential);
     let driver = sim(1);
     let (loader, _) = registering(&sequential, &driver).unwrap();

@@ -33,14 +33,7 @@ fn assert_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> (Stri
     for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
         found.push(finished(driver, &batch.unwrap(), Stream(step % 2)));
     }
-    driver.finish_all();
-    assert_eq!(found.len(), wanted.len());
-    for (found, wanted) in found.iter().zip(&wanted) {
-        for (found, wanted) in found.iter().zip(wanted) {
-            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-            assert!(found == *wanted);
-        }
-    }
+    assert_found(driver, &found, &wanted, "");
     drop(loader);
     assert_eq!(driver.faults(), []);
     (told, driver.read_directly() - compared)

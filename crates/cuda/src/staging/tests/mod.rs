@@ -170,6 +170,34 @@ fn on_host(builder: LoaderBuilder) -> Vec<Vec<Option<Vec<u8>>>> {
         .collect()
 }
 
+/// What the user's memory has when all is done is what the host made.
+fn assert_found(
+    driver: &SimDriver,
+    found: &[Vec<Option<Kept>>],
+    wanted: &[Vec<Option<Vec<u8>>>],
+    words: &str,
+) {
+    driver.finish_all();
+    assert_eq!(found.len(), wanted.len());
+    for (step, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        for (found, wanted) in found.iter().zip(wanted) {
+            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
+            assert!(found == *wanted, "{words}, step {step}");
+        }
+    }
+}
+
+/// The same pack with a byte of a sample changed.
+fn damaged(folder: &TempDir, pack: Arc<MappedPack>, sample: u64) -> Arc<MappedPack> {
+    let at = pack.sample_places(sample).unwrap()[0].start;
+    drop(pack);
+    let path = folder.path().join("a.pack");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[usize::try_from(at).unwrap()] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    Arc::new(packds_reader::open(path).unwrap())
+}
+
 /// An epoch through a simulated GPU, on streams that the user changes, compared with the host's.
 fn assert_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64, slots: usize) {
     assert_like_host(&builder(pack, words), words, seed, slots);
@@ -189,14 +217,7 @@ fn assert_like_host(builder: &LoaderBuilder, words: &str, seed: u64, slots: usiz
         }
         found.push(finished(&driver, &batch, Stream(step % 2)));
     }
-    driver.finish_all();
-    assert_eq!(found.len(), wanted.len());
-    for (found, wanted) in found.iter().zip(&wanted) {
-        for (found, wanted) in found.iter().zip(wanted) {
-            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-            assert!(found == *wanted, "{words} {seed}");
-        }
-    }
+    assert_found(&driver, &found, &wanted, words);
     assert_eq!(driver.faults(), []);
 }
 
@@ -432,14 +453,7 @@ fn assert_resident_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64) {
         );
         found.push(finished(&driver, &batch, Stream(step % 2)));
     }
-    driver.finish_all();
-    assert_eq!(found.len(), wanted.len());
-    for (found, wanted) in found.iter().zip(&wanted) {
-        for (found, wanted) in found.iter().zip(wanted) {
-            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-            assert!(found == *wanted, "{words} {seed}");
-        }
-    }
+    assert_found(&driver, &found, &wanted, words);
     drop(loader);
     assert_eq!(driver.faults(), []);
 }

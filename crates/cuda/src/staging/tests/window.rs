@@ -51,14 +51,7 @@ fn a_window_of_chunks_gives_the_hosts_batches() {
             for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
                 found.push(finished(&driver, &batch.unwrap(), Stream(step % 2)));
             }
-            driver.finish_all();
-            assert_eq!(found.len(), wanted.len());
-            for (found, wanted) in found.iter().zip(&wanted) {
-                for (found, wanted) in found.iter().zip(wanted) {
-                    let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-                    assert!(found == *wanted, "{words} {seed}");
-                }
-            }
+            assert_found(&driver, &found, &wanted, words);
             drop(loader);
             assert_eq!(driver.faults(), []);
         }
@@ -103,14 +96,7 @@ fn assert_registering_equals_host(builder: &LoaderBuilder, driver: &Arc<SimDrive
     for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
         found.push(finished(driver, &batch.unwrap(), Stream(step % 2)));
     }
-    driver.finish_all();
-    assert_eq!(found.len(), wanted.len());
-    for (found, wanted) in found.iter().zip(&wanted) {
-        for (found, wanted) in found.iter().zip(wanted) {
-            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-            assert!(found == *wanted);
-        }
-    }
+    assert_found(driver, &found, &wanted, "");
     drop(loader);
     assert_eq!(driver.faults(), []);
     told
@@ -189,13 +175,7 @@ fn a_registered_file_with_a_driver_that_fails_at_any_call_is_an_error_and_nothin
 fn a_damaged_sample_of_a_registered_file_is_an_error() {
     let (folder, pack) = pack(160);
     // In the second chunk of the last batch, behind one that was copied.
-    let at = pack.sample_places(156).unwrap()[0].start;
-    drop(pack);
-    let path = folder.path().join("a.pack");
-    let mut bytes = std::fs::read(&path).unwrap();
-    bytes[usize::try_from(at).unwrap()] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
-    let pack = Arc::new(packds_reader::open(path).unwrap());
+    let pack = damaged(&folder, pack, 156);
     let builder = builder(&pack, "flip").order(Order::Sequential);
     let builder = builder.access(Access::Mapped);
     for seed in 0..4 {
