@@ -49,7 +49,9 @@ pub(super) fn figure(report: &Report, name: &str) -> Figure {
         } else {
             "No step is known.".to_owned()
         },
-        if report.is_certain {
+        if report.is_short {
+            " Times are of too few batches to rely on it."
+        } else if report.is_certain {
             ""
         } else {
             " Times differ too much to rely on it."

@@ -279,7 +279,10 @@ fn between(told: &[Line], nanos: fn(&Line) -> u64) -> Time {
         _ => Time::of(times),
     };
     Time {
-        is_short: told.last().is_none_or(|last| last.batches < FEW),
+        // A few long steps say as much as many short ones.
+        is_short: told.last().is_none_or(|last| {
+            last.batches < FEW && Duration::from_nanos(last.passed_ns()) < ENOUGH.0
+        }),
         ..time
     }
 }
@@ -476,7 +479,20 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_train_side_by_side_are_told() {
+        let lines = [line("1-0", "a", 10, 500), line("2-0", "a", 10, 400)];
+        let training = Training::of(&lines, "a").unwrap();
+        assert!(training.notes[0].starts_with("2 processes train side by side"));
+        assert_eq!(training.notes.len(), 1);
+    }
+
+    #[test]
     fn a_few_long_steps_are_enough() {
+        let is_short = |batches, busy_ms| {
+            let training = Training::of(&[line("1-0", "a", batches, busy_ms)], "a").unwrap();
+            training.step().step.is_short
+        };
+        assert!(is_short(4, 80) && !is_short(4, 8000) && !is_short(10, 80));
         let long = |n| line("1-0", "a", n, 2000 * n);
         assert!(!is_enough(&[long(1), long(2), long(3)], "a"));
         assert!(is_enough(&[long(1), long(2), long(3), long(4)], "a"));
