@@ -23,7 +23,7 @@ typedef unsigned long long u64;
 // What lies around a picture: packds_pixels::Padding, in its order.
 enum { CONSTANT, EDGE, REFLECT, SYMMETRIC };
 enum { MOST_CHANNELS = 3, VALUES = 256, THREADS = 256 };
-enum { FLIP_HORIZONTAL = 1, FLIP_VERTICAL = 2, ROWS_FIRST = 4 };
+enum { FLIP_HORIZONTAL = 1, FLIP_VERTICAL = 2, ROWS_FIRST = 4, RESIZED = 8 };
 // Fractional bits of a weight: packds_pixels::AxisTaps.
 enum { PRECISION = 22 };
 // Types of values.
@@ -33,13 +33,14 @@ enum { NOTHING, BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAYSCALE, SOLARIZE };
 // Operations of an image: packds_reader::device::Changes.
 enum { MOST_COLORS = 32 };
 
-// Which part of which picture an image shows.
+// Which part of which picture an image shows. Each picture has a size of its own.
 struct Frame {
     u64 source; // first byte of the area, which is the picture where none is resized
     int x, y;   // where the window starts in the picture or the resized area, perhaps outside
     u32 flips;
-    u32 width, height; // of the area
-    u32 reserved;
+    u32 width, height; // of the picture or the resized area
+    u32 row_bytes;     // from a row of the picture to the next
+    u32 across, down;  // where the taps of columns and rows start, in words; of an area that is resized
 };
 
 // A rectangle of an image: places behind the last ones.
@@ -66,19 +67,17 @@ struct ColorOp {
     union Single by; // its factor; of SOLARIZE the bits are the threshold
 };
 
-// One launch: `n` images of one size from pictures of one size. src/emission.rs has the same struct.
+// One launch: `n` images of one size. src/emission.rs has the same struct.
 struct Emission {
     const u8 *source;           // interleaved pixels
-    const struct Frame *frames; // one for each image; none: whole pictures one after the other
+    const struct Frame *frames; // one for each image; none: whole pictures, as large as the images, one after the other
     const u32 *table;           // VALUES bit patterns for each channel, then one for each patch and channel
     const struct Patch *patches; // `n_patches` for each image, set one after the other
     const struct Share *shares; // one for each image; none: nothing is mixed
     const struct ColorOp *colors; // `n_colors` for each image, done one after the other
-    const u32 *across, *down;   // tables of packds_reader::device::Resampling; none: no area is resized
+    const u32 *taps;            // of packds_reader::device::Resampling; none: no area is resized
     void *out;
     u32 n;
-    u32 source_width, source_height;
-    u32 shown_width, shown_height; // of the resized areas, else of the pictures
     u32 width, height;
     u32 channels;
     u32 planar;      // whether planes lie one after the other
@@ -178,24 +177,27 @@ DEVICE int covers(const struct Patch *patch, u32 x, u32 y) {
     return x >= patch->left && x < patch->right && y >= patch->top && y < patch->bottom;
 }
 
+DEVICE int is_resized(const struct Emission *e, const struct Frame *frame) {
+    return e->taps != 0 && (frame->flips & RESIZED) != 0;
+}
+
 // Line `y` of image `i`.
 DEVICE struct Line line_of(const struct Emission *e, u32 i, u32 y) {
-    u64 picture = (u64)e->source_width * e->source_height * e->channels;
-    struct Line line = {{i * picture, 0, 0, 0, 0, 0, 0}, 0, 0, i, y};
+    u32 row_bytes = e->width * e->channels;
+    struct Line line = {{(u64)i * e->height * row_bytes, 0, 0, 0, e->width, e->height, row_bytes, 0, 0}, 0, 0, i, y};
     if (e->frames) line.frame = e->frames[i];
     u32 from = line.frame.flips & FLIP_VERTICAL ? e->height - 1 - y : y;
-    int row = shown(line.frame.y + (int)from, (int)e->shown_height, e->padding);
+    int row = shown(line.frame.y + (int)from, (int)line.frame.height, e->padding);
     if (row < 0) return line;
     line.at = (u32)row;
-    u64 before = e->down ? 0 : (u64)line.at * e->source_width * e->channels;
+    u64 before = is_resized(e, &line.frame) ? 0 : (u64)line.at * line.frame.row_bytes;
     line.row = e->source + line.frame.source + before;
     return line;
 }
 
-// What position `at` of an axis is made of, where areas have `length` positions.
-DEVICE struct Tap tap_of(const u32 *table, u32 length, u32 at) {
-    const u32 *part = table + table[length - 1];
-    const u32 *words = part + 1 + (u64)at * (2 + part[0]);
+// What position `at` of an axis is made of.
+DEVICE struct Tap tap_of(const u32 *taps, u32 at) {
+    const u32 *words = taps + 1 + (u64)at * (2 + taps[0]);
     struct Tap tap = {words[0], words[1], (const int *)(words + 2)};
     return tap;
 }
@@ -207,8 +209,8 @@ DEVICE int limited(int sum) {
 
 // The byte of channel `c` in column `x` of the resized area that a line shows: by one axis, then by the other, bytes in between.
 DEVICE u32 resampled(const struct Emission *e, const struct Line *line, u32 x, u32 c) {
-    struct Tap inner = tap_of(e->across, line->frame.width, x), outer = tap_of(e->down, line->frame.height, line->at);
-    u64 inner_step = e->channels, outer_step = (u64)e->source_width * e->channels;
+    struct Tap inner = tap_of(e->taps + line->frame.across, x), outer = tap_of(e->taps + line->frame.down, line->at);
+    u64 inner_step = e->channels, outer_step = line->frame.row_bytes;
     const u8 *first = line->row + outer.start * outer_step + inner.start * inner_step + c;
     if (line->frame.flips & ROWS_FIRST) {
         struct Tap tap = inner;
@@ -228,9 +230,9 @@ DEVICE u32 resampled(const struct Emission *e, const struct Line *line, u32 x, u
 // The byte of channel `c` that a line shows in column `x`.
 DEVICE u32 shown_byte(const struct Emission *e, const struct Line *line, u32 x, u32 c) {
     u32 column = line->frame.flips & FLIP_HORIZONTAL ? e->width - 1 - x : x;
-    int from = shown(line->frame.x + (int)column, (int)e->shown_width, e->padding);
+    int from = shown(line->frame.x + (int)column, (int)line->frame.width, e->padding);
     if (line->row == 0 || from < 0) return e->color >> (8 * c) & 255;
-    if (e->down) return resampled(e, line, (u32)from, c);
+    if (is_resized(e, &line->frame)) return resampled(e, line, (u32)from, c);
     return line->row[(u32)from * e->channels + c];
 }
 
@@ -462,7 +464,7 @@ KERNEL emit(const struct Emission e) {
     struct Emission plain = e;
     plain.n_patches = 0;
     plain.shares = 0;
-    plain.across = plain.down = 0;
+    plain.taps = 0;
     images(&plain, table);
 }
 

@@ -42,7 +42,7 @@ static void __syncthreads(void) {
 }
 
 static void run(void) {
-    int changes = launched.n_patches > 0 || launched.shares != 0 || launched.down != 0;
+    int changes = launched.n_patches > 0 || launched.shares != 0 || launched.taps != 0;
     if (launched.n_colors > 0) emit_colored(launched);
     else if (changes) emit_changed(launched);
     else emit(launched);
@@ -83,10 +83,9 @@ static void *read_all(size_t bytes) {
     return memory;
 }
 
-// A launch: numbers, then source, frames, table, patches, shares, colours and the tables of resampling.
+// A launch: numbers, then source, frames, table, patches, shares, colours and taps.
 enum {
-    N, SOURCE_WIDTH, SOURCE_HEIGHT, WIDTH, HEIGHT, CHANNELS, PLANAR, TYPE, PADDING, COLOR, PATCHES, LINES, IMAGES, FRAMES, SHARES,
-    SHOWN_WIDTH, SHOWN_HEIGHT, ACROSS, DOWN, COLORS, MEASURES, NUMBERS
+    N, WIDTH, HEIGHT, CHANNELS, PLANAR, TYPE, PADDING, COLOR, PATCHES, LINES, IMAGES, FRAMES, SHARES, TAPS, COLORS, MEASURES, NUMBERS
 };
 
 // Where each field of a launch lies, and how long a launch is, in the order of the struct.
@@ -98,14 +97,9 @@ static void tell_layout(void) {
     TELL(patches);
     TELL(shares);
     TELL(colors);
-    TELL(across);
-    TELL(down);
+    TELL(taps);
     TELL(out);
     TELL(n);
-    TELL(source_width);
-    TELL(source_height);
-    TELL(shown_width);
-    TELL(shown_height);
     TELL(width);
     TELL(height);
     TELL(channels);
@@ -133,14 +127,14 @@ int main(int argc, char **argv) {
         struct Patch *patches = read_all(h[N] * h[PATCHES] * sizeof(struct Patch));
         struct Share *shares = read_all(h[SHARES] ? h[N] * sizeof(struct Share) : 0);
         struct ColorOp *colors = read_all(h[N] * h[COLORS] * sizeof(struct ColorOp));
-        u32 *across = read_all(h[ACROSS] * sizeof(u32)), *down = read_all(h[DOWN] * sizeof(u32));
+        u32 *taps = read_all(h[TAPS] * sizeof(u32));
         size_t value_bytes = h[TYPE] == SINGLES ? 4 : h[TYPE] == BYTES ? 1 : 2;
         size_t bytes = (size_t)h[N] * h[WIDTH] * h[HEIGHT] * h[CHANNELS] * value_bytes;
         u8 *out = taken(bytes + 2 * GUARD);
         memset(out, 0xA5, bytes + 2 * GUARD);
-        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, patches, h[SHARES] ? shares : 0, colors, h[ACROSS] ? across : 0,
-            h[DOWN] ? down : 0, out + GUARD, h[N], h[SOURCE_WIDTH], h[SOURCE_HEIGHT], h[SHOWN_WIDTH], h[SHOWN_HEIGHT], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[TYPE], h[PADDING], h[COLOR],
-            h[PATCHES], h[COLORS], h[MEASURES], 0};
+        launched = (struct Emission){source, h[FRAMES] ? frames : 0, table, patches, h[SHARES] ? shares : 0, colors, h[TAPS] ? taps : 0,
+            out + GUARD, h[N], h[WIDTH], h[HEIGHT], h[CHANNELS], h[PLANAR], h[TYPE], h[PADDING], h[COLOR], h[PATCHES], h[COLORS],
+            h[MEASURES], 0};
         gridDim = (struct Place){h[LINES], h[IMAGES], 1};
         for (unsigned y = 0; y < gridDim.y; y++)
             for (unsigned x = 0; x < gridDim.x; x++) {
@@ -149,7 +143,7 @@ int main(int argc, char **argv) {
             }
         fwrite(out, 1, bytes + 2 * GUARD, stdout);
         fflush(stdout);
-        free(source), free(frames), free(table), free(patches), free(shares), free(colors), free(across), free(down), free(out);
+        free(source), free(frames), free(table), free(patches), free(shares), free(colors), free(taps), free(out);
     }
     return 0;
 }

@@ -13,13 +13,14 @@ const LINES_EACH: u32 = 4;
 /// Images side by side in a grid; more are taken in turns.
 const MOST_IMAGES: u32 = 65_535;
 
-/// A launch: `n` images of one size, from pictures of one size.
+/// A launch: `n` images of one size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Emission {
     /// Interleaved pixels.
     pub source: DevicePtr,
-    /// A [`Frame`](packds_reader::device::Frame) for each image; 0 is that whole pictures lie one after the other.
+    /// A [`Frame`](packds_reader::device::Frame) for each image; 0 is that whole pictures, as large
+    /// as the images, lie one after the other.
     pub frames: DevicePtr,
     /// For each channel the bit patterns of 256 results, 4 bytes each; behind them one for each patch of an image and channel.
     pub table: DevicePtr,
@@ -30,22 +31,12 @@ pub struct Emission {
     pub shares: DevicePtr,
     /// For each image [`n_colors`](Self::n_colors) [`ColorOp`](packds_reader::device::ColorOp)s, which are done one after the other.
     pub colors: DevicePtr,
-    /// The tables of columns and rows of a [`Resampling`](packds_reader::device::Resampling); 0 is that no area is resized.
-    pub across: DevicePtr,
-    /// Of rows.
-    pub down: DevicePtr,
+    /// The taps of a [`Resampling`](packds_reader::device::Resampling); 0 is that no area is resized.
+    pub taps: DevicePtr,
     /// The first image.
     pub out: DevicePtr,
     /// Images.
     pub n: u32,
-    /// Columns of a picture.
-    pub source_width: u32,
-    /// Rows of a picture.
-    pub source_height: u32,
-    /// Columns of a resized area, else of a picture.
-    pub shown_width: u32,
-    /// Rows of a resized area, else of a picture.
-    pub shown_height: u32,
     /// Columns of an image.
     pub width: u32,
     /// Rows of an image.
@@ -97,7 +88,7 @@ impl Emission {
     pub(crate) const fn entry(&self) -> Entry {
         if self.n_colors > 0 {
             Entry::Colored
-        } else if self.n_patches > 0 || self.shares.0 != 0 || self.down.0 != 0 {
+        } else if self.n_patches > 0 || self.shares.0 != 0 || self.taps.0 != 0 {
             Entry::Changed
         } else {
             Entry::Plain
@@ -163,7 +154,7 @@ mod tests {
     #[test]
     fn structs_are_as_large_as_the_kernels() {
         // The host's compiler says the same of emit.cu: tests/kernel passes bytes of both.
-        assert_eq!((Frame::BYTES, Patch::BYTES, Share::BYTES), (32, 16, 24));
-        assert_eq!((ColorOp::BYTES, size_of::<Emission>()), (8, 9 * 8 + 16 * 4));
+        assert_eq!((Frame::BYTES, Patch::BYTES, Share::BYTES), (40, 16, 24));
+        assert_eq!((ColorOp::BYTES, size_of::<Emission>()), (8, 8 * 8 + 12 * 4));
     }
 }

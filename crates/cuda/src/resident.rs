@@ -65,17 +65,16 @@ pub(crate) struct Resident {
     pub(crate) tables: Option<Tables>,
 }
 
-/// The tables of a resampling on the GPU.
+/// The taps of a resampling on the GPU.
 #[derive(Debug)]
 pub(crate) struct Tables {
     driver: Arc<dyn Driver>,
     pub(crate) resampling: Arc<Resampling>,
-    pub(crate) across: DevicePtr,
-    pub(crate) down: DevicePtr,
+    pub(crate) taps: DevicePtr,
 }
 
 impl Tables {
-    /// The tables of what areas are resized by, if they are, on a device.
+    /// The taps of what areas are resized by, if they are, on a device.
     pub(crate) fn of(
         driver: &Arc<dyn Driver>,
         resampling: Option<Arc<Resampling>>,
@@ -86,32 +85,29 @@ impl Tables {
 
     fn load(end: &End, resampling: Arc<Resampling>) -> Result<Self, LoadError> {
         let driver = Arc::clone(&end.driver);
-        let words = resampling.across.iter().chain(&resampling.down);
-        let n_words = resampling.across.len() + resampling.down.len();
-        let arena = Arena::new(1, n_words * size_of::<u32>()).map_err(of_host)?;
+        let len = size_of_val(resampling.taps());
+        let arena = Arena::new(1, len).map_err(of_host)?;
         let mut slot = arena
             .try_take()
             .ok_or_else(|| of_host(ErrorKind::OutOfMemory.into()))?;
         let (places, _) = slot.as_chunks_mut::<4>();
-        for (to, word) in places.iter_mut().zip(words) {
+        for (to, word) in places.iter_mut().zip(resampling.taps()) {
             *to = word.to_le_bytes();
         }
-        let bytes = |words: usize| u64::try_from(words * size_of::<u32>()).unwrap_or(u64::MAX);
-        let across = driver.allocate(bytes(n_words), "tables for resizing");
-        let across = across.map_err(failed)?;
+        let bytes = u64::try_from(len).unwrap_or(u64::MAX);
+        let taps = driver.allocate(bytes, "tables for resizing");
         let tables = Self {
-            down: across.plus(bytes(resampling.across.len())),
+            taps: taps.map_err(failed)?,
             driver,
             resampling,
-            across,
         };
         // SAFETY: the arena outlives the registration, which ends below.
         let registered = unsafe { end.driver.register(slot.as_ptr(), slot.len()) };
         registered.map_err(failed)?;
         // SAFETY: both have that much, and the end is waited for.
         let copied = unsafe {
-            let len = n_words * size_of::<u32>();
-            end.driver.copy_in(slot.as_ptr(), across, len, end.stream)
+            end.driver
+                .copy_in(slot.as_ptr(), tables.taps, len, end.stream)
         };
         let waited = end.wait();
         // SAFETY: the copy is done, or the driver has failed and does nothing any more.
@@ -123,8 +119,8 @@ impl Tables {
 
 impl Drop for Tables {
     fn drop(&mut self) {
-        // SAFETY: as of the images; the other table lies in the same memory.
-        unsafe { self.driver.free(self.across) };
+        // SAFETY: as of the images.
+        unsafe { self.driver.free(self.taps) };
     }
 }
 

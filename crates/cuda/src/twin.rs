@@ -24,8 +24,8 @@ pub struct Inputs<'a> {
     pub shares: Option<&'a [Share]>,
     /// The operations on the colours of each image.
     pub colors: &'a [ColorOp],
-    /// The tables of columns and rows, if areas are resized.
-    pub resampling: Option<(&'a [u32], &'a [u32])>,
+    /// The taps, where areas are resized.
+    pub taps: &'a [u32],
 }
 
 /// Writes all images of `emission` to `out`. Its addresses are not looked at: what they point to is in `inputs`.
@@ -150,27 +150,23 @@ fn show_window(
     number: usize,
     window: &mut [u8],
 ) -> Result<(), CudaError> {
-    let channels = index(emission.channels);
-    let picture = index(emission.source_width) * index(emission.source_height) * channels;
     let frame = match inputs.frames {
         Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,
-        None => whole(number * picture),
+        None => whole(emission, number),
     };
     let start = usize::try_from(frame.source).unwrap_or(usize::MAX);
     let from = inputs.source.get(start..).unwrap_or_default();
-    let resized;
-    let data = match inputs.resampling {
-        None => from.get(..picture).ok_or_else(|| wrong("source"))?,
-        Some(tables) => {
-            resized = resampled(emission, &frame, from, tables).ok_or_else(|| wrong("tables"))?;
-            &resized
-        }
+    let shown = if frame.flips & Frame::RESIZED == 0 {
+        let size = (index(frame.width), index(frame.height));
+        rows_of(emission, &frame, from, size).ok_or_else(|| wrong("source"))?
+    } else {
+        resampled(emission, &frame, from, inputs.taps).ok_or_else(|| wrong("taps or source"))?
     };
     let data = Pixels {
-        data,
-        width: emission.shown_width,
-        height: emission.shown_height,
-        channels: u8::try_from(channels).unwrap_or(0),
+        data: &shown,
+        width: frame.width,
+        height: frame.height,
+        channels: u8::try_from(emission.channels).unwrap_or(0),
     };
     padded_crop_into(
         data,
@@ -186,28 +182,37 @@ fn show_window(
     .map_err(|error| CudaError::Use(error.to_string()))
 }
 
-/// The area of a frame, resized; none where it or the tables end too early.
-fn resampled(
+/// The first columns and rows of a picture, its rows one right after the other; none where it ends before.
+fn rows_of(
     emission: &Emission,
     frame: &Frame,
     from: &[u8],
-    (across, down): (&[u32], &[u32]),
+    (width, height): (usize, usize),
 ) -> Option<Vec<u8>> {
-    let channels = index(emission.channels);
-    let stride = index(emission.source_width) * channels;
-    let (width, height) = (index(frame.width), index(frame.height));
-    let mut area = Vec::with_capacity(width * height * channels);
+    let row_bytes = width * index(emission.channels);
+    let mut rows = Vec::with_capacity(row_bytes * height);
     for row in 0..height {
-        area.extend(from.get(row * stride..row * stride + width * channels)?);
+        let start = row * index(frame.row_bytes);
+        rows.extend(from.get(start..start + row_bytes)?);
     }
-    let to = (index(emission.shown_width), index(emission.shown_height));
+    Some(rows)
+}
+
+/// The area of a frame, resized; none where it or the taps end too early.
+fn resampled(emission: &Emission, frame: &Frame, from: &[u8], taps: &[u32]) -> Option<Vec<u8>> {
+    let channels = index(emission.channels);
+    let to = (index(frame.width), index(frame.height));
+    let across = Axis::new(taps, frame.across, to.0)?;
+    let down = Axis::new(taps, frame.down, to.1)?;
+    let (width, height) = (across.length()?, down.length()?);
+    let area = rows_of(emission, frame, from, (width, height))?;
     let columns = |area: &[u8], rows: usize| {
         let places = |row, x, c| (row * width + x) * channels + c;
-        pass(area, across, width, (to.0, rows, channels), places)
+        across.pass(area, (rows, channels), places)
     };
     let rows = |area: &[u8], width: usize| {
         let places = |x, y, c| (y * width + x) * channels + c;
-        let turned = pass(area, down, height, (to.1, width, channels), places)?;
+        let turned = down.pass(area, (width, channels), places)?;
         // It comes column by column.
         let at = |x: usize, y: usize, c: usize| (x * to.1 + y) * channels + c;
         let mut upright = Vec::with_capacity(turned.len());
@@ -225,41 +230,64 @@ fn resampled(
     }
 }
 
-/// Resamples each of `lines` lines of `length` positions to `out`; `place` says where channel `c` of position `at` of a line
-/// is. The lines come one after the other.
-fn pass(
-    area: &[u8],
-    table: &[u32],
-    length: usize,
-    (out, lines, channels): (usize, usize, usize),
-    place: impl Fn(usize, usize, usize) -> usize,
-) -> Option<Vec<u8>> {
-    let part = table.get(index(*table.get(length.checked_sub(1)?)?)..)?;
-    let (stride, outputs) = part.split_first()?;
-    let outputs: Vec<&[u32]> = outputs.chunks_exact(2 + index(*stride)).take(out).collect();
-    let mut made = Vec::with_capacity(out * lines * channels);
-    for line in 0..lines {
-        for output in &outputs {
-            let [start, n, weights @ ..] = output else {
-                return None;
-            };
-            for channel in 0..channels {
-                let mut sum = 1_i32 << (AxisTaps::PRECISION - 1);
-                for (tap, weight) in weights.iter().take(index(*n)).enumerate() {
-                    let byte = area.get(place(line, index(*start) + tap, channel))?;
-                    sum = sum.wrapping_add(i32::from(*byte).wrapping_mul(weight.cast_signed()));
+/// What each position of an axis is made of: the first source position, how many there are, and their weights.
+struct Axis<'a>(Vec<(usize, &'a [u32])>);
+
+impl<'a> Axis<'a> {
+    /// The taps of `out` positions, from a word on.
+    fn new(taps: &'a [u32], at: u32, out: usize) -> Option<Self> {
+        let (stride, outputs) = taps.get(index(at)..)?.split_first()?;
+        let outputs = outputs.chunks_exact(2 + index(*stride)).take(out);
+        let outputs = outputs.map(|output| match output {
+            [start, n, weights @ ..] => Some((index(*start), weights.get(..index(*n))?)),
+            _ => None,
+        });
+        let outputs: Vec<_> = outputs.collect::<Option<_>>()?;
+        (outputs.len() == out).then_some(Self(outputs))
+    }
+
+    /// Source positions.
+    fn length(&self) -> Option<usize> {
+        let ends = self.0.iter().map(|(start, weights)| start + weights.len());
+        ends.max()
+    }
+
+    /// Resamples `lines` lines; `place` says where channel `c` of position `at` of a line is. The lines come one after the other.
+    fn pass(
+        &self,
+        area: &[u8],
+        (lines, channels): (usize, usize),
+        place: impl Fn(usize, usize, usize) -> usize,
+    ) -> Option<Vec<u8>> {
+        let mut made = Vec::with_capacity(self.0.len() * lines * channels);
+        for line in 0..lines {
+            for (start, weights) in &self.0 {
+                for channel in 0..channels {
+                    let mut sum = 1_i32 << (AxisTaps::PRECISION - 1);
+                    for (at, weight) in (*start..).zip(*weights) {
+                        let byte = area.get(place(line, at, channel))?;
+                        sum = sum.wrapping_add(i32::from(*byte).wrapping_mul(weight.cast_signed()));
+                    }
+                    let byte = (sum >> AxisTaps::PRECISION).clamp(0, 255);
+                    made.push(u8::try_from(byte).unwrap_or(u8::MAX));
                 }
-                let byte = (sum >> AxisTaps::PRECISION).clamp(0, 255);
-                made.push(u8::try_from(byte).unwrap_or(u8::MAX));
             }
         }
+        Some(made)
     }
-    Some(made)
 }
 
-fn whole(source: usize) -> Frame {
+/// The frame of a whole picture, as large as the images.
+fn whole(emission: &Emission, number: usize) -> Frame {
+    let row_bytes = emission.width.saturating_mul(emission.channels);
+    let picture = u64::from(row_bytes) * u64::from(emission.height);
     Frame {
-        source: u64::try_from(source).unwrap_or(u64::MAX),
+        source: u64::try_from(number)
+            .unwrap_or(u64::MAX)
+            .saturating_mul(picture),
+        width: emission.width,
+        height: emission.height,
+        row_bytes,
         ..Frame::default()
     }
 }

@@ -27,7 +27,7 @@ impl Bench {
         let table = self.driver.allocate(3 * 1024, "a table")?;
         let out = self.driver.allocate(bytes(5 * pixels), "images")?;
         let stream = self.driver.stream()?;
-        let frames = self.frames(count, picture, picture_side - side, stream)?;
+        let frames = self.frames(count, picture_side, picture_side - side, stream)?;
         println!("\nthe kernel, {n} images of {side} x {side} x 3");
         println!(
             "{:>6}{:>8}{:>9}{:>10}{:>12}{:>22}",
@@ -38,17 +38,12 @@ impl Bench {
             let moved = pixels + pixels * value_bytes;
             let copy_rate = self.copy_rate(out, moved / 2, stream)?;
             for (planar, windows) in [(0, false), (1, false), (0, true), (1, true)] {
-                let source_side = if windows { picture_side } else { side };
                 let emission = Emission {
                     source,
                     frames: if windows { frames } else { DevicePtr(0) },
                     table,
                     out,
                     n,
-                    source_width: source_side,
-                    source_height: source_side,
-                    shown_width: source_side,
-                    shown_height: source_side,
                     width: side,
                     height: side,
                     channels: 3,
@@ -81,13 +76,14 @@ impl Bench {
     fn frames(
         &self,
         n: usize,
-        picture: usize,
+        side: u32,
         room: u32,
         stream: Stream,
     ) -> Result<DevicePtr, Box<dyn std::error::Error>> {
         let arena = Arena::new(1, n * Frame::BYTES)?;
         let mut slot = arena.try_take().ok_or("an arena without a slot")?;
         let (places, _) = slot.as_chunks_mut::<{ Frame::BYTES }>();
+        let picture = usize::try_from(side * side * 3)?;
         for (number, to) in places.iter_mut().take(n).enumerate() {
             let draw = u32::try_from(number)?.wrapping_mul(2_654_435_761) >> 8;
             *to = Frame {
@@ -95,6 +91,9 @@ impl Bench {
                 x: i32::try_from(draw % (room + 1))?,
                 y: i32::try_from(draw / 7 % (room + 1))?,
                 flips: draw & Frame::HORIZONTAL,
+                width: side,
+                height: side,
+                row_bytes: side * 3,
                 ..Frame::default()
             }
             .to_bytes();

@@ -646,15 +646,9 @@ impl Upload {
                     if !tables.resampling.is_like(resampling) {
                         return Err(lost());
                     }
-                    (emission.across, emission.down) = (tables.across, tables.down);
+                    emission.taps = tables.taps;
                 }
                 emission.frames = at(windows.offset(field.view));
-                emission.source_width = windows.width;
-                emission.source_height = windows.height;
-                (emission.shown_width, emission.shown_height) = match &windows.resampling {
-                    Some(resampling) => resampling.size(),
-                    None => (windows.width, windows.height),
-                };
                 (emission.padding, emission.color) = padding_word(windows.padding);
             }
             // SAFETY: the caller's; table, and pixels or frames, lie in the slot's part of the mirror, and frames are of
@@ -688,10 +682,6 @@ fn emission(
         table,
         out,
         n: u32::try_from(n).map_err(too_many)?,
-        source_width: finish.width,
-        source_height: finish.height,
-        shown_width: finish.width,
-        shown_height: finish.height,
         width: finish.width,
         height: finish.height,
         channels: finish.channels,

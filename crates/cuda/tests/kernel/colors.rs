@@ -75,13 +75,19 @@ fn the_longest_lists_of_colors_are_done() {
     }
 }
 
+/// So many bytes.
+fn draws_of(n: usize) -> Vec<u8> {
+    let mut draws = Draws(1);
+    (0..n).map(|_| draws.byte()).collect()
+}
+
 /// One image for each of the 256 turns that hues may take, each of 4096 colours; and gray and black.
 #[test]
 fn every_turn_of_the_hue_is_the_hosts() {
     let mut host = Host::start();
     let mut case = case((256, 64, 64, 64, 64, true), (0, false, 0), 1, (0.0, 1.0));
     case.frames = None;
-    case.source.truncate(256 * 64 * 64 * 3);
+    case.source = draws_of(256 * 64 * 64 * 3);
     for image in case.source.chunks_mut(64 * 64 * 3) {
         for (value, pixel) in (0_u8..=255).zip(image.chunks_mut(3)) {
             pixel.fill(value);
@@ -103,7 +109,7 @@ fn every_value_is_adjusted_as_the_hosts() {
         let mut case = case(sizes, (0, true, 0), 1, (0.0, 1.0));
         case.frames = None;
         let channels = usize::from(if is_color { 3_u8 } else { 1 });
-        case.source.truncate(256 * 256 * channels);
+        case.source = draws_of(256 * 256 * channels);
         for (value, pixel) in (0_u8..=255).cycle().zip(case.source.chunks_mut(channels)) {
             for (factor, to) in [1, 3, 5].iter().zip(pixel) {
                 *to = value.wrapping_mul(*factor);

@@ -72,14 +72,11 @@ impl Host {
             patches,
             shares,
             colors,
-            resampling,
+            taps,
         } = inputs;
-        let (across, down) = resampling.unwrap_or_default();
         let (lines, images) = e.grid();
         let words = [
             e.n,
-            e.source_width,
-            e.source_height,
             e.width,
             e.height,
             e.channels,
@@ -92,10 +89,7 @@ impl Host {
             images,
             u32::from(frames.is_some()),
             u32::from(shares.is_some()),
-            e.shown_width,
-            e.shown_height,
-            u32::try_from(across.len()).unwrap(),
-            u32::try_from(down.len()).unwrap(),
+            u32::try_from(taps.len()).unwrap(),
             e.n_colors,
             e.measures,
         ];
@@ -117,8 +111,7 @@ impl Host {
                 .flat_map(|share| share.to_bytes()),
         );
         sent.extend(colors.iter().flat_map(|color| color.to_bytes()));
-        let tables = across.iter().chain(down);
-        sent.extend(tables.flat_map(|word| word.to_le_bytes()));
+        sent.extend(taps.iter().flat_map(|word| word.to_le_bytes()));
         self.to.write_all(&sent).unwrap();
         self.to.flush().unwrap();
         let mut out = vec![0; usize::try_from(e.out_bytes()).unwrap() + 2 * GUARD];

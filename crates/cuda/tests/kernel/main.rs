@@ -51,22 +51,31 @@ impl Case {
         let e = &self.emission;
         let emit = self.emit();
         let channels = usize::try_from(e.channels).unwrap();
-        let picture = usize::try_from(e.source_width * e.source_height).unwrap() * channels;
+        let row_bytes = e.width * e.channels;
         let window = usize::try_from(e.width * e.height).unwrap() * channels;
         let mut out = Vec::new();
         for number in 0..usize::try_from(e.n).unwrap() {
             let frame = self.frames.as_ref().map_or(
                 Frame {
-                    source: u64::try_from(number * picture).unwrap(),
+                    source: u64::try_from(number * window).unwrap(),
+                    width: e.width,
+                    height: e.height,
+                    row_bytes,
                     ..Frame::default()
                 },
                 |frames| frames[number],
             );
-            let start = usize::try_from(frame.source).unwrap();
+            let picture = Picture {
+                first: usize::try_from(frame.source).unwrap(),
+                width: frame.width,
+                height: frame.height,
+                row_bytes: frame.row_bytes,
+            };
+            let tight = picture.pixels(&self.source, e.channels);
             let pixels = Pixels {
-                data: &self.source[start..start + picture],
-                width: e.source_width,
-                height: e.source_height,
+                data: &tight,
+                width: frame.width,
+                height: frame.height,
                 channels: u8::try_from(channels).unwrap(),
             };
             let mut shown = vec![0; window];
@@ -95,7 +104,26 @@ impl Case {
     }
 }
 
-/// The numbers of a launch.
+/// A picture among others, with bytes of nobody behind its rows.
+#[derive(Debug, Clone, Copy)]
+struct Picture {
+    first: usize,
+    width: u32,
+    height: u32,
+    row_bytes: u32,
+}
+
+impl Picture {
+    /// Its pixels, row after row.
+    fn pixels(&self, source: &[u8], channels: u32) -> Vec<u8> {
+        let index = |n: u32| usize::try_from(n).unwrap();
+        let row =
+            |y| &source[self.first + index(y * self.row_bytes)..][..index(self.width * channels)];
+        (0..self.height).flat_map(row).copied().collect()
+    }
+}
+
+/// Images and their size, the largest picture, and whether there are three channels.
 type Sizes = (u32, u32, u32, u32, u32, bool);
 
 /// Numbers that look drawn.
@@ -115,6 +143,34 @@ impl Draws {
     fn start(&mut self, side: u32, out: u32) -> i32 {
         let drawn = self.below(u64::from(side) + 2 * u64::from(out));
         i32::try_from(drawn).unwrap() - i32::try_from(out).unwrap()
+    }
+
+    /// Pictures of sizes of their own up to one, one after the other with bytes between them, the last of that size; and their
+    /// bytes, no more than they need.
+    fn pictures(
+        &mut self,
+        n: u32,
+        (width, height): (u32, u32),
+        channels: u32,
+    ) -> (Vec<Picture>, Vec<u8>) {
+        let (mut pictures, mut end) = (Vec::new(), 0);
+        for number in 1..=n {
+            let mut side = |most: u32| match number == n {
+                true => most,
+                false => 1 + u32::try_from(self.below(most.into())).unwrap(),
+            };
+            let (width, height) = (side(width), side(height));
+            let row_bytes = width * channels + u32::try_from(self.below(6)).unwrap();
+            let first = end + usize::try_from(self.below(5)).unwrap();
+            end = first + usize::try_from((height - 1) * row_bytes + width * channels).unwrap();
+            pictures.push(Picture {
+                first,
+                width,
+                height,
+                row_bytes,
+            });
+        }
+        (pictures, (0..end).map(|_| self.byte()).collect())
     }
 
     fn padding(&mut self, kind: u8) -> Padding {
@@ -140,21 +196,28 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
     ][ty];
     let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
     let padding = draws.padding(padding);
-    let picture = u64::from(source_width * source_height * channels);
-    // Twice as many pictures as images: frames name any of them, or none at all.
+    // Frames name any of twice as many pictures as there are images, or there are none.
     let has_frames = (width, height) != (source_width, source_height) || draws.below(3) > 0;
-    let pictures = if has_frames {
-        u64::from(n) * 2
-    } else {
-        u64::from(n)
+    let (pictures, source) = match has_frames {
+        true => draws.pictures(2 * n, (source_width, source_height), channels),
+        false => {
+            let bytes = n * width * height * channels;
+            (Vec::new(), (0..bytes).map(|_| draws.byte()).collect())
+        }
     };
-    let source = (0..pictures * picture).map(|_| draws.byte()).collect();
-    let mut frame = || Frame {
-        source: draws.below(pictures) * picture,
-        x: draws.start(source_width, width),
-        y: draws.start(source_height, height),
-        flips: u32::try_from(draws.below(4)).unwrap(),
-        ..Frame::default()
+    let mut frame = || {
+        let number = draws.below(2 * u64::from(n));
+        let picture = pictures[usize::try_from(number).unwrap()];
+        Frame {
+            source: u64::try_from(picture.first).unwrap(),
+            x: draws.start(picture.width, width),
+            y: draws.start(picture.height, height),
+            flips: u32::try_from(draws.below(4)).unwrap(),
+            width: picture.width,
+            height: picture.height,
+            row_bytes: picture.row_bytes,
+            ..Frame::default()
+        }
     };
     let frames = has_frames.then(|| (0..n).map(|_| frame()).collect());
     let (kind, color) = padding_word(padding);
@@ -162,10 +225,6 @@ fn case(sizes: Sizes, kind: (usize, bool, u8), seed: u64, (mean, std): (f32, f32
     Case {
         emission: Emission {
             n,
-            source_width,
-            source_height,
-            shown_width: source_width,
-            shown_height: source_height,
             width,
             height,
             channels,
@@ -253,7 +312,7 @@ fn check(host: &mut Host, case: &Case) {
         patches: &case.patches,
         shares: case.shares.as_deref(),
         colors: &case.colors,
-        resampling: None,
+        taps: &[],
     };
     let wanted = case.on_host();
     let mut twin = vec![0; wanted.len()];
@@ -360,10 +419,6 @@ fn every_small_value_is_mixed_as_on_the_host() {
                 };
                 let emission = Emission {
                     n: 2,
-                    source_width: 16,
-                    source_height: 16,
-                    shown_width: 16,
-                    shown_height: 16,
                     width: 16,
                     height: 16,
                     channels: 1,
@@ -382,7 +437,7 @@ fn every_small_value_is_mixed_as_on_the_host() {
                     patches: &[],
                     shares: Some(&[share, share]),
                     colors: &[],
-                    resampling: None,
+                    taps: &[],
                 };
                 let mut twin = vec![0; usize::try_from(emission.out_bytes()).unwrap()];
                 twin::emit(&emission, inputs, &mut twin).unwrap();
@@ -395,7 +450,8 @@ fn every_small_value_is_mixed_as_on_the_host() {
     }
 }
 
-/// Areas of pictures, resized as the loader's threads do it: by columns or rows first.
+/// Areas of pictures of sizes of their own, resized as the loader's threads do it, by columns or rows first, and pictures among them
+/// that are not resized.
 #[test]
 fn the_kernel_resizes_with_the_hosts_bytes() {
     let host = Mutex::new(Host::start());
@@ -411,7 +467,7 @@ fn the_kernel_resizes_with_the_hosts_bytes() {
 
 fn resized(
     host: &mut Host,
-    (source_width, source_height, width, height): (u32, u32, u32, u32),
+    (largest_width, largest_height, width, height): (u32, u32, u32, u32),
     (filter, is_color, is_planar): (usize, bool, bool),
     seed: u64,
 ) {
@@ -421,10 +477,6 @@ fn resized(
     let layout = if is_planar { Layout::Chw } else { Layout::Hwc };
     let emission = Emission {
         n,
-        source_width,
-        source_height,
-        shown_width: width,
-        shown_height: height,
         width,
         height,
         channels,
@@ -432,19 +484,25 @@ fn resized(
         ty: type_word(None),
         ..Emission::default()
     };
-    let picture = u64::from(source_width * source_height * channels);
-    let source: Vec<u8> = (0..picture * 2).map(|_| draws.byte()).collect();
+    let largest = (largest_width, largest_height);
+    let (pictures, source) = draws.pictures(2 * n, largest, channels);
     let emit = Emit::new(usize::try_from(channels).unwrap(), None, None, layout).unwrap();
-    let (mut frames, mut wanted) = (Vec::new(), Vec::new());
+    let (mut frames, mut wanted, mut taps) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..n {
-        let (frame, shown) = area(&emission, filter, &source, &mut draws);
+        let number = usize::try_from(draws.below(pictures.len() as u64)).unwrap();
+        let picture = pictures[number];
+        let is_resized = draws.below(4) > 0;
+        let (mut frame, shown) = area(&emission, filter, &source, picture, is_resized, &mut draws);
+        if is_resized {
+            frame.across = push_taps(&mut taps, frame.width, width, filter);
+            frame.down = push_taps(&mut taps, frame.height, height, filter);
+            (frame.width, frame.height) = (width, height);
+        }
         frames.push(frame);
         let mut image = vec![0; shown.len()];
         emit.write_into(&shown, &mut image).unwrap();
         wanted.extend(image);
     }
-    let across = table(source_width, width, filter);
-    let down = table(source_height, height, filter);
     let inputs = Inputs {
         source: &source,
         frames: Some(&frames),
@@ -452,7 +510,7 @@ fn resized(
         patches: &[],
         shares: None,
         colors: &[],
-        resampling: Some((&across, &down)),
+        taps: &taps,
     };
     let mut twin = vec![0; wanted.len()];
     twin::emit(&emission, inputs, &mut twin).unwrap();
@@ -464,23 +522,52 @@ fn resized(
     );
 }
 
-/// An area of one of two pictures, and what the host shows of it.
-fn area(e: &Emission, filter: Filter, source: &[u8], draws: &mut Draws) -> (Frame, Vec<u8>) {
+/// An area of a picture, or all of it where that is not resized, and what the host shows of it. The frame has the size of the area.
+fn area(
+    e: &Emission,
+    filter: Filter,
+    source: &[u8],
+    picture: Picture,
+    is_resized: bool,
+    draws: &mut Draws,
+) -> (Frame, Vec<u8>) {
+    let flips = u32::try_from(draws.below(4)).unwrap();
+    let tight = picture.pixels(source, e.channels);
+    let pixels = Pixels {
+        data: &tight,
+        width: picture.width,
+        height: picture.height,
+        channels: u8::try_from(e.channels).unwrap(),
+    };
+    let (is_left, is_up) = (flips & Frame::HORIZONTAL != 0, flips & Frame::VERTICAL != 0);
+    let mut shown = vec![0; usize::try_from(e.width * e.height * e.channels).unwrap()];
+    let mut frame = Frame {
+        source: u64::try_from(picture.first).unwrap(),
+        flips,
+        width: picture.width,
+        height: picture.height,
+        row_bytes: picture.row_bytes,
+        ..Frame::default()
+    };
+    if !is_resized {
+        (frame.x, frame.y) = (
+            draws.start(picture.width, e.width),
+            draws.start(picture.height, e.height),
+        );
+        let (x, y) = (frame.x.into(), frame.y.into());
+        let padding = Padding::Constant([0; 4]);
+        padded_crop_into(
+            pixels, x, y, e.width, e.height, padding, is_left, is_up, &mut shown,
+        )
+        .unwrap();
+        return (frame, shown);
+    }
     let mut span = |side: u32| {
         let len = 1 + u32::try_from(draws.below(side.into())).unwrap();
         let start = draws.below(u64::from(side - len) + 1);
         (u32::try_from(start).unwrap(), len)
     };
-    let ((x, width), (y, height)) = (span(e.source_width), span(e.source_height));
-    let flips = u32::try_from(draws.below(4)).unwrap();
-    let picture = source.len() / 2;
-    let first = usize::try_from(draws.below(2)).unwrap() * picture;
-    let pixels = Pixels {
-        data: &source[first..first + picture],
-        width: e.source_width,
-        height: e.source_height,
-        channels: u8::try_from(e.channels).unwrap(),
-    };
+    let ((x, width), (y, height)) = (span(picture.width), span(picture.height));
     let view = CropResize {
         area: Area {
             x,
@@ -491,38 +578,28 @@ fn area(e: &Emission, filter: Filter, source: &[u8], draws: &mut Draws) -> (Fram
         width: e.width,
         height: e.height,
         filter,
-        flip_horizontal: flips & Frame::HORIZONTAL != 0,
-        flip_vertical: flips & Frame::VERTICAL != 0,
+        flip_horizontal: is_left,
+        flip_vertical: is_up,
     };
-    let mut shown = vec![0; usize::try_from(e.width * e.height * e.channels).unwrap()];
     let mut resizer = Resizer::new();
     resizer.crop_resize_into(pixels, &view, &mut shown).unwrap();
-    let before = u64::from((y * e.source_width + x) * e.channels);
     let rows_first = rows_come_first(width, height, e.width, e.height);
-    let frame = Frame {
-        source: u64::try_from(first).unwrap() + before,
-        x: 0,
-        y: 0,
-        flips: flips | (u32::from(rows_first) * Frame::ROWS_FIRST),
-        width,
-        height,
-    };
+    frame.source += u64::from(y * picture.row_bytes + x * e.channels);
+    frame.flips |= Frame::RESIZED | (u32::from(rows_first) * Frame::ROWS_FIRST);
+    (frame.width, frame.height) = (width, height);
     (frame, shown)
 }
 
-/// A table as `packds_reader::device::Resampling` lays it out.
-fn table(side: u32, out: u32, filter: Filter) -> Vec<u32> {
-    let mut words = vec![0; usize::try_from(side).unwrap()];
-    for length in 1..=side {
-        words[usize::try_from(length - 1).unwrap()] = u32::try_from(words.len()).unwrap();
-        let taps = AxisTaps::new(length, out, filter);
-        words.push(u32::try_from(taps.stride).unwrap());
-        for (at, weights) in taps.weights.chunks(taps.stride).enumerate() {
-            words.extend([taps.start[at], taps.len[at]]);
-            words.extend(weights.iter().map(|weight| weight.cast_unsigned()));
-        }
+/// Adds the taps of an axis as `packds_reader::device::Resampling` lays them out; where they start.
+fn push_taps(words: &mut Vec<u32>, length: u32, out: u32, filter: Filter) -> u32 {
+    let start = u32::try_from(words.len()).unwrap();
+    let taps = AxisTaps::new(length, out, filter);
+    words.push(u32::try_from(taps.stride).unwrap());
+    for (at, weights) in taps.weights.chunks(taps.stride).enumerate() {
+        words.extend([taps.start[at], taps.len[at]]);
+        words.extend(weights.iter().map(|weight| weight.cast_unsigned()));
     }
-    words
+    start
 }
 
 #[test]
@@ -563,14 +640,9 @@ fn a_launch_is_laid_out_as_the_kernel_has_it() {
         offset_of!(Emission, patches),
         offset_of!(Emission, shares),
         offset_of!(Emission, colors),
-        offset_of!(Emission, across),
-        offset_of!(Emission, down),
+        offset_of!(Emission, taps),
         offset_of!(Emission, out),
         offset_of!(Emission, n),
-        offset_of!(Emission, source_width),
-        offset_of!(Emission, source_height),
-        offset_of!(Emission, shown_width),
-        offset_of!(Emission, shown_height),
         offset_of!(Emission, width),
         offset_of!(Emission, height),
         offset_of!(Emission, channels),

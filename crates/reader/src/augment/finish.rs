@@ -13,6 +13,16 @@ use super::op::{Op, Size, Span};
 use super::{AugmentError, SampleKey};
 use crate::device::{self, Changes, ColorOp, Finish, Patch, Resampling, Windows};
 
+/// A picture in the memory of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Located {
+    pub(crate) size: Size,
+    /// Bytes from a row to the next.
+    pub(crate) row_bytes: u32,
+    /// Its first byte, from the first byte of the first picture.
+    pub(crate) source: u64,
+}
+
 impl AugmentPlan {
     /// Whether results are the pixels' own bytes: no other type, no other order.
     pub(super) fn writes_bytes(&self) -> bool {
@@ -67,6 +77,7 @@ impl AugmentPlan {
         let windows = Windows {
             width: picture.width,
             height: picture.height,
+            row_bytes: picture.width.checked_mul(self.output().channels.into())?,
             padding,
             resampling,
             offset: 0,
@@ -84,22 +95,19 @@ impl AugmentPlan {
         })
     }
 
-    /// The window that a view of a sample shows of its picture, which starts at byte `source`.
+    /// The window that a view of a sample shows of its picture; none where `resampling`, by which areas are resized, has no taps
+    /// for its area.
     pub(crate) fn window(
         &self,
         key: SampleKey,
         view: u32,
-        windows: &Windows,
-        source: u64,
-    ) -> Result<device::Frame, AugmentError> {
-        let picture = Size {
-            width: windows.width,
-            height: windows.height,
-        };
-        let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
+        picture: Located,
+        resampling: Option<&Resampling>,
+    ) -> Result<Option<device::Frame>, AugmentError> {
+        let frame = Frame::draw(&self.ops, picture.size, key.root(), view)?;
         let (area, x, y) = match frame.shown {
             Shown::Area(area) => (area, 0, 0),
-            Shown::Window { x, y, .. } => (whole(picture), x, y),
+            Shown::Window { x, y, .. } => (whole(picture.size), x, y),
         };
         let start = |at: i64| {
             i32::try_from(at).map_err(|_| AugmentError::Parameter {
@@ -111,20 +119,28 @@ impl AugmentPlan {
         };
         let mut flips = u32::from(frame.flip_horizontal) * device::Frame::HORIZONTAL;
         flips |= u32::from(frame.flip_vertical) * device::Frame::VERTICAL;
-        if let Some(resampling) = &windows.resampling {
-            let (width, height) = resampling.size();
-            let rows_first = rows_come_first(area.width, area.height, width, height);
-            flips |= u32::from(rows_first) * device::Frame::ROWS_FIRST;
+        let (mut shown, mut places) = ((picture.size.width, picture.size.height), (0, 0));
+        if let Some(resampling) = resampling {
+            let Some(known) = resampling.places(area.width, area.height) else {
+                return Ok(None);
+            };
+            (places, shown) = (known, resampling.size());
+            let rows_first = rows_come_first(area.width, area.height, shown.0, shown.1);
+            flips |= device::Frame::RESIZED | (u32::from(rows_first) * device::Frame::ROWS_FIRST);
         }
-        let before = u64::from(area.y) * u64::from(picture.width) + u64::from(area.x);
-        Ok(device::Frame {
-            source: source + before * u64::from(self.output().channels),
+        let column = u64::from(area.x) * u64::from(self.output().channels);
+        let before = u64::from(area.y) * u64::from(picture.row_bytes) + column;
+        Ok(Some(device::Frame {
+            source: picture.source + before,
             x: start(x)?,
             y: start(y)?,
             flips,
-            width: area.width,
-            height: area.height,
-        })
+            width: shown.0,
+            height: shown.1,
+            row_bytes: picture.row_bytes,
+            across: places.0,
+            down: places.1,
+        }))
     }
 
     fn finish_values(&self) -> Finish {

@@ -40,6 +40,7 @@ mod tests;
 pub use augmenter::Augmenter;
 pub use description::Augment;
 pub use error::AugmentError;
+pub(crate) use finish::Located;
 pub use mix::Mix;
 #[doc(hidden)]
 pub use mix::blend;

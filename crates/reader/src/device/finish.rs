@@ -90,6 +90,8 @@ pub struct Windows {
     pub width: u32,
     /// Rows of each picture.
     pub height: u32,
+    /// Bytes from a row of a picture to the next.
+    pub row_bytes: u32,
     /// What is shown where a window lies outside.
     pub padding: Padding,
     /// How an area of each picture is resized first, so that windows are of that; none where windows are of the picture.
@@ -100,7 +102,7 @@ pub struct Windows {
     pub(crate) rows: usize,
 }
 
-/// Which part of which picture an image shows.
+/// Which part of which picture an image shows. Each picture may have a size of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
     /// First byte of the area of the picture, from the first byte of the first picture; the area is all of it where none is
@@ -110,12 +112,18 @@ pub struct Frame {
     pub x: i32,
     /// The row where the window starts, perhaps outside.
     pub y: i32,
-    /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`] and [`Frame::ROWS_FIRST`].
+    /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and [`Frame::RESIZED`].
     pub flips: u32,
-    /// Columns of the area.
+    /// Columns of the picture, or of its resized area.
     pub width: u32,
-    /// Rows of the area.
+    /// Rows of the picture, or of its resized area.
     pub height: u32,
+    /// Bytes from a row of the picture to the next.
+    pub row_bytes: u32,
+    /// Where the taps of its columns start in [`Resampling::taps`], of an area that is resized.
+    pub across: u32,
+    /// Where the taps of its rows start.
+    pub down: u32,
 }
 
 impl Frame {
@@ -125,19 +133,25 @@ impl Frame {
     pub const VERTICAL: u32 = 2;
     /// Rows are resampled before columns.
     pub const ROWS_FIRST: u32 = 4;
+    /// The area is resized: as many columns and rows as its taps name become [`width`](Self::width) and
+    /// [`height`](Self::height).
+    pub const RESIZED: u32 = 8;
     /// Bytes of a frame in a slot.
-    pub const BYTES: usize = 32;
+    pub const BYTES: usize = 40;
 
-    /// As it lies in a slot: little-endian, in the order of the fields, zeros behind.
+    /// As it lies in a slot: little-endian, in the order of the fields.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&self.source.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.x.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.y.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.flips.to_le_bytes());
-        bytes[20..24].copy_from_slice(&self.width.to_le_bytes());
-        bytes[24..28].copy_from_slice(&self.height.to_le_bytes());
+        let (words, _) = bytes[16..].as_chunks_mut::<4>();
+        let sizes = [self.flips, self.width, self.height, self.row_bytes];
+        let sizes = sizes.into_iter().chain([self.across, self.down]);
+        for (to, word) in words.iter_mut().zip(sizes) {
+            *to = word.to_le_bytes();
+        }
         bytes
     }
 }

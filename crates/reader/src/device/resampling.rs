@@ -2,21 +2,26 @@
 
 use packds_pixels::{AxisTaps, Filter};
 
-/// Words of a table after which pictures are no longer resized on a device: 64 MiB.
+/// Words of taps after which pictures are no longer resized on a device: 64 MiB.
 const MOST_WORDS: usize = 16 << 20;
 
-/// The resampling of areas of pictures of one size to one size, for each length that an axis of an area may have.
+/// The resampling of areas of pictures to one size, for each length that an axis of an area may have.
 ///
-/// A table starts with a word for each length from 1 to the picture's side: where its part starts, in words from the start
-/// of the table, 0 where no area has it. A part is the number of weights of an output; then for each output its first source
+/// The taps of a length are the number of weights of an output; then for each output its first source
 /// position within the area, how many there are, and its weights, with zeros behind. See [`AxisTaps`] for the arithmetic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resampling {
-    /// Of columns.
-    pub across: Vec<u32>,
-    /// Of rows.
-    pub down: Vec<u32>,
+    taps: Vec<u32>,
+    across: Places,
+    down: Places,
     kind: Kind,
+}
+
+/// Where the taps of each length start, from the shortest on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Places {
+    shortest: u32,
+    starts: Vec<u32>,
 }
 
 /// What the tables follow from.
@@ -36,16 +41,36 @@ impl Resampling {
         filter: Filter,
         of_areas: bool,
     ) -> Option<Self> {
+        let kind = Kind {
+            from,
+            to,
+            filter,
+            of_areas,
+        };
+        let mut taps = Vec::new();
+        let across = kind.axis(from.0, to.0, &mut taps)?;
+        let down = match (from.0, to.0) == (from.1, to.1) {
+            true => across.clone(),
+            false => kind.axis(from.1, to.1, &mut taps)?,
+        };
         Some(Self {
-            across: table(from.0, to.0, filter, of_areas)?,
-            down: table(from.1, to.1, filter, of_areas)?,
-            kind: Kind {
-                from,
-                to,
-                filter,
-                of_areas,
-            },
+            taps,
+            across,
+            down,
+            kind,
         })
+    }
+
+    /// The taps of all lengths.
+    #[must_use]
+    pub fn taps(&self) -> &[u32] {
+        &self.taps
+    }
+
+    /// Where the taps of an area of so many columns and rows start; none where no area has that size.
+    #[must_use]
+    pub fn places(&self, width: u32, height: u32) -> Option<(u32, u32)> {
+        Some((self.across.of(width)?, self.down.of(height)?))
     }
 
     /// Columns and rows of a picture when it is resized.
@@ -61,47 +86,84 @@ impl Resampling {
     }
 }
 
-fn table(side: u32, out: u32, filter: Filter, of_areas: bool) -> Option<Vec<u32>> {
-    let mut words = vec![0; usize::try_from(side).ok()?];
-    let shortest = if of_areas { 1 } else { side };
-    for (length, place) in (shortest..=side).zip(usize::try_from(shortest - 1).ok()?..) {
-        let start = u32::try_from(words.len()).ok()?;
-        *words.get_mut(place)? = start;
-        let taps = AxisTaps::new(length, out, filter);
-        words.push(u32::try_from(taps.stride).ok()?);
-        let outputs = taps.start.iter().zip(&taps.len);
-        for ((first, n), weights) in outputs.zip(taps.weights.chunks_exact(taps.stride.max(1))) {
-            words.extend([*first, *n]);
-            words.extend(weights.iter().map(|weight| weight.cast_unsigned()));
-        }
-        if words.len() > MOST_WORDS {
-            return None;
-        }
+impl Places {
+    fn of(&self, length: u32) -> Option<u32> {
+        let number = length.checked_sub(self.shortest)?;
+        self.starts.get(usize::try_from(number).ok()?).copied()
     }
-    Some(words)
+}
+
+impl Kind {
+    /// Adds the taps of an axis for each length that it may have.
+    fn axis(&self, side: u32, out: u32, words: &mut Vec<u32>) -> Option<Places> {
+        let shortest = if self.of_areas { 1 } else { side };
+        let mut starts = Vec::new();
+        for length in shortest..=side {
+            starts.push(u32::try_from(words.len()).ok()?);
+            push_taps(&AxisTaps::new(length, out, self.filter), words)?;
+            if words.len() > MOST_WORDS {
+                return None;
+            }
+        }
+        Some(Places { shortest, starts })
+    }
+}
+
+/// Adds the taps of one length.
+fn push_taps(taps: &AxisTaps, words: &mut Vec<u32>) -> Option<()> {
+    words.push(u32::try_from(taps.stride).ok()?);
+    let outputs = taps.start.iter().zip(&taps.len);
+    for ((first, n), weights) in outputs.zip(taps.weights.chunks_exact(taps.stride.max(1))) {
+        words.extend([*first, *n]);
+        words.extend(weights.iter().map(|weight| weight.cast_unsigned()));
+    }
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn is_at(areas: &Resampling, place: u32, taps: &AxisTaps) -> bool {
+        let mut words = Vec::new();
+        push_taps(taps, &mut words).unwrap();
+        areas.taps()[usize::try_from(place).unwrap()..].starts_with(&words)
+    }
+
     #[test]
-    fn every_length_has_its_part_and_tables_are_bounded() {
-        let areas = Resampling::new((9, 5), (4, 4), Filter::Bilinear, true).unwrap();
-        assert!(areas.across[..9].iter().all(|start| *start >= 9));
-        let part = usize::try_from(areas.down[4]).unwrap();
-        let taps = AxisTaps::new(5, 4, Filter::Bilinear);
-        let stride = u32::try_from(taps.stride).unwrap();
-        assert_eq!(
-            areas.down[part..part + 3],
-            [stride, taps.start[0], taps.len[0]]
-        );
-        let whole = Resampling::new((9, 5), (4, 4), Filter::Bilinear, false).unwrap();
-        assert!(whole.across[..8].iter().all(|start| *start == 0));
+    fn every_length_has_its_taps_and_they_are_bounded() {
+        let areas = Resampling::new((9, 5), (4, 3), Filter::Bilinear, true).unwrap();
+        for (width, height) in (1..=9).flat_map(|w| (1..=5).map(move |h| (w, h))) {
+            let (across, down) = areas.places(width, height).unwrap();
+            assert!(is_at(
+                &areas,
+                across,
+                &AxisTaps::new(width, 4, Filter::Bilinear)
+            ));
+            assert!(is_at(
+                &areas,
+                down,
+                &AxisTaps::new(height, 3, Filter::Bilinear)
+            ));
+        }
+        for outside in [(0, 1), (1, 0), (10, 1), (1, 6)] {
+            assert_eq!(areas.places(outside.0, outside.1), None);
+        }
+        let whole = Resampling::new((9, 5), (4, 3), Filter::Bilinear, false).unwrap();
+        assert!(whole.places(9, 5).is_some() && whole.places(8, 5).is_none());
         assert!(!whole.is_like(&areas) && whole.is_like(&whole.clone()));
         assert_eq!(
             Resampling::new((60_000, 9), (4000, 4), Filter::Box, true),
             None
         );
+    }
+
+    #[test]
+    fn axes_that_are_alike_share_their_taps() {
+        let square = Resampling::new((9, 9), (4, 4), Filter::Bilinear, true).unwrap();
+        let (across, down) = square.places(7, 7).unwrap();
+        assert_eq!(across, down);
+        let other = Resampling::new((9, 9), (4, 5), Filter::Bilinear, true).unwrap();
+        assert!(other.taps().len() > 2 * square.taps().len());
     }
 }

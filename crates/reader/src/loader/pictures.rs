@@ -14,7 +14,8 @@ use super::kept::ImageSize;
 use super::outputs::{Outputs, Source};
 use crate::arena::SlotMut;
 use crate::augment::{
-    Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Mix, Output, Picture, SampleKey,
+    Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Located, Mix, Output, Picture,
+    SampleKey, Size,
 };
 use crate::device::{
     Changes, ChunkImages, ColorOp, Device, Finish, Frame, Holding, Patch, Resampling, Share,
@@ -317,9 +318,21 @@ impl Pictures {
             let region = slot.get_mut(windows.offset(view)..).unwrap_or_default();
             let (frames, _) = region.as_chunks_mut::<{ Frame::BYTES }>();
             for ((row, place), to) in rows.iter().zip(&places).zip(frames) {
-                let frame = self.plan.window(key(seeds, *row), view, windows, *place);
+                let picture = Located {
+                    size: Size {
+                        width: windows.width,
+                        height: windows.height,
+                    },
+                    row_bytes: windows.row_bytes,
+                    source: *place,
+                };
+                let resampling = windows.resampling.as_deref();
+                let frame = self
+                    .plan
+                    .window(key(seeds, *row), view, picture, resampling);
                 let frame = frame.map_err(|error| LoadError::Option(error.to_string()))?;
-                *to = frame.to_bytes();
+                let no_taps = || LoadError::Option("an area larger than its picture".to_owned());
+                *to = frame.ok_or_else(no_taps)?.to_bytes();
             }
         }
         Ok(())

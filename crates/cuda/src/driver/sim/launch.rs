@@ -26,6 +26,9 @@ fn frame_of(bytes: &[u8]) -> Frame {
         flips: word(&bytes[16..]),
         width: word(&bytes[20..]),
         height: word(&bytes[24..]),
+        row_bytes: word(&bytes[28..]),
+        across: word(&bytes[32..]),
+        down: word(&bytes[36..]),
     }
 }
 
@@ -66,34 +69,20 @@ fn items<const N: usize, T>(at: DevicePtr, n: u64, item: impl Fn(&[u8]) -> T) ->
     bytes.chunks_exact(N).map(item).collect()
 }
 
-/// Does a launch; its tables of resampling have that many bytes at most.
-pub(super) fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
+/// Does a launch; of pictures that frames name and of taps there are that many bytes at most.
+pub(super) fn emit(e: &Emission, pictures: u64, taps: u64) -> Result<(), CudaError> {
     let n = u64::from(e.n);
-    let picture = u64::from(e.source_width) * u64::from(e.source_height) * u64::from(e.channels);
     let table = items::<4, _>(e.table, table_bytes(e) / 4, word);
     let frames = items::<{ Frame::BYTES }, _>(e.frames, n, frame_of);
     let frames = (e.frames.0 != 0).then_some(frames);
     let patches = items::<{ Patch::BYTES }, _>(e.patches, n * u64::from(e.n_patches), patch_of);
     let shares = items::<{ Share::BYTES }, _>(e.shares, n, share_of);
     let colors = items::<{ ColorOp::BYTES }, _>(e.colors, n * u64::from(e.n_colors), color_of);
-    let row = u64::from(e.source_width) * u64::from(e.channels);
-    let source = match &frames {
-        None => n * picture,
-        Some(frames) => {
-            // Of an area the last row ends with the area.
-            let area = |f: &Frame| match e.down.0 {
-                0 => picture,
-                _ => {
-                    let last = u64::from(f.width) * u64::from(e.channels);
-                    u64::from(f.height).saturating_sub(1) * row + last
-                }
-            };
-            let ends = frames.iter().map(|f| f.source + area(f));
-            ends.max().unwrap_or(0)
-        }
+    let source = match e.frames.0 {
+        0 => n * u64::from(e.width) * u64::from(e.height) * u64::from(e.channels),
+        _ => pictures,
     };
-    let across = items::<4, _>(e.across, tables.0 / 4, word);
-    let down = items::<4, _>(e.down, tables.1 / 4, word);
+    let taps = items::<4, _>(e.taps, taps / 4, word);
     let inputs = twin::Inputs {
         source: bytes_at(e.source.0, source),
         frames: frames.as_deref(),
@@ -101,7 +90,7 @@ pub(super) fn emit(e: &Emission, tables: (u64, u64)) -> Result<(), CudaError> {
         patches: &patches,
         shares: (e.shares.0 != 0).then_some(&shares),
         colors: &colors,
-        resampling: (e.down.0 != 0).then_some((&across, &down)),
+        taps: &taps,
     };
     let mut out = vec![0; place(e.out_bytes())];
     twin::emit(e, inputs, &mut out)?;

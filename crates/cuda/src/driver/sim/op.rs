@@ -44,7 +44,7 @@ impl Kind {
         match self {
             Self::CopyWithin { from, bytes, .. } => vec![range(*from, *bytes)],
             Self::Emit(e) => {
-                let picture = u64::from(e.source_width) * u64::from(e.source_height);
+                let picture = u64::from(e.width) * u64::from(e.height);
                 let all = picture * u64::from(e.channels) * u64::from(e.n);
                 let n = u64::from(e.n);
                 let patches = n * u64::from(e.n_patches) * address(Patch::BYTES);
@@ -56,11 +56,9 @@ impl Kind {
                         n * u64::from(e.n_colors) * address(ColorOp::BYTES),
                     ),
                 ];
-                // Of tables what is sure to be there.
-                for (table, words) in [(e.across, e.source_width), (e.down, e.source_height)] {
-                    if table.0 != 0 {
-                        ranges.push(range(table.0, 4 * u64::from(words)));
-                    }
+                // What is sure to be there.
+                if e.taps.0 != 0 {
+                    ranges.push(range(e.taps.0, 4));
                 }
                 if e.shares.0 != 0 {
                     ranges.push(range(e.shares.0, n * address(Share::BYTES)));

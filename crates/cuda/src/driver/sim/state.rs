@@ -204,8 +204,8 @@ impl State {
             }
             Kind::CopyWithin { from, to, bytes } => copy(from, to, bytes),
             Kind::Emit(emission) => {
-                let tables = (self.behind(emission.across), self.behind(emission.down));
-                if let Err(error) = emit(&emission, tables) {
+                let pictures = self.behind(emission.source);
+                if let Err(error) = emit(&emission, pictures, self.behind(emission.taps)) {
                     self.faults.push(Fault::BadLaunch(error.to_string()));
                 }
             }
