@@ -24,7 +24,8 @@ pub mod twin;
 
 pub use device::CudaDevice;
 pub use driver::{
-    DevicePtr, DirectFile, Driver, Event, Fault, MapFailure, Memory, Nvidia, SimDriver, Stream,
+    DevicePtr, DirectFile, Driver, Event, Fault, JpegDecoder, JpegFile, MapFailure, Memory, Nvidia,
+    SimDriver, Stream,
 };
 pub use emission::{Emission, padding_word, planar, type_word};
 pub use error::CudaError;

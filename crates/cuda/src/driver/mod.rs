@@ -5,6 +5,7 @@
 
 mod cufile;
 mod nvidia;
+mod nvjpeg;
 mod sim;
 
 use std::fmt;
@@ -201,6 +202,12 @@ pub trait Driver: fmt::Debug + Send + Sync {
     /// [`CudaError::Call`], [`CudaError::Use`] where that cannot be here.
     fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError>;
 
+    /// Opens a decoder of JPEG files into the device's memory.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`], [`CudaError::Use`] where that cannot be here.
+    fn open_jpeg(&self) -> Result<Box<dyn JpegDecoder>, CudaError>;
+
     /// Queues a launch of the kernel.
     ///
     /// # Safety
@@ -221,4 +228,38 @@ pub trait DirectFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`CudaError::Call`], also where the file ends before.
     unsafe fn read(&self, offset: u64, to: DevicePtr, bytes: usize) -> Result<(), CudaError>;
+}
+
+/// A JPEG file, and where its pixels go.
+#[derive(Debug, Clone, Copy)]
+pub struct JpegFile<'a> {
+    /// The file.
+    pub bytes: &'a [u8],
+    /// Columns, as its header says.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// Its first pixel, in the device's memory.
+    pub to: DevicePtr,
+    /// Bytes from a row of pixels to the next.
+    pub row_bytes: u32,
+}
+
+/// A decoder of JPEG files. It does not outlive the driver that opened it.
+pub trait JpegDecoder: fmt::Debug + Send + Sync {
+    /// Queues the decoding of files to pixels of 1 or 3 `channels`, which lie side by side, as they are stored: whatever their
+    /// EXIF orientation says. May wait for what was queued before.
+    ///
+    /// # Safety
+    /// Until it is done the files do not change, and nobody else uses the device's bytes of their pixels, which are allocated: `height`
+    /// rows of `width` pixels each. The stream exists.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`], also where one of the files cannot be decoded; what the pixels of all of them are is then unspecified.
+    unsafe fn decode(
+        &self,
+        files: &[JpegFile<'_>],
+        channels: u32,
+        stream: Stream,
+    ) -> Result<(), CudaError>;
 }

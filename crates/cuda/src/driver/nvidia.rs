@@ -10,7 +10,8 @@ use cudarc::driver::sys;
 use libloading::Library;
 
 use super::cufile::{CuFile, said};
-use super::{DevicePtr, DirectFile, Driver, Event, Memory, Stream};
+use super::nvjpeg::NvJpeg;
+use super::{DevicePtr, DirectFile, Driver, Event, JpegDecoder, Memory, Stream};
 use crate::emission::{BLOCK, Emission, Entry};
 use crate::error::CudaError;
 
@@ -457,6 +458,11 @@ impl Driver for Nvidia {
         Ok(Box::new(CuFile::open(file, self.context)?))
     }
 
+    fn open_jpeg(&self) -> Result<Box<dyn JpegDecoder>, CudaError> {
+        let _current = self.current()?;
+        Ok(Box::new(NvJpeg::open(self.context)?))
+    }
+
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError> {
         let _current = self.current()?;
         let (lines, images) = emission.grid();
@@ -489,7 +495,7 @@ impl Driver for Nvidia {
     }
 }
 
-fn checked(call: &'static str, result: sys::CUresult) -> Result<(), CudaError> {
+pub(super) fn checked(call: &'static str, result: sys::CUresult) -> Result<(), CudaError> {
     let Err(error) = result.result() else {
         return Ok(());
     };

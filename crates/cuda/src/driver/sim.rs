@@ -4,6 +4,7 @@
 //! that is broken: what is written while queued work may read it, what changes under a copy, what is given back too early.
 
 mod direct;
+mod jpeg;
 mod launch;
 mod memory;
 mod op;
@@ -17,10 +18,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use self::direct::SimFile;
+use self::jpeg::SimJpeg;
 use self::memory::{address, bytes_at, checksum, is_mapped, overlap, place};
 use self::op::{Kind, Op};
 use self::state::{Mark, State};
-use super::{DevicePtr, DirectFile, Driver, Event, Memory, Stream};
+use super::{DevicePtr, DirectFile, Driver, Event, JpegDecoder, Memory, Stream};
 use crate::emission::Emission;
 use crate::error::CudaError;
 
@@ -145,7 +147,7 @@ impl SimDriver {
         self.shared.lock().faults.clone()
     }
 
-    /// Pieces of device memory, streams, events, files and registrations that nobody has given back.
+    /// Pieces of device memory, streams, events, files, decoders and registrations that nobody has given back.
     #[must_use]
     pub fn in_use(&self) -> usize {
         let state = self.shared.lock();
@@ -154,7 +156,7 @@ impl SimDriver {
             .keys()
             .filter(|stream| **stream >= FIRST_STREAM);
         let kept = state.allocated.len() + state.registered.len() + state.events.len();
-        kept + state.files + named.count()
+        kept + state.files + state.decoders + named.count()
     }
 
     /// What lies in device memory now; none where it is not allocated.
@@ -455,6 +457,10 @@ impl Driver for SimDriver {
 
     fn open_direct(&self, file: File) -> Result<Box<dyn DirectFile>, CudaError> {
         Ok(Box::new(SimFile::open(&self.shared, file)?))
+    }
+
+    fn open_jpeg(&self) -> Result<Box<dyn JpegDecoder>, CudaError> {
+        Ok(Box::new(SimJpeg::open(&self.shared)?))
     }
 
     unsafe fn emit(&self, emission: &Emission, stream: Stream) -> Result<(), CudaError> {

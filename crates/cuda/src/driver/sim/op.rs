@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use packds_reader::device::{ColorOp, Frame, Patch, Share};
 
+use super::jpeg::QueuedFile;
 use super::launch::table_bytes;
 use super::memory::{address, range};
 use crate::emission::Emission;
@@ -27,6 +28,7 @@ pub(super) enum Kind {
         to: u64,
         bytes: u64,
     },
+    Decode(QueuedFile),
     Emit(Emission),
     Record {
         event: u64,
@@ -82,6 +84,7 @@ impl Kind {
             Self::CopyIn { to, bytes, .. } | Self::CopyWithin { to, bytes, .. } => {
                 Some(*to..to + bytes)
             }
+            Self::Decode(file) => Some(range(file.to, file.pixel_bytes())),
             Self::Emit(e) => Some(e.out.0..e.out.0 + e.out_bytes()),
             _ => None,
         }
@@ -91,6 +94,7 @@ impl Kind {
     pub(super) fn reads_host(&self) -> Option<Range<u64>> {
         match self {
             Self::CopyIn { from, bytes, .. } => Some(*from..from + bytes),
+            Self::Decode(file) => Some(range(file.from, file.bytes)),
             _ => None,
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct State {
     pub(super) copied_from_maps: u64,
     /// Files that are open for reads into device memory.
     pub(super) files: usize,
+    /// Decoders that are open.
+    pub(super) decoders: usize,
     /// Where bytes of files are arriving in device memory.
     pub(super) arriving: Vec<Range<u64>>,
     pub(super) read_directly: u64,
@@ -203,6 +205,7 @@ impl State {
                 }
             }
             Kind::CopyWithin { from, to, bytes } => copy(from, to, bytes),
+            Kind::Decode(file) => file.run(self),
             Kind::Emit(emission) => {
                 let pictures = self.behind(emission.source);
                 if let Err(error) = emit(&emission, pictures, self.behind(emission.taps)) {

@@ -1,0 +1,354 @@
+//! nvJPEG, NVIDIA's decoder of JPEG files, loaded when it is first asked for.
+//!
+//! Its types are declared here as nvjpeg.h has them, with numbers in the place of enumerations, so that a status that is newer than this
+//! code is a number and not a value that Rust does not know.
+
+use std::error::Error;
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use cudarc::driver::sys;
+use libloading::Library;
+
+use super::nvidia::Current;
+use super::{JpegDecoder, JpegFile, Stream};
+use crate::error::CudaError;
+
+/// As the dynamic linker knows it, newest first: the toolkit's, or one that the process has loaded from elsewhere.
+const NAMES: [&str; 2] = ["libnvjpeg.so.13", "libnvjpeg.so.12"];
+const SUCCESS: c_int = 0;
+/// It takes no such flag.
+const INVALID_PARAMETER: c_int = 2;
+/// Which decoder it is: nvJPEG chooses.
+const BACKEND: c_int = 0;
+/// Colours between those of an image that has fewer are interpolated, as libjpeg does it.
+const INTERPOLATED: c_uint = 1 << 5;
+/// Luma alone.
+const LUMA: c_int = 2;
+/// Red, green and blue of a pixel side by side.
+const INTERLEAVED: c_int = 5;
+/// Planes of an image.
+const PLANES: usize = 4;
+/// Decoders that take turns, so that one prepares a batch while the GPU is at that of the other.
+const TURNS: usize = 2;
+
+/// `nvjpegImage_t`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Planes {
+    channel: [*mut u8; PLANES],
+    pitch: [usize; PLANES],
+}
+
+/// The functions that are called.
+struct Functions {
+    create:
+        unsafe extern "C" fn(c_int, *mut c_void, *mut c_void, c_uint, *mut *mut c_void) -> c_int,
+    destroy: unsafe extern "C" fn(*mut c_void) -> c_int,
+    state_create: unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int,
+    state_destroy: unsafe extern "C" fn(*mut c_void) -> c_int,
+    initialize: unsafe extern "C" fn(*mut c_void, *mut c_void, c_int, c_int, c_int) -> c_int,
+    decode: unsafe extern "C" fn(
+        *mut c_void,
+        *mut c_void,
+        *const *const u8,
+        *const usize,
+        *mut Planes,
+        sys::CUstream,
+    ) -> c_int,
+    /// What they lie in.
+    _library: Library,
+}
+
+impl Functions {
+    fn load() -> Result<Self, String> {
+        // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
+        let open = |name: &&str| unsafe { Library::new(*name) };
+        let mut opened = NAMES.iter().map(open);
+        let library = opened.find_map(Result::ok).ok_or_else(|| {
+            let names = NAMES.join(" or ");
+            format!("nvJPEG cannot be loaded ({names} was not found): install libnvjpeg, or nvidia-nvjpeg-cu12 of PyPI")
+        })?;
+        Ok(Self {
+            // SAFETY: as nvjpeg.h declares it.
+            create: unsafe { symbol(&library, "nvjpegCreateEx")? },
+            // SAFETY: as nvjpeg.h declares it.
+            destroy: unsafe { symbol(&library, "nvjpegDestroy")? },
+            // SAFETY: as nvjpeg.h declares it.
+            state_create: unsafe { symbol(&library, "nvjpegJpegStateCreate")? },
+            // SAFETY: as nvjpeg.h declares it.
+            state_destroy: unsafe { symbol(&library, "nvjpegJpegStateDestroy")? },
+            // SAFETY: as nvjpeg.h declares it.
+            initialize: unsafe { symbol(&library, "nvjpegDecodeBatchedInitialize")? },
+            // SAFETY: as nvjpeg.h declares it.
+            decode: unsafe { symbol(&library, "nvjpegDecodeBatched")? },
+            _library: library,
+        })
+    }
+}
+
+/// A function of the library.
+///
+/// # Safety
+/// It is of the type `F`.
+unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
+    // SAFETY: the caller's.
+    let found = unsafe { library.get::<F>(name.as_bytes()) };
+    let said = |error: &libloading::Error| {
+        let behind = error.source().map(ToString::to_string);
+        behind.unwrap_or_else(|| error.to_string())
+    };
+    let found = found.map_err(|error| format!("nvJPEG lacks {name}: {}", said(&error)))?;
+    Ok(*found)
+}
+
+/// The library, which stays loaded.
+fn functions() -> Result<&'static Functions, CudaError> {
+    static LOADED: OnceLock<Result<Functions, String>> = OnceLock::new();
+    let loaded = LOADED.get_or_init(Functions::load).as_ref();
+    loaded.map_err(|why| CudaError::Use(why.clone()))
+}
+
+/// nvJPEG in a context.
+#[derive(Debug)]
+pub(super) struct NvJpeg {
+    context: sys::CUcontext,
+    handle: *mut c_void,
+    turns: Mutex<Vec<Turn>>,
+}
+
+/// A decoder of one batch, whose memory is its own, and the end of its last one.
+#[derive(Debug)]
+struct Turn {
+    state: *mut c_void,
+    done: sys::CUevent,
+}
+
+// SAFETY: nvJPEG's handles and CUDA's contexts may be used from any thread, and states from one at a time, which the lock sees to.
+unsafe impl Send for NvJpeg {}
+// SAFETY: as above.
+unsafe impl Sync for NvJpeg {}
+
+impl NvJpeg {
+    /// nvJPEG in a context, which is current.
+    pub(super) fn open(context: sys::CUcontext) -> Result<Self, CudaError> {
+        let functions = functions()?;
+        let mut handle = ptr::null_mut();
+        let mut create = |flags| {
+            let (none, other) = (ptr::null_mut(), ptr::null_mut());
+            // SAFETY: without allocators of ours; it writes a handle, which `drop` gives back.
+            unsafe { (functions.create)(BACKEND, none, other, flags, &raw mut handle) }
+        };
+        let created = match create(INTERPOLATED) {
+            INVALID_PARAMETER => create(0),
+            created => created,
+        };
+        checked("nvjpegCreateEx", created)?;
+        let opened = Self {
+            context,
+            handle,
+            turns: Mutex::default(),
+        };
+        // From here on `drop` gives back what there is.
+        for _ in 0..TURNS {
+            opened.add_turn(functions)?;
+        }
+        Ok(opened)
+    }
+
+    fn add_turn(&self, functions: &Functions) -> Result<(), CudaError> {
+        let mut turn = Turn {
+            state: ptr::null_mut(),
+            done: ptr::null_mut(),
+        };
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
+        // SAFETY: it writes a handle, which `drop` gives back.
+        super::nvidia::checked("cuEventCreate", unsafe {
+            sys::cuEventCreate(&raw mut turn.done, flags)
+        })?;
+        // SAFETY: as above, of a handle that exists.
+        let created = unsafe { (functions.state_create)(self.handle, &raw mut turn.state) };
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.push(turn);
+        checked("nvjpegJpegStateCreate", created)
+    }
+
+    /// Queues the decoding of one batch by a state whose last one is done.
+    ///
+    /// # Safety
+    /// As of [`JpegDecoder::decode`].
+    unsafe fn queue(
+        &self,
+        state: *mut c_void,
+        files: &[JpegFile<'_>],
+        format: c_int,
+        stream: sys::CUstream,
+    ) -> Result<(), CudaError> {
+        let functions = functions()?;
+        let too_many = |_| CudaError::Use("more files than nvJPEG can count".to_owned());
+        let n = c_int::try_from(files.len()).map_err(too_many)?;
+        let bytes: Vec<*const u8> = files.iter().map(|file| file.bytes.as_ptr()).collect();
+        let lens: Vec<usize> = files.iter().map(|file| file.bytes.len()).collect();
+        let mut planes: Vec<Planes> = files.iter().map(planes_of).collect();
+        // SAFETY: both exist, and the state decodes nothing now; one thread of the host's is the caller's.
+        let begun = unsafe { (functions.initialize)(self.handle, state, n, 1, format) };
+        checked("nvjpegDecodeBatchedInitialize", begun)?;
+        // SAFETY: `n` files with their lengths and places, which are the caller's; it copies the descriptions.
+        let queued = unsafe {
+            (functions.decode)(
+                self.handle,
+                state,
+                bytes.as_ptr(),
+                lens.as_ptr(),
+                planes.as_mut_ptr(),
+                stream,
+            )
+        };
+        checked("nvjpegDecodeBatched", queued)
+    }
+}
+
+/// Where the pixels of a file go.
+fn planes_of(file: &JpegFile<'_>) -> Planes {
+    let mut planes = Planes {
+        channel: [ptr::null_mut(); PLANES],
+        pitch: [0; PLANES],
+    };
+    planes.channel[0] = ptr::with_exposed_provenance_mut(usize::try_from(file.to.0).unwrap_or(0));
+    planes.pitch[0] = usize::try_from(file.row_bytes).unwrap_or(0);
+    planes
+}
+
+impl JpegDecoder for NvJpeg {
+    unsafe fn decode(
+        &self,
+        files: &[JpegFile<'_>],
+        channels: u32,
+        stream: Stream,
+    ) -> Result<(), CudaError> {
+        let format = match channels {
+            1 => LUMA,
+            3 => INTERLEAVED,
+            _ => {
+                let text = format!("JPEG files have 1 or 3 channels, not {channels}");
+                return Err(CudaError::Use(text));
+            }
+        };
+        if files.is_empty() {
+            return Ok(());
+        }
+        let _current = Current::of(self.context)?;
+        let stream = ptr::with_exposed_provenance_mut(usize::try_from(stream.0).unwrap_or(0));
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.rotate_left(1);
+        let lost = || CudaError::Use("nvJPEG without a state".to_owned());
+        let turn = turns.first().ok_or_else(lost)?;
+        // What the state has on the host is read until its last batch is done.
+        // SAFETY: it exists.
+        super::nvidia::checked("cuEventSynchronize", unsafe {
+            sys::cuEventSynchronize(turn.done)
+        })?;
+        // SAFETY: the caller's; the state decodes nothing now.
+        let queued = unsafe { self.queue(turn.state, files, format, stream) };
+        // Also after an error: something may be queued.
+        // SAFETY: both exist.
+        let recorded = super::nvidia::checked("cuEventRecord", unsafe {
+            sys::cuEventRecord(turn.done, stream)
+        });
+        queued.and(recorded)
+    }
+}
+
+impl Drop for NvJpeg {
+    fn drop(&mut self) {
+        let (Ok(functions), Ok(_current)) = (functions(), Current::of(self.context)) else {
+            return;
+        };
+        let turns = self.turns.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for turn in turns.drain(..) {
+            // Errors mean that the driver has gone, with all that it had.
+            // SAFETY: it exists.
+            let _ = unsafe { sys::cuEventSynchronize(turn.done) };
+            // SAFETY: it is not used again.
+            let _ = unsafe { sys::cuEventDestroy_v2(turn.done) };
+            if !turn.state.is_null() {
+                // SAFETY: what it decoded is done, see above.
+                unsafe { (functions.state_destroy)(turn.state) };
+            }
+        }
+        // SAFETY: its states are gone.
+        unsafe { (functions.destroy)(self.handle) };
+    }
+}
+
+fn checked(call: &'static str, status: c_int) -> Result<(), CudaError> {
+    if status == SUCCESS {
+        return Ok(());
+    }
+    Err(CudaError::Call {
+        call,
+        name: status.to_string(),
+        text: text_of(status).to_owned(),
+    })
+}
+
+/// What the statuses mean, as nvjpeg.h numbers them.
+fn text_of(status: c_int) -> &'static str {
+    match status {
+        1 => "nvJPEG was not initialised",
+        2 => "a parameter that nvJPEG does not take",
+        3 => "a damaged JPEG file",
+        4 => "a kind of JPEG file that nvJPEG does not decode",
+        5 => "nvJPEG got no memory",
+        6 => "the GPU did not do it, or there is none",
+        7 => "the GPU lacks what nvJPEG needs",
+        8 => "an error within nvJPEG",
+        9 => "nvJPEG does not do this here",
+        10 => "a JPEG file that ends too early",
+        _ => "an error of nvJPEG's",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+    use crate::driver::DevicePtr;
+
+    #[test]
+    fn places_are_laid_out_as_nvjpeg_h_has_them() {
+        assert_eq!((size_of::<Planes>(), offset_of!(Planes, pitch)), (64, 32));
+        let planes = planes_of(&JpegFile {
+            bytes: &[],
+            width: 5,
+            height: 4,
+            to: DevicePtr(0x1000),
+            row_bytes: 17,
+        });
+        assert_eq!((planes.channel[0].addr(), planes.pitch[0]), (0x1000, 17));
+        assert!(planes.channel[1..].iter().all(|plane| plane.is_null()));
+    }
+
+    /// With the library, so that every function is found, and without it.
+    #[test]
+    fn a_machine_without_nvjpeg_or_a_gpu_says_so_and_does_not_crash() {
+        let Err(error) = NvJpeg::open(ptr::null_mut()) else {
+            return;
+        };
+        let text = error.to_string();
+        println!("{text}");
+        let known = ["nvJPEG cannot be loaded", "nvjpegCreateEx failed"];
+        assert!(known.iter().any(|known| text.contains(known)), "{text}");
+    }
+
+    #[test]
+    fn a_status_is_told_in_words() {
+        let error = checked("nvjpegDecodeBatched", 3).unwrap_err().to_string();
+        assert_eq!(error, "nvjpegDecodeBatched failed: 3 (a damaged JPEG file)");
+        assert!(checked("nvjpegDecodeBatched", 0).is_ok());
+        let error = checked("nvjpegDecodeBatched", 99).unwrap_err().to_string();
+        assert!(error.contains("99"), "{error}");
+    }
+}
