@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
-use packds_reader::device::{Device, DeviceError, Holding, Transfer};
+use packds_reader::device::{Device, DeviceError, FileLimits, Holding, Transfer};
 use packds_reader::loader::{BadSamples, Holdable, LoadError, LoaderBuilder};
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
 use crate::resident::{Resident, Tables, Tier};
-use crate::staging::{Copies, ImageSource, Ring, WindowPlan};
+use crate::staging::{Copies, FilePlan, ImageSource, Ring, WindowPlan};
 
 /// Why chunks cannot be read from the disk.
 const NOT_READABLE: &str = "chunks are read from the disk into the GPU's memory for the tier gpu-window alone: name that tier, or do without GPUDirect Storage";
@@ -169,6 +169,32 @@ impl CudaDevice {
         )
     }
 
+    /// The same device for a loader with these options, which is to decode its JPEG files that are within the limits; the host decodes
+    /// the others. Pixels are nvJPEG's, which may differ from the host's a little.
+    ///
+    /// # Errors
+    /// [`LoadError`] where the pack or the augmentation are not for that, or nvJPEG is missing or has failed.
+    pub fn decoding_jpeg(
+        &self,
+        builder: &LoaderBuilder,
+        limits: FileLimits,
+    ) -> Result<Self, LoadError> {
+        let decodable = builder.decodable(limits)?;
+        let decoder = self.driver.open_jpeg().map_err(DeviceError::from)?;
+        let tables = Tables::of(&self.driver, Some(decodable.resampling))?;
+        let lost = || LoadError::Option("files without tables for resizing".to_owned());
+        let plan = FilePlan {
+            limits,
+            rows: decodable.rows.into(),
+            decoder,
+            tables: tables.ok_or_else(lost)?,
+        };
+        Ok(Self {
+            images: ImageSource::Files(Arc::new(plan)),
+            ..self.clone()
+        })
+    }
+
     fn window_plan(
         &self,
         builder: &LoaderBuilder,
@@ -216,6 +242,13 @@ impl Device for CudaDevice {
 
     fn finishes(&self) -> bool {
         true
+    }
+
+    fn decodes(&self) -> Option<FileLimits> {
+        match &self.images {
+            ImageSource::Files(plan) => Some(plan.limits),
+            _ => None,
+        }
     }
 
     fn holds(&self, pack: &MappedPack) -> Holding {

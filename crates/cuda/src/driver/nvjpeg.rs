@@ -48,6 +48,15 @@ struct Functions {
     destroy: unsafe extern "C" fn(*mut c_void) -> c_int,
     state_create: unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> c_int,
     state_destroy: unsafe extern "C" fn(*mut c_void) -> c_int,
+    info: unsafe extern "C" fn(
+        *mut c_void,
+        *const u8,
+        usize,
+        *mut c_int,
+        *mut c_int,
+        *mut c_int,
+        *mut c_int,
+    ) -> c_int,
     initialize: unsafe extern "C" fn(*mut c_void, *mut c_void, c_int, c_int, c_int) -> c_int,
     decode: unsafe extern "C" fn(
         *mut c_void,
@@ -79,6 +88,8 @@ impl Functions {
             state_create: unsafe { symbol(&library, "nvjpegJpegStateCreate")? },
             // SAFETY: as nvjpeg.h declares it.
             state_destroy: unsafe { symbol(&library, "nvjpegJpegStateDestroy")? },
+            // SAFETY: as nvjpeg.h declares it.
+            info: unsafe { symbol(&library, "nvjpegGetImageInfo")? },
             // SAFETY: as nvjpeg.h declares it.
             initialize: unsafe { symbol(&library, "nvjpegDecodeBatchedInitialize")? },
             // SAFETY: as nvjpeg.h declares it.
@@ -174,6 +185,35 @@ impl NvJpeg {
         checked("nvjpegJpegStateCreate", created)
     }
 
+    /// Refuses a file of which nvJPEG would write more or other pixels than its place is for.
+    fn check(&self, functions: &Functions, file: &JpegFile<'_>) -> Result<(), CudaError> {
+        let (mut n_planes, mut subsampling) = (0, 0);
+        let (mut widths, mut heights) = ([0; PLANES], [0; PLANES]);
+        let (bytes, len) = (file.bytes.as_ptr(), file.bytes.len());
+        // SAFETY: it reads the file, and writes one number to each of the first two and `PLANES` to the others.
+        let told = unsafe {
+            (functions.info)(
+                self.handle,
+                bytes,
+                len,
+                &raw mut n_planes,
+                &raw mut subsampling,
+                widths.as_mut_ptr(),
+                heights.as_mut_ptr(),
+            )
+        };
+        checked("nvjpegGetImageInfo", told)?;
+        let (width, height) = (file.width, file.height);
+        let is_so = |found: c_int, wanted: u32| u32::try_from(found) == Ok(wanted);
+        if is_so(widths[0], width) && is_so(heights[0], height) {
+            return Ok(());
+        }
+        let (found, other) = (widths[0], heights[0]);
+        let text =
+            format!("a JPEG file of {width}x{height} pixels that has {found}x{other} to nvJPEG");
+        Err(CudaError::Use(text))
+    }
+
     /// Queues the decoding of one batch by a state whose last one is done.
     ///
     /// # Safety
@@ -186,6 +226,9 @@ impl NvJpeg {
         stream: sys::CUstream,
     ) -> Result<(), CudaError> {
         let functions = functions()?;
+        files
+            .iter()
+            .try_for_each(|file| self.check(functions, file))?;
         let too_many = |_| CudaError::Use("more files than nvJPEG can count".to_owned());
         let n = c_int::try_from(files.len()).map_err(too_many)?;
         let bytes: Vec<*const u8> = files.iter().map(|file| file.bytes.as_ptr()).collect();

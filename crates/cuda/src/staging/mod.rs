@@ -15,13 +15,14 @@
 //!   `emitted` after that.
 //! - The user's memory is written on the user's own stream, so whatever the user queues there next comes after it.
 //!
-//! No thread of the loader and no thread of the user waits for the GPU in any of this; windows of chunks say where that differs.
+//! No thread of the loader and no thread of the user waits for the GPU in any of this; windows of chunks and files say where that differs.
 //!
 //! After a failure of the driver's nothing more is copied or written: every batch is the error, and slots are let go of, so that nobody
 //! waits for one.
 
 mod direct;
 mod file;
+mod files;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -34,7 +35,9 @@ use std::thread::{self, JoinHandle};
 use packds_format::DType;
 use packds_pixels::{FloatType, Padding};
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
-use packds_reader::device::{ChunkImages, Device, DeviceError, Finish, MappedPart, Transfer};
+use packds_reader::device::{
+    ChunkImages, Device, DeviceError, FilesPart, Finish, MappedPart, Transfer,
+};
 use packds_reader::loader::{Batch, BatchField};
 
 use crate::driver::{DevicePtr, Driver, Event, Stream};
@@ -44,6 +47,7 @@ use crate::resident::{Resident, Tables};
 
 pub(crate) use self::file::Copies;
 use self::file::RegisteredFile;
+pub(crate) use self::files::FilePlan;
 pub(crate) use self::window::WindowPlan;
 use self::window::{ChunkSource, Window};
 
@@ -60,6 +64,8 @@ struct Staging {
     /// Registered with the driver.
     arena: Arc<Arena>,
     mirror: DevicePtr,
+    /// Bytes of the mirror from one slot's part to the next.
+    mirror_step: u64,
     copies: Stream,
     slots: Vec<Mutex<SlotEvents>>,
     reaper: Mutex<Option<Sender<Sent>>>,
@@ -82,6 +88,8 @@ pub(crate) enum ImageSource {
     Resident(Arc<Resident>),
     /// Chunks.
     Window(Arc<WindowPlan>),
+    /// They come in the slots as JPEG files.
+    Files(Arc<FilePlan>),
 }
 
 /// The same for one ring.
@@ -91,13 +99,14 @@ enum Images {
     Batches(Arc<Copies>),
     Resident(Arc<Resident>),
     Window(Window),
+    Files(Arc<FilePlan>),
 }
 
 impl Images {
     /// Where they start, and what areas of them are resized by.
     fn on_gpu(&self) -> Option<(DevicePtr, Option<&Tables>)> {
         match self {
-            Self::Slots | Self::Batches(_) => None,
+            Self::Slots | Self::Batches(_) | Self::Files(_) => None,
             Self::Resident(set) => Some((set.images, set.tables.as_ref())),
             Self::Window(window) => Some((window.memory, window.plan.tables.as_ref())),
         }
@@ -135,6 +144,12 @@ impl Ring {
         source: &ImageSource,
     ) -> Result<Self, CudaError> {
         let (host, len) = arena.address();
+        let slot_bytes = u64::try_from(arena.slot_bytes()).unwrap_or(u64::MAX);
+        let behind = match source {
+            ImageSource::Files(plan) => plan.pixel_bytes(),
+            _ => 0,
+        };
+        let mirror_step = slot_bytes.saturating_add(behind);
         if let Some(node) = driver.numa_node() {
             // Before registering takes the memory. Where the system refuses it lies anywhere, which the statistics tell.
             let _ = arena.prefer_node(node);
@@ -144,6 +159,7 @@ impl Ring {
             driver,
             arena,
             mirror: DevicePtr(0),
+            mirror_step,
             copies,
             slots: Vec::new(),
             reaper: Mutex::default(),
@@ -164,7 +180,8 @@ impl Ring {
                 is_emitted: false,
             }));
         }
-        let bytes = u64::try_from(len).unwrap_or(u64::MAX);
+        let n_slots = u64::try_from(staging.arena.n_slots()).unwrap_or(u64::MAX);
+        let bytes = mirror_step.saturating_mul(n_slots);
         let mirror = staging.driver.allocate(bytes, "staged batches")?;
         // SAFETY: the arena is kept as long as the staging, whose `drop` unregisters it.
         let registered = unsafe { staging.driver.register(host, len) };
@@ -178,6 +195,7 @@ impl Ring {
             ImageSource::Slots => Images::Slots,
             ImageSource::Batches(copies) => Images::Batches(Arc::clone(copies)),
             ImageSource::Resident(set) => Images::Resident(Arc::clone(set)),
+            ImageSource::Files(plan) => Images::Files(Arc::clone(plan)),
             ImageSource::Window(plan) => {
                 let (driver, plan) = (Arc::clone(&staging.driver), Arc::clone(plan));
                 Images::Window(Window::new(driver, plan, staging.arena.n_slots())?)
@@ -201,19 +219,29 @@ impl Staging {
         Ok(())
     }
 
-    /// Queues the copy of the first `len` bytes of a slot, and of bytes that lie elsewhere in the place of those from an offset on.
+    /// Queues what brings a slot to its part of the mirror, between what was emitted from there and the mark that it is there.
     fn upload(
         &self,
-        slot: &SlotRef,
-        len: usize,
-        elsewhere: (usize, &[u8]),
         events: &mut SlotEvents,
+        bring: impl FnOnce() -> Result<(), CudaError>,
     ) -> Result<(), CudaError> {
         if events.is_emitted {
             // SAFETY: both are the staging's own.
             unsafe { self.driver.wait_for(self.copies, events.emitted)? };
             events.is_emitted = false;
         }
+        bring()?;
+        // SAFETY: both are the staging's own.
+        unsafe { self.driver.record(events.uploaded, self.copies) }
+    }
+
+    /// Queues the copy of the first `len` bytes of a slot, and of bytes that lie elsewhere in the place of those from an offset on.
+    fn copy_slot(
+        &self,
+        slot: &SlotRef,
+        len: usize,
+        elsewhere: (usize, &[u8]),
+    ) -> Result<(), CudaError> {
         let bytes = slot.get(..len).unwrap_or(slot);
         let (offset, other) = elsewhere;
         let end = offset.saturating_add(other.len());
@@ -232,8 +260,7 @@ impl Staging {
             // the stream waits for.
             unsafe { self.copy(part, self.mirror_of(slot.number()).plus(start))? };
         }
-        // SAFETY: both are the staging's own.
-        unsafe { self.driver.record(events.uploaded, self.copies) }
+        Ok(())
     }
 
     /// Puts a chunk into the window, unless it is there; where it starts. None where `write` could not.
@@ -348,8 +375,8 @@ impl Staging {
     }
 
     fn mirror_of(&self, number: usize) -> DevicePtr {
-        let offset = number.saturating_mul(self.arena.slot_bytes());
-        self.mirror.plus(u64::try_from(offset).unwrap_or(u64::MAX))
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        self.mirror.plus(number.saturating_mul(self.mirror_step))
     }
 
     fn events_of(&self, number: usize) -> Result<MutexGuard<'_, SlotEvents>, CudaError> {
@@ -385,12 +412,23 @@ impl Ring {
         len: usize,
         elsewhere: (usize, &[u8]),
     ) -> Result<Box<dyn Transfer>, DeviceError> {
+        self.queue_with(slot, |staging, slot| {
+            staging.copy_slot(slot, len, elsewhere)
+        })
+    }
+
+    /// Submits a slot that is brought to the mirror by what `bring` queues.
+    fn queue_with(
+        &self,
+        slot: SlotRef,
+        bring: impl FnOnce(&Staging, &SlotRef) -> Result<(), CudaError>,
+    ) -> Result<Box<dyn Transfer>, DeviceError> {
         let staging = &self.0;
         staging.check()?;
         let number = slot.number();
         let mut events = staging.events_of(number)?;
         // After an error some of its copies may be queued.
-        let queued = staging.upload(&slot, len, elsewhere, &mut events);
+        let queued = staging.upload(&mut events, || bring(staging, &slot));
         queued.map_err(|error| staging.failed(error))?;
         let arrival = Arc::new(Arrival::default());
         let sent = Sent {
@@ -453,6 +491,15 @@ impl Device for Ring {
 
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
         self.queue(slot, len, (0, &[]))
+    }
+
+    fn submit_files(
+        &self,
+        slot: SlotRef,
+        len: usize,
+        files: FilesPart,
+    ) -> Result<Box<dyn Transfer>, DeviceError> {
+        self.queue_files(slot, len, files)
     }
 
     fn submit_mapped(
@@ -639,7 +686,10 @@ impl Upload {
             }
             if let Some(windows) = &finish.windows {
                 let lost = || CudaError::Use("the images are of another device or tier".to_owned());
-                let (images, tables) = self.staging.images.on_gpu().ok_or_else(lost)?;
+                let (images, tables) = match &self.staging.images {
+                    Images::Files(plan) => (slot, Some(&plan.tables)),
+                    images => images.on_gpu().ok_or_else(lost)?,
+                };
                 emission.source = images;
                 if let Some(resampling) = &windows.resampling {
                     let tables = tables.ok_or_else(lost)?;

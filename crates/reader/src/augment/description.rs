@@ -307,6 +307,13 @@ impl Augment {
         pixels
     }
 
+    /// As far as areas and windows, of a device that changes colours too.
+    pub(crate) fn as_windows(&self) -> Self {
+        let mut windows = self.as_pixels();
+        windows.ops.retain(|op| op.stage() != Stage::Color);
+        windows
+    }
+
     /// Order of the result's dimensions.
     #[must_use]
     pub fn layout(mut self, layout: Layout) -> Self {

@@ -11,7 +11,7 @@ use super::draws::Draws;
 use super::frame::{Frame, Shown, pixels, resized_size, whole};
 use super::op::{Op, Size, Span};
 use super::{AugmentError, SampleKey};
-use crate::device::{self, Changes, ColorOp, Finish, Patch, Resampling, Windows};
+use crate::device::{self, Changes, ColorOp, FileLimits, Finish, Patch, Resampling, Windows};
 
 /// A picture in the memory of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +95,24 @@ impl AugmentPlan {
         })
     }
 
+    /// What is to be done with JPEG files that a device decodes; none where that is more than to resize random areas of one view, and
+    /// what [`finish_windows`](Self::finish_windows) does beside resizing.
+    pub(crate) fn finish_files(&self, limits: FileLimits) -> Option<Finish> {
+        let is_area = |op: &Op| matches!(op, Op::RandomResizedCrop { .. });
+        if !self.ops.iter().any(is_area) || self.output().views != 1 {
+            return None;
+        }
+        let side = Size {
+            width: limits.side,
+            height: limits.side,
+        };
+        let finish = self.finish_windows(side)?;
+        Some(Finish {
+            files: Some(limits),
+            ..finish
+        })
+    }
+
     /// The window that a view of a sample shows of its picture; none where `resampling`, by which areas are resized, has no taps
     /// for its area.
     pub(crate) fn window(
@@ -153,6 +171,7 @@ impl AugmentPlan {
             channels: output.channels.into(),
             table: self.emit.table(),
             windows: None,
+            files: None,
             changes: self.changes(),
             offset: 0,
         }

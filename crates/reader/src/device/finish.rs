@@ -6,7 +6,7 @@ use packds_format::DType;
 use packds_pixels::ops::Adjustment;
 use packds_pixels::{Layout, Padding};
 
-use super::Resampling;
+use super::{FileLimits, Resampling};
 
 /// Parts of what a device finishes with start at multiples of this in a slot.
 const ALIGN: usize = 16;
@@ -30,6 +30,9 @@ pub struct Finish {
     /// Where the pictures are that the images show, where the device [holds](super::Device::holds) them; none where their
     /// pixels lie in the slot, as large as the images and one after the other.
     pub windows: Option<Windows>,
+    /// Which of the pictures are JPEG files that the device decodes, where it does: then `windows` are of these, or of pixels of
+    /// the host's, as large as the images.
+    pub files: Option<FileLimits>,
     /// What is erased of finished values, and whether images are mixed.
     pub changes: Changes,
     /// Where the loader puts the table in each slot, 4 bytes little-endian for each entry, and behind it what is erased is

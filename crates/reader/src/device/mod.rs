@@ -5,6 +5,7 @@
 //! a counted reference to the slot; it is free when the last one is gone. So a batch never changes under whoever reads it,
 //! and no device needs to be told when that is over.
 
+mod files;
 mod finish;
 mod host;
 mod resampling;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
+pub use files::{FileHead, FileLimits, FilesPart};
 pub use finish::{Changes, ColorOp, Finish, Frame, Patch, Share, Windows};
 pub use host::{Done, HostDevice, OwnSlots, Staged};
 pub use resampling::Resampling;
@@ -53,6 +55,12 @@ pub trait Device: fmt::Debug + Send + Sync {
     fn holds(&self, pack: &MappedPack) -> Holding {
         let _ = pack;
         Holding::Nothing
+    }
+
+    /// Which JPEG files it decodes, if it does: a loader puts these into the slot instead of their pixels then, and a [`Frame`] for each
+    /// image, from the slot's first byte; see [`FileLimits`].
+    fn decodes(&self) -> Option<FileLimits> {
+        None
     }
 
     /// Of a device that holds [`Holding::Chunks`] or [`Holding::ChunksOfFile`]: called before slot number `slot` is submitted, for each chunk of which
@@ -92,6 +100,23 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
+
+    /// As [`submit`](Self::submit), of a batch of whose images some are JPEG files.
+    ///
+    /// # Errors
+    /// [`DeviceError`], which the consumer of the batch gets.
+    fn submit_files(
+        &self,
+        slot: SlotRef,
+        len: usize,
+        files: FilesPart,
+    ) -> Result<Box<dyn Transfer>, DeviceError> {
+        let _ = (slot, len, files);
+        Err(DeviceError {
+            device: self.name(),
+            reason: "it decodes no files".to_owned(),
+        })
+    }
 
     /// As [`submit`](Self::submit), of a batch of which a part lies in the mapped file, not in the slot.
     ///

@@ -183,6 +183,11 @@ impl Batch {
                 "the images of field `{name}` are on the device: the batch has windows of them"
             )));
         }
+        if field.source == Source::File {
+            return Err(LoadError::Option(format!(
+                "the images of field `{name}` are decoded on the device: the batch has their files"
+            )));
+        }
         let mut shape = vec![self.len()];
         shape.extend(item_shape);
         Ok(ArrayView {

@@ -20,7 +20,7 @@ use super::stats::{Counters, add, add_time};
 use super::tuner::Tuner;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
-use crate::device::{Device, MappedPart, Transfer};
+use crate::device::{Device, FilesPart, MappedPart, Transfer};
 use crate::fetch::{FetchStats, ItemRun, StepItems};
 
 /// All that the threads of one epoch share.
@@ -271,8 +271,10 @@ impl Crew {
             pack,
             items,
         });
-        self.outputs
+        let n_decoded = self
+            .outputs
             .write_finish(&mut slot, rows, seeds, source.as_ref())?;
+        add(&self.counters.host_decoded, n_decoded);
         let n_bad = u64::try_from(prepared.bad.len()).unwrap_or(u64::MAX);
         add(&self.counters.bad_samples, n_bad);
         let slot: SlotRef = slot.freeze();
@@ -300,6 +302,15 @@ impl Crew {
                 offset: self.outputs.fields.get(*number)?.offset,
             })
         });
+        if let Some((field, _)) = self.outputs.files() {
+            let files = FilesPart {
+                offset: field.offset,
+                item_bytes: field.item_bytes,
+                rows: prepared.rows.len(),
+                channels: field.finish.as_ref().map_or(0, |finish| finish.channels),
+            };
+            return Ok(self.device.submit_files(slot, len, files)?);
+        }
         Ok(match part {
             Some(part) => self.device.submit_mapped(slot, len, part)?,
             None => self.device.submit(slot, len)?,

@@ -123,7 +123,7 @@ impl Filler {
                         ragged.push(item);
                     }
                 }
-                Source::Image | Source::Mask => {
+                Source::Image | Source::File | Source::Mask => {
                     if let Some(to) = regions.next().and_then(|r| slot_row(r, field, place)) {
                         views.push(field.source, to);
                     }

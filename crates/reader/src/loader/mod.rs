@@ -90,7 +90,7 @@ pub use self::batch::{BadSample, Batch};
 pub use self::epoch::Epoch;
 pub use self::error::LoadError;
 pub use self::journal::JOURNAL;
-pub use self::options::{Holdable, LoaderBuilder};
+pub use self::options::{Decodable, Holdable, LoaderBuilder};
 pub use self::outputs::BatchField;
 pub use self::stats::LoaderStats;
 pub use self::tuner::Tuned;
@@ -378,6 +378,7 @@ impl Loader {
             samples: count(&counters.samples),
             bytes: count(&counters.bytes),
             bad_samples: count(&counters.bad_samples),
+            host_decoded: count(&counters.host_decoded),
             consumer_waited: time(&counters.consumer_waited),
             consumer_busy: time(&counters.consumer_busy),
             threads_busy: time(&counters.threads_busy),

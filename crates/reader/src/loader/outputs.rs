@@ -9,7 +9,7 @@ use super::filling::Row;
 use super::pictures::{ChunkSource, Pictures};
 use crate::MappedPack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
-use crate::device::Finish;
+use crate::device::{FileLimits, Finish};
 
 /// A field of every batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +42,8 @@ pub(crate) enum Source {
     Ragged(usize),
     /// A view of the image that goes through the augmentation.
     Image,
+    /// The image's JPEG file, which a device decodes, or its pixels.
+    File,
     /// A view of the image of which a device has the pixels.
     Held,
     /// The mask beside it.
@@ -65,7 +67,7 @@ impl BatchField {
     pub(crate) const fn is_filled(&self) -> bool {
         matches!(
             self.source,
-            Source::Tensor(_) | Source::Image | Source::Mask
+            Source::Tensor(_) | Source::Image | Source::File | Source::Mask
         )
     }
 }
@@ -162,9 +164,19 @@ impl Outputs {
         let bytes = shape.iter().fold(dtype.size(), |n, d| {
             n.saturating_mul(u64::try_from(*d).unwrap_or(u64::MAX))
         });
-        let bytes = if source == Source::Held { 0 } else { bytes };
+        let bytes = match (source, pictures.files()) {
+            (Source::Held, _) => 0,
+            (Source::File, Some(limits)) => {
+                let made = usize::try_from(bytes).ok();
+                let place = made.and_then(|made| limits.item_bytes(made));
+                place
+                    .and_then(|n| u64::try_from(n).ok())
+                    .unwrap_or(u64::MAX)
+            }
+            _ => bytes,
+        };
         let finish = match (source, pictures.finish.clone()) {
-            (Source::Image | Source::Held, Some(finish)) => {
+            (Source::Image | Source::File | Source::Held, Some(finish)) => {
                 Some(Arc::new(self.place_table(finish, views)?))
             }
             _ => None,
@@ -230,24 +242,35 @@ impl Outputs {
             .filter(|pictures| !pictures.are_held())
     }
 
-    /// Puts what a device needs to finish images into a slot that is filled with `rows`.
+    /// The field of images that a device decodes, and which files.
+    pub(crate) fn files(&self) -> Option<(&BatchField, FileLimits)> {
+        let field = self.fields.iter().find(|f| f.source == Source::File)?;
+        Some((field, field.finish.as_ref()?.files?))
+    }
+
+    /// Puts what a device needs to finish images into a slot that is filled with `rows`. How many images of files the host has decoded
+    /// though the device decodes files.
     pub(crate) fn write_finish(
         &self,
         slot: &mut SlotMut,
         rows: &[Row],
         seeds: &[u64],
         source: Option<&ChunkSource<'_>>,
-    ) -> Result<(), LoadError> {
+    ) -> Result<u64, LoadError> {
         let mut finishes = self.fields.iter().filter_map(|field| field.finish.as_ref());
         let (Some(finish), Some(pictures)) = (finishes.next(), &self.pictures) else {
-            return Ok(());
+            return Ok(0);
         };
         finish.write_table(slot);
         pictures.write_changes(&finish.changes, slot, rows, seeds);
-        match finish.windows.as_ref().zip(source) {
-            Some((windows, source)) => pictures.write_windows(windows, slot, rows, seeds, source),
-            None => Ok(()),
+        if let Some((field, _)) = self.files() {
+            let places = (field.offset, field.item_bytes);
+            return pictures.write_file_windows(finish, slot, places, rows, seeds);
         }
+        if let Some((windows, source)) = finish.windows.as_ref().zip(source) {
+            pictures.write_windows(windows, slot, rows, seeds, source)?;
+        }
+        Ok(0)
     }
 
     /// The one field whose batches may be handed out where they lie in the pack, if its samples lie there as in a batch.

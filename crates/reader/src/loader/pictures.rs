@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use packds_format::{Coding, DType, Field, FieldKind, Role, Schema, Store};
-use packds_pixels::{Color, DecodeOptions, Decoder, Encoded, Image, Layout, Pixels};
+use packds_pixels::{
+    Color, DecodeOptions, Decoder, Encoded, Image, ImageFormat, Layout, Pixels, check_structure,
+};
 
 use super::error::LoadError;
 use super::filling::Row;
@@ -18,8 +20,8 @@ use crate::augment::{
     SampleKey, Size,
 };
 use crate::device::{
-    Changes, ChunkImages, ColorOp, Device, Finish, Frame, Holding, Patch, Resampling, Share,
-    Windows,
+    Changes, ChunkImages, ColorOp, Device, FileHead, FileLimits, Finish, Frame, Holding, Patch,
+    Resampling, Share, Windows,
 };
 use crate::fetch::StepItems;
 use crate::{MappedPack, ReadError};
@@ -31,6 +33,8 @@ pub(crate) struct OnDevice {
     pub(crate) finishes: bool,
     /// It has them.
     pub(crate) holds: Holding,
+    /// It decodes such JPEG files.
+    pub(crate) decodes: Option<FileLimits>,
 }
 
 /// Where a device's chunks come from.
@@ -175,10 +179,15 @@ impl Pictures {
             Some(size) => made.finish_windows(size),
         };
         let against_holding = held.as_ref().err().copied();
-        let finish = held
-            .ok()
-            .or_else(|| made.finish().filter(|_| device.finishes));
+        let decodes = device.decodes;
+        let decodes = decodes.filter(|_| image.kind == FieldKind::Image && !has_mask);
+        let files = decodes.and_then(|limits| made.finish_files(limits));
+        let finish = held.ok().or(files);
+        let finish = finish.or_else(|| made.finish().filter(|_| device.finishes));
         let plan = match &finish {
+            Some(Finish { files: Some(_), .. }) => {
+                AugmentPlan::new(&augment.as_windows(), &source).map_err(refused)?
+            }
             Some(_) => AugmentPlan::new(&augment.as_pixels(), &source).map_err(refused)?,
             None => made.clone(),
         };
@@ -201,7 +210,12 @@ impl Pictures {
     /// Whether the device has the images, and gets only windows of them.
     pub(crate) fn are_held(&self) -> bool {
         let finish = self.finish.as_ref();
-        finish.is_some_and(|finish| finish.windows.is_some())
+        finish.is_some_and(|finish| finish.windows.is_some() && finish.files.is_none())
+    }
+
+    /// Which JPEG files the device decodes, if it does.
+    pub(crate) fn files(&self) -> Option<FileLimits> {
+        self.finish.as_ref()?.files
     }
 
     /// Why the device has not, in a sentence; none where it has.
@@ -338,6 +352,57 @@ impl Pictures {
         Ok(())
     }
 
+    /// Puts the windows of `rows` where the device finds them, whose files or pixels lie in the slot from `offset` on. How many of
+    /// them the host has decoded.
+    pub(crate) fn write_file_windows(
+        &self,
+        finish: &Finish,
+        slot: &mut [u8],
+        (offset, item_bytes): (usize, usize),
+        rows: &[Row],
+        seeds: &[u64],
+    ) -> Result<u64, LoadError> {
+        let (Some(windows), Some(limits)) = (&finish.windows, finish.files) else {
+            return Ok(0);
+        };
+        let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let (slot_bytes, channels) = (number(slot.len()), finish.channels);
+        let mut n_pixels = 0;
+        for (at, row) in rows.iter().enumerate() {
+            let place = offset.saturating_add(at.saturating_mul(item_bytes));
+            let frame = match FileHead::of(slot.get(place..).unwrap_or_default()) {
+                FileHead::Pixels => {
+                    n_pixels += 1;
+                    Frame {
+                        source: number(place + FileHead::BYTES),
+                        width: finish.width,
+                        height: finish.height,
+                        row_bytes: finish.width.saturating_mul(channels),
+                        ..Frame::default()
+                    }
+                }
+                FileHead::File { width, height, .. } => {
+                    let before = number(at).saturating_mul(limits.pixel_bytes.into());
+                    let picture = Located {
+                        size: Size { width, height },
+                        row_bytes: width.saturating_mul(channels),
+                        source: slot_bytes.saturating_add(before),
+                    };
+                    let resampling = windows.resampling.as_deref();
+                    let frame = self.plan.window(key(seeds, *row), 0, picture, resampling);
+                    let frame = frame.map_err(|error| LoadError::Option(error.to_string()))?;
+                    let no_taps = || LoadError::Option("a file larger than its limits".to_owned());
+                    frame.ok_or_else(no_taps)?
+                }
+            };
+            let to = windows.offset(0).saturating_add(at * Frame::BYTES);
+            if let Some(to) = slot.get_mut(to..to + Frame::BYTES) {
+                to.copy_from_slice(&frame.to_bytes());
+            }
+        }
+        Ok(n_pixels)
+    }
+
     /// Puts what is done to colours of `rows`, and what is erased and mixed, where the device finds it.
     pub(crate) fn write_changes(
         &self,
@@ -389,10 +454,10 @@ impl Pictures {
     /// What becomes of the body field at `position`.
     pub(crate) fn source_of(&self, position: usize) -> Option<Source> {
         if position == self.image.position {
-            return Some(if self.are_held() {
-                Source::Held
-            } else {
-                Source::Image
+            return Some(match self.files() {
+                Some(_) => Source::File,
+                None if self.are_held() => Source::Held,
+                None => Source::Image,
             });
         }
         let mask = self.mask.as_ref()?;
@@ -544,6 +609,8 @@ pub(crate) struct PictureFiller {
     mask: Option<PictureField>,
     seek: Option<usize>,
     seeds: Arc<[u64]>,
+    /// Which files the device decodes.
+    files: Option<FileLimits>,
     /// Where items, one of each field, are decompressed to.
     scratch: [Vec<u8>; 3],
 }
@@ -572,6 +639,7 @@ impl PictureFiller {
             mask: pictures.mask.clone(),
             seek: pictures.seek,
             seeds: Arc::clone(seeds),
+            files: pictures.files(),
             scratch: Default::default(),
         }
     }
@@ -604,11 +672,62 @@ impl PictureFiller {
             None => self.image.picture(pack, sample, image, seek),
         };
         let key = key(&self.seeds, row);
+        if let (Some(limits), [place]) = (self.files, views.images.as_mut_slice()) {
+            let applied = file_or_pixels(&mut self.augmenter, limits, key, image, place);
+            return applied.map_err(|source| bad_sample(pack, sample, source));
+        }
         let applied = self
             .augmenter
             .apply(key, image, mask, &mut views.images, &mut views.masks);
         applied.map_err(|source| bad_sample(pack, sample, source))
     }
+}
+
+/// Puts a picture into the place of its image: its file, where that is the device's to decode, or its pixels.
+fn file_or_pixels(
+    augmenter: &mut Augmenter,
+    limits: FileLimits,
+    key: SampleKey,
+    image: Picture<'_>,
+    place: &mut [u8],
+) -> Result<(), AugmentError> {
+    let n_bytes = augmenter.plan().item_bytes();
+    let (head, rest) = place.split_at_mut(FileHead::BYTES.min(place.len()));
+    let mut told = FileHead::Pixels;
+    match (
+        image,
+        device_file(image, limits, augmenter.plan().output().channels),
+    ) {
+        (Picture::Encoded(encoded), Some((width, height))) => {
+            let len = encoded.bytes.len();
+            let to = rest.get_mut(..len).unwrap_or_default();
+            to.copy_from_slice(encoded.bytes);
+            told = FileHead::File {
+                len: u32::try_from(len).unwrap_or(0),
+                width,
+                height,
+            };
+        }
+        _ => {
+            let pixels = rest.get_mut(..n_bytes).unwrap_or_default();
+            augmenter.apply(key, image, None, &mut [pixels], &mut [])?;
+        }
+    }
+    head.copy_from_slice(&told.to_bytes());
+    Ok(())
+}
+
+/// The size of a picture whose file a device decodes: a whole JPEG file within the limits, of bytes, and with as many channels as come out.
+fn device_file(image: Picture<'_>, limits: FileLimits, channels: u8) -> Option<(u32, u32)> {
+    let Picture::Encoded(encoded) = image else {
+        return None;
+    };
+    // What is wrong with a file the host's decoder says.
+    let info = check_structure(encoded.bytes).ok()?;
+    let is_plain = info.format == ImageFormat::Jpeg && info.bit_depth == 8;
+    let size = (info.width, info.height);
+    let is_admitted = limits.admit(encoded.bytes.len(), size, channels);
+    (is_plain && info.channels == channels && is_admitted).then_some(size)
 }
 
 fn bad_sample(pack: &MappedPack, sample: u64, source: AugmentError) -> LoadError {

@@ -18,6 +18,8 @@ pub struct LoaderStats {
     pub bytes: u64,
     /// Samples left out or replaced because they could not be read or decoded.
     pub bad_samples: u64,
+    /// Images that the host decoded though the device decodes JPEG files: too large for it, or of another kind.
+    pub host_decoded: u64,
     /// Time the consumer waited for a batch: the loader is the bottleneck.
     pub consumer_waited: Duration,
     /// Time between taking one batch and asking for the next: the consumer's own work.
@@ -51,6 +53,7 @@ pub(crate) struct Counters {
     pub(crate) samples: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) bad_samples: AtomicU64,
+    pub(crate) host_decoded: AtomicU64,
     pub(crate) consumer_waited: AtomicU64,
     pub(crate) consumer_busy: AtomicU64,
     pub(crate) threads_busy: AtomicU64,

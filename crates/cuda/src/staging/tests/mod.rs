@@ -2,6 +2,7 @@
 
 mod batches;
 mod disk;
+mod files;
 mod window;
 
 use std::num::NonZero;

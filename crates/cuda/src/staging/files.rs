@@ -1,0 +1,125 @@
+//! JPEG files in the slots of a loader, which the GPU decodes behind its copy of the slot.
+//!
+//! Each slot's part of the mirror has room behind it for the pixels of all its files. They are decoded on the stream of the copies, so
+//! that what holds of copies holds of them: they are written after `emitted`, and are there at `uploaded`. A decoder may wait for a batch
+//! that it decodes until then.
+
+use std::sync::Arc;
+
+use packds_reader::arena::SlotRef;
+use packds_reader::device::{DeviceError, FileHead, FileLimits, FilesPart, Transfer};
+
+use super::{Images, Ring, Staging};
+use crate::driver::{DevicePtr, JpegDecoder, JpegFile};
+use crate::error::CudaError;
+use crate::resident::Tables;
+
+/// How the files of a loader's batches are decoded.
+#[derive(Debug)]
+pub(crate) struct FilePlan {
+    pub(crate) limits: FileLimits,
+    /// Images of a batch.
+    pub(crate) rows: u64,
+    /// Given back before the tables, which keep the driver.
+    pub(crate) decoder: Box<dyn JpegDecoder>,
+    /// What areas of their pictures are resized by.
+    pub(crate) tables: Tables,
+}
+
+impl FilePlan {
+    /// Bytes of the pixels of a batch.
+    pub(super) fn pixel_bytes(&self) -> u64 {
+        self.rows.saturating_mul(self.limits.pixel_bytes.into())
+    }
+}
+
+impl Ring {
+    /// Submits a slot whose files are decoded behind its part of the mirror.
+    pub(super) fn queue_files(
+        &self,
+        slot: SlotRef,
+        len: usize,
+        files: FilesPart,
+    ) -> Result<Box<dyn Transfer>, DeviceError> {
+        let Images::Files(plan) = &self.0.images else {
+            let text = "a batch of files for a device that decodes none";
+            return Err(CudaError::Use(text.to_owned()).into());
+        };
+        self.queue_with(slot, |staging, slot| {
+            // SAFETY: the caller keeps `slot` until `uploaded` has happened, and nobody uses its part of the mirror before.
+            unsafe { staging.send_files(slot, len, plan, files) }
+        })
+    }
+}
+
+impl Staging {
+    /// Queues the copies of what is no file, and the decoding of what is one.
+    ///
+    /// # Safety
+    /// The slot does not change until all that is done, and nobody else uses its part of the mirror and the pixels behind it but what
+    /// the stream of the copies waits for.
+    unsafe fn send_files(
+        &self,
+        slot: &SlotRef,
+        len: usize,
+        plan: &Arc<FilePlan>,
+        files: FilesPart,
+    ) -> Result<(), CudaError> {
+        let mirror = self.mirror_of(slot.number());
+        let at = |offset: usize| mirror.plus(u64::try_from(offset).unwrap_or(u64::MAX));
+        let pixels = at(self.arena.slot_bytes());
+        let places = files.rows.saturating_mul(files.item_bytes);
+        let end = files.offset.saturating_add(places);
+        let mut copied = vec![(0, files.offset), (end, len.max(end))];
+        let mut queued = Vec::with_capacity(files.rows);
+        for row in 0..files.rows {
+            let start = files.offset + row * files.item_bytes;
+            let place = slot.get(start..start + files.item_bytes);
+            let place = place.ok_or_else(outside)?;
+            match file_of(place, plan.limits, row, files.channels, pixels)? {
+                Some(file) => queued.push(file),
+                None => copied.push((start, start + files.item_bytes)),
+            }
+        }
+        for (start, end) in copied {
+            let part = slot.get(start..end).ok_or_else(outside)?;
+            // SAFETY: the bytes lie in the arena, which is registered; the rest is the caller's.
+            unsafe { self.copy(part, at(start))? };
+        }
+        // SAFETY: the files lie in the slot; their pixels have room, since they are within the limits, and the rest is the caller's.
+        unsafe { plan.decoder.decode(&queued, files.channels, self.copies) }
+    }
+}
+
+fn outside() -> CudaError {
+    CudaError::Use("a part of a batch lies outside its slot".to_owned())
+}
+
+/// The file in the place of an image, if there is one, and where its pixels go.
+fn file_of(
+    place: &[u8],
+    limits: FileLimits,
+    row: usize,
+    channels: u32,
+    pixels: DevicePtr,
+) -> Result<Option<JpegFile<'_>>, CudaError> {
+    let FileHead::File { len, width, height } = FileHead::of(place) else {
+        return Ok(None);
+    };
+    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let end = FileHead::BYTES.saturating_add(len);
+    let bytes = place.get(FileHead::BYTES..end).ok_or_else(outside)?;
+    let row_bytes = width.saturating_mul(channels);
+    if u64::from(row_bytes) * u64::from(height) > limits.pixel_bytes.into() {
+        return Err(outside());
+    }
+    let before = u64::try_from(row).unwrap_or(u64::MAX);
+    let before = before.saturating_mul(limits.pixel_bytes.into());
+    Ok(Some(JpegFile {
+        bytes,
+        width,
+        height,
+        to: pixels.plus(before),
+        row_bytes,
+    }))
+}

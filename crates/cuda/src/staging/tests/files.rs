@@ -1,0 +1,189 @@
+//! JPEG files that the GPU decodes: by the simulated driver they become the host's pixels, so that batches are equal.
+
+use packds_format::Coding;
+use packds_pixels::{encode_jpeg, encode_png};
+use packds_reader::device::FileLimits;
+
+use super::*;
+
+const LIMITS: FileLimits = FileLimits {
+    file_bytes: 3000,
+    pixel_bytes: 40 * 40 * 3,
+    side: 60,
+};
+
+fn pixels(sample: u64, n: u32) -> Vec<u8> {
+    let byte = |at: u64| (at / 11 + sample * 3).to_le_bytes()[0];
+    (0..n.into()).map(byte).collect()
+}
+
+/// A sample's file, and whether it is the device's to decode.
+fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
+    let vary = u32::try_from(sample % 7).unwrap();
+    let jpeg = |width: u32, height: u32, channels: u8| {
+        let pixels = pixels(sample, width * height * u32::from(channels));
+        let file = encode_jpeg(width, height, channels, &pixels, 90).unwrap();
+        (file, Coding::Jpeg, (width, height, channels))
+    };
+    let ((file, coding, size), is_devices) = match sample % 10 {
+        // Gray, another format, too many pixels, too long a side, too long a file.
+        3 => (jpeg(20, 20 + vary, 1), false),
+        4 => {
+            let pixels = pixels(sample, 12 * 10 * 3);
+            let file = encode_png(12, 10, 3, &pixels).unwrap();
+            ((file, Coding::Png, (12, 10, 3)), false)
+        }
+        5 => (jpeg(41, 40, 3), false),
+        6 => (jpeg(61, 9, 3), false),
+        7 => {
+            let (mut file, coding, size) = jpeg(40, 40, 3);
+            let comment = [0xFF, 0xFE, 0x0B, 0xB8];
+            let text = std::iter::repeat_n(b'.', 0x0BB8 - 2);
+            file.splice(2..2, comment.into_iter().chain(text));
+            ((file, coding, size), false)
+        }
+        8 => (jpeg(40, 40, 3), true),
+        9 => (jpeg(60, 9, 3), true),
+        _ => (jpeg(9 + vary, 33 - 2 * vary, 3), true),
+    };
+    (file, coding, size, is_devices)
+}
+
+/// A pack of such files in chunks of 8; sample `bad` is cut short.
+fn file_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
+    let folder = TempDir::new().unwrap();
+    let path: PathBuf = folder.path().join("a.pack");
+    let of = |mut field: Field| {
+        field.of = Some("image".to_owned());
+        field
+    };
+    let fields = vec![
+        Field::variable("image", FieldKind::Image).with_role(Role::Image),
+        of(Field::column("coding", DType::U8, &[]).with_role(Role::Coding)),
+        of(Field::column("width", DType::U32, &[]).with_role(Role::Width)),
+        of(Field::column("height", DType::U32, &[]).with_role(Role::Height)),
+        of(Field::column("channels", DType::U8, &[]).with_role(Role::Channels)),
+        Field::column("label", DType::I32, &[]).with_role(Role::Label),
+    ];
+    let options = PackOptions::new(Schema::new(fields).unwrap(), 8);
+    let mut writer = PackWriter::new(Vec::new(), options).unwrap();
+    for first in (0..n).step_by(8) {
+        let mut block = BlockBuilder::new(writer.schema());
+        for sample in first..n.min(first + 8) {
+            let (mut file, coding, (width, height, channels), _) = file(sample);
+            if Some(sample) == bad {
+                file.truncate(file.len() / 2);
+            }
+            block.item_mut(0).unwrap().extend(&file);
+            block.set_column(1, &[coding.number()]).unwrap();
+            block.set_column(2, &width.to_le_bytes()).unwrap();
+            block.set_column(3, &height.to_le_bytes()).unwrap();
+            block.set_column(4, &[channels]).unwrap();
+            let label = i32::try_from(sample).unwrap();
+            block.set_column(5, &label.to_le_bytes()).unwrap();
+            block.finish_sample().unwrap();
+        }
+        writer.append(block.finish().unwrap()).unwrap();
+    }
+    let bytes = writer.finish(FooterParts::default()).unwrap().0;
+    std::fs::write(&path, bytes).unwrap();
+    (folder, Arc::new(packds_reader::open(path).unwrap()))
+}
+
+fn decoding(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
+    let device = CudaDevice::with(driver.clone()).decoding_jpeg(builder, LIMITS)?;
+    builder.clone().device(Arc::new(device)).build()
+}
+
+/// Batches whose files the device decodes are the host's; how many images the host has decoded, and the bad samples.
+fn assert_equals_host(builder: &LoaderBuilder, seed: u64) -> (u64, u64) {
+    let wanted = on_host(builder.clone());
+    let driver = sim(seed);
+    let loader = decoding(builder, &driver).unwrap();
+    let mut found = Vec::new();
+    for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
+        let batch = batch.unwrap();
+        let refused = batch.field("image").unwrap_err().to_string();
+        assert!(refused.contains("decoded on the device"), "{refused}");
+        found.push(finished(&driver, &batch, Stream(step % 2)));
+    }
+    driver.finish_all();
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(&wanted) {
+        for (found, wanted) in found.iter().zip(wanted) {
+            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
+            assert!(found == *wanted, "{seed}");
+        }
+    }
+    let stats = loader.stats();
+    drop(loader);
+    assert_eq!(driver.faults(), []);
+    (stats.host_decoded, stats.bad_samples)
+}
+
+#[test]
+fn files_of_any_size_become_the_hosts_images_and_what_is_not_the_devices_the_host_decodes() {
+    let (_folder, pack) = file_pack(80, None);
+    let of_host = (0..80).filter(|sample| !file(*sample).3).count();
+    assert_eq!(of_host, 40);
+    let all = [
+        "rrc9x7",
+        "rrc12,flip,norm:imagenet,chw",
+        "rrc8,flip,jitter:0.4/0.4/0.4/0.1,norm:imagenet,f16",
+        "rrc8,flip,norm:imagenet,erase:0.5",
+        "rrc8,norm:imagenet,mixup:0.4,bf16",
+    ];
+    for (seed, words) in (0..).zip(all) {
+        for slots in [2, 4] {
+            let builder = builder(&pack, words).slots(NonZero::new(slots).unwrap());
+            assert_eq!(assert_equals_host(&builder, seed), (40, 0), "{words}");
+        }
+    }
+}
+
+#[test]
+fn damaged_files_are_left_out_or_replaced_as_on_the_host() {
+    let (_folder, pack) = file_pack(48, Some(21));
+    assert!(file(21).3);
+    for policy in [BadSamples::Skip, BadSamples::Substitute] {
+        let builder = builder(&pack, "rrc8,flip,norm:imagenet").bad_samples(policy);
+        assert_eq!(assert_equals_host(&builder, 3).1, 1);
+    }
+    let failed = decoding(&builder(&pack, "rrc8"), &sim(1)).unwrap();
+    let error = failed.epoch(0).unwrap().find_map(Result::err).unwrap();
+    assert!(error.to_string().contains("21"), "{error}");
+}
+
+#[test]
+fn a_decoder_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
+    let (_folder, pack) = file_pack(48, None);
+    let builder = builder(&pack, "rrc8,flip").slots(NonZero::new(2).unwrap());
+    let errors = errors_of_failing(60, |driver| decoding(&builder, driver));
+    assert!((40..60).contains(&errors), "{errors}");
+}
+
+#[test]
+fn what_a_device_decodes_no_files_for_is_refused() {
+    let (_folder, files) = file_pack(16, None);
+    let (_other, raw) = pack(16);
+    for (pack, words) in [
+        (&files, "resize20,center8"),
+        (&files, "crop8+20"),
+        (&files, "rrc8,blur:3/0.1-2"),
+        (&files, "views:2,rrc8"),
+        (&raw, "rrc8"),
+    ] {
+        let error = decoding(&builder(pack, words), &sim(1)).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains("let the host decode"), "{words}: {told}");
+    }
+}
+
+#[test]
+fn a_gpu_without_room_for_pixels_is_told_when_the_loader_is_made() {
+    let (_folder, pack) = file_pack(16, None);
+    let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 200_000));
+    let error = decoding(&builder(&pack, "rrc8"), &driver).unwrap_err();
+    assert!(error.to_string().contains("staged batches"), "{error}");
+    assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+}

@@ -1,0 +1,130 @@
+//! JPEG files that a device decodes: they lie in a slot in the place of pixels.
+
+/// How large the files are that a device decodes; the host decodes all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileLimits {
+    /// Bytes of a file.
+    pub file_bytes: usize,
+    /// Bytes of its pixels: as many the device has for each image of a batch, one after the other behind its copy of the slot.
+    pub pixel_bytes: u32,
+    /// Columns or rows, whichever are more.
+    pub side: u32,
+}
+
+/// Where the files of a batch lie in its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilesPart {
+    /// First byte of the first image's place, which starts with a [`FileHead`].
+    pub offset: usize,
+    /// Bytes from one place to the next.
+    pub item_bytes: usize,
+    /// Images.
+    pub rows: usize,
+    /// Channels that files are decoded to: 1 or 3.
+    pub channels: u32,
+}
+
+/// What lies in the place of an image, behind this head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileHead {
+    /// The pixels of the image, which the host has decoded, cropped and resized.
+    Pixels,
+    /// A file.
+    File {
+        /// Its bytes.
+        len: u32,
+        /// Columns of its picture.
+        width: u32,
+        /// Rows of its picture.
+        height: u32,
+    },
+}
+
+impl FileHead {
+    /// Bytes of a head in a slot.
+    pub const BYTES: usize = 16;
+
+    /// As it lies in a slot: length, columns and rows, little-endian; zeros before pixels.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        if let Self::File { len, width, height } = self {
+            let (words, _) = bytes.as_chunks_mut::<4>();
+            for (to, word) in words.iter_mut().zip([len, width, height]) {
+                *to = word.to_le_bytes();
+            }
+        }
+        bytes
+    }
+
+    /// The head at the start of an image's place.
+    #[must_use]
+    pub fn of(place: &[u8]) -> Self {
+        let (words, _) = place.as_chunks::<4>();
+        let word = |at: usize| words.get(at).map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        match word(0) {
+            0 => Self::Pixels,
+            len => Self::File {
+                len,
+                width: word(1),
+                height: word(2),
+            },
+        }
+    }
+}
+
+impl FileLimits {
+    /// Bytes of the place of an image whose pixels, as the host makes them, have so many.
+    pub(crate) fn item_bytes(self, made: usize) -> Option<usize> {
+        let most = made.max(self.file_bytes);
+        most.checked_add(FileHead::BYTES)?
+            .checked_next_multiple_of(FileHead::BYTES)
+    }
+
+    /// Whether a file of that many bytes, with a picture of that size, is the device's.
+    pub(crate) fn admit(self, len: usize, (width, height): (u32, u32), channels: u8) -> bool {
+        let pixels = u64::from(width) * u64::from(height);
+        len <= self.file_bytes
+            && width.max(height) <= self.side
+            && pixels.saturating_mul(channels.into()) <= self.pixel_bytes.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_come_back_as_they_were() {
+        let file = FileHead::File {
+            len: 70_000,
+            width: 500,
+            height: 3,
+        };
+        for head in [FileHead::Pixels, file] {
+            assert_eq!(FileHead::of(&head.to_bytes()), head);
+        }
+    }
+
+    #[test]
+    fn files_at_a_limit_are_the_devices_and_one_more_is_not() {
+        let limits = FileLimits {
+            file_bytes: 100,
+            pixel_bytes: 60,
+            side: 10,
+        };
+        assert!(limits.admit(100, (10, 2), 3) && limits.admit(100, (2, 10), 3));
+        assert!(!limits.admit(101, (10, 2), 3));
+        assert!(!limits.admit(100, (11, 1), 3) && !limits.admit(100, (1, 11), 3));
+        assert!(!limits.admit(100, (7, 3), 3) && limits.admit(100, (7, 3), 1));
+        assert!(!limits.admit(1, (u32::MAX, u32::MAX), 3));
+        assert_eq!(
+            (limits.item_bytes(50), limits.item_bytes(101)),
+            (Some(128), Some(128))
+        );
+        assert_eq!(
+            (limits.item_bytes(113), limits.item_bytes(usize::MAX)),
+            (Some(144), None)
+        );
+    }
+}
