@@ -65,6 +65,14 @@ impl Staging {
         plan: &Arc<FilePlan>,
         files: FilesPart,
     ) -> Result<(), CudaError> {
+        let rows = u64::try_from(files.rows).unwrap_or(u64::MAX);
+        if rows > plan.rows {
+            let text = format!(
+                "a batch of {rows} files for a device that was made for a loader of {}",
+                plan.rows
+            );
+            return Err(CudaError::Use(text));
+        }
         let mirror = self.mirror_of(slot.number());
         let at = |offset: usize| mirror.plus(u64::try_from(offset).unwrap_or(u64::MAX));
         let pixels = at(self.arena.slot_bytes());

@@ -31,7 +31,8 @@ const LEAST_SLOTS: u64 = 2;
 
 /// Why a device that decodes JPEG files has nothing to do.
 const NOT_DECODABLE: &str = "a device decodes JPEG files of a field of images without masks, for an augmentation of one view with a random resized crop \
-    (rrc), flips, colours (not blur), erasing and mixing: let the host decode";
+    (rrc), flips, colours (not blur), erasing and mixing, and a longest side whose weights for resizing take no more than 64 MiB: take a smaller side, or let the host \
+    decode";
 
 /// The options of a [`Loader`]; all but the pack have defaults.
 #[derive(Debug, Clone)]

@@ -177,6 +177,32 @@ fn what_a_device_decodes_no_files_for_is_refused() {
         let told = error.to_string();
         assert!(told.contains("let the host decode"), "{words}: {told}");
     }
+    let device = CudaDevice::with(sim(1));
+    let limits = FileLimits {
+        side: 60_000,
+        ..LIMITS
+    };
+    let refused = device.decoding_jpeg(&builder(&files, "rrc8"), limits);
+    let told = refused.unwrap_err().to_string();
+    assert!(told.contains("take a smaller side"), "{told}");
+}
+
+#[test]
+fn a_device_made_for_smaller_batches_is_refused() {
+    let (_folder, pack) = file_pack(48, None);
+    let driver = sim(1);
+    let made_for = builder(&pack, "rrc8").batch(15);
+    let device = CudaDevice::with(driver.clone()).decoding_jpeg(&made_for, LIMITS);
+    let larger = builder(&pack, "rrc8").device(Arc::new(device.unwrap()));
+    let loader = larger.build().unwrap();
+    let error = loader.epoch(0).unwrap().find_map(Result::err).unwrap();
+    let told = error.to_string();
+    assert!(
+        told.contains("16 files for a device that was made for a loader of 15"),
+        "{told}"
+    );
+    drop(loader);
+    assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
 }
 
 #[test]
