@@ -248,18 +248,19 @@ pub struct JpegFile<'a> {
 /// A decoder of JPEG files. It does not outlive the driver that opened it.
 pub trait JpegDecoder: fmt::Debug + Send + Sync {
     /// Queues the decoding of files to pixels of 1 or 3 `channels`, which lie side by side, as they are stored: whatever their
-    /// EXIF orientation says. May wait for what was queued before.
+    /// EXIF orientation says. May wait for what was queued before. Which of the files it refuses, damaged ones or of a kind that it does
+    /// not decode: then nothing is queued, and whoever else uses the pixels' bytes may go on.
     ///
     /// # Safety
     /// Until it is done the files do not change, and nobody else uses the device's bytes of their pixels, which are allocated: `height`
     /// rows of `width` pixels each. The stream exists.
     ///
     /// # Errors
-    /// [`CudaError::Call`], also where one of the files cannot be decoded; what the pixels of all of them are is then unspecified.
+    /// [`CudaError::Call`].
     unsafe fn decode(
         &self,
         files: &[JpegFile<'_>],
         channels: u32,
         stream: Stream,
-    ) -> Result<(), CudaError>;
+    ) -> Result<Vec<usize>, CudaError>;
 }

@@ -20,6 +20,8 @@ const NAMES: [&str; 2] = ["libnvjpeg.so.13", "libnvjpeg.so.12"];
 const SUCCESS: c_int = 0;
 /// It takes no such flag.
 const INVALID_PARAMETER: c_int = 2;
+/// What is wrong with a file, not with the decoder: damaged, of a kind that it does not decode, cut short.
+const OF_FILES: [c_int; 3] = [3, 4, 10];
 /// Which decoder it is: nvJPEG chooses.
 const BACKEND: c_int = 0;
 /// Colours between those of an image that has fewer are interpolated, as libjpeg does it.
@@ -58,6 +60,15 @@ struct Functions {
         *mut c_int,
     ) -> c_int,
     initialize: unsafe extern "C" fn(*mut c_void, *mut c_void, c_int, c_int, c_int) -> c_int,
+    decode_one: unsafe extern "C" fn(
+        *mut c_void,
+        *mut c_void,
+        *const u8,
+        usize,
+        c_int,
+        *mut Planes,
+        sys::CUstream,
+    ) -> c_int,
     decode: unsafe extern "C" fn(
         *mut c_void,
         *mut c_void,
@@ -92,6 +103,8 @@ impl Functions {
             info: unsafe { symbol(&library, "nvjpegGetImageInfo")? },
             // SAFETY: as nvjpeg.h declares it.
             initialize: unsafe { symbol(&library, "nvjpegDecodeBatchedInitialize")? },
+            // SAFETY: as nvjpeg.h declares it.
+            decode_one: unsafe { symbol(&library, "nvjpegDecode")? },
             // SAFETY: as nvjpeg.h declares it.
             decode: unsafe { symbol(&library, "nvjpegDecodeBatched")? },
             _library: library,
@@ -185,8 +198,8 @@ impl NvJpeg {
         checked("nvjpegJpegStateCreate", created)
     }
 
-    /// Refuses a file of which nvJPEG would write more or other pixels than its place is for.
-    fn check(&self, functions: &Functions, file: &JpegFile<'_>) -> Result<(), CudaError> {
+    /// Whether nvJPEG knows the file, and would write no more and no other pixels than its place is for.
+    fn takes(&self, functions: &Functions, file: &JpegFile<'_>) -> Result<bool, CudaError> {
         let (mut n_planes, mut subsampling) = (0, 0);
         let (mut widths, mut heights) = ([0; PLANES], [0; PLANES]);
         let (bytes, len) = (file.bytes.as_ptr(), file.bytes.len());
@@ -202,53 +215,123 @@ impl NvJpeg {
                 heights.as_mut_ptr(),
             )
         };
-        checked("nvjpegGetImageInfo", told)?;
-        let (width, height) = (file.width, file.height);
-        let is_so = |found: c_int, wanted: u32| u32::try_from(found) == Ok(wanted);
-        if is_so(widths[0], width) && is_so(heights[0], height) {
-            return Ok(());
+        if OF_FILES.contains(&told) {
+            return Ok(false);
         }
-        let (found, other) = (widths[0], heights[0]);
-        let text =
-            format!("a JPEG file of {width}x{height} pixels that has {found}x{other} to nvJPEG");
-        Err(CudaError::Use(text))
+        checked("nvjpegGetImageInfo", told)?;
+        let is_so = |found: c_int, wanted: u32| u32::try_from(found) == Ok(wanted);
+        Ok(is_so(widths[0], file.width) && is_so(heights[0], file.height))
     }
 
-    /// Queues the decoding of one batch by a state whose last one is done.
+    /// Queues the decoding of one batch by a turn whose last one is done, or says which files are refused.
     ///
     /// # Safety
     /// As of [`JpegDecoder::decode`].
     unsafe fn queue(
         &self,
-        state: *mut c_void,
+        turn: &Turn,
         files: &[JpegFile<'_>],
         format: c_int,
         stream: sys::CUstream,
-    ) -> Result<(), CudaError> {
+    ) -> Result<Vec<usize>, CudaError> {
         let functions = functions()?;
-        files
-            .iter()
-            .try_for_each(|file| self.check(functions, file))?;
+        let mut refused = Vec::new();
+        for (number, file) in files.iter().enumerate() {
+            if !self.takes(functions, file)? {
+                refused.push(number);
+            }
+        }
+        if !refused.is_empty() {
+            return Ok(refused);
+        }
         let too_many = |_| CudaError::Use("more files than nvJPEG can count".to_owned());
         let n = c_int::try_from(files.len()).map_err(too_many)?;
         let bytes: Vec<*const u8> = files.iter().map(|file| file.bytes.as_ptr()).collect();
         let lens: Vec<usize> = files.iter().map(|file| file.bytes.len()).collect();
         let mut planes: Vec<Planes> = files.iter().map(planes_of).collect();
         // SAFETY: both exist, and the state decodes nothing now; one thread of the host's is the caller's.
-        let begun = unsafe { (functions.initialize)(self.handle, state, n, 1, format) };
+        let begun = unsafe { (functions.initialize)(self.handle, turn.state, n, 1, format) };
         checked("nvjpegDecodeBatchedInitialize", begun)?;
         // SAFETY: `n` files with their lengths and places, which are the caller's; it copies the descriptions.
         let queued = unsafe {
             (functions.decode)(
                 self.handle,
-                state,
+                turn.state,
                 bytes.as_ptr(),
                 lens.as_ptr(),
                 planes.as_mut_ptr(),
                 stream,
             )
         };
-        checked("nvjpegDecodeBatched", queued)
+        if OF_FILES.contains(&queued) {
+            // SAFETY: the caller's.
+            refused = unsafe { self.probe(functions, turn, files, format, stream)? };
+        }
+        if refused.is_empty() {
+            checked("nvjpegDecodeBatched", queued)?;
+        }
+        Ok(refused)
+    }
+
+    /// Which files of a batch that has failed are to blame: decodes them one by one, and waits for each.
+    ///
+    /// # Safety
+    /// As of [`JpegDecoder::decode`].
+    unsafe fn probe(
+        &self,
+        functions: &Functions,
+        turn: &Turn,
+        files: &[JpegFile<'_>],
+        format: c_int,
+        stream: sys::CUstream,
+    ) -> Result<Vec<usize>, CudaError> {
+        let mut refused = Vec::new();
+        // What the batch has queued is done before anything is decoded again.
+        turn.finish(stream)?;
+        let mut state = ptr::null_mut();
+        // SAFETY: it writes a handle, which is given back below.
+        let created = unsafe { (functions.state_create)(self.handle, &raw mut state) };
+        checked("nvjpegJpegStateCreate", created)?;
+        let mut decode = |(number, file): (usize, &JpegFile<'_>)| {
+            let mut planes = planes_of(file);
+            let (bytes, len) = (file.bytes.as_ptr(), file.bytes.len());
+            // SAFETY: the file and its place are the caller's, and the state decodes nothing now.
+            let status = unsafe {
+                (functions.decode_one)(
+                    self.handle,
+                    state,
+                    bytes,
+                    len,
+                    format,
+                    &raw mut planes,
+                    stream,
+                )
+            };
+            turn.finish(stream)?;
+            if OF_FILES.contains(&status) {
+                refused.push(number);
+                return Ok(());
+            }
+            checked("nvjpegDecode", status)
+        };
+        let probed = files.iter().enumerate().try_for_each(&mut decode);
+        // SAFETY: what it decoded is done, or the driver has failed.
+        unsafe { (functions.state_destroy)(state) };
+        probed.map(|()| refused)
+    }
+}
+
+impl Turn {
+    /// Waits for all that is on a stream so far.
+    fn finish(&self, stream: sys::CUstream) -> Result<(), CudaError> {
+        // SAFETY: both exist.
+        super::nvidia::checked("cuEventRecord", unsafe {
+            sys::cuEventRecord(self.done, stream)
+        })?;
+        // SAFETY: as above.
+        super::nvidia::checked("cuEventSynchronize", unsafe {
+            sys::cuEventSynchronize(self.done)
+        })
     }
 }
 
@@ -269,7 +352,7 @@ impl JpegDecoder for NvJpeg {
         files: &[JpegFile<'_>],
         channels: u32,
         stream: Stream,
-    ) -> Result<(), CudaError> {
+    ) -> Result<Vec<usize>, CudaError> {
         let format = match channels {
             1 => LUMA,
             3 => INTERLEAVED,
@@ -279,7 +362,7 @@ impl JpegDecoder for NvJpeg {
             }
         };
         if files.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let _current = Current::of(self.context)?;
         let stream = ptr::with_exposed_provenance_mut(usize::try_from(stream.0).unwrap_or(0));
@@ -293,13 +376,13 @@ impl JpegDecoder for NvJpeg {
             sys::cuEventSynchronize(turn.done)
         })?;
         // SAFETY: the caller's; the state decodes nothing now.
-        let queued = unsafe { self.queue(turn.state, files, format, stream) };
+        let queued = unsafe { self.queue(turn, files, format, stream) };
         // Also after an error: something may be queued.
         // SAFETY: both exist.
         let recorded = super::nvidia::checked("cuEventRecord", unsafe {
             sys::cuEventRecord(turn.done, stream)
         });
-        queued.and(recorded)
+        queued.and_then(|refused| recorded.map(|()| refused))
     }
 }
 

@@ -141,6 +141,17 @@ impl SimDriver {
         state.fails_after = Some(state.calls + calls);
     }
 
+    /// Lets decoders of JPEG files refuse those that have this somewhere.
+    pub fn refuse_jpeg_with(&self, text: &[u8]) {
+        self.shared.lock().refused_jpeg = Some(text.to_vec());
+    }
+
+    /// How many batches of files were refused so far.
+    #[must_use]
+    pub fn refused_jpeg(&self) -> u64 {
+        self.shared.lock().refusals
+    }
+
     /// The rules that were broken so far.
     #[must_use]
     pub fn faults(&self) -> Vec<Fault> {

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use packds_reader::arena::SlotRef;
-use packds_reader::device::{DeviceError, FileHead, FileLimits, FilesPart, Transfer};
+use packds_reader::arena::SlotMut;
+use packds_reader::device::{DeviceError, FileHead, FileLimits, FilesPart, FilesTaken};
 
 use super::{Images, Ring, Staging};
 use crate::driver::{DevicePtr, JpegDecoder, JpegFile};
@@ -37,38 +37,44 @@ impl Ring {
     /// Submits a slot whose files are decoded behind its part of the mirror.
     pub(super) fn queue_files(
         &self,
-        slot: SlotRef,
+        slot: SlotMut,
         len: usize,
         files: FilesPart,
-    ) -> Result<Box<dyn Transfer>, DeviceError> {
+    ) -> Result<FilesTaken, DeviceError> {
         let Images::Files(plan) = &self.0.images else {
             let text = "a batch of files for a device that decodes none";
             return Err(CudaError::Use(text.to_owned()).into());
         };
-        self.queue_with(slot, |staging, slot| {
-            // SAFETY: the caller keeps `slot` until `uploaded` has happened, and nobody uses its part of the mirror before.
-            unsafe { staging.send_files(slot, len, plan, files) }
-        })
+        let refused = self.queue_with(slot.number(), |staging| {
+            // SAFETY: the slot is kept until `uploaded` has happened, or nothing of it is read, and nobody uses its part of the mirror before.
+            unsafe { staging.send_files(&slot, len, plan, files) }
+        })?;
+        if !refused.is_empty() {
+            return Ok(FilesTaken::Refused(slot, refused));
+        }
+        let slot = slot.freeze();
+        let transfer = self.watch(slot.clone())?;
+        Ok(FilesTaken::All(slot, transfer))
     }
 }
 
 impl Staging {
-    /// Queues the copies of what is no file, and the decoding of what is one.
+    /// Queues the decoding of what is a file, and the copies of what is none. Nothing is queued where files are refused: their rows.
     ///
     /// # Safety
     /// The slot does not change until all that is done, and nobody else uses its part of the mirror and the pixels behind it but what
     /// the stream of the copies waits for.
     unsafe fn send_files(
         &self,
-        slot: &SlotRef,
+        slot: &SlotMut,
         len: usize,
         plan: &Arc<FilePlan>,
         files: FilesPart,
-    ) -> Result<(), CudaError> {
-        let rows = u64::try_from(files.rows).unwrap_or(u64::MAX);
-        if rows > plan.rows {
+    ) -> Result<Vec<usize>, CudaError> {
+        let n_rows = u64::try_from(files.rows).unwrap_or(u64::MAX);
+        if n_rows > plan.rows {
             let text = format!(
-                "a batch of {rows} files for a device that was made for a loader of {}",
+                "a batch of {n_rows} files for a device that was made for a loader of {}",
                 plan.rows
             );
             return Err(CudaError::Use(text));
@@ -79,23 +85,33 @@ impl Staging {
         let places = files.rows.saturating_mul(files.item_bytes);
         let end = files.offset.saturating_add(places);
         let mut copied = vec![(0, files.offset), (end, len.max(end))];
-        let mut queued = Vec::with_capacity(files.rows);
+        let (mut queued, mut rows) = (Vec::new(), Vec::new());
         for row in 0..files.rows {
             let start = files.offset + row * files.item_bytes;
             let place = slot.get(start..start + files.item_bytes);
             let place = place.ok_or_else(outside)?;
             match file_of(place, plan.limits, row, files.channels, pixels)? {
-                Some(file) => queued.push(file),
+                Some(file) => {
+                    queued.push(file);
+                    rows.push(row);
+                }
                 None => copied.push((start, start + files.item_bytes)),
             }
+        }
+        // SAFETY: the files lie in the slot; their pixels have room, since they are within the limits, and the rest is the caller's.
+        let refused = unsafe { plan.decoder.decode(&queued, files.channels, self.copies)? };
+        if !refused.is_empty() {
+            return Ok(refused
+                .iter()
+                .filter_map(|number| rows.get(*number).copied())
+                .collect());
         }
         for (start, end) in copied {
             let part = slot.get(start..end).ok_or_else(outside)?;
             // SAFETY: the bytes lie in the arena, which is registered; the rest is the caller's.
             unsafe { self.copy(part, at(start))? };
         }
-        // SAFETY: the files lie in the slot; their pixels have room, since they are within the limits, and the rest is the caller's.
-        unsafe { plan.decoder.decode(&queued, files.channels, self.copies) }
+        Ok(refused)
     }
 }
 

@@ -36,7 +36,7 @@ use packds_format::DType;
 use packds_pixels::{FloatType, Padding};
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{
-    ChunkImages, Device, DeviceError, FilesPart, Finish, MappedPart, Transfer,
+    ChunkImages, Device, DeviceError, FilesPart, FilesTaken, Finish, MappedPart, Transfer,
 };
 use packds_reader::loader::{Batch, BatchField};
 
@@ -220,19 +220,20 @@ impl Staging {
     }
 
     /// Queues what brings a slot to its part of the mirror, between what was emitted from there and the mark that it is there.
-    fn upload(
+    fn upload<T>(
         &self,
         events: &mut SlotEvents,
-        bring: impl FnOnce() -> Result<(), CudaError>,
-    ) -> Result<(), CudaError> {
+        bring: impl FnOnce() -> Result<T, CudaError>,
+    ) -> Result<T, CudaError> {
         if events.is_emitted {
             // SAFETY: both are the staging's own.
             unsafe { self.driver.wait_for(self.copies, events.emitted)? };
             events.is_emitted = false;
         }
-        bring()?;
+        let brought = bring()?;
         // SAFETY: both are the staging's own.
-        unsafe { self.driver.record(events.uploaded, self.copies) }
+        unsafe { self.driver.record(events.uploaded, self.copies)? };
+        Ok(brought)
     }
 
     /// Queues the copy of the first `len` bytes of a slot, and of bytes that lie elsewhere in the place of those from an offset on.
@@ -412,31 +413,37 @@ impl Ring {
         len: usize,
         elsewhere: (usize, &[u8]),
     ) -> Result<Box<dyn Transfer>, DeviceError> {
-        self.queue_with(slot, |staging, slot| {
-            staging.copy_slot(slot, len, elsewhere)
-        })
+        self.queue_with(slot.number(), |staging| {
+            staging.copy_slot(&slot, len, elsewhere)
+        })?;
+        self.watch(slot)
     }
 
-    /// Submits a slot that is brought to the mirror by what `bring` queues.
-    fn queue_with(
+    /// Lets slot number `number` be brought to the mirror by what `bring` queues.
+    fn queue_with<T>(
         &self,
-        slot: SlotRef,
-        bring: impl FnOnce(&Staging, &SlotRef) -> Result<(), CudaError>,
-    ) -> Result<Box<dyn Transfer>, DeviceError> {
+        number: usize,
+        bring: impl FnOnce(&Staging) -> Result<T, CudaError>,
+    ) -> Result<T, DeviceError> {
         let staging = &self.0;
         staging.check()?;
-        let number = slot.number();
         let mut events = staging.events_of(number)?;
         // After an error some of its copies may be queued.
-        let queued = staging.upload(&mut events, || bring(staging, &slot));
-        queued.map_err(|error| staging.failed(error))?;
+        let queued = staging.upload(&mut events, || bring(staging));
+        queued.map_err(|error| staging.failed(error))
+    }
+
+    /// Keeps a slot until what brings it to the mirror is done.
+    fn watch(&self, slot: SlotRef) -> Result<Box<dyn Transfer>, DeviceError> {
+        let staging = &self.0;
+        let number = slot.number();
+        let uploaded = staging.events_of(number)?.uploaded;
         let arrival = Arc::new(Arrival::default());
         let sent = Sent {
             slot,
-            uploaded: events.uploaded,
+            uploaded,
             arrival: Arc::clone(&arrival),
         };
-        drop(events);
         let sent = staging.send(sent);
         sent.map_err(|error| staging.failed(error))?;
         Ok(Box::new(Upload {
@@ -495,10 +502,10 @@ impl Device for Ring {
 
     fn submit_files(
         &self,
-        slot: SlotRef,
+        slot: SlotMut,
         len: usize,
         files: FilesPart,
-    ) -> Result<Box<dyn Transfer>, DeviceError> {
+    ) -> Result<FilesTaken, DeviceError> {
         self.queue_files(slot, len, files)
     }
 

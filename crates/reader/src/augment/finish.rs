@@ -74,10 +74,11 @@ impl AugmentPlan {
                 )?))
             }
         };
+        let row_bytes = picture.width.checked_mul(self.output().channels.into());
         let windows = Windows {
             width: picture.width,
             height: picture.height,
-            row_bytes: picture.width.checked_mul(self.output().channels.into())?,
+            row_bytes: row_bytes.ok_or("their rows have more than 2^32 bytes")?,
             padding,
             resampling,
             offset: 0,
@@ -106,7 +107,7 @@ impl AugmentPlan {
             width: limits.side,
             height: limits.side,
         };
-        let finish = self.finish_windows(side)?;
+        let finish = self.finish_windows(side).ok()?;
         Some(Finish {
             files: Some(limits),
             ..finish

@@ -1,5 +1,8 @@
 //! JPEG files that a device decodes: they lie in a slot in the place of pixels.
 
+use super::Transfer;
+use crate::arena::{SlotMut, SlotRef};
+
 /// How large the files are that a device decodes; the host decodes all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLimits {
@@ -22,6 +25,15 @@ pub struct FilesPart {
     pub rows: usize,
     /// Channels that files are decoded to: 1 or 3.
     pub channels: u32,
+}
+
+/// What became of a batch with files.
+#[derive(Debug)]
+pub enum FilesTaken {
+    /// The device has it.
+    All(SlotRef, Box<dyn Transfer>),
+    /// It does not decode the files of these rows, damaged ones or of a kind that is not its own, and reads nothing of the slot.
+    Refused(SlotMut, Vec<usize>),
 }
 
 /// What lies in the place of an image, behind this head.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
-pub use files::{FileHead, FileLimits, FilesPart};
+pub use files::{FileHead, FileLimits, FilesPart, FilesTaken};
 pub use finish::{Changes, ColorOp, Finish, Frame, Patch, Share, Windows};
 pub use host::{Done, HostDevice, OwnSlots, Staged};
 pub use resampling::Resampling;
@@ -101,16 +101,17 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// [`DeviceError`], which the consumer of the batch gets.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
 
-    /// As [`submit`](Self::submit), of a batch of whose images some are JPEG files.
+    /// As [`submit`](Self::submit), of a batch of whose images some are JPEG files. Of these it may refuse some: then the host decodes them,
+    /// and the batch comes again. Whether it refuses a file must not depend on the others.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
     fn submit_files(
         &self,
-        slot: SlotRef,
+        slot: SlotMut,
         len: usize,
         files: FilesPart,
-    ) -> Result<Box<dyn Transfer>, DeviceError> {
+    ) -> Result<FilesTaken, DeviceError> {
         let _ = (slot, len, files);
         Err(DeviceError {
             device: self.name(),

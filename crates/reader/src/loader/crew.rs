@@ -20,7 +20,7 @@ use super::stats::{Counters, add, add_time};
 use super::tuner::Tuner;
 use crate::MappedPack;
 use crate::arena::{Arena, SlotMut, SlotRef};
-use crate::device::{Device, FilesPart, MappedPart, Transfer};
+use crate::device::{Device, DeviceError, FilesPart, FilesTaken, MappedPart};
 use crate::fetch::{FetchStats, ItemRun, StepItems};
 
 /// All that the threads of one epoch share.
@@ -213,7 +213,8 @@ impl Crew {
                 ..Prepared::new(step)
             };
             add_time(&self.counters.threads_busy, planned + started.elapsed());
-            return self.hand_over(slot, prepared, &items);
+            // Files are never lent, and nothing else is refused.
+            return self.hand_over(slot, prepared, &items).map(drop);
         }
         let pieces = cut(slot, &self.outputs, rows.len(), self.piece_rows);
         let filling = Arc::new(Filling::new(step, rows, padding, items, pieces));
@@ -237,29 +238,47 @@ impl Crew {
             return Ok(());
         }
         if let Some(pieces) = filling.give_back(piece) {
-            let finished = finish(
-                filling,
-                pieces,
-                &self.outputs,
-                self.bad_samples,
-                &self.seeds,
-            );
-            if let Some((slot, prepared)) = finished.map_err(at_step)? {
-                let items = &filling.items;
-                self.hand_over(slot, prepared, items).map_err(at_step)?;
-            }
+            self.complete(filler, filling, pieces).map_err(at_step)?;
         }
         add_time(&self.counters.threads_busy, started.elapsed());
         Ok(())
     }
 
-    /// Gives a written slot to the device and the consumer.
+    /// Makes a batch of its pieces and hands it over; once more, with pixels of the host's, where the device refuses files in it.
+    fn complete(
+        &self,
+        filler: &mut Filler,
+        filling: &Filling,
+        mut pieces: Vec<Piece>,
+    ) -> Result<(), LoadError> {
+        let (outputs, n_rows) = (&self.outputs, filling.rows.len());
+        loop {
+            let finished = finish(filling, pieces, outputs, self.bad_samples, &self.seeds)?;
+            let Some((slot, prepared)) = finished else {
+                return Ok(());
+            };
+            let Some(mut slot) = self.hand_over(slot, prepared, &filling.items)? else {
+                return Ok(());
+            };
+            // Bad samples may have moved rows: all are written again.
+            self.write_columns(&mut slot, &filling.rows)?;
+            pieces = cut(slot, outputs, n_rows, n_rows).into();
+            for piece in &mut pieces {
+                filler.fill(filling, piece, &self.board.stopped)?;
+            }
+            if self.board.is_stopped() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives a written slot to the device and the consumer. The slot comes back where the device refuses files in it, which are noted.
     fn hand_over(
         &self,
         mut slot: SlotMut,
         prepared: Prepared,
         items: &[Option<StepItems>],
-    ) -> Result<(), LoadError> {
+    ) -> Result<Option<SlotMut>, LoadError> {
         let (rows, seeds) = (&prepared.rows, &self.seeds);
         // A device has images of one pack at most.
         let first = self
@@ -274,11 +293,16 @@ impl Crew {
         let n_decoded = self
             .outputs
             .write_finish(&mut slot, rows, seeds, source.as_ref())?;
+        let (slot, transfer) = match self.submit(slot, &prepared)? {
+            FilesTaken::All(slot, transfer) => (slot, transfer),
+            FilesTaken::Refused(slot, refused) => {
+                self.note_refused(&prepared.rows, &refused)?;
+                return Ok(Some(slot));
+            }
+        };
         add(&self.counters.host_decoded, n_decoded);
         let n_bad = u64::try_from(prepared.bad.len()).unwrap_or(u64::MAX);
         add(&self.counters.bad_samples, n_bad);
-        let slot: SlotRef = slot.freeze();
-        let transfer = self.submit(slot.clone(), &prepared)?;
         let step = prepared.step;
         let ready = Ready {
             prepared,
@@ -286,11 +310,29 @@ impl Crew {
             transfer,
         };
         self.board.put(step, Ok(ready));
-        Ok(())
+        Ok(None)
+    }
+
+    /// Notes the files that the device has refused: the host decodes them from now on.
+    fn note_refused(&self, rows: &[Row], refused: &[usize]) -> Result<(), LoadError> {
+        let pictures = self.outputs.pictures.as_ref();
+        let mut rows = refused.iter().filter_map(|row| rows.get(*row));
+        // The same file may lie in several rows.
+        let mut is_new = false;
+        for row in &mut rows {
+            is_new |= pictures.is_some_and(|pictures| pictures.refused.note(*row));
+        }
+        if is_new {
+            return Ok(());
+        }
+        Err(LoadError::Device(DeviceError {
+            device: self.device.name(),
+            reason: "it refused a batch whose files the host has decoded".to_owned(),
+        }))
     }
 
     /// Gives a slot to the device, and what lies elsewhere of its batch, where the device takes that.
-    fn submit(&self, slot: SlotRef, prepared: &Prepared) -> Result<Box<dyn Transfer>, LoadError> {
+    fn submit(&self, slot: SlotMut, prepared: &Prepared) -> Result<FilesTaken, LoadError> {
         let len = self.outputs.slot_bytes;
         let lent = prepared.lent.as_ref();
         let lent = lent.filter(|_| self.device.takes_mapped());
@@ -311,10 +353,12 @@ impl Crew {
             };
             return Ok(self.device.submit_files(slot, len, files)?);
         }
-        Ok(match part {
-            Some(part) => self.device.submit_mapped(slot, len, part)?,
-            None => self.device.submit(slot, len)?,
-        })
+        let slot: SlotRef = slot.freeze();
+        let transfer = match part {
+            Some(part) => self.device.submit_mapped(slot.clone(), len, part)?,
+            None => self.device.submit(slot.clone(), len)?,
+        };
+        Ok(FilesTaken::All(slot, transfer))
     }
 
     /// Copies the columns' values of `rows` into the slot.

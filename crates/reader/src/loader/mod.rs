@@ -56,6 +56,7 @@ mod kept;
 mod options;
 mod outputs;
 mod pictures;
+mod refused;
 mod sources;
 mod stats;
 mod tuner;

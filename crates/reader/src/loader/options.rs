@@ -439,6 +439,7 @@ impl LoaderBuilder {
         let device = OnDevice {
             finishes: true,
             holds: Holding::All,
+            decodes: None,
         };
         let (pack, fields) = (&self.pack, self.fields.as_deref());
         let pictures = match &self.augment {

@@ -14,6 +14,7 @@ use super::error::LoadError;
 use super::filling::Row;
 use super::kept::ImageSize;
 use super::outputs::{Outputs, Source};
+use super::refused::RefusedFiles;
 use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Located, Mix, Output, Picture,
@@ -130,6 +131,8 @@ pub(crate) struct Pictures {
     mask: Option<PictureField>,
     /// The position of the image's seek index in the body.
     seek: Option<usize>,
+    /// Which files the device has refused, where it decodes files.
+    pub(crate) refused: Arc<RefusedFiles>,
 }
 
 /// A field of images, in the body.
@@ -204,6 +207,7 @@ impl Pictures {
             image: PictureField::new(schema, image).map_err(refused)?,
             mask,
             seek: seek.and_then(|(number, _)| schema.body().position(|(n, _)| n == number)),
+            refused: Arc::default(),
         })
     }
 
@@ -611,6 +615,7 @@ pub(crate) struct PictureFiller {
     seeds: Arc<[u64]>,
     /// Which files the device decodes.
     files: Option<FileLimits>,
+    refused: Arc<RefusedFiles>,
     /// Where items, one of each field, are decompressed to.
     scratch: [Vec<u8>; 3],
 }
@@ -640,6 +645,7 @@ impl PictureFiller {
             seek: pictures.seek,
             seeds: Arc::clone(seeds),
             files: pictures.files(),
+            refused: Arc::clone(&pictures.refused),
             scratch: Default::default(),
         }
     }
@@ -673,6 +679,7 @@ impl PictureFiller {
         };
         let key = key(&self.seeds, row);
         if let (Some(limits), [place]) = (self.files, views.images.as_mut_slice()) {
+            let limits = (!self.refused.has(row)).then_some(limits);
             let applied = file_or_pixels(&mut self.augmenter, limits, key, image, place);
             return applied.map_err(|source| bad_sample(pack, sample, source));
         }
@@ -686,7 +693,7 @@ impl PictureFiller {
 /// Puts a picture into the place of its image: its file, where that is the device's to decode, or its pixels.
 fn file_or_pixels(
     augmenter: &mut Augmenter,
-    limits: FileLimits,
+    limits: Option<FileLimits>,
     key: SampleKey,
     image: Picture<'_>,
     place: &mut [u8],
@@ -694,10 +701,9 @@ fn file_or_pixels(
     let n_bytes = augmenter.plan().item_bytes();
     let (head, rest) = place.split_at_mut(FileHead::BYTES.min(place.len()));
     let mut told = FileHead::Pixels;
-    match (
-        image,
-        device_file(image, limits, augmenter.plan().output().channels),
-    ) {
+    let channels = augmenter.plan().output().channels;
+    let size = limits.and_then(|limits| device_file(image, limits, channels));
+    match (image, size) {
         (Picture::Encoded(encoded), Some((width, height))) => {
             let len = encoded.bytes.len();
             let to = rest.get_mut(..len).unwrap_or_default();

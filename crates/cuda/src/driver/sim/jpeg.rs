@@ -44,19 +44,29 @@ impl JpegDecoder for SimJpeg {
         files: &[JpegFile<'_>],
         channels: u32,
         stream: Stream,
-    ) -> Result<(), CudaError> {
+    ) -> Result<Vec<usize>, CudaError> {
         let mut state = self.shared.call("decode_jpeg")?;
-        for file in files {
-            // What a real one finds out in the same call, before anything of the batch is queued.
-            let found = decoded(file.bytes, channels).map_err(|error| CudaError::Call {
-                call: "decode_jpeg",
-                name: "SIMULATED".to_owned(),
-                text: error.to_string(),
-            })?;
+        let mut refused = Vec::new();
+        for (number, file) in files.iter().enumerate() {
+            let Ok(found) = decoded(file.bytes, channels) else {
+                refused.push(number);
+                continue;
+            };
+            let text = state
+                .refused_jpeg
+                .as_deref()
+                .filter(|text| !text.is_empty());
+            if text.is_some_and(|text| file.bytes.windows(text.len()).any(|part| part == text)) {
+                refused.push(number);
+            }
             if (found.width, found.height) != (file.width, file.height) {
                 let text = format!("a file of {}x{} pixels", found.width, found.height);
                 state.faults.push(Fault::BadLaunch(text));
             }
+        }
+        if !refused.is_empty() {
+            state.refusals += 1;
+            return Ok(refused);
         }
         for file in files {
             let from = address(file.bytes.as_ptr().expose_provenance());
@@ -74,7 +84,7 @@ impl JpegDecoder for SimJpeg {
             state.push(stream, Kind::Decode(queued));
         }
         self.shared.changed.notify_all();
-        Ok(())
+        Ok(refused)
     }
 }
 
@@ -180,7 +190,8 @@ mod tests {
                 .map(|(number, (size, bytes))| file(bytes, *size, at(number)))
                 .collect();
             // SAFETY: the files are kept until all is done, and so is the memory.
-            unsafe { decoder.decode(&placed, channels.into(), Stream(1)) }.unwrap();
+            let refused = unsafe { decoder.decode(&placed, channels.into(), Stream(1)) };
+            assert!(refused.unwrap().is_empty());
             driver.finish_all();
             let found = driver.read(memory, MEMORY).unwrap();
             let mut wanted = vec![POISON; MEMORY];
@@ -203,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_decoded_is_an_error_and_nothing_of_its_batch_is_queued() {
+    fn a_file_that_cannot_be_decoded_is_named_and_nothing_of_its_batch_is_queued() {
         let (driver, memory) = driver(1);
         let decoder = driver.open_jpeg().unwrap();
         let good = jpeg(8, 8, 3);
@@ -212,11 +223,12 @@ mod tests {
             file(&[0xFF, 0xD8, 0xFF, 0xD9], (8, 8), memory.plus(1000)),
         ];
         // SAFETY: as above.
-        let error = unsafe { decoder.decode(&batch, 3, Stream(1)) }.unwrap_err();
-        assert!(
-            error.to_string().starts_with("decode_jpeg failed"),
-            "{error}"
-        );
+        let refused = unsafe { decoder.decode(&batch, 3, Stream(1)) }.unwrap();
+        assert_eq!(refused, [1]);
+        driver.refuse_jpeg_with(&good[20..40]);
+        // SAFETY: as above.
+        let refused = unsafe { decoder.decode(&batch, 3, Stream(1)) }.unwrap();
+        assert_eq!(refused, [0, 1]);
         driver.finish_all();
         assert_eq!(driver.read(memory, MEMORY), Some(vec![POISON; MEMORY]));
     }
@@ -229,7 +241,8 @@ mod tests {
         let decode = |bytes: &[u8], size| {
             let placed = file(bytes, size, memory);
             // SAFETY: none: the rules are broken on purpose, in memory that is there.
-            unsafe { decoder.decode(&[placed], 3, Stream(1)) }.unwrap();
+            let refused = unsafe { decoder.decode(&[placed], 3, Stream(1)) };
+            assert!(refused.unwrap().is_empty());
         };
         for _ in 0..8 {
             decode(&bytes, (8, 8));

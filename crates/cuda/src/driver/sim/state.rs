@@ -25,6 +25,10 @@ pub(super) struct State {
     pub(super) copied_from_maps: u64,
     /// Files that are open for reads into device memory.
     pub(super) files: usize,
+    /// Decoders of JPEG files refuse those with this in them.
+    pub(super) refused_jpeg: Option<Vec<u8>>,
+    /// How many batches they have refused.
+    pub(super) refusals: u64,
     /// Decoders that are open.
     pub(super) decoders: usize,
     /// Where bytes of files are arriving in device memory.

@@ -49,8 +49,26 @@ fn file(sample: u64) -> (Vec<u8>, Coding, (u32, u32, u8), bool) {
     (file, coding, size, is_devices)
 }
 
-/// A pack of such files in chunks of 8; sample `bad` is cut short.
+/// What files have in them that a decoder may refuse for it.
+const MARK: &[u8] = b"not for the GPU";
+
+/// The same file with a comment that has the mark.
+fn marked(mut file: Vec<u8>) -> Vec<u8> {
+    let comment = [0xFF, 0xFE, 0, u8::try_from(MARK.len() + 2).unwrap()];
+    file.splice(2..2, comment.into_iter().chain(MARK.iter().copied()));
+    file
+}
+
+/// A pack of such files in chunks of 8, some of them with a mark; sample `bad` is cut short.
 fn file_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
+    marked_pack(n, bad, |_| false)
+}
+
+fn marked_pack(
+    n: u64,
+    bad: Option<u64>,
+    has_mark: impl Fn(u64) -> bool,
+) -> (TempDir, Arc<MappedPack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
     let of = |mut field: Field| {
@@ -71,6 +89,9 @@ fn file_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
         let mut block = BlockBuilder::new(writer.schema());
         for sample in first..n.min(first + 8) {
             let (mut file, coding, (width, height, channels), _) = file(sample);
+            if has_mark(sample) {
+                file = marked(file);
+            }
             if Some(sample) == bad {
                 file.truncate(file.len() / 2);
             }
@@ -99,6 +120,7 @@ fn decoding(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, 
 fn assert_equals_host(builder: &LoaderBuilder, seed: u64) -> (u64, u64) {
     let wanted = on_host(builder.clone());
     let driver = sim(seed);
+    driver.refuse_jpeg_with(MARK);
     let loader = decoding(builder, &driver).unwrap();
     let mut found = Vec::new();
     for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
@@ -155,6 +177,44 @@ fn damaged_files_are_left_out_or_replaced_as_on_the_host() {
 }
 
 #[test]
+fn files_that_the_decoder_refuses_the_host_decodes() {
+    let has_mark = |sample: u64| sample % 5 == 1;
+    let (_folder, pack) = marked_pack(80, None, has_mark);
+    let is_of_host = |sample: &u64| !file(*sample).3 || has_mark(*sample);
+    let n = (0..80).filter(is_of_host).count() as u64;
+    for (seed, slots) in (0..).zip([2, 3, 4]) {
+        let builder =
+            builder(&pack, "rrc8,flip,norm:imagenet,erase:0.5").slots(NonZero::new(slots).unwrap());
+        assert_eq!(assert_equals_host(&builder, seed), (n, 0));
+    }
+}
+
+#[test]
+fn refused_files_beside_damaged_ones_leave_every_label_with_its_image() {
+    let (_folder, pack) = marked_pack(48, Some(21), |sample| matches!(sample, 20 | 22 | 31));
+    for policy in [BadSamples::Skip, BadSamples::Substitute] {
+        let builder = builder(&pack, "rrc8,flip,norm:imagenet").bad_samples(policy);
+        assert_eq!(assert_equals_host(&builder, 4).1, 1);
+    }
+}
+
+#[test]
+fn a_refused_file_is_refused_once_in_all_epochs() {
+    let (_folder, pack) = marked_pack(48, None, |sample| sample == 21);
+    let driver = sim(5);
+    let loader = decoding(&builder(&pack, "rrc8"), &driver).unwrap();
+    driver.refuse_jpeg_with(MARK);
+    let epoch = |number| {
+        let batches = loader.epoch(number).unwrap().map(Result::unwrap);
+        assert_eq!(batches.map(|batch| batch.len()).sum::<usize>(), 48);
+    };
+    epoch(0);
+    assert_eq!(driver.refused_jpeg(), 1);
+    epoch(1);
+    assert_eq!(driver.refused_jpeg(), 1);
+}
+
+#[test]
 fn a_decoder_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
     let (_folder, pack) = file_pack(48, None);
     let builder = builder(&pack, "rrc8,flip").slots(NonZero::new(2).unwrap());
@@ -208,7 +268,7 @@ fn a_device_made_for_smaller_batches_is_refused() {
 #[test]
 fn a_gpu_without_room_for_pixels_is_told_when_the_loader_is_made() {
     let (_folder, pack) = file_pack(16, None);
-    let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 200_000));
+    let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 1_500_000));
     let error = decoding(&builder(&pack, "rrc8"), &driver).unwrap_err();
     assert!(error.to_string().contains("staged batches"), "{error}");
     assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
