@@ -7,7 +7,8 @@ The images are parts of photographs of examples/photos, in a pack, in an array a
 the page cache. Prints one line for each way of feeding: milliseconds a step (median), images a second, how much longer a step
 is than with the cached batch, the share of the time in which the program waited for batches, microseconds of processor
 time for each image, worker processes included, and the images' bytes in a second. Below it is told how chunks came to the GPU where the
-file was to be registered. `--model none` takes batches and does nothing with them.
+file was to be registered, and why JPEG files were not decoded there, if so. Of packs of JPEG files
+random areas are shown. `--model none` takes batches and does nothing with them.
 """
 
 import argparse
@@ -97,18 +98,23 @@ def photographs(side: int) -> np.ndarray:
 
 
 def written(folder: pathlib.Path, n: int, side: int) -> None:
-    """The same images as a pack, an array and JPEG files."""
+    """The same images as a pack, an array, JPEG files and a pack of these."""
     import PIL.Image
 
     strip = photographs(side)
     array = np.lib.format.open_memmap(folder / "images.npy", "w+", np.uint8, (n, side, side, 3))
-    with packds.write(folder / "images.pack", {"image": "image", "label": "label"}) as writer:
+    fields = {"image": "image", "label": "label"}
+    with (
+        packds.write(folder / "images.pack", fields) as writer,
+        packds.write(folder / "files.pack", fields, mode="encoded") as file_writer,
+    ):
         for number in range(n):
             y, x = number % 64, number * 61 % (strip.shape[1] - side)
             image = np.ascontiguousarray(strip[y : y + side, x : x + side])
             array[number] = image
             PIL.Image.fromarray(image).save(folder / f"{number}.jpg", quality=90)
             writer.add(image=image, label=number % 1000)
+            file_writer.add(image=folder / f"{number}.jpg", label=number % 1000)
 
 
 def model_of(name: str, device: torch.device):
@@ -209,6 +215,14 @@ def main() -> None:
             told.extend([copies] if copies else [])
             return repeated(loader)
 
+        def of_files(jpeg: str):
+            path = folder / "files.pack"
+            try:
+                return repeated(packds.Loader(path, device=options.device, jpeg=jpeg, **(common | {"augment": areas})))
+            except packds.OptionError as error:
+                told.append(f"not measured: jpeg={jpeg!r}: {error}")
+                return None
+
         def of_torch(dataset):
             return moved(repeated(torch.utils.data.DataLoader(dataset, **workers)), where)
 
@@ -226,6 +240,8 @@ def main() -> None:
             "packds, tier host, random areas": lambda: of_tier("host", augment=areas),
             "packds, tier resident, and colours": lambda: of_tier("resident", augment=colors),
             "packds, tier host, and colours": lambda: of_tier("host", augment=colors),
+            "packds, JPEG files by the GPU": lambda: of_files("gpu"),
+            "packds, JPEG files by the host": lambda: of_files("host"),
             "packds on the host, then .to(device)": lambda: moved(repeated(packds.Loader(path, **common)), where),
             f"DataLoader, {n} workers, mapped array": lambda: of_torch(Rows(folder / "images.npy")),
             f"DataLoader, {n} workers, JPEG files": lambda: of_torch(Files(folder, options.images)),
@@ -234,7 +250,10 @@ def main() -> None:
         print(f"{'':<40}{'ms':>9}{'images/s':>11}{'longer':>10}{'waited':>9}{'CPU us/image':>14}{'GB/s of u8':>12}")
         first = None
         for name, made in ways.items():
-            took, waited, seconds = measured(step, made(), options.steps, settle)
+            batches = made()
+            if batches is None:
+                continue
+            took, waited, seconds = measured(step, batches, options.steps, settle)
             first = first or took
             # Than nothing, where nothing is done.
             longer = f"{100 * (took / first - 1):+.1f}%" if trains else "-"

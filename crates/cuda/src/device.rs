@@ -90,7 +90,7 @@ impl CudaDevice {
         }
     }
 
-    /// Why the device is in the tier that it is in, in a sentence; none where the tier was named.
+    /// Why the device is in the tier that it is in, or which files it decodes, in a sentence; none where the tier was named.
     #[must_use]
     pub fn why(&self) -> Option<&str> {
         self.why.as_deref()
@@ -169,16 +169,21 @@ impl CudaDevice {
         )
     }
 
-    /// The same device for a loader with these options, which is to decode its JPEG files that are within the limits; the host decodes
-    /// the others. Pixels are nvJPEG's, which may differ from the host's a little.
+    /// The same device for a loader with these options, which is to decode its JPEG files that are within the limits, or those within which
+    /// 99 of 100 are; the host decodes the others, and those that nvJPEG refuses. Pixels are nvJPEG's, which may differ from the host's a
+    /// little.
     ///
     /// # Errors
     /// [`LoadError`] where the pack or the augmentation are not for that, or nvJPEG is missing or has failed.
     pub fn decoding_jpeg(
         &self,
         builder: &LoaderBuilder,
-        limits: FileLimits,
+        limits: Option<FileLimits>,
     ) -> Result<Self, LoadError> {
+        let limits = match limits {
+            Some(limits) => limits,
+            None => builder.file_limits(self.room_for_pixels()?)?,
+        };
         let decodable = builder.decodable(limits)?;
         let decoder = self.driver.open_jpeg().map_err(DeviceError::from)?;
         let tables = Tables::of(&self.driver, Some(decodable.resampling))?;
@@ -191,8 +196,15 @@ impl CudaDevice {
         };
         Ok(Self {
             images: ImageSource::Files(Arc::new(plan)),
+            why: Some(told(limits)),
             ..self.clone()
         })
+    }
+
+    /// Bytes of the GPU's memory that pixels of files may take where nobody says how large these are.
+    fn room_for_pixels(&self) -> Result<u64, LoadError> {
+        let memory = self.driver.memory().map_err(DeviceError::from)?;
+        Ok(memory.free / 4)
     }
 
     fn window_plan(
@@ -233,6 +245,19 @@ impl CudaDevice {
     pub fn name(&self) -> &str {
         self.driver.device_name()
     }
+}
+
+/// Which files are the GPU's.
+fn told(limits: FileLimits) -> String {
+    let FileLimits {
+        file_bytes,
+        pixel_bytes,
+        side,
+    } = limits;
+    format!(
+        "the GPU decodes JPEG files of up to {file_bytes} bytes, {pixel_bytes} bytes of pixels and {side} pixels on the longer side; the host \
+         decodes the others"
+    )
 }
 
 impl Device for CudaDevice {

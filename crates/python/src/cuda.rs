@@ -19,20 +19,30 @@ pub(crate) struct OnGpu {
     pub(crate) why: Option<String>,
 }
 
-/// The same loader onto a GPU: the one with this number, or the simulated one. The tier is `resident`, `gpu-window`, `host` or `auto`;
-/// what is registered is `staging` memory with the driver, the `file` too, or the file with cuFile, which is `gds`.
+/// What Python asks of a GPU, in its words.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// `resident`, `gpu-window`, `host` or `auto`.
+    pub(crate) tier: &'a str,
+    /// `staging` memory is registered with the driver, the `file` too, or the file with cuFile, which is `gds`.
+    pub(crate) register: &'a str,
+    /// JPEG files are decoded by the `host` or the `gpu`.
+    pub(crate) jpeg: &'a str,
+}
+
+/// The same loader onto a GPU: the one with this number, or the simulated one.
 #[cfg(feature = "cuda")]
 pub(crate) fn onto_gpu(
     builder: LoaderBuilder,
     gpu: &str,
-    tier: &str,
-    register: &str,
+    asked: Asked<'_>,
 ) -> Result<(LoaderBuilder, OnGpu), Failure> {
     use std::sync::Arc;
 
     use packds_cuda::Tier;
 
-    let wanted = match tier {
+    let decodes = decodes(asked)?;
+    let wanted = match asked.tier {
         "auto" => None,
         "resident" => Some(Tier::Resident),
         "gpu-window" => Some(Tier::GpuWindow),
@@ -44,7 +54,7 @@ pub(crate) fn onto_gpu(
         }
     };
     let device = opened(gpu)?;
-    let device = match register {
+    let device = match asked.register {
         "staging" => device,
         "file" => device.registering_file(),
         "gds" => device.reading_from_disk(),
@@ -54,13 +64,37 @@ pub(crate) fn onto_gpu(
         }
     };
     let builder = builder.device(Arc::new(device.clone()));
-    let (device, tier) = device.in_tier(&builder, wanted)?;
+    let (device, tier) = match decodes {
+        true => (device.decoding_jpeg(&builder, None)?, Tier::Host),
+        false => device.in_tier(&builder, wanted)?,
+    };
     let on_gpu = OnGpu {
         tier: tier.name(),
         copies: device.copies(),
         why: device.why().map(str::to_owned),
     };
     Ok((builder.device(Arc::new(device)), on_gpu))
+}
+
+/// Whether the GPU is to decode JPEG files.
+#[cfg(feature = "cuda")]
+fn decodes(asked: Asked<'_>) -> Result<bool, Failure> {
+    let is_gpu = match asked.jpeg {
+        "host" => return Ok(false),
+        "gpu" => true,
+        other => {
+            let text = format!("jpeg: expected host or gpu, found {other:?}");
+            return Err(Failure::Option(text));
+        }
+    };
+    let Asked { tier, register, .. } = asked;
+    if !matches!(tier, "auto" | "host") || register != "staging" {
+        let text = format!(
+            "jpeg=\"gpu\" puts files into staging memory for the tier host: leave tier and register out, found {tier:?} and {register:?}"
+        );
+        return Err(Failure::Option(text));
+    }
+    Ok(is_gpu)
 }
 
 #[cfg(feature = "cuda")]
@@ -84,8 +118,7 @@ fn opened(gpu: &str) -> Result<packds_cuda::CudaDevice, Failure> {
 pub(crate) fn onto_gpu(
     _: LoaderBuilder,
     _: &str,
-    _: &str,
-    _: &str,
+    _: Asked<'_>,
 ) -> Result<(LoaderBuilder, OnGpu), Failure> {
     Err(no_cuda())
 }

@@ -198,6 +198,7 @@ impl Loader {
             "samples": stats.samples,
             "bytes": stats.bytes,
             "bad_samples": stats.bad_samples,
+            "host_decoded": stats.host_decoded,
             "consumer_waited": stats.consumer_waited.as_secs_f64(),
             "consumer_busy": stats.consumer_busy.as_secs_f64(),
             "threads_busy": stats.threads_busy.as_secs_f64(),

@@ -11,7 +11,7 @@ use packds_reader::{Access, Checksums, MappedPack};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::cuda::{self, OnGpu};
+use crate::cuda::{self, Asked, OnGpu};
 use crate::failure::Failure;
 
 /// Which samples an epoch has.
@@ -50,6 +50,8 @@ pub(crate) struct LoaderOptions {
     tier: String,
     /// What the GPU's driver registers.
     register: String,
+    /// Who decodes JPEG files.
+    jpeg: String,
     chosen: Chosen,
     proportions: Vec<f64>,
 }
@@ -91,6 +93,7 @@ impl LoaderOptions {
             gpu: get(dict, "gpu")?,
             tier: must(dict, "tier")?,
             register: must(dict, "register")?,
+            jpeg: must(dict, "jpeg")?,
             chosen,
             proportions: must(dict, "proportions")?,
         })
@@ -105,7 +108,12 @@ impl LoaderOptions {
         let Some(gpu) = &self.gpu else {
             return Ok((builder, None));
         };
-        let (builder, on_gpu) = cuda::onto_gpu(builder, gpu, &self.tier, &self.register)?;
+        let asked = Asked {
+            tier: &self.tier,
+            register: &self.register,
+            jpeg: &self.jpeg,
+        };
+        let (builder, on_gpu) = cuda::onto_gpu(builder, gpu, asked)?;
         Ok((builder, Some(on_gpu)))
     }
 

@@ -167,6 +167,54 @@ def test_whether_the_file_is_registered_is_told(numbered, torch):
         packds.Loader(numbered, register="file")
 
 
+JPEG_FORMS = [
+    {"augment": "rrc64,flip", "normalize": "imagenet", "layout": "chw"},
+    {"augment": "rrc32,flip,jitter:0.4/0.4/0.4/0.1,erase,mixup:0.2", "normalize": "imagenet", "dtype": "bf16"},
+    {"augment": "rrc48,vflip"},
+]
+
+
+@pytest.mark.parametrize("form", JPEG_FORMS, ids=str)
+def test_jpeg_files_decoded_there_give_the_hosts_batches(file_pack, torch, form):
+    assert_like_the_hosts(torch, file_pack, "simulated", {"jpeg": "gpu"}, batch_size=5, slots=3, **form)
+
+
+@pytest.mark.gpu
+def test_jpeg_files_decoded_on_a_gpu_are_nearly_the_hosts(file_pack, torch, gpu):
+    options = {"batch_size": 5, "seed": 3, "output": "torch", "drop_last": False, "augment": "rrc64,flip"}
+    there = packds.Loader(file_pack, device=gpu, jpeg="gpu", **options)
+    for found, wanted in zip(there.batches(), packds.Loader(file_pack, **options).batches(), strict=True):
+        assert found.ids.tolist() == wanted.ids.tolist()
+        apart = (found["image"].cpu().float() - wanted["image"].float()).abs()
+        print(f"mean {apart.mean():.3f}, most {apart.max():.0f} of 255")
+        assert apart.mean() < 2
+    assert there.stats()["host_decoded"] < there.stats()["samples"]
+
+
+def test_which_jpeg_files_a_gpu_decodes_is_told(file_pack, torch):
+    options = {"output": "torch", "device": "simulated", "augment": "rrc32", "batch_size": 4}
+    loader = packds.Loader(file_pack, jpeg="gpu", **options)
+    n = sum(len(images) for images, _ in loader)
+    assert loader.tier == "host" and loader.stats()["host_decoded"] < n
+    assert re.search("the GPU decodes JPEG files of up to [0-9]+ bytes", loader.notices()[-1])
+    assert packds.Loader(file_pack, **options).stats()["host_decoded"] == 0
+
+
+def test_what_a_gpu_decodes_no_files_for_is_refused(file_pack, numbered, torch):
+    options = {"output": "torch", "device": "simulated", "jpeg": "gpu", "augment": "rrc8", "batch_size": 4}
+    for pack, bad, said in [
+        (numbered, {}, "let the host decode"),
+        (file_pack, {"augment": "resize:40,center:32"}, "let the host decode"),
+        (file_pack, {"augment": "views:2,rrc8"}, "let the host decode"),
+        (file_pack, {"tier": "resident"}, "leave tier and register out"),
+        (file_pack, {"register": "file"}, "leave tier and register out"),
+        (file_pack, {"jpeg": "nvjpeg"}, "expected host or gpu, found"),
+        (file_pack, {"device": "cpu"}, "jpeg is for batches on a GPU"),
+    ]:
+        with pytest.raises(packds.OptionError, match=said):
+            packds.Loader(pack, **(options | bad))
+
+
 def test_the_tier_is_chosen_and_told(numbered, torch):
     options = {"output": "torch", "device": "simulated"}
     for augment, tier in [(None, "resident"), (COLORS, "resident"), ("jitter:0.4/0.4/0.4/0.1,blur:3/0.1-2", "host")]:

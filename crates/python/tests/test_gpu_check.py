@@ -102,6 +102,7 @@ def test_the_training_step_is_measured_in_every_way_of_feeding_it(model):
     plain = ("resident", "gpu-window", "gpu-window, registered file", "host")
     augmented = [f"{tier}, {form}" for form in ("random areas", "and colours") for tier in ("resident", "host")]
     tiers = [f"packds, tier {tier}" for tier in (*plain, *augmented)]
+    tiers += ["packds, JPEG files by the GPU", "packds, JPEG files by the host"]
     rest = ["packds on the host, then .to(device)", "DataLoader, 2 workers, mapped array", "DataLoader, 2 workers, JPEG files"]
     assert [row[:40].strip() for row in rows] == cached + tiers + rest
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import importlib.util
+import os
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -49,6 +53,24 @@ def device_name(device: Any, output: str) -> str:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise OptionError(f"device: {known}, found {name!r}: {why[:200]}") from None
     return name
+
+
+def find_nvjpeg() -> None:
+    """Loads nvJPEG of PyPI's packages, where it is installed, so that the native part finds it by its name.
+
+    Where it is not, the native part looks where the system has its libraries, and says what is missing.
+    """
+    for package, name in (("cu13", "libnvjpeg.so.13"), ("nvjpeg", "libnvjpeg.so.12")):
+        try:
+            found = importlib.util.find_spec(f"nvidia.{package}")
+        except ModuleNotFoundError:
+            return
+        for folder in (found and found.submodule_search_locations) or ():
+            path = os.path.join(folder, "lib", name)
+            if os.path.exists(path):
+                with contextlib.suppress(OSError):
+                    ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+                    return
 
 
 def number_of(device: str) -> str | None:

@@ -13,7 +13,7 @@ import numpy as np
 from . import _checks, _packds
 from ._arrays import as_numpy, converter, json_dict
 from ._checks import whole
-from ._cuda import SIMULATED, Gpu, device_name, number_of, widened
+from ._cuda import SIMULATED, Gpu, device_name, find_nvjpeg, number_of, widened
 from ._dataset import Dataset, opened, pair_of, PathLike
 from ._errors import OptionError, words
 from ._ranks import RankLike, check_group, ranks
@@ -251,20 +251,25 @@ class _Iteration:
         self.close()
 
 
+# Options of GPUs, and the values that ask for nothing.
+_HOST_VALUES = {"tier": "auto", "register": "staging", "jpeg": "host"}
+
+
 def _cut(value: Any, n: int) -> Any:
     return tuple(view[:n] for view in value) if isinstance(value, tuple) else value[:n]
 
 
-def _gpu_of(device: str, output: str, lend: bool, tier: str, register: str) -> str | None:
+def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
     """The GPU that batches go to, as the native part calls it; None where they stay on the host."""
     if output != "torch" or (number := number_of(device)) is None:
-        if tier != "auto":
-            raise OptionError(f"tier is for batches on a GPU, found device {device!r} with output {output!r}")
-        if register != "staging":
-            raise OptionError(f"register is for batches on a GPU, found device {device!r} with output {output!r}")
+        for name, value in asked.items():
+            if value != _HOST_VALUES[name]:
+                raise OptionError(f"{name} is for batches on a GPU, found device {device!r} with output {output!r}")
         return None
     if lend:
         raise OptionError(f"lend is for batches on the host, found device {device!r}", "leave one of them out")
+    if asked["jpeg"] == "gpu":
+        find_nvjpeg()
     return number
 
 
@@ -319,6 +324,9 @@ class Loader:
             that chunks, or batches that lie there as they are, are copied from the page cache; `gds`, with `tier="gpu-window"` and
             `checksums="off"`, registers the file with cuFile, so that chunks are read from the disk into the GPU's memory
             (docs/cuda.md). `stats()["copies"]` tells whether that could be done.
+        jpeg: Who decodes JPEG files, with a GPU: `host`, or `gpu`, by NVIDIA's nvJPEG, whose pixels differ a little from the host's
+            (docs/cuda.md); for `augment` with `rrc`. The host decodes those that are too large or refused, which
+            `stats()["host_decoded"]` counts.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
 
@@ -357,6 +365,7 @@ class Loader:
         device: Any = "cpu",
         tier: str = "auto",
         register: str = "staging",
+        jpeg: str = "host",
         lend: bool = False,
         proportions: Sequence[float] | None = None,
     ) -> None:
@@ -377,6 +386,9 @@ class Loader:
         self.rank, self.world = ranks(rank)
         self.batch_size = whole("batch_size", batch_size, 32)
         self._trims = not drop_last and self.world == 1
+        asked = {
+            name: _checks.text(name, value) for name, value in (("tier", tier), ("register", register), ("jpeg", jpeg))
+        }
         self._options = {
             "batch": self.batch_size,
             "order": _checks.text("order", order),
@@ -395,9 +407,8 @@ class Loader:
             "checksums": _checks.text("checksums", checksums),
             "bad_samples": _checks.text("bad_samples", bad_samples),
             "lend": _checks.truth("lend", lend),
-            "gpu": _gpu_of(device, output, lend, _checks.text("tier", tier), _checks.text("register", register)),
-            "tier": tier,
-            "register": register,
+            "gpu": _gpu_of(device, output, lend, **asked),
+            **asked,
             "samples": None if samples is None else subset(dataset, samples, order),
             "weights": None if weights is None else weights_of(weights),
             "balance": None if balance is None else balance_of(dataset, balance),

@@ -150,7 +150,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self.options = {"output": "torch", **options}
         self._passes = Passes(whole("epoch", epoch, 32))
         # Refused here, not in a worker. GPUs are for the process that trains: forked ones could not use theirs any more.
-        here = {name: value for name, value in self.options.items() if name not in ("device", "tier", "register")}
+        here = {name: value for name, value in self.options.items() if name not in ("device", "tier", "register", "jpeg")}
         Loader(self.dataset, batch_size, rank=(self.rank, self.world), epoch=epoch, **here)
 
     @property

@@ -1,5 +1,7 @@
 //! The options of a loader, and their defaults.
 
+mod decodable;
+
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, Weak};
@@ -15,12 +17,15 @@ use super::{BadSamples, LoadError, Loader, in_file_order};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
-use crate::device::{Device, FileLimits, Holding, HostDevice, OwnSlots, Resampling, Staged};
+use crate::device::{Device, Holding, HostDevice, OwnSlots, Resampling, Staged};
 use crate::fetch::{Access, Checksums, FetchOptions, FetchStats, against_holding, choose};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Sampler, Schedule, Source,
     State,
 };
+
+pub use self::decodable::Decodable;
+use self::decodable::not_decodable;
 
 /// Memory where the user does not say: the same on every machine, because the default window depends on it.
 const DEFAULT_MEMORY: u64 = 4 << 30;
@@ -28,11 +33,6 @@ const DEFAULT_MEMORY: u64 = 4 << 30;
 const MOST_SLOTS: u64 = 16;
 /// One is filled while the consumer has the other.
 const LEAST_SLOTS: u64 = 2;
-
-/// Why a device that decodes JPEG files has nothing to do.
-const NOT_DECODABLE: &str = "a device decodes JPEG files of a field of images without masks, for an augmentation of one view with a random resized crop \
-    (rrc), flips, colours (not blur), erasing and mixing, and a longest side whose weights for resizing take no more than 64 MiB: take a smaller side, or let the host \
-    decode";
 
 /// The options of a [`Loader`]; all but the pack have defaults.
 #[derive(Debug, Clone)]
@@ -255,7 +255,7 @@ impl LoaderBuilder {
         }
         let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
         if self.device.decodes().is_some() && outputs.files().is_none() {
-            return Err(LoadError::Option(NOT_DECODABLE.to_owned()));
+            return Err(not_decodable());
         }
         check_alike(&packs, &outputs)?;
         if self.checksums != Checksums::Off {
@@ -375,37 +375,7 @@ pub struct Holdable {
     pub chunks_of_batch: u64,
 }
 
-/// What a device that decodes JPEG files needs to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decodable {
-    /// Images of a batch.
-    pub rows: u32,
-    /// How areas of their pictures are resized.
-    pub resampling: Arc<Resampling>,
-}
-
 impl LoaderBuilder {
-    /// What a device would do that [decodes](Device::decodes) such files.
-    ///
-    /// # Errors
-    /// [`LoadError`] where it would have nothing to do, and as for [`build`](Self::build).
-    pub fn decodable(&self, limits: FileLimits) -> Result<Decodable, LoadError> {
-        let device = OnDevice {
-            finishes: true,
-            holds: Holding::Nothing,
-            decodes: Some(limits),
-        };
-        let made = |augment| Pictures::new(&self.pack, augment, self.fields.as_deref(), device);
-        let pictures = self.augment.as_ref().map(made).transpose()?;
-        let files = pictures.filter(|pictures| pictures.files().is_some());
-        let resampling = files.and_then(|pictures| pictures.resampling().cloned());
-        let nothing = || LoadError::Option(NOT_DECODABLE.to_owned());
-        Ok(Decodable {
-            rows: self.batch,
-            resampling: resampling.ok_or_else(nothing)?,
-        })
-    }
-
     /// The images that a device could [hold](Device::holds), so that a batch takes only windows of them: those of one pack,
     /// raw and of one size, of which the augmentation shows windows, perhaps resized, flipped and
     /// with other colours, and which no mask goes along with. None

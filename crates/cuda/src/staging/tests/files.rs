@@ -69,6 +69,22 @@ fn marked_pack(
     bad: Option<u64>,
     has_mark: impl Fn(u64) -> bool,
 ) -> (TempDir, Arc<MappedPack>) {
+    pack_of(n, |sample| {
+        let (mut file, coding, size, _) = file(sample);
+        if has_mark(sample) {
+            file = marked(file);
+        }
+        if Some(sample) == bad {
+            file.truncate(file.len() / 2);
+        }
+        (file, coding, size)
+    })
+}
+
+fn pack_of(
+    n: u64,
+    file_of: impl Fn(u64) -> (Vec<u8>, Coding, (u32, u32, u8)),
+) -> (TempDir, Arc<MappedPack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
     let of = |mut field: Field| {
@@ -88,13 +104,7 @@ fn marked_pack(
     for first in (0..n).step_by(8) {
         let mut block = BlockBuilder::new(writer.schema());
         for sample in first..n.min(first + 8) {
-            let (mut file, coding, (width, height, channels), _) = file(sample);
-            if has_mark(sample) {
-                file = marked(file);
-            }
-            if Some(sample) == bad {
-                file.truncate(file.len() / 2);
-            }
+            let (file, coding, (width, height, channels)) = file_of(sample);
             block.item_mut(0).unwrap().extend(&file);
             block.set_column(1, &[coding.number()]).unwrap();
             block.set_column(2, &width.to_le_bytes()).unwrap();
@@ -112,7 +122,7 @@ fn marked_pack(
 }
 
 fn decoding(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, LoadError> {
-    let device = CudaDevice::with(driver.clone()).decoding_jpeg(builder, LIMITS)?;
+    let device = CudaDevice::with(driver.clone()).decoding_jpeg(builder, Some(LIMITS))?;
     builder.clone().device(Arc::new(device)).build()
 }
 
@@ -141,6 +151,12 @@ fn assert_equals_host(builder: &LoaderBuilder, seed: u64) -> (u64, u64) {
     drop(loader);
     assert_eq!(driver.faults(), []);
     (stats.host_decoded, stats.bad_samples)
+}
+
+/// A pack of one picture, which is 9,000 pixels wide.
+fn wide_pack() -> (TempDir, Arc<MappedPack>) {
+    let file = encode_jpeg(9000, 2, 3, &pixels(0, 9000 * 2 * 3), 90).unwrap();
+    pack_of(1, |_| (file.clone(), Coding::Jpeg, (9000, 2, 3)))
 }
 
 #[test]
@@ -242,9 +258,47 @@ fn what_a_device_decodes_no_files_for_is_refused() {
         side: 60_000,
         ..LIMITS
     };
-    let refused = device.decoding_jpeg(&builder(&files, "rrc8"), limits);
+    let refused = device.decoding_jpeg(&builder(&files, "rrc8"), Some(limits));
     let told = refused.unwrap_err().to_string();
     assert!(told.contains("take a smaller side"), "{told}");
+}
+
+#[test]
+fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
+    let (_folder, pack) = file_pack(192, None);
+    let builder = builder(&pack, "rrc8,flip").slots(NonZero::new(3).unwrap());
+    // One of 192 samples may be larger than the limits: of those with the longest files, the most pixels, the longest side none is.
+    let longest = (0..192).map(|sample| file(sample).0.len()).max().unwrap();
+    let limits = builder.file_limits(u64::MAX).unwrap();
+    assert_eq!(limits.file_bytes, longest.next_multiple_of(4096));
+    assert_eq!(limits.pixel_bytes, (41 * 40 * 3_u32).next_multiple_of(256));
+    assert_eq!(limits.side, 61);
+    // Three slots of 16 images, with room for 1000 bytes each.
+    let less = builder.file_limits(3 * 16 * 1000).unwrap();
+    assert_eq!((less.pixel_bytes, less.side), (768, 61));
+    let device = CudaDevice::with(sim(4)).decoding_jpeg(&builder, None);
+    let device = device.unwrap();
+    assert!(
+        device
+            .why()
+            .unwrap()
+            .contains("5120 bytes of pixels and 61 pixels")
+    );
+    let loader = builder.device(Arc::new(device)).build().unwrap();
+    let batches = loader.epoch(0).unwrap().map(Result::unwrap);
+    assert_eq!(batches.map(|batch| batch.len()).sum::<usize>(), 192);
+    // Gray files and PNG files alone.
+    let of_host = (0..192).filter(|sample| matches!(sample % 10, 3 | 4));
+    assert_eq!(loader.stats().host_decoded, of_host.count() as u64);
+}
+
+#[test]
+fn a_side_whose_weights_take_too_much_is_no_limit() {
+    let (_folder, pack) = wide_pack();
+    let builder = builder(&pack, "rrc8");
+    let limits = builder.file_limits(u64::MAX).unwrap();
+    assert!((1000..9000).contains(&limits.side), "{limits:?}");
+    assert!(builder.decodable(limits).is_ok());
 }
 
 #[test]
@@ -252,7 +306,7 @@ fn a_device_made_for_smaller_batches_is_refused() {
     let (_folder, pack) = file_pack(48, None);
     let driver = sim(1);
     let made_for = builder(&pack, "rrc8").batch(15);
-    let device = CudaDevice::with(driver.clone()).decoding_jpeg(&made_for, LIMITS);
+    let device = CudaDevice::with(driver.clone()).decoding_jpeg(&made_for, Some(LIMITS));
     let larger = builder(&pack, "rrc8").device(Arc::new(device.unwrap()));
     let loader = larger.build().unwrap();
     let error = loader.epoch(0).unwrap().find_map(Result::err).unwrap();
