@@ -175,6 +175,14 @@ def test_a_loader_onto_a_gpu_copies_beside_the_step(torch, numbered, tier):
     assert "dtype" not in {advice["change"] for advice in report.advice}
 
 
+def test_files_that_a_gpu_decodes_are_only_read_here(torch, file_pack):
+    options = {"augment": "rrc16,flip", "output": "torch", "device": "simulated", "jpeg": "gpu"}
+    with packds.Loader(file_pack, batch_size=4, **options) as loader:
+        report = packds.doctor(loader, lambda batch: time.sleep(0.05), seconds=1)
+    assert report.stages["decode"] == report.stages["transform"] == 0 < report.stages["read"]
+    assert "image size" not in {advice["change"] for advice in report.advice}
+
+
 def test_samples_without_batches_count_as_one(torch):
     class Pictures(torch.utils.data.Dataset):
         def __len__(self):

@@ -116,9 +116,9 @@ impl Bench<'_> {
     fn case(&mut self, builder: &LoaderBuilder, step: &mut Step<'_>) -> Result<Case, LoadError> {
         let alone = alone(builder);
         let loader = alone.clone().build()?;
-        let loaded = match builder.holding() {
-            Holding::Nothing => self.loading(&alone, &loader)?,
-            holding => self.held(holding, &alone, &loader)?,
+        let loaded = match builder.makes_images_there() {
+            false => self.loading(&alone, &loader)?,
+            true => self.held(&alone, &loader)?,
         };
         let mut facts = facts(builder, &loader, &loaded);
         self.orders(&alone, &loader, &loaded, &mut facts)?;
@@ -222,18 +222,13 @@ impl Bench<'_> {
         })
     }
 
-    /// Loading alone, where the images are on the device: nothing is decoded, and transformed there. Of a whole set nothing
-    /// is read, and what is left is to say which windows a batch shows; else chunks come to the device.
-    fn held(
-        &mut self,
-        holding: Holding,
-        alone: &LoaderBuilder,
-        loader: &Loader,
-    ) -> Result<Loaded, LoadError> {
+    /// Loading alone, where the device makes the images of what lies there, or of files: nothing is decoded and transformed here. Of a
+    /// whole set nothing is read, and what is left is to say which windows a batch shows; else chunks or files come to the device.
+    fn held(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
         let is_cached = is_in_page_cache(loader);
         (self.told)("loading from the source");
         let source = self.epochs(loader, u64::MAX, &mut |_| {})?;
-        let is_whole = holding == Holding::All;
+        let is_whole = alone.holding() == Holding::All;
         let (page_cache, before, read) = if is_whole {
             (source.time, source.time, Time::default())
         } else if is_cached {
@@ -441,12 +436,12 @@ impl Bench<'_> {
     }
 }
 
-/// The same batches without their copies to the device; those that are windows of what lies there cannot be had elsewhere.
+/// The same batches without their copies to the device; those whose images it makes cannot be had elsewhere.
 fn alone(builder: &LoaderBuilder) -> LoaderBuilder {
     let builder = builder.clone();
-    match builder.holding() {
-        Holding::Nothing => builder.on_host(),
-        _ => builder,
+    match builder.makes_images_there() {
+        false => builder.on_host(),
+        true => builder,
     }
 }
 

@@ -334,6 +334,11 @@ impl LoaderBuilder {
         self.of_one_pack(self.device.holds(&self.pack))
     }
 
+    /// Whether the device makes images of what it holds, or of files that it decodes.
+    pub(crate) fn makes_images_there(&self) -> bool {
+        self.holding() != Holding::Nothing || self.device.decodes().is_some()
+    }
+
     /// Nothing is held of a mixture.
     const fn of_one_pack(&self, holds: Holding) -> Holding {
         match self.others.is_empty() {

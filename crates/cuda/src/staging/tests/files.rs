@@ -207,10 +207,14 @@ fn files_that_the_decoder_refuses_the_host_decodes() {
 
 #[test]
 fn refused_files_beside_damaged_ones_leave_every_label_with_its_image() {
-    let (_folder, pack) = marked_pack(48, Some(21), |sample| matches!(sample, 20 | 22 | 31));
-    for policy in [BadSamples::Skip, BadSamples::Substitute] {
-        let builder = builder(&pack, "rrc8,flip,norm:imagenet").bad_samples(policy);
-        assert_eq!(assert_equals_host(&builder, 4).1, 1);
+    // In several places of their batches.
+    for bad in [1, 10, 21, 41] {
+        let (_folder, pack) =
+            marked_pack(48, Some(bad), |sample| sample % 4 == 0 && file(sample).3);
+        for policy in [BadSamples::Skip, BadSamples::Substitute] {
+            let builder = builder(&pack, "rrc8,flip,norm:imagenet").bad_samples(policy);
+            assert_eq!(assert_equals_host(&builder, bad).1, 1);
+        }
     }
 }
 
