@@ -5,7 +5,7 @@ use std::sync::Arc;
 use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, FileLimits, Holding, Transfer};
-use packds_reader::loader::{BadSamples, Holdable, LoadError, LoaderBuilder};
+use packds_reader::loader::{BadSamples, Holdable, LoadError, LoaderBuilder, Remedy};
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
@@ -13,10 +13,11 @@ use crate::resident::{Resident, Tables, Tier};
 use crate::staging::{Copies, FilePlan, ImageSource, Ring, WindowPlan};
 
 /// Why chunks cannot be read from the disk.
-const NOT_READABLE: &str = "chunks are read from the disk into the GPU's memory for the tier gpu-window alone: name that tier, or do without GPUDirect Storage";
+const NOT_READABLE: &str =
+    "chunks are read from the disk into the GPU's memory for the tier gpu-window alone";
 
 /// Why the mapped file cannot be registered.
-const NOT_REGISTRABLE: &str = "the mapped file is registered for the tiers gpu-window and host: name one of them, or do not register the file";
+const NOT_REGISTRABLE: &str = "the mapped file is registered for the tiers gpu-window and host";
 
 /// A GPU. It may serve several loaders, each with a ring of its own.
 #[derive(Debug, Clone)]
@@ -121,8 +122,8 @@ impl CudaDevice {
             (Asked::Staging, _)
             | (Asked::File, Some(Tier::GpuWindow | Tier::Host))
             | (Asked::Disk, Some(Tier::GpuWindow)) => {}
-            (Asked::File, _) => return Err(LoadError::Option(NOT_REGISTRABLE.to_owned())),
-            (Asked::Disk, _) => return Err(LoadError::Option(NOT_READABLE.to_owned())),
+            (Asked::File, _) => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
+            (Asked::Disk, _) => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
         }
         let host = |why| because(ImageSource::Slots, Tier::Host, why);
         if wanted == Some(Tier::Host) && self.asked == Asked::File {
@@ -137,7 +138,7 @@ impl CudaDevice {
             let why = builder.against_holding()?.unwrap_or_else(too_many);
             let why = format!("the images cannot be on the GPU: {why}");
             return match wanted {
-                Some(_) => Err(LoadError::Option(format!("{why}; take the tier host"))),
+                Some(_) => Err(refused(&why, Remedy::TierHost)),
                 None => host(Some(why)),
             };
         };
@@ -244,6 +245,13 @@ impl CudaDevice {
     #[must_use]
     pub fn name(&self) -> &str {
         self.driver.device_name()
+    }
+}
+
+fn refused(why: &str, remedy: Remedy) -> LoadError {
+    LoadError::OnDevice {
+        why: why.to_owned(),
+        remedy,
     }
 }
 

@@ -4,7 +4,7 @@ use packds_convert::ConvertError;
 use packds_format::FormatError;
 use packds_reader::ReadError;
 use packds_reader::augment::AugmentError;
-use packds_reader::loader::LoadError;
+use packds_reader::loader::{LoadError, Remedy};
 use packds_reader::plan::PlanError;
 use pyo3::prelude::*;
 
@@ -38,6 +38,8 @@ impl Failure {
     fn text(&self) -> String {
         match self {
             Self::Read(error) => error.to_string(),
+            // What to do is the hint.
+            Self::Load(LoadError::OnDevice { why, .. }) => why.clone(),
             Self::Load(error) => error.to_string(),
             Self::Convert(error) => error.to_string(),
             Self::Option(text) | Self::Damaged(text) => text.clone(),
@@ -53,6 +55,7 @@ impl Failure {
             Self::Load(LoadError::Plan(PlanError::NoBatch { .. })) => {
                 Some("give drop_last=False, or a smaller batch_size".to_owned())
             }
+            Self::Load(LoadError::OnDevice { remedy, .. }) => Some(in_words(*remedy)),
             Self::Load(LoadError::OtherClasses { .. }) => Some(
                 "convert the sources as splits of one folder with split='all', give `write` and `from_dataset` the same classes=, or name the other fields with fields=".to_owned(),
             ),
@@ -86,6 +89,21 @@ fn of_read(error: &ReadError) -> &'static str {
     }
 }
 
+/// What to do, in Python's options.
+fn in_words(remedy: Remedy) -> String {
+    let words = match remedy {
+        Remedy::TierHost => r#"give tier="host""#,
+        Remedy::NameTier => r#"give tier="gpu-window" or tier="host", or leave register out"#,
+        Remedy::NameWindow => r#"give tier="gpu-window", or leave register out"#,
+        Remedy::HostDecodes => "leave jpeg out: the host decodes",
+        Remedy::OrderWindow => r#"give order="window""#,
+        Remedy::BadSamplesError => r#"give bad_samples="error", or another tier"#,
+        Remedy::ChecksumsOff => r#"give checksums="off", or leave register out"#,
+        other => return other.to_string(),
+    };
+    words.to_owned()
+}
+
 fn of_load(error: &LoadError) -> &'static str {
     match error {
         LoadError::Plan(_)
@@ -93,6 +111,7 @@ fn of_load(error: &LoadError) -> &'static str {
         | LoadError::OtherFields { .. }
         | LoadError::OtherClasses { .. }
         | LoadError::Option(_)
+        | LoadError::OnDevice { .. }
         | LoadError::Memory { .. } => "OptionError",
         LoadError::Sample { .. } | LoadError::NothingLeft { .. } => "FormatError",
         LoadError::Reserve { .. } | LoadError::Thread(_) => "ReadError",

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::remedy::Remedy;
 use crate::augment::AugmentError;
 use crate::device::DeviceError;
 use crate::plan::PlanError;
@@ -68,6 +69,14 @@ pub enum LoadError {
     /// An option cannot be met; the text says which, what was found and what to change.
     #[error("{0}")]
     Option(String),
+    /// Images cannot be on a device as they were asked for.
+    #[error("{why}: {remedy}")]
+    OnDevice {
+        /// Why not.
+        why: String,
+        /// What to do.
+        remedy: Remedy,
+    },
     /// The memory budget does not hold what a batch takes.
     #[error(
         "a memory budget of {} is too small: {what} needs {}; give more memory or make the batch smaller",

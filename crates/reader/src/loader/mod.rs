@@ -57,6 +57,7 @@ mod options;
 mod outputs;
 mod pictures;
 mod refused;
+mod remedy;
 mod sources;
 mod stats;
 mod tuner;
@@ -93,6 +94,7 @@ pub use self::error::LoadError;
 pub use self::journal::JOURNAL;
 pub use self::options::{Decodable, Holdable, LoaderBuilder};
 pub use self::outputs::BatchField;
+pub use self::remedy::Remedy;
 pub use self::stats::LoaderStats;
 pub use self::tuner::Tuned;
 

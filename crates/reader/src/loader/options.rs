@@ -13,7 +13,7 @@ use super::pictures::{OnDevice, Pictures};
 use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
-use super::{BadSamples, LoadError, Loader, in_file_order};
+use super::{BadSamples, LoadError, Loader, Remedy, in_file_order};
 use crate::MappedPack;
 use crate::arena::Arena;
 use crate::augment::Augment;
@@ -557,25 +557,29 @@ impl LoaderBuilder {
 
     /// Refuses what chunks on a device are not for.
     fn check_chunks(&self, schedule: &Schedule) -> Result<(), LoadError> {
-        let why = if schedule.recipe().order == OrderKind::Random {
-            "an order that goes chunk by chunk, found random: take the order window"
+        let (why, remedy) = if schedule.recipe().order == OrderKind::Random {
+            ("are not for the order random", Remedy::OrderWindow)
         } else if self.bad_samples != BadSamples::Error {
-            "the policy error for bad samples, since chunks are read whole"
+            (
+                "are read whole, so that bad samples cannot be left out",
+                Remedy::BadSamplesError,
+            )
         } else {
             return Ok(());
         };
-        let text = format!("images that a device takes chunk by chunk need {why}");
-        Err(LoadError::Option(text))
+        let why = format!("images that a device takes chunk by chunk {why}");
+        Err(LoadError::OnDevice { why, remedy })
     }
 
     /// Refuses checks of what the loader does not read.
     fn check_unread(&self) -> Result<(), LoadError> {
         match self.checksums {
             Checksums::Off => Ok(()),
-            _ => Err(LoadError::Option(
-                "images that a device reads from the disk itself are checked by nobody: give checksums off, or let the loader read them"
+            _ => Err(LoadError::OnDevice {
+                why: "images that a device reads from the disk itself are checked by nobody"
                     .to_owned(),
-            )),
+                remedy: Remedy::ChecksumsOff,
+            }),
         }
     }
 

@@ -125,14 +125,14 @@ fn what_reads_from_the_disk_are_not_for_is_refused() {
     let builder = unchecked(&pack, "flip", window(4));
     let checked = builder.clone().checksums(Checksums::FirstTouch);
     let error = reading(&checked, &sim(1)).unwrap_err().to_string();
-    assert!(error.contains("give checksums off"), "{error}");
+    assert!(error.contains("turn checksums off"), "{error}");
     // The loader itself does not believe it.
     let device = CudaDevice::with(sim(1)).reading_from_disk();
     let builder = builder.device(Arc::new(device.clone()));
     let (window, _) = device.in_tier(&builder, Some(Tier::GpuWindow)).unwrap();
     let checked = checked.device(Arc::new(window)).build();
     let error = checked.unwrap_err().to_string();
-    assert!(error.contains("give checksums off"), "{error}");
+    assert!(error.contains("turn checksums off"), "{error}");
     for tier in [None, Some(Tier::Resident), Some(Tier::Host)] {
         let error = device.in_tier(&builder, tier).unwrap_err().to_string();
         assert!(error.contains("for the tier gpu-window alone"), "{error}");

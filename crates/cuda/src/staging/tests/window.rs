@@ -230,7 +230,7 @@ fn orders_and_policies_that_chunks_are_not_for_are_refused() {
     let skips = windowed(&by_chunk.clone().bad_samples(BadSamples::Skip), &driver);
     let blurs = windowed(&builder(&pack, "blur:3/0.1-2"), &driver);
     for (refused, said) in [
-        (random, "found random"),
+        (random, "not for the order random: take the order window"),
         (skips, "bad samples"),
         (blurs, "take the tier host"),
     ] {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::{LoaderBuilder, MOST_SLOTS};
 use crate::MappedPack;
 use crate::device::{FileLimits, Holding, Resampling};
+use crate::loader::Remedy;
 use crate::loader::error::LoadError;
 use crate::loader::pictures::{OnDevice, Pictures};
 
 /// Why a device that decodes JPEG files has nothing to do.
 const NOT_DECODABLE: &str = "a device decodes JPEG files of a field of images without masks, for an augmentation of one view with a random resized crop \
-    (rrc), flips, colours (not blur), erasing and mixing, and a longest side whose weights for resizing take no more than 64 MiB: take a smaller side, or let the host \
-    decode";
+    (rrc), flips, colours (not blur), erasing and mixing, up to a longest side whose weights for resizing take no more than 64 MiB";
 /// Samples whose sizes are looked at, spread over the pack.
 const LOOKED_AT: u64 = 1024;
 /// The longest side that is tried.
@@ -133,5 +133,8 @@ impl LoaderBuilder {
 
 /// The error of a device that has nothing to decode.
 pub(super) fn not_decodable() -> LoadError {
-    LoadError::Option(NOT_DECODABLE.to_owned())
+    LoadError::OnDevice {
+        why: NOT_DECODABLE.to_owned(),
+        remedy: Remedy::HostDecodes,
+    }
 }
