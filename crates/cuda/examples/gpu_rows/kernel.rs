@@ -1,9 +1,10 @@
-//! The kernel in every type and layout, of whole pictures and of drawn windows, beside a copy of as many bytes.
+//! The kernel in every type and layout, of whole pictures and of drawn windows, with what augmentations add, beside a copy of as many bytes.
 
 use packds_cuda::{DevicePtr, Emission, Stream, type_word};
 use packds_pixels::FloatType;
+use packds_pixels::ops::Adjustment;
 use packds_reader::arena::Arena;
-use packds_reader::device::Frame;
+use packds_reader::device::{ColorOp, Frame, Patch};
 
 use super::{Bench, Ended, bytes, rate};
 
@@ -30,45 +31,113 @@ impl Bench {
         let frames = self.frames(count, picture_side, picture_side - side, stream)?;
         println!("\nthe kernel, {n} images of {side} x {side} x 3");
         println!(
-            "{:>6}{:>8}{:>9}{:>10}{:>12}{:>22}",
+            "{:>6}{:>8}{:>10}{:>10}{:>12}{:>22}",
             "bytes", "layout", "", "us", "GB/s", "of copying as much"
         );
+        let whole = Emission {
+            source,
+            table,
+            out,
+            n,
+            width: side,
+            height: side,
+            channels: 3,
+            ..Emission::default()
+        };
         for float in [None, Some(FloatType::Bf16), Some(FloatType::F32)] {
             let value_bytes = float.map_or(1, FloatType::n_bytes);
             let moved = pixels + pixels * value_bytes;
             let copy_rate = self.copy_rate(out, moved / 2, stream)?;
             for (planar, windows) in [(0, false), (1, false), (0, true), (1, true)] {
                 let emission = Emission {
-                    source,
                     frames: if windows { frames } else { DevicePtr(0) },
-                    table,
-                    out,
-                    n,
-                    width: side,
-                    height: side,
-                    channels: 3,
                     planar,
                     ty: type_word(float),
-                    ..Emission::default()
+                    ..whole
                 };
-                let time = self.time(&[stream], || {
-                    for _ in 0..LAUNCHES {
-                        // SAFETY: all memory is allocated as large as the numbers say.
-                        unsafe { self.driver.emit(&emission, stream)? };
-                    }
-                    Ok(())
-                })?;
-                let reached = rate(moved * LAUNCHES, time);
-                println!(
-                    "{value_bytes:>6}{:>8}{:>9}{:>10.1}{reached:>12.1}{:>21.0}%",
-                    if planar == 1 { "chw" } else { "hwc" },
-                    if windows { "windows" } else { "whole" },
-                    time.as_secs_f64() * 1e6 / LAUNCHES as f64,
-                    100.0 * reached / copy_rate,
-                );
+                let name = if windows { "windows" } else { "whole" };
+                self.launches(name, &emission, moved, copy_rate, stream)?;
             }
         }
+        let windows = Emission {
+            frames,
+            planar: 1,
+            ty: type_word(Some(FloatType::Bf16)),
+            ..whole
+        };
+        self.augmented(&windows, stream)?;
         self.give_back(&[source, table, out, frames], &[stream]);
+        Ok(())
+    }
+
+    /// The same with what augmentations add, in the form that most trainings take.
+    fn augmented(&self, windows: &Emission, stream: Stream) -> Ended {
+        let count = usize::try_from(windows.n)?;
+        let pixels = count * usize::try_from(windows.width * windows.height * windows.channels)?;
+        let moved = pixels + pixels * FloatType::Bf16.n_bytes();
+        let copy_rate = self.copy_rate(windows.out, moved / 2, stream)?;
+        let patch = Patch {
+            x: (0, windows.width / 2),
+            y: (0, windows.height / 2),
+        };
+        let patches = self.uploaded(&patch.to_bytes().repeat(count), stream)?;
+        let erased = Emission {
+            patches,
+            n_patches: 1,
+            ..*windows
+        };
+        self.launches("erased", &erased, moved, copy_rate, stream)?;
+        let of_pixels = [
+            Adjustment::Brightness(1.2),
+            Adjustment::Saturation(0.8),
+            Adjustment::Hue(0.05),
+        ];
+        let all = [&of_pixels[..], &[Adjustment::Contrast(1.2)]].concat();
+        let mut colors = Vec::new();
+        for (name, ops) in [("colours", &of_pixels[..]), ("contrast", &all)] {
+            let list: Vec<u8> = ops
+                .iter()
+                .flat_map(|op| ColorOp(Some(*op)).to_bytes())
+                .collect();
+            let list = self.uploaded(&list.repeat(count), stream)?;
+            colors.push(list);
+            let changed = Emission {
+                colors: list,
+                n_colors: u32::try_from(ops.len())?,
+                measures: u32::from(ops.len() > of_pixels.len()),
+                ..*windows
+            };
+            self.launches(name, &changed, moved, copy_rate, stream)?;
+        }
+        colors.push(patches);
+        self.give_back(&colors, &[]);
+        Ok(())
+    }
+
+    /// A line of the table: launches that move so many bytes each.
+    fn launches(
+        &self,
+        name: &str,
+        emission: &Emission,
+        moved: usize,
+        copy_rate: f64,
+        stream: Stream,
+    ) -> Ended {
+        let time = self.time(&[stream], || {
+            for _ in 0..LAUNCHES {
+                // SAFETY: all memory is allocated as large as the numbers say.
+                unsafe { self.driver.emit(emission, stream)? };
+            }
+            Ok(())
+        })?;
+        let reached = rate(moved * LAUNCHES, time);
+        println!(
+            "{:>6}{:>8}{name:>10}{:>10.1}{reached:>12.1}{:>21.0}%",
+            emission.value_bytes(),
+            if emission.planar == 1 { "chw" } else { "hwc" },
+            time.as_secs_f64() * 1e6 / LAUNCHES as f64,
+            100.0 * reached / copy_rate,
+        );
         Ok(())
     }
 
@@ -80,13 +149,11 @@ impl Bench {
         room: u32,
         stream: Stream,
     ) -> Result<DevicePtr, Box<dyn std::error::Error>> {
-        let arena = Arena::new(1, n * Frame::BYTES)?;
-        let mut slot = arena.try_take().ok_or("an arena without a slot")?;
-        let (places, _) = slot.as_chunks_mut::<{ Frame::BYTES }>();
+        let mut all = Vec::with_capacity(n * Frame::BYTES);
         let picture = usize::try_from(side * side * 3)?;
-        for (number, to) in places.iter_mut().take(n).enumerate() {
+        for number in 0..n {
             let draw = u32::try_from(number)?.wrapping_mul(2_654_435_761) >> 8;
-            *to = Frame {
+            let frame = Frame {
                 source: bytes(number * 97 % n * picture),
                 x: i32::try_from(draw % (room + 1))?,
                 y: i32::try_from(draw / 7 % (room + 1))?,
@@ -95,21 +162,36 @@ impl Bench {
                 height: side,
                 row_bytes: side * 3,
                 ..Frame::default()
-            }
-            .to_bytes();
+            };
+            all.extend(frame.to_bytes());
         }
-        let frames = self.driver.allocate(bytes(n * Frame::BYTES), "frames")?;
+        self.uploaded(&all, stream)
+    }
+
+    /// Bytes in memory of the device of their own.
+    fn uploaded(
+        &self,
+        all: &[u8],
+        stream: Stream,
+    ) -> Result<DevicePtr, Box<dyn std::error::Error>> {
+        let arena = Arena::new(1, all.len())?;
+        let mut slot = arena.try_take().ok_or("an arena without a slot")?;
+        slot.get_mut(..all.len())
+            .ok_or("a slot too small")?
+            .copy_from_slice(all);
+        let to = self
+            .driver
+            .allocate(bytes(all.len()), "what launches read")?;
         // SAFETY: the arena outlives the registration, which ends below.
         unsafe { self.driver.register(slot.as_ptr(), slot.len())? };
         // SAFETY: both have that much, and the end is waited for.
         unsafe {
-            self.driver
-                .copy_in(slot.as_ptr(), frames, n * Frame::BYTES, stream)?;
+            self.driver.copy_in(slot.as_ptr(), to, all.len(), stream)?;
         }
         self.wait(stream)?;
         // SAFETY: the copy is done.
         unsafe { self.driver.unregister(slot.as_ptr()) };
-        Ok(frames)
+        Ok(to)
     }
 
     /// Bytes read and written in a second by copies of `half` bytes.
