@@ -3,7 +3,6 @@
 //! Its types are declared here as cufile.h has them, with numbers in the place of enumerations, so that an error that is newer than this
 //! code is a number and not a value that Rust does not know.
 
-use std::error::Error;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fs::File;
 use std::io;
@@ -13,14 +12,13 @@ use std::sync::OnceLock;
 use cudarc::driver::sys;
 use libloading::Library;
 
+use super::library::{self, symbol};
 use super::nvidia::Current;
 use super::{DevicePtr, DirectFile};
 use crate::error::CudaError;
 
-/// As the dynamic linker knows it: that of the packages without headers, which PyTorch loads too.
-const NAME: &str = "libcufile.so.0";
-/// That of the packages with headers.
-const OTHER_NAME: &str = "libcufile.so";
+/// As the dynamic linker knows it: that of the packages without headers, which PyTorch loads too, and that of those with headers.
+const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
 /// A file by its descriptor.
 const OPAQUE_FD: c_int = 1;
 const SUCCESS: c_int = 0;
@@ -73,46 +71,25 @@ struct Functions {
 
 impl Functions {
     fn load() -> Result<Self, String> {
-        // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
-        let open = |name: &str| unsafe { Library::new(name) };
-        let library = open(NAME).or_else(|error| open(OTHER_NAME).map_err(|_| error));
-        let library = library.map_err(|error| {
-            let why = said(&error);
+        let library = library::open(&NAMES).map_err(|why| {
             format!(
                 "cuFile cannot be loaded ({why}): install libcufile, or nvidia-cufile-cu12 of PyPI"
             )
         })?;
         Ok(Self {
             // SAFETY: as cufile.h declares it.
-            driver_open: unsafe { symbol(&library, "cuFileDriverOpen")? },
+            driver_open: unsafe { symbol(&library, "cuFile", "cuFileDriverOpen")? },
             // SAFETY: as cufile.h declares it.
-            properties: unsafe { symbol(&library, "cuFileDriverGetProperties")? },
+            properties: unsafe { symbol(&library, "cuFile", "cuFileDriverGetProperties")? },
             // SAFETY: as cufile.h declares it.
-            register: unsafe { symbol(&library, "cuFileHandleRegister")? },
+            register: unsafe { symbol(&library, "cuFile", "cuFileHandleRegister")? },
             // SAFETY: as cufile.h declares it.
-            deregister: unsafe { symbol(&library, "cuFileHandleDeregister")? },
+            deregister: unsafe { symbol(&library, "cuFile", "cuFileHandleDeregister")? },
             // SAFETY: as cufile.h declares it.
-            read: unsafe { symbol(&library, "cuFileRead")? },
+            read: unsafe { symbol(&library, "cuFile", "cuFileRead")? },
             _library: library,
         })
     }
-}
-
-/// A function of the library.
-///
-/// # Safety
-/// It is of the type `F`.
-unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller's.
-    let found = unsafe { library.get::<F>(name.as_bytes()) };
-    let found = found.map_err(|error| format!("cuFile lacks {name}: {}", said(&error)))?;
-    Ok(*found)
-}
-
-/// What the dynamic linker says, which lies behind the error.
-pub(super) fn said(error: &libloading::Error) -> String {
-    let behind = error.source().map(ToString::to_string);
-    behind.unwrap_or_else(|| error.to_string())
 }
 
 /// The library, which stays loaded.

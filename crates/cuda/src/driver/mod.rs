@@ -4,6 +4,7 @@
 //! when it is queued, streams do it in their own order, and events say how far a stream is.
 
 mod cufile;
+mod library;
 mod nvidia;
 mod nvjpeg;
 mod sim;

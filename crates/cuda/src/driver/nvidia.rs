@@ -9,7 +9,8 @@ use cudarc::driver::result::DriverError;
 use cudarc::driver::sys;
 use libloading::Library;
 
-use super::cufile::{CuFile, said};
+use super::cufile::CuFile;
+use super::library::said;
 use super::nvjpeg::NvJpeg;
 use super::{DevicePtr, DirectFile, Driver, Event, JpegDecoder, Memory, Stream};
 use crate::emission::{BLOCK, Emission, Entry};

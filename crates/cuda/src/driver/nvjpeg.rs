@@ -3,7 +3,6 @@
 //! Its types are declared here as nvjpeg.h has them, with numbers in the place of enumerations, so that a status that is newer than this
 //! code is a number and not a value that Rust does not know.
 
-use std::error::Error;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,6 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use cudarc::driver::sys;
 use libloading::Library;
 
+use super::library::{self, symbol};
 use super::nvidia::Current;
 use super::{JpegDecoder, JpegFile, Stream};
 use crate::error::CudaError;
@@ -83,48 +83,31 @@ struct Functions {
 
 impl Functions {
     fn load() -> Result<Self, String> {
-        // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
-        let open = |name: &&str| unsafe { Library::new(*name) };
-        let mut opened = NAMES.iter().map(open);
-        let library = opened.find_map(Result::ok).ok_or_else(|| {
-            let names = NAMES.join(" or ");
-            format!("nvJPEG cannot be loaded ({names} was not found): install libnvjpeg, or nvidia-nvjpeg-cu12 of PyPI")
+        let library = library::open(&NAMES).map_err(|why| {
+            format!(
+                "nvJPEG cannot be loaded ({why}): install libnvjpeg, or nvidia-nvjpeg-cu12 of PyPI"
+            )
         })?;
         Ok(Self {
             // SAFETY: as nvjpeg.h declares it.
-            create: unsafe { symbol(&library, "nvjpegCreateEx")? },
+            create: unsafe { symbol(&library, "nvJPEG", "nvjpegCreateEx")? },
             // SAFETY: as nvjpeg.h declares it.
-            destroy: unsafe { symbol(&library, "nvjpegDestroy")? },
+            destroy: unsafe { symbol(&library, "nvJPEG", "nvjpegDestroy")? },
             // SAFETY: as nvjpeg.h declares it.
-            state_create: unsafe { symbol(&library, "nvjpegJpegStateCreate")? },
+            state_create: unsafe { symbol(&library, "nvJPEG", "nvjpegJpegStateCreate")? },
             // SAFETY: as nvjpeg.h declares it.
-            state_destroy: unsafe { symbol(&library, "nvjpegJpegStateDestroy")? },
+            state_destroy: unsafe { symbol(&library, "nvJPEG", "nvjpegJpegStateDestroy")? },
             // SAFETY: as nvjpeg.h declares it.
-            info: unsafe { symbol(&library, "nvjpegGetImageInfo")? },
+            info: unsafe { symbol(&library, "nvJPEG", "nvjpegGetImageInfo")? },
             // SAFETY: as nvjpeg.h declares it.
-            initialize: unsafe { symbol(&library, "nvjpegDecodeBatchedInitialize")? },
+            initialize: unsafe { symbol(&library, "nvJPEG", "nvjpegDecodeBatchedInitialize")? },
             // SAFETY: as nvjpeg.h declares it.
-            decode_one: unsafe { symbol(&library, "nvjpegDecode")? },
+            decode_one: unsafe { symbol(&library, "nvJPEG", "nvjpegDecode")? },
             // SAFETY: as nvjpeg.h declares it.
-            decode: unsafe { symbol(&library, "nvjpegDecodeBatched")? },
+            decode: unsafe { symbol(&library, "nvJPEG", "nvjpegDecodeBatched")? },
             _library: library,
         })
     }
-}
-
-/// A function of the library.
-///
-/// # Safety
-/// It is of the type `F`.
-unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller's.
-    let found = unsafe { library.get::<F>(name.as_bytes()) };
-    let said = |error: &libloading::Error| {
-        let behind = error.source().map(ToString::to_string);
-        behind.unwrap_or_else(|| error.to_string())
-    };
-    let found = found.map_err(|error| format!("nvJPEG lacks {name}: {}", said(&error)))?;
-    Ok(*found)
 }
 
 /// The library, which stays loaded.

@@ -1,0 +1,39 @@
+//! Libraries of NVIDIA's that are loaded when they are first asked for.
+
+use std::error::Error;
+
+use libloading::Library;
+
+/// The first library of these names that there is; else why there is none of the first name.
+pub(super) fn open(names: &[&str]) -> Result<Library, String> {
+    let mut why = None;
+    for name in names {
+        // SAFETY: the library's initialisers are NVIDIA's, which vouches for them.
+        match unsafe { Library::new(*name) } {
+            Ok(library) => return Ok(library),
+            Err(error) => why = why.or(Some(said(&error))),
+        }
+    }
+    Err(why.unwrap_or_default())
+}
+
+/// A function of a library, which is `whose`.
+///
+/// # Safety
+/// It is of the type `F`.
+pub(super) unsafe fn symbol<F: Copy>(
+    library: &Library,
+    whose: &str,
+    name: &str,
+) -> Result<F, String> {
+    // SAFETY: the caller's.
+    let found = unsafe { library.get::<F>(name.as_bytes()) };
+    let found = found.map_err(|error| format!("{whose} lacks {name}: {}", said(&error)))?;
+    Ok(*found)
+}
+
+/// What the dynamic linker says, which lies behind the error.
+pub(super) fn said(error: &libloading::Error) -> String {
+    let behind = error.source().map(ToString::to_string);
+    behind.unwrap_or_else(|| error.to_string())
+}
