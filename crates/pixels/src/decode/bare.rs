@@ -80,6 +80,7 @@ impl Decoder {
             orientation: 1,
             progressive: false,
             palette: false,
+            stores_rgb: false,
         };
         let converted = convert::convert(&mut raster, &info, self.options.color, &mut self.pixels);
         self.samples = raster.samples;

@@ -21,6 +21,33 @@ fn a_decoder_can_be_sent_to_another_thread() {
     assert_eq!(decode.join().unwrap(), first);
 }
 
+/// The file without its segments of this kind.
+fn without(jpeg: &[u8], marker: u8) -> Vec<u8> {
+    let mut bytes = jpeg.to_vec();
+    while let Some(at) = bytes.windows(2).position(|pair| pair == [0xFF, marker]) {
+        let length = usize::from(u16::from_le_bytes([bytes[at + 3], bytes[at + 2]]));
+        bytes.drain(at..at + 2 + length);
+    }
+    bytes
+}
+
+#[test]
+fn a_file_without_tables_does_not_get_those_of_the_file_before() {
+    let jpeg = encode_jpeg(16, 16, 3, &smooth(16, 16), 90).unwrap();
+    let mut decoder = Decoder::new(DecodeOptions::default());
+    for marker in [0xDB, 0xC4] {
+        let bare = without(&jpeg, marker);
+        assert!(bare.len() < jpeg.len());
+        let alone = Decoder::new(DecodeOptions::default()).decode(&bare);
+        decoder.decode(&jpeg).unwrap();
+        let behind = decoder.decode(&bare);
+        assert_eq!(behind.is_ok(), alone.is_ok());
+        assert_eq!(behind.ok(), alone.ok());
+    }
+    let error = decoder.decode(&without(&jpeg, 0xDB)).unwrap_err();
+    assert!(error.to_string().contains("quantization table"), "{error}");
+}
+
 #[test]
 fn scaled_decoding_gives_nearly_the_same_pixels() {
     let jpeg = encode_jpeg(400, 300, 3, &smooth(400, 300), 95).unwrap();

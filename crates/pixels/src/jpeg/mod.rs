@@ -11,11 +11,10 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use mozjpeg_sys::{
-    J_COLOR_SPACE, JPEG_LIB_VERSION, boolean, jpeg_CreateDecompress, jpeg_abort_decompress,
-    jpeg_common_struct, jpeg_crop_scanline, jpeg_decompress_struct, jpeg_destroy_decompress,
-    jpeg_error_mgr, jpeg_finish_decompress, jpeg_read_header, jpeg_read_scanlines,
-    jpeg_resync_to_restart, jpeg_skip_scanlines, jpeg_source_mgr, jpeg_start_decompress,
-    jpeg_std_error,
+    J_COLOR_SPACE, JPEG_LIB_VERSION, boolean, jpeg_CreateDecompress, jpeg_common_struct,
+    jpeg_crop_scanline, jpeg_decompress_struct, jpeg_destroy_decompress, jpeg_error_mgr,
+    jpeg_finish_decompress, jpeg_read_header, jpeg_read_scanlines, jpeg_resync_to_restart,
+    jpeg_skip_scanlines, jpeg_source_mgr, jpeg_start_decompress, jpeg_std_error,
 };
 
 use crate::error::PixelError;
@@ -70,7 +69,8 @@ struct State {
     progress: mozjpeg_sys::jpeg_progress_mgr,
 }
 
-/// A JPEG decoder, to be used for one file after the other.
+/// A JPEG decoder, to be used for one file after the other. Each file has a decompressor of its own: one that is used again keeps the tables
+/// of the file before, with which a file that lacks its own would be decoded.
 pub(crate) struct JpegDecoder {
     state: Box<State>,
 }
@@ -113,19 +113,12 @@ impl JpegDecoder {
         });
         let errors = &raw mut state.errors;
         state.cinfo.common.err = errors.cast();
-        let version = JPEG_LIB_VERSION;
-        let size = size_of::<jpeg_decompress_struct>();
-        // SAFETY: `cinfo` is zeroed, its `err` leads to a filled error manager, and version and size
-        // are those of the bindings that were compiled with the library.
-        unsafe { jpeg_CreateDecompress(&mut state.cinfo, version, size) };
         state.source.init_source = Some(init_source);
         state.source.fill_input_buffer = Some(fill_input_buffer);
         state.source.skip_input_data = Some(skip_input_data);
         state.source.resync_to_restart = Some(jpeg_resync_to_restart);
         state.source.term_source = Some(init_source);
         state.progress.progress_monitor = Some(monitor_progress);
-        state.cinfo.src = &raw mut state.source;
-        state.cinfo.common.progress = &raw mut state.progress;
         Self { state }
     }
 
@@ -137,26 +130,24 @@ impl JpegDecoder {
         state.errors.failure = None;
         let mut session = Session {
             state,
-            finished: false,
             bytes: PhantomData,
         };
+        let version = JPEG_LIB_VERSION;
+        let size = size_of::<jpeg_decompress_struct>();
+        // SAFETY: `cinfo` is zeroed or was destroyed, its `err` leads to a filled error manager, and version and size are those of the
+        // bindings that were compiled with the library.
+        session.call(|cinfo| unsafe { jpeg_CreateDecompress(cinfo, version, size) })?;
+        session.state.cinfo.src = &raw mut session.state.source;
+        session.state.cinfo.common.progress = &raw mut session.state.progress;
         // SAFETY: the decompressor is idle and its source leads to `bytes`, which the session borrows.
         session.call(|cinfo| unsafe { jpeg_read_header(cinfo, 1) })?;
         Ok(session)
     }
 }
 
-impl Drop for JpegDecoder {
-    fn drop(&mut self) {
-        // SAFETY: created in `new` and destroyed once.
-        unsafe { jpeg_destroy_decompress(&mut self.state.cinfo) };
-    }
-}
-
 /// One file being decoded. Dropping it makes the decoder ready for the next.
 pub(crate) struct Session<'a> {
     state: &'a mut State,
-    finished: bool,
     bytes: PhantomData<&'a [u8]>,
 }
 
@@ -251,7 +242,6 @@ impl Session<'_> {
     pub(crate) fn finish(mut self) -> Result<(), PixelError> {
         // SAFETY: decompression has started; libjpeg checks that every row was read.
         self.call(|cinfo| unsafe { jpeg_finish_decompress(cinfo) })?;
-        self.finished = true;
         Ok(())
     }
 
@@ -291,10 +281,8 @@ impl Session<'_> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        if !self.finished {
-            // SAFETY: allowed in every state; it frees the image's memory and never fails.
-            unsafe { jpeg_abort_decompress(&mut self.state.cinfo) };
-        }
+        // SAFETY: allowed in every state, also where creating it failed; it frees all memory and never fails.
+        unsafe { jpeg_destroy_decompress(&mut self.state.cinfo) };
         self.state.source.next_input_byte = std::ptr::null();
         self.state.source.bytes_in_buffer = 0;
     }

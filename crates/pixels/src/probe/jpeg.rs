@@ -7,7 +7,9 @@ use crate::format::ImageFormat;
 
 const EOI: u8 = 0xD9;
 const SOS: u8 = 0xDA;
+const APP0: u8 = 0xE0;
 const APP1: u8 = 0xE1;
+const APP14: u8 = 0xEE;
 
 fn truncated(reason: &str) -> PixelError {
     PixelError::truncated(ImageFormat::Jpeg, reason)
@@ -27,6 +29,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
     let mut at = 2;
     let mut orientation = None;
     let mut info: Option<ImageInfo> = None;
+    let mut colors = Colors::Unsaid;
     loop {
         let (marker, segment) = next_marker(bytes, at)?;
         if marker == EOI {
@@ -50,6 +53,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
             .get(segment + 2..segment + length)
             .ok_or_else(|| truncated("ends inside its headers"))?;
         at = segment + length;
+        colors = colors.or_said_by(marker, body);
         if marker == APP1 && orientation.is_none() && body.starts_with(b"Exif\0\0") {
             orientation = Some(exif::orientation(body));
         } else if marker == SOS {
@@ -60,11 +64,48 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
             let in_scan = body.first().copied().unwrap_or(0);
             info.progressive |= in_scan < info.channels;
             info.orientation = orientation.unwrap_or(1);
+            info.stores_rgb = colors.are_rgb(&info);
             return Ok((info, at));
         } else if let Some(progressive) = frame(marker) {
             info = Some(frame_info(marker, progressive, body)?);
         }
     }
+}
+
+/// What segments say of the colours, as libjpeg goes by it: JFIF has luma and differences, and without it Adobe's segment counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Colors {
+    Unsaid,
+    Adobe { transform: u8 },
+    Jfif,
+}
+
+impl Colors {
+    fn or_said_by(self, marker: u8, body: &[u8]) -> Self {
+        match (self, marker) {
+            (_, APP0) if body.len() >= 14 && body.starts_with(b"JFIF\0") => Self::Jfif,
+            (Self::Unsaid | Self::Adobe { .. }, APP14) if body.starts_with(b"Adobe") => {
+                let said = body.get(11).map(|transform| Self::Adobe {
+                    transform: *transform,
+                });
+                said.unwrap_or(self)
+            }
+            _ => self,
+        }
+    }
+
+    fn are_rgb(self, info: &ImageInfo) -> bool {
+        match self {
+            Self::Jfif => false,
+            Self::Adobe { transform } => info.channels == 3 && transform == 0,
+            Self::Unsaid => info.stores_rgb,
+        }
+    }
+}
+
+/// The names of the first three components of a frame.
+fn ids(body: &[u8]) -> [u8; 3] {
+    [6, 9, 12].map(|at| body.get(at).copied().unwrap_or(0))
 }
 
 /// The next marker at or after `at`, and where its segment starts.
@@ -101,6 +142,8 @@ fn frame_info(marker: u8, progressive: bool, body: &[u8]) -> Result<ImageInfo, P
         orientation: 1,
         progressive,
         palette: false,
+        // By the names of its components, unless another segment says more.
+        stores_rgb: channels == 3 && ids(body) == *b"RGB",
     })
 }
 
@@ -118,5 +161,44 @@ pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
         Ok(())
     } else {
         Err(truncated("no end-of-image marker"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jpeg::encode_jpeg;
+
+    /// A file of ours with other segments behind its start, and other names of its components.
+    fn file(segments: &[&[u8]], ids: [u8; 3]) -> Vec<u8> {
+        let whole = encode_jpeg(8, 8, 3, &[90; 192], 90).unwrap();
+        let jfif = 2 + usize::from(whole[5]);
+        let mut bytes = vec![0xFF, 0xD8];
+        bytes.extend(segments.concat());
+        bytes.extend(&whole[2 + jfif..]);
+        let frame = bytes.windows(2).position(|pair| pair == [0xFF, 0xC0]);
+        for (at, id) in ids.into_iter().enumerate() {
+            bytes[frame.unwrap() + 10 + 3 * at] = id;
+        }
+        bytes
+    }
+
+    #[test]
+    fn colours_are_told_as_libjpeg_tells_them() {
+        let jfif: &[u8] = b"\xFF\xE0\x00\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0";
+        let rgb: &[u8] = b"\xFF\xEE\x00\x0EAdobe\0\x64\0\0\0\0\0";
+        let ycc: &[u8] = b"\xFF\xEE\x00\x0EAdobe\0\x64\0\0\0\0\x01";
+        for (segments, ids, wanted) in [
+            (&[][..], [1, 2, 3], false),
+            (&[][..], *b"RGB", true),
+            (&[jfif][..], *b"RGB", false),
+            (&[rgb][..], [1, 2, 3], true),
+            (&[ycc][..], *b"RGB", false),
+            (&[jfif, rgb][..], [1, 2, 3], false),
+            (&[rgb, jfif][..], [1, 2, 3], false),
+        ] {
+            let (info, _) = probe(&file(segments, ids)).unwrap();
+            assert_eq!(info.stores_rgb, wanted, "{segments:?} {ids:?}");
+        }
     }
 }

@@ -37,6 +37,8 @@ pub struct ImageInfo {
     pub progressive: bool,
     /// Whether the pixels are indices into a palette.
     pub palette: bool,
+    /// Whether a JPEG stores red, green and blue, not luma and two differences.
+    pub stores_rgb: bool,
 }
 
 /// Reads the headers of an image.

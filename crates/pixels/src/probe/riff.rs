@@ -66,6 +66,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         orientation,
         progressive: false,
         palette: false,
+        stores_rgb: false,
     })
 }
 

@@ -39,6 +39,7 @@ pub(super) fn probe_png(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         orientation: png_orientation(bytes),
         progressive: header[12] == 1,
         palette: header[9] == 3,
+        stores_rgb: false,
     })
 }
 
@@ -92,6 +93,7 @@ pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         orientation: 1,
         progressive: false,
         palette: true,
+        stores_rgb: false,
     })
 }
 
@@ -173,6 +175,7 @@ pub(super) fn probe_bmp(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         orientation: 1,
         progressive: false,
         palette: bits <= 8,
+        stores_rgb: false,
     })
 }
 

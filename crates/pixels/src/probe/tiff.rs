@@ -241,6 +241,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         orientation: 1,
         progressive: false,
         palette,
+        stores_rgb: false,
     })
 }
 

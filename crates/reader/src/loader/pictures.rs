@@ -723,14 +723,15 @@ fn file_or_pixels(
     Ok(())
 }
 
-/// The size of a picture whose file a device decodes: a whole JPEG file within the limits, of bytes, and with as many channels as come out.
+/// The size of a picture whose file a device decodes: a whole JPEG file within the limits, of bytes, with as many channels as come out, whose colours are
+/// luma and differences.
 fn device_file(image: Picture<'_>, limits: FileLimits, channels: u8) -> Option<(u32, u32)> {
     let Picture::Encoded(encoded) = image else {
         return None;
     };
     // What is wrong with a file the host's decoder says.
     let info = check_structure(encoded.bytes).ok()?;
-    let is_plain = info.format == ImageFormat::Jpeg && info.bit_depth == 8;
+    let is_plain = info.format == ImageFormat::Jpeg && info.bit_depth == 8 && !info.stores_rgb;
     let size = (info.width, info.height);
     let is_admitted = limits.admit(encoded.bytes.len(), size, channels);
     (is_plain && info.channels == channels && is_admitted).then_some(size)
