@@ -5,7 +5,7 @@ use std::sync::Arc;
 use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, FileLimits, Holding, Transfer};
-use packds_reader::loader::{BadSamples, Holdable, LoadError, LoaderBuilder, Remedy};
+use packds_reader::loader::{BadSamples, FileSurvey, Holdable, LoadError, LoaderBuilder, Remedy};
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
@@ -170,8 +170,8 @@ impl CudaDevice {
         )
     }
 
-    /// The same device for a loader with these options, which is to decode its JPEG files that are within the limits, or those within which
-    /// 99 of 100 are; the host decodes the others, and those that nvJPEG refuses. Pixels are nvJPEG's, which may differ from the host's a
+    /// The same device for a loader with these options, which is to decode its JPEG files that are within the limits, or within those that
+    /// nearly all of them keep; the host decodes the others, and those that nvJPEG refuses. Pixels are nvJPEG's, which may differ from the host's a
     /// little.
     ///
     /// # Errors
@@ -181,9 +181,14 @@ impl CudaDevice {
         builder: &LoaderBuilder,
         limits: Option<FileLimits>,
     ) -> Result<Self, LoadError> {
-        let limits = match limits {
-            Some(limits) => limits,
-            None => builder.file_limits(self.room_for_pixels()?)?,
+        let memory = self.driver.memory().map_err(DeviceError::from)?;
+        let room = memory.free / 4;
+        let (limits, why) = match limits {
+            Some(limits) => (limits, None),
+            None => {
+                let survey = builder.survey_files(room)?;
+                (survey.limits, Some(told(&survey)))
+            }
         };
         let decodable = builder.decodable(limits)?;
         let decoder = self.driver.open_jpeg().map_err(DeviceError::from)?;
@@ -191,21 +196,16 @@ impl CudaDevice {
         let lost = || LoadError::Option("files without tables for resizing".to_owned());
         let plan = FilePlan {
             limits,
+            room,
             rows: decodable.rows.into(),
             decoder,
             tables: tables.ok_or_else(lost)?,
         };
         Ok(Self {
             images: ImageSource::Files(Arc::new(plan)),
-            why: Some(told(limits)),
+            why,
             ..self.clone()
         })
-    }
-
-    /// Bytes of the GPU's memory that pixels of files may take where nobody says how large these are.
-    fn room_for_pixels(&self) -> Result<u64, LoadError> {
-        let memory = self.driver.memory().map_err(DeviceError::from)?;
-        Ok(memory.free / 4)
     }
 
     fn window_plan(
@@ -256,15 +256,20 @@ fn refused(why: &str, remedy: Remedy) -> LoadError {
 }
 
 /// Which files are the GPU's.
-fn told(limits: FileLimits) -> String {
+fn told(survey: &FileSurvey) -> String {
     let FileLimits {
         file_bytes,
         pixel_bytes,
         side,
-    } = limits;
+    } = survey.limits;
+    let (n, of) = (survey.n_admitted, survey.n_looked_at);
+    let more = match survey.lacks_room {
+        true => "; with smaller batches or fewer slots there is room for larger ones",
+        false => "",
+    };
     format!(
-        "the GPU decodes JPEG files of up to {file_bytes} bytes, {pixel_bytes} bytes of pixels and {side} pixels on the longer side; the host \
-         decodes the others"
+        "the GPU decodes JPEG files of up to {file_bytes} bytes, {pixel_bytes} bytes of pixels and {side} pixels on the longer side, {n} of the {of} \
+         images that were looked at; the host decodes the others{more}"
     )
 }
 
@@ -275,6 +280,13 @@ impl Device for CudaDevice {
 
     fn finishes(&self) -> bool {
         true
+    }
+
+    fn most_slots(&self, slot_bytes: u64) -> Option<u64> {
+        match &self.images {
+            ImageSource::Files(plan) => Some(plan.most_slots(slot_bytes)),
+            _ => None,
+        }
     }
 
     fn decodes(&self) -> Option<FileLimits> {

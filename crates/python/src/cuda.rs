@@ -79,22 +79,24 @@ pub(crate) fn onto_gpu(
 /// Whether the GPU is to decode JPEG files.
 #[cfg(feature = "cuda")]
 fn decodes(asked: Asked<'_>) -> Result<bool, Failure> {
-    let is_gpu = match asked.jpeg {
+    match asked.jpeg {
         "host" => return Ok(false),
-        "gpu" => true,
+        "gpu" => {}
         other => {
             let text = format!("jpeg: expected host or gpu, found {other:?}");
             return Err(Failure::Option(text));
         }
-    };
-    let Asked { tier, register, .. } = asked;
-    if !matches!(tier, "auto" | "host") || register != "staging" {
-        let text = format!(
-            "jpeg=\"gpu\" puts files into staging memory for the tier host: leave tier and register out, found {tier:?} and {register:?}"
-        );
-        return Err(Failure::Option(text));
     }
-    Ok(is_gpu)
+    let Asked { tier, register, .. } = asked;
+    let found = match (tier, register) {
+        ("auto" | "host", "staging") => return Ok(true),
+        ("auto" | "host", _) => format!("register={register:?}"),
+        _ => format!("tier={tier:?}"),
+    };
+    let text = format!(
+        "jpeg=\"gpu\" decodes files from staging memory in the tier host, found {found}: leave that out"
+    );
+    Err(Failure::Option(text))
 }
 
 #[cfg(feature = "cuda")]

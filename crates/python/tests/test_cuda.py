@@ -206,10 +206,11 @@ def test_what_a_gpu_decodes_no_files_for_is_refused(file_pack, numbered, torch):
         (numbered, {}, "hint: leave jpeg out"),
         (file_pack, {"augment": "resize40,center32"}, "hint: leave jpeg out"),
         (file_pack, {"augment": "views:2,rrc8"}, "hint: leave jpeg out"),
-        (file_pack, {"tier": "resident"}, "leave tier and register out"),
-        (file_pack, {"register": "file"}, "leave tier and register out"),
+        (file_pack, {"tier": "resident"}, "found tier=\"resident\": leave that out"),
+        (file_pack, {"register": "file"}, "found register=\"file\": leave that out"),
         (file_pack, {"jpeg": "nvjpeg"}, "expected host or gpu, found"),
-        (file_pack, {"device": "cpu"}, "jpeg is for batches on a GPU"),
+        (file_pack, {"device": "cpu"}, "jpeg is for batches on a GPU.*\nhint: give device='cuda' and output='torch'"),
+        (file_pack, {"jpeg": None}, "jpeg: expected a text"),
     ]:
         with pytest.raises(packds.OptionError, match=said):
             packds.Loader(pack, **(options | bad))

@@ -18,6 +18,8 @@ use crate::resident::Tables;
 #[derive(Debug)]
 pub(crate) struct FilePlan {
     pub(crate) limits: FileLimits,
+    /// Bytes of the GPU's memory that rings whose slots nobody counts may take.
+    pub(crate) room: u64,
     /// Images of a batch.
     pub(crate) rows: u64,
     /// Given back before the tables, which keep the driver.
@@ -27,6 +29,11 @@ pub(crate) struct FilePlan {
 }
 
 impl FilePlan {
+    /// Slots of so many bytes, with the pixels of their files, that there is room for.
+    pub(crate) fn most_slots(&self, slot_bytes: u64) -> u64 {
+        self.room / slot_bytes.saturating_add(self.pixel_bytes()).max(1)
+    }
+
     /// Bytes of the pixels of a batch.
     pub(super) fn pixel_bytes(&self) -> u64 {
         self.rows.saturating_mul(self.limits.pixel_bytes.into())

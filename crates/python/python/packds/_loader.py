@@ -264,7 +264,8 @@ def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
     if output != "torch" or (number := number_of(device)) is None:
         for name, value in asked.items():
             if value != _HOST_VALUES[name]:
-                raise OptionError(f"{name} is for batches on a GPU, found device {device!r} with output {output!r}")
+                hint = f"give device='cuda' and output='torch', or leave {name} out"
+                raise OptionError(f"{name} is for batches on a GPU, found device {device!r} with output {output!r}", hint)
         return None
     if lend:
         raise OptionError(f"lend is for batches on the host, found device {device!r}", "leave one of them out")
@@ -325,8 +326,8 @@ class Loader:
             `checksums="off"`, registers the file with cuFile, so that chunks are read from the disk into the GPU's memory
             (docs/cuda.md). `stats()["copies"]` tells whether that could be done.
         jpeg: Who decodes JPEG files, with a GPU: `host`, or `gpu`, by NVIDIA's nvJPEG, whose pixels differ a little from the host's
-            (docs/cuda.md); for `augment` with `rrc`. The host decodes those that are too large or refused, which
-            `stats()["host_decoded"]` counts.
+            (docs/cuda.md); for `augment` with `rrc`. The host makes the images of others, which
+            `stats()["host_decoded"]` counts, and `notices()` tells which these are.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several.
 

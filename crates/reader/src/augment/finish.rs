@@ -96,19 +96,22 @@ impl AugmentPlan {
         })
     }
 
-    /// What is to be done with JPEG files that a device decodes; none where that is more than to resize random areas of one view, and
+    /// What is to be done with JPEG files that a device decodes; why not, in a sentence, where that is more than to resize random areas of one view, and
     /// what [`finish_windows`](Self::finish_windows) does beside resizing.
-    pub(crate) fn finish_files(&self, limits: FileLimits) -> Option<Finish> {
+    pub(crate) fn finish_files(&self, limits: FileLimits) -> Result<Finish, &'static str> {
         let is_area = |op: &Op| matches!(op, Op::RandomResizedCrop { .. });
-        if !self.ops.iter().any(is_area) || self.output().views != 1 {
-            return None;
+        if !self.ops.iter().any(is_area) {
+            return Err("they are not resized from random areas (rrc)");
+        }
+        if self.output().views != 1 {
+            return Err("several views of each are made");
         }
         let side = Size {
             width: limits.side,
             height: limits.side,
         };
-        let finish = self.finish_windows(side).ok()?;
-        Some(Finish {
+        let finish = self.finish_windows(side)?;
+        Ok(Finish {
             files: Some(limits),
             ..finish
         })

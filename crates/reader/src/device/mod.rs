@@ -63,6 +63,12 @@ pub trait Device: fmt::Debug + Send + Sync {
         None
     }
 
+    /// How many slots of so many bytes it has room for, where that is less than any ring has: a ring whose slots nobody counts has no more.
+    fn most_slots(&self, slot_bytes: u64) -> Option<u64> {
+        let _ = slot_bytes;
+        None
+    }
+
     /// Of a device that holds [`Holding::Chunks`] or [`Holding::ChunksOfFile`]: called before slot number `slot` is submitted, for each chunk of which
     /// there is an image in it. From then until the slot is recycled the images of the chunk stay where they are: their place for
     /// frames. Where they are not there yet, `images` has them; none where it could not read them.

@@ -92,7 +92,7 @@ pub use self::batch::{BadSample, Batch};
 pub use self::epoch::Epoch;
 pub use self::error::LoadError;
 pub use self::journal::JOURNAL;
-pub use self::options::{Decodable, Holdable, LoaderBuilder};
+pub use self::options::{Decodable, FileSurvey, Holdable, LoaderBuilder};
 pub use self::outputs::BatchField;
 pub use self::remedy::Remedy;
 pub use self::stats::LoaderStats;

@@ -24,8 +24,8 @@ use crate::plan::{
     State,
 };
 
-pub use self::decodable::Decodable;
 use self::decodable::not_decodable;
+pub use self::decodable::{Decodable, FileSurvey};
 
 /// Memory where the user does not say: the same on every machine, because the default window depends on it.
 const DEFAULT_MEMORY: u64 = 4 << 30;
@@ -255,13 +255,15 @@ impl LoaderBuilder {
         }
         let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
         if self.device.decodes().is_some() && outputs.files().is_none() {
-            return Err(not_decodable());
+            let pictures = outputs.pictures.as_ref();
+            let why = pictures.and_then(Pictures::against_files);
+            return Err(not_decodable(why.unwrap_or("nothing is augmented")));
         }
         check_alike(&packs, &outputs)?;
         if self.checksums != Checksums::Off {
             check_columns(&packs, &outputs)?;
         }
-        let arena = ring(&outputs, memory, self.slots)?;
+        let arena = ring(&outputs, memory, self.slots, self.device.as_ref())?;
         let ring_bytes = u64::try_from(arena.address().1).unwrap_or(u64::MAX);
         let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
         let device = self.device.attach(&arena)?.unwrap_or(self.device);
@@ -645,13 +647,16 @@ fn ring(
     outputs: &Outputs,
     memory: u64,
     slots: Option<NonZero<usize>>,
+    device: &dyn Device,
 ) -> Result<Arc<Arena>, LoadError> {
     let slot_bytes = outputs.slot_bytes.max(1);
     let bytes = u64::try_from(slot_bytes).unwrap_or(u64::MAX);
     let n_slots = match slots {
         Some(slots) => slots.get(),
         None => {
-            let fit = (memory / 4 / bytes).clamp(LEAST_SLOTS, MOST_SLOTS);
+            let on_device = device.most_slots(bytes).unwrap_or(MOST_SLOTS);
+            let fit = (memory / 4 / bytes).min(on_device);
+            let fit = fit.clamp(LEAST_SLOTS, MOST_SLOTS);
             usize::try_from(fit).unwrap_or(2)
         }
     };

@@ -125,6 +125,8 @@ pub(crate) struct Pictures {
     holding: Holding,
     /// Why it has nothing, in a sentence.
     against_holding: Option<&'static str>,
+    /// Why it does not decode them, in a sentence.
+    against_files: Option<&'static str>,
     /// What the device does with that.
     pub(crate) finish: Option<Finish>,
     image: PictureField,
@@ -182,10 +184,14 @@ impl Pictures {
             Some(size) => made.finish_windows(size),
         };
         let against_holding = held.as_ref().err().copied();
-        let decodes = device.decodes;
-        let decodes = decodes.filter(|_| image.kind == FieldKind::Image && !has_mask);
-        let files = decodes.and_then(|limits| made.finish_files(limits));
-        let finish = held.ok().or(files);
+        let files = match device.decodes {
+            None => Err("no device decodes them"),
+            _ if image.kind != FieldKind::Image => Err("they are pixels, not files"),
+            _ if has_mask => Err("masks go along with them"),
+            Some(limits) => made.finish_files(limits),
+        };
+        let against_files = files.as_ref().err().copied();
+        let finish = held.ok().or(files.ok());
         let finish = finish.or_else(|| made.finish().filter(|_| device.finishes));
         let plan = match &finish {
             Some(Finish { files: Some(_), .. }) => {
@@ -202,6 +208,7 @@ impl Pictures {
             made,
             holding: device.holds,
             against_holding,
+            against_files,
             plan: Arc::new(plan),
             finish,
             image: PictureField::new(schema, image).map_err(refused)?,
@@ -225,6 +232,11 @@ impl Pictures {
     /// Why the device has not, in a sentence; none where it has.
     pub(crate) fn against_holding(&self) -> Option<&'static str> {
         self.against_holding
+    }
+
+    /// Why the device does not decode them, in a sentence; none where it does.
+    pub(crate) fn against_files(&self) -> Option<&'static str> {
+        self.against_files
     }
 
     /// How pictures that the device has are resized.

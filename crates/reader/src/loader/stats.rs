@@ -18,7 +18,8 @@ pub struct LoaderStats {
     pub bytes: u64,
     /// Samples left out or replaced because they could not be read or decoded.
     pub bad_samples: u64,
-    /// Images that the host decoded though the device decodes JPEG files: too large for it, of another kind, or refused by it.
+    /// Images that the host made though the device decodes JPEG files: too large for it, of another kind, pixels, or refused by it. Of
+    /// all batches that were made, also those that nobody has taken yet.
     pub host_decoded: u64,
     /// Time the consumer waited for a batch: the loader is the bottleneck.
     pub consumer_waited: Duration,

@@ -153,10 +153,14 @@ fn assert_equals_host(builder: &LoaderBuilder, seed: u64) -> (u64, u64) {
     (stats.host_decoded, stats.bad_samples)
 }
 
-/// A pack of one picture, which is 9,000 pixels wide.
+/// A pack of some pictures of which the first is 9,000 pixels wide.
 fn wide_pack() -> (TempDir, Arc<MappedPack>) {
-    let file = encode_jpeg(9000, 2, 3, &pixels(0, 9000 * 2 * 3), 90).unwrap();
-    pack_of(1, |_| (file.clone(), Coding::Jpeg, (9000, 2, 3)))
+    let width = |sample| if sample == 0 { 9000 } else { 30 };
+    pack_of(4, |sample| {
+        let (width, n) = (width(sample), width(sample) * 2 * 3);
+        let file = encode_jpeg(width, 2, 3, &pixels(0, n), 90).unwrap();
+        (file, Coding::Jpeg, (width, 2, 3))
+    })
 }
 
 #[test]
@@ -246,16 +250,20 @@ fn a_decoder_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
 fn what_a_device_decodes_no_files_for_is_refused() {
     let (_folder, files) = file_pack(16, None);
     let (_other, raw) = pack(16);
-    for (pack, words) in [
-        (&files, "resize20,center8"),
-        (&files, "crop8+20"),
-        (&files, "rrc8,blur:3/0.1-2"),
-        (&files, "views:2,rrc8"),
-        (&raw, "rrc8"),
+    for (pack, words, why) in [
+        (&files, "resize20,center8", "random areas"),
+        (&files, "crop8+20", "random areas"),
+        (&files, "rrc8,blur:3/0.1-2", "the pixels around"),
+        (&files, "views:2,rrc8", "several views"),
+        (&files, "", "nothing is augmented"),
+        (&raw, "rrc8", "they are pixels, not files"),
     ] {
         let error = decoding(&builder(pack, words), &sim(1)).unwrap_err();
         let told = error.to_string();
-        assert!(told.contains("let the host decode"), "{words}: {told}");
+        assert!(
+            told.contains(why) && told.contains("let the host decode"),
+            "{told}"
+        );
     }
     let device = CudaDevice::with(sim(1));
     let limits = FileLimits {
@@ -264,7 +272,10 @@ fn what_a_device_decodes_no_files_for_is_refused() {
     };
     let refused = device.decoding_jpeg(&builder(&files, "rrc8"), Some(limits));
     let told = refused.unwrap_err().to_string();
-    assert!(told.contains("64 MiB: let the host decode"), "{told}");
+    assert!(
+        told.contains("take too much memory: let the host decode"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -273,13 +284,21 @@ fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
     let builder = builder(&pack, "rrc8,flip").slots(NonZero::new(3).unwrap());
     // One of 192 samples may be larger than the limits: of those with the longest files, the most pixels, the longest side none is.
     let longest = (0..192).map(|sample| file(sample).0.len()).max().unwrap();
-    let limits = builder.file_limits(u64::MAX).unwrap();
+    let survey = builder.survey_files(u64::MAX).unwrap();
+    let limits = survey.limits;
     assert_eq!(limits.file_bytes, longest.next_multiple_of(4096));
     assert_eq!(limits.pixel_bytes, (41 * 40 * 3_u32).next_multiple_of(256));
     assert_eq!(limits.side, 61);
+    // All but the gray and the PNG files.
+    assert_eq!(
+        (survey.n_looked_at, survey.n_admitted, survey.lacks_room),
+        (192, 154, false)
+    );
+    let less = builder.survey_files(3 * 16 * 6000).unwrap();
+    assert!(less.limits.pixel_bytes < 5120 && less.lacks_room && less.n_admitted < 154);
     // Three slots of 16 images, with room for 1000 bytes each.
-    let less = builder.file_limits(3 * 16 * 1000).unwrap();
-    assert_eq!((less.pixel_bytes, less.side), (768, 61));
+    let less = builder.survey_files(3 * 16 * 1000).unwrap_err().to_string();
+    assert!(less.contains("lacks the memory"), "{less}");
     let device = CudaDevice::with(sim(4)).decoding_jpeg(&builder, None);
     let device = device.unwrap();
     assert!(
@@ -300,7 +319,9 @@ fn limits_that_nobody_gives_follow_from_the_files_and_the_room() {
 fn a_side_whose_weights_take_too_much_is_no_limit() {
     let (_folder, pack) = wide_pack();
     let builder = builder(&pack, "rrc8");
-    let limits = builder.file_limits(u64::MAX).unwrap();
+    let survey = builder.survey_files(u64::MAX).unwrap();
+    let limits = survey.limits;
+    assert_eq!((survey.n_looked_at, survey.n_admitted), (4, 3));
     assert!((1000..9000).contains(&limits.side), "{limits:?}");
     assert!(builder.decodable(limits).is_ok());
 }
@@ -327,7 +348,40 @@ fn a_device_made_for_smaller_batches_is_refused() {
 fn a_gpu_without_room_for_pixels_is_told_when_the_loader_is_made() {
     let (_folder, pack) = file_pack(16, None);
     let driver = Arc::new(SimDriver::new(1, Duration::ZERO, 1_500_000));
-    let error = decoding(&builder(&pack, "rrc8"), &driver).unwrap_err();
+    // A ring whose slots nobody counts has fewer.
+    let loader = decoding(&builder(&pack, "rrc8"), &driver).unwrap();
+    assert!((2..16).contains(&loader.stats().slots));
+    drop(loader);
+    let counted = builder(&pack, "rrc8").slots(NonZero::new(16).unwrap());
+    let error = decoding(&counted, &driver).unwrap_err();
     assert!(error.to_string().contains("staged batches"), "{error}");
     assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+}
+
+#[test]
+fn limits_follow_from_all_packs_of_a_mixture() {
+    let (_small, small) = pack_of(8, |sample| {
+        let file = encode_jpeg(6, 6, 3, &pixels(sample, 108), 90).unwrap();
+        (file, Coding::Jpeg, (6, 6, 3))
+    });
+    let (_large, large) = file_pack(16, None);
+    for (first, second) in [(&small, &large), (&large, &small)] {
+        let builder = Loader::builder(Arc::clone(first)).batch(4);
+        let builder = builder.mix(Arc::clone(second), 0.5);
+        let builder = builder.augment(Augment::parse("rrc4").unwrap());
+        let survey = builder.survey_files(u64::MAX).unwrap();
+        assert_eq!((survey.n_looked_at, survey.limits.side), (24, 61));
+    }
+}
+
+#[test]
+fn a_pack_without_files_for_the_device_is_refused() {
+    let (_folder, pack) = pack_of(8, |sample| {
+        let file = encode_png(6, 6, 3, &pixels(sample, 108)).unwrap();
+        (file, Coding::Png, (6, 6, 3))
+    });
+    let device = CudaDevice::with(sim(1));
+    let refused = device.decoding_jpeg(&builder(&pack, "rrc4"), None);
+    let told = refused.unwrap_err().to_string();
+    assert!(told.contains("none of the 8 images"), "{told}");
 }
