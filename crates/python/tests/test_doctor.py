@@ -175,13 +175,6 @@ def test_a_loader_onto_a_gpu_copies_beside_the_step(torch, numbered, tier):
     assert "dtype" not in {advice["change"] for advice in report.advice}
 
 
-def test_chunks_that_a_gpu_reads_itself_never_come_from_the_page_cache(torch, numbered):
-    options = {"output": "torch", "device": "simulated", "tier": "gpu-window", "register": "gds", "checksums": "off"}
-    with packds.Loader(numbered, batch_size=50, order="chunks", **options) as loader:
-        report = packds.doctor(loader, lambda batch: time.sleep(0.01), seconds=1)
-    assert report.ladder["page_cache"] == report.ladder["source"] and report.stages["read"] > 0
-
-
 def test_files_that_a_gpu_decodes_are_only_read_here(torch, file_pack):
     options = {"augment": "rrc16,flip", "output": "torch", "device": "simulated", "jpeg": "gpu"}
     with packds.Loader(file_pack, batch_size=4, **options) as loader:
