@@ -56,6 +56,12 @@ impl Drop for Crew {
     }
 }
 
+/// A slot that the device has given back, and whether it was not known of all files that it refused.
+struct Refused {
+    slot: SlotMut,
+    is_new: bool,
+}
+
 /// What a thread does next.
 enum Job {
     Begin(u64),
@@ -252,14 +258,24 @@ impl Crew {
         mut pieces: Vec<Piece>,
     ) -> Result<(), LoadError> {
         let (outputs, n_rows) = (&self.outputs, filling.rows.len());
+        let mut is_again = false;
         loop {
             let finished = finish(filling, pieces, outputs, self.bad_samples, &self.seeds)?;
             let Some((slot, prepared)) = finished else {
                 return Ok(());
             };
-            let Some(mut slot) = self.hand_over(slot, prepared, &filling.items)? else {
+            let Some(Refused { mut slot, is_new }) =
+                self.hand_over(slot, prepared, &filling.items)?
+            else {
                 return Ok(());
             };
+            // The first time another batch may have told of the same file; then the host has decoded all that are known.
+            if is_again && !is_new {
+                let reason = "it refused a batch whose files the host has decoded".to_owned();
+                let device = self.device.name();
+                return Err(DeviceError { device, reason }.into());
+            }
+            is_again = true;
             // Bad samples may have moved rows: all are written again.
             self.write_columns(&mut slot, &filling.rows)?;
             pieces = cut(slot, outputs, n_rows, n_rows).into();
@@ -278,7 +294,7 @@ impl Crew {
         mut slot: SlotMut,
         prepared: Prepared,
         items: &[Option<StepItems>],
-    ) -> Result<Option<SlotMut>, LoadError> {
+    ) -> Result<Option<Refused>, LoadError> {
         let (rows, seeds) = (&prepared.rows, &self.seeds);
         // A device has images of one pack at most.
         let first = self
@@ -296,8 +312,8 @@ impl Crew {
         let (slot, transfer) = match self.submit(slot, &prepared)? {
             FilesTaken::All(slot, transfer) => (slot, transfer),
             FilesTaken::Refused(slot, refused) => {
-                self.note_refused(&prepared.rows, &refused)?;
-                return Ok(Some(slot));
+                let is_new = self.note_refused(&prepared.rows, &refused);
+                return Ok(Some(Refused { slot, is_new }));
             }
         };
         add(&self.counters.host_decoded, n_decoded);
@@ -313,22 +329,16 @@ impl Crew {
         Ok(None)
     }
 
-    /// Notes the files that the device has refused: the host decodes them from now on.
-    fn note_refused(&self, rows: &[Row], refused: &[usize]) -> Result<(), LoadError> {
-        let pictures = self.outputs.pictures.as_ref();
-        let mut rows = refused.iter().filter_map(|row| rows.get(*row));
-        // The same file may lie in several rows.
+    /// Notes the files that the device has refused: the host decodes them from now on. Whether one of them was not known.
+    fn note_refused(&self, rows: &[Row], refused: &[usize]) -> bool {
+        let Some(pictures) = &self.outputs.pictures else {
+            return false;
+        };
         let mut is_new = false;
-        for row in &mut rows {
-            is_new |= pictures.is_some_and(|pictures| pictures.refused.note(*row));
+        for row in refused.iter().filter_map(|row| rows.get(*row)) {
+            is_new |= pictures.refused.note(*row);
         }
-        if is_new {
-            return Ok(());
-        }
-        Err(LoadError::Device(DeviceError {
-            device: self.device.name(),
-            reason: "it refused a batch whose files the host has decoded".to_owned(),
-        }))
+        is_new
     }
 
     /// Gives a slot to the device, and what lies elsewhere of its batch, where the device takes that.

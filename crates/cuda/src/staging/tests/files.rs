@@ -3,6 +3,7 @@
 use packds_format::Coding;
 use packds_pixels::{encode_jpeg, encode_png};
 use packds_reader::device::FileLimits;
+use packds_reader::plan::Choice;
 
 use super::*;
 
@@ -219,6 +220,17 @@ fn refused_files_beside_damaged_ones_leave_every_label_with_its_image() {
             let builder = builder(&pack, "rrc8,flip,norm:imagenet").bad_samples(policy);
             assert_eq!(assert_equals_host(&builder, bad).1, 1);
         }
+    }
+}
+
+#[test]
+fn a_file_that_several_batches_have_at_a_time_may_be_refused_by_each() {
+    let (_folder, pack) = marked_pack(16, None, |sample| file(sample).3);
+    let often = Choice::weighted(pack.n_samples(), |_| 20.0).unwrap();
+    for seed in 0..4 {
+        let builder = builder(&pack, "rrc8,flip").choice(often.clone());
+        let builder = builder.slots(NonZero::new(6).unwrap());
+        assert_eq!(assert_equals_host(&builder, seed).0, 320);
     }
 }
 
