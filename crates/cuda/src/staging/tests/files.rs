@@ -225,12 +225,12 @@ fn refused_files_beside_damaged_ones_leave_every_label_with_its_image() {
 
 #[test]
 fn a_file_that_several_batches_have_at_a_time_may_be_refused_by_each() {
-    let (_folder, pack) = marked_pack(16, None, |sample| file(sample).3);
-    let often = Choice::weighted(pack.n_samples(), |_| 20.0).unwrap();
+    let (_folder, pack) = marked_pack(2, None, |sample| sample == 1);
+    let often = Choice::weighted(pack.n_samples(), |_| 160.0).unwrap();
     for seed in 0..4 {
         let builder = builder(&pack, "rrc8,flip").choice(often.clone());
         let builder = builder.slots(NonZero::new(6).unwrap());
-        assert_eq!(assert_equals_host(&builder, seed).0, 320);
+        assert!((100..220).contains(&assert_equals_host(&builder, seed).0));
     }
 }
 
