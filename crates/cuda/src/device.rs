@@ -6,6 +6,7 @@ use packds_reader::MappedPack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, FileLimits, Holding, Transfer};
 use packds_reader::loader::{BadSamples, FileSurvey, Holdable, LoadError, LoaderBuilder, Remedy};
+use packds_reader::plan::OrderKind;
 
 use crate::driver::{Driver, Nvidia};
 use crate::error::CudaError;
@@ -18,6 +19,9 @@ const NOT_READABLE: &str =
 
 /// Why the mapped file cannot be registered.
 const NOT_REGISTRABLE: &str = "the mapped file is registered for the tiers gpu-window and host";
+
+/// Why there is no window on the host.
+const NO_WINDOW: &str = "the tier host-window is for the order window, which mixes the samples of some chunks at a time";
 
 /// A GPU. It may serve several loaders, each with a ring of its own.
 #[derive(Debug, Clone)]
@@ -125,12 +129,16 @@ impl CudaDevice {
             (Asked::File, _) => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
             (Asked::Disk, _) => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
         }
-        let host = |why| because(ImageSource::Slots, Tier::Host, why);
+        let host_tier = Self::host_tier(builder)?;
+        if wanted == Some(Tier::HostWindow) && host_tier != Tier::HostWindow {
+            return Err(refused(NO_WINDOW, Remedy::OrderWindow));
+        }
+        let host = |why| because(ImageSource::Slots, wanted.unwrap_or(host_tier), why);
         if wanted == Some(Tier::Host) && self.asked == Asked::File {
             let copies = self.copies_of(builder, builder.batches_in_file()?);
             return with(ImageSource::Batches(Arc::new(copies)), Tier::Host);
         }
-        if wanted == Some(Tier::Host) {
+        if matches!(wanted, Some(Tier::Host | Tier::HostWindow)) {
             return host(None);
         }
         let Some(holdable) = builder.holdable()? else {
@@ -168,6 +176,17 @@ impl CudaDevice {
             Tier::Resident,
             why,
         )
+    }
+
+    /// The tier of images that are on the host, for a loader with these options.
+    ///
+    /// # Errors
+    /// [`LoadError`] where the order does not fit the pack.
+    pub fn host_tier(builder: &LoaderBuilder) -> Result<Tier, LoadError> {
+        Ok(match builder.order_kind()? {
+            OrderKind::Window => Tier::HostWindow,
+            _ => Tier::Host,
+        })
     }
 
     /// The same device for a loader with these options, which is to decode its JPEG files that are within the limits, or within those that

@@ -27,6 +27,8 @@ pub enum Tier {
     Resident,
     /// The chunks that batches are made of on the GPU; a batch is windows of them.
     GpuWindow,
+    /// On the host, in the chunks that the order `window` mixes; each batch is copied to the GPU.
+    HostWindow,
     /// On the host; each batch is copied to the GPU.
     Host,
 }
@@ -38,6 +40,7 @@ impl Tier {
         match self {
             Self::Resident => "resident",
             Self::GpuWindow => "gpu-window",
+            Self::HostWindow => "host-window",
             Self::Host => "host",
         }
     }

@@ -22,7 +22,7 @@ pub(crate) struct OnGpu {
 /// What Python asks of a GPU, in its words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// `resident`, `gpu-window`, `host` or `auto`.
+    /// `resident`, `gpu-window`, `host-window`, `host` or `auto`.
     pub(crate) tier: &'a str,
     /// `staging` memory is registered with the driver, the `file` too, or the file with cuFile, which is `gds`.
     pub(crate) register: &'a str,
@@ -39,17 +39,19 @@ pub(crate) fn onto_gpu(
 ) -> Result<(LoaderBuilder, OnGpu), Failure> {
     use std::sync::Arc;
 
-    use packds_cuda::Tier;
+    use packds_cuda::{CudaDevice, Tier};
 
     let decodes = decodes(asked)?;
     let wanted = match asked.tier {
         "auto" => None,
         "resident" => Some(Tier::Resident),
         "gpu-window" => Some(Tier::GpuWindow),
+        "host-window" => Some(Tier::HostWindow),
         "host" => Some(Tier::Host),
         other => {
-            let text =
-                format!("tier: expected auto, resident, gpu-window or host, found {other:?}");
+            let text = format!(
+                "tier: expected auto, resident, gpu-window, host-window or host, found {other:?}"
+            );
             return Err(Failure::Option(text));
         }
     };
@@ -65,7 +67,10 @@ pub(crate) fn onto_gpu(
     };
     let builder = builder.device(Arc::new(device.clone()));
     let (device, tier) = match decodes {
-        true => (device.decoding_jpeg(&builder, None)?, Tier::Host),
+        true => {
+            let tier = wanted.map_or_else(|| CudaDevice::host_tier(&builder), Ok)?;
+            (device.decoding_jpeg(&builder, None)?, tier)
+        }
         false => device.in_tier(&builder, wanted)?,
     };
     let on_gpu = OnGpu {

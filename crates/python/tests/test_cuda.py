@@ -177,6 +177,8 @@ JPEG_FORMS = [
 @pytest.mark.parametrize("form", JPEG_FORMS, ids=str)
 def test_jpeg_files_decoded_there_give_the_hosts_batches(file_pack, torch, form):
     assert_like_the_hosts(torch, file_pack, "simulated", {"jpeg": "gpu"}, batch_size=5, slots=3, **form)
+    loader = packds.Loader(file_pack, 5, output="torch", device="simulated", jpeg="gpu", order="window", **form)
+    assert loader.tier == "host-window"
 
 
 @pytest.mark.gpu
@@ -222,6 +224,12 @@ def test_the_tier_is_chosen_and_told(numbered, torch):
         loader = packds.Loader(numbered, augment=augment, **options)
         assert loader.tier == loader.stats()["tier"] == tier and f"simulated ({tier})" in repr(loader)
     assert packds.Loader(numbered, augment="flip", tier="host", **options).tier == "host"
+    assert packds.Loader(numbered, augment="flip", tier="host", order="window", **options).tier == "host"
+    for asked in ("host-window", "auto"):
+        loader = packds.Loader(numbered, augment="blur:3/0.1-2", order="window", tier=asked, **options)
+        assert loader.tier == loader.stats()["tier"] == "host-window"
+    with pytest.raises(packds.OptionError, match="for the order window.*\nhint: give order=\"window\""):
+        packds.Loader(numbered, order="chunks", tier="host-window", **options)
     assert packds.Loader(numbered, output="torch").tier is None
     for bad, said in [({"augment": "rotate:10", "tier": "resident"}, 'hint: give tier="host"'), ({"tier": "window"}, "tier")]:
         with pytest.raises(packds.OptionError, match=said):

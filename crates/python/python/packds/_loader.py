@@ -320,7 +320,7 @@ class Loader:
         device: `cpu`; with torch another. Batches for `cuda:0` and the like are copied while training goes on, and images are
             finished there (docs/cuda.md). To devices of other kinds PyTorch copies each batch.
         tier: Where images are, with a GPU: `resident` (the whole set there), `gpu-window` (the chunks that batches are made of),
-            `host`, or `auto`, which asks for memory.
+            `host-window` and `host` (as without a GPU, in the order `window` or any), or `auto`, which asks for memory.
         register: What the GPU's driver registers: `staging` memory, or with `tier="gpu-window"` or `"host"` the mapped `file` too, so
             that chunks, or batches that lie there as they are, are copied from the page cache; `gds`, with `tier="gpu-window"` and
             `checksums="off"`, registers the file with cuFile, so that chunks are read from the disk into the GPU's memory
@@ -570,7 +570,7 @@ class Loader:
 
     @property
     def tier(self) -> str | None:
-        """Where the images are of which batches are made on a GPU: `resident` or `gpu-window`, there, or `host`. None
+        """Where the images are of which batches are made on a GPU: `resident` or `gpu-window`, there, `host-window` or `host`. None
         without a GPU."""
         return self._native.tier
 

@@ -478,6 +478,15 @@ impl LoaderBuilder {
         }
     }
 
+    /// The order that it comes to.
+    ///
+    /// # Errors
+    /// [`LoadError`] where the order does not fit the pack.
+    pub fn order_kind(&self) -> Result<OrderKind, LoadError> {
+        let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
+        Ok(self.plan(memory)?.0.recipe().order)
+    }
+
     /// Whether a device that takes batches [from the mapped file](Device::takes_mapped) finds some there, and the file may be held
     /// in memory; else why not, in a sentence.
     ///
@@ -488,8 +497,7 @@ impl LoaderBuilder {
         if !self.others.is_empty() {
             return refused("several packs are mixed");
         }
-        let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
-        let order = self.plan(memory)?.0.recipe().order;
+        let order = self.order_kind()?;
         if !in_file_order(order) {
             let name = order.name();
             return Ok(Err(format!(

@@ -527,6 +527,14 @@ fn what_cannot_be_resident_is_on_the_host_or_refused() {
         device.in_tier(&builder, Some(Tier::Host)).unwrap().1,
         Tier::Host
     );
+    let error = device.in_tier(&builder, Some(Tier::HostWindow));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("for the order window"), "{error}");
+    let windows = builder.order(Order::Window { chunks: Some(2) });
+    for wanted in [Tier::HostWindow, Tier::Host] {
+        let found = device.in_tier(&windows, Some(wanted)).unwrap().1;
+        assert_eq!(found, wanted);
+    }
 }
 
 #[test]
