@@ -194,12 +194,18 @@ impl CudaDevice {
     /// little.
     ///
     /// # Errors
-    /// [`LoadError`] where the pack or the augmentation are not for that, or nvJPEG is missing or has failed.
+    /// [`LoadError`] where the pack or the augmentation are not for that, where the file is to be registered or chunks are to be read from
+    /// the disk, or where nvJPEG is missing or has failed.
     pub fn decoding_jpeg(
         &self,
         builder: &LoaderBuilder,
         limits: Option<FileLimits>,
     ) -> Result<Self, LoadError> {
+        match self.asked {
+            Asked::Staging => {}
+            Asked::File => return Err(refused(NOT_REGISTRABLE, Remedy::NameTier)),
+            Asked::Disk => return Err(refused(NOT_READABLE, Remedy::NameWindow)),
+        }
         let memory = self.driver.memory().map_err(DeviceError::from)?;
         let room = memory.free / 4;
         let (limits, why) = match limits {

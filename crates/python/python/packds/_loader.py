@@ -269,7 +269,7 @@ def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
         return None
     if lend:
         raise OptionError(f"lend is for batches on the host, found device {device!r}", "leave one of them out")
-    if asked["jpeg"] == "gpu":
+    if asked["jpeg"] == "gpu" and number != SIMULATED:
         find_nvjpeg()
     return number
 

@@ -278,6 +278,14 @@ fn what_a_device_decodes_no_files_for_is_refused() {
         );
     }
     let device = CudaDevice::with(sim(1));
+    for asking in [
+        device.clone().registering_file(),
+        device.clone().reading_from_disk(),
+    ] {
+        let refused = asking.decoding_jpeg(&builder(&files, "rrc8"), Some(LIMITS));
+        let told = refused.unwrap_err().to_string();
+        assert!(told.contains("tier"), "{told}");
+    }
     let limits = FileLimits {
         side: 60_000,
         ..LIMITS
