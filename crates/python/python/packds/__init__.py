@@ -13,11 +13,12 @@ True
 `packds.torch` has data sets for PyTorch's own DataLoader, `packds.jax` arrays for JAX. docs/python.md is the guide.
 """
 
+from ._batch import Batch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
 from ._doctor import DoctorReport, doctor
 from ._errors import ConvertError, Error, FormatError, OptionError, ReadError
-from ._loader import Batch, Loader
+from ._loader import Loader
 from ._packds import __version__
 from ._write import Writer, from_dataset, write
 

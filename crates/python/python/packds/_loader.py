@@ -2,191 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union
 
-import numpy as np
-
 from . import _checks, _packds
-from ._arrays import as_numpy, converter, json_dict
+from ._arrays import json_dict
+from ._batch import Batch
 from ._checks import whole
-from ._cuda import SIMULATED, Gpu, device_name, find_nvjpeg, number_of, widened
-from ._dataset import Dataset, opened, pair_of, PathLike
+from ._cuda import SIMULATED, device_name, find_nvjpeg, number_of
+from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, words
+from ._plan import Plan
 from ._ranks import RankLike, check_group, ranks
 from ._words import Normalize, augmentation, balance_of, memory_bytes, number_or_auto, subset, weights_of
 
 _STATE_VERSION = 1
-
-
-class Batch:
-    """Samples of one step of one rank, field by field: `batch["image"]`.
-
-    Attributes:
-        ids: The samples `[n]` int64, by their place in the file.
-        step: The step, from 0 in each epoch.
-        epoch: The epoch.
-        padding: How many samples at the end only fill up the epoch's last batch.
-        bad_samples: `(pack, sample, error)` of samples that were left out or replaced.
-        packs: The pack of each sample, where several are mixed.
-        mix: `(partner, share)` where images were mixed: each is `share` of itself and the rest of its partner. In a batch that
-            was cut shorter, partners may be rows that were cut off.
-        is_lent: Whether arrays are the pack's own memory, which must not be written.
-        is_copied: Whether arrays are copies, because too many batches were held already.
-    """
-
-    __slots__ = ("_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")
-
-    def __init__(self, native: _packds.Batch, values: dict[str, Any], n_samples: int, on_gpu: bool) -> None:
-        """Of the native batch the first `n_samples`, as `values` has them already: on a GPU or not."""
-        self._values = values
-        self.ids = as_numpy(native.ids())[:n_samples]
-        self.step = native.step
-        self.epoch = native.epoch
-        self.padding = native.padding - (len(native) - n_samples)
-        self.bad_samples = native.bad_samples()
-        self.packs = native.packs()[:n_samples]
-        mix = native.mix()
-        self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
-        # A GPU has copied what the host was lent.
-        self.is_lent = native.is_lent and not on_gpu
-        self.is_copied = native.is_copied
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return self._values[name]
-        except KeyError:
-            raise KeyError(f"batches have no field {name!r}; they have {', '.join(self._values)}") from None
-
-    # It is no sequence, whatever `__getitem__` and `__len__` look like: `images, labels = batch` is a mistake.
-    __iter__ = None
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._values
-
-    def keys(self) -> Sequence[str]:
-        """The fields."""
-        return list(self._values)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Every field by name."""
-        return dict(self._values)
-
-    def __repr__(self) -> str:
-        return f"<packds.Batch: epoch {self.epoch}, step {self.step}, {len(self)} samples: {', '.join(self._values)}>"
-
-
-class _Plan:
-    """How a native batch becomes what Python iterates over; decided once for a loader."""
-
-    def __init__(
-        self, datasets: Sequence[Dataset], native: _packds.Loader, output: str, layout: str | None, device: str, pair: bool
-    ) -> None:
-        dataset = datasets[0]
-        convert = converter(output)
-        if layout == "channels_last" and output != "torch":
-            raise OptionError(f"layout channels_last is for output torch, found {output!r}", "take layout hwc")
-        if device != "cpu" and output != "torch":
-            raise OptionError(f"device {device!r} is for output torch, found {output!r}")
-        self.output = output
-        self.convert = convert
-        self.datasets = datasets
-        self.device = device
-        number = number_of(device)
-        self.gpu = None if number is None else Gpu(device, number, native.fields())
-        self.fields: list[tuple[str, Any]] = []
-        for name, _view, dtype, shape in native.fields():
-            field = dataset.fields[name]
-            self.fields.append((name, self._conversion(field, dtype, shape, layout)))
-        names = list(dict.fromkeys(name for name, _ in self.fields))
-        self.several_views = len(names) < len(self.fields)
-        roles = [dataset.fields[name].role for name in names]
-        self.image = names[roles.index("image")] if "image" in roles else None
-        self.label = names[roles.index("label")] if "label" in roles else None
-        # What a training loop takes apart.
-        self.pair = pair_of([dataset.fields[name] for name in names]) if pair else None
-        self._n_classes: int | None = None
-
-    def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
-        convert, device = self.convert, self.device
-        if shape is None:
-            if field.kind == "string":
-                return lambda items: [item.decode() for item in items]
-            if field.kind == "json":
-                return lambda items: [json.loads(item) for item in items]
-            return lambda items: items
-        if self.output != "torch":
-            return convert
-        # On a GPU they are tensors already.
-        steps = [convert] if self.gpu is None else [step for step in [widened(dtype)] if step is not None]
-        if layout == "channels_last" and field.role == "image" and len(shape) == 3:
-            steps.append(lambda tensor: tensor.permute(0, 3, 1, 2))
-        if field.role == "label" and dtype not in ("i64", "f16", "bf16", "f32", "f64"):
-            # What losses take as class ids.
-            steps.append(lambda tensor: tensor.long())
-        if device != "cpu" and self.gpu is None:
-            steps.append(lambda tensor: tensor.to(device, non_blocking=True))
-        if len(steps) == 1:
-            return steps[0]
-
-        def all_steps(memory: Any) -> Any:
-            for step in steps:
-                memory = step(memory)
-            return memory
-
-        return all_steps
-
-    def values(self, native: _packds.Batch) -> dict[str, Any]:
-        """Every field by name; a tuple of arrays where there are several views."""
-        values: dict[str, Any] = {}
-        mix = native.mix()
-        of_gpu = [None] * len(self.fields) if self.gpu is None else self.gpu.tensors(native)
-        for (name, convert), value, tensor in zip(self.fields, native.values(), of_gpu):
-            if mix is not None and name == self.label:
-                values[name] = self._soft(as_numpy(value), as_numpy(mix[0]), as_numpy(mix[1]))
-                continue
-            value = value if tensor is None else tensor
-            if self.several_views and name in values:
-                before = values[name]
-                values[name] = (*before, convert(value)) if isinstance(before, tuple) else (before, convert(value))
-            else:
-                values[name] = convert(value)
-        return values
-
-    def _soft(self, ids: np.ndarray[Any, Any], partner: np.ndarray[Any, Any], share: np.ndarray[Any, Any]) -> Any:
-        """Labels of mixed images: rows `[n, classes]` float32 that sum to 1."""
-        if self._n_classes is None:
-            assert self.label is not None
-            columns = [dataset.columns[self.label] for dataset in self.datasets]
-            if any(int(column.min()) < 0 for column in columns):
-                raise OptionError(f"images of a class below 0 cannot be mixed: field {self.label!r} has some")
-            self._n_classes = max(*(len(one.classes) for one in self.datasets), *(int(column.max()) + 1 for column in columns))
-        soft = np.zeros((len(ids), self._n_classes), np.float32)
-        rows = np.arange(len(ids))
-        soft[rows, ids] += share
-        soft[rows, ids[partner]] += 1 - share
-        if self.output == "torch":
-            import torch
-
-            return torch.from_numpy(soft).to("cpu" if self.device == SIMULATED else self.device)
-        if self.output == "jax":
-            import jax
-
-            return jax.numpy.asarray(soft)
-        return soft
-
-    def given(self, values: dict[str, Any]) -> Any:
-        """What the loop gets."""
-        if self.pair is None:
-            return values
-        image, label = self.pair
-        return values[image], values[label]
 
 
 class _Iteration:
@@ -417,7 +249,7 @@ class Loader:
         }
         self._made_in = os.getpid()
         self._native = self._make()
-        self._plan = _Plan(self.datasets, self._native, output, layout, device, fields is None)
+        self._plan = Plan(self.datasets, self._native, output, layout, device, fields is None)
         self._number = whole("epoch", epoch, 32)
         # An epoch without a batch is refused here, not in the loop.
         self._native.steps(self._number)
