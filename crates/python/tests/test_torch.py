@@ -1,6 +1,9 @@
 """PyTorch's tensors and its own DataLoader."""
 
+import itertools
 import pickle
+import subprocess
+import sys
 import types
 
 import numpy as np
@@ -259,6 +262,165 @@ def test_ranks_that_are_forked_or_spawned_with_a_data_set_count_apart(numbered, 
         for process in processes:
             process.join(60)
     assert dataset.epoch == 2
+
+
+def labels_of(batches) -> list:
+    return [labels.tolist() for _, labels in batches]
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("drop_last", [True, False])
+@pytest.mark.parametrize("workers", [0, 2, 3])
+def test_ranks_with_workers_have_equally_many_batches(numbered, torch, workers, drop_last):
+    from packds.torch import IterableDataset
+
+    steps, seen = [], set()
+    for rank in range(4):
+        dataset = IterableDataset(numbered, 30, rank=(rank, 4), drop_last=drop_last, samples=range(970))
+        batches = labels_of(torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers))
+        steps.append(len(batches))
+        assert {len(batch) for batch in batches} == {30}
+        seen |= {label for batch in batches for label in batch}
+    assert len(set(steps)) == 1
+    assert drop_last or len(seen) == 970
+
+
+def test_global_batches_do_not_depend_on_how_many_ranks_have_workers(numbered, torch):
+    from packds.torch import IterableDataset
+
+    def steps(world):
+        ranks = [IterableDataset(numbered, 24 // world, rank=(rank, world)) for rank in range(world)]
+        loaders = [torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2) for dataset in ranks]
+        return [sorted(sum(batches, [])) for batches in zip(*map(labels_of, loaders))]
+
+    assert steps(1) == steps(2) == steps(4)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"batch_size": 4, "drop_last": True}], ids=str)
+def test_a_dataloader_that_would_batch_batches_is_refused(numbered, torch, workers, options):
+    from packds.torch import IterableDataset
+
+    loader = torch.utils.data.DataLoader(IterableDataset(numbered, 30), num_workers=workers, **options)
+    with pytest.raises(packds.OptionError, match="give it batch_size=None"):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize(("workers", "context"), [(0, None), (2, "fork"), (2, "spawn")])
+def test_accelerate_does_not_divide_a_share_again(numbered, torch, workers, context):
+    from packds.torch import IterableDataset
+
+    # As its loaders iterate over PyTorch's, in a process that has batches for the others.
+    accelerate = {"__name__": "accelerate.data_loader"}
+    exec("def first(loader): return next(iter(loader))", accelerate)
+
+    def loader(**options):
+        options |= {"num_workers": workers, "multiprocessing_context": context}
+        return torch.utils.data.DataLoader(IterableDataset(numbered, 50, rank=(0, world)), batch_size=None, **options)
+
+    world = 1
+    assert len(accelerate["first"](loader())) == 2
+    world = 2
+    assert len(next(iter(loader()))) == 2
+    with pytest.raises(packds.OptionError, match="accelerate would divide batches among 2 processes"):
+        accelerate["first"](loader())
+
+
+def test_a_data_set_goes_on_from_its_state_in_the_middle_of_any_epoch(numbered, torch):
+    from packds.torch import IterableDataset
+
+    def loader(dataset):
+        return torch.utils.data.DataLoader(dataset, batch_size=None)
+
+    first = IterableDataset(numbered, 50, seed=3)
+    whole = [labels_of(loader(first)) for _ in range(3)]
+    dataset = IterableDataset(numbered, 50, seed=3, epoch=1)
+    assert labels_of(itertools.islice(loader(dataset), 7)) == whole[1][:7]
+    again = IterableDataset(numbered, 50, seed=3)
+    again.load_state_dict(dataset.state_dict())
+    assert again.epoch == 1
+    assert labels_of(loader(again)) == whole[1][7:]
+    assert again.state_dict()["is_over"] and labels_of(loader(again)) == whole[2]
+    # What was saved behind an epoch's end begins with the next one.
+    last = IterableDataset(numbered, 50, seed=3)
+    last.load_state_dict(first.state_dict())
+    assert last.epoch == 3
+
+
+def test_states_that_do_not_fit_are_refused(numbered, torch):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 50)
+    for state in (None, {}, {"version": 1}, packds.Loader(numbered, 50).state_dict()):
+        with pytest.raises(packds.OptionError, match="state: expected what state_dict"):
+            dataset.load_state_dict(state)
+    next(iter(dataset))
+    other = IterableDataset(numbered, 50, seed=1)
+    other.load_state_dict(dataset.state_dict())
+    with pytest.raises(packds.OptionError, match="seed"):
+        next(iter(other))
+    state = dataset.state_dict()
+    dataset.load_state_dict(state)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
+    with pytest.raises(packds.OptionError, match="saved with num_workers=1, found 2"):
+        next(iter(loader))
+    with pytest.raises(packds.OptionError, match="workers make the batches"):
+        dataset.state_dict()
+
+
+@pytest.fixture
+def stateful(torch):
+    from conftest import module_or_skip
+
+    return module_or_skip("torchdata.stateful_dataloader", "scripts/setup installs it").StatefulDataLoader
+
+
+@pytest.mark.parametrize("lives_on", [False, True])
+@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("epoch", [0, 2])
+def test_a_stateful_dataloader_goes_on_in_any_epoch(numbered, torch, stateful, epoch, workers, lives_on):
+    from packds.torch import IterableDataset
+
+    def loader():
+        # Seeded alike, as a training that is started again.
+        torch.manual_seed(7)
+        dataset = IterableDataset(numbered, 50, seed=3)
+        return stateful(dataset, batch_size=None, num_workers=workers, persistent_workers=lives_on and workers > 0)
+
+    first = loader()
+    whole = [labels_of(first) for _ in range(epoch + 3)]
+    for steps in (1, len(whole[0])):
+        begun = loader()
+        for _ in range(epoch):
+            labels_of(begun)
+        iterator = iter(begun)
+        assert labels_of(itertools.islice(iterator, steps)) == whole[epoch][:steps]
+        going_on = loader()
+        going_on.load_state_dict(begun.state_dict())
+        assert labels_of(going_on) == whole[epoch][steps:]
+        assert labels_of(going_on) == whole[epoch + 1]
+        # A state from behind the end of an epoch.
+        at_end = loader()
+        at_end.load_state_dict(going_on.state_dict())
+        assert labels_of(at_end) == whole[epoch + 2]
+
+
+def test_a_stateful_dataloader_with_another_global_batch_is_refused(numbered, torch, stateful):
+    from packds.torch import IterableDataset
+
+    begun = stateful(IterableDataset(numbered, 10), batch_size=None, num_workers=2)
+    labels_of(itertools.islice(begun, 3))
+    going_on = stateful(IterableDataset(numbered, 20), batch_size=None, num_workers=2)
+    going_on.load_state_dict(begun.state_dict())
+    with pytest.raises(packds.OptionError, match="10 samples in a batch of all ranks, found 20"):
+        next(iter(going_on))
+
+
+@pytest.mark.parametrize("end", ["dataset.me = dataset", "import os; os.close(dataset._passes._fd); del dataset"])
+def test_a_data_set_ends_without_a_word(numbered, torch, end):
+    script = f"from packds.torch import IterableDataset; dataset = IterableDataset({str(numbered)!r}, 10); {end}"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def _count(dataset, queue):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch.utils.data
 
 from ._arrays import tensor_of
+from ._callers import refuse_collation, refuse_division
 from ._checks import text, whole
 from ._dataset import Dataset, Field, PathLike, opened, pair_of
 from ._errors import OptionError
@@ -116,20 +117,24 @@ class MapDataset(torch.utils.data.Dataset[Any]):
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
     """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample comes once.
 
-    Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`. Each worker is a rank of
-    its own to the loader; with several processes (`rank="env"`) each has its share of these. So `drop_last=True` leaves out
-    what does not fill a batch of every worker, up to `num_workers * batch_size - 1` samples of each process. It has no `len()`,
-    because the number of batches is another for each number of workers, which only they are told (docs/python.md).
+    Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`; a DataLoader that would batch
+    these batches again is refused. Each worker has its part of every `num_workers` global batches, and divides it among the
+    ranks (`rank="env"`): all ranks have equally many batches, and the global batches do not depend on how many ranks there are.
+    `drop_last=True` leaves out what does not fill a batch of every worker, up to `num_workers * batch_size - 1` samples of each
+    process. With `drop_last=False` each sample comes once in a single process; several fill up their last batches with samples of
+    the epoch. It has no `len()`, because the number of batches is another for each number of workers, which only they are told
+    (docs/python.md).
 
     Each pass is the next epoch, unless `set_epoch` says otherwise, whether workers are made anew for it or live on
     (`persistent_workers=True`). Passes that PyTorch seeds alike, because `torch.manual_seed` comes before each, are the same
-    epoch, as the orders of its own samplers are then.
+    epoch, as the orders of its own samplers are then. torchdata's `StatefulDataLoader` goes on in the middle of any epoch.
 
     Args:
         data, batch_size, options: As of `packds.Loader`. `threads` is by default 1 in workers; `memory` is each worker's.
 
     Raises:
-        OptionError: As `packds.Loader`.
+        OptionError: As `packds.Loader`; when a pass begins, if the DataLoader batches again, or if accelerate divides the
+            batches that are this rank's already.
     """
 
     def __init__(
@@ -149,6 +154,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._asked = rank
         self.options = {"output": "torch", **options}
         self._passes = Passes(whole("epoch", epoch, 32))
+        self._begun: _Begun | None = None
+        # A saved state that the next pass goes on from, and whether the other workers know which epoch that is.
+        self._resume: dict[str, Any] | None = None
+        self._is_known = False
         # Refused here, not in a worker. GPUs are for the process that trains: forked ones could not use theirs any more.
         here = {name: value for name, value in self.options.items() if name not in ("device", "tier", "register", "jpeg")}
         Loader(self.dataset, batch_size, rank=(self.rank, self.world), epoch=epoch, **here)
@@ -159,30 +168,138 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return self._passes.next(_holder())
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes the next pass epoch `epoch`. Workers that live on hear of it too."""
+        """Makes the next pass epoch `epoch`, from its first batch. Workers that live on hear of it too."""
         self._passes.set(_holder(), whole("epoch", epoch, 32))
+        self._begun = self._resume = None
 
     def __iter__(self) -> Iterator[Any]:
+        refuse_collation()
+        refuse_division(self.world)
         check_group(self._asked, (self.rank, self.world))
-        worker = torch.utils.data.get_worker_info()
-        number, workers = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        # From here on the place is that of the new pass, even if it has no batch yet.
+        self._begun = None
+        return self._batches()
+
+    def _batches(self) -> Iterator[Any]:
+        """The batches of a pass, which begins with the first of them: who goes no further than `iter` uses nothing up."""
+        epoch, resume = self._next_pass()
+        number, workers = _worker()
         options = dict(self.options)
-        if worker is not None:
+        if torch.utils.data.get_worker_info() is not None:
             options.setdefault("threads", 1)
-            if not self._passes.is_shared:
-                said = "workers cannot tell each other which epoch this is: call set_epoch before each pass"
-                warnings.warn(said, RuntimeWarning, stacklevel=2)
         loader = Loader(
             self.dataset,
             self.batch_size,
-            rank=(self.rank * workers + number, self.world * workers),
-            epoch=self._passes.begin(_holder(), None if worker is None else worker.seed - worker.id),
+            # A worker's part is the same for any number of ranks, so that any number of them can go on from its state.
+            rank=(number * self.world + self.rank, workers * self.world),
+            epoch=epoch,
             **options,
         )
-        # What only fills up the last batches of workers would be seen twice.
-        loader._trims = not options.get("drop_last", True)
-        with loader:
-            yield from loader
+        # What only fills up the last batches of workers would be seen twice. Ranks must have equally many batches.
+        loader._trims = not options.get("drop_last", True) and self.world == 1
+        begun = self._begun = _Begun(epoch, loader)
+        if resume is not None and resume["state"] is not None:
+            self._check_fits(resume)
+            loader.load_state_dict({"version": _STATE_VERSION, "state": resume["state"]})
+        # Behind an epoch's last batch a loader goes on with the next epoch.
+        if loader.epoch == epoch and not (resume is not None and resume["is_over"]):
+            with loader:
+                yield from loader
+        begun.loader = None
+
+    def _next_pass(self) -> tuple[int, dict[str, Any] | None]:
+        """Begins a pass: its epoch, and the state that it goes on from."""
+        worker = torch.utils.data.get_worker_info()
+        resume, self._resume = self._resume, None
+        if resume is not None and self._is_known:
+            self._is_known = False
+            return resume["epoch"], resume
+        if worker is not None and not self._passes.is_shared:
+            said = "workers cannot tell each other which epoch this is: call set_epoch before each pass"
+            warnings.warn(said, RuntimeWarning, stacklevel=3)
+        epoch = self._passes.begin(_holder(), None if worker is None else worker.seed - worker.id)
+        # Workers of a later pass may still find it in what they were forked from.
+        return epoch, resume if resume is not None and resume["epoch"] == epoch else None
+
+    # Stopping and going on.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where this process's pass is, or this worker's part of it: after the last batch that was taken. Plain numbers and text.
+
+        Raises:
+            OptionError: Workers make the batches, and this process does not know where they are.
+        """
+        if torch.utils.data.get_worker_info() is None and self._passes.are_of_workers:
+            text = "workers make the batches: this process does not know where they are"
+            raise OptionError(text, "save the state of torchdata's StatefulDataLoader; between epochs, save `epoch` for set_epoch()")
+        begun = self._begun
+        if begun is not None and begun.process == os.getpid():
+            epoch, is_over = begun.epoch, begun.loader is None
+            place = None if begun.loader is None else begun.loader.state_dict()["state"]
+        elif self._resume is not None:
+            return self._resume
+        else:
+            epoch, is_over, place = self.epoch, False, None
+        made_by = {"workers": _worker()[1], "batch": self.batch_size * self.world}
+        return {"version": _STATE_VERSION, "epoch": epoch, "state": place, "is_over": is_over, **made_by}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from a saved state: the next pass gives the batches that were left of its epoch.
+
+        Any number of ranks may go on from it, with as many workers and the same global batch.
+
+        Raises:
+            OptionError: It is no such state; or, when the pass begins, it is of another pack, seed, order or number of workers.
+        """
+        if not isinstance(state, Mapping) or state.get("version") != _STATE_VERSION or "is_over" not in state:
+            raise OptionError(f"state: expected what state_dict() of an IterableDataset gave, found {state!r}")
+        epoch, worker = whole("epoch", state.get("epoch"), 32), torch.utils.data.get_worker_info()
+        self._begun, self._resume = None, dict(state)
+        if worker is not None:
+            self._check_fits(state)
+            # Now, not with the first batch: torchdata may ask these workers for none.
+            self._passes.resume(_holder(), worker.seed - worker.id, epoch)
+            self._is_known = True
+        elif state["is_over"]:
+            self.set_epoch(epoch + 1)
+        else:
+            self._passes.set(_holder(), epoch)
+
+    def _check_fits(self, state: Mapping[str, Any]) -> None:
+        """Workers know the place of their own part alone, so their parts must stay as they were."""
+        workers, batch = _worker()[1], self.batch_size * self.world
+        if state["state"] is None:
+            return
+        if state["workers"] != workers:
+            text = f"state: saved with num_workers={state['workers']}, found {workers}"
+            raise OptionError(text, "go on with as many workers as the state was saved with; any number can begin an epoch")
+        if workers > 1 and state["batch"] != batch:
+            text = f"state: saved with {state['batch']} samples in a batch of all ranks, found {batch}"
+            raise OptionError(text, "with several workers go on with the same global batch; any can begin an epoch")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Spawned workers are handed the data set under the frames of whoever starts them.
+        refuse_division(self.world)
+        return self.__dict__ | {"_begun": None}
+
+
+class _Begun:
+    """The pass that a process began last."""
+
+    def __init__(self, epoch: int, loader: Loader) -> None:
+        self.process = os.getpid()
+        self.epoch = epoch
+        #: None when its batches are over.
+        self.loader: Loader | None = loader
+
+
+_STATE_VERSION = 1
+
+
+def _worker() -> tuple[int, int]:
+    """Which worker this is, of how many; a process without workers is the only one."""
+    worker = torch.utils.data.get_worker_info()
+    return (0, 1) if worker is None else (worker.id, worker.num_workers)
 
 
 def _holder() -> int:
