@@ -1,0 +1,334 @@
+"""Checks that a loader gives a training what it relies on: every sample once, equally many steps, going on where it stopped.
+
+    python conformance.py                             # packds's three data loaders, and PyTorch's over an ImageFolder
+    python conformance.py loader map-dataset          # some of them
+    python conformance.py my_adapters:MyLoader        # another loader: the name of its adapter, a class as `Run` below
+
+docs/conformance.md says what is checked and how to write an adapter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import itertools
+import pathlib
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+import packds
+
+#: No multiple of the batch: something is left over at the end of an epoch.
+SAMPLES, BATCH, SEED = 101, 8, 7
+Batch = list[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """A data set for the checks: sample `i` is the only one of its class, so that its label is its number `i`."""
+
+    folder: pathlib.Path
+    pack: pathlib.Path
+
+    @classmethod
+    def make(cls, folder: pathlib.Path) -> Data:
+        """Makes an image folder, and a pack of it."""
+        from PIL import Image
+
+        images = folder / "images"
+        for number in range(SAMPLES):
+            (images / f"{number:03}").mkdir(parents=True)
+            Image.fromarray(np.full((8, 8, 3), number, np.uint8)).save(images / f"{number:03}" / "a.png")
+        packds.convert(images, folder / "images.pack", chunk=4, progress=False)
+        return cls(images, folder / "images.pack")
+
+
+class Run(Protocol):
+    """An adapter: one rank of one training, which has the global batch `batch` divided by `world`."""
+
+    #: How many global batches the loader makes at a time, as workers do: so many may be left out at the end of an epoch.
+    at_once: int
+
+    def __init__(self, data: Data, rank: int, world: int, batch: int) -> None: ...
+
+    def epoch(self) -> Iterator[Batch]:
+        """The labels of each batch of the next epoch; after `go_on` of what is left of the epoch that was saved."""
+
+    def state(self) -> Any:
+        """Where the run is, behind the batch that `epoch` gave last. It is pickled."""
+
+    def go_on(self, state: Any) -> None:
+        """Goes on from a state, which may be of another rank, and of a run with more or fewer ranks."""
+
+
+# The adapters of this script.
+
+
+class Loader:
+    """`packds.Loader`."""
+
+    at_once = 1
+
+    def __init__(self, data: Data, rank: int, world: int, batch: int) -> None:
+        self.loader = packds.Loader(data.pack, batch // world, seed=SEED, rank=(rank, world))
+
+    def epoch(self) -> Iterator[Batch]:
+        return (labels.tolist() for _, labels in self.loader)
+
+    def state(self) -> Any:
+        return self.loader.state_dict()
+
+    def go_on(self, state: Any) -> None:
+        self.loader.load_state_dict(state)
+
+
+class IterableDataset:
+    """`packds.torch.IterableDataset` in PyTorch's DataLoader, which has no state: that of the data set is saved."""
+
+    at_once = 1
+
+    def __init__(self, data: Data, rank: int, world: int, batch: int) -> None:
+        import torch.utils.data
+
+        from packds.torch import IterableDataset
+
+        self.dataset = IterableDataset(data.pack, batch // world, seed=SEED, rank=(rank, world))
+        self.loader = torch.utils.data.DataLoader(self.dataset, batch_size=None)
+
+    def epoch(self) -> Iterator[Batch]:
+        return (labels.tolist() for _, labels in self.loader)
+
+    def state(self) -> Any:
+        return self.dataset.state_dict()
+
+    def go_on(self, state: Any) -> None:
+        self.dataset.load_state_dict(state)
+
+
+class StatefulWorkers:
+    """`packds.torch.IterableDataset` in the workers of torchdata's StatefulDataLoader."""
+
+    at_once = 2
+
+    def __init__(self, data: Data, rank: int, world: int, batch: int) -> None:
+        from torchdata.stateful_dataloader import StatefulDataLoader
+
+        from packds.torch import IterableDataset
+
+        dataset = IterableDataset(data.pack, batch // world, seed=SEED, rank=(rank, world))
+        self.loader = StatefulDataLoader(dataset, batch_size=None, num_workers=2)
+
+    def epoch(self) -> Iterator[Batch]:
+        return (labels.tolist() for _, labels in self.loader)
+
+    def state(self) -> Any:
+        return self.loader.state_dict()
+
+    def go_on(self, state: Any) -> None:
+        self.loader.load_state_dict(state)
+
+
+class Sampled:
+    """A map-style data set in PyTorch's DataLoader. It goes on behind the steps that it had of its epoch, by their number."""
+
+    at_once = 1
+    dataset: Any
+
+    def __init__(self, data: Data, rank: int, world: int, batch: int) -> None:
+        import torch.utils.data
+
+        self.dataset = self.opened(data)
+        sampler_of = torch.utils.data.DistributedSampler
+        self.sampler = sampler_of(self.dataset, world, rank, shuffle=True, seed=SEED, drop_last=True)
+        self.size, self.next_epoch, self.step = batch // world, 0, 0
+        self.saved = (0, 0)
+
+    def opened(self, data: Data) -> Any:
+        raise NotImplementedError
+
+    def epoch(self) -> Iterator[Batch]:
+        import torch.utils.data
+
+        epoch, step = self.next_epoch, self.step
+        self.next_epoch, self.step = epoch + 1, 0
+        self.sampler.set_epoch(epoch)
+        batches = torch.utils.data.BatchSampler(self.sampler, self.size, drop_last=True)
+        left = list(itertools.islice(batches, step, None))
+        for _, labels in torch.utils.data.DataLoader(self.dataset, batch_sampler=left):
+            step += 1
+            self.saved = (epoch, step)
+            yield labels.tolist()
+
+    def state(self) -> Any:
+        return self.saved
+
+    def go_on(self, state: Any) -> None:
+        self.next_epoch, self.step = state
+
+
+class MapDataset(Sampled):
+    """`packds.torch.MapDataset`."""
+
+    def opened(self, data: Data) -> Any:
+        from packds.torch import MapDataset
+
+        return MapDataset(data.pack)
+
+
+class ImageFolder(Sampled):
+    """torchvision's ImageFolder."""
+
+    def opened(self, data: Data) -> Any:
+        from torchvision import datasets, transforms
+
+        return datasets.ImageFolder(str(data.folder), transforms.ToTensor())
+
+
+ADAPTERS: dict[str, type[Run]] = {
+    "loader": Loader,
+    "iterable-dataset": IterableDataset,
+    "stateful-workers": StatefulWorkers,
+    "map-dataset": MapDataset,
+    "image-folder": ImageFolder,
+}
+
+
+# The checks. Each raises an AssertionError that says what was expected and found.
+
+
+def exact_cover(adapter: type[Run], data: Data) -> None:
+    """Every epoch has each sample once, but for what does not fill the last global batches. Epochs differ, runs do not."""
+    for world in (1, 2, 4):
+        runs = ranks(adapter, data, world)
+        epochs = [[list(run.epoch()) for run in runs] for _ in range(2)]
+        for number, of_ranks in enumerate(epochs):
+            covered(adapter, [batch for batches in of_ranks for batch in batches], f"epoch {number}, {world} ranks")
+        assert epochs[0] != epochs[1], f"{world} ranks: epochs 0 and 1 have the same batches in the same order"
+        again = [list(run.epoch()) for run in ranks(adapter, data, world)]
+        assert again == epochs[0], f"{world} ranks: a second run with the same seed has other batches"
+
+
+def equal_steps(adapter: type[Run], data: Data) -> None:
+    """All ranks have equally many batches in every epoch, and each batch has its share of the global one."""
+    for world in (1, 2, 4):
+        runs = ranks(adapter, data, world)
+        for number in range(2):
+            epoch = [list(run.epoch()) for run in runs]
+            steps = [len(batches) for batches in epoch]
+            assert len(set(steps)) == 1, f"epoch {number}: ranks have {steps} batches"
+            sizes = {len(batch) for batches in epoch for batch in batches}
+            assert sizes == {BATCH // world}, f"epoch {number}, {world} ranks: batches have {sizes} samples"
+
+
+def resume_twice(adapter: type[Run], data: Data) -> None:
+    """A run that stops in the middle of an epoch, goes on, stops and goes on again has the batches of one that never stopped."""
+    (whole,) = ranks(adapter, data, 1)
+    expected = [batch for _ in range(3) for batch in whole.epoch()]
+    steps = len(expected) // 3
+    for first, second in ((3, 2), (steps - 1, 1), (steps + 1, 1), (steps + 3, 4), (steps + 4, steps)):
+        taken: list[Batch] = []
+        state = None
+        for more in (first, second, len(expected) - first - second):
+            (run,) = ranks(adapter, data, 1)
+            if state is not None:
+                run.go_on(state)
+            taken += itertools.islice(stream(run), more)
+            state = pickle.loads(pickle.dumps(run.state()))
+        assert taken == expected, f"stopped after {first} batches and {second} more: {differs(taken, expected)}"
+
+
+def elastic_ranks(adapter: type[Run], data: Data) -> None:
+    """An epoch that begins on four ranks, goes on with two and ends on one has each sample once, with the same global batch."""
+    for steps in ((3, 2), (4, 4), (1, 0)):
+        taken: list[Batch] = []
+        state = None
+        for world, more in zip((4, 2, 1), (*steps, None)):
+            runs = ranks(adapter, data, world)
+            for run in runs:
+                # All are in their second epoch.
+                if state is None:
+                    list(run.epoch())
+                else:
+                    run.go_on(state)
+                taken += itertools.islice(run.epoch(), more) if more != 0 else ()
+            # Any rank saves it.
+            state = state if more == 0 else pickle.loads(pickle.dumps(runs[-1].state()))
+        covered(adapter, taken, f"{steps[0]} steps on 4 ranks, {steps[1]} on 2, the rest on 1")
+
+
+CHECKS: list[Callable[[type[Run], Data], None]] = [exact_cover, equal_steps, resume_twice, elastic_ranks]
+
+
+def ranks(adapter: type[Run], data: Data, world: int) -> list[Run]:
+    """All ranks of a run that begins."""
+    return [adapter(data, rank, world, BATCH) for rank in range(world)]
+
+
+def stream(run: Run) -> Iterator[Batch]:
+    """A run's batches, epoch after epoch. An epoch of which nothing was left may be empty."""
+    for _ in range(4):
+        yield from run.epoch()
+
+
+def covered(adapter: type[Run], batches: list[Batch], where: str) -> None:
+    """Each sample once, and fewer left out than the batches at the end of an epoch have."""
+    seen = [sample for batch in batches for sample in batch]
+    twice = sorted({sample for sample in seen if seen.count(sample) > 1})
+    assert not twice, f"{where}: samples {twice} came more than once"
+    left_out, allowed = SAMPLES - len(seen), BATCH * adapter.at_once
+    assert left_out < allowed, f"{where}: {left_out} of {SAMPLES} samples never came, fewer than {allowed} may be left out"
+
+
+def differs(found: list[Batch], expected: list[Batch]) -> str:
+    """Where two runs part."""
+    for number, (one, other) in enumerate(zip(found, expected)):
+        if one != other:
+            return f"batch {number} is {one}, and was {other} without a stop"
+    return f"{len(found)} batches, and {len(expected)} without a stop"
+
+
+def failures(adapter: type[Run], data: Data) -> dict[str, str]:
+    """The checks that a loader fails, with what was found."""
+    failed = {}
+    for check in CHECKS:
+        try:
+            check(adapter, data)
+        except AssertionError as error:
+            failed[check.__name__] = str(error)
+    return failed
+
+
+def named(name: str) -> type[Run]:
+    """The adapter of a name: one of this script's, or `module:class`."""
+    if name in ADAPTERS:
+        return ADAPTERS[name]
+    module, found, attribute = name.partition(":")
+    if not found:
+        raise SystemExit(f"conformance: expected one of {', '.join(ADAPTERS)}, or module:class, found {name!r}")
+    adapter: type[Run] = getattr(importlib.import_module(module), attribute)
+    return adapter
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("adapters", nargs="*", default=list(ADAPTERS), help=f"{', '.join(ADAPTERS)}, or module:class; all by default")
+    adapters = {name: named(name) for name in parser.parse_args().adapters}
+    status = 0
+    with tempfile.TemporaryDirectory() as folder:
+        data = Data.make(pathlib.Path(folder))
+        for name, adapter in adapters.items():
+            failed = failures(adapter, data)
+            for check in (check.__name__ for check in CHECKS):
+                print(f"{name:<20} {check:<15} {'FAILED: ' + failed[check] if check in failed else 'ok'}")
+            status = 1 if failed else status
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
