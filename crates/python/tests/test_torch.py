@@ -322,6 +322,10 @@ def test_accelerate_does_not_divide_a_share_again(numbered, torch, workers, cont
     assert len(accelerate["first"](loader())) == 2
     world = 2
     assert len(next(iter(loader()))) == 2
+    # Its launchers call the whole training.
+    launcher = {"__name__": "accelerate.utils.launch"}
+    exec("def call(function, *args): return function(*args)", launcher)
+    assert len(launcher["call"](lambda: next(iter(loader())))) == 2
     with pytest.raises(packds.OptionError, match="accelerate would divide batches among 2 processes"):
         accelerate["first"](loader())
 

@@ -7,6 +7,9 @@ from types import FrameType
 
 from ._errors import OptionError
 
+# What iterates over a prepared DataLoader. accelerate's launchers call whole trainings, prepared or not.
+_DIVIDER = "accelerate.data_loader"
+
 
 def refuse_collation() -> None:
     """Refuses a DataLoader that would make batches of batches. To be called where `__iter__` is what PyTorch calls."""
@@ -22,7 +25,7 @@ def refuse_division(world: int) -> None:
     """
     frame: FrameType | None = sys._getframe(1)
     while world > 1 and frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("accelerate."):
+        if frame.f_globals.get("__name__") == _DIVIDER:
             text = f"accelerate would divide batches among {world} processes that are divided among them already"
             raise OptionError(text, "leave the DataLoader out of prepare()")
         frame = frame.f_back
