@@ -60,12 +60,21 @@ def test_each_check_finds_the_loaders_that_fail_it(conformance, data):
         batches = list(whole(self))
         return iter(batches[self.loader.rank == 1 :])
 
+    def others(self):
+        return ([label + 1 for label in batch] for batch in whole(self))
+
+    def refuse(self, state):
+        raise ValueError("no such state")
+
     def begin_anew(self, state):
         conformance.Loader.go_on(self, self.loader.state_dict())
 
     failed = conformance.failures(broken(conformance, epoch=twice), data)
     assert "came more than once" in failed["exact_cover"] and "more than once" in failed["elastic_ranks"]
     assert "ranks have [12, 11" in conformance.failures(broken(conformance, epoch=fewer), data)["equal_steps"]
+    assert "[101] are none of" in conformance.failures(broken(conformance, epoch=others), data)["exact_cover"]
+    failed = conformance.failures(broken(conformance, go_on=refuse), data)
+    assert failed == dict.fromkeys(["resume_twice", "elastic_ranks"], "ValueError: no such state")
     failed = conformance.failures(broken(conformance, go_on=begin_anew), data)
     assert sorted(failed) == ["elastic_ranks", "resume_twice"]
     assert "without a stop" in failed["resume_twice"]
@@ -73,7 +82,8 @@ def test_each_check_finds_the_loaders_that_fail_it(conformance, data):
 
 def test_the_script_tells_each_check_and_takes_adapters_of_others(tmp_path):
     (tmp_path / "mine.py").write_text("from conformance import Loader\nclass Mine(Loader):\n    def go_on(self, state): pass\n")
-    command = [sys.executable, str(SCRIPT), "loader", "mine:Mine"]
+    # Also without assertions.
+    command = [sys.executable, "-O", str(SCRIPT), "loader", "mine:Mine"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={"PYTHONPATH": f"{tmp_path}:{SCRIPT.parent}"})
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and len(lines) == 8, done.stderr
