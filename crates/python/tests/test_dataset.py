@@ -276,3 +276,28 @@ def test_threads_may_share_a_data_set(file_pack):
     with ThreadPoolExecutor(8) as pool:
         sums = list(pool.map(lambda index: int(ds[index % 8]["image"].sum()), range(64)))
     assert sums == sums[:8] * 8
+
+
+def test_names_of_classes_have_their_ids(photo_pack, numbered):
+    ds = packds.open(photo_pack)
+    assert ds.class_to_idx == {name: number for number, name in enumerate(ds.classes)} != {}
+    assert packds.open(numbered).class_to_idx == {}
+
+
+def test_a_pack_without_labels_says_what_it_has(tmp_path):
+    packds.from_dataset({"image": [image_of(1)], "number": [0.5]}, tmp_path / "a.pack", progress=False)
+    with pytest.raises(packds.OptionError, match="no labels that are class ids; its fields are image, number"):
+        packds.open(tmp_path / "a.pack").labels
+
+
+def test_histograms_come_when_they_are_asked_for(photo_pack, numbered):
+    ds = packds.open(photo_pack)
+    assert set(ds.stats["fields"]["image"]) == {"n_pixels", "mean", "std", "min", "max"}
+    counts = ds.histogram()
+    assert counts.shape == (3, 256) and counts.dtype == np.int64
+    pixels = ds[:]["image"].reshape(-1, 3)
+    for channel in range(3):
+        np.testing.assert_array_equal(counts[channel], np.bincount(pixels[:, channel], minlength=256))
+    np.testing.assert_array_equal(ds.histogram("image"), counts)
+    with pytest.raises(packds.OptionError, match="there is no histogram of field 'label'"):
+        ds.histogram("label")

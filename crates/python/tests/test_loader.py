@@ -68,6 +68,27 @@ def test_the_same_seed_gives_the_same_batches_on_any_threads(numbered):
     assert one != labels_of(packds.Loader(numbered, batch_size=50, seed=6))
 
 
+def test_a_seed_is_drawn_where_none_is_given(numbered):
+    def drawn() -> packds.Loader:
+        np.random.seed(5)
+        if "torch" in sys.modules:
+            sys.modules["torch"].manual_seed(5)
+        return packds.Loader(numbered, 50, seed=None)
+
+    one, other, next_one = drawn(), drawn(), packds.Loader(numbered, 50, seed=None)
+    assert one.seed == other.seed != next_one.seed
+    assert packds.Loader(numbered, 50).seed == 0
+    assert labels_of(one) == labels_of(other) == labels_of(packds.Loader(numbered, 50, seed=one.seed))
+    # The run that goes on has the seed of the one that was saved.
+    next_one.load_state_dict(other.state_dict())
+    assert next_one.seed == one.seed and labels_of(next_one) == labels_of(one)
+
+
+def test_ranks_do_not_draw_seeds_of_their_own(numbered):
+    with pytest.raises(packds.OptionError, match="seed: None would be another seed on each rank"):
+        packds.Loader(numbered, 50, seed=None, rank=(0, 2))
+
+
 def test_a_second_iteration_is_the_next_epoch(numbered):
     loader = packds.Loader(numbered, batch_size=50)
     first, second = labels_of(loader), labels_of(loader)

@@ -141,3 +141,21 @@ def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
     with pytest.raises(packds.ConvertError, match="nothing.png: No such file"):
         packds.from_dataset([{"image": "nothing.png"}], tmp_path / "b.pack", {"image": "image"}, progress=False)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [
+        ("shuffle", "order="),
+        ("num_workers", "threads="),
+        ("transform", "augment="),
+        ("pin_memory", "device='cuda'"),
+        ("sampler", "samples="),
+        ("collate_fn", "MapDataset"),
+        ("batchsize", "is it batch_size"),
+        ("xyzzy", "there are batch_size, order, "),
+    ],
+)
+def test_options_of_other_loaders_are_told_what_they_are_called_here(folder, option, instead):
+    with pytest.raises(TypeError, match=f"has no option '{option}'.*{instead}"):
+        packds.Loader(folder / "a.pack", **{option: 1})

@@ -8,12 +8,14 @@ import pickle
 import re
 import subprocess
 import sys
+import traceback
+import typing
 
 import numpy as np
 import pytest
 
 import packds
-from conftest import REPOSITORY
+from conftest import REPOSITORY, module_or_skip
 from packds._errors import in_words, words
 
 MODULES = ["packds", "packds._arrays", "packds._convert", "packds._dataset", "packds._loader", "packds._words", "packds._write"]
@@ -89,7 +91,16 @@ def test_reports_tell_in_pythons_words_and_leave_names_as_they_are():
     assert in_words(report) == told
 
 
-@pytest.mark.parametrize("kind", [packds.ConvertError, packds.FormatError, packds.OptionError, packds.ReadError])
+ERRORS = ["ConvertError", "Error", "FormatError", "NotFoundError", "OptionError", "ReadError", "SourceNotFoundError"]
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_are_shown_by_their_public_names(name):
+    told = traceback.format_exception_only(getattr(packds, name)("what happened"))
+    assert told == [f"packds.{name}: what happened\n"]
+
+
+@pytest.mark.parametrize("kind", [getattr(packds, name) for name in ERRORS])
 def test_errors_go_to_other_processes(kind):
     error = kind("nothing is there", "look elsewhere")
     again = pickle.loads(pickle.dumps(error))
@@ -110,6 +121,55 @@ def test_names_and_arguments_in_the_guides_are_there(page):
             if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("packds."):
                 given = {keyword.arg: None for keyword in node.keywords if keyword.arg is not None}
                 inspect.signature(getattr(packds, ast.unparse(node.func).split(".")[1])).bind_partial(*node.args, **given)
+
+
+def described(thing) -> set:
+    """The arguments that a docstring describes."""
+    arguments = (inspect.getdoc(thing) or "").partition("Args:")[2].partition("\n\n")[0]
+    return {name for names in re.findall(r"^    ([\w, ]+): ", arguments, re.M) for name in names.split(", ")}
+
+
+FUNCTIONS = ["Loader", "convert", "doctor", "export", "from_dataset", "open", "write"]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "torch.MapDataset", "torch.IterableDataset", "jax.arrays"])
+def test_every_argument_is_described(name):
+    module, _, attribute = f"packds.{name}".rpartition(".")
+    thing = getattr(module_or_skip(module, "scripts/setup installs what it needs"), attribute)
+    arguments = set(inspect.signature(thing).parameters)
+    # Their options are those of another function.
+    assert described(thing) | {"rank", "epoch"} >= arguments
+    assert described(thing) <= arguments
+
+
+def test_words_of_types_are_those_that_are_known(numbered, photos, tmp_path):
+    from packds import _types
+
+    def refused(does, name) -> str:
+        with pytest.raises(packds.OptionError, match=f"{name}: expected") as caught:
+            does(**{name: "xyz"})
+        return str(caught.value)
+
+    def loads(**options):
+        packds.Loader(numbered, **options)
+
+    def loads_to_gpu(**options):
+        packds.Loader(numbered, output="torch", device="simulated", **options)
+
+    def converts(**options):
+        packds.convert(photos, tmp_path / "a.pack", progress=False, **options)
+
+    def exports(**options):
+        packds.export(numbered, tmp_path / "a.npz", progress=False, **options)
+
+    asked = {"Order": loads, "Access": loads, "Checksums": loads, "BadSamples": loads, "Output": loads, "Layout": loads}
+    asked |= {"Tier": loads_to_gpu, "Register": loads_to_gpu, "Jpeg": loads_to_gpu} if "torch" in sys.modules else {}
+    asked |= {"Mode": converts, "Filter": converts, "Orientation": converts, "OnError": converts, "PackLayout": converts}
+    asked |= {"ExportedImages": exports}
+    for name, does in asked.items():
+        option = {"PackLayout": "layout", "ExportedImages": "images"}.get(name, re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower())
+        told = refused(does, option).partition(": expected ")[2].partition(", found")[0]
+        assert sorted(re.split(r", | or ", told)) == sorted(typing.get_args(getattr(_types, name))), name
 
 
 def test_every_argument_of_a_loader_is_described():

@@ -90,6 +90,39 @@ def test_transforms_see_what_they_are_written_for(photo_pack, torch):
     assert list(sample) == ["label"]
 
 
+def test_pipelines_that_make_tensors_of_pictures_get_pictures(photo_pack, torchvision, torch):
+    from torchvision import transforms
+
+    from packds.torch import MapDataset
+
+    plain, label = MapDataset(photo_pack)[3]
+    pipelines = [transforms.ToTensor(), transforms.Compose([transforms.ToTensor(), transforms.Normalize(0, 1)])]
+    pipelines += [transforms.Compose([transforms.Compose([transforms.CenterCrop(64), transforms.ToTensor()])])]
+    for pipeline in pipelines:
+        assert torch.equal(MapDataset(photo_pack, pipeline)[3][0], plain.float() / 255)
+    assert torch.equal(MapDataset(photo_pack, transforms.PILToTensor())[3][0], plain)
+    # Others get tensors, and what was asked for holds.
+    assert MapDataset(photo_pack, transforms.CenterCrop(8))[3][0].dtype == torch.uint8
+    with pytest.raises(TypeError):
+        MapDataset(photo_pack, transforms.ToTensor(), images="torch")[3]
+
+
+def test_a_map_data_set_knows_classes_as_torchvision_does(photo_pack, torch):
+    from packds.torch import MapDataset
+
+    dataset = MapDataset(photo_pack)
+    assert dataset.class_to_idx == packds.open(photo_pack).class_to_idx
+    assert MapDataset(photo_pack, fields=["image"]).targets == dataset.targets == packds.open(photo_pack).labels.tolist()
+
+
+def test_workers_do_not_draw_seeds_of_their_own(numbered, torch):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 50, seed=None)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
+    assert sorted(sum(labels_of(loader), [])) == list(range(1000))
+
+
 def test_packs_of_bfloat16_give_tensors_of_it(photos, tmp_path, torch):
     from packds.torch import MapDataset
 

@@ -20,14 +20,14 @@ USER = """
     n: int = len(ds)
     names: list[str] = ds.classes
     image: np.ndarray[Any, Any] = ds[3]["image"]
-    labels = ds.labels
-    assert labels is not None
+    labels: np.ndarray[Any, Any] = ds.labels
+    ids: dict[str, int] = ds.class_to_idx
     loader = packds.Loader(ds, 256, augment=["rrc224", "flip"], normalize="imagenet", dtype=np.float16, rank=(0, 2))
     packds.Loader([ds, "b.pack"], fields="image", samples=[1, 2], normalize=(0.5, 0.25), proportions=[1, 2])
     for images, _ in loader:
         print(images.shape, len(loader))
     for batch in loader.batches():
-        ids: np.ndarray[Any, Any] = batch.ids
+        packs: np.ndarray[Any, Any] = batch.packs
     loader.load_state_dict(loader.state_dict())
     with packds.write("b.pack", {"image": "image", "box": ("f32", (4,))}) as writer:
         writer.add(image=image, box=[0, 0, 1, 1])
@@ -38,9 +38,14 @@ USER = """
         print(error.hint)
     packds.Loader(ds, batchsize=256)
     loader.epoch = 3
+    loader.batch_size, loader.augment, loader.resolution = 64, ["rrc160"], (160, 128)
     packds.open(3)
+    packds.Loader(ds, order="shuffled")
+    packds.Loader(ds, output="pytorch")
+    packds.convert("photos", "a.pack", mode="files")
+    packds.export(ds, "a.npz", images="png")
 """
-MISTAKES = ["batchsize", 'Property "epoch"', 'Argument 1 to "open"']
+MISTAKES = ["batchsize", 'Property "epoch"', 'Argument 1 to "open"', '"order"', '"output"', '"mode"', '"images"']
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ._batch import Batch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
 from ._doctor import DoctorReport, doctor
-from ._errors import ConvertError, Error, FormatError, OptionError, ReadError
+from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
 from ._loader import Loader
 from ._packds import __version__
 from ._write import Writer, from_dataset, write
@@ -31,8 +31,10 @@ __all__ = [
     "Field",
     "FormatError",
     "Loader",
+    "NotFoundError",
     "OptionError",
     "ReadError",
+    "SourceNotFoundError",
     "Writer",
     "__version__",
     "convert",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from . import _packds
 from ._arrays import as_numpy
 
@@ -18,7 +20,7 @@ class Batch:
         epoch: The epoch.
         padding: How many samples at the end only fill up the epoch's last batch.
         bad_samples: `(pack, sample, error)` of samples that were left out or replaced.
-        packs: The pack of each sample, where several are mixed.
+        packs: The pack of each sample `[n]` int64, by its place in the list; 0 where there is one.
         mix: `(partner, share)` where images were mixed: each is `share` of itself and the rest of its partner. In a batch that
             was cut shorter, partners may be rows that were cut off.
         is_lent: Whether arrays are the pack's own memory, which must not be written.
@@ -35,7 +37,7 @@ class Batch:
         self.epoch = native.epoch
         self.padding = native.padding - (len(native) - n_samples)
         self.bad_samples = native.bad_samples()
-        self.packs = native.packs()[:n_samples]
+        self.packs = np.asarray(native.packs()[:n_samples], np.int64)
         mix = native.mix()
         self.mix = None if mix is None else (as_numpy(mix[0])[:n_samples], as_numpy(mix[1])[:n_samples])
         # A GPU has copied what the host was lent.

@@ -14,6 +14,7 @@ from ._checks import names, path, truth, whole
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, in_words, warn
 from ._progress import Progress
+from ._types import ExportedImages, Filter, Mode, OnError, Orientation, PackLayout
 from ._words import Normalize, mean_and_std
 
 Size = Union[str, int, "tuple[int, int]", None]
@@ -23,13 +24,13 @@ def convert(
     src: PathLike,
     dst: PathLike,
     *,
-    mode: str | None = None,
+    mode: Mode | None = None,
     raw_fraction: float | None = None,
     quality: int | None = None,
     resize: Size = None,
     crop: Size = None,
-    filter: str | None = None,
-    orientation: str | None = None,
+    filter: Filter | None = None,
+    orientation: Orientation | None = None,
     gray: bool = False,
     rgb: bool = False,
     dtype: Any = None,
@@ -37,7 +38,7 @@ def convert(
     jpeg_scaling: bool = False,
     check_decode: bool = False,
     seekable: bool = False,
-    layout: str | None = None,
+    layout: PackLayout | None = None,
     codec: str | None = None,
     chunk: int | None = None,
     batch: int | None = None,
@@ -50,7 +51,7 @@ def convert(
     mask_key: str | None = None,
     leave_out: str | Sequence[str] = (),
     from_format: str | None = None,
-    on_error: str | None = None,
+    on_error: OnError | None = None,
     max_pixels: int | None = None,
     jobs: int = 0,
     force: bool = False,
@@ -59,11 +60,47 @@ def convert(
 ) -> dict[str, Any]:
     """Packs an image folder, a manifest or a data set of another format into the file `dst`.
 
-    The options are those of `packds convert`, which docs/convert.md explains; `from_format` is its `--from`. `resize` takes
-    (width, height) too, `crop` a side or (width, height), `normalize` (mean, std), `leave_out` one name or several.
+    The options are those of `packds convert`, which docs/convert.md explains; `from_format` is its `--from`. What is doubtful about
+    the source, and sizes that were decided here (images of several sizes become 224 x 224), are warnings of Python's, and stand
+    in the report.
 
-    What is doubtful about the source, and sizes that were decided here (images of several sizes become 224 x 224), are
-    warnings of Python's, and stand in the report.
+    Args:
+        src: A folder of class folders, a flat folder of images, a manifest (.csv, .tsv, .jsonl), or a file, a folder or a pattern such
+            as `train-{000..099}.tar` of another format (`formats()`).
+        dst: The pack to write.
+        mode: `raw` stores pixels (the default), `encoded` image files, `mixed` some of each.
+        raw_fraction: With `mixed` the share of samples that are stored as pixels, 0 to 1; by default 0.5.
+        quality: Encodes images as JPEG of this quality, 1 to 100; by default files keep their bytes.
+        resize: `short:N`, `long:N`, `max:N`, `none` or (width, height). By default images of one size stay, others get `short:256`.
+        crop: `center:N`, `none`, a side or (width, height). By default images of one size stay, others get 224.
+        filter: Of the resize, as Pillow does it: `nearest`, `box`, `bilinear` (the default), `bicubic` or `lanczos`.
+        orientation: `apply` turns images as their EXIF orientation says, `ignore` (the default) leaves them, as torchvision does.
+        gray: One channel. By default three, or as many as arrays have.
+        rgb: Three channels, also where the source has one.
+        dtype: `u8` (the default), `f16`, `bf16` or `f32`, in any spelling of NumPy's or PyTorch's. Floats are 0 to 1, then normalized.
+        normalize: `none` (the default), `imagenet`, `dataset` (measured first) or (mean, std). Part of float pixels; with `u8` noted for
+            whoever reads the pack.
+        jpeg_scaling: Decodes JPEGs at 1/2, 1/4 or 1/8 where that is large enough: faster, other pixels (docs/pixels.md).
+        check_decode: Decodes files that are stored as they are too: finds every damaged one, and measures mean and std.
+        seekable: With `encoded` adds an index to each JPEG, 1 to 2 % of its bytes, with which random crops decode faster.
+        layout: `hwc` or `chw`; by default that of arrays, else `hwc`.
+        codec: `none` (the default) or `zstd[:LEVEL]`, after a filter for pixels.
+        chunk: Samples in a chunk; by default a power of two, at most 16 MiB and 1024 samples.
+        batch: The batch size that chunks are aligned with: its largest divisor that fits becomes `chunk`.
+        keep_order: Keeps the source's order. By default samples are shuffled: a sorted pack must not be read chunk by chunk in training.
+        seed: Of the order, and of the choice of raw samples.
+        split: The split of a folder of splits; `all` writes one pack for each: dst.train.pack and so on.
+        root: The folder that a manifest's paths are relative to; by default its own.
+        image_key, label_key, mask_key: The fields, or the manifest's columns, of images, labels and masks; by default found by name.
+        leave_out: Fields or columns that are not packed: a name or several.
+        from_format: The source's format; by default known by content and name.
+        on_error: What becomes of a file that cannot be read or decoded: `stop` (the default), `skip`, or `substitute`: a black image, with 0
+            in the column `valid`.
+        max_pixels: The most pixels that an image may have; more is an error. By default 178,956,970.
+        jobs: Threads; 0 is one for each core.
+        force: Replaces `dst` where it exists.
+        dry_run: Writes nothing, and reports what each mode would take.
+        progress: Shows how far it is.
 
     Returns:
         The report: `n_samples`, `skipped`, `mean`, `std`, `warnings`, `notes`, ... With `split="all"` one for each split, by name.
@@ -117,7 +154,7 @@ def export(
     dst: PathLike,
     *,
     to: str | None = None,
-    images: str | None = None,
+    images: ExportedImages | None = None,
     chunk: int | None = None,
     shard: int | None = None,
     codec: str | None = None,
@@ -130,6 +167,20 @@ def export(
     """Writes a pack's samples in another format, that of the name `dst` or `to`.
 
     The options are those of `packds export`; docs/formats.md says what survives in each format.
+
+    Args:
+        pack: A `Dataset` or a path.
+        dst: The file or folder to write.
+        to: The format; by default that of the name `dst`.
+        images: `pixels` (arrays) or `files` (those of the pack, else PNG); by default the format's.
+        chunk: Samples in a chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow); by default those of the pack's chunks.
+        shard: Samples in a shard (Zarr) or in a file of several (WebDataset, TFRecord, Parquet); by default all are in one.
+        codec: `none`, `gzip[:1-9]`, `zstd[:1-19]`, `blosc`, `lz4` or `snappy`, where the format has it.
+        per_sample: One .npy for each sample, in class folders (npy).
+        zarr_version: 2, or 3, which is the default.
+        jobs: Threads; 0 is one for each core.
+        force: Replaces `dst` where it is a file; folders are never replaced.
+        progress: Shows how far it is.
 
     Returns:
         The report: `format`, `n_samples`, `fields`, and in `lost` what the format could not hold.

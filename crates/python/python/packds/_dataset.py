@@ -17,6 +17,7 @@ from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, as_numpy, json_dict
 from ._errors import OptionError, ReadError
 from ._progress import Progress
+from ._types import DatasetChecksums
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -106,12 +107,12 @@ class Dataset:
     All of them are copies, checked against the samples' checksums.
     """
 
-    def __init__(self, path: PathLike, *, checksums: str = "always") -> None:
+    def __init__(self, path: PathLike, *, checksums: DatasetChecksums = "always") -> None:
         if _checks.text("checksums", checksums) not in ("always", "off"):
             raise OptionError(f"checksums: expected always or off, found {checksums!r}")
         self._pack = _packds.Pack.open(_checks.path("path", path))
         self._absolute = os.path.abspath(path)
-        self._checksums = checksums
+        self._checksums: DatasetChecksums = checksums
         self._info: dict[str, Any] | None = None
         data = set(self._pack.data_fields())
         self._fields = {
@@ -153,11 +154,17 @@ class Dataset:
         return self._columns
 
     @property
-    def labels(self) -> np.ndarray[Any, Any] | None:
-        """The class ids `[samples]`, or sets of them as bits `[samples, bytes]`; None where there are none. Labels that are no
-        class ids, as numbers to predict, are in `columns` or `samples`."""
+    def labels(self) -> np.ndarray[Any, Any]:
+        """The class ids `[samples]`, or sets of them as bits `[samples, bytes]`. Labels that are no class ids, as numbers to
+        predict, are in `columns` or `samples`.
+
+        Raises:
+            OptionError: The pack has none.
+        """
         field = self._by_role("label") or self._by_role("labels")
-        return None if field is None else self._columns[field.name]
+        if field is None:
+            raise OptionError(f"{self.path}: the pack has no labels that are class ids; its fields are {', '.join(self._fields)}")
+        return self._columns[field.name]
 
     @property
     def classes(self) -> list[str]:
@@ -166,10 +173,32 @@ class Dataset:
         return list(classes[0]["names"]) if classes else []
 
     @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The class id of each name, as torchvision's data sets have it; empty where the pack has no names."""
+        return {name: number for number, name in enumerate(self.classes)}
+
+    @property
     def stats(self) -> dict[str, Any]:
-        """Statistics: `stats["fields"]["image"]` has mean, std and histogram of each channel, of 0..1."""
+        """Statistics: `stats["fields"]["image"]` has mean, std, min and max of each channel, of 0..1. `histogram()` has the rest."""
         stats: dict[str, Any] = self.info()["stats"]
-        return stats
+        fields = {
+            name: {key: value for key, value in field.items() if key != "histogram"} for name, field in stats.get("fields", {}).items()
+        }
+        return stats | {"fields": fields}
+
+    def histogram(self, field: str | None = None) -> np.ndarray[Any, Any]:
+        """How often each value 0 to 255 is in each channel of the image, or of another field: `[channels, 256]` int64.
+
+        Raises:
+            OptionError: The pack has no such statistics: its pixels are files that were not decoded, or no bytes.
+        """
+        image = self._by_role("image")
+        name = _checks.text("field", field) if field is not None else "image" if image is None else image.name
+        counts = self.info()["stats"].get("fields", {}).get(name, {}).get("histogram")
+        if counts is None:
+            hint = "convert with check_decode=True" if name in self._fields else None
+            raise OptionError(f"{self.path}: there is no histogram of field {name!r}", hint)
+        return np.asarray(counts, np.int64)
 
     def info(self) -> dict[str, Any]:
         """All that header and footer say, as `packds info --json` does."""
@@ -343,7 +372,7 @@ def _float_of(bfloat16: np.ndarray[Any, Any]) -> float:
     return number
 
 
-def open(path: PathLike, *, checksums: str = "always") -> Dataset:
+def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:
     """Opens a pack: milliseconds, whatever its size. Header, schema and tables are checked.
 
     Args:
@@ -362,7 +391,7 @@ def opened(pack: Any) -> Dataset:
     return pack if isinstance(pack, Dataset) else Dataset(pack)
 
 
-def _reopened(path: str, uuid: str, file_len: int, checksums: str) -> Dataset:
+def _reopened(path: str, uuid: str, file_len: int, checksums: DatasetChecksums) -> Dataset:
     dataset = Dataset(path, checksums=checksums)
     if (dataset._pack.uuid, dataset._pack.file_len) != (uuid, file_len):
         raise ReadError(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _checks, _packds
 from ._arrays import json_dict
@@ -14,9 +15,23 @@ from ._checks import whole
 from ._cuda import SIMULATED, device_name, find_nvjpeg, number_of
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, words
+from ._habits import with_habits
 from ._plan import Plan
 from ._ranks import RankLike, check_group, ranks
-from ._words import Normalize, augmentation, balance_of, memory_bytes, number_or_auto, subset, weights_of
+from ._types import Access, BadSamples, Checksums, Jpeg, Layout, Order, Output, Register, Tier
+from ._words import (
+    Normalize,
+    augmentation,
+    balance_of,
+    crop_of,
+    cropped_to,
+    drawn_seed,
+    memory_bytes,
+    number_or_auto,
+    seed_of,
+    subset,
+    weights_of,
+)
 
 _STATE_VERSION = 1
 
@@ -126,7 +141,9 @@ class Loader:
         order: `auto`, `random`, `window`, `chunks` or `sequential`.
         window: Chunks mixed at one time, with the order `window`.
         lanes: Parts of the epoch that are read side by side: docs/sampling.md, "Lanes".
-        seed: The same seed, epoch and options give the same batches on any number of threads.
+        seed: The same seed, epoch and options give the same batches on any number of threads. 0 is the default: every run has the same
+            order and augmentation. None draws one from PyTorch's generator where it is imported, else from NumPy's, as
+            `torch.manual_seed` and `numpy.random.seed` set them; `loader.seed` tells it. Several ranks need the same, so they must be given one.
         epoch: The epoch that the first iteration gives.
         fields: Name of the field to load, or of several; default all that one trains with. Batches are then dicts.
         dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.
@@ -167,19 +184,20 @@ class Loader:
         OptionError: What was asked for does not fit the pack, or each other.
     """
 
+    @with_habits
     def __init__(
         self,
         data: Union[Dataset, PathLike, Sequence[Union[Dataset, PathLike]]],
         batch_size: int = 32,
         *,
-        order: str = "auto",
+        order: Order = "auto",
         window: int | None = None,
         lanes: int | None = None,
-        seed: int = 0,
+        seed: int | None = 0,
         epoch: int = 0,
         fields: str | Sequence[str] | None = None,
         dtype: Any = None,
-        layout: str | None = None,
+        layout: Layout | None = None,
         normalize: Normalize = None,
         augment: str | Sequence[str] | None = None,
         rank: RankLike = "env",
@@ -191,14 +209,14 @@ class Loader:
         threads: int | str = "auto",
         prefetch: int | str = "auto",
         slots: int | str = "auto",
-        access: str = "auto",
-        checksums: str = "first_touch",
-        bad_samples: str = "error",
-        output: str = "numpy",
+        access: Access = "auto",
+        checksums: Checksums = "first_touch",
+        bad_samples: BadSamples = "error",
+        output: Output = "numpy",
         device: Any = "cpu",
-        tier: str = "auto",
-        register: str = "staging",
-        jpeg: str = "host",
+        tier: Tier = "auto",
+        register: Register = "staging",
+        jpeg: Jpeg = "host",
         lend: bool = False,
         proportions: Sequence[float] | None = None,
     ) -> None:
@@ -217,21 +235,24 @@ class Loader:
             raise OptionError("a mixture of packs has no last batch: the small ones start over", "leave drop_last out")
         self._asked_rank = rank
         self.rank, self.world = ranks(rank)
-        self.batch_size = whole("batch_size", batch_size, 32)
         self._trims = not drop_last and self.world == 1
         asked = {
             name: _checks.text(name, value) for name, value in (("tier", tier), ("register", register), ("jpeg", jpeg))
         }
-        self._options = {
-            "batch": self.batch_size,
+        self._is_drawn = seed is None
+        self._augment = augment
+        # What is done to images behind `augment`, whatever that becomes.
+        self._finish = {"dtype": dtype, "layout": layout, "normalize": normalize}
+        self._options: dict[str, Any] = {
+            "batch": whole("batch_size", batch_size, 32),
             "order": _checks.text("order", order),
             "window": number_or_auto("window", window),
             "lanes": number_or_auto("lanes", lanes),
-            "seed": whole("seed", seed, 64),
+            "seed": drawn_seed(self.world) if seed is None else whole("seed", seed, 64),
             "ranks": (self.rank, self.world),
             "pad_last": not drop_last,
             "fields": fields,
-            "augment": augmentation(dataset, fields, augment, dtype, layout, normalize),
+            "augment": augmentation(dataset, fields, augment, **self._finish),
             "threads": number_or_auto("threads", threads),
             "memory_bytes": memory_bytes(memory),
             "slots": number_or_auto("slots", slots),
@@ -248,8 +269,9 @@ class Loader:
             "proportions": [] if proportions is None else _checks.numbers("proportions", proportions),
         }
         self._made_in = os.getpid()
-        self._native = self._make()
-        self._plan = Plan(self.datasets, self._native, output, layout, device, fields is None)
+        self._native = self._make(self._options)
+        self._output = (output, layout, device, fields is None)
+        self._plan = Plan(self.datasets, self._native, *self._output)
         self._number = whole("epoch", epoch, 32)
         # An epoch without a batch is refused here, not in the loop.
         self._native.steps(self._number)
@@ -259,8 +281,8 @@ class Loader:
         # Where an iteration was that was left early, with its epoch.
         self._last_state: tuple[int, str] | None = None
 
-    def _make(self) -> _packds.Loader:
-        return _packds.Loader([dataset._pack for dataset in self.datasets], self._options)
+    def _make(self, options: dict[str, Any]) -> _packds.Loader:
+        return _packds.Loader([dataset._pack for dataset in self.datasets], options)
 
     def _twin(self) -> Loader:
         """A loader with the same options and a ring of its own, whose batches nobody misses."""
@@ -274,6 +296,12 @@ class Loader:
     def dataset(self) -> Dataset:
         """The pack; of several the first."""
         return self.datasets[0]
+
+    @property
+    def seed(self) -> int:
+        """The seed of order and augmentation: the one that was given, drawn, or went on with."""
+        seed: int = self._options["seed"]
+        return seed
 
     # Iterating.
 
@@ -334,6 +362,59 @@ class Loader:
         """Makes the next iteration epoch `epoch`, from its first batch."""
         self._number, self._resume, self._last_state = whole("epoch", epoch, 32), None, None
 
+    # Changing what batches are, between epochs.
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of a batch, on each rank. Assign another for the epochs that come: the packs stay open."""
+        samples: int = self._options["batch"]
+        return samples
+
+    @batch_size.setter
+    def batch_size(self, samples: int) -> None:
+        self._change("batch_size", batch=whole("batch_size", samples, 32))
+
+    @property
+    def augment(self) -> str | Sequence[str] | None:
+        """What is done to images, as `augment=` has it. Assign another for the epochs that come."""
+        return self._augment
+
+    @augment.setter
+    def augment(self, augment: str | Sequence[str] | None) -> None:
+        words = augmentation(self.dataset, self._options["fields"], augment, **self._finish)
+        self._change("augment", augment=words)
+        self._augment = augment
+
+    @property
+    def resolution(self) -> tuple[int, int] | None:
+        """(width, height) that `augment` crops to; None where it does not. Assign another, or one number for both, for the epochs
+        that come: `rrc`, `crop` or `center` gets that size, and all other words stay."""
+        return crop_of(self._augment)
+
+    @resolution.setter
+    def resolution(self, size: int | tuple[int, int]) -> None:
+        self.augment = cropped_to(self._augment, size)
+
+    def _change(self, name: str, **changed: Any) -> None:
+        """Makes the native loader anew with other options. What does not fit leaves this one as it was."""
+        if self._open is not None:
+            raise OptionError(f"{name}: expected an assignment between epochs, found epoch {self.epoch} under way", "call close() first")
+        self._own()
+        options = self._options | changed
+        native = self._make(options)
+        if self._resume is not None:
+            native = native.resumed(self._resume)
+        native.steps(self._number)
+        self._plan = Plan(self.datasets, native, *self._output)
+        self._native, self._options = native, options
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in _FIXED and "_last_state" in self.__dict__:
+                raise AttributeError(f"{name} cannot be changed: make another loader; batch_size, augment and resolution can be assigned")
+            super().__setattr__(name, value)
+
     # Stopping and going on.
 
     def state_dict(self) -> dict[str, Any]:
@@ -365,6 +446,10 @@ class Loader:
         saved = _checks.text("state", state.get("state"))
         self._own()
         self.close()
+        if self._is_drawn and (seed := seed_of(saved)) is not None:
+            # A seed that was drawn is that of the run that goes on.
+            self._options = self._options | {"seed": seed}
+            self._native = self._make(self._options)
         native = self._native.resumed(saved)
         # Refused here, not when it is iterated over. Behind an epoch's last batch comes the next epoch.
         epoch = native.epoch_at(saved)
@@ -439,3 +524,6 @@ class Loader:
         on_gpu = "" if self.tier is None else f" on {self._plan.device} ({self.tier})"
         return f"<packds.Loader {self.dataset.path!r}: {len(self)} batches of {self.batch_size}{on_gpu}, {fields}>"
 
+
+#: Options that assigning to would change nothing.
+_FIXED = frozenset(inspect.signature(Loader).parameters) - {"batch_size", "augment"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, Union
 
@@ -20,6 +22,8 @@ Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 #: What images can be cast to.
 _DTYPES = ("u8", "f16", "bf16", "f32")
+# A word that crops: its name, its size, and what else it says.
+_CROP = re.compile(r"\s*(rrc|crop|center)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -52,6 +56,26 @@ def number_or_auto(name: str, value: int | str | None) -> int | None:
             return None
         raise OptionError(f"{name}: expected auto or a number, found {value!r}")
     return whole(name, value, 32)
+
+
+def drawn_seed(world: int) -> int:
+    """A seed from PyTorch's generator of random numbers where that is imported, else from NumPy's."""
+    if world > 1:
+        raise OptionError("seed: None would be another seed on each rank", "give all ranks one number, which may be drawn by one of them")
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return int(torch.empty((), dtype=torch.int64).random_().item())
+    return int(np.random.randint(0, 1 << 63, dtype=np.int64))
+
+
+def seed_of(state: str) -> int | None:
+    """The seed that a state of the native part is of; None where it says none."""
+    try:
+        seed = json.loads(state).get("seed")
+        return None if seed is None else int(seed, 16)
+    except (AttributeError, TypeError, ValueError):
+        # What it is instead is told by whoever reads it whole.
+        return None
 
 
 def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
@@ -126,6 +150,39 @@ def augmentation(
     return ",".join(words) or None
 
 
+def crop_of(augment: str | Sequence[str] | None) -> tuple[int, int] | None:
+    """The (width, height) that the words crop to; None where none does.
+
+    >>> crop_of("rrc224,flip"), crop_of(["resize256", "center224x160"]), crop_of("flip")
+    ((224, 224), (224, 160), None)
+    """
+    for word in _split(augment):
+        if found := _CROP.fullmatch(word):
+            width, height = found[2], found[3] or found[2]
+            return int(width), int(height)
+    return None
+
+
+def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
+    """The words with another size of the crop.
+
+    >>> cropped_to("rrc224:0.35-1,flip", 160), cropped_to(["crop32+4"], (24, 16))
+    ('rrc160:0.35-1,flip', 'crop24x16+4')
+    """
+    side = size if isinstance(size, Sequence) and not isinstance(size, str) else (size, size)
+    width, height = (whole("resolution", one, 32) for one in _checks.two("resolution", "a number or (width, height)", side))
+    if crop_of(augment) is None:
+        raise OptionError(f"resolution: augment={augment!r} has no crop to resize", "assign augment='rrc160' or 'center160' instead")
+    text = str(width) if width == height else f"{width}x{height}"
+    return ",".join(_CROP.sub(lambda found: f"{found[1]}{text}{found[4]}", word) for word in _split(augment))
+
+
+def _split(augment: str | Sequence[str] | None) -> list[str]:
+    """Words that stand alone."""
+    several = [] if augment is None else _checks.names("augment", augment)
+    return [word.strip() for one in several for word in one.split(",")]
+
+
 def _image_dtype(dtype: Any, image: Field | None) -> str:
     """The name of an element type that images can have in batches: one that they are cast to, or the pack's own."""
     try:
@@ -139,7 +196,7 @@ def _image_dtype(dtype: Any, image: Field | None) -> str:
 
 def _check_once(augment: Sequence[str], normalize: Normalize, dtype: str | None, layout: str | None) -> None:
     """Refuses options that say once more what a word of `augment` says."""
-    for word in (word.strip() for several in augment for word in several.split(",")):
+    for word in _split(augment):
         said = {"normalize": normalize is not None and word.partition(":")[0] == "norm"}
         said.update(dtype=dtype is not None and word in _DTYPES, layout=layout is not None and word in ("hwc", "chw"))
         for name, is_said in said.items():

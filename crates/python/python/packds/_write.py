@@ -389,6 +389,7 @@ def write(
             `json`, `bytes`, an element type (`"f32"`: a number), or element type and shape (`("f32", (4,))`). None, or names
             alone, goes by the first sample.
         classes: The name of each class id.
+        progress: Shows how far the writing of the pack is.
         options: As of `packds.convert`: `mode`, `resize`, `codec`, `keep_order`, `seed`, `force`, ...
 
     A writer that is neither closed nor abandoned writes nothing, and a `ResourceWarning` says so.
@@ -424,6 +425,7 @@ def from_dataset(
             `image` and `label`, and kinds go by the first sample.
         classes: The name of each class id; by default the data set's own `classes`, of a part (PyTorch's `Subset`) those of
             the whole.
+        progress: Shows how far it is.
         options: As of `packds.convert`.
 
     Returns:

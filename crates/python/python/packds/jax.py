@@ -14,6 +14,10 @@ def arrays(batch: Any, device: Any = None) -> Any:
     """The NumPy arrays of a batch, in whatever tuples and dicts it has them, as JAX arrays on a device.
 
     On the CPU they share the batch's memory through DLPack; anything else is copied.
+
+    Args:
+        batch: A batch as a loader gives it, or any part of one.
+        device: A device or a sharding of JAX's; by default the arrays stay on the CPU.
     """
 
     def one(leaf: Any) -> Any:

@@ -23,6 +23,8 @@ from ._errors import OptionError
 from ._loader import Loader
 from ._passes import Passes
 from ._ranks import RankLike, check_group, ranks
+from ._types import TorchImages
+from ._words import drawn_seed
 
 __all__ = ["IterableDataset", "MapDataset"]
 
@@ -38,7 +40,8 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         transform: What is done to each image.
         target_transform: What is done to each label.
         fields: The field to load, or several; samples are then dicts.
-        images: What images are: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`.
+        images: What images are: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`. By default `torch`, and `pil` where torchvision's
+            `ToTensor` or `PILToTensor` is in `transform`, because these take pictures.
     """
 
     def __init__(
@@ -48,8 +51,10 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         target_transform: Callable[[Any], Any] | None = None,
         *,
         fields: str | Sequence[str] | None = None,
-        images: str = "torch",
+        images: TorchImages | None = None,
     ) -> None:
+        if images is None:
+            images = "pil" if _wants_pictures(transform) else "torch"
         if text("images", images) not in ("torch", "numpy", "pil"):
             raise OptionError(f"images: expected torch, numpy or pil, found {images!r}")
         for name, function in (("transform", transform), ("target_transform", target_transform)):
@@ -72,10 +77,15 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         return self.dataset.classes
 
     @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The class id of each name."""
+        return self.dataset.class_to_idx
+
+    @property
     def targets(self) -> list[int]:
-        """The class id of each sample."""
-        labels = self.dataset.labels
-        return [] if labels is None or labels.ndim != 1 else labels.tolist()
+        """The class id of each sample; empty where samples have none, or several."""
+        field = self.dataset._by_role("label")
+        return [] if field is None else self.dataset.columns[field.name].tolist()
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -112,6 +122,14 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         if not is_planar and image.ndim == 3:
             image = np.moveaxis(image, -1, 0)
         return tensor_of(np.ascontiguousarray(image), field.dtype)
+
+
+def _wants_pictures(transform: Any) -> bool:
+    """Whether a pipeline of torchvision's has a step that takes pictures, and no tensors."""
+    if type(transform).__module__.startswith("torchvision.") and type(transform).__name__ in ("ToTensor", "PILToTensor"):
+        return True
+    steps = getattr(transform, "transforms", ())
+    return isinstance(steps, Sequence) and any(_wants_pictures(step) for step in steps)
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
@@ -153,6 +171,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self.rank, self.world = ranks(rank)
         self._asked = rank
         self.options = {"output": "torch", **options}
+        if "seed" in options and options["seed"] is None:
+            # Workers would draw one each.
+            self.options["seed"] = drawn_seed(self.world)
         self._passes = Passes(whole("epoch", epoch, 32))
         self._begun: _Begun | None = None
         # A saved state that the next pass goes on from, and whether the other workers know which epoch that is.
