@@ -4,22 +4,21 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use packds_convert::{ConvertOptions, ExportOptions, Observer, Phase, Progress, convert, export};
 use packds_format::Pack;
 
-use crate::support::{binary, fixture, packds, stderr, temp_dir};
+use crate::support::{binary, fixture, many_links, pack, packds, signal, stderr, temp_dir};
 
 /// A folder with enough links to images that converting it takes some seconds.
 fn large_source(dir: &Path) -> PathBuf {
     let source = dir.join("source");
-    fs::create_dir(&source).unwrap();
-    let image = fs::canonicalize(fixture("images/folder/cat/a.jpg")).unwrap();
-    (0..20_000).for_each(|i| symlink(&image, source.join(format!("{i:05}.jpg"))).unwrap());
+    many_links(&source, 20_000);
     source
 }
 
@@ -54,25 +53,17 @@ fn wait_for_bytes(working: &Path) {
     }
 }
 
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill")
-        .args([name, &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
-}
-
 #[test]
 fn ctrl_c_ends_with_one_line_and_leaves_nothing() {
     let dir = temp_dir();
     let source = large_source(dir.path());
     let out = dir.path().join("out.pack");
-    for name in ["-INT", "-TERM"] {
+    for (name, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let child = start(&source, &out);
         wait_for_bytes(&dir.path().join(".out.pack.packing"));
         signal(&child, name);
         let result = child.wait_with_output().unwrap();
-        assert_eq!(result.status.code(), Some(2), "{}", stderr(&result));
+        assert_eq!(result.status.code(), Some(code), "{}", stderr(&result));
         assert_eq!(
             stderr(&result),
             "packds: interrupted; nothing was written\n"
@@ -86,45 +77,35 @@ fn ctrl_c_ends_with_one_line_and_leaves_nothing() {
 }
 
 #[test]
-fn a_comparison_that_is_interrupted_removes_the_formats_files() {
+fn a_benchmark_that_is_interrupted_removes_its_files() {
     let dir = temp_dir();
     let images = fixture("images/same_size");
-    for (signalled, in_work) in [("-INT", true), ("-TERM", false)] {
+    let [images, work] = [images.as_path(), dir.path()].map(|path| path.to_str().unwrap());
+    let formats = "--formats npy,packds-raw --cache warm --rounds 5";
+    let in_work = format!("{formats} --work {work}");
+    for (what, options, until, signalled, code) in [
+        ("formats", formats, "round 1 of 5", "-INT", 130),
+        ("formats", in_work.as_str(), "round 1 of 5", "-TERM", 143),
+        ("convert", "--runs 50", "raw, run 1 of 50", "-INT", 130),
+    ] {
         let mut command = Command::new(binary());
-        command.args(["bench", "formats"]).arg(&images).args([
-            "--formats",
-            "npy,packds-raw",
-            "--cache",
-            "warm",
-            "--rounds",
-            "5",
-        ]);
-        if in_work {
-            command.arg("--work").arg(dir.path());
-        }
-        let mut child = command
-            .env("TMPDIR", dir.path())
-            .process_group(0)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        command.args(["bench", what, images]);
+        command.args(options.split(' ')).env("TMPDIR", work);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.process_group(0).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        while !line.contains("round 1 of 5") {
+        while !line.contains(until) {
             line.clear();
             assert_ne!(said.read_line(&mut line).unwrap(), 0, "it ended by itself");
         }
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(work).unwrap().count(), 1);
         signal(&child, signalled);
         let mut rest = String::new();
         said.read_to_string(&mut rest).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(2), "{rest}");
-        assert!(
-            rest.contains("packds: interrupted; no report was written"),
-            "{rest}"
-        );
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{rest}");
+        assert!(rest.contains("packds: interrupted; no"), "{rest}");
+        assert_eq!(fs::read_dir(work).unwrap().count(), 0);
     }
 }
 
@@ -197,4 +178,128 @@ fn a_full_disk_ends_with_one_line_and_leaves_nothing() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// Stops a conversion or an export once it is this far, which is after the last of its tasks was handed out.
+struct StopAt {
+    is_there: fn(&Progress) -> bool,
+    reached: AtomicBool,
+}
+
+impl StopAt {
+    const LATE: [fn(&Progress) -> bool; 2] = [
+        |progress| progress.samples == progress.total && progress.phase != Phase::Plan,
+        |progress| progress.phase == Phase::Sync,
+    ];
+
+    fn new(is_there: fn(&Progress) -> bool) -> Self {
+        Self {
+            is_there,
+            reached: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Observer for StopAt {
+    fn progress(&self, progress: Progress) {
+        if (self.is_there)(&progress) {
+            self.reached.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn what_is_stopped_after_the_last_task_replaces_nothing() {
+    let (dir, pack) = pack(&[]);
+    let source = fixture("images/same_size");
+    let opened = Pack::open(fs::read(&pack).unwrap()).unwrap();
+    for is_there in StopAt::LATE {
+        let options = ConvertOptions {
+            force: true,
+            ..ConvertOptions::default()
+        };
+        let before = fs::read(&pack).unwrap();
+        let stopped = convert(&source, pack.as_ref(), &options, &StopAt::new(is_there));
+        assert_eq!(
+            stopped.unwrap_err().to_string(),
+            "interrupted; nothing was written"
+        );
+        assert_eq!(fs::read(&pack).unwrap(), before);
+        let options = ExportOptions {
+            force: true,
+            ..ExportOptions::default()
+        };
+        let target = dir.path().join("a.npy");
+        fs::write(&target, "old").unwrap();
+        let stopped = export(&opened, &target, &options, &StopAt::new(is_there));
+        assert_eq!(
+            stopped.unwrap_err().to_string(),
+            "interrupted; nothing was written"
+        );
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn a_signal_that_was_ignored_before_stays_ignored() {
+    let dir = temp_dir();
+    many_links(&dir.path().join("source"), 1000);
+    // As `nohup` does it: the parent ignores the signals before it becomes the command.
+    let line = format!(
+        "trap '' HUP INT; exec '{}' convert source out.pack --resize 224x224",
+        binary().display()
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).current_dir(dir.path());
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    wait_for_bytes(&dir.path().join(".out.pack.packing"));
+    signal(&child, "-HUP");
+    signal(&child, "-INT");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(dir.path().join("out.pack").exists());
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_that_says_so() {
+    let dir = temp_dir();
+    many_links(&dir.path().join("source"), 50);
+    let run = |limit: &str, args: &str| {
+        let line = format!("ulimit -f {limit}; exec '{}' {args}", binary().display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).current_dir(dir.path());
+        command.output().unwrap()
+    };
+    let made = run("unlimited", "convert source a.pack");
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    let before = fs::read(dir.path().join("a.pack")).unwrap();
+    for args in [
+        "convert source a.pack --force",
+        "export a.pack a.npy",
+        "export a.pack a.h5",
+        "export a.pack a.parquet --images pixels",
+        "export a.pack images --to image-folder",
+        "extract a.pack files",
+    ] {
+        let result = run("8", args);
+        let said = stderr(&result);
+        assert_eq!(
+            result.status.code(),
+            Some(2),
+            "{args}: {:?} {said}",
+            result.status
+        );
+        assert!(said.contains("File too large"), "{args}: {said}");
+        assert!(said.contains("'ulimit -f'"), "{args}: {said}");
+    }
+    assert_eq!(fs::read(dir.path().join("a.pack")).unwrap(), before);
+    let left = fs::read_dir(dir.path()).unwrap();
+    let names = left.map(|e| e.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    assert_eq!(names, ["a.pack", "files", "source"]);
 }

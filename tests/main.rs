@@ -16,3 +16,4 @@ mod look;
 mod seekable;
 mod shuffle;
 mod support;
+mod terminal;

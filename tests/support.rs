@@ -3,8 +3,9 @@
 #![cfg(test)]
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use packds_format::{
     BlockBuilder, Classes, DType, Field, FieldStats, FooterParts, LabelStats, Pack, PackOptions,
@@ -276,4 +277,20 @@ pub(crate) fn pack(options: &[&str]) -> (TempDir, String) {
     let result = packds(&args);
     assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
     (dir, path)
+}
+
+/// A new folder of links to one photograph.
+pub(crate) fn many_links(folder: &Path, n: usize) {
+    fs::create_dir_all(folder).unwrap();
+    let image = fs::canonicalize(fixture("images/folder/cat/a.jpg")).unwrap();
+    (0..n).for_each(|i| symlink(&image, folder.join(format!("{i:05}.jpg"))).unwrap());
+}
+
+/// Sends a signal, such as `-INT`.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill")
+        .args([name, &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
 }

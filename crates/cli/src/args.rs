@@ -14,7 +14,8 @@ use crate::{
 const ABOUT: &str = "Pack an image data set into one chunked, checksummed file, look into it, and take it out again.";
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 the data is not right; 2 could not run.
+Exit codes: 0 done; 1 the data is not right; 2 could not run;
+130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 Results go to stdout, everything else to stderr.";
 
 /// The command line.

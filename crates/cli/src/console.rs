@@ -16,7 +16,7 @@ pub(crate) struct Console<'a> {
     pub(crate) json: bool,
     /// Whether a person sees `out`.
     pub(crate) out_is_terminal: bool,
-    /// Whether a person sees `err`: progress is shown only there.
+    /// Whether a person sees `err`, and lines can be drawn again there: bars are shown only then.
     pub(crate) err_is_terminal: bool,
 }
 

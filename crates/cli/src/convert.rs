@@ -7,8 +7,8 @@ use std::time::Instant;
 use clap::{Args, ValueEnum, ValueHint};
 use packds_convert::source::{ListOptions, Listing, Unpacking, list, list_splits};
 use packds_convert::{
-    Compression, ConvertOptions, DataFormat, Forecast, Mode, NormalizeBy, OnError, Report, Skipped,
-    check_apart, check_output, convert_listing, forecast,
+    Compression, ConvertError, ConvertOptions, DataFormat, Forecast, Mode, NormalizeBy, OnError,
+    Report, Skipped, check_apart, check_output, convert_listing, forecast,
 };
 use packds_format::DType;
 use packds_pixels::{Color, Crop, Filter, Layout, Orientation, Resize};
@@ -20,7 +20,7 @@ use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes, numbers, seek_line};
-use crate::progress::{Shown, unpacking};
+use crate::progress::Shown;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -279,20 +279,19 @@ impl ConvertArgs {
 pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Failure> {
     let mut options = args.options()?;
     options.check()?;
-    options.list.unpacking = unpacking(console.err_is_terminal);
+    let shown = Shown::new(console);
+    options.list.unpacking = shown.unpacking();
     if options.list.split.as_deref() == Some("all") {
-        return run_splits(args, &options, console);
+        return run_splits(args, &options, &shown, console);
     }
     if !args.dry_run {
         check_apart(&args.source, &args.output)?;
         check_output(&args.output, options.force)?;
     }
     let started = Instant::now();
-    let listing = list(&args.source, &options.list)?;
-    // Takes its line off the terminal.
-    options.list.unpacking = Unpacking::default();
+    let listing = shown.during("listing", || list(&args.source, &options.list))?;
     if args.dry_run {
-        let forecast = forecast(&listing, &options)?;
+        let forecast = shown.during("planning", || forecast(&listing, &options))?;
         if console.json {
             console.document(&forecast.to_json())?;
         } else {
@@ -300,10 +299,10 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
         }
         return Ok(Exit::Done);
     }
-    let shown = Shown::new(console.err_is_terminal);
-    let report = convert_listing(&listing, started.elapsed(), &args.output, &options, &shown);
-    shown.finish();
-    let report = report?;
+    let list_time = started.elapsed();
+    let report = shown.stoppable("planning", "", || {
+        convert_listing(&listing, list_time, &args.output, &options, &shown)
+    })?;
     if console.json {
         console.document(&report.to_json())?;
     } else {
@@ -316,6 +315,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
 fn run_splits(
     args: &ConvertArgs,
     options: &ConvertOptions,
+    shown: &Shown,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
     if options.normalize == NormalizeBy::Dataset && options.dtype != DType::U8 {
@@ -325,13 +325,11 @@ fn run_splits(
         .hint("convert --split train first, then give its mean and std as --normalize MEAN/STD"));
     }
     let started = Instant::now();
-    let splits = list_splits(
-        &args.source,
-        &ListOptions {
-            split: None,
-            ..options.list.clone()
-        },
-    )?;
+    let list_options = ListOptions {
+        split: None,
+        ..options.list.clone()
+    };
+    let splits = shown.during("listing", || list_splits(&args.source, &list_options))?;
     let list_time = started.elapsed();
     let outputs: Vec<(String, Listing, PathBuf)> = splits
         .into_iter()
@@ -343,7 +341,7 @@ fn run_splits(
     if args.dry_run {
         let mut documents = serde_json::Map::new();
         for (name, listing, _) in &outputs {
-            let forecast = forecast(listing, options)?;
+            let forecast = shown.during("planning", || forecast(listing, options))?;
             if console.json {
                 documents.insert(name.clone(), forecast.to_json());
             } else {
@@ -359,14 +357,15 @@ fn run_splits(
     outputs
         .iter()
         .try_for_each(|(_, _, output)| check_output(output, options.force))?;
-    let shown = Shown::new(console.err_is_terminal);
     let mut reports = Vec::new();
     for (name, listing, output) in &outputs {
-        let report = convert_listing(listing, list_time, output, options, &shown);
-        shown.finish();
-        let report = report?;
+        let report = shown.stoppable("planning", &escape(name), || {
+            convert_listing(listing, list_time, output, options, shown)
+        });
+        let report = report.map_err(|error| stopped_at(error, output, &reports))?;
         if !console.json {
             show_report(&report, console)?;
+            console.out.flush()?;
         }
         reports.push((name.clone(), report));
     }
@@ -375,6 +374,22 @@ fn run_splits(
     }
     let all: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
     Ok(exit_of(&all))
+}
+
+/// An error at this split: who is stopped learns which packs are there.
+fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -> Failure {
+    match (error, before) {
+        (ConvertError::Interrupted, [_, ..]) => {
+            let written = before.iter().map(|(_, report)| escape_path(&report.output));
+            let written: Vec<String> = written.collect();
+            Failure::interrupted(format!(
+                "interrupted; not written, {} was",
+                written.join(", ")
+            ))
+            .at(output)
+        }
+        (error, _) => error.into(),
+    }
 }
 
 /// The folder that a file will lie in.

@@ -1,4 +1,4 @@
-//! How the command ended.
+//! How the command ended. Who is stopped by a signal ends with 128 and its number, as shells have it.
 
 use std::process::ExitCode;
 
@@ -11,6 +11,12 @@ pub enum Exit {
     BadData = 1,
     /// Could not run: wrong arguments, a missing source, an output that exists.
     NotRun = 2,
+    /// The terminal was closed (SIGHUP).
+    HungUp = 129,
+    /// The user pressed Ctrl-C (SIGINT).
+    Interrupted = 130,
+    /// Somebody ended the command (SIGTERM).
+    Terminated = 143,
 }
 
 impl Exit {

@@ -99,9 +99,10 @@ pub(crate) fn run(args: &ExportArgs, console: &mut Console) -> Result<Exit, Fail
     target_format(&args.target, &options)?;
     check_apart(&args.pack.pack, &args.target)?;
     with_pack(&args.pack.pack, |pack| {
-        let shown = Shown::new(console.err_is_terminal);
-        let report = export(pack, &args.target, &options, &shown);
-        shown.finish();
+        let shown = Shown::new(console);
+        let report = shown.stoppable("exporting", "", || {
+            export(pack, &args.target, &options, &shown)
+        });
         let report = report.map_err(|error| match error {
             ConvertError::BadPack(_) | ConvertError::BadItem { .. } => {
                 Failure::from(error).at(&args.pack.pack)

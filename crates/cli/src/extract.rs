@@ -3,12 +3,12 @@
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
-use packds_convert::{ItemFile, item_file, safe_name, safe_names, stem};
+use packds_convert::{ItemFile, Observer, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role, SectionTag};
 use packds_reader::{MappedPack, ReadError};
 use serde_json::json;
@@ -21,12 +21,17 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::label::{Label, Labels};
 use crate::opened::with_pack;
+use crate::progress::Shown;
 use crate::samples::SampleList;
+use crate::task::Amount;
 
 const EXAMPLES: &str = "\
 Examples:
   packds extract train.pack images
   packds extract train.pack look --samples 3,5-8";
+
+/// What is there when the user stops the command.
+const STOPPED: &str = "interrupted; the samples written so far are whole";
 
 /// Samples that one thread takes at a time.
 const RUN: usize = 32;
@@ -72,7 +77,8 @@ fn write_samples(
     };
     let extraction = Extraction::new(pack, args)?;
     make_folder(&args.dir, args.force)?;
-    let done = extraction.run(&samples)?;
+    let shown = Shown::new(console);
+    let done = shown.stoppable("extracting", "", || extraction.run(&samples, &shown))?;
     for (_, message) in &done.bad {
         console.note(&format!("{}: {message}", escape_path(&args.pack.pack)));
     }
@@ -172,8 +178,17 @@ impl<'a> Extraction<'a> {
     }
 
     /// Extracts on all cores; what went wrong is in the order of the samples.
-    fn run(&self, samples: &[u64]) -> Result<Done, Failure> {
-        let next = AtomicUsize::new(0);
+    fn run(&self, samples: &[u64], shown: &Shown) -> Result<Done, Failure> {
+        let (next, n_done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let tell = |done| {
+            shown.tell(Amount::Of {
+                done,
+                total: u64::try_from(samples.len()).unwrap_or(u64::MAX),
+                things: "samples",
+                bytes: 0,
+            });
+        };
+        tell(0);
         let shared = Mutex::new((Done::default(), None));
         let work = || {
             let mut mine = Done::default();
@@ -187,10 +202,14 @@ impl<'a> Extraction<'a> {
                 if run.is_empty() {
                     break;
                 }
-                failed = run
-                    .iter()
-                    .try_for_each(|&sample| self.one(sample, &mut mine))
-                    .err();
+                failed = run.iter().find_map(|&sample| {
+                    if shown.cancelled() {
+                        return Some(Failure::interrupted(STOPPED));
+                    }
+                    let failed = self.one(sample, &mut mine).err();
+                    tell(n_done.fetch_add(1, Ordering::Relaxed) + 1);
+                    failed
+                });
             }
             if failed.is_some() {
                 self.stop.store(true, Ordering::Relaxed);

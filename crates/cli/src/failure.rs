@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use packds_bench::BenchError;
-use packds_convert::ConvertError;
+use packds_convert::{ConvertError, hint_of_writing};
 use packds_reader::ReadError;
 use packds_reader::loader::LoadError;
 use serde_json::json;
@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
+use crate::interrupt;
 
 /// Why a command stopped.
 #[derive(Debug)]
@@ -48,9 +49,21 @@ impl Failure {
         }
     }
 
+    /// The user stopped the command.
+    pub(crate) fn interrupted(message: impl ToString) -> Self {
+        Self {
+            exit: interrupt::caught().unwrap_or(Exit::Interrupted),
+            ..Self::bad_data(message)
+        }
+    }
+
     /// A file could not be written.
     pub(crate) fn write(path: &Path, error: &io::Error) -> Self {
-        Self::not_run(format!("cannot write: {error}")).at(path)
+        let failure = Self::not_run(format!("cannot write: {error}")).at(path);
+        match hint_of_writing(error) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
     }
 
     /// The same, about this file.
@@ -150,10 +163,10 @@ impl From<ReadError> for Failure {
 
 impl From<ConvertError> for Failure {
     fn from(error: ConvertError) -> Self {
-        let failure = if error.is_data() {
-            Self::bad_data(&error)
-        } else {
-            Self::not_run(&error)
+        let failure = match &error {
+            ConvertError::Interrupted => Self::interrupted(&error),
+            error if error.is_data() => Self::bad_data(error),
+            error => Self::not_run(error),
         };
         let failure = match path_of(&error) {
             Some(path) => failure.named(path),
@@ -215,6 +228,7 @@ impl From<BenchError> for Failure {
                 Self::not_run(error).hint(hint)
             }
             error @ BenchError::Disagree { .. } => Self::bad_data(error),
+            error @ BenchError::Interrupted => Self::interrupted(error),
             other => Self::not_run(other),
         }
     }

@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use std::time::Duration;
+
 pub(crate) use packds_bench::counted;
 use packds_format::SeekStats;
 
@@ -49,6 +51,16 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a number of bytes, such as 4294967296 or 4GiB".to_owned())
 }
 
+/// A time in its largest units.
+pub(crate) fn human_time(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60) {
+        (0, 0) => format!("{seconds} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, minutes) => format!("{hours} h {minutes:02} min"),
+    }
+}
+
 /// Numbers with four digits behind the point.
 pub(crate) fn numbers(values: &[f64]) -> String {
     let all: Vec<String> = values.iter().map(|v| format!("{v:.4}")).collect();
@@ -88,6 +100,15 @@ mod tests {
                 "143.6 MiB",
                 "16.0 EiB"
             ]
+        );
+    }
+
+    #[test]
+    fn times_are_shown_in_their_largest_units() {
+        let shown = [0, 59, 60, 3599, 3600, 7500].map(|s| human_time(Duration::from_secs(s)));
+        assert_eq!(
+            shown,
+            ["0 s", "59 s", "1 min", "59 min", "1 h 00 min", "2 h 05 min"]
         );
     }
 

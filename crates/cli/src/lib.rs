@@ -24,6 +24,7 @@ mod figure;
 mod formats;
 mod human;
 mod info;
+mod interrupt;
 mod label;
 mod labels;
 mod lettering;
@@ -40,6 +41,8 @@ mod samples;
 mod show;
 mod shuffle;
 mod shuffle_plot;
+mod task;
+mod terminal_line;
 mod verify;
 
 use std::ffi::OsString;
@@ -60,9 +63,11 @@ pub use verify::verify_document;
 
 /// Runs the command with `args`, the program's name first: prints results on stdout, everything else on stderr.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
-    let (stdout, stderr) = (io::stdout(), io::stderr());
-    let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
-    let mut err = stderr.lock();
+    // The lock of neither is held: threads of a command draw and warn while it runs.
+    let (stdout, mut err) = (io::stdout(), io::stderr());
+    let out_is_terminal = stdout.is_terminal();
+    let mut out = BufWriter::with_capacity(1 << 16, stdout);
+    interrupt::refuse_large_files();
     let parsed = args::command()
         .try_get_matches_from(args)
         .and_then(|matches| Cli::from_arg_matches(&matches));
@@ -70,18 +75,24 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
         Ok(cli) => cli,
         Err(error) => return usage(&error, &mut err),
     };
+    let err_is_terminal = err.is_terminal() && !is_dumb();
     let mut console = Console {
         out: &mut out,
         err: &mut err,
         json: cli.json,
-        out_is_terminal: stdout.is_terminal(),
-        err_is_terminal: stderr.is_terminal(),
+        out_is_terminal,
+        err_is_terminal,
     };
     let result = dispatch(&cli.command, &mut console).and_then(|exit| {
         console.out.flush()?;
         Ok(exit)
     });
     result.unwrap_or_else(|failure| failure.report(&mut console))
+}
+
+/// Whether the terminal says that it can do nothing but show one line after the other.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {

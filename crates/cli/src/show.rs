@@ -22,7 +22,9 @@ use crate::failure::Failure;
 use crate::label::Labels;
 use crate::opened::with_pack;
 use crate::output::{check_new, write_file};
+use crate::progress::Shown;
 use crate::samples::{SampleList, spread};
+use crate::task::Amount;
 use picture::{is_viewable, thumbnail};
 use sheet::{Cell, Layout};
 use terminal::Protocol;
@@ -99,17 +101,22 @@ fn draw(
     };
     // Asked before anything is decoded.
     let (width, height) = layout.size()?;
-    let (cells, bad) = cells(pack, &fields, &samples, args.size)?;
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!(
         "{}: {} samples, {n_cells} shown",
         escape_path(Path::new(name)),
         pack.n_samples()
     );
-    let canvas = layout.draw(&title, &cells)?;
-    let png =
-        encode_png(canvas.width, canvas.height, 3, &canvas.pixels).map_err(Failure::not_run)?;
-    target.write(&png, args.force, console)?;
+    let shown = Shown::new(console);
+    let sheet = shown.during("drawing", || {
+        let (cells, bad) = cells(pack, &fields, &samples, args.size, &shown)?;
+        let canvas = layout.draw(&title, &cells)?;
+        let png = encode_png(canvas.width, canvas.height, 3, &canvas.pixels);
+        Ok::<_, Failure>((png.map_err(Failure::not_run)?, bad))
+    });
+    let (png, bad) = sheet?;
+    // No signal ends the process meanwhile: half a file is none.
+    shown.stoppable("writing", "", || target.write(&png, args.force, console))?;
     for (_, reason) in &bad {
         console.note(&format!(
             "{}: {}",
@@ -234,12 +241,19 @@ fn cells(
     fields: &[(usize, &Field)],
     samples: &[u64],
     side: u32,
+    shown: &Shown,
 ) -> Result<(Vec<Cell>, Vec<BadPicture>), Failure> {
     let labels = Labels::open(pack)?;
     let checked = Checked::new(pack);
     let mut bad = Vec::new();
     let mut cells = Vec::new();
-    for &sample in samples {
+    for (done, &sample) in (0..).zip(samples) {
+        shown.tell(Amount::Of {
+            done,
+            total: u64::try_from(samples.len()).unwrap_or(u64::MAX),
+            things: "samples",
+            bytes: 0,
+        });
         let items = checked.items(sample).map_err(|error| error.to_string());
         let picture = |(position, field): &(usize, &Field)| {
             let item = items.as_ref().map_err(Clone::clone)?.get(*position);

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use packds_reader::{BadSample, ReadError, VerifyOptions, VerifyReport};
 use serde_json::{Value, json};
 
@@ -13,6 +12,8 @@ use crate::escape::{escape, escape_bytes, escape_path, lossy};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::counted;
+use crate::progress::Shown;
+use crate::task::Amount;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,13 +36,10 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Result<Exit, Failure> {
     let path = &args.pack.pack;
     let pack = packds_reader::open(path).or_else(|error| refused(error, console))?;
-    let bar = progress_bar(console);
     let options = VerifyOptions { jobs: args.jobs };
-    let report = packds_reader::verify(&pack, options, &|done, total| {
-        bar.set_length(total);
-        bar.set_position(done);
-    });
-    bar.finish_and_clear();
+    let shown = Shown::new(console);
+    let tell = |done, total| shown.tell(Amount::OfBytes { done, total });
+    let report = shown.during("verifying", || packds_reader::verify(&pack, options, &tell));
     let report = report.or_else(|error| refused(error, console))?;
     let exit = if report.is_ok() {
         Exit::Done
@@ -75,18 +73,6 @@ fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
         "errors": [reason],
     }))?;
     Err(failure.told())
-}
-
-fn progress_bar(console: &Console) -> ProgressBar {
-    if !console.err_is_terminal {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-    let style = "verifying {bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
-    match ProgressStyle::with_template(style) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }
 
 /// The document of `packds verify --json`.

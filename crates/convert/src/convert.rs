@@ -15,7 +15,7 @@ use packds_pixels::Histogram;
 use crate::ConvertError;
 use crate::options::{ConvertOptions, NormalizeBy, OnError};
 use crate::output::{Output, check_output};
-use crate::pipeline::{Findings, Observer, Pass, Phase};
+use crate::pipeline::{Findings, Observer, Pass, Phase, Progress};
 use crate::plan::{ImageForm, Order, Plan, plan};
 use crate::provenance::{self, options_json, uuids};
 use crate::report::{Report, Skipped, Stages};
@@ -58,14 +58,14 @@ pub fn convert_listing(
     let started = Instant::now();
     options.check()?;
     refuse_fault(listing, options)?;
-    let restored = Restored::of(listing, options)?;
+    let restored = Restored::of(listing, options, observer)?;
     let options = &restored.options;
     let output = Output::create(output, options.force)?;
     let mut stages = Stages {
         list: list_time,
         ..Stages::default()
     };
-    let mut plan = plan(listing, options)?;
+    let mut plan = plan(listing, options, observer)?;
     stages.plan = started.elapsed();
     if options.normalize == NormalizeBy::Dataset && options.dtype != packds_format::DType::U8 {
         let started = Instant::now();
@@ -74,12 +74,29 @@ pub fn convert_listing(
     }
     let written = write_pack(listing, options, &plan, &output, observer, &mut stages)?;
     let started_sync = Instant::now();
-    output.sync()?;
     let target = output.target().to_owned();
-    output.commit()?;
+    name(output, written.summary.n_samples, observer)?;
     stages.sync = started_sync.elapsed();
     stages.total = list_time + started.elapsed();
     Ok(report(listing, &plan, written, target, stages, restored))
+}
+
+/// Brings the output to disk and gives it its name. Who stops the conversion before that has no output.
+pub(crate) fn name(
+    output: Output,
+    n_samples: u64,
+    observer: &dyn Observer,
+) -> Result<(), ConvertError> {
+    observer.check()?;
+    observer.progress(Progress {
+        samples: n_samples,
+        total: n_samples,
+        bytes_in: 0,
+        phase: Phase::Sync,
+    });
+    output.sync()?;
+    observer.check()?;
+    output.commit()
 }
 
 /// Refuses a target that is the source itself, which would be gone.

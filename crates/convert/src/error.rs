@@ -461,11 +461,11 @@ impl ConvertError {
             Self::OutputFolderFull { .. } => "name a new folder: folders are never replaced",
             Self::OutputIsFolder { .. } => "name a file, such as out.pack",
             Self::OutputFolderMissing { .. } => "make the folder first",
-            Self::OutputNotWritable { .. } => "choose a folder that you may write to",
-            Self::OutputBusy { .. } => "wait for it to end, or choose another name",
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "'--dry-run' tells how much room the pack needs"
+            Self::OutputNotWritable { source, .. } => {
+                hint_of_writing(source).unwrap_or("choose a folder that you may write to")
             }
+            Self::OutputBusy { .. } => "wait for it to end, or choose another name",
+            Self::Io { source, .. } => return hint_of_writing(source),
             _ => return None,
         })
     }
@@ -508,6 +508,23 @@ impl ConvertError {
             | Self::Io { .. } => false,
         }
     }
+}
+
+/// What to do where the system refuses to write for a reason that has nothing to do with what is written.
+#[must_use]
+pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
+    Some(match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room there, or write to another disk; a conversion's '--dry-run' tells how much room its pack needs"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "files must not become that large here: raise the limit ('ulimit -f'), or write to another file system"
+        }
+        io::ErrorKind::InvalidFilename => {
+            "choose a shorter name: names have at most 255 bytes, nine of which are needed while the file is written"
+        }
+        _ => return None,
+    })
 }
 
 /// A file and a place in it.

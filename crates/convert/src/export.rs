@@ -8,6 +8,7 @@ use packds_format::Pack;
 use serde_json::{Value, json};
 
 use crate::ConvertError;
+use crate::convert::name;
 use crate::data_format::DataFormat;
 use crate::metadata::Metadata;
 use crate::ordered::{Next, ordered};
@@ -186,9 +187,8 @@ pub fn export<D: AsRef<[u8]> + Sync>(
     lost.extend(sink::dispatch(format, &start, &run)?);
     let export = started.elapsed();
     let started = Instant::now();
-    output.sync()?;
     let bytes_out = output.bytes()?;
-    output.commit()?;
+    name(output, pack.n_samples(), observer)?;
     Ok(ExportReport {
         output: target.to_owned(),
         format,
@@ -269,6 +269,15 @@ impl<D: AsRef<[u8]> + Sync> Run<'_, D> {
         let encoder = sink.encoder();
         let mut next = 0_u64;
         let mut done = 0_u64;
+        let tell = |samples| {
+            self.observer.progress(Progress {
+                samples,
+                total,
+                bytes_in: 0,
+                phase: Phase::Export,
+            });
+        };
+        tell(done);
         ordered(
             self.jobs,
             self.jobs * 2,
@@ -278,24 +287,19 @@ impl<D: AsRef<[u8]> + Sync> Run<'_, D> {
                 Ok((n, encoder.encode(batch)?))
             },
             || {
-                if self.observer.cancelled() {
-                    return Err(ConvertError::Interrupted);
-                }
+                self.observer.check()?;
                 let first = next;
                 next = total.min(first.saturating_add(step));
                 let n = usize::try_from(next - first).unwrap_or(usize::MAX);
-                Ok((n > 0).then_some((first, n)))
+                Ok::<_, ConvertError>((n > 0).then_some((first, n)))
             },
             |encoded: Result<_, ConvertError>| {
+                // Also when all batches are handed out.
+                self.observer.check()?;
                 let (n, ready) = encoded?;
                 sink.write(ready)?;
                 done += u64::try_from(n).unwrap_or(0);
-                self.observer.progress(Progress {
-                    samples: done,
-                    total,
-                    bytes_in: 0,
-                    phase: Phase::Export,
-                });
+                tell(done);
                 Ok(Next::Continue)
             },
         )?;

@@ -90,8 +90,8 @@ impl Forecast {
 pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast, ConvertError> {
     options.check()?;
     refuse_fault(listing, options)?;
-    let Restored { options, warnings } = &Restored::of(listing, options)?;
-    let chosen = plan(listing, options)?;
+    let Restored { options, warnings } = &Restored::of(listing, options, &())?;
+    let chosen = plan(listing, options, &())?;
     let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);
     let bytes_in = (0..listing.len())
         .map(|i| listing.sample(i).bytes)
@@ -105,7 +105,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let raw_plan = if options.mode == Mode::Raw {
         chosen.clone()
     } else {
-        plan(listing, &raw_options)?
+        plan(listing, &raw_options, &())?
     };
     let raw_bytes = raw_item_bytes(listing, &raw_options, &raw_plan)?;
     let copied = copy_rate(raw_bytes);

@@ -36,7 +36,7 @@ mod survey;
 
 pub use convert::{check_apart, convert, convert_listing};
 pub use data_format::DataFormat;
-pub use error::ConvertError;
+pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportOptions, ExportReport, export, target_format};
 pub use forecast::{Forecast, FormForecast, forecast};
 pub use options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};

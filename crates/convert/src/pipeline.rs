@@ -75,22 +75,37 @@ pub enum Phase {
     /// Converting.
     #[default]
     Convert,
+    /// Looking at the images, to decide what the pack will look like.
+    Plan,
     /// Measuring the data set's mean and standard deviation.
     Measure,
     /// Looking for the first bad file in listing order.
     FindFirst,
     /// Exporting.
     Export,
+    /// Bringing what was written to disk.
+    Sync,
 }
 
 /// Who is told how far the conversion is, and may end it.
 pub trait Observer: Sync {
-    /// Called now and then from the converting thread.
+    /// Called as each phase begins, and now and then, from the converting thread.
     fn progress(&self, _progress: Progress) {}
 
     /// Whether to stop: the output is removed and [`ConvertError::Interrupted`] returned.
     fn cancelled(&self) -> bool {
         false
+    }
+
+    /// An error once it is to end.
+    ///
+    /// # Errors
+    /// [`ConvertError::Interrupted`].
+    fn check(&self) -> Result<(), ConvertError> {
+        match self.cancelled() {
+            true => Err(ConvertError::Interrupted),
+            false => Ok(()),
+        }
     }
 }
 
@@ -126,6 +141,7 @@ impl Pass<'_> {
         let state = std::cell::RefCell::new(Dispatch::new(order, self.plan));
         let mut all = Findings::new(channels);
         let mut failed: Option<(usize, SampleError)> = None;
+        self.tell(&all);
         ordered(
             jobs,
             // Enough to keep every thread busy while the oldest block is slow or a chunk is being written.
@@ -133,12 +149,12 @@ impl Pass<'_> {
             || SampleReader::new(self.listing, self.options, self.plan),
             |reader, task| self.make(reader, task),
             || {
-                if self.observer.cancelled() {
-                    return Err(ConvertError::Interrupted);
-                }
-                Ok(state.borrow_mut().next_task())
+                self.observer.check()?;
+                Ok::<_, ConvertError>(state.borrow_mut().next_task())
             },
             |made: Made| {
+                // Also when all tasks are handed out.
+                self.observer.check()?;
                 let mut dispatch = state.borrow_mut();
                 dispatch.taken();
                 if !made.bad.is_empty() && self.options.on_error == OnError::Stop {
@@ -164,12 +180,7 @@ impl Pass<'_> {
                 if let Some(old) = write(block, &made.ids)? {
                     dispatch.spare.push(old);
                 }
-                self.observer.progress(Progress {
-                    samples: all.n_samples,
-                    total: u64::try_from(self.listing.len()).unwrap_or(u64::MAX),
-                    bytes_in: all.bytes_in,
-                    phase: self.phase,
-                });
+                self.tell(&all);
                 Ok(Next::Continue)
             },
         )?;
@@ -182,6 +193,15 @@ impl Pass<'_> {
         }
         all.bad.sort_unstable_by_key(|(id, _)| *id);
         Ok(all)
+    }
+
+    fn tell(&self, all: &Findings) {
+        self.observer.progress(Progress {
+            samples: all.n_samples,
+            total: u64::try_from(self.listing.len()).unwrap_or(u64::MAX),
+            bytes_in: all.bytes_in,
+            phase: self.phase,
+        });
     }
 
     fn blocks_per_chunk(&self) -> usize {
@@ -273,12 +293,10 @@ impl Pass<'_> {
                 (n, first)
             },
             || {
-                if self.observer.cancelled() {
-                    return Err(ConvertError::Interrupted);
-                }
+                self.observer.check()?;
                 let range = next..known.min(next + BATCH);
                 next = range.end;
-                Ok((!range.is_empty()).then_some(range))
+                Ok::<_, ConvertError>((!range.is_empty()).then_some(range))
             },
             |(n, first)| {
                 done += u64::try_from(n).unwrap_or(0);

@@ -8,6 +8,7 @@ use packds_pixels::{Crop, Geometry, Layout, Resize};
 
 use crate::ConvertError;
 use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
+use crate::pipeline::Observer;
 use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceField};
 use crate::survey::{Sizes, mean_item_bytes, survey};
@@ -92,9 +93,13 @@ pub(crate) struct Plan {
 }
 
 /// Decides everything but the data set's own mean and std, which need a pass of their own.
-pub(crate) fn plan(listing: &Listing, options: &ConvertOptions) -> Result<Plan, ConvertError> {
+pub(crate) fn plan(
+    listing: &Listing,
+    options: &ConvertOptions,
+    observer: &dyn Observer,
+) -> Result<Plan, ConvertError> {
     let mut notes = Vec::new();
-    let (geometry, form) = decide_image(listing, options, &mut notes)?;
+    let (geometry, form) = decide_image(listing, options, observer, &mut notes)?;
     let affine = match &options.normalize {
         NormalizeBy::None | NormalizeBy::Dataset => None,
         NormalizeBy::ImageNet => Some((
@@ -125,6 +130,7 @@ pub(crate) fn plan(listing: &Listing, options: &ConvertOptions) -> Result<Plan, 
 fn decide_image(
     listing: &Listing,
     options: &ConvertOptions,
+    observer: &dyn Observer,
     notes: &mut Vec<String>,
 ) -> Result<(Geometry, ImageForm), ConvertError> {
     let mut geometry = asked_geometry(options);
@@ -141,7 +147,7 @@ fn decide_image(
             },
         ));
     }
-    let sizes = survey(listing, options, &geometry)?;
+    let sizes = survey(listing, options, &geometry, observer)?;
     if options.resize.is_none() && options.crop.is_none() && sizes == Sizes::Several {
         geometry.resize = Resize::Short(DEFAULT_SHORT);
         geometry.crop = Crop::Center {

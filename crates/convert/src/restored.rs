@@ -6,6 +6,7 @@ use packds_pixels::{Color, Crop, Layout, Resize};
 
 use crate::ConvertError;
 use crate::options::{ConvertOptions, Mode, NormalizeBy};
+use crate::pipeline::Observer;
 use crate::source::Listing;
 use crate::source::store::Content;
 use crate::survey::first_in_colour;
@@ -19,7 +20,11 @@ pub(crate) struct Restored {
 
 impl Restored {
     /// `asked` with what the images of `listing` are, or were in the pack that they come from.
-    pub(crate) fn of(listing: &Listing, asked: &ConvertOptions) -> Result<Self, ConvertError> {
+    pub(crate) fn of(
+        listing: &Listing,
+        asked: &ConvertOptions,
+        observer: &dyn Observer,
+    ) -> Result<Self, ConvertError> {
         let mut restored = Self {
             options: asked.clone(),
             warnings: listing.warnings().iter().map(ToString::to_string).collect(),
@@ -27,7 +32,7 @@ impl Restored {
         restored.keep_arrays(listing);
         if let Some(known) = listing.metadata().and_then(|metadata| metadata.image()) {
             if listing.image_contents().all(|c| c == Content::File) {
-                restored.take_color(listing, known)?;
+                restored.take_color(listing, known, observer)?;
                 restored.take_layout(known);
             }
             restored.take_normalization(known);
@@ -55,7 +60,12 @@ impl Restored {
     }
 
     /// One channel where the pack had one and every file still has.
-    fn take_color(&mut self, listing: &Listing, known: &Field) -> Result<(), ConvertError> {
+    fn take_color(
+        &mut self,
+        listing: &Listing,
+        known: &Field,
+        observer: &dyn Observer,
+    ) -> Result<(), ConvertError> {
         // Files that are kept are not made gray.
         let is_decoded = self.options.mode == Mode::Raw || self.options.quality.is_some();
         let is_gray = match known.color.as_deref() {
@@ -65,7 +75,7 @@ impl Restored {
         if self.options.color.is_some() || !is_decoded || !is_gray {
             return Ok(());
         }
-        match first_in_colour(listing, &self.options)? {
+        match first_in_colour(listing, &self.options, observer)? {
             None => self.options.color = Some(Color::Gray),
             Some(idx) => {
                 let mut path = Vec::new();

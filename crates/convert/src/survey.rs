@@ -6,6 +6,7 @@ use packds_pixels::{Geometry, Histogram, ImageInfo, probe};
 use crate::ConvertError;
 use crate::options::ConvertOptions;
 use crate::ordered::{Next, ordered};
+use crate::pipeline::{Observer, Phase, Progress};
 use crate::plan::Plan;
 use crate::sample::SampleReader;
 use crate::source::Listing;
@@ -40,6 +41,7 @@ pub(crate) fn survey(
     listing: &Listing,
     options: &ConvertOptions,
     geometry: &Geometry,
+    observer: &dyn Observer,
 ) -> Result<Sizes, ConvertError> {
     let size = |width: u32, height: u32, turn: u8| {
         if u64::from(width) * u64::from(height) > options.max_pixels {
@@ -69,7 +71,7 @@ pub(crate) fn survey(
         fold,
         is_enough: |sizes: &Sizes| *sizes == Sizes::Several,
     };
-    look.run(listing, options.n_jobs())
+    look.run(listing, options.n_jobs(), observer)
 }
 
 /// The first sample, in listing order, whose image file is not gray; files that are no images are left to the
@@ -77,6 +79,7 @@ pub(crate) fn survey(
 pub(crate) fn first_in_colour(
     listing: &Listing,
     options: &ConvertOptions,
+    observer: &dyn Observer,
 ) -> Result<Option<usize>, ConvertError> {
     let look = Look {
         unit: None,
@@ -87,7 +90,7 @@ pub(crate) fn first_in_colour(
         fold: Option::or,
         is_enough: Option::is_some,
     };
-    look.run(listing, options.n_jobs())
+    look.run(listing, options.n_jobs(), observer)
 }
 
 /// A look at each image in turn, until enough is known.
@@ -109,9 +112,14 @@ where
     Enough: Fn(&T) -> bool + Sync,
 {
     /// What is known of all images, or of the first ones where that is enough.
-    fn run(&self, listing: &Listing, jobs: usize) -> Result<T, ConvertError> {
+    fn run(
+        &self,
+        listing: &Listing,
+        jobs: usize,
+        observer: &dyn Observer,
+    ) -> Result<T, ConvertError> {
         let mut next = 0;
-        let mut found = self.unit;
+        let (mut found, mut done) = (self.unit, 0_usize);
         ordered(
             jobs,
             jobs * 2,
@@ -134,6 +142,14 @@ where
                 Ok::<_, ConvertError>((!range.is_empty()).then_some(range))
             },
             |known| {
+                observer.check()?;
+                done += BATCH;
+                observer.progress(Progress {
+                    samples: u64::try_from(done.min(listing.len())).unwrap_or(u64::MAX),
+                    total: u64::try_from(listing.len()).unwrap_or(u64::MAX),
+                    bytes_in: 0,
+                    phase: Phase::Plan,
+                });
                 found = (self.fold)(found, known);
                 Ok(match (self.is_enough)(&found) {
                     true => Next::Stop,

@@ -63,10 +63,12 @@ impl Observer for Watch {
     fn progress(&self, progress: Progress) {
         self.tell(progress.samples, progress.total);
         self.lock().phase = match progress.phase {
+            Phase::Plan => "planning",
             Phase::Convert => "converting",
             Phase::Measure => "measuring mean and std",
             Phase::FindFirst => "looking for the first bad image",
             Phase::Export => "exporting",
+            Phase::Sync => "writing to disk",
         };
     }
 

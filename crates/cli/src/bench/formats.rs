@@ -175,9 +175,10 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     for folder in args.out.iter().chain([&options.work]) {
         std::fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
     }
-    let comparing = Comparing::new(console.err_is_terminal);
+    let comparing = Comparing::new(console);
     let report = bench_formats(&args.data, &options, &comparing);
-    comparing.finish();
+    // Takes its line off the terminal.
+    drop(comparing);
     let report = report?;
     if let Some(folder) = &args.out {
         write_all(&report, folder)?;

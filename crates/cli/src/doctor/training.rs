@@ -7,8 +7,6 @@ use std::fs::OpenOptions;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use packds_reader::MappedPack;
@@ -17,10 +15,10 @@ use packds_reader::loader::JOURNAL;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::interrupt;
 
 /// The longest that the training runs, its start included.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -322,31 +320,6 @@ impl Drop for Told {
     }
 }
 
-/// Ctrl-C while the training runs: it has a process group of its own, and must be ended too.
-struct Interrupts {
-    asked: Arc<AtomicBool>,
-    over: Arc<AtomicBool>,
-}
-
-impl Interrupts {
-    fn watch() -> Self {
-        let [asked, over] = [false, false].map(|flag| Arc::new(AtomicBool::new(flag)));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Where a signal cannot be watched, it keeps its default.
-            let _ = signal_hook::flag::register_conditional_default(signal, Arc::clone(&over));
-            let _ = signal_hook::flag::register(signal, Arc::clone(&asked));
-        }
-        Self { asked, over }
-    }
-}
-
-impl Drop for Interrupts {
-    /// From here on signals do what they do by default.
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-    }
-}
-
 /// The training, with all processes that it starts; they end with it.
 struct Running {
     child: Child,
@@ -376,7 +349,8 @@ impl Running {
         told: &Told,
         uuid: &str,
     ) -> Result<(Vec<Line>, Option<ExitStatus>), Failure> {
-        let interrupts = Interrupts::watch();
+        // It has a process group of its own, which no Ctrl-C reaches: it is ended here.
+        let _catching = interrupt::catch();
         let started = Instant::now();
         while started.elapsed() < LONGEST {
             let ended = self.child.try_wait()?;
@@ -384,8 +358,8 @@ impl Running {
             if ended.is_some() || is_enough(&lines, uuid) {
                 return Ok((lines, ended));
             }
-            if interrupts.asked.load(Ordering::Relaxed) {
-                return Err(Failure::not_run("interrupted"));
+            if interrupt::caught().is_some() {
+                return Err(Failure::interrupted("interrupted"));
             }
             std::thread::sleep(LOOK);
         }

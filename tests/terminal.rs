@@ -1,0 +1,353 @@
+//! Commands on a terminal: each ends, no line of progress is wider than the terminal, none is left behind, and Ctrl-C works.
+//!
+//! A terminal is made by `script`, which reads keys and hands on what is drawn; `vt100` is the screen.
+
+#![cfg(test)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::support::{binary, fixture, many_links, packds, stderr, temp_dir};
+
+/// No command of these tests takes nearly as long.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// Of the screen: what a command says never scrolls.
+const ROWS: NonZero<u16> = NonZero::new(200).unwrap();
+/// What ends a line of progress.
+const END_OF_LINE: &str = "\x1b[K";
+
+/// A command that runs on a terminal of its own.
+struct Terminal {
+    script: Child,
+    keys: Option<ChildStdin>,
+    drawn: Receiver<Vec<u8>>,
+    /// All that was drawn so far.
+    text: String,
+    columns: NonZero<u16>,
+    started: Instant,
+    /// What is run, for messages.
+    what: String,
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // With its terminal gone, the command ends too.
+        let _ = self.script.kill();
+        let _ = self.script.wait();
+    }
+}
+
+impl Terminal {
+    /// Starts `packds` with these arguments in `dir`.
+    fn start(dir: &Path, columns: u16, args: &[&str]) -> Self {
+        let quoted = |arg: &&str| format!("'{arg}'");
+        let args: Vec<String> = args.iter().map(quoted).collect();
+        let what = format!("packds {}", args.join(" "));
+        let line = format!(
+            "stty cols {columns} rows 24; exec '{}' {}",
+            binary().display(),
+            args.join(" ")
+        );
+        let mut script = Command::new("script")
+            .args(["-q", "-e", "-c", &line, "/dev/null"])
+            .current_dir(dir)
+            .env("TERM", "xterm")
+            .env("SHELL", "/bin/sh")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut out = script.stdout.take().unwrap();
+        let (tx, drawn) = mpsc::channel();
+        thread::spawn(move || {
+            let mut piece = vec![0; 4096];
+            while let Ok(n @ 1..) = out.read(&mut piece) {
+                if tx.send(piece[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            keys: script.stdin.take(),
+            script,
+            drawn,
+            text: String::new(),
+            columns: NonZero::new(columns).unwrap(),
+            started: Instant::now(),
+            what,
+        }
+    }
+
+    /// Takes what is drawn next; false at the end.
+    fn more(&mut self) -> bool {
+        let left = DEADLINE.saturating_sub(self.started.elapsed());
+        match self.drawn.recv_timeout(left) {
+            Ok(piece) => {
+                self.text.push_str(&String::from_utf8_lossy(&piece));
+                true
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => false,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                panic!("{} hangs after\n{:?}", self.what, self.text)
+            }
+        }
+    }
+
+    /// Waits until this is drawn.
+    fn wait_for(&mut self, text: &str) {
+        while !self.text.contains(text) {
+            assert!(self.more(), "{}: no {text:?} in {:?}", self.what, self.text);
+        }
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.keys.as_mut().unwrap().write_all(keys).unwrap();
+    }
+
+    /// Waits for the end.
+    fn end(mut self) -> Seen {
+        while self.more() {}
+        let status = self.script.wait().unwrap();
+        let mut screen = vt100::Parser::new(ROWS, self.columns, 0);
+        screen.process(self.text.as_bytes());
+        Seen {
+            code: status.code(),
+            screen: screen.screen().contents(),
+            drawn: std::mem::take(&mut self.text),
+            columns: self.columns.get().into(),
+            what: std::mem::take(&mut self.what),
+        }
+    }
+}
+
+/// What a user saw.
+struct Seen {
+    code: Option<i32>,
+    /// What is on the screen in the end.
+    screen: String,
+    /// All that was drawn, with what moves the cursor.
+    drawn: String,
+    columns: usize,
+    what: String,
+}
+
+impl Seen {
+    /// Every line of progress, which is what is drawn over.
+    fn progress(&self) -> Vec<&str> {
+        let lines = self.drawn.split(END_OF_LINE);
+        let lines: Vec<&str> = lines.filter_map(|l| l.rsplit('\r').next()).collect();
+        // Behind the last end of a line is what stays.
+        lines[..lines.len() - 1].to_vec()
+    }
+
+    /// The command ended so; it has shown this while it ran, no line of it too wide; and nothing of it is left.
+    fn check(&self, code: i32, shown: &[&str]) {
+        let all = format!("{}\n{}\n{:?}", self.what, self.screen, self.drawn);
+        assert_eq!(self.code, Some(code), "{all}");
+        let progress = self.progress();
+        for what in shown {
+            assert!(progress.iter().any(|l| l.contains(what)), "{what}: {all}");
+        }
+        for line in &progress {
+            // There is room for the `^C` that the terminal shows, and for the cursor.
+            assert!(line.chars().count() + 2 < self.columns, "{line:?}: {all}");
+            let left = line.trim();
+            assert!(left.is_empty() || !self.screen.contains(left), "{all}");
+        }
+        assert!(!self.screen.contains("^C"), "{all}");
+        assert!(!self.screen.contains(" left"), "{all}");
+    }
+}
+
+/// Runs a command to its end.
+fn run(dir: &Path, columns: u16, args: &[&str]) -> Seen {
+    Terminal::start(dir, columns, args).end()
+}
+
+/// A folder with `images` and `a.pack`, made of them with a side of so many pixels.
+fn folder_with_pack(n_images: usize, side: u32) -> TempDir {
+    let dir = temp_dir();
+    let (source, out) = (dir.path().join("images"), dir.path().join("a.pack"));
+    many_links(&source, n_images);
+    let [source, out] = [&source, &out].map(|path| path.to_str().unwrap());
+    let size = format!("{side}x{side}");
+    let result = packds(&["convert", source, out, "--resize", &size, "--chunk", "16"]);
+    assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+    dir
+}
+
+#[test]
+fn verifying_a_pack_on_several_threads_ends_on_a_terminal() {
+    // Four pieces of work of 16 MiB: all threads have some.
+    let dir = folder_with_pack(80, 512);
+    for columns in [80, 50, 200] {
+        for jobs in ["0", "1", "2", "4"] {
+            let args = ["verify", "a.pack", "--jobs", jobs];
+            run(dir.path(), columns, &args).check(0, &["verifying"]);
+        }
+    }
+}
+
+#[test]
+fn every_command_with_a_bar_ends_on_a_terminal_and_takes_its_bar_away() {
+    let dir = folder_with_pack(600, 64);
+    let of = |jobs: &'static str, columns| {
+        let run = |args: &[&str], jobs_too: bool| {
+            let mut all = args.to_vec();
+            if jobs_too {
+                all.extend(["--jobs", jobs]);
+            }
+            run(dir.path(), columns, &all)
+        };
+        run(&["verify", "a.pack"], true).check(0, &["verifying"]);
+        let small = ["--resize", "short:32", "--crop", "center:32", "--force"];
+        let mut convert = vec!["convert", "images", "b.pack"];
+        convert.extend(small);
+        let shown = ["listing", "planning", "converting", "writing to disk"];
+        run(&convert, true).check(0, &shown);
+        run(&["convert", "images", "b.pack", "--dry-run"], true).check(0, &["listing", "planning"]);
+        for target in ["b.npy", "b.h5", "b.tar", "b.parquet"] {
+            run(&["export", "a.pack", target, "--force"], true).check(0, &["exporting", "writing"]);
+        }
+        run(&["extract", "a.pack", "files", "--force"], false).check(0, &["extracting"]);
+        run(&["show", "a.pack", "-o", "b.png", "--force"], false).check(0, &["drawing"]);
+    };
+    for columns in [80, 50, 200] {
+        for jobs in ["1", "2"] {
+            of(jobs, columns);
+        }
+    }
+}
+
+#[test]
+fn benchmarks_end_on_a_terminal() {
+    let dir = folder_with_pack(600, 64);
+    let quick = ["--quick", "--formats", "npy,packds-raw", "--cache", "warm"];
+    for columns in [80, 50] {
+        let mut formats = vec!["bench", "formats", "a.pack"];
+        formats.extend(quick);
+        run(dir.path(), columns, &formats).check(0, &["writing npy"]);
+        let load = [
+            "bench",
+            "load",
+            "a.pack",
+            "--batch",
+            "16",
+            "--seconds",
+            "0.2",
+        ];
+        run(dir.path(), columns, &load).check(0, &[]);
+    }
+}
+
+#[test]
+fn every_split_has_a_bar_and_its_report_appears_when_it_is_done() {
+    let dir = temp_dir();
+    for split in ["train", "val"] {
+        many_links(&dir.path().join("images").join(split).join("cat"), 40);
+    }
+    for columns in [80, 50] {
+        let args = ["convert", "images", "out.pack", "--split", "all", "--force"];
+        let seen = run(dir.path(), columns, &args);
+        let shown = ["train: converting", "val: planning", "val: converting"];
+        seen.check(0, &shown);
+        let report = seen.drawn.find("out.train.pack: ").unwrap();
+        assert!(report < seen.drawn.find("val: planning").unwrap());
+        let last = seen.progress().into_iter().rfind(|l| l.contains("val: c"));
+        // A rate since the beginning of the first split would be another.
+        assert!(last.unwrap().contains(" of 40 images"), "{last:?}");
+    }
+}
+
+#[test]
+fn what_cannot_draw_a_line_again_gets_none() {
+    let dir = folder_with_pack(600, 64);
+    let line = format!(
+        "TERM=dumb exec '{}' verify '{}'",
+        binary().display(),
+        dir.path().join("a.pack").display()
+    );
+    let output = Command::new("script")
+        .args(["-q", "-e", "-c", &line, "/dev/null"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("a.pack: ok") && !text.contains('\x1b'),
+        "{text:?}"
+    );
+}
+
+/// A folder whose conversion takes some seconds.
+fn slow_source(dir: &Path) {
+    many_links(&dir.join("images"), 20_000);
+}
+
+#[test]
+fn ctrl_c_leaves_a_clean_line_and_exits_with_130() {
+    let dir = temp_dir();
+    slow_source(dir.path());
+    let args = [
+        "convert",
+        "images",
+        "out.pack",
+        "--mode",
+        "encoded",
+        "--quality",
+        "80",
+    ];
+    for columns in [80, 50] {
+        let mut terminal = Terminal::start(dir.path(), columns, &args);
+        terminal.wait_for("converting [");
+        terminal.press(b"\x03");
+        let seen = terminal.end();
+        seen.check(130, &["converting ["]);
+        let said = seen.screen.lines().last().unwrap().trim_end();
+        assert_eq!(said, "packds: interrupted; nothing was written");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn a_listing_that_is_interrupted_leaves_a_clean_line() {
+    let dir = temp_dir();
+    // Long enough for a key to be pressed: each line's file is looked for.
+    fs::copy(fixture("images/folder/cat/a.jpg"), dir.path().join("a.jpg")).unwrap();
+    let manifest = "path,label\n".to_owned() + &"a.jpg,0\n".repeat(1_000_000);
+    fs::write(dir.path().join("m.csv"), manifest).unwrap();
+    let mut terminal = Terminal::start(dir.path(), 80, &["convert", "m.csv", "out.pack"]);
+    terminal.wait_for("listing");
+    terminal.press(b"\x03");
+    let seen = terminal.end();
+    seen.check(130, &["listing"]);
+    assert_eq!(seen.screen.trim_end(), "packds: interrupted");
+}
+
+#[test]
+fn what_is_interrupted_while_it_extracts_leaves_whole_files() {
+    let dir = folder_with_pack(600, 64);
+    let mut terminal = Terminal::start(dir.path(), 80, &["extract", "a.pack", "files"]);
+    terminal.wait_for("extracting [");
+    terminal.press(b"\x03");
+    let seen = terminal.end();
+    // A fast machine may be done by then.
+    if seen.code == Some(130) {
+        seen.check(130, &["extracting"]);
+        let said = seen.screen.lines().last().unwrap();
+        assert!(said.contains("interrupted; the samples written so far are whole"));
+    }
+    for name in fs::read_dir(dir.path().join("files")).unwrap() {
+        let bytes = fs::read(name.unwrap().path()).unwrap();
+        assert_eq!(bytes[bytes.len() - 8..bytes.len() - 4], *b"IEND");
+    }
+}
