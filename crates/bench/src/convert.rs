@@ -14,6 +14,7 @@ use crate::limits::{concatenate, read_and_checksum, read_and_decode};
 use crate::machine::{Machine, PeakRss};
 use crate::measure::{Figure, Pairs};
 use crate::opening::{open_and_inform, write_large};
+use crate::watch::{Progress, Watcher};
 use crate::workload::Workload;
 
 /// What to measure, and how often.
@@ -67,14 +68,14 @@ impl ConvertBench {
     }
 }
 
-/// Measures conversion and verification of the images in `data`. `progress` is told what is being run.
+/// Measures conversion and verification of the images in `data`. `watcher` is told what is being run, and may end it.
 ///
 /// # Errors
-/// [`BenchError`] where something fails, or does not do what it should.
+/// [`BenchError`] where something fails, or does not do what it should, or where the watcher ends it.
 pub fn bench_convert(
     data: &Path,
     options: &ConvertBenchOptions,
-    progress: &mut dyn FnMut(&str),
+    watcher: &dyn Watcher,
 ) -> Result<ConvertBench, BenchError> {
     let jobs = ConvertOptions {
         jobs: options.jobs,
@@ -82,6 +83,9 @@ pub fn bench_convert(
     }
     .n_jobs();
     let runs = options.runs.max(1);
+    // Each figure has a warm-up besides its runs.
+    let n_cells = u64::try_from(3 * (runs + 1) + 1).unwrap_or(u64::MAX);
+    let progress = &Progress::new(watcher, n_cells);
     let workload = |enough| Workload::new(data, options.scratch.as_deref(), jobs, enough);
     let bench = |workload| Bench {
         workload,
@@ -92,7 +96,7 @@ pub fn bench_convert(
     let raw = decoding.raw(progress)?;
     let verify = decoding.verify(progress)?;
     let n_files = decoding.workload.listing.len() / decoding.workload.repeats;
-    progress("opening a pack of 1.28 million samples");
+    progress.begin("opening a pack of 1.28 million samples")?;
     let open_ms = decoding.open_ms()?;
     drop(decoding);
     let encoded = bench(workload(ENOUGH_TO_COPY)?).encoded(progress)?;
@@ -122,7 +126,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn raw(&self, progress: &mut dyn FnMut(&str)) -> Result<Figure, BenchError> {
+    fn raw(&self, progress: &Progress<'_>) -> Result<Figure, BenchError> {
         let options = ConvertOptions {
             resize: Some(Resize::Short(256)),
             crop: Some(Crop::Center {
@@ -136,7 +140,7 @@ impl Bench {
         self.conversion("raw", "read_and_decode", &options, limit, progress)
     }
 
-    fn encoded(&self, progress: &mut dyn FnMut(&str)) -> Result<Figure, BenchError> {
+    fn encoded(&self, progress: &Progress<'_>) -> Result<Figure, BenchError> {
         let options = ConvertOptions {
             mode: Mode::Encoded,
             jobs: self.jobs,
@@ -159,14 +163,14 @@ impl Bench {
         limit_name: &'static str,
         options: &ConvertOptions,
         limit: impl Fn() -> Result<Duration, BenchError>,
-        progress: &mut dyn FnMut(&str),
+        progress: &Progress<'_>,
     ) -> Result<Figure, BenchError> {
         let output = self.workload.file(&format!("{name}.pack"));
         let mut pairs = Pairs::default();
         let mut reports = Vec::new();
         let mut peak = 0;
         for run in 0..=self.runs {
-            progress(&self.run_name(name, run));
+            progress.begin(&self.run_name(name, run))?;
             // What earlier runs wrote is brought to disk and dropped first, or the next one would pay for it.
             rustix::fs::sync();
             let limit_time = limit()?;
@@ -175,7 +179,7 @@ impl Bench {
                 _ => rustix::fs::sync(),
             }
             let rss = PeakRss::reset();
-            let report = convert(&self.workload.source, &output, options, &())?;
+            let report = convert(&self.workload.source, &output, options, &progress.ending())?;
             self.check(&report)?;
             if run > 0 {
                 pairs.push(
@@ -215,7 +219,7 @@ impl Bench {
     }
 
     /// Verifies the raw pack, and reads it with its checksum alone, in turn.
-    fn verify(&self, progress: &mut dyn FnMut(&str)) -> Result<Figure, BenchError> {
+    fn verify(&self, progress: &Progress<'_>) -> Result<Figure, BenchError> {
         let path = self.workload.file("raw.pack");
         let bytes = std::fs::metadata(&path)
             .map_err(BenchError::io(&path))?
@@ -223,7 +227,7 @@ impl Bench {
         let mut pairs = Pairs::default();
         let (mut peak, mut before) = (0, None);
         for run in 0..=self.runs {
-            progress(&self.run_name("verify", run));
+            progress.begin(&self.run_name("verify", run))?;
             let (limit_time, crc) = read_and_checksum(&path, self.jobs)?;
             if before.replace(crc).is_some_and(|before| before != crc) {
                 let (expected, found) = (

@@ -65,7 +65,7 @@ pub enum BenchError {
         largest: u32,
     },
     /// The caller asked to stop.
-    #[error("interrupted; no report was written, and the formats' files were removed")]
+    #[error("interrupted; no report was written, and the benchmark's files were removed")]
     Interrupted,
     /// What was measured did not do what it should.
     #[error("{what}: expected {expected}, found {found}")]

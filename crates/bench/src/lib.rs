@@ -13,16 +13,16 @@ mod machine;
 mod measure;
 mod opening;
 mod tune;
+mod watch;
 mod words;
 mod workload;
 
 pub use convert::{ConvertBench, ConvertBenchOptions, bench_convert};
 pub use error::BenchError;
-pub use formats::{
-    CacheName, FormatsBenchOptions, OrderName, Watcher, bench_formats, format_names, to_csv,
-};
+pub use formats::{CacheName, FormatsBenchOptions, OrderName, bench_formats, format_names, to_csv};
 pub use load::{LoadBench, LoadBenchOptions, bench_load, has_encoded_images};
 pub use machine::{Machine, PeakRss};
 pub use measure::{Figure, Pairs};
 pub use tune::{Ahead, Recommended, TuneBench, TuneBenchOptions, TuneRun, Wait, bench_tune};
+pub use watch::Watcher;
 pub use words::counted;

@@ -6,10 +6,10 @@ use super::drive::{Measured, Pace, checked, measure, medians};
 use super::order::{Course, OrderName};
 use super::reference::Reference;
 use super::report::RunRow;
-use super::watch::Progress;
 use super::written::Written;
 use super::{CacheName, FormatsBenchOptions, cache, checksum};
 use crate::BenchError;
+use crate::watch::Progress;
 use crate::words::counted;
 
 /// New epochs of a warm run begin until this much time has passed: one epoch of few images is too short to be timed.

@@ -14,9 +14,9 @@ use super::cache;
 use super::read::Pictures;
 use super::reference::Reference;
 use super::report::Limits;
-use super::watch::Progress;
 use crate::load::limit::Limit;
 use crate::measure::median;
+use crate::watch::Progress;
 use crate::{BenchError, LoadBenchOptions};
 
 /// Images that are decoded again and again.

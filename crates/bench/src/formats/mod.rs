@@ -20,7 +20,6 @@ mod peers;
 mod read;
 mod reference;
 pub mod report;
-mod watch;
 mod written;
 
 use std::fmt;
@@ -29,13 +28,12 @@ use std::path::{Path, PathBuf};
 use packds_convert::ConvertError;
 
 use crate::BenchError;
+use crate::watch::{Progress, Watcher};
 pub use csv::to_csv;
 pub use order::OrderName;
 use peers::PeerRows;
 use reference::Reference;
 use report::{Data, OptionsShown, Report};
-use watch::Progress;
-pub use watch::Watcher;
 use written::Written;
 
 /// Whether files are in the page cache.
@@ -132,8 +130,7 @@ fn compare(
         .prefix("packds-formats")
         .tempdir_in(&options.work);
     let work = work.map_err(BenchError::io(&options.work))?;
-    progress.part("the images, as raw pixels")?;
-    progress.cell("the images, as raw pixels")?;
+    progress.begin("the images, as raw pixels")?;
     let reference = Reference::make(data, work.path(), options.batch, options.images, &progress)?;
     if let Some(peers) = &peers {
         let names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
@@ -141,8 +138,7 @@ fn compare(
         peers.check(&names, (reference.batch, reference.n_samples()), &expected)?;
     }
     let written = write_all(&entries, &reference, work.path(), &progress)?;
-    progress.part("the limits")?;
-    progress.cell("the limits")?;
+    progress.begin("the limits")?;
     let cold = options.cache.contains(&CacheName::Cold);
     let rounds = options.rounds.max(1);
     let limits = limits::measure(

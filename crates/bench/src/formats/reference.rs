@@ -14,8 +14,8 @@ use packds_format::{
 use packds_pixels::{Crop, Resize, probe};
 use packds_reader::MappedPack;
 
-use super::watch::Progress;
 use crate::BenchError;
+use crate::watch::Progress;
 
 /// Side of the whole image and of its middle where images have several sizes.
 const SHORT: u32 = 256;

@@ -17,8 +17,8 @@ use super::packs::PackFeed;
 use super::read::Made;
 use super::reference::Reference;
 use super::report::FormatRow;
-use super::watch::Progress;
 use crate::BenchError;
+use crate::watch::Progress;
 
 /// Why there is no encoded pack of gray images.
 const GRAY: &str = "files in a pack become RGB, and these images have one channel";

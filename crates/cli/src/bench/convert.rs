@@ -11,6 +11,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
+use crate::progress::Benchmarking;
 
 /// Converting and verifying, beside reading and decoding, copying, and checksumming the same files
 ///
@@ -39,7 +40,11 @@ pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit
         runs: args.runs,
         scratch: args.scratch.clone(),
     };
-    let bench = bench_convert(&args.data, &options, &mut |what| console.note(what))?;
+    let shown = Benchmarking::new(console);
+    let bench = bench_convert(&args.data, &options, &shown);
+    // Takes its line off the terminal.
+    drop(shown);
+    let bench = bench?;
     if console.json {
         console.document(&bench.to_json())?;
     } else {

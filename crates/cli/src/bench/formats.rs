@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
 use crate::output::replace_file;
-use crate::progress::Comparing;
+use crate::progress::Benchmarking;
 
 /// Loading the same images from every format: folders, NumPy, HDF5, Zarr, Parquet, packs and others
 ///
@@ -175,10 +175,10 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     for folder in args.out.iter().chain([&options.work]) {
         std::fs::create_dir_all(folder).map_err(|error| Failure::write(folder, &error))?;
     }
-    let comparing = Comparing::new(console);
-    let report = bench_formats(&args.data, &options, &comparing);
+    let shown = Benchmarking::new(console);
+    let report = bench_formats(&args.data, &options, &shown);
     // Takes its line off the terminal.
-    drop(comparing);
+    drop(shown);
     let report = report?;
     if let Some(folder) = &args.out {
         write_all(&report, folder)?;
