@@ -18,11 +18,13 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 
 
 def module_or_skip(name: str, hint: str):
-    """The module; without it the test is skipped loudly. PACKDS_REQUIRE_TORCH=1 makes a missing PyTorch a failure, and so does
-    PACKDS_REQUIRE_GPU=1: no GPU is used without it."""
+    """The module; without it the test is skipped loudly. A module that PACKDS_REQUIRE names (several, with spaces between them) must
+    be there. PACKDS_REQUIRE_TORCH=1 makes a missing PyTorch a failure, and so does PACKDS_REQUIRE_GPU=1: no GPU is used without it."""
     try:
         return importlib.import_module(name)
-    except ImportError:
+    except ImportError as error:
+        if name.split(".")[0] in os.environ.get("PACKDS_REQUIRE", "").split():
+            pytest.fail(f"{name} is missing, and PACKDS_REQUIRE names it: {error}")
         for variable in ("PACKDS_REQUIRE_TORCH", "PACKDS_REQUIRE_GPU"):
             if name.startswith("torch") and os.environ.get(variable) == "1":
                 pytest.fail(f"{name} is missing, and {variable}=1")

@@ -1,4 +1,4 @@
-"""JAX, Lightning and Accelerate. What is not installed is skipped: pip install jax lightning accelerate."""
+"""JAX, Lightning and Accelerate. What is not installed is skipped; scripts/setup installs all of them."""
 
 import json
 import os
@@ -16,12 +16,12 @@ from conftest import free_port, module_or_skip
 
 @pytest.fixture
 def jax():
-    return module_or_skip("jax", "pip install jax")
+    return module_or_skip("jax", "scripts/setup installs it")
 
 
 @pytest.fixture
 def lightning(torch):
-    return module_or_skip("lightning", "pip install lightning")
+    return module_or_skip("lightning", "scripts/setup installs it")
 
 
 def test_batches_become_jax_arrays_without_a_copy(numbered, jax):
@@ -76,6 +76,12 @@ LIGHTNING = """
     import lightning, torch
     from lightning.pytorch.callbacks import ModelCheckpoint
     import packds
+
+    try:
+        import torch.distributed._shard.sharded_tensor
+    except ValueError:
+        # Debian's PyTorch 1.13 cannot import it under Python 3.11; it is for tensors divided among processes.
+        lightning.LightningModule._register_sharded_tensor_state_dict_hooks_if_available = lambda self: None
 
     class Net(lightning.LightningModule):
         def __init__(self, pack):
@@ -139,6 +145,8 @@ def test_lightnings_processes_share_the_global_batches(numbered, tmp_path, light
 
 @pytest.mark.parametrize("steps", [7, 20])
 def test_lightning_goes_on_from_its_checkpoints(numbered, tmp_path, lightning, steps):
+    if steps == 20 and lightning.__version__.startswith("2.2."):
+        pytest.xfail("Lightning 2.2 takes the first batch of the epoch once more after a checkpoint at its end")
     saving = f"ModelCheckpoint('.', filename='a', every_n_train_steps={steps}, save_top_k=1, monitor=None)"
     code = f"""
         fit(max_steps={steps}, callbacks=[{saving}])
@@ -185,7 +193,7 @@ ACCELERATE = """
 
 @pytest.mark.parametrize("world", [1, 2])
 def test_accelerate_trains_and_goes_on_with_the_same_global_batches(numbered, tmp_path, torch, world):
-    module_or_skip("accelerate", "pip install accelerate")
+    module_or_skip("accelerate", "scripts/setup installs it")
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(world)}
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ACCELERATE), numbered]
     running = []
@@ -206,7 +214,7 @@ def test_numpy_batches_go_to_other_libraries(numbered, dtype):
 
 
 def test_numpy_batches_of_bfloat16_go_to_other_libraries_as_bits(numbered):
-    module_or_skip("ml_dtypes", "pip install ml_dtypes")
+    module_or_skip("ml_dtypes", "scripts/setup installs it")
     images, _ = next(iter(packds.Loader(numbered, 500, dtype="bf16")))
     with pytest.raises(BufferError):
         images.__dlpack__()
