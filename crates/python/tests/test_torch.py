@@ -101,7 +101,9 @@ def test_pipelines_that_make_tensors_of_pictures_get_pictures(photo_pack, torchv
     for pipeline in pipelines:
         assert torch.equal(MapDataset(photo_pack, pipeline)[3][0], plain.float() / 255)
     assert torch.equal(MapDataset(photo_pack, transforms.PILToTensor())[3][0], plain)
-    # Others get tensors, and what was asked for holds.
+    # Others get tensors, also where they make pictures of these themselves, and what was asked for holds.
+    pictures_first = transforms.Compose([transforms.ToPILImage(), transforms.CenterCrop(64), transforms.ToTensor()])
+    assert torch.equal(MapDataset(photo_pack, pictures_first)[3][0], MapDataset(photo_pack, pipelines[2])[3][0])
     assert MapDataset(photo_pack, transforms.CenterCrop(8))[3][0].dtype == torch.uint8
     with pytest.raises(TypeError):
         MapDataset(photo_pack, transforms.ToTensor(), images="torch")[3]

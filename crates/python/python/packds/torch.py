@@ -125,11 +125,23 @@ class MapDataset(torch.utils.data.Dataset[Any]):
 
 
 def _wants_pictures(transform: Any) -> bool:
-    """Whether a pipeline of torchvision's has a step that takes pictures, and no tensors."""
-    if type(transform).__module__.startswith("torchvision.") and type(transform).__name__ in ("ToTensor", "PILToTensor"):
-        return True
+    """Whether a pipeline of torchvision's takes pictures, and no tensors: its first step that takes only one of them says so."""
+    first = next((step for step in _steps(transform) if step in _TAKE_PICTURES), None)
+    return first is not None and _TAKE_PICTURES[first]
+
+
+#: torchvision's transforms that take pictures and no tensors, and one that does not take pictures.
+_TAKE_PICTURES = {"ToTensor": True, "PILToTensor": True, "ToPILImage": False}
+
+
+def _steps(transform: Any) -> Iterator[str]:
+    """The names of a pipeline's steps that are torchvision's, in order."""
+    if type(transform).__module__.startswith("torchvision."):
+        yield type(transform).__name__
     steps = getattr(transform, "transforms", ())
-    return isinstance(steps, Sequence) and any(_wants_pictures(step) for step in steps)
+    if isinstance(steps, Sequence):
+        for step in steps:
+            yield from _steps(step)
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
