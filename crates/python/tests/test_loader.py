@@ -84,6 +84,15 @@ def test_a_seed_is_drawn_where_none_is_given(numbered):
     assert next_one.seed == one.seed and labels_of(next_one) == labels_of(one)
 
 
+def test_a_state_that_does_not_fit_leaves_a_drawn_seed_as_it_was(numbered, photo_pack):
+    loader = packds.Loader(numbered, 50, seed=None)
+    seed, batches = loader.seed, labels_of(loader)
+    with pytest.raises(packds.OptionError):
+        loader.load_state_dict(packds.Loader(photo_pack, 2, seed=3).state_dict())
+    loader.set_epoch(0)
+    assert (loader.seed, labels_of(loader)) == (seed, batches)
+
+
 def test_ranks_do_not_draw_seeds_of_their_own(numbered):
     with pytest.raises(packds.OptionError, match="seed: None would be another seed on each rank"):
         packds.Loader(numbered, 50, seed=None, rank=(0, 2))

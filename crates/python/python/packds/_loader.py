@@ -446,14 +446,15 @@ class Loader:
         saved = _checks.text("state", state.get("state"))
         self._own()
         self.close()
+        options, native = self._options, self._native
         if self._is_drawn and (seed := seed_of(saved)) is not None:
             # A seed that was drawn is that of the run that goes on.
-            self._options = self._options | {"seed": seed}
-            self._native = self._make(self._options)
-        native = self._native.resumed(saved)
+            options = options | {"seed": seed}
+            native = self._make(options)
+        native = native.resumed(saved)
         # Refused here, not when it is iterated over. Behind an epoch's last batch comes the next epoch.
         epoch = native.epoch_at(saved)
-        self._native = native
+        self._native, self._options = native, options
         self._number, self._resume, self._last_state = _number_of(epoch), saved, None
         epoch.close()
 
