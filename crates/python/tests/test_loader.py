@@ -378,6 +378,24 @@ def test_a_run_goes_on_where_it_was_stopped(numbered):
     assert again.epoch == 3
 
 
+@pytest.mark.parametrize("order", ["sequential", "random", "chunks", "window"])
+def test_a_run_goes_on_with_another_batch_size_and_has_each_sample_once(numbered, order):
+    def make(batch_size):
+        return packds.Loader(numbered, batch_size=batch_size, order=order, drop_last=False)
+
+    for before, steps, after in [(50, 3, 64), (64, 5, 7), (30, 1, 90), (7, 11, 128)]:
+        loader = make(before)
+        labels = []
+        for step, (_, batch) in enumerate(loader, 1):
+            labels += batch.tolist()
+            if step == steps:
+                break
+        again = make(after)
+        again.load_state_dict(loader.state_dict())
+        labels += sum(labels_of(again), [])
+        assert sorted(labels) == list(range(1000)), (before, steps, after)
+
+
 def test_a_run_goes_on_after_a_loop_that_was_left(numbered):
     loader = packds.Loader(numbered, batch_size=50)
     whole = labels_of(packds.Loader(numbered, batch_size=50))

@@ -6,7 +6,7 @@ use super::error::LoadError;
 use super::filling::Row;
 use super::kept::Kept;
 use crate::fetch::{EpochFetch, Fetch, FetchStats, StepItems};
-use crate::plan::{EpochPlan, Mixture, MixtureState, Route, SourcePlan, State};
+use crate::plan::{EpochPlan, Mixture, MixtureState, Route, Slot, SourcePlan, State};
 
 /// What is to be gone through.
 #[derive(Debug)]
@@ -103,17 +103,16 @@ impl Course {
             Self::Mixed(mixed) => return mixed.rows(step).map(|rows| (rows, 0)),
             Self::Kept(kept) => return Ok((kept.rows().to_vec(), 0)),
         };
-        let mut padding = 0;
-        let row = |slot: crate::plan::Slot| {
-            padding += usize::from(slot.padding);
-            Row {
-                pack: 0,
-                sample: slot.sample,
-                epoch: plan.epoch(),
-            }
+        let mut slots: Vec<Slot> = plan.batch(step).collect();
+        // With another global batch than was planned, shares go by planned places, between which padding may lie.
+        slots.sort_by_key(|slot| slot.padding);
+        let padding = slots.iter().filter(|slot| slot.padding).count();
+        let row = |slot: Slot| Row {
+            pack: 0,
+            sample: slot.sample,
+            epoch: plan.epoch(),
         };
-        let rows = plan.batch(step).map(row).collect();
-        Ok((rows, padding))
+        Ok((slots.into_iter().map(row).collect(), padding))
     }
 
     /// The bytes of a step, for each pack that has rows in it, once they are there.

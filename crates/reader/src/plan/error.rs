@@ -108,4 +108,12 @@ pub enum PlanError {
         /// This run's value.
         found: String,
     },
+    /// A saved state belongs to another mixture.
+    #[error(
+        "the saved state is for another mixture than this one with a global batch of {batch} samples: packs, proportions, order, seed, memory budget and global batch must be the same; make the loader with those of the run"
+    )]
+    OtherMixture {
+        /// Samples of this mixture's global batch.
+        batch: usize,
+    },
 }

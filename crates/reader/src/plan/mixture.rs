@@ -243,16 +243,13 @@ impl Mixture {
     /// The step to go on with. The world may have changed; packs, samplers, proportions and the global batch may not.
     ///
     /// # Errors
-    /// [`PlanError::OtherRun`].
+    /// [`PlanError::OtherMixture`].
     pub fn at(&self, state: &MixtureState) -> Result<u64, PlanError> {
         if state.mixture == self.fingerprint {
             return Ok(state.step);
         }
-        Err(PlanError::OtherRun {
-            what: "mixture",
-            expected: format!("{:016x}", state.mixture),
-            found: format!("{:016x}", self.fingerprint),
-        })
+        let batch = self.places.len();
+        Err(PlanError::OtherMixture { batch })
     }
 }
 

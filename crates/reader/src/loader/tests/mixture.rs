@@ -260,7 +260,10 @@ fn states_of_other_runs_are_refused() {
     let other = mixed(&packs).seed(8).build().unwrap();
     let error = other.epoch_at_mixture(&state).unwrap_err();
     assert!(
-        matches!(error, LoadError::Plan(PlanError::OtherRun { .. })),
+        matches!(
+            error,
+            LoadError::Plan(PlanError::OtherMixture { batch: 16 })
+        ),
         "{error}"
     );
     let beyond = MixtureState {

@@ -11,6 +11,7 @@ mod faults;
 mod images;
 mod lifetimes;
 mod mixture;
+mod resuming;
 mod tuning;
 
 use std::fs::OpenOptions;
