@@ -120,8 +120,12 @@ pub struct Pixels<'a> {
 }
 
 impl Pixels<'_> {
-    /// Says whether the data are as long as the sizes say; returns the bytes of a row.
-    pub(crate) fn check(&self) -> Result<usize, PixelError> {
+    /// Says whether there are pixels and the data are as long as the sizes say; returns the bytes of a row.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` for an empty picture, `WrongBuffer` where the data do not fit its size.
+    pub fn check(&self) -> Result<usize, PixelError> {
         let channels = usize::from(self.channels);
         let expected = byte_count(self.width, self.height, channels)?;
         if expected == 0 {

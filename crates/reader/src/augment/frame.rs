@@ -34,6 +34,13 @@ impl Frame {
         root: u64,
         view: u32,
     ) -> Result<Self, AugmentError> {
+        if picture.width == 0 || picture.height == 0 {
+            return Err(AugmentError::Picture {
+                what: "size",
+                expected: "at least 1x1".to_owned(),
+                found: format!("{}x{}", picture.width, picture.height),
+            });
+        }
         let mut resized = None;
         let mut frame = Self {
             shown: Shown::Area(whole(picture)),

@@ -27,7 +27,8 @@ pub enum Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Width and height; of a file from its headers, as stored: its EXIF orientation is ignored.
+    /// Width and height; of a file from its headers, as stored: its EXIF orientation is ignored. Of pixels as they are
+    /// described, which is checked: a pack may say anything of them.
     pub(super) fn size(&self) -> Result<Size, AugmentError> {
         Ok(match self {
             Self::Encoded(encoded) => {
@@ -37,10 +38,13 @@ impl Picture<'_> {
                     height: info.height,
                 }
             }
-            Self::Raw(pixels) => Size {
-                width: pixels.width,
-                height: pixels.height,
-            },
+            Self::Raw(pixels) => {
+                pixels.check()?;
+                Size {
+                    width: pixels.width,
+                    height: pixels.height,
+                }
+            }
         })
     }
 }

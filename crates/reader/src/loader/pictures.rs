@@ -527,7 +527,11 @@ impl Pictures {
             }
         };
         match self.image.picture(pack, row.sample, item, None) {
-            Picture::Raw(raw) => Ok((size(raw.width, raw.height), None)),
+            Picture::Raw(raw) => {
+                raw.check()
+                    .map_err(|error| bad_sample(pack, row.sample, error.into()))?;
+                Ok((size(raw.width, raw.height), None))
+            }
             Picture::Encoded(encoded) => {
                 let color = if channels == 1 {
                     Color::Gray

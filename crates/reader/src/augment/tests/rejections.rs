@@ -167,6 +167,25 @@ fn crops_larger_than_the_picture_are_refused() {
 }
 
 #[test]
+fn pictures_without_pixels_have_no_crops() {
+    for text in ["rrc8", "crop8", "crop8+8", "center8", "resize8,center8"] {
+        let plan = plan(text, None).unwrap();
+        for (width, height) in [(0, 0), (0, 9), (9, 0)] {
+            let error = plan.crops(key(0), width, height).unwrap_err();
+            let AugmentError::Picture {
+                what: "size",
+                found,
+                ..
+            } = error
+            else {
+                panic!("{text}: {error}");
+            };
+            assert_eq!(found, format!("{width}x{height}"));
+        }
+    }
+}
+
+#[test]
 fn pictures_masks_and_buffers_that_do_not_fit_are_refused() {
     let image = picture(20, 20, 3, 1);
     let mut augmenter = augmenter("center8", None);

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::{builder, some};
 use crate::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
-use crate::loader::{LoadError, Loader};
+use crate::loader::{BadSamples, Kept, LoadError, Loader};
 use crate::plan::{Order, Ranks};
 use crate::{Access, MappedPack, open};
 
@@ -46,20 +46,40 @@ fn raw_pack(n: u64) -> (TempDir, Arc<MappedPack>) {
     })
 }
 
-/// A pack of `n` JPEG files of sizes of their own; sample `bad` is cut short.
-fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
-    let of = |mut field: Field| {
-        field.of = Some("image".to_owned());
+/// A field of images of sizes of their own, and the columns that describe them.
+fn sized(name: &str, role: Role) -> Vec<Field> {
+    let column = |what: &str, dtype, role| {
+        let mut field = Field::column(&format!("{name}_{what}"), dtype, &[]).with_role(role);
+        field.of = Some(name.to_owned());
         field
     };
-    let fields = vec![
-        Field::variable("image", FieldKind::Image).with_role(Role::Image),
-        of(Field::column("coding", DType::U8, &[]).with_role(Role::Coding)),
-        of(Field::column("width", DType::U32, &[]).with_role(Role::Width)),
-        of(Field::column("height", DType::U32, &[]).with_role(Role::Height)),
-        of(Field::column("channels", DType::U8, &[]).with_role(Role::Channels)),
-    ];
-    write(n, fields, |block, sample| {
+    vec![
+        Field::variable(name, FieldKind::Image).with_role(role),
+        column("coding", DType::U8, Role::Coding),
+        column("width", DType::U32, Role::Width),
+        column("height", DType::U32, Role::Height),
+        column("channels", DType::U8, Role::Channels),
+    ]
+}
+
+/// Puts an item and what its columns say of it into the field whose number is `first`.
+fn put(
+    block: &mut BlockBuilder,
+    first: usize,
+    item: &[u8],
+    coding: Coding,
+    (width, height, channels): (u32, u32, u8),
+) {
+    block.item_mut(first).unwrap().extend(item);
+    block.set_column(first + 1, &[coding.number()]).unwrap();
+    block.set_column(first + 2, &width.to_le_bytes()).unwrap();
+    block.set_column(first + 3, &height.to_le_bytes()).unwrap();
+    block.set_column(first + 4, &[channels]).unwrap();
+}
+
+/// A pack of `n` JPEG files of sizes of their own; sample `bad` is cut short.
+fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
+    write(n, sized("image", Role::Image), |block, sample| {
         let (width, height) = (40 + sample as u32 % 30, 30 + sample as u32 % 50);
         let pixels: Vec<u8> = (0..width * height * 3)
             .map(|i| (i / 7 + sample as u32) as u8)
@@ -68,12 +88,95 @@ fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
         if Some(sample) == bad {
             file.truncate(100);
         }
-        block.item_mut(0).unwrap().extend(&file);
-        block.set_column(1, &[Coding::Jpeg.number()]).unwrap();
-        block.set_column(2, &width.to_le_bytes()).unwrap();
-        block.set_column(3, &height.to_le_bytes()).unwrap();
-        block.set_column(4, &[3]).unwrap();
+        put(block, 0, &file, Coding::Jpeg, (width, height, 3));
     })
+}
+
+/// Sizes that 20 x 20 pixels of so many channels do not have.
+fn wrong_sizes(channels: u8) -> Vec<(u32, u32, u8)> {
+    let most = u32::MAX;
+    let mut sizes = vec![(20, 20, 0), (20, 20, channels + 1), (20, 20, u8::MAX)];
+    for (width, height) in [
+        (0, 0),
+        (0, 20),
+        (20, 0),
+        (1, 1),
+        (20, 21),
+        (21, 20),
+        (1, most),
+        (most, 1),
+        (most, most),
+        (1 << 31, 1 << 31),
+    ] {
+        sizes.push((width, height, channels));
+    }
+    sizes
+}
+
+/// A pack of 4 raw images with masks, all of 20 x 20 pixels, whose columns say so but of sample 2.
+fn missized(image_size: (u32, u32, u8), mask_size: (u32, u32, u8)) -> (TempDir, Arc<MappedPack>) {
+    let fields = [sized("image", Role::Image), sized("mask", Role::Mask)].concat();
+    write(4, fields, |block, sample| {
+        let (mut of_image, mut of_mask) = ((SIDE, SIDE, 3), (SIDE, SIDE, 1));
+        if sample == 2 {
+            (of_image, of_mask) = (image_size, mask_size);
+        }
+        put(block, 0, &image(sample), Coding::Raw, of_image);
+        put(block, 5, &mask(sample), Coding::Raw, of_mask);
+    })
+}
+
+#[test]
+fn a_stored_size_that_the_pixels_do_not_have_is_an_error_that_names_the_sample() {
+    let right = ((SIDE, SIDE, 3), (SIDE, SIDE, 1));
+    let of_images = wrong_sizes(3).into_iter().map(|size| (size, right.1));
+    let of_masks = wrong_sizes(1).into_iter().map(|size| (right.0, size));
+    for (image_size, mask_size) in of_images.chain(of_masks) {
+        let (_folder, pack) = missized(image_size, mask_size);
+        for ops in [
+            "rrc12",
+            "rrc12,flip,views:2",
+            "crop12",
+            "crop24+2?:reflect",
+            "center12",
+            "center30",
+            "resize12x12",
+            "resize12,center12",
+            "resize12,crop8+4",
+            "rrc12,rotate:30",
+            "center12,affine:30/0.1/0.1/0.5-2/10,jitter:0.4/0.4/0.4/0.1,blur:3/0.1-2",
+        ] {
+            let what = format!("{image_size:?} {mask_size:?} {ops}");
+            let loader = augmented(&pack, ops).batch(4).build().unwrap();
+            let error = loader.epoch(0).unwrap().find_map(Result::err).expect(&what);
+            assert!(
+                matches!(error, LoadError::Sample { sample: 2, .. }),
+                "{what}: {error}"
+            );
+            let told = error.to_string();
+            assert!(
+                told.contains("a.pack: sample 2 (chunk 0): "),
+                "{what}: {told}"
+            );
+        }
+        let loader = augmented(&pack, "rrc12").batch(4).build().unwrap();
+        if image_size != right.0 {
+            let error = Kept::take(&loader).unwrap_err();
+            assert!(
+                matches!(error, LoadError::Sample { sample: 2, .. }),
+                "{image_size:?}: {error}"
+            );
+        }
+    }
+    // Nothing is wrong with the others.
+    let (_folder, pack) = missized((0, SIDE, 3), right.1);
+    let skips = augmented(&pack, "rrc12")
+        .batch(4)
+        .bad_samples(BadSamples::Skip);
+    let batch = skips.build().unwrap().epoch(0).unwrap().next().unwrap();
+    let mut ids = batch.unwrap().ids().to_vec();
+    ids.sort_unstable();
+    assert_eq!(ids, [0, 1, 3]);
 }
 
 pub(super) fn write(
