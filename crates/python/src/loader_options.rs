@@ -167,14 +167,15 @@ impl LoaderOptions {
         mut builder: LoaderBuilder,
         others: &[Arc<MappedPack>],
     ) -> Result<LoaderBuilder, Failure> {
-        let Some((first, of_others)) = self.proportions.split_first() else {
-            return Ok(builder);
-        };
-        if of_others.len() != others.len() {
-            let (packs, found) = (others.len() + 1, self.proportions.len());
+        let (packs, found) = (others.len() + 1, self.proportions.len());
+        // One pack needs none.
+        if found != packs && (packs, found) != (1, 0) {
             let text = format!("expected a proportion for each of {packs} packs, found {found}");
             return Err(Failure::Option(text));
         }
+        let Some((first, of_others)) = self.proportions.split_first() else {
+            return Ok(builder);
+        };
         builder = builder.proportion(*first);
         for (pack, proportion) in others.iter().zip(of_others) {
             builder = builder.mix(Arc::clone(pack), *proportion);

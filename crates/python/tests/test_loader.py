@@ -123,6 +123,20 @@ def test_the_length_is_the_number_of_batches(numbered):
     assert len(packds.Loader(numbered, batch_size=64, drop_last=False)) == 16
 
 
+def test_behind_the_last_epoch_there_is_none(numbered):
+    last = 2**32 - 1
+    loader = packds.Loader(numbered, batch_size=50, epoch=last)
+    assert len(loader) == 20
+    assert len(labels_of(loader)) == 20
+    assert (loader.epoch, len(loader)) == (last + 1, 0)
+    for call in (lambda: next(iter(loader)), loader.state_dict):
+        with pytest.raises(packds.OptionError, match="4294967295 was the last"):
+            call()
+    assert "0 batches" in repr(loader)
+    loader.set_epoch(3)
+    assert len(labels_of(loader)) == 20
+
+
 def test_without_drop_last_the_last_batch_is_shorter(numbered):
     batches = labels_of(packds.Loader(numbered, batch_size=64, drop_last=False))
     assert [len(batch) for batch in batches] == [64] * 15 + [40]
@@ -637,6 +651,10 @@ def test_what_cannot_be_is_said(numbered, file_pack):
         ({"memory": 10}, "memory"),
         ({"threads": 0}, "threads"),
         ({"threads": "many"}, "threads"),
+        ({"threads": 100_000}, "threads: expected at most 1024, found 100000"),
+        ({"proportions": [0]}, "proportion"),
+        ({"proportions": [float("nan")]}, "proportion"),
+        ({"proportions": [1, 1]}, "each of 1 packs, found 2"),
         ({"access": "fast"}, "access"),
         ({"checksums": "never"}, "checksums"),
         ({"bad_samples": "keep"}, "bad_samples"),
@@ -663,6 +681,8 @@ def test_what_cannot_be_is_said(numbered, file_pack):
         packds.Loader(file_pack, augment="flip")
     with pytest.raises(packds.OptionError, match="drop_last"):
         packds.Loader([numbered, numbered], drop_last=False)
+    with pytest.raises(packds.OptionError, match="each of 2 packs, found 0"):
+        packds.Loader([numbered, numbered], proportions=[])
     with pytest.raises(packds.OptionError, match="epoch"):
         packds.Loader(numbered).set_epoch(-1)
 

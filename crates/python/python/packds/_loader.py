@@ -34,6 +34,7 @@ from ._words import (
 )
 
 _STATE_VERSION = 1
+_LAST_EPOCH = (1 << 32) - 1
 
 
 class _Iteration:
@@ -121,6 +122,13 @@ def _gpu_of(device: str, output: str, lend: bool, **asked: str) -> str | None:
     return number
 
 
+def _numbered(epoch: int) -> int:
+    """An epoch that is to begin; behind the last number there is none."""
+    if epoch > _LAST_EPOCH:
+        raise OptionError(f"epoch {_LAST_EPOCH} was the last that has a number", "begin another one with set_epoch")
+    return epoch
+
+
 def _number_of(epoch: _packds.Epoch) -> int:
     """Of an epoch that has just begun: it is closed later than that."""
     number = epoch.number
@@ -178,7 +186,7 @@ class Loader:
             (docs/cuda.md); for `augment` with `rrc`. The host makes the images of others, which
             `stats()["host_decoded"]` counts, and `notices()` tells which these are.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
-        proportions: Of the packs, where there are several.
+        proportions: Of the packs, where there are several: a positive number for each.
 
     Raises:
         OptionError: What was asked for does not fit the pack, or each other.
@@ -318,7 +326,7 @@ class Loader:
         # Left behind in a traceback, say; there is one ring for all iterations.
         self.close()
         if self._resume is None:
-            epoch = self._native.epoch(self._number)
+            epoch = self._native.epoch(_numbered(self._number))
         else:
             epoch = self._native.epoch_at(self._resume)
         number, self._resume = _number_of(epoch), None
@@ -334,7 +342,7 @@ class Loader:
             if self._plan.gpu is not None:
                 raise OptionError("CUDA does not work in a forked process", "make the loader in the process that trains")
             self._made_in, self._open = os.getpid(), None
-            self._native = self._native.resumed(self._resume or self._native.state_of(self._number))
+            self._native = self._native.resumed(self._resume or self._native.state_of(_numbered(self._number)))
 
     def _stopped(self, epoch: _packds.Epoch) -> None:
         """An iteration is left: remembers where it was."""
@@ -350,8 +358,8 @@ class Loader:
             self._last_state = None
 
     def __len__(self) -> int:
-        """Batches of the epoch that comes next, or that is under way."""
-        return self._native.steps(self.epoch)
+        """Batches of the epoch that comes next, or that is under way. 0 behind the last epoch that has a number."""
+        return 0 if self.epoch > _LAST_EPOCH else self._native.steps(self.epoch)
 
     @property
     def epoch(self) -> int:
@@ -404,7 +412,7 @@ class Loader:
         native = self._make(options)
         if self._resume is not None:
             native = native.resumed(self._resume)
-        native.steps(self._number)
+        native.steps(_numbered(self._number))
         self._plan = Plan(self.datasets, native, *self._output)
         self._native, self._options = native, options
 
@@ -429,7 +437,7 @@ class Loader:
         elif last is not None and state is None:
             number, state = last
         if state is None:
-            state = self._native.state_of(number)
+            state = self._native.state_of(_numbered(number))
         return {"version": _STATE_VERSION, "epoch": number, "state": state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

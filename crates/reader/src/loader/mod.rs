@@ -65,6 +65,7 @@ mod tuner;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -135,6 +136,8 @@ pub struct Loader {
     threads: usize,
     tuner: Arc<Mutex<Tuner>>,
     bad_samples: BadSamples,
+    /// Batches to make ahead, as they were asked for.
+    asked_prefetch: Option<NonZero<usize>>,
     in_use: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
     made_in: u32,
@@ -348,10 +351,11 @@ impl Loader {
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn notices(&self) -> Result<Vec<String>, LoadError> {
+        let mut all = self.too_far_ahead().into_iter().collect::<Vec<_>>();
         let Some(mixture) = &self.mixture else {
-            return notices(self.pack(), &self.schedule, self.access());
+            all.extend(notices(self.pack(), &self.schedule, self.access())?);
+            return Ok(all);
         };
-        let mut all = Vec::new();
         let parts = self.packs.iter().zip(mixture.schedules());
         for ((pack, schedule), fetch) in parts.zip(&self.fetches) {
             let path = pack.file_path().display();
@@ -359,6 +363,14 @@ impl Loader {
             all.extend(of_pack.iter().map(|notice| format!("{path}: {notice}")));
         }
         Ok(all)
+    }
+
+    /// That fewer batches are made ahead than were asked for, where it is so.
+    fn too_far_ahead(&self) -> Option<String> {
+        let (asked, slots) = (self.asked_prefetch?.get(), self.arena.n_slots());
+        (asked > slots).then(|| {
+            format!("prefetch is {asked}, but the staging ring has {slots} slots: {slots} batches are made ahead at most; `slots` makes it larger")
+        })
     }
 
     /// What was done so far, and who waited for whom.

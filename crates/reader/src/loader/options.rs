@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
+use super::filling::Row;
 use super::journal::Journal;
 use super::outputs::Outputs;
 use super::pictures::{OnDevice, Pictures};
@@ -15,13 +16,13 @@ use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
 use super::{BadSamples, LoadError, Loader, Remedy, in_file_order};
 use crate::MappedPack;
-use crate::arena::Arena;
+use crate::arena::{Arena, SLOT_ALIGN};
 use crate::augment::Augment;
 use crate::device::{Device, Holding, HostDevice, OwnSlots, Resampling, Staged};
 use crate::fetch::{Access, Checksums, FetchOptions, FetchStats, against_holding, choose};
 use crate::plan::{
     Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Sampler, Schedule, Source,
-    State,
+    State, check_proportion,
 };
 
 use self::decodable::not_decodable;
@@ -33,6 +34,8 @@ const DEFAULT_MEMORY: u64 = 4 << 30;
 const MOST_SLOTS: u64 = 16;
 /// One is filled while the consumer has the other.
 const LEAST_SLOTS: u64 = 2;
+/// More than any machine has cores. Each takes a stack, a decoder and scratch memory.
+const MOST_THREADS: usize = 1024;
 
 /// The options of a [`Loader`]; all but the pack have defaults.
 #[derive(Debug, Clone)]
@@ -174,8 +177,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// Threads that copy and decode, fixed. Default from one to one for each core, as training needs them: see
-    /// [`Loader::tuning`].
+    /// Threads that copy and decode, fixed, at most 1024. Default from one to one for each core, as training needs them:
+    /// see [`Loader::tuning`].
     #[must_use]
     pub const fn threads(mut self, threads: NonZero<usize>) -> Self {
         self.threads = Some(threads);
@@ -199,7 +202,8 @@ impl LoaderBuilder {
         self
     }
 
-    /// Batches made ahead, fixed. Default as many as keep the consumer from waiting: see [`Loader::tuning`].
+    /// Batches made ahead, fixed; no more than there are slots. Default as many as keep the consumer from waiting: see
+    /// [`Loader::tuning`].
     #[must_use]
     pub const fn prefetch(mut self, batches: NonZero<usize>) -> Self {
         self.prefetch = Some(batches);
@@ -240,6 +244,7 @@ impl LoaderBuilder {
     /// [`LoadError`], whatever does not fit.
     pub fn build(self) -> Result<Loader, LoadError> {
         let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
+        let most_threads = self.most_threads()?;
         let (schedule, mixture) = self.plan(memory)?;
         let pack = &self.pack;
         let others = self.others.iter().map(|(pack, _)| Arc::clone(pack));
@@ -272,8 +277,6 @@ impl LoaderBuilder {
             Some(mixture) => mixture.schedules().collect(),
         };
         let fetches = fetches(&packs, &schedules, &options)?;
-        let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
-        let most_threads = self.threads.unwrap_or_else(cores).get();
         let tuner = Tuner::new(
             match self.threads {
                 Some(threads) => Tunable::fixed(threads.get()),
@@ -300,6 +303,7 @@ impl LoaderBuilder {
             threads: most_threads,
             tuner: Arc::new(Mutex::new(tuner)),
             bad_samples: self.bad_samples,
+            asked_prefetch: self.prefetch,
             in_use: Arc::new(AtomicBool::new(false)),
             held: Arc::new(AtomicUsize::new(0)),
             made_in: std::process::id(),
@@ -565,6 +569,19 @@ impl LoaderBuilder {
         }
     }
 
+    /// Threads of an epoch: as many as were asked for, or one for each core.
+    fn most_threads(&self) -> Result<usize, LoadError> {
+        let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        match self.threads.unwrap_or_else(cores).get() {
+            threads if self.threads.is_some() && threads > MOST_THREADS => {
+                Err(LoadError::Option(format!(
+                    "threads: expected at most {MOST_THREADS}, found {threads}; one for each core is enough"
+                )))
+            }
+            threads => Ok(threads),
+        }
+    }
+
     /// Refuses what chunks on a device are not for.
     fn check_chunks(&self, schedule: &Schedule) -> Result<(), LoadError> {
         let (why, remedy) = if schedule.recipe().order == OrderKind::Random {
@@ -601,6 +618,7 @@ impl LoaderBuilder {
             let no_pack = || LoadError::Option("there is no pack to load".to_owned());
             return Ok((first.ok_or_else(no_pack)?, Some(mixture)));
         }
+        check_proportion(0, self.proportion)?;
         let sampler = self.sampler.clone().memory_bytes(memory);
         let batching = Batching::per_rank(self.batch).last(self.last);
         let dataset = self.pack.dataset()?;
@@ -657,8 +675,20 @@ fn ring(
     slots: Option<NonZero<usize>>,
     device: &dyn Device,
 ) -> Result<Arc<Arena>, LoadError> {
+    // As much as the arena gives each.
     let slot_bytes = outputs.slot_bytes.max(1);
+    let slot_bytes = slot_bytes
+        .checked_next_multiple_of(SLOT_ALIGN)
+        .unwrap_or(usize::MAX);
     let bytes = u64::try_from(slot_bytes).unwrap_or(u64::MAX);
+    let rows = u64::try_from(outputs.rows.saturating_mul(size_of::<Row>())).unwrap_or(u64::MAX);
+    if rows > memory {
+        return Err(LoadError::Memory {
+            what: "the list of a batch's samples",
+            needed: rows,
+            budget: memory,
+        });
+    }
     let n_slots = match slots {
         Some(slots) => slots.get(),
         None => {

@@ -365,6 +365,17 @@ fn epoch_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// Refuses a proportion that no pack can have, of one pack too.
+pub(crate) fn check_proportion(source_index: usize, proportion: f64) -> Result<(), PlanError> {
+    if proportion > 0.0 && proportion.is_finite() {
+        return Ok(());
+    }
+    Err(PlanError::Mixture {
+        source_index,
+        why: "its proportion is not a positive number",
+    })
+}
+
 /// The samples of each source in a batch: proportions of `batch`, rounded down, and one more for those that lose most.
 #[expect(
     clippy::cast_possible_truncation,
@@ -376,10 +387,11 @@ fn apportion(sources: &[Source], batch: u32) -> Result<Vec<u32>, PlanError> {
     let mut quotas = Vec::with_capacity(sources.len());
     let mut losses = Vec::with_capacity(sources.len());
     for (source_index, source) in sources.iter().enumerate() {
-        if !(source.proportion > 0.0 && total.is_finite()) {
+        check_proportion(source_index, source.proportion)?;
+        if !total.is_finite() {
             return Err(PlanError::Mixture {
                 source_index,
-                why: "its proportion is not a positive number",
+                why: "the sum of all proportions is too large",
             });
         }
         let exact = f64::from(batch) * (source.proportion / total);

@@ -237,14 +237,15 @@ impl DirectFetch {
         Memory::new(n_slots, slot_bytes, decoded).map(Arc::new)
     }
 
-    /// Slots that the memory allowed holds.
+    /// Slots that the memory allowed holds: of chunks no more than all of them twice, since half of the slots may be lent.
     fn slots(&self, by_sample: bool) -> usize {
-        let each = if by_sample {
-            self.bytes_for_samples(1)
+        let (each, most) = if by_sample {
+            (self.bytes_for_samples(1), u64::MAX)
         } else {
-            self.bytes_for(1)
+            (self.bytes_for(1), self.pack.n_chunks().saturating_mul(2))
         };
-        usize::try_from(self.memory_bytes / each.max(1)).unwrap_or(usize::MAX)
+        let fit = self.memory_bytes / each.max(1);
+        usize::try_from(fit.min(most)).unwrap_or(usize::MAX)
     }
 
     fn fits_whole(&self, n_slots: usize) -> bool {

@@ -10,6 +10,7 @@ mod delivery;
 mod faults;
 mod images;
 mod lifetimes;
+mod limits;
 mod mixture;
 mod resuming;
 mod tuning;
