@@ -20,7 +20,7 @@ use crate::ReadError;
 use crate::plan::Route;
 
 /// Bytes that are loaded by one call: a huge page.
-const PIECE_BYTES: u64 = 2 << 20;
+pub(super) const PIECE_BYTES: u64 = 2 << 20;
 /// Bytes that may be loaded for steps that were not yet asked for.
 const AHEAD_BYTES: u64 = 256 << 20;
 /// Threads that wait for the disk: one call reads one piece, and a disk wants more than one at a time.
@@ -71,7 +71,8 @@ impl Pieces {
     }
 }
 
-fn pieces_of(range: &Range<u64>) -> Range<u64> {
+/// The numbers of the pieces that a range touches.
+pub(super) fn pieces_of(range: &Range<u64>) -> Range<u64> {
     range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES)
 }
 
@@ -103,6 +104,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     stopped: bool,
+    /// Whether something else is to be read first.
+    waits: bool,
     /// Whether there was anything to load.
     found: bool,
     /// Whether a thread looks for the pieces of `next_step`.
@@ -148,11 +151,12 @@ impl State {
 }
 
 impl Ahead {
-    /// Starts to load; none where there is nothing to do.
+    /// Starts to load, if it `waits` after [`go`](Self::go); none where there is nothing to do.
     pub(super) fn start(
         fetch: &Arc<MappedFetch>,
         plan: Arc<dyn Route>,
         first_step: u64,
+        waits: bool,
     ) -> Option<Self> {
         let cold = is_cold(fetch);
         let pieces = fetch.pieces();
@@ -170,6 +174,7 @@ impl Ahead {
             plan,
             cold,
             state: Mutex::new(State {
+                waits,
                 next_step: first_step,
                 asked: first_step,
                 ..State::default()
@@ -196,6 +201,12 @@ impl Ahead {
         self.shared.wait(step)
     }
 
+    /// Begins, where it was to wait.
+    pub(super) fn go(&self) {
+        self.shared.lock().waits = false;
+        self.shared.work.notify_all();
+    }
+
     pub(super) fn stop(&self) {
         self.shared.lock().stopped = true;
         self.shared.work.notify_all();
@@ -220,7 +231,7 @@ impl Drop for Ahead {
 }
 
 /// Whether some of the pack is not in memory, as far as pages at even distances tell.
-fn is_cold(fetch: &MappedFetch) -> bool {
+pub(super) fn is_cold(fetch: &MappedFetch) -> bool {
     let len = fetch.pack().file_len();
     (0..PROBES).any(|probe| {
         let at = u128::from(len) * u128::from(probe) / u128::from(PROBES);
@@ -285,7 +296,7 @@ impl Shared {
             if let Some(next) = state.queue.pop_front() {
                 return Some(next);
             }
-            if state.planning || state.is_far_ahead() {
+            if state.waits || state.planning || state.is_far_ahead() {
                 state = self
                     .work
                     .wait(state)
@@ -383,7 +394,7 @@ mod tests {
 
     fn load_all(fetch: &Arc<MappedFetch>, order: Order) -> bool {
         let plan = plan(fetch.pack(), order, 7);
-        let Some(ahead) = Ahead::start(fetch, plan.clone(), 0) else {
+        let Some(ahead) = Ahead::start(fetch, plan.clone(), 0, false) else {
             return false;
         };
         for step in 0..plan.steps() {
@@ -430,7 +441,8 @@ mod tests {
         let checks = Checks::new(&pack, Checksums::Off).unwrap();
         let fetch = Arc::new(MappedFetch::new(pack, checks, &[0]).unwrap());
         let plan = plan(fetch.pack(), Order::Random, 7);
-        if let Some(ahead) = Ahead::start(&fetch, plan, 0).filter(|ahead| ahead.shared.cold) {
+        if let Some(ahead) = Ahead::start(&fetch, plan, 0, false).filter(|ahead| ahead.shared.cold)
+        {
             ahead.wait(0).unwrap();
             assert!(ahead.counts()[0] >= PIECE_BYTES && ahead.counts()[1] >= 1);
         }

@@ -7,17 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use packds_format::ChunkEntry;
 
-use super::ahead::{Ahead, Pieces};
+use super::ahead::{Ahead, PIECE_BYTES, Pieces, is_cold, pieces_of};
 use super::checks::{Checks, Checksums};
-use super::{FetchStats, ItemRun, Run};
+use super::direct::DirectStep;
+use super::early::Early;
+use super::{FetchStats, ItemRun, Run, chunk_memory};
 use crate::plan::Route;
 use crate::{MappedPack, ReadError};
+
+/// Direct reads start and end at multiples of this.
+const PAGE: u64 = 4096;
 
 /// One loader's mapped pack.
 #[derive(Debug)]
 pub(super) struct MappedFetch {
     pack: Arc<MappedPack>,
-    checks: Checks,
+    checks: Arc<Checks>,
     /// Of each body field where its items lie, where that follows from the sample's number alone.
     strides: Vec<Option<Stride>>,
     /// Whether samples are checked one by one, not by chunks.
@@ -52,9 +57,10 @@ impl Stride {
 impl MappedFetch {
     pub(super) fn new(
         pack: Arc<MappedPack>,
-        checks: Checks,
+        checks: impl Into<Arc<Checks>>,
         positions: &[usize],
     ) -> Result<Self, ReadError> {
+        let checks = checks.into();
         let n_fields = pack.schema().body().count();
         if let Some(position) = positions.iter().find(|position| **position >= n_fields) {
             return Err(pack.error(packds_format::FormatError::OutOfRange {
@@ -81,8 +87,42 @@ impl MappedFetch {
         })
     }
 
-    pub(super) fn pack(&self) -> &MappedPack {
+    pub(super) fn pack(&self) -> &Arc<MappedPack> {
         &self.pack
+    }
+
+    pub(super) fn checks(&self) -> &Arc<Checks> {
+        &self.checks
+    }
+
+    pub(super) fn positions(&self) -> &[usize] {
+        &self.positions
+    }
+
+    /// Whether the place of each sample follows from its number, and it needs no more of its chunk to be checked.
+    pub(super) fn reads_samples(&self) -> bool {
+        let is_placed = self.strides.iter().all(Option::is_some);
+        let is_alone = self.by_sample || self.checks.policy() == Checksums::Off;
+        is_placed && is_alone && !self.positions.is_empty()
+    }
+
+    /// Bytes of these samples, in whole pages, and of the pieces that they lie in.
+    pub(super) fn cost_of(&self, samples: &[u64]) -> (u64, u64) {
+        let mut bytes = 0;
+        let mut pieces = BTreeSet::new();
+        for sample in samples {
+            for range in self.pack.sample_places(*sample).unwrap_or_default() {
+                bytes += range.end.saturating_sub(range.start) + 2 * PAGE;
+                pieces.extend(pieces_of(&range));
+            }
+        }
+        let pieces = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
+        (bytes, pieces.saturating_mul(PIECE_BYTES))
+    }
+
+    /// Bytes of a buffer for a chunk.
+    pub(super) fn chunk_memory(&self) -> u64 {
+        chunk_memory(&self.pack, &self.positions).unwrap_or(u64::MAX)
     }
 
     pub(super) fn pieces(&self) -> &Pieces {
@@ -144,7 +184,7 @@ impl MappedFetch {
     }
 
     #[cold]
-    fn check_sample(&self, sample: u64) -> Result<(), ReadError> {
+    pub(super) fn check_sample(&self, sample: u64) -> Result<(), ReadError> {
         let mut items = Vec::new();
         for (number, _) in self.pack.schema().body() {
             let item = self.pack.item(number, sample);
@@ -198,22 +238,41 @@ fn strides(pack: &MappedPack) -> Result<Vec<Option<Stride>>, ReadError> {
 pub(super) struct MappedEpoch {
     fetch: Arc<MappedFetch>,
     stopped: AtomicBool,
+    /// Of a pack that is not in memory.
+    early: Option<Early>,
     /// None where there is nothing to load.
     ahead: Option<Ahead>,
 }
 
 impl MappedEpoch {
+    /// `memory_bytes` may be taken for the first step, where the pack is not in memory.
     pub(super) fn start(
         fetch: &Arc<MappedFetch>,
         plan: Arc<dyn Route>,
         first_step: u64,
+        memory_bytes: u64,
     ) -> Result<Self, ReadError> {
         fetch.pack.check_unchanged()?;
+        let early = match is_cold(fetch) {
+            true => Early::start(fetch, &plan, first_step, memory_bytes),
+            false => None,
+        };
+        let next = first_step + u64::from(early.is_some());
         Ok(Self {
-            ahead: Ahead::start(fetch, plan, first_step),
+            ahead: Ahead::start(fetch, plan, next, early.is_some()),
+            early,
             fetch: Arc::clone(fetch),
             stopped: AtomicBool::new(false),
         })
+    }
+
+    /// The first step, where it is read apart; then reading ahead begins.
+    pub(super) fn early_step(&self, step: u64) -> Option<Result<DirectStep, ReadError>> {
+        let items = self.early.as_ref()?.take(step)?;
+        if let Some(ahead) = &self.ahead {
+            ahead.go();
+        }
+        Some(items)
     }
 
     pub(super) fn step(&self, step: u64) -> Result<MappedStep, ReadError> {
@@ -231,6 +290,9 @@ impl MappedEpoch {
 
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
+        if let Some(early) = &self.early {
+            early.stop();
+        }
         if let Some(ahead) = &self.ahead {
             ahead.stop();
         }
@@ -239,7 +301,8 @@ impl MappedEpoch {
     pub(super) fn stats(&self) -> FetchStats {
         let checked = self.fetch.checks.counts();
         let [bytes_read, reads, wait_ns] = self.ahead.as_ref().map_or([0; 3], Ahead::counts);
-        FetchStats {
+        let early = self.early.as_ref().map(Early::stats);
+        let ahead = FetchStats {
             bytes_read,
             reads,
             wait_ns,
@@ -247,7 +310,8 @@ impl MappedEpoch {
             chunks_checked: checked.chunks,
             samples_checked: checked.samples,
             ..FetchStats::default()
-        }
+        };
+        ahead.plus(early.unwrap_or_default())
     }
 }
 

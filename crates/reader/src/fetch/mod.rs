@@ -9,6 +9,7 @@ mod access;
 mod ahead;
 mod checks;
 mod direct;
+mod early;
 mod mapped;
 
 #[cfg(test)]
@@ -107,6 +108,8 @@ impl FetchStats {
 #[derive(Debug)]
 pub(crate) struct Fetch {
     report: AccessReport,
+    /// What buffers may take.
+    memory_bytes: u64,
     engine: Engine,
 }
 
@@ -128,6 +131,7 @@ impl Fetch {
         choice: Choice,
     ) -> Result<Arc<Self>, ReadError> {
         let checks = Checks::new(&pack, options.checksums)?;
+        let memory_bytes = options.memory_bytes;
         let (access, mut reason) = (choice.access, choice.reason);
         let (engine_name, engine) = if access == Access::Direct {
             let mapped = if choice.past_cache {
@@ -150,7 +154,11 @@ impl Fetch {
             past_cache: choice.past_cache,
             reason,
         };
-        Ok(Arc::new(Self { report, engine }))
+        Ok(Arc::new(Self {
+            report,
+            memory_bytes,
+            engine,
+        }))
     }
 
     #[cfg(test)]
@@ -178,11 +186,11 @@ impl Fetch {
     ) -> Result<EpochFetch, ReadError> {
         match &self.engine {
             Engine::Mapped(fetch) => {
-                let epoch = MappedEpoch::start(fetch, plan, first_step)?;
+                let epoch = MappedEpoch::start(fetch, plan, first_step, self.memory_bytes)?;
                 Ok(EpochFetch(Epoch::Mapped(epoch)))
             }
             Engine::Direct(_, Some(fetch)) if self.wastes_chunks(&*plan) => {
-                let epoch = MappedEpoch::start(fetch, plan, first_step)?;
+                let epoch = MappedEpoch::start(fetch, plan, first_step, self.memory_bytes)?;
                 Ok(EpochFetch(Epoch::Mapped(epoch)))
             }
             Engine::Direct(fetch, _) => {
@@ -216,7 +224,10 @@ impl EpochFetch {
     /// [`ReadError::Stopped`] after [`stop`](Self::stop), and what reading found.
     pub(crate) fn step(&self, step: u64) -> Result<StepItems, ReadError> {
         match &self.0 {
-            Epoch::Mapped(epoch) => epoch.step(step).map(|items| StepItems(Step::Mapped(items))),
+            Epoch::Mapped(epoch) => match epoch.early_step(step) {
+                Some(items) => items.map(|items| StepItems(Step::Direct(items))),
+                None => epoch.step(step).map(|items| StepItems(Step::Mapped(items))),
+            },
             Epoch::Direct(epoch) => epoch.step(step).map(|items| StepItems(Step::Direct(items))),
         }
     }

@@ -200,7 +200,18 @@ pub(crate) fn fetches(
         });
         choices.push((choice, options));
     }
-    let shares = share_out(options.memory_bytes, &needs);
+    let mut shares = share_out(options.memory_bytes, &needs);
+    // What buffers leave may be taken for the first batch of packs that are mapped.
+    let left = options.memory_bytes.saturating_sub(shares.iter().sum());
+    let mapped = needs.iter().filter(|need| need.is_none()).count();
+    let each = left / u64::try_from(mapped).unwrap_or(1).max(1);
+    for (share, _) in shares
+        .iter_mut()
+        .zip(&needs)
+        .filter(|(_, need)| need.is_none())
+    {
+        *share = each;
+    }
     let mut fetches = Vec::with_capacity(packs.len());
     for ((pack, (choice, mut options)), share) in packs.iter().zip(choices).zip(shares) {
         options.memory_bytes = share;

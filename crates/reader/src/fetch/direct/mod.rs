@@ -74,7 +74,7 @@ pub(crate) fn chunk_memory(pack: &MappedPack, positions: &[usize]) -> Result<u64
 #[derive(Debug)]
 pub(super) struct DirectFetch {
     pack: Arc<MappedPack>,
-    checks: Checks,
+    checks: Arc<Checks>,
     layout: Layout,
     positions: Vec<usize>,
     files: Arc<Files>,
@@ -95,7 +95,7 @@ impl DirectFetch {
     /// is no body field, [`ReadError::Open`].
     pub(super) fn new(
         pack: Arc<MappedPack>,
-        checks: Checks,
+        checks: impl Into<Arc<Checks>>,
         options: &FetchOptions,
         past_cache: bool,
     ) -> Result<Arc<Self>, ReadError> {
@@ -110,7 +110,7 @@ impl DirectFetch {
 
     fn with_engine(
         pack: Arc<MappedPack>,
-        checks: Checks,
+        checks: impl Into<Arc<Checks>>,
         options: &FetchOptions,
         past_cache: bool,
         engine: EngineKind,
@@ -122,7 +122,7 @@ impl DirectFetch {
         })?;
         let fetch = Self {
             pack,
-            checks,
+            checks: checks.into(),
             layout,
             positions: options.positions.clone(),
             files: Arc::new(files),
@@ -171,14 +171,35 @@ impl DirectFetch {
         plan: Arc<dyn Route>,
         first_step: u64,
     ) -> Result<DirectEpoch, ReadError> {
+        let by_sample = plan.order() == OrderKind::Random
+            && !self.layout.compressed
+            && !self.fits_whole(self.slots(false));
+        self.begin(plan, first_step, by_sample)
+    }
+
+    /// As [`start`](Self::start), sample by sample in any order: for fields that are not compressed.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(super) fn start_by_sample(
+        self: &Arc<Self>,
+        plan: Arc<dyn Route>,
+        first_step: u64,
+    ) -> Result<DirectEpoch, ReadError> {
+        self.begin(plan, first_step, true)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        plan: Arc<dyn Route>,
+        first_step: u64,
+        by_sample: bool,
+    ) -> Result<DirectEpoch, ReadError> {
         self.pack.check_unchanged()?;
         let open = |source| ReadError::Open {
             path: self.pack.file_path().to_owned(),
             source,
         };
-        let by_sample = plan.order() == OrderKind::Random
-            && !self.layout.compressed
-            && !self.fits_whole(self.slots(false));
         let memory = self.take_memory(by_sample).map_err(open)?;
         if !by_sample && first_step < plan.steps() {
             let uses = plan.chunk_uses(first_step).len();

@@ -1,0 +1,302 @@
+//! The first step of a mapped pack that is not in memory: its samples alone, past the page cache, into buffers of their
+//! own.
+//!
+//! A step of a shuffled order has samples all over the pack. Reading ahead through the map goes by pieces of 2 MiB, which
+//! later steps need too; for one step alone that is many times its bytes, and training would wait for all of them. So the
+//! first step is read sample by sample, as many at a time as the disk takes, and reading ahead begins with the second step
+//! when the first is there. These samples are read once more with their pieces: samples in the page cache would make
+//! small pages of all the pieces that they lie in.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::direct::{DirectEpoch, DirectFetch, DirectStep};
+use super::mapped::MappedFetch;
+use super::{Access, FetchOptions, FetchStats};
+use crate::ReadError;
+use crate::plan::{ChunkUse, OrderKind, Route};
+
+/// It is worth while where pieces have so many times the bytes of the samples.
+const LEAST_GAIN: u64 = 2;
+
+/// The reading of one step.
+#[derive(Debug)]
+pub(super) struct Early {
+    step: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Reading(Arc<DirectEpoch>),
+    /// What it has cost.
+    Over(FetchStats),
+}
+
+impl Early {
+    /// Starts to read `step` of a pack that is not in memory; none where that gains nothing, or takes more memory than
+    /// `memory_bytes`. It is faster and nothing else, so that it is left out where the system refuses something.
+    pub(super) fn start(
+        fetch: &MappedFetch,
+        plan: &Arc<dyn Route>,
+        step: u64,
+        memory_bytes: u64,
+    ) -> Option<Self> {
+        let is_mixed = matches!(plan.order(), OrderKind::Random | OrderKind::Window);
+        if step >= plan.steps() || !is_mixed || !fetch.reads_samples() {
+            return None;
+        }
+        let (bytes, pieces) = fetch.cost_of(&plan.samples_at(step));
+        // Slots are at least half full, but for the last.
+        let needed = bytes.checked_mul(2)?.checked_add(fetch.chunk_memory())?;
+        if pieces / LEAST_GAIN < bytes || needed > memory_bytes {
+            return None;
+        }
+        let options = FetchOptions {
+            access: Access::Direct,
+            checksums: fetch.checks().policy(),
+            memory_bytes: needed,
+            budget: None,
+            beside: 0,
+            positions: fetch.positions().to_vec(),
+        };
+        let (pack, checks) = (Arc::clone(fetch.pack()), Arc::clone(fetch.checks()));
+        let direct = DirectFetch::new(pack, checks, &options, true).ok()?;
+        let plan = Arc::new(OneStep {
+            plan: Arc::clone(plan),
+            step,
+        });
+        let epoch = direct.start_by_sample(plan, step).ok()?;
+        let state = Mutex::new(State::Reading(Arc::new(epoch)));
+        Some(Self { step, state })
+    }
+
+    /// The step, where it is this one; waits for it. Its memory goes with it.
+    pub(super) fn take(&self, step: u64) -> Option<Result<DirectStep, ReadError>> {
+        let epoch = self.reading().filter(|_| step == self.step)?;
+        let items = epoch.step(step);
+        *self.lock() = State::Over(epoch.stats());
+        Some(items)
+    }
+
+    /// Wakes who waits for it.
+    pub(super) fn stop(&self) {
+        if let Some(epoch) = self.reading() {
+            epoch.stop();
+        }
+    }
+
+    /// What was read and waited for. What was checked is told by the pack's own checks.
+    pub(super) fn stats(&self) -> FetchStats {
+        let stats = match &*self.lock() {
+            State::Reading(epoch) => epoch.stats(),
+            State::Over(stats) => *stats,
+        };
+        FetchStats {
+            bytes_read: stats.bytes_read,
+            reads: stats.reads,
+            wait_ns: stats.wait_ns,
+            ..FetchStats::default()
+        }
+    }
+
+    fn reading(&self) -> Option<Arc<DirectEpoch>> {
+        match &*self.lock() {
+            State::Reading(epoch) => Some(Arc::clone(epoch)),
+            State::Over(_) => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One step of a plan.
+#[derive(Debug)]
+struct OneStep {
+    plan: Arc<dyn Route>,
+    step: u64,
+}
+
+impl Route for OneStep {
+    fn steps(&self) -> u64 {
+        self.step.saturating_add(1)
+    }
+
+    fn samples_at(&self, step: u64) -> Vec<u64> {
+        self.plan.samples_at(step)
+    }
+
+    fn chunk_uses(&self, step: u64) -> Vec<ChunkUse> {
+        self.plan.chunk_uses(step)
+    }
+
+    fn order(&self) -> OrderKind {
+        self.plan.order()
+    }
+
+    fn is_whole_from(&self, _first_step: u64) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use rustix::fs::{Advice, fadvise};
+
+    use super::super::Fetch;
+    use super::super::ahead::PIECE_BYTES;
+    use super::super::checks::{Checks, Checksums};
+    use super::super::tests::{large_pack, plan};
+    use super::*;
+    use crate::loader::Loader;
+    use crate::plan::Order;
+    use crate::{MappedPack, open};
+
+    const IMAGE: u64 = 224 * 224 * 3;
+    const WINDOW: Order = Order::Window { chunks: None };
+
+    /// A pack of 400 samples in chunks of 64, and its folder.
+    fn pack() -> (tempfile::TempDir, Arc<MappedPack>) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("a.pack");
+        large_pack(&path, 400);
+        File::open(&path).unwrap().sync_all().unwrap();
+        (folder, Arc::new(open(&path).unwrap()))
+    }
+
+    fn mapped(pack: &Arc<MappedPack>, checksums: Checksums) -> MappedFetch {
+        let checks = Checks::new(pack, checksums).unwrap();
+        MappedFetch::new(Arc::clone(pack), checks, &[0]).unwrap()
+    }
+
+    fn early(pack: &Arc<MappedPack>, checksums: Checksums, order: Order) -> Option<Early> {
+        let plan: Arc<dyn Route> = plan(pack, order, 32);
+        Early::start(&mapped(pack, checksums), &plan, 0, 1 << 30)
+    }
+
+    #[test]
+    fn the_first_step_is_its_samples_and_nothing_else_is_read() {
+        let (_folder, pack) = pack();
+        for checksums in [Checksums::Off, Checksums::FirstTouch, Checksums::Always] {
+            for order in [Order::Random, WINDOW] {
+                let early = early(&pack, checksums, order).unwrap();
+                assert!(early.take(1).is_none());
+                let step = early.take(0).unwrap().unwrap();
+                for sample in plan(&pack, order, 32).samples_at(0) {
+                    let item = step.item(0, sample, &mut Vec::new()).unwrap().to_vec();
+                    assert_eq!(item, pack.item(0, sample).unwrap().as_ref());
+                }
+                let stats = early.stats();
+                // Each begins and ends within a page.
+                let most = 32 * (IMAGE + 2 * 4096);
+                assert!(stats.bytes_read >= 32 * IMAGE, "{stats:?}");
+                assert!(stats.bytes_read <= most, "{stats:?}");
+                // It comes once.
+                assert!(early.take(0).is_none());
+                early.stop();
+            }
+        }
+    }
+
+    #[test]
+    fn what_gains_nothing_or_takes_too_much_is_left_to_the_map() {
+        let (_folder, pack) = pack();
+        for order in [Order::Sequential, Order::Chunks] {
+            assert!(early(&pack, Checksums::Off, order).is_none());
+        }
+        let fetch = mapped(&pack, Checksums::Off);
+        let plan_of = |batch| -> Arc<dyn Route> { plan(&pack, Order::Random, batch) };
+        assert!(Early::start(&fetch, &plan_of(32), 0, 1 << 20).is_none());
+        // Nearly all of the pack is needed anyway.
+        assert!(Early::start(&fetch, &plan_of(399), 0, 1 << 30).is_none());
+        // There is no such step.
+        assert!(Early::start(&fetch, &plan_of(32), 99, 1 << 30).is_none());
+    }
+
+    #[test]
+    fn a_damaged_sample_of_the_first_step_is_found_and_stays_bad() {
+        use std::os::unix::fs::FileExt;
+        let (folder, sound) = pack();
+        let sample = plan(&sound, WINDOW, 32).samples_at(0)[5];
+        let at = sound.sample_places(sample).unwrap()[0].start;
+        drop(sound);
+        let path = folder.path().join("a.pack");
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at + 9).unwrap();
+        file.write_all_at(&[!byte[0]], at + 9).unwrap();
+        file.sync_all().unwrap();
+        let pack = Arc::new(open(&path).unwrap());
+        let fetch = mapped(&pack, Checksums::FirstTouch);
+        let plan: Arc<dyn Route> = plan(&pack, WINDOW, 32);
+        let early = Early::start(&fetch, &plan, 0, 1 << 30).unwrap();
+        let step = early.take(0).unwrap().unwrap();
+        let error = step.item(0, sample, &mut Vec::new()).unwrap_err();
+        assert!(matches!(error, ReadError::Sample { .. }), "{error}");
+        assert!(!fetch.checks().is_sample_done(sample, 0));
+        drop(step);
+        let again = fetch.check_sample(sample).unwrap_err();
+        assert!(matches!(again, ReadError::Sample { .. }), "{again}");
+    }
+
+    /// The pack, out of memory as far as the system drops what it may; and whether it did.
+    fn cold(folder: &tempfile::TempDir) -> (Arc<MappedPack>, bool) {
+        let path = folder.path().join("a.pack");
+        let file = File::open(&path).unwrap();
+        fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        let pack = Arc::new(open(&path).unwrap());
+        let is_cold = pack.data().is_resident(pack.file_len() / 2) == Some(false);
+        (pack, is_cold)
+    }
+
+    /// Whether some of what was read were no pieces.
+    fn has_samples_alone(bytes_read: u64) -> bool {
+        !bytes_read.is_multiple_of(PIECE_BYTES)
+    }
+
+    #[test]
+    fn an_epoch_of_a_cold_pack_has_every_sample() {
+        let (folder, pack) = pack();
+        drop(pack);
+        for order in [Order::Random, WINDOW] {
+            let (pack, is_cold) = cold(&folder);
+            let options = FetchOptions {
+                access: Access::Mapped,
+                checksums: Checksums::FirstTouch,
+                memory_bytes: 1 << 30,
+                budget: None,
+                beside: 0,
+                positions: vec![0],
+            };
+            let fetch = Fetch::new(Arc::clone(&pack), options).unwrap();
+            let plan = plan(&pack, order, 32);
+            let epoch = fetch.start(plan.clone(), 0).unwrap();
+            for step in 0..plan.steps() {
+                let items = epoch.step(step).unwrap();
+                for sample in plan.samples_at(step) {
+                    let mut scratch = Vec::new();
+                    let item = items.item(0, sample, &mut scratch).unwrap();
+                    assert_eq!(item, pack.item(0, sample).unwrap().as_ref());
+                }
+            }
+            let stats = epoch.stats();
+            assert_eq!(stats.samples_checked, pack.n_samples());
+            assert!(!is_cold || has_samples_alone(stats.bytes_read), "{stats:?}");
+        }
+    }
+
+    #[test]
+    fn a_loader_has_memory_for_the_first_batch_of_a_cold_pack() {
+        let (folder, pack) = pack();
+        drop(pack);
+        let (pack, is_cold) = cold(&folder);
+        let loader = Loader::builder(pack).batch(32).order(Order::Random);
+        let loader = loader.build().unwrap();
+        assert_eq!(loader.epoch(0).unwrap().count(), 12);
+        let stats = loader.stats().fetch;
+        assert!(!is_cold || has_samples_alone(stats.bytes_read), "{stats:?}");
+    }
+}
