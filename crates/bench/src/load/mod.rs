@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 mod checksum;
+mod first_batch;
 pub(crate) mod limit;
 mod memory;
 mod slices;
@@ -21,6 +22,7 @@ use serde_json::Value;
 
 use crate::BenchError;
 use crate::machine::{Machine, PeakRss};
+pub use first_batch::FirstBatch;
 use limit::Limit;
 
 /// What to measure.
@@ -72,6 +74,8 @@ pub struct LoadBench {
     pub read_once_images_per_s: Option<f64>,
     /// Milliseconds from opening the pack to the first batch.
     pub first_batch_ms: f64,
+    /// The first batch of a pack that is not in memory, for each way to read; empty unless it is read cold.
+    pub first_batches: Vec<FirstBatch>,
     /// Milliseconds to go on from a saved state, until the loader's threads work.
     pub resume_ms: f64,
     /// Images a second of the first epoch, which verifies checksums, from opening the pack on.
@@ -174,8 +178,9 @@ pub fn bench_load(
     let bench = Bench::new(path, options)?;
     // What does not go together is said before anything takes time.
     bench
-        .loader(packds_reader::open(path)?, Last::Drop)?
+        .loader(packds_reader::open(path)?, Last::Drop, bench.access())?
         .epoch(0)?;
+    let first_batches = first_batch::run(&bench, progress)?;
     let pack = packds_reader::open(path)?;
     if options.cold {
         progress("dropping the pack from the page cache");
@@ -189,7 +194,7 @@ pub fn bench_load(
     drop(pack);
     progress("the first epoch");
     let first = bench.first_epoch()?;
-    let loader = bench.loader(packds_reader::open(path)?, Last::Drop)?;
+    let loader = bench.loader(packds_reader::open(path)?, Last::Drop, bench.access())?;
     let limit = Limit::new(&loader, bench.augment.as_ref(), options)?;
     let slices = slices::run(&loader, &limit, options, &first, progress)?;
     let cpu_s_per_image = slices::cpu_s_per_image(&loader, options)?;
@@ -197,7 +202,7 @@ pub fn bench_load(
     let read_once = slices::read_once(&loader, options)?;
     progress("the checksum of what is delivered");
     let stats = loader.stats();
-    let padded = bench.loader(packds_reader::open(path)?, Last::Pad)?;
+    let padded = bench.loader(packds_reader::open(path)?, Last::Pad, bench.access())?;
     let checksum = checksum::of_epoch(&padded)?;
     drop(padded);
     let recipe = loader.schedule().recipe();
@@ -216,6 +221,7 @@ pub fn bench_load(
         slices: slices.n,
         slice_images: slices.images,
         read_once_images_per_s: read_once,
+        first_batches,
         first_batch_ms: first.first_batch.as_secs_f64() * 1e3,
         resume_ms: first.resume.as_secs_f64() * 1e3,
         first_epoch_images_per_s: first.images_per_s(),
@@ -277,7 +283,15 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn loader(&self, pack: MappedPack, last: Last) -> Result<Loader, BenchError> {
+    /// How the pack is read.
+    fn access(&self) -> Access {
+        match self.options.cold {
+            true => Access::Direct,
+            false => Access::Auto,
+        }
+    }
+
+    fn loader(&self, pack: MappedPack, last: Last, access: Access) -> Result<Loader, BenchError> {
         let options = self.options;
         let mut builder: LoaderBuilder = Loader::builder(Arc::new(pack))
             .batch(self.batch)
@@ -292,10 +306,7 @@ impl<'a> Bench<'a> {
         if let Some(bytes) = options.memory_bytes {
             builder = builder.memory_bytes(bytes);
         }
-        if options.cold {
-            builder = builder.access(Access::Direct);
-        }
-        Ok(builder.build()?)
+        Ok(builder.access(access).build()?)
     }
 
     /// Opens the pack anew and reads its first epoch, for at most the seconds given.
@@ -304,7 +315,7 @@ impl<'a> Bench<'a> {
         let mut anon = memory::PeakAnon::default();
         let most = Duration::from_secs_f64(self.options.seconds);
         let started = Instant::now();
-        let loader = self.loader(packds_reader::open(self.path)?, Last::Drop)?;
+        let loader = self.loader(packds_reader::open(self.path)?, Last::Drop, self.access())?;
         let mut first_batch = None;
         let mut images = 0;
         let mut epoch = loader.epoch(0)?;

@@ -168,6 +168,18 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
         bench.first_epoch_images,
         bench.p99_batch_ms
     )?;
+    for first in &bench.first_batches {
+        writeln!(
+            out,
+            "first    batch cold, {}: {:.1} ms, {:.2} of reading its samples directly ({:.1} ms), {:.2} to {:.2}",
+            first.access,
+            first.ms,
+            first.ratio,
+            first.limit_ms,
+            first.ratio_range.0,
+            first.ratio_range.1
+        )?;
+    }
     writeln!(
         out,
         "cost     {:.4} s of a core for 1000 images, {:.3} s for 10^9 bytes; {} resident at most, {} of it its own; {} batches ahead in {} slots",

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ pub(crate) struct DirectRead<'a> {
 }
 
 impl<'a> DirectRead<'a> {
-    pub(super) fn new(loader: &'a Loader) -> Result<Self, BenchError> {
+    pub(crate) fn new(loader: &'a Loader) -> Result<Self, BenchError> {
         let path = loader.pack().file_path();
         let flags = i32::try_from(OFlags::DIRECT.bits()).unwrap_or(0);
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -35,8 +36,12 @@ impl<'a> DirectRead<'a> {
     }
 
     pub(super) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
+        self.time(&self.of_chunks(epoch, n_batches)?)
+    }
+
+    /// How long these requests take.
+    pub(crate) fn time(&self, requests: &[(u64, u32)]) -> Result<Duration, BenchError> {
         let failed = |source| BenchError::io(self.loader.pack().file_path())(source);
-        let requests = self.requests(epoch, n_batches)?;
         let slot_bytes = usize::try_from(REQUEST_BYTES).unwrap_or(0);
         let arena = Arena::new(DEPTH, slot_bytes).map_err(failed)?;
         let mut buffers: Vec<SlotMut> = std::iter::from_fn(|| arena.try_take()).collect();
@@ -44,12 +49,12 @@ impl<'a> DirectRead<'a> {
             buffer.fill(1);
         }
         let started = Instant::now();
-        read_all(&self.file, &requests, &mut buffers).map_err(failed)?;
+        read_all(&self.file, requests, &mut buffers).map_err(failed)?;
         Ok(started.elapsed())
     }
 
     /// Where the chunks lie that the first batches need, each once, in order of first use, in pieces.
-    fn requests(&self, epoch: u32, n_batches: u64) -> Result<Vec<(u64, u32)>, BenchError> {
+    fn of_chunks(&self, epoch: u32, n_batches: u64) -> Result<Vec<(u64, u32)>, BenchError> {
         let pack = self.loader.pack();
         let plan = self.loader.schedule().epoch(epoch)?;
         let mut known = BTreeSet::new();
@@ -60,17 +65,39 @@ impl<'a> DirectRead<'a> {
                     continue;
                 }
                 let entry = pack.chunk_entry(used.chunk).map_err(|e| pack.error(e))?;
-                let start = entry.offset / ALIGN * ALIGN;
-                let end = (entry.offset + entry.stored_len).next_multiple_of(ALIGN);
-                let mut at = start;
-                while at < end {
-                    let len = REQUEST_BYTES.min(end - at);
-                    requests.push((at, u32::try_from(len).unwrap_or(0)));
-                    at += len;
-                }
+                add(&mut requests, entry.offset..entry.offset + entry.stored_len);
             }
         }
         Ok(requests)
+    }
+
+    /// Where the samples of the first batches lie.
+    pub(crate) fn of_samples(
+        &self,
+        epoch: u32,
+        n_batches: u64,
+    ) -> Result<Vec<(u64, u32)>, BenchError> {
+        let pack = self.loader.pack();
+        let plan = self.loader.schedule().epoch(epoch)?;
+        let mut requests = Vec::new();
+        for slot in (0..n_batches).flat_map(|step| plan.batch(step)) {
+            let places = pack.sample_places(slot.sample).map_err(|e| pack.error(e))?;
+            for place in places {
+                add(&mut requests, place);
+            }
+        }
+        Ok(requests)
+    }
+}
+
+/// Adds these bytes, in pieces that begin and end where reads past the page cache may.
+fn add(requests: &mut Vec<(u64, u32)>, bytes: Range<u64>) {
+    let end = bytes.end.next_multiple_of(ALIGN);
+    let mut at = bytes.start / ALIGN * ALIGN;
+    while at < end {
+        let len = REQUEST_BYTES.min(end - at);
+        requests.push((at, u32::try_from(len).unwrap_or(0)));
+        at += len;
     }
 }
 

@@ -11,7 +11,7 @@ use packds_reader::loader::Loader;
 
 use super::LoadBenchOptions;
 use crate::BenchError;
-use direct_read::DirectRead;
+pub(super) use direct_read::DirectRead;
 use memcpy::Memcpy;
 use pictures::CropResizes;
 
