@@ -31,14 +31,18 @@ pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
 
 /// The names of the class ids among the attributes of an array or a group, of which `texts` gives the texts: a list of
 /// them, or one text of JSON. None has none.
-pub(super) fn class_names_in(texts: impl Fn(&str) -> Vec<String>) -> Vec<String> {
-    let found = CLASS_FIELDS.iter().map(|name| texts(name));
-    let found = found.into_iter().find(|names| !names.is_empty());
-    let names = found.unwrap_or_default();
-    match names.as_slice() {
-        [one] => serde_json::from_str(one).unwrap_or(names),
-        _ => names,
+pub(super) fn class_names_in<E>(
+    texts: impl Fn(&str) -> Result<Vec<String>, E>,
+) -> Result<Vec<String>, E> {
+    for name in CLASS_FIELDS {
+        let names = texts(name)?;
+        match names.as_slice() {
+            [] => {}
+            [one] => return Ok(serde_json::from_str(one).unwrap_or(names)),
+            _ => return Ok(names),
+        }
     }
+    Ok(Vec::new())
 }
 
 /// An array of the source.
@@ -94,7 +98,7 @@ pub(super) trait Tree {
         1
     }
     /// The text under [`crate::metadata::METADATA_KEY`].
-    fn metadata(&self) -> Option<String>;
+    fn metadata(&self) -> Result<Option<String>, ConvertError>;
 }
 
 /// The split that a path names and what is left of the path: `train/images`, `x_train`, `train_set_x`.
@@ -220,7 +224,7 @@ pub(super) fn read(
     options: &ListOptions,
 ) -> Result<Found, ConvertError> {
     let mut warnings = Vec::new();
-    let metadata = match tree.metadata().map(|text| Metadata::parse(&text)) {
+    let metadata = match tree.metadata()?.map(|text| Metadata::parse(&text)) {
         Some(Ok(metadata)) => Some(metadata),
         Some(Err(reason)) => {
             warnings.push(Warning::BadMetadata { reason });

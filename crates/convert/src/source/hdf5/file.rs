@@ -9,9 +9,10 @@ use ::hdf5::datatype::ByteOrder;
 use ::hdf5::types::{
     FixedAscii, FixedUnicode, IntSize, TypeDescriptor, VarLenArray, VarLenAscii, VarLenUnicode,
 };
-use ::hdf5::{Container, Dataset, Datatype, File, Group, LinkType};
+use ::hdf5::{Container, Dataset, Datatype, File, Group, LinkType, Location, LocationToken};
 use packds_format::DType;
 
+use super::{header, heap};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 use crate::source::store::OpenFile;
@@ -27,8 +28,10 @@ const MAX_SHOWN: usize = 120;
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// The first version of the superblock that libraries before 1.10 do not write.
 const NEW_SUPERBLOCK: u8 = 3;
-/// The most bytes of a file's attributes that are read.
+/// The most texts of an attribute.
 const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
+/// The most bytes of them.
+const MAX_ATTRIBUTE_BYTES: usize = 1 << 28;
 
 /// A file, open for the library and for reading its bytes.
 pub(super) struct H5File {
@@ -97,43 +100,64 @@ impl H5File {
         })
     }
 
-    /// The names of the class ids of a data set: those that it has itself, else those of the file.
-    pub(super) fn classes(&self, dataset: &H5Dataset) -> Vec<String> {
-        let own = dataset.classes();
-        match own.is_empty() {
-            true => {
-                class_names_in(|name| self.file.attr(name).map(|a| texts(&a)).unwrap_or_default())
-            }
-            false => own,
+    /// The names of the class ids of a data set: those that its attributes hold, or its type, else those of the file.
+    pub(super) fn classes(&self, dataset: &H5Dataset) -> Result<Vec<String>, ConvertError> {
+        let own = class_names_in(|name| self.texts(&dataset.dataset, &dataset.path, name))?;
+        if !own.is_empty() {
+            return Ok(own);
+        }
+        let named = dataset.dataset.dtype().map(|dtype| enumerated(&dtype));
+        match named.unwrap_or_default() {
+            none if none.is_empty() => class_names_in(|name| self.texts(&self.file, "", name)),
+            named => Ok(named),
         }
     }
 
     /// What the pack said from which the file was exported.
-    pub(super) fn metadata(&self) -> Option<String> {
-        let attribute = self.file.attr(METADATA_KEY).ok()?;
-        texts(&attribute).into_iter().next()
+    pub(super) fn metadata(&self) -> Result<Option<String>, ConvertError> {
+        let texts = self.texts(&self.file, "", METADATA_KEY)?;
+        Ok(texts.into_iter().next())
+    }
+
+    /// The texts of the attribute `name` of an object; none where it has none, or holds something else.
+    fn texts(&self, of: &Location, path: &str, name: &str) -> Result<Vec<String>, ConvertError> {
+        let found = of.attr(name).and_then(|found| Ok((found.dtype()?, found)));
+        let Ok((dtype, attribute)) = found else {
+            return Ok(Vec::new());
+        };
+        if attribute.size() > MAX_ATTRIBUTE_ITEMS {
+            return Ok(Vec::new());
+        }
+        match element(&dtype) {
+            Element::Text => {
+                let texts = self.texts_in_heaps(of, name, attribute.size());
+                texts.map_err(|reason| {
+                    let place = format!("{path} (attribute {name})");
+                    ConvertError::malformed(&self.open.path, place.trim(), reason)
+                })
+            }
+            Element::FixedText(_) => Ok(fixed_texts(&attribute)),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Texts of variable length, read without the library: see `header`.
+    fn texts_in_heaps(&self, of: &Location, name: &str, n: usize) -> Result<Vec<String>, String> {
+        let at = of.loc_info().map_err(|e| e.to_string())?;
+        let at = address(&at.token).ok_or("its header cannot be found")?;
+        let value = header::attribute(&self.open, self.base, at, name)?;
+        let value = value.ok_or(
+            "texts of variable length are not read where an object keeps its attributes outside its header; \
+             write them with fewer than nine attributes, or as texts of a fixed length",
+        )?;
+        let bytes = n.checked_mul(16).and_then(|bytes| value.get(..bytes));
+        let references = bytes.ok_or_else(|| format!("expected {n} texts"))?;
+        let texts = heap::texts(self, references, MAX_ATTRIBUTE_BYTES)?;
+        Ok(texts.iter().map(|text| text_of(text)).collect())
     }
 }
 
 impl H5Dataset {
-    /// The class names that its attributes hold, or its type.
-    fn classes(&self) -> Vec<String> {
-        let names = class_names_in(|name| {
-            self.dataset
-                .attr(name)
-                .map(|a| texts(&a))
-                .unwrap_or_default()
-        });
-        match names.is_empty() {
-            true => self
-                .dataset
-                .dtype()
-                .map(|dtype| enumerated(&dtype))
-                .unwrap_or_default(),
-            false => names,
-        }
-    }
-
     /// An error about its bytes.
     pub(super) fn malformed(&self, file: &H5File, reason: impl Into<String>) -> ConvertError {
         ConvertError::malformed(&file.open.path, &self.path, reason)
@@ -166,25 +190,39 @@ fn enumerated(dtype: &Datatype) -> Vec<String> {
     names
 }
 
-/// The texts of an attribute; none where it holds something else.
-fn texts(attribute: &Container) -> Vec<String> {
-    if attribute.size() > MAX_ATTRIBUTE_ITEMS {
-        return Vec::new();
-    }
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if let Ok(found) = attribute.read_raw::<VarLenUnicode>() {
-        return found.iter().map(|t| text(t.as_bytes())).collect();
-    }
-    if let Ok(found) = attribute.read_raw::<VarLenAscii>() {
-        return found.iter().map(|t| text(t.as_bytes())).collect();
-    }
+/// The texts of an attribute of texts of a fixed length.
+fn fixed_texts(attribute: &Container) -> Vec<String> {
     if let Ok(found) = attribute.read_raw::<FixedUnicode<1024>>() {
-        return found.iter().map(|t| text(t.as_bytes())).collect();
+        return found.iter().map(|t| text_of(t.as_bytes())).collect();
     }
     if let Ok(found) = attribute.read_raw::<FixedAscii<1024>>() {
-        return found.iter().map(|t| text(t.as_bytes())).collect();
+        return found.iter().map(|t| text_of(t.as_bytes())).collect();
     }
     Vec::new()
+}
+
+/// A text as the library reads it: up to the first zero.
+fn text_of(bytes: &[u8]) -> String {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// The address of an object's header, which the bindings only show: a number, or the 16 bytes of one.
+fn address(token: &LocationToken) -> Option<u64> {
+    let shown = format!("{token:?}");
+    let numbers = shown.rsplit(['(', '[']).next()?;
+    let numbers = numbers.split(|c: char| !c.is_ascii_digit());
+    let numbers = numbers.filter(|number| !number.is_empty());
+    let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
+    match numbers.as_slice() {
+        [address] => Some(*address),
+        [low @ .., _, _, _, _, _, _, _, _] if low.len() == 8 => {
+            let bytes = low.iter().map(|byte| u8::try_from(*byte).ok());
+            let bytes: Vec<u8> = bytes.collect::<Option<_>>()?;
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        }
+        _ => None,
+    }
 }
 
 /// The data sets of a file, being found.

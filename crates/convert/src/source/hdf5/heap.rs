@@ -36,6 +36,20 @@ pub(super) fn spans(file: &H5File, part: &RowPart, number: u32) -> Result<Vec<Sp
     Ok(spans)
 }
 
+/// The texts to which `references` point, as far as they have `most` bytes together.
+pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec<Vec<u8>>, String> {
+    let mut heaps: HashMap<u64, Heap> = HashMap::new();
+    let (mut texts, mut room) = (Vec::new(), most);
+    for reference in references.chunks_exact(16) {
+        let span = item(file, reference, &mut heaps, 0)?;
+        let left = usize::try_from(span.bytes).ok();
+        let left = left.and_then(|bytes| room.checked_sub(bytes));
+        room = left.ok_or_else(|| format!("more than {most} bytes of texts"))?;
+        texts.push(bytes(file, span.offset, span.bytes)?);
+    }
+    Ok(texts)
+}
+
 /// The item behind a reference: its length, its heap's address, its number in the heap.
 fn item(
     file: &H5File,

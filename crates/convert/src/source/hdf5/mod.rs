@@ -5,6 +5,7 @@
 
 mod chunks;
 mod file;
+mod header;
 mod heap;
 mod rows;
 
@@ -41,7 +42,7 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
         tree::parts(
             shards.clone(),
             &nodes(&file.datasets),
-            file.metadata().is_some(),
+            file.metadata()?.is_some(),
         )
     })
 }
@@ -318,9 +319,9 @@ impl Tree for Files<'_> {
         let mut datasets = self.datasets(node);
         let first = datasets.next();
         let classes = first.map(|(file, dataset)| file.classes(dataset));
-        let classes = classes.unwrap_or_default();
+        let classes = classes.transpose()?.unwrap_or_default();
         for (file, dataset) in datasets {
-            check_same_classes(&file.open.path, &classes, &file.classes(dataset))?;
+            check_same_classes(&file.open.path, &classes, &file.classes(dataset)?)?;
         }
         Ok(classes)
     }
@@ -329,7 +330,10 @@ impl Tree for Files<'_> {
         self.files.len()
     }
 
-    fn metadata(&self) -> Option<String> {
-        self.files.first()?.metadata()
+    fn metadata(&self) -> Result<Option<String>, ConvertError> {
+        match self.files.first() {
+            Some(file) => file.metadata(),
+            None => Ok(None),
+        }
     }
 }

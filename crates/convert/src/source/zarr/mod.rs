@@ -252,20 +252,21 @@ impl Tree for Arrays<'_> {
 
     fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError> {
         let own = self.array(node).ok().map(|array| &array.attributes);
-        let of =
-            |attributes: &Map<String, Value>| class_names_in(|name| texts(attributes.get(name)));
-        let names = own.map(of).unwrap_or_default();
-        Ok(match names.is_empty() {
-            true => of(&self.group.attributes),
-            false => names,
-        })
+        let of = |attributes: &Map<String, Value>| {
+            class_names_in(|name| Ok(texts(attributes.get(name))))
+        };
+        match own.map(of).transpose()?.unwrap_or_default() {
+            none if none.is_empty() => of(&self.group.attributes),
+            names => Ok(names),
+        }
     }
 
-    fn metadata(&self) -> Option<String> {
-        match self.group.attributes.get(METADATA_KEY)? {
-            Value::String(text) => Some(text.clone()),
-            other => Some(other.to_string()),
-        }
+    fn metadata(&self) -> Result<Option<String>, ConvertError> {
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        Ok(self.group.attributes.get(METADATA_KEY).map(text))
     }
 }
 

@@ -1,0 +1,155 @@
+//! The header of an object, as far as the value of an attribute.
+//!
+//! Texts of variable length lie in heaps, and over a damaged heap the library loops for ever. So it is not asked for
+//! them: here is where the references to them lie, and `heap` follows those.
+
+use crate::source::store::OpenFile;
+
+/// The most bytes of all headers of an object, far more than attributes can have.
+const MAX_BYTES: u64 = 1 << 26;
+/// The most pieces that a header is in: a damaged one can name itself as its next.
+const MAX_BLOCKS: usize = 1 << 12;
+const ATTRIBUTE: u16 = 0x0c;
+const CONTINUATION: u16 = 0x10;
+/// The message lies elsewhere, for several objects.
+const IS_SHARED: u8 = 2;
+
+/// How the messages of a header are written.
+#[derive(Clone, Copy)]
+enum Form {
+    V1,
+    V2 { has_order: bool },
+}
+
+/// A run of messages.
+struct Block {
+    at: u64,
+    bytes: u64,
+}
+
+/// The bytes of the attribute `name` of the object whose header is at `at`; addresses in the file count from `base`.
+/// None where the header does not hold it itself.
+pub(super) fn attribute(
+    file: &OpenFile,
+    base: u64,
+    at: u64,
+    name: &str,
+) -> Result<Option<Vec<u8>>, String> {
+    let (form, first) = first_block(file, base.saturating_add(at))?;
+    let mut blocks = vec![first];
+    let mut next = 0;
+    let mut bytes_read = 0_u64;
+    while let Some(block) = blocks.get(next) {
+        next += 1;
+        bytes_read = bytes_read.saturating_add(block.bytes);
+        if bytes_read > MAX_BYTES || next > MAX_BLOCKS {
+            return Err("an object's header has no end".to_owned());
+        }
+        let bytes = read(file, block.at, block.bytes)?;
+        let mut rest = bytes.as_slice();
+        while let Some(message) = Message::take(&mut rest, form) {
+            match message.kind {
+                CONTINUATION => blocks.push(continued(message.body, base, form)?),
+                ATTRIBUTE if message.flags & IS_SHARED == 0 => {
+                    if let Some(value) = value_of(message.body, name) {
+                        return Ok(Some(value.to_vec()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn first_block(file: &OpenFile, at: u64) -> Result<(Form, Block), String> {
+    let head = read(file, at, 16)?;
+    if !head.starts_with(b"OHDR\x02") {
+        if head.first() != Some(&1) {
+            return Err(format!("expected an object's header at {at}"));
+        }
+        let bytes = number(head.get(8..12));
+        return Ok((Form::V1, Block { at: at + 16, bytes }));
+    }
+    let flags = head.get(5).copied().unwrap_or(0);
+    let times = if flags & 0x20 == 0 { 0 } else { 16 };
+    let limits = if flags & 0x10 == 0 { 0 } else { 4 };
+    let width = 1_u64 << (flags & 3);
+    let start = at + 6 + times + limits;
+    let bytes = number(Some(&read(file, start, width)?));
+    let has_order = flags & 4 != 0;
+    let at = start + width;
+    Ok((Form::V2 { has_order }, Block { at, bytes }))
+}
+
+/// Where the messages go on.
+fn continued(body: &[u8], base: u64, form: Form) -> Result<Block, String> {
+    let at = number(body.get(..8)).checked_add(base);
+    let bytes = number(body.get(8..16));
+    // Of version 2, `OCHK` stands before the messages and a checksum behind them.
+    let (before, around) = match form {
+        Form::V1 => (0, 0),
+        Form::V2 { .. } => (4, 8),
+    };
+    let at = at.and_then(|at| at.checked_add(before));
+    let bytes = bytes.checked_sub(around);
+    let block = at.zip(bytes).map(|(at, bytes)| Block { at, bytes });
+    block.ok_or_else(|| "an object's header goes on outside the file".to_owned())
+}
+
+struct Message<'a> {
+    kind: u16,
+    flags: u8,
+    body: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// The next message; none at the end.
+    fn take(rest: &mut &'a [u8], form: Form) -> Option<Self> {
+        let (kind, bytes, flags, head) = match form {
+            Form::V1 => (number(rest.get(..2)), rest.get(2..4)?, *rest.get(4)?, 8),
+            Form::V2 { has_order } => {
+                let head = if has_order { 6 } else { 4 };
+                (number(rest.get(..1)), rest.get(1..3)?, *rest.get(3)?, head)
+            }
+        };
+        let bytes = usize::try_from(number(Some(bytes))).ok()?;
+        let (body, after) = rest.get(head..)?.split_at_checked(bytes)?;
+        *rest = after;
+        let kind = u16::try_from(kind).ok()?;
+        Some(Self { kind, flags, body })
+    }
+}
+
+/// The value of an attribute, if it has this name.
+fn value_of<'a>(body: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let (head, step) = match body.first()? {
+        1 => (8, 8),
+        2 => (8, 1),
+        3 => (9, 1),
+        _ => return None,
+    };
+    let size = |at: usize| usize::try_from(number(body.get(at..at + 2))).ok();
+    let name_bytes = size(2)?;
+    let found = body.get(head..)?.get(..name_bytes)?;
+    let found = found.split(|byte| *byte == 0).next()?;
+    if found != name.as_bytes() {
+        return None;
+    }
+    // Name, type and dimensions, then the value.
+    let parts = [name_bytes, size(4)?, size(6)?];
+    let before: usize = parts.iter().map(|bytes| bytes.next_multiple_of(step)).sum();
+    body.get(head + before..)
+}
+
+fn read(file: &OpenFile, at: u64, len: u64) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let read = file.append_at(at, len, &mut out);
+    read.map_err(|e| e.to_string()).map(|()| out)
+}
+
+/// A little-endian number of up to 8 bytes; 0 where they are missing.
+fn number(bytes: Option<&[u8]>) -> u64 {
+    let bytes = bytes.unwrap_or_default().iter().rev();
+    bytes.fold(0, |n, byte| (n << 8) | u64::from(*byte))
+}
