@@ -140,7 +140,8 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut unique: Vec<&[u8]> = batches.names.iter().map(Vec::as_slice).collect();
     unique.sort_unstable();
     unique.dedup();
-    let named = unique.len() == images.len();
+    // Names that repeat tell no sample from another.
+    let named = batches.names.len() == images.len() && unique.len() == images.len();
     Ok(Found {
         kind: DataFormat::Cifar.into(),
         images,

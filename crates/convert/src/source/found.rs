@@ -165,10 +165,14 @@ impl Found {
             };
             (labels.name.as_str(), n)
         });
+        let paths = match &self.names {
+            Names::Paths(paths) => Some(("paths", paths.len())),
+            Names::Numbered(_) => None,
+        };
         let masks = self.masks.iter().map(|masks| ("mask", masks.len()));
         let fields = self.fields.iter().map(|f| (f.name.as_str(), f.store.len()));
         let texts = self.texts.iter().map(|c| (c.name.as_str(), c.values.len()));
-        for (name, found) in labels.chain(masks).chain(fields).chain(texts) {
+        for (name, found) in labels.chain(paths).chain(masks).chain(fields).chain(texts) {
             if found != n {
                 return Err(other_count(source, name, self.images.as_ref(), found));
             }

@@ -51,11 +51,9 @@ pub(super) fn read(
     if let Some(coarse) = list(&["coarse_labels"]) {
         batches.coarse.extend(ids(file, &tree, coarse, rows)?);
     }
-    let names = list(&["filenames"]).and_then(|id| tree.items(id));
-    let names = names.into_iter().flatten().filter_map(|id| tree.text(*id));
-    batches
-        .names
-        .extend(names.map(|name| name.as_bytes().to_vec()));
+    if let Some(names) = list(&["filenames"]) {
+        batches.names.extend(file_names(file, &tree, names, rows)?);
+    }
     batches.take_images(images);
     Ok(())
 }
@@ -69,6 +67,23 @@ fn ids(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<i64>, Con
         let reason = format!("expected a list of {n} labels, found {}", tree.kind(list));
         let hint = "give the file one label for each image";
         ConvertError::contradictory(&file.path, "labels", reason, hint)
+    })
+}
+
+/// The file names of a list, one for each image.
+fn file_names(
+    file: &OpenFile,
+    tree: &Tree,
+    list: Id,
+    n: usize,
+) -> Result<Vec<Vec<u8>>, ConvertError> {
+    let items = tree.items(list).unwrap_or_default();
+    let name = |id: &Id| Some(tree.text(*id)?.as_bytes().to_vec());
+    let names: Option<Vec<Vec<u8>>> = items.iter().map(name).collect();
+    names.filter(|names| names.len() == n).ok_or_else(|| {
+        let reason = format!("expected a list of {n} names, found {}", tree.kind(list));
+        let hint = "give the file one name for each image, or none";
+        ConvertError::contradictory(&file.path, "filenames", reason, hint)
     })
 }
 

@@ -33,6 +33,19 @@ fn pickled(n: u8, labels: &[u8]) -> Vec<u8> {
     out
 }
 
+/// As [`pickled`], with the names of the files.
+fn pickled_with_names(n: u8, names: &[&str]) -> Vec<u8> {
+    let mut out = pickled(n, &vec![0; usize::from(n)]);
+    out.truncate(out.len() - 2);
+    out.extend_from_slice(b"U\x09filenames](");
+    for name in names {
+        out.extend_from_slice(&[b'U', u8::try_from(name.len()).unwrap()]);
+        out.extend_from_slice(name.as_bytes());
+    }
+    out.extend_from_slice(b"eu.");
+    out
+}
+
 fn labels(listing: &crate::source::Listing) -> Vec<i64> {
     (0..listing.len())
         .filter_map(|i| listing.label(i))
@@ -257,4 +270,30 @@ fn keys_that_name_no_field_are_refused() {
         ..ListOptions::default()
     };
     assert_eq!(labels(&list(&file, &own).unwrap()), [3, 0]);
+}
+
+#[test]
+fn names_of_files_are_taken_only_where_each_image_has_its_own() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("data_batch_1");
+    let listed = |names: &[&str]| {
+        fs::write(&file, pickled_with_names(3, names)).unwrap();
+        list(&file, &ListOptions::default())
+    };
+    let path = |names: &[&str]| {
+        let mut path = Vec::new();
+        listed(names).unwrap().path_into(1, &mut path);
+        String::from_utf8(path).unwrap()
+    };
+    assert_eq!(path(&["a.png", "b.png", "c.png"]), "b.png");
+    assert_eq!(path(&["a.png", "a.png", "c.png"]), "data_batch_1/1");
+    // As many different names as images, and one more that repeats.
+    for names in [&["a", "a", "b", "c"][..], &["a"]] {
+        let error = listed(names).unwrap_err().to_string();
+        let expected = format!(
+            "filenames: expected a list of 3 names, found a list of {}",
+            names.len()
+        );
+        assert!(error.contains(&expected), "{error}");
+    }
 }
