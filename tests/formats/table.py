@@ -1,6 +1,7 @@
 """Parquet and Arrow with their real clients: pyarrow, pandas and Hugging Face's datasets.
 
-`table.py write DIR` makes sources and prints what is in them; `table.py read PATH` checks an exported file and prints it.
+`table.py write DIR` makes sources and prints what is in them; `table.py read PATH` checks an exported file and prints it;
+`table.py long_texts PATH` makes a small file with 700 MiB of texts.
 """
 
 import io
@@ -169,5 +170,12 @@ def load(path):
     }
 
 
+def long_texts(path):
+    n = 700
+    image = png(pixels()[0])
+    table = pa.table({"image": pa.array([image] * n), "label": [0] * n, "long": ["a" * (1 << 20)] * n})
+    pq.write_table(table, path, compression="zstd")
+
+
 if __name__ == "__main__":
-    print(json.dumps({"write": write, "read": read, "load": load}[sys.argv[1]](sys.argv[2])))
+    print(json.dumps({"write": write, "read": read, "load": load, "long_texts": long_texts}[sys.argv[1]](sys.argv[2])))

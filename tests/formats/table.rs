@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use packds_format::Pack;
+use packds_format::{FieldKind, Pack};
 use serde_json::Value;
 
 use super::python;
@@ -215,4 +216,26 @@ fn real_clients_read_what_goes_out() {
         assert_eq!(pixels(&back), pixels(&pack), "{args:?}");
         assert_eq!(back.path(3).unwrap(), pack.path(3).unwrap(), "{args:?}");
     }
+}
+
+#[test]
+fn long_texts_that_few_bytes_stand_for_are_not_kept_in_memory() {
+    let folder = Folder::new();
+    let path = folder.path("long.parquet");
+    python(&["table.py", "long_texts", path.to_str().unwrap()]);
+    assert!(fs::metadata(&path).unwrap().len() < 1 << 16);
+    // The texts have 700 MiB, and doubled memory while they grow.
+    let command =
+        "ulimit -v 1000000; exec \"$0\" convert long.parquet a.pack --jobs 1 --codec zstd";
+    let output = Command::new("bash")
+        .args(["-c", command, env!("CARGO_BIN_EXE_packds")])
+        .current_dir(folder.path(""))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let pack = open(&folder.path("a.pack"));
+    let number = pack.schema().index_of("long").unwrap();
+    assert_eq!(pack.schema().fields()[number].kind, FieldKind::String);
+    let item = pack.item(number, 3).unwrap();
+    assert!(item.len() == 1 << 20 && item.iter().all(|byte| *byte == b'a'));
 }

@@ -475,6 +475,7 @@ fn other_content(expected: &str, found: &Content) -> SampleError {
             Content::Pixels(shape) => format!("pixels of {}x{}", shape.width, shape.height),
             Content::Array(array) => format!("an array {} of {:?}", array.dtype, array.shape),
             Content::Bytes => "bytes".to_owned(),
+            Content::Text | Content::Json => "text".to_owned(),
         },
     }
 }

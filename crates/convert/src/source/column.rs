@@ -79,6 +79,11 @@ impl TextArena {
         (0..self.len()).map(|idx| self.get(idx))
     }
 
+    /// Bytes of all texts together.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.texts.n_bytes()
+    }
+
     /// Whether all texts are empty.
     pub(super) fn is_blank(&self) -> bool {
         self.texts.n_bytes() == 0

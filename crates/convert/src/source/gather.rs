@@ -54,6 +54,7 @@ fn kind_of(content: &Content) -> String {
     match content {
         Content::File => "an image file".to_owned(),
         Content::Bytes => "bytes".to_owned(),
+        Content::Text | Content::Json => "text".to_owned(),
         Content::Pixels(shape) => array(&shape.array()),
         Content::Array(of) => array(of),
     }

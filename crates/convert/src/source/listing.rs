@@ -11,7 +11,7 @@ use std::{
 use packds_format::Role;
 
 use super::{
-    column::{ColumnValues, SourceColumn},
+    column::{ColumnValues, SourceColumn, TextArena},
     paths::{PathTable, as_path, join_into},
     store::{Content, Store},
     warning::Warning,
@@ -380,9 +380,7 @@ impl Listing {
         push_len(&mut piece, self.columns.len());
         for column in &self.columns {
             push_string(&mut piece, column.name.as_bytes());
-            push_values(&mut piece, &column.values);
-            feed(&piece);
-            piece.clear();
+            push_values(&mut piece, &column.values, feed);
         }
         feed(&piece);
     }
@@ -417,11 +415,13 @@ pub(crate) fn append_stored(
     let expected = match &content {
         Content::Pixels(shape) => shape.bytes(),
         Content::Array(array) => array.bytes().unwrap_or(u64::MAX),
-        Content::File | Content::Bytes if found > MAX_FILE_BYTES => {
+        Content::File | Content::Bytes | Content::Text | Content::Json
+            if found > MAX_FILE_BYTES =>
+        {
             let limit = MAX_FILE_BYTES;
             return Err(SampleError::TooLarge { limit, found });
         }
-        Content::File | Content::Bytes => found,
+        Content::File | Content::Bytes | Content::Text | Content::Json => found,
     };
     if found == expected.min(limit) {
         Ok(content)
@@ -430,7 +430,8 @@ pub(crate) fn append_stored(
     }
 }
 
-fn push_values(piece: &mut Vec<u8>, values: &ColumnValues) {
+/// Feeds the values of a column, behind what is in `piece`.
+fn push_values(piece: &mut Vec<u8>, values: &ColumnValues, feed: &mut impl FnMut(&[u8])) {
     match values {
         ColumnValues::I64(values) => {
             push_u64(piece, 0);
@@ -452,16 +453,23 @@ fn push_values(piece: &mut Vec<u8>, values: &ColumnValues) {
         }
         ColumnValues::Text(texts) => {
             push_u64(piece, 3);
-            texts
-                .iter()
-                .for_each(|text| push_string(piece, text.as_bytes()));
+            feed_texts(piece, texts, feed);
         }
         ColumnValues::Json(texts) => {
             push_u64(piece, 4);
-            texts
-                .iter()
-                .for_each(|text| push_string(piece, text.as_bytes()));
+            feed_texts(piece, texts, feed);
         }
+    }
+    feed(piece);
+    piece.clear();
+}
+
+/// Text by text, so that they are not in memory twice.
+fn feed_texts(piece: &mut Vec<u8>, texts: &TextArena, feed: &mut impl FnMut(&[u8])) {
+    for text in texts.iter() {
+        push_string(piece, text.as_bytes());
+        feed(piece);
+        piece.clear();
     }
 }
 

@@ -364,7 +364,7 @@ impl Store for NpyFiles {
         match self.contents.get(idx) {
             Content::Pixels(shape) => shape.bytes(),
             Content::Array(array) => array.bytes().unwrap_or(u64::MAX),
-            Content::File | Content::Bytes => 0,
+            Content::File | Content::Bytes | Content::Text | Content::Json => 0,
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Not for what the columns become: that is `table`.
 
+mod expansion;
 mod footer;
 
 use std::io::{BufReader, Read};
@@ -157,8 +158,12 @@ impl Table {
         (0..groups).flat_map(move |group| {
             let described = table.metadata.metadata().row_group(group);
             let rows = u64::try_from(described.num_rows()).unwrap_or(0);
-            let bytes = u64::try_from(described.total_byte_size()).unwrap_or(0);
-            let row_bytes = (bytes / rows.max(1)).max(1);
+            let is_read = |root: usize| table.columns.places.contains(&root);
+            let row_bytes = guarded(table.path(), "a dictionary", || {
+                Ok(expansion::row_bytes(&table.file, described, is_read))
+            });
+            // What is wrong with it is said when the rows are read.
+            let row_bytes = row_bytes.unwrap_or(u64::MAX);
             let step = (TASK_BYTES / row_bytes).clamp(1, MAX_TASK_ROWS);
             let group_row = first_row;
             first_row = first_row.saturating_add(rows);

@@ -46,7 +46,14 @@ enum Gathered {
         nulls: Vec<usize>,
     },
     Texts(TextArena),
+    /// Too many bytes for memory.
+    LongTexts(Vec<Span>),
 }
+
+/// Texts of a column that have more bytes than this are not kept in memory,
+const TEXTS_BYTES: usize = 64 << 20;
+/// if they have so many each: shorter ones may say class ids or names.
+const LONG_TEXT: usize = 1 << 10;
 
 /// The file number of the spool until it is known.
 const SPOOLED: u32 = u32::MAX;
@@ -98,8 +105,9 @@ impl Gather {
                 .entry(row.saturating_add(before))
                 .or_insert(reason);
         }
-        for (column, piece) in self.columns.iter_mut().zip(piece.columns) {
-            match (column, piece) {
+        let columns = self.plan.columns.iter().zip(&mut self.columns);
+        for ((planned, column), piece) in columns.zip(piece.columns) {
+            match (&mut *column, piece) {
                 (
                     Gathered::Items {
                         spans,
@@ -124,6 +132,14 @@ impl Gather {
                 }
                 (Gathered::Texts(texts), ColumnPiece::Texts(more)) => {
                     more.iter().for_each(|text| texts.push(text));
+                    if planned.part == Use::Other && is_long(texts) {
+                        let mut spans = Vec::new();
+                        push_texts(&mut self.spool, &mut spans, texts)?;
+                        *column = Gathered::LongTexts(spans);
+                    }
+                }
+                (Gathered::LongTexts(spans), ColumnPiece::Texts(more)) => {
+                    push_texts(&mut self.spool, spans, &more)?;
                 }
                 // Both follow the plan.
                 _ => {}
@@ -186,6 +202,25 @@ fn push_items(
     Ok(())
 }
 
+fn is_long(texts: &TextArena) -> bool {
+    texts.n_bytes() > TEXTS_BYTES && texts.n_bytes() / texts.len().max(1) >= LONG_TEXT
+}
+
+fn push_texts(
+    spool: &mut Spool,
+    spans: &mut Vec<Span>,
+    texts: &TextArena,
+) -> Result<(), ConvertError> {
+    for text in texts.iter() {
+        spans.push(Span {
+            file: SPOOLED,
+            offset: spool.append(text.as_bytes())?,
+            bytes: u64::try_from(text.len()).unwrap_or(u64::MAX),
+        });
+    }
+    Ok(())
+}
+
 /// What was found, being put together.
 struct FoundParts<'a> {
     plan: &'a TablePlan,
@@ -229,26 +264,21 @@ impl<'a> FoundParts<'a> {
             ) if only_paths > 0 && only_paths == spans.len() => {
                 return Err(no_bytes(root, planned));
             }
-            (
-                Gathered::Items {
-                    mut spans, paths, ..
-                },
-                kind,
-            ) => {
+            (Gathered::Items { spans, paths, .. }, kind) => {
                 let content = match kind {
                     Kind::Items { content, .. } => content.clone(),
                     Kind::Array { array, .. } => Content::of_array(array.clone()),
                     _ => Content::Bytes,
                 };
-                let unpacked = spans.iter_mut().filter(|span| span.file == SPOOLED);
-                unpacked.for_each(|span| span.file = spool);
                 self.use_paths(&paths, spans.len());
-                let store = Arc::new(Spans {
-                    files: Arc::clone(files),
-                    spans,
-                    contents: Contents::All(content),
-                });
-                self.put(planned, store);
+                self.put(planned, stored(spans, files, spool, content));
+            }
+            (Gathered::LongTexts(spans), kind) => {
+                let content = match kind {
+                    Kind::Text => Content::Text,
+                    _ => Content::Json,
+                };
+                self.put(planned, stored(spans, files, spool, content));
             }
             (Gathered::Numbers { mut bytes, nulls }, Kind::Number(dtype)) => {
                 if planned.part == Use::Label {
@@ -338,6 +368,22 @@ impl<'a> FoundParts<'a> {
             self.names = Names::Paths(paths.collect());
         }
     }
+}
+
+/// Items of which some lie in the spool, now that its number is known.
+fn stored(
+    mut spans: Vec<Span>,
+    files: &Arc<Vec<OpenFile>>,
+    spool: u32,
+    content: Content,
+) -> Arc<dyn Store> {
+    let unpacked = spans.iter_mut().filter(|span| span.file == SPOOLED);
+    unpacked.for_each(|span| span.file = spool);
+    Arc::new(Spans {
+        files: Arc::clone(files),
+        spans,
+        contents: Contents::All(content),
+    })
 }
 
 /// Puts the first bytes of `value` in the place of the numbers of these rows.

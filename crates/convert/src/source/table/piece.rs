@@ -213,6 +213,8 @@ fn texts(
             let json = json_of(array.as_ref(), row);
             let json = json.map_err(|reason| spot.malformed(row, &planned.name, reason))?;
             texts.push(&json.to_string());
+            check_texts(planned, &texts)
+                .map_err(|reason| spot.malformed(row, &planned.name, reason))?;
         }
     } else {
         let missing = match planned.kind {
@@ -220,12 +222,29 @@ fn texts(
             _ => "",
         };
         let pushed = for_each_text(array, |_, text| {
-            texts.push(text.unwrap_or(missing));
-            Ok(())
+            let text = text.unwrap_or(missing);
+            if planned.part != Use::Other && text.len() > MAX_NAME {
+                return Err(format!(
+                    "a name of {} bytes, at most {MAX_NAME}",
+                    text.len()
+                ));
+            }
+            texts.push(text);
+            check_texts(planned, &texts)
         });
         pushed.map_err(failed)?;
     }
     Ok(ColumnPiece::Texts(texts))
+}
+
+fn check_texts(planned: &Planned, texts: &TextArena) -> Result<(), String> {
+    if texts.n_bytes() <= MAX_BATCH_TEXTS {
+        return Ok(());
+    }
+    Err(format!(
+        "more than {MAX_BATCH_TEXTS} bytes of texts in one batch; `--leave-out {}` does without them",
+        planned.name
+    ))
 }
 
 fn items(
@@ -264,6 +283,8 @@ fn items(
     }
     if let Some(paths) = paths.filter(|_| planned.part == Use::Image) {
         let pushed = for_each_text(paths, |_, path| {
+            // No path is so long, and all of them stay in memory.
+            let path = path.filter(|path| path.len() <= MAX_NAME);
             piece.paths.push(path.unwrap_or_default());
             Ok(())
         });
@@ -271,6 +292,11 @@ fn items(
     }
     Ok(piece)
 }
+
+/// The most bytes of a path, or of a class's name.
+const MAX_NAME: usize = 1 << 12;
+/// The most bytes of texts that one batch may become: a few bytes of a file can say more.
+const MAX_BATCH_TEXTS: usize = 1 << 30;
 
 /// Why a row with a path and no bytes is bad.
 const ONLY_PATH: &str = "only the path of the file is here, and not its bytes";
@@ -289,7 +315,13 @@ pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
 fn plain(array: &ArrayRef) -> Result<ArrayRef, String> {
     match array.data_type() {
         DataType::Dictionary(_, values) => {
-            arrow_cast::cast(array, values).map_err(|e| e.to_string())
+            // Views refer to each value where it lies, however many rows have it.
+            let plain = match values.as_ref() {
+                DataType::Utf8 => &DataType::Utf8View,
+                DataType::Binary => &DataType::BinaryView,
+                other => other,
+            };
+            arrow_cast::cast(array, plain).map_err(|e| e.to_string())
         }
         _ => Ok(array.clone()),
     }
