@@ -447,6 +447,21 @@ fn masks_are_resized_to_the_nearest_class_number() {
 }
 
 #[test]
+fn a_small_pack_of_images_and_masks_is_not_mostly_padding() {
+    let dir = temp_dir();
+    let out = dir.path().join("out.pack");
+    convert(
+        &["--resize", "30x20"],
+        &fixture("images/masks/manifest.csv"),
+        &out,
+    );
+    assert_eq!(open(&out).header().chunk_samples, 6);
+    // Six images and masks have 14 KB; each section and column starts at a page.
+    let bytes = fs::metadata(&out).unwrap().len();
+    assert!(bytes < 100_000, "{bytes} bytes");
+}
+
+#[test]
 fn chunks_follow_the_rule_the_batch_and_the_wish() {
     let cases: [(&[&str], u32); 5] = [
         (&[], 64),

@@ -116,9 +116,11 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     };
     // The rule for chunks goes by the items before compression, the size by what is stored.
     let form = |mode, item: u64, stored: u64, images_per_s| {
-        let chunk_samples = options
-            .chunk_samples
-            .unwrap_or_else(|| chunk_samples_for(item, options.batch));
+        let chunk_samples = match (mode, options.chunk_samples) {
+            ("raw", _) => raw_plan.pack.chunk_samples,
+            (_, Some(n)) => n,
+            (_, None) => chunk_samples_for(item, options.batch),
+        };
         let n_chunks = n.div_ceil(u64::from(chunk_samples));
         FormForecast {
             mode,

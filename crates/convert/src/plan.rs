@@ -2,7 +2,7 @@
 
 use packds_format::{
     Codec, Coding, DType, Field, FieldKind, Filter, Normalize, PackOptions, Permutation, Role,
-    Schema, chunk_samples_for,
+    Schema, chunk_samples_for, chunk_samples_without_padding,
 };
 use packds_pixels::{Crop, Geometry, Layout, Resize};
 
@@ -477,10 +477,17 @@ impl Plan {
             ImageForm::Encoded { quality: None } => listing_mean_bytes(listing),
             _ => mean_item_bytes(listing, options, self)?,
         };
-        Ok(chunk_samples_for(
-            fixed.saturating_add(variable),
-            options.batch,
-        ))
+        let most = chunk_samples_for(fixed.saturating_add(variable), options.batch);
+        let schema = &self.pack.schema;
+        // Elsewhere the last chunk ends with its last sample.
+        let is_padded = schema.is_strided() && schema.body().count() > 1;
+        Ok(match options.batch {
+            None if is_padded => {
+                let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);
+                chunk_samples_without_padding(most, n)
+            }
+            _ => most,
+        })
     }
 }
 
@@ -627,16 +634,17 @@ const MAX_COLUMN_BYTES: u64 = 1024;
 /// A further field of the source: numbers and small arrays in a column, others in the chunks. `known` is the field of the
 /// pack that it comes from.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
+    let variable = |kind| Field {
+        codec: codec(options, Filter::NONE),
+        role: source.role,
+        ..Field::variable(&source.name, kind)
+    };
     let array = match source.store.content(0) {
         Content::Array(array) => array,
         Content::Pixels(shape) => pixel_array(shape, known),
-        Content::File | Content::Bytes => {
-            return Field {
-                codec: codec(options, Filter::NONE),
-                role: source.role,
-                ..Field::variable(&source.name, FieldKind::Bytes)
-            };
-        }
+        Content::File | Content::Bytes => return variable(FieldKind::Bytes),
+        Content::Text => return variable(FieldKind::String),
+        Content::Json => return variable(FieldKind::Json),
     };
     let small = array.bytes().is_some_and(|bytes| bytes <= MAX_COLUMN_BYTES);
     let field = if small {

@@ -102,6 +102,19 @@ pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     }
 }
 
+/// The samples per chunk, at most `most`, where every chunk has room for as many and what is missing in the last one is
+/// padding. Fewer than `most` where that would be more than an eighth of all samples: then the chunks are as many, and all
+/// but the same.
+#[must_use]
+pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
+    let n_chunks = n_samples.div_ceil(u64::from(most.max(1))).max(1);
+    let room = n_chunks.saturating_mul(most.into());
+    if room.saturating_sub(n_samples) <= n_samples / 8 {
+        return most;
+    }
+    u32::try_from(n_samples.div_ceil(n_chunks)).map_or(most, |even| even.clamp(1, most))
+}
+
 /// Whether a chunk of `bytes` is one that every platform can read in one call.
 pub(crate) fn check_chunk_bytes(bytes: u64) -> Result<(), FormatError> {
     if bytes > MAX_CHUNK_BYTES {
@@ -129,6 +142,25 @@ mod tests {
         assert_eq!(chunk_samples_for(224 * 224 * 3, Some(100)), 100);
         assert_eq!(chunk_samples_for(224 * 224 * 3, Some(250)), 50);
         assert_eq!(chunk_samples_for(224 * 224 * 3, Some(127)), 1);
+    }
+
+    #[test]
+    fn padding_is_at_most_an_eighth_of_the_samples_or_one_in_each_chunk() {
+        for (most, n_samples, expected) in [
+            (1024, 20, 20),
+            (1024, 1024, 1024),
+            (1024, 911, 1024),
+            (1024, 910, 910),
+            (1024, 1025, 513),
+            (64, 6400, 64),
+            (64, 6401, 64),
+            (1, 7, 1),
+            (64, 0, 1),
+            (64, u64::MAX, 64),
+        ] {
+            let found = chunk_samples_without_padding(most, n_samples);
+            assert_eq!(found, expected, "{n_samples} samples, {most} at most");
+        }
     }
 
     #[test]

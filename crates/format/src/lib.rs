@@ -69,7 +69,7 @@ pub use dtype::DType;
 pub use error::FormatError;
 pub use filter::{Filter, ItemShape};
 pub use footer::{SectionEntry, SectionTag};
-pub use geometry::{Geometry, chunk_samples_for};
+pub use geometry::{Geometry, chunk_samples_for, chunk_samples_without_padding};
 pub use header::{Header, Uuid};
 pub use items::BlockItems;
 pub use limits::Limits;
