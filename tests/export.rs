@@ -518,3 +518,30 @@ fn the_report_says_what_was_written_and_what_was_lost() {
     assert_eq!(report["fields"], json!(["image", "label"]));
     assert!(Path::new(report["output"].as_str().unwrap()).ends_with("out.h5"));
 }
+
+#[test]
+fn names_of_fields_that_a_format_cannot_have_are_changed_and_reported() {
+    let folder = Folder::new();
+    let mut pack = SamplePack::default();
+    for name in [".", "a/b", "../../x"] {
+        pack.body.push(Field::tensor(name, DType::U8, &[2000]));
+    }
+    pack.write(&folder, "in.pack");
+    for target in ["out.npz", "out.h5", "out.zarr"] {
+        let text = export(&folder, target, &[]).ok();
+        for (name, written) in [(".", "_"), ("a/b", "a_b"), ("../../x", "_._.._x")] {
+            let expected = format!("the name of field `{name}`");
+            assert!(text.contains(&expected) && text.contains(written), "{text}");
+        }
+        let ran = folder.packds(&["convert", target, "back.pack", "--force"]);
+        assert_eq!(ran.code, 0, "{target}: {ran:?}");
+        let back = Pack::open(fs::read(folder.path("back.pack")).unwrap()).unwrap();
+        for name in ["_", "a_b", "_._.._x"] {
+            assert!(back.schema().index_of(name).is_ok(), "{target}: {name}");
+        }
+    }
+    let zip = fs::read(folder.path("out.npz")).unwrap();
+    let members = zip.windows(6).filter(|bytes| *bytes == b"../../").count();
+    // In the description of the fields alone.
+    assert!(members <= 1, "{members}");
+}

@@ -5,6 +5,7 @@ use packds_format::{Field, FieldKind, Pack, Role};
 use super::image_folder;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::safe_name::safe_names;
 use crate::source::store::{ArrayType, PixelShape};
 
 /// What a format can hold for each sample.
@@ -191,4 +192,22 @@ fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
         reason,
         hint: hint.to_owned(),
     }
+}
+
+/// The names of the fields in the output, like those `wanted`, of which no `place` can have some; what is said of these.
+pub(super) fn held_names(
+    fields: &[String],
+    wanted: &[String],
+    place: &str,
+    lost: &mut Vec<String>,
+) -> Vec<String> {
+    let names = safe_names(wanted.iter().map(String::as_bytes));
+    for (of, name) in fields.iter().zip(&names) {
+        if of != name {
+            lost.push(format!(
+                "the name of field `{of}`: no {place} can have it; the array is `{name}`"
+            ));
+        }
+    }
+    names
 }

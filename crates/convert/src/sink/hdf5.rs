@@ -15,6 +15,7 @@ use ndarray::{ArrayViewD, IxDyn};
 use packds_format::{Classes, DType};
 
 use super::batch::Column;
+use super::fields::held_names;
 use super::{AsItIs, Batch, ExportedField, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
@@ -67,12 +68,26 @@ impl Hdf5Sink {
             Some(ExportCodec::Gzip(level)) => u8::try_from(level).ok(),
             _ => None,
         };
+        let mut lost = Vec::new();
+        let mut fields = start.exported.fields.clone();
+        let mut classes = start.metadata.classes.clone();
+        let of: Vec<String> = fields.iter().map(|f| f.field.name.clone()).collect();
+        let names = held_names(&of, &of, "data set of HDF5", &mut lost);
+        for classes in &mut classes {
+            let place = of.iter().position(|name| *name == classes.field);
+            if let Some(name) = place.and_then(|place| names.get(place)) {
+                classes.field.clone_from(name);
+            }
+        }
+        for (field, name) in fields.iter_mut().zip(names) {
+            field.field.name = name;
+        }
         Ok(Self {
             target: start.target.to_owned(),
-            fields: start.exported.fields.clone(),
+            fields,
             has_paths: start.exported.has_paths,
             n_samples: usize::try_from(start.n_samples).unwrap_or(usize::MAX),
-            classes: start.metadata.classes.clone(),
+            classes,
             metadata: start.metadata.to_text(),
             chunked: start.options.chunk_samples.is_some() || gzip.is_some(),
             gzip,
@@ -80,7 +95,7 @@ impl Hdf5Sink {
             plain: plain.map_err(ConvertError::io(start.target))?,
             datasets: Vec::new(),
             paths: None,
-            lost: Vec::new(),
+            lost,
             bent_paths: 0,
         })
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use packds_format::DType;
 
+use super::fields::held_names;
 use super::npy::header_of;
 use super::npy_header::npy_header_of;
 use super::placed::{
@@ -50,7 +51,14 @@ impl NpzSink {
             Some(ExportCodec::Gzip(level)) => Some(level.clamp(1, 9)),
             _ => None,
         };
-        let arrays = planned(start);
+        let mut arrays = planned(start);
+        let of: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
+        let mut lost = Vec::new();
+        // Who unpacks the file would put a member called `../x` beside its folder.
+        let names = held_names(&of, &of, "member of a zip file", &mut lost);
+        for (array, name) in arrays.iter_mut().zip(names) {
+            array.name = name;
+        }
         let mut extras = Vec::new();
         let classes = start.metadata.class_names("label");
         if !classes.is_empty() && !is_taken(&arrays, "classes") {
@@ -62,19 +70,20 @@ impl NpzSink {
             extras.push((METADATA_KEY.to_owned(), text));
         }
         let bits = arrays.iter().filter(|a| a.dtype == Some(DType::Bf16));
-        let lost = bits.map(|a| {
+        let bits = bits.map(|a| {
             format!(
                 "the type bf16 of `{}`: NumPy gets its bits as uint16",
                 a.name
             )
         });
+        lost.extend(bits);
         let mut sink = Self {
             file: PlacedFile::open(start.path, start.target)?,
             target: start.target.to_owned(),
             members: Vec::new(),
             extras,
             level,
-            lost: lost.collect(),
+            lost,
             arrays,
         };
         sink.begin(start)?;

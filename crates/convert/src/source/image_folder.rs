@@ -9,8 +9,9 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    thread,
 };
+
+use packds_system::in_parallel;
 
 use super::{
     detect::data_set_in,
@@ -105,14 +106,16 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
             *used = true;
         }
     }
-    let mut warnings: Vec<Warning> = (0_i64..)
-        .zip(classes.iter().zip(used))
-        .filter(|(_, (_, used))| !used)
-        .map(|(id, (class, _))| Warning::EmptyClass {
-            class: class.clone(),
+    let mut warnings = Vec::new();
+    let numbered = (0_i64..).zip(classes.iter().zip(used));
+    let mut empty = numbered.filter(|(_, (_, used))| !used);
+    if let Some((id, (first, _))) = empty.next() {
+        warnings.push(Warning::EmptyClasses {
+            count: count(1 + empty.count()),
+            first: first.clone(),
             id,
-        })
-        .collect();
+        });
+    }
     if let Some(first) = top.image_names().min() {
         warnings.push(Warning::FilesBesideClasses {
             count: count(top.image_names().count()),
@@ -175,12 +178,7 @@ fn walk_classes(
             }
         }
     };
-    thread::scope(|scope| {
-        for _ in 1..jobs.min(runs.len()) {
-            scope.spawn(walk_runs);
-        }
-        walk_runs();
-    });
+    in_parallel(jobs.min(runs.len()), walk_runs);
     let joined = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
     joined
         .failed

@@ -10,14 +10,16 @@ use crate::error::quoted;
 /// Something odd about a source that does not stop the conversion.
 ///
 /// Each kind appears once, with a count and its first case, however many files it concerns; only
-/// [`Warning::EmptyClass`] appears once for each class, [`Warning::LeftOut`], [`Warning::NotLabels`] and [`Warning::Renamed`] once for each field. Paths are relative to the root.
+/// [`Warning::LeftOut`], [`Warning::NotLabels`] and [`Warning::Renamed`] appear once for each field. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A class without images. It keeps its id, so that ids agree with the folder names.
-    EmptyClass {
-        /// The class's folder name.
-        class: Vec<u8>,
+    /// Classes without images. They keep their ids, so that ids agree with the folder names.
+    EmptyClasses {
+        /// How many.
+        count: u64,
+        /// The folder name of the first.
+        first: Vec<u8>,
         /// Its id.
         id: i64,
     },
@@ -181,11 +183,19 @@ impl fmt::Display for Warning {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match self {
-            Self::EmptyClass { class, id } => {
+            Self::EmptyClasses {
+                count: 1,
+                first,
+                id,
+            } => {
+                let class = text(first);
+                write!(out, "class '{class}' has no images and keeps its id {id}")
+            }
+            Self::EmptyClasses { count, first, id } => {
+                let first = text(first);
                 write!(
                     out,
-                    "class '{}' has no images and keeps its id {id}",
-                    text(class)
+                    "{count} classes have no images and keep their ids, first '{first}' (id {id})"
                 )
             }
             Self::ClassesLookLikeSplits { classes } => {

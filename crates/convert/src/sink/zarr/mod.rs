@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use self::array::{Array, Grid, Kind, dims};
 use self::chunk::{Shards, framed, packed};
+use super::fields::held_names;
 use super::{Batch, Encode, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
-use crate::safe_name::safe_names;
 
 /// The array of the samples' paths.
 const PATHS: &str = "path";
@@ -166,16 +166,12 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
         true => format!("field-{name}"),
         false => name.to_owned(),
     };
-    let names: Vec<String> = fields.iter().map(|f| free(&f.field.name)).collect();
-    let names = safe_names(names.iter().map(String::as_bytes));
+    let of: Vec<String> = fields.iter().map(|f| f.field.name.clone()).collect();
+    let wanted: Vec<String> = of.iter().map(|name| free(name)).collect();
+    let names = held_names(&of, &wanted, "folder of Zarr", lost);
     let mut arrays = Vec::with_capacity(fields.len());
     for (field, name) in fields.iter().zip(names) {
         let of = &field.field.name;
-        if *of != name {
-            lost.push(format!(
-                "the name of field `{of}`: no folder of Zarr can have it; the array is `{name}`"
-            ));
-        }
         let kind = match &field.form {
             Form::Array(array) => Kind::Numbers(array.clone()),
             Form::File | Form::Bytes => Kind::Bytes,

@@ -80,16 +80,15 @@ fn class_without_images_keeps_its_id() {
     assert_eq!(labels(&listing), [Some(1), Some(3)]);
     assert_eq!(
         listing.warnings(),
-        [
-            Warning::EmptyClass {
-                class: b".hidden".to_vec(),
-                id: 0
-            },
-            Warning::EmptyClass {
-                class: b"b".to_vec(),
-                id: 2
-            },
-        ]
+        [Warning::EmptyClasses {
+            count: 2,
+            first: b".hidden".to_vec(),
+            id: 0
+        },]
+    );
+    assert_eq!(
+        listing.warnings()[0].to_string(),
+        "2 classes have no images and keep their ids, first '.hidden' (id 0)"
     );
     assert_eq!(listing.ignored(), 1);
 }
@@ -334,8 +333,9 @@ fn splits_share_their_class_ids() {
     assert_eq!(labels(val), [Some(0), Some(2)]);
     assert_eq!(
         train.warnings(),
-        [Warning::EmptyClass {
-            class: b"ant".to_vec(),
+        [Warning::EmptyClasses {
+            count: 1,
+            first: b"ant".to_vec(),
             id: 0
         }]
     );
