@@ -257,12 +257,12 @@ fn outputs_that_cannot_be_are_refused_before_any_work() {
     );
     refused(&run(&[], &same_size(), &missing), 2, &message);
     let message = format!(
-        "{}: this is a folder, expected the name of the pack to write",
+        "{}: this is a folder, expected the name of a file to write",
         dir.path().display()
     );
     refused(&run(&["--force"], &same_size(), dir.path()), 2, &message);
     // A folder whose path does not end in a name.
-    let message = ".: this is a folder, expected the name of the pack to write";
+    let message = ".: this is a folder, expected the name of a file to write";
     refused(&run(&[], &same_size(), Path::new(".")), 2, message);
     let result = run(&[], &same_size(), Path::new("/proc/out.pack"));
     assert_eq!(result.status.code(), Some(2));

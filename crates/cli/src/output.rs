@@ -6,14 +6,19 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
+use packds_convert::{check_output, place_output};
+
 use crate::failure::Failure;
 
 /// Refuses a file that is there already, before any work is done for it.
 pub(crate) fn check_new(path: &Path, force: bool) -> Result<(), Failure> {
-    if path.exists() && !force {
-        return Err(exists(path));
+    if force {
+        return Ok(check_output(path, true)?);
     }
-    Ok(())
+    match path.symlink_metadata() {
+        Ok(_) => Err(exists(path)),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Writes the whole file, or leaves none; with `force` over one that is there, which stays if that fails.
@@ -29,7 +34,10 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<(), F
 
 /// Writes the whole file, over one that is there: whoever looks meanwhile sees the old one or the new one, and if it fails the
 /// old one stays.
+///
+/// A link is followed and stays.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let path = &place_output(path, true)?;
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".writing");
@@ -78,5 +86,22 @@ mod tests {
         fs::create_dir(&working).unwrap();
         assert!(write_file(&path, b"newer", true).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_stays_and_a_socket_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("a.svg"), dir.path().join("link.svg"));
+        write_file(&path, b"old", false).unwrap();
+        std::os::unix::fs::symlink("a.svg", &link).unwrap();
+        assert!(check_new(&link, false).is_err());
+        write_file(&link, b"new", true).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        let socket = dir.path().join("socket.svg");
+        let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert!(check_new(&socket, true).is_err());
+        assert!(write_file(&socket, b"new", true).is_err());
+        assert!(!socket.is_file());
     }
 }

@@ -169,7 +169,7 @@ pub enum ConvertError {
         found: Vec<String>,
     },
     /// A manifest names a file that is not there or is no regular file.
-    #[error("{path}: line {line}: no such file: {}", cut(file))]
+    #[error("{path}: line {line}: {}: {}", if *is_there { "not a regular file" } else { "no such file" }, cut(file))]
     ManifestFileMissing {
         /// The manifest.
         path: PathBuf,
@@ -177,6 +177,8 @@ pub enum ConvertError {
         line: u64,
         /// The file, with the root in front.
         file: PathBuf,
+        /// Whether it is there and no regular file.
+        is_there: bool,
     },
     /// A manifest names a file outside the root folder.
     #[error("{path}: line {line}: '{file}' lies outside the root {root}")]
@@ -240,10 +242,26 @@ pub enum ConvertError {
         path: PathBuf,
     },
     /// There is a folder of the output's name.
-    #[error("{path}: this is a folder, expected the name of the pack to write")]
+    #[error("{path}: this is a folder, expected the name of a file to write")]
     OutputIsFolder {
         /// The output.
         path: PathBuf,
+    },
+    /// There is something of the output's name that is no regular file.
+    #[error("{path}: this is {found}, expected a regular file or a new name")]
+    OutputNotRegular {
+        /// The output.
+        path: PathBuf,
+        /// What it is, in words.
+        found: &'static str,
+    },
+    /// Something else has the name under which the output is written until it is whole.
+    #[error("{path}: the output is written under this name first, and {found} is in the way")]
+    WorkingOccupied {
+        /// The working file or folder.
+        path: PathBuf,
+        /// What has its name, in words.
+        found: &'static str,
     },
     /// The output's folder is missing.
     #[error("{path}: there is no folder {folder} to write it to")]
@@ -427,6 +445,8 @@ impl ConvertError {
             Self::OutputExists { .. }
             | Self::OutputFolderFull { .. }
             | Self::OutputIsFolder { .. }
+            | Self::OutputNotRegular { .. }
+            | Self::WorkingOccupied { .. }
             | Self::OutputFolderMissing { .. }
             | Self::OutputNotWritable { .. }
             | Self::OutputBusy { .. }
@@ -444,6 +464,9 @@ impl ConvertError {
             Self::ManifestFileMissing { file, .. } if is_numbers(file) => {
                 "pixels in texts are not read: make an array of each (numpy.fromstring(text, sep=' ')) and one of all, as .npz"
             }
+            Self::ManifestFileMissing { is_there: true, .. } => {
+                "folders, pipes, sockets and devices are not read: name a file, or remove the line"
+            }
             Self::ManifestFileMissing { .. } => {
                 "paths are relative to the manifest's folder; --root sets another folder"
             }
@@ -460,6 +483,8 @@ impl ConvertError {
             Self::OutputExists { .. } => "'--force' replaces it",
             Self::OutputFolderFull { .. } => "name a new folder: folders are never replaced",
             Self::OutputIsFolder { .. } => "name a file, such as out.pack",
+            Self::OutputNotRegular { .. } => "name another file: only regular files are replaced",
+            Self::WorkingOccupied { .. } => "remove it, or choose another name for the output",
             Self::OutputFolderMissing { .. } => "make the folder first",
             Self::OutputNotWritable { source, .. } => {
                 hint_of_writing(source).unwrap_or("choose a folder that you may write to")
@@ -500,6 +525,8 @@ impl ConvertError {
             | Self::OutputExists { .. }
             | Self::OutputFolderFull { .. }
             | Self::OutputIsFolder { .. }
+            | Self::OutputNotRegular { .. }
+            | Self::WorkingOccupied { .. }
             | Self::OutputFolderMissing { .. }
             | Self::OutputNotWritable { .. }
             | Self::OutputBusy { .. }

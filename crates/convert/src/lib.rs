@@ -40,7 +40,7 @@ pub use error::{ConvertError, hint_of_writing};
 pub use export::{ExportCodec, ExportOptions, ExportReport, export, target_format};
 pub use forecast::{Forecast, FormForecast, forecast};
 pub use options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
-pub use output::check_output;
+pub use output::{check_output, place_output};
 pub use pipeline::{Observer, Phase, Progress};
 pub use report::{Report, Skipped, Stages};
 pub use safe_name::{safe_name, safe_names, stem};

@@ -1,17 +1,28 @@
 //! The output file: written beside its final name, and given that name only once it is whole and on disk.
 
-use std::fs::{File, OpenOptions};
+mod place;
+mod working;
+
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{RenameFlags, renameat_with};
 
+use self::place::{check_folder, parent, resolved};
+pub use self::place::{check_output, place_output};
+use self::working::{Kind, lock_working};
 use crate::ConvertError;
 
 /// A file that is being written under a working name; dropped before [`Output::commit`] it leaves nothing behind.
+///
+/// Its lock is held as long as the working name exists, so the name leads to nothing else meanwhile.
 pub(crate) struct Output {
     file: File,
+    /// As the user gave it.
     target: PathBuf,
+    /// The target, or what it links to.
+    place: PathBuf,
     working: PathBuf,
     force: bool,
     is_folder: bool,
@@ -19,7 +30,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens the working file `.NAME.packing` beside `target`.
+    /// Opens the working file `.NAME.packing` beside `target`, or beside the file that it links to.
     ///
     /// A working file that a killed conversion left is used again; one that is being written is not.
     pub(crate) fn create(target: &Path, force: bool) -> Result<Self, ConvertError> {
@@ -32,46 +43,28 @@ impl Output {
         force: bool,
         is_folder: bool,
     ) -> Result<Self, ConvertError> {
-        let io_error = |path: &Path| {
-            let path = path.to_owned();
-            move |source| ConvertError::Io { path, source }
-        };
-        if is_folder {
+        let place = if is_folder {
             check_folder(target)?;
+            resolved(target)?
         } else {
-            check_output(target, force)?;
-        }
-        let name = target.file_name().unwrap_or_default();
-        let mut working_name = std::ffi::OsString::from(".");
-        working_name.push(name);
-        working_name.push(".packing");
-        let working = target.with_file_name(working_name);
-        let file = open_working(&working, is_folder);
-        let file = file.map_err(|source| ConvertError::OutputNotWritable {
-            path: target.to_owned(),
-            source,
-        })?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // A file system without locks leaves two conversions to the same name to the user's care.
-            Ok(())
-            | Err(
-                rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOLCK,
-            ) => {}
-            Err(_) => {
-                return Err(ConvertError::OutputBusy {
-                    path: target.to_owned(),
-                });
-            }
-        }
-        if is_folder {
-            // What a killed export left.
-            empty_folder(&working).map_err(io_error(&working))?;
-        } else {
-            file.set_len(0).map_err(io_error(&working))?;
-        }
+            place_output(target, force)?
+        };
+        let working = working_path(&place);
+        let kind = match is_folder {
+            true => Kind::Folder,
+            false => Kind::File,
+        };
+        let file = lock_working(&working, kind, target)?;
+        // What a killed conversion left.
+        let emptied = match kind {
+            Kind::Folder => empty_folder(&working),
+            Kind::File => file.set_len(0),
+        };
+        emptied.map_err(ConvertError::io(&working))?;
         Ok(Self {
             file,
             target: target.to_owned(),
+            place,
             working,
             force,
             is_folder,
@@ -105,8 +98,7 @@ impl Output {
             // One call, however many files there are.
             rustix::fs::syncfs(&self.file).map_err(io::Error::from)
         } else {
-            // Opened again, because a library may have put a new file in the place of the one that was made here.
-            File::open(&self.working).and_then(|file| file.sync_all())
+            self.file.sync_all()
         };
         synced.map_err(ConvertError::io(&self.target))
     }
@@ -114,7 +106,7 @@ impl Output {
     /// Gives the file its name, without ever replacing one unless that was asked for.
     pub(crate) fn commit(mut self) -> Result<(), ConvertError> {
         let result = if self.force || self.is_folder {
-            std::fs::rename(&self.working, &self.target)
+            std::fs::rename(&self.working, &self.place)
         } else {
             self.rename_new()
         };
@@ -134,7 +126,7 @@ impl Output {
         }
         self.committed = true;
         // The name is in the folder, and the folder too must reach the disk.
-        let folder = parent(&self.target);
+        let folder = parent(&self.place);
         File::open(&folder)
             .and_then(|f| f.sync_all())
             .map_err(|source| ConvertError::Io {
@@ -149,14 +141,14 @@ impl Output {
             here,
             &self.working,
             here,
-            &self.target,
+            &self.place,
             RenameFlags::NOREPLACE,
         ) {
             // Some network file systems cannot do this in one step, but a hard link never replaces either.
             Err(
                 rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP,
             ) => {
-                std::fs::hard_link(&self.working, &self.target)?;
+                std::fs::hard_link(&self.working, &self.place)?;
                 std::fs::remove_file(&self.working)
             }
             other => other.map_err(io::Error::from),
@@ -177,17 +169,11 @@ impl Drop for Output {
     }
 }
 
-fn open_working(working: &Path, is_folder: bool) -> io::Result<File> {
-    if is_folder {
-        std::fs::create_dir_all(working)?;
-        return File::open(working);
-    }
-    OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .read(true)
-        .open(working)
+fn working_path(place: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(place.file_name().unwrap_or_default());
+    name.push(".packing");
+    place.with_file_name(name)
 }
 
 fn empty_folder(folder: &Path) -> io::Result<()> {
@@ -210,57 +196,5 @@ fn bytes_below(path: &Path) -> io::Result<u64> {
     std::fs::read_dir(path)?.try_fold(0, |sum, entry| Ok(sum + bytes_below(&entry?.path())?))
 }
 
-/// Refuses a target that cannot become a folder: folders with something in them are never replaced.
-fn check_folder(target: &Path) -> Result<(), ConvertError> {
-    let path = target.to_owned();
-    let folder = parent(target);
-    if target.file_name().is_none() || !folder.is_dir() {
-        return Err(ConvertError::OutputFolderMissing { path, folder });
-    }
-    match std::fs::read_dir(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            Err(ConvertError::OutputExists { path })
-        }
-        Err(error) => Err(ConvertError::io(target)(error)),
-        Ok(mut entries) => match entries.next() {
-            Some(_) => Err(ConvertError::OutputFolderFull { path }),
-            None => Ok(()),
-        },
-    }
-}
-
-/// Refuses a target that cannot become the output, before any work is done.
-///
-/// # Errors
-/// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], or [`ConvertError::OutputExists`] unless
-/// `force` says that it may be replaced.
-pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
-    let there = std::fs::symlink_metadata(target);
-    // Some folders have no name of their own: `.`, `..` and `/`.
-    if there.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
-        return Err(ConvertError::OutputIsFolder {
-            path: target.to_owned(),
-        });
-    }
-    let folder = parent(target);
-    if target.file_name().is_none() || !folder.is_dir() {
-        return Err(ConvertError::OutputFolderMissing {
-            path: target.to_owned(),
-            folder,
-        });
-    }
-    if there.is_ok() && !force {
-        return Err(ConvertError::OutputExists {
-            path: target.to_owned(),
-        });
-    }
-    Ok(())
-}
-
-fn parent(target: &Path) -> PathBuf {
-    match target.parent() {
-        Some(folder) if folder != Path::new("") => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The working file or folder of an output: made, or taken over from a killed conversion, and locked.
+//!
+//! Its name can be guessed, so whatever else has that name is refused and left as it is.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, mkdirat, openat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::ConvertError;
+
+/// How often to start again. Each time, another conversion has given the file its final name or removed it.
+const MAX_TRIES: usize = 100;
+
+/// What is written under the working name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Folder,
+}
+
+/// A working file or folder that is open and not yet locked.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) file: File,
+    /// Made just now.
+    is_new: bool,
+}
+
+/// Makes or opens the working file or folder of `target` and locks it.
+pub(super) fn lock_working(
+    working: &Path,
+    kind: Kind,
+    target: &Path,
+) -> Result<File, ConvertError> {
+    for _ in 0..MAX_TRIES {
+        if let Some(opened) = open(working, kind, target)?
+            && let Some(file) = claim(opened, working, kind, target)?
+        {
+            return Ok(file);
+        }
+    }
+    Err(busy(target))
+}
+
+/// Opens it without following a link or waiting for a pipe; none if it was removed meanwhile.
+pub(super) fn open(
+    working: &Path,
+    kind: Kind,
+    target: &Path,
+) -> Result<Option<Opened>, ConvertError> {
+    let opened = match kind {
+        Kind::File => open_file(working),
+        Kind::Folder => open_folder(working),
+    };
+    opened.map_err(|error| {
+        let there = std::fs::symlink_metadata(working).ok();
+        let found = there.and_then(|there| occupant(&there, kind, false));
+        match found {
+            Some(found) => occupied(working, found),
+            None => ConvertError::OutputNotWritable {
+                path: target.to_owned(),
+                source: error.into(),
+            },
+        }
+    })
+}
+
+/// Locks what was opened; none if the name no longer leads to it. Then it is another conversion's finished output, and
+/// not to be touched.
+pub(super) fn claim(
+    opened: Opened,
+    working: &Path,
+    kind: Kind,
+    target: &Path,
+) -> Result<Option<File>, ConvertError> {
+    let Opened { file, is_new } = opened;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        // A file system without locks leaves two conversions to the same name to the user's care.
+        Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
+        Err(_) => return Err(busy(target)),
+    }
+    let held = file.metadata().map_err(ConvertError::io(working))?;
+    let named = match std::fs::symlink_metadata(working) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        named => named.map_err(ConvertError::io(working))?,
+    };
+    if (held.dev(), held.ino()) != (named.dev(), named.ino()) {
+        return Ok(None);
+    }
+    match occupant(&held, kind, is_new) {
+        Some(found) => Err(occupied(working, found)),
+        None => Ok(Some(file)),
+    }
+}
+
+fn open_file(path: &Path) -> Result<Option<Opened>, Errno> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let new = flags | OFlags::CREATE | OFlags::EXCL;
+    match openat(CWD, path, new, Mode::from_raw_mode(0o666)) {
+        Err(Errno::EXIST) => unless_gone(openat(CWD, path, flags, Mode::empty()), false),
+        made => unless_gone(Ok(made?), true),
+    }
+}
+
+fn open_folder(path: &Path) -> Result<Option<Opened>, Errno> {
+    let is_new = match mkdirat(CWD, path, Mode::from_raw_mode(0o777)) {
+        Err(Errno::EXIST) => false,
+        made => made.map(|()| true)?,
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    unless_gone(openat(CWD, path, flags, Mode::empty()), is_new)
+}
+
+/// What was opened; none if it was there a moment ago and is no longer.
+fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Opened>, Errno> {
+    match opened {
+        Err(Errno::NOENT) => Ok(None),
+        opened => Ok(Some(Opened {
+            file: opened?.into(),
+            is_new,
+        })),
+    }
+}
+
+/// What is in the way, in words: a working file has one name and belongs to whoever writes it. Whoever else can write
+/// it could change a pack after its checksums were made.
+fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> {
+    let form = there.file_type();
+    match kind {
+        _ if form.is_symlink() => Some("a symbolic link"),
+        Kind::File if form.is_dir() => Some("a folder"),
+        Kind::File if !form.is_file() => Some("a pipe, socket or device"),
+        Kind::File if there.nlink() > 1 => Some("a file with other names (hard links)"),
+        Kind::Folder if !form.is_dir() => Some("a file"),
+        // Some network file systems give what is made to another user.
+        _ if !is_new && there.uid() != geteuid().as_raw() => Some("what another user has made"),
+        _ => None,
+    }
+}
+
+fn occupied(working: &Path, found: &'static str) -> ConvertError {
+    ConvertError::WorkingOccupied {
+        path: working.to_owned(),
+        found,
+    }
+}
+
+fn busy(target: &Path) -> ConvertError {
+    ConvertError::OutputBusy {
+        path: target.to_owned(),
+    }
+}
