@@ -18,13 +18,21 @@ use scanner::{blank_comments_and_literals, line_at, sources, standard_paths, wor
 
 /// Each workspace crate and the workspace crates it may depend on, dev-dependencies included.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("packds-system", &[]),
     ("packds-format", &[]),
     ("packds-pixels", &[]),
-    ("packds-convert", &["packds-format", "packds-pixels"]),
-    ("packds-reader", &["packds-format", "packds-pixels"]),
+    (
+        "packds-convert",
+        &["packds-system", "packds-format", "packds-pixels"],
+    ),
+    (
+        "packds-reader",
+        &["packds-system", "packds-format", "packds-pixels"],
+    ),
     (
         "packds-bench",
         &[
+            "packds-system",
             "packds-format",
             "packds-pixels",
             "packds-convert",
@@ -38,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "packds",
         &[
+            "packds-system",
             "packds-format",
             "packds-pixels",
             "packds-convert",
@@ -117,7 +126,32 @@ const PURE: &[(&str, &[&str])] = &[
     ("crates/pixels/src", &["std::fs"]),
 ];
 
-const FORBID_UNSAFE: &[&str] = &["crates/format/src/lib.rs", "crates/convert/src/lib.rs"];
+/// Crates whose users name the files: a pipe among them must not make them wait for ever.
+const OPEN_REGULAR: &[&str] = &[
+    "crates/cli/src",
+    "crates/convert/src",
+    "crates/python/src",
+    "crates/reader/src",
+];
+
+/// The only files there that open files in another way than `packds_system`.
+const MAY_OPEN: &[&str] = &[
+    // What this program itself has made.
+    "crates/cli/src/doctor/training.rs",
+    // A folder, to bring it to disk.
+    "crates/convert/src/output.rs",
+    // The library's own, behind a look at what is there.
+    "crates/convert/src/source/hdf5/file.rs",
+    // What the kernel says.
+    "crates/reader/src/arena.rs",
+    "crates/reader/src/fetch/access.rs",
+];
+
+const FORBID_UNSAFE: &[&str] = &[
+    "crates/system/src/lib.rs",
+    "crates/format/src/lib.rs",
+    "crates/convert/src/lib.rs",
+];
 const PRINTING: &[&str] = &["println", "eprintln", "print", "eprint", "dbg"];
 const MAY_PRINT: &[&str] = &["crates/cli/", "crates/bench/"];
 const MAX_LINES: usize = 800;
@@ -227,6 +261,32 @@ fn unsafe_stays_in_the_named_files() {
                 source.path,
                 line_at(&source.all_code, at)
             ));
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn files_of_users_are_opened_by_one_function() {
+    let mut violations = Vec::new();
+    for source in OPEN_REGULAR.iter().flat_map(|folder| sources(folder)) {
+        if source.is_test || MAY_OPEN.contains(&source.path.as_str()) {
+            continue;
+        }
+        for (at, word) in words(&source.code) {
+            let rest = &source.code[at + word.len()..];
+            let opens = match word {
+                "File" => rest.starts_with("::open("),
+                "fs" => rest.starts_with("::read(") || rest.starts_with("::read_to_string("),
+                _ => false,
+            };
+            if opens {
+                violations.push(format!(
+                    "{}:{}: a file is opened that may be a pipe; use packds_system::open_regular",
+                    source.path,
+                    line_at(&source.code, at)
+                ));
+            }
         }
     }
     assert_none(&violations);

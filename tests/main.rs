@@ -12,6 +12,7 @@ mod export;
 mod formats;
 mod hostile_sources;
 mod interrupted;
+mod limits;
 mod look;
 mod seekable;
 mod shuffle;

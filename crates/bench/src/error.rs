@@ -64,6 +64,9 @@ pub enum BenchError {
         /// The largest batch of which an epoch has two.
         largest: u32,
     },
+    /// The system starts no more threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// The caller asked to stop.
     #[error("interrupted; no report was written, and the benchmark's files were removed")]
     Interrupted,

@@ -12,6 +12,7 @@ mod load;
 mod machine;
 mod measure;
 mod opening;
+mod threads;
 mod tune;
 mod watch;
 mod words;

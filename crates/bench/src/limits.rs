@@ -12,7 +12,10 @@ use packds_convert::source::Listing;
 use packds_format::Crc32c;
 use packds_pixels::{DecodeOptions, Decoder};
 
+use packds_system::open_regular;
+
 use crate::BenchError;
+use crate::threads::start;
 
 /// Reads and fully decodes every file, on `jobs` threads, and throws the pixels away. Gives the number of pixels too.
 pub(crate) fn read_and_decode(
@@ -25,7 +28,7 @@ pub(crate) fn read_and_decode(
     let started = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..jobs {
-            scope.spawn(|| {
+            start(scope, || {
                 let mut decoder = Decoder::new(DecodeOptions::default());
                 let mut bytes = Vec::new();
                 loop {
@@ -43,9 +46,10 @@ pub(crate) fn read_and_decode(
                         }
                     }
                 }
-            });
+            })?;
         }
-    });
+        Ok::<(), BenchError>(())
+    })?;
     let time = started.elapsed();
     match failed
         .into_inner()
@@ -69,7 +73,7 @@ fn decode_one(path: &Path, bytes: &mut Vec<u8>, decoder: &mut Decoder) -> Result
 
 fn read_whole(path: &Path, bytes: &mut Vec<u8>) -> Result<(), BenchError> {
     bytes.clear();
-    let mut file = File::open(path).map_err(BenchError::io(path))?;
+    let mut file = open_regular(path).map_err(BenchError::io(path))?;
     file.read_to_end(bytes).map_err(BenchError::io(path))?;
     Ok(())
 }
@@ -90,14 +94,14 @@ pub(crate) fn concatenate(listing: &Listing, output: &Path) -> Result<Duration, 
 pub(crate) fn read_and_checksum(path: &Path, jobs: usize) -> Result<(Duration, u32), BenchError> {
     // Small enough to stay in the cache between the two: larger pieces are slower.
     const PIECE: u64 = 256 << 10;
-    let file = File::open(path).map_err(BenchError::io(path))?;
+    let file = open_regular(path).map_err(BenchError::io(path))?;
     let len = file.metadata().map_err(BenchError::io(path))?.len();
     let next = AtomicU64::new(0);
     let all = Mutex::new((0_u32, None));
     let started = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..jobs {
-            scope.spawn(|| {
+            start(scope, || {
                 let mut buffer = vec![0; usize::try_from(PIECE).unwrap_or(0)];
                 let mut mine = 0;
                 let outcome = loop {
@@ -119,9 +123,10 @@ pub(crate) fn read_and_checksum(path: &Path, jobs: usize) -> Result<(Duration, u
                     .unwrap_or_else(std::sync::PoisonError::into_inner);
                 all.0 ^= mine;
                 all.1 = outcome.or(all.1.take());
-            });
+            })?;
         }
-    });
+        Ok::<(), BenchError>(())
+    })?;
     let time = started.elapsed();
     match all
         .into_inner()

@@ -1,6 +1,6 @@
 //! `packds extract`: samples back to files.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,6 +11,7 @@ use clap::Args;
 use packds_convert::{ItemFile, Observer, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role, SectionTag};
 use packds_reader::{MappedPack, ReadError};
+use packds_system::{create_regular, in_parallel};
 use serde_json::json;
 
 use crate::args::PackPath;
@@ -221,12 +222,7 @@ impl<'a> Extraction<'a> {
         };
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let jobs = cores.min(samples.len().div_ceil(RUN)).max(1);
-        thread::scope(|scope| {
-            (1..jobs).for_each(|_| {
-                scope.spawn(work);
-            });
-            work();
-        });
+        in_parallel(jobs, work);
         let (mut done, failed) = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = failed {
             return Err(failure);
@@ -299,18 +295,12 @@ impl<'a> Extraction<'a> {
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.write(true);
-        if self.force {
-            options.create(true).truncate(true);
-        } else {
-            options.create_new(true);
-        }
-        let opened = match options.open(path) {
+        let open = || create_regular(path, self.force);
+        let opened = match open() {
             // The folder of a class is made for its first sample.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 path.parent().map_or(Ok(()), fs::create_dir_all)?;
-                options.open(path)
+                open()
             }
             opened => opened,
         };

@@ -4,11 +4,11 @@
 //! where that is. Foreign readers can ignore it: what is customary in a format (class names of a Parquet column, the
 //! attributes of a data set) is written in the customary way as well.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use packds_format::{Classes, Field, FormatError, Pack, Role, Stats};
+use packds_system::open_regular;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -87,7 +87,7 @@ impl Metadata {
     pub(crate) fn in_folder(folder: &Path) -> Option<Result<Self, String>> {
         // Far more than the class names of any data set; nothing says that the file is ours.
         const MAX_BYTES: u64 = 1 << 28;
-        let file = File::open(folder.join(METADATA_FILE)).ok()?;
+        let file = open_regular(&folder.join(METADATA_FILE)).ok()?;
         let mut text = String::new();
         let read = file.take(MAX_BYTES).read_to_string(&mut text);
         Some(match read {

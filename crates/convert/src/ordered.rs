@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// What to do after a result was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) enum Next {
     Stop,
 }
 
-/// Runs `work` on `jobs` threads over the tasks that `task` gives, and hands each result to `take`, in task order,
+/// Runs `work` on `jobs` threads, or on as many as the system starts, over the tasks that `task` gives, and hands each result to `take`, in task order,
 /// on the calling thread. At most `window` tasks are under way or waiting to be taken.
 ///
 /// `state` makes each thread's own state. An error from `task` or `take` ends everything and is returned; a panic in
@@ -30,25 +31,48 @@ pub(crate) fn ordered<S, T: Send, R: Send, E>(
     mut take: impl FnMut(R) -> Result<Next, E>,
 ) -> Result<(), E> {
     let (task_tx, task_rx) = mpsc::channel::<(u64, T)>();
-    let (result_tx, result_rx) = mpsc::channel::<(u64, std::thread::Result<R>)>();
+    let (result_tx, result_rx) = mpsc::channel::<(u64, thread::Result<R>)>();
     let task_rx = Mutex::new(task_rx);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
+        let mut started = 0;
         for _ in 0..jobs.max(1) {
             let (task_rx, result_tx) = (&task_rx, result_tx.clone());
             let (state, work) = (&state, &work);
-            scope.spawn(move || worker(task_rx, &result_tx, state(), work));
+            let run = move || worker(task_rx, &result_tx, state(), work);
+            if thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                break;
+            }
+            started += 1;
         }
         drop(result_tx);
-        let outcome = drive(window.max(1), &task_tx, &result_rx, &mut task, &mut take);
+        let outcome = match started {
+            0 => alone(state(), &work, &mut task, &mut take),
+            _ => drive(window.max(1), &task_tx, &result_rx, &mut task, &mut take),
+        };
         // Without this the threads would wait for tasks, and the scope for the threads.
         drop(task_tx);
         outcome
     })
 }
 
+/// All work on the calling thread, where the system starts no other.
+fn alone<S, T, R, E>(
+    mut state: S,
+    work: &impl Fn(&mut S, T) -> R,
+    task: &mut impl FnMut() -> Result<Option<T>, E>,
+    take: &mut impl FnMut(R) -> Result<Next, E>,
+) -> Result<(), E> {
+    while let Some(next) = task()? {
+        if take(work(&mut state, next))? == Next::Stop {
+            break;
+        }
+    }
+    Ok(())
+}
+
 fn worker<S, T, R>(
     tasks: &Mutex<Receiver<(u64, T)>>,
-    results: &Sender<(u64, std::thread::Result<R>)>,
+    results: &Sender<(u64, thread::Result<R>)>,
     mut state: S,
     work: &impl Fn(&mut S, T) -> R,
 ) {
@@ -68,7 +92,7 @@ fn worker<S, T, R>(
 fn drive<T, R, E>(
     window: usize,
     tasks: &Sender<(u64, T)>,
-    results: &Receiver<(u64, std::thread::Result<R>)>,
+    results: &Receiver<(u64, thread::Result<R>)>,
     task: &mut impl FnMut() -> Result<Option<T>, E>,
     take: &mut impl FnMut(R) -> Result<Next, E>,
 ) -> Result<(), E> {
@@ -135,7 +159,7 @@ mod tests {
             window,
             || (),
             |(), task: u32| {
-                std::thread::sleep(std::time::Duration::from_micros(u64::from(
+                thread::sleep(std::time::Duration::from_micros(u64::from(
                     task * 7919 % 50,
                 )));
                 task
@@ -218,5 +242,30 @@ mod tests {
             |_| Ok(Next::Continue),
         );
         assert_eq!(result, Err("no task"));
+    }
+
+    #[test]
+    fn without_another_thread_the_calling_one_does_all_work() {
+        let (next, mut out) = (std::cell::Cell::new(0), Vec::new());
+        let mut restarted = false;
+        alone(
+            (),
+            &|(), n: u32| n,
+            &mut || {
+                next.set(next.get() + 1);
+                Ok::<_, ()>((next.get() <= 9).then_some(next.get()))
+            },
+            &mut |n| {
+                if n == 5 && !restarted {
+                    restarted = true;
+                    next.set(4);
+                    return Ok(Next::Restart);
+                }
+                out.push(n);
+                Ok(if n == 7 { Next::Stop } else { Next::Continue })
+            },
+        )
+        .unwrap();
+        assert_eq!(out, [1, 2, 3, 4, 5, 6, 7]);
     }
 }

@@ -1,6 +1,6 @@
 //! From a path to a checked, mapped pack.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use packds_format::{FormatError, Limits, Pack};
-use rustix::fs::{Mode, OFlags};
+use packds_system::open_regular;
+use rustix::fs::{Mode, OFlags, fcntl_setfl};
 
 use crate::{Mapping, ReadError};
 
@@ -41,7 +42,8 @@ impl MappedPack {
     /// The same file once more, for reads past the page cache; none where its file system refuses.
     #[must_use]
     pub fn open_past_cache(&self) -> Option<File> {
-        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC;
+        // What stands at the path may be a pipe by now, and opening that would wait.
+        let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
         // By its descriptor it is the same file whatever stands at its path now.
         let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let file = rustix::fs::open(by_descriptor, flags, Mode::empty())
@@ -49,7 +51,10 @@ impl MappedPack {
             .ok()
             .map(File::from)?;
         let (ours, its) = (self.file.metadata().ok()?, file.metadata().ok()?);
-        ((ours.dev(), ours.ino()) == (its.dev(), its.ino())).then_some(file)
+        let is_same = (ours.dev(), ours.ino()) == (its.dev(), its.ino());
+        // io_uring gives up where it should wait if NONBLOCK stays.
+        let waits = || fcntl_setfl(&file, OFlags::DIRECT).is_ok();
+        (is_same && waits()).then_some(file)
     }
 
     /// The file's length.
@@ -176,18 +181,7 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<MappedPack, R
         path: path.to_owned(),
         source,
     };
-    // Asked before opening: to open a pipe would wait for its writer.
-    let metadata = fs::metadata(path).map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(failed(io::ErrorKind::IsADirectory.into()));
-    }
-    if !metadata.is_file() {
-        return Err(failed(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        )));
-    }
-    let file = File::open(path).map_err(failed)?;
+    let file = open_regular(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let len = metadata.len();
     let mapping = Mapping::new(&file, len).map_err(failed)?;

@@ -13,6 +13,7 @@ use packds_format::{
     ChunkEntry, Classes, Crc32c, FormatError, Role, SectionTag, check_chunk, check_outside_chunks,
     crc32c,
 };
+use packds_system::in_parallel;
 use rustix::fs::{Advice, fadvise};
 
 use crate::{MappedPack, ReadError};
@@ -183,12 +184,7 @@ impl<'a> Tasks<'a> {
         let jobs = if jobs == 0 { cores } else { jobs };
         let n_tasks = self.pack.n_chunks().div_ceil(self.task_chunks);
         let jobs = jobs.min(usize::try_from(n_tasks).unwrap_or(jobs)).max(1);
-        thread::scope(|scope| {
-            for _ in 1..jobs {
-                scope.spawn(|| self.work(progress));
-            }
-            self.work(progress);
-        });
+        in_parallel(jobs, || self.work(progress));
         let failed = self.failed.into_inner();
         match failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some(error) => Err(error),

@@ -10,6 +10,7 @@ use packds_reader::arena::Arena;
 use super::candidate::{Batch, Candidate, Reader};
 use super::order::{Course, Planned, Rows};
 use crate::BenchError;
+use crate::threads::start;
 
 /// Finished batches that each thread may have waiting.
 const DEPTH: usize = 2;
@@ -98,7 +99,7 @@ impl Feed for Lanes {
         }
         thread::scope(|scope| {
             for (reader, work) in self.readers.iter_mut().zip(work) {
-                scope.spawn(move || work.run(reader.as_mut()));
+                start(scope, move || work.run(reader.as_mut()))?;
             }
             // Dropping its ends of the channels is what stops the threads where the consumer has enough.
             consume(&plan, ends, take)

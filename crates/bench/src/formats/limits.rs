@@ -16,6 +16,7 @@ use super::reference::Reference;
 use super::report::Limits;
 use crate::load::limit::Limit;
 use crate::measure::median;
+use crate::threads::start;
 use crate::watch::Progress;
 use crate::{BenchError, LoadBenchOptions};
 
@@ -138,9 +139,11 @@ fn decoded(files: &[Vec<u8>], reference: &Reference, threads: usize) -> Result<f
             }
             n
         };
-        let all: Vec<_> = (0..threads).map(|_| scope.spawn(decode)).collect();
-        all.into_iter().map(|t| t.join().unwrap_or(0)).sum()
-    });
+        let all: Vec<_> = (0..threads)
+            .map(|_| start(scope, decode))
+            .collect::<Result<_, BenchError>>()?;
+        Ok::<u64, BenchError>(all.into_iter().map(|t| t.join().unwrap_or(0)).sum())
+    })?;
     Ok(rate(n, started.elapsed()))
 }
 

@@ -15,6 +15,7 @@ use packds_pixels::{Crop, Resize, probe};
 use packds_reader::MappedPack;
 
 use crate::BenchError;
+use crate::threads::start;
 use crate::watch::Progress;
 
 /// Side of the whole image and of its middle where images have several sizes.
@@ -321,18 +322,20 @@ impl Copying<'_> {
                 let make = |span: &(u64, u64)| self.block(&schema, &fields, &labels, *span);
                 let threads: Vec<_> = wave
                     .iter()
-                    .map(|span| scope.spawn(move || make(span)))
-                    .collect();
+                    .map(|span| start(scope, move || make(span)))
+                    .collect::<Result<_, BenchError>>()?;
                 let ended = || BenchError::WrongResult {
                     what: "a writing thread",
                     expected: "a block".to_owned(),
                     found: "its end".to_owned(),
                 };
-                threads
-                    .into_iter()
-                    .map(|thread| thread.join().unwrap_or_else(|_| Err(ended())))
-                    .collect()
-            });
+                Ok::<_, BenchError>(
+                    threads
+                        .into_iter()
+                        .map(|thread| thread.join().unwrap_or_else(|_| Err(ended())))
+                        .collect(),
+                )
+            })?;
             for block in made {
                 writer.append(block?)?;
             }

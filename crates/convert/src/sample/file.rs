@@ -1,8 +1,9 @@
 //! Reading a whole file in as few calls and copies as there can be.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+use packds_system::open_regular;
 
 use super::SampleError;
 
@@ -11,7 +12,7 @@ pub(crate) const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Appends a file, or its first `limit` bytes, to the end of `out`: into its spare memory, without a copy in between.
 pub(crate) fn append_file(path: &Path, limit: u64, out: &mut Vec<u8>) -> Result<u64, SampleError> {
-    let file = File::open(path)?;
+    let file = open_regular(path)?;
     if limit <= MAX_FILE_BYTES {
         let read = file.take(limit).read_to_end(out)?;
         return Ok(u64::try_from(read).unwrap_or(u64::MAX));

@@ -10,6 +10,7 @@ use std::{
 };
 
 use csv::{ByteRecord, Position, ReaderBuilder};
+use packds_system::open_regular;
 
 use super::rows::malformed;
 use crate::error::ConvertError;
@@ -37,7 +38,7 @@ impl CsvRows {
             path: path.to_owned(),
             source,
         };
-        let mut file = File::open(path).map_err(io_error)?;
+        let mut file = open_regular(path).map_err(io_error)?;
         let ends = LineEnds::of(&mut file).map_err(io_error)?;
         // Rows of another length are let through, to be refused with the right line.
         let reader = ReaderBuilder::new()
@@ -114,7 +115,7 @@ impl CsvRows {
         let (Some(start), true) = (start, self.record.as_slice().contains(&b'\n')) else {
             return Ok(None);
         };
-        let mut file = File::open(path).map_err(io_error)?;
+        let mut file = open_regular(path).map_err(io_error)?;
         let len = file.metadata().map_err(io_error)?.len();
         if self.reader.position().byte() < len {
             return Ok(None);

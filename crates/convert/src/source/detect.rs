@@ -1,10 +1,10 @@
 //! Which format a source has: by its first bytes, by what a folder holds, and by its name where these do not tell.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use packds_format::constants::MAGIC;
+use packds_system::open_regular;
 
 use super::candidate::is_image_name;
 use super::rows::RowForm;
@@ -52,7 +52,7 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         return Err(unknown("neither a file nor a folder".to_owned()));
     }
     let mut head = Vec::new();
-    let opened = File::open(source).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
+    let opened = open_regular(source).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
     opened.map_err(ConvertError::io(source))?;
     if head.starts_with(&MAGIC) {
         let (reason, hint) = (
@@ -231,9 +231,7 @@ fn holds_cifar(folder: &Path, names: &[String]) -> bool {
     let is_pickled = |name: &str| {
         let mut head = Vec::new();
         let path = folder.join(name);
-        // To open what is no file may wait for ever.
-        let opened = path.is_file().then(|| File::open(path));
-        let opened = opened.and_then(Result::ok);
+        let opened = open_regular(&path).ok();
         let read = opened.and_then(|file| file.take(2).read_to_end(&mut head).ok());
         read.is_some() && is_pickled_dictionary(&head)
     };

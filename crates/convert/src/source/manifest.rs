@@ -385,6 +385,7 @@ fn file_error(source: &Path, failed: FailedFile, lines: &[u64]) -> ConvertError 
             source,
         },
         None => ConvertError::ManifestFileMissing {
+            is_there: failed.is_there,
             path: source.to_owned(),
             line: lines[failed.idx],
             file: failed.file,

@@ -6,11 +6,11 @@ use std::{
     ffi::OsStr,
     io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
-    panic::resume_unwind,
     path::{Component, Path, PathBuf, absolute},
-    thread,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use packds_system::in_parallel;
 use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     io::Errno,
@@ -104,18 +104,25 @@ impl Root {
     ) -> Result<Vec<u64>, FailedFile> {
         let mut sizes = vec![0; table.len()];
         let share = table.len().div_ceil(jobs.max(1)).max(1);
-        thread::scope(|scope| {
-            let shares: Vec<_> = (0..)
-                .step_by(share)
-                .zip(sizes.chunks_mut(share))
-                .map(|(first, sizes)| scope.spawn(move || self.fill_sizes(table, first, sizes)))
-                .collect();
-            // Shares are in order, so the first error is that of the first file.
-            shares
-                .into_iter()
-                .try_for_each(|share| share.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        })?;
-        Ok(sizes)
+        let shares = Mutex::new((0..).step_by(share).zip(sizes.chunks_mut(share)));
+        let first_failed: Mutex<Option<FailedFile>> = Mutex::new(None);
+        in_parallel(jobs, || {
+            loop {
+                let next = lock(&shares).next();
+                let Some((first, sizes)) = next else { return };
+                if let Err(failed) = self.fill_sizes(table, first, sizes) {
+                    let mut so_far = lock(&first_failed);
+                    if so_far.as_ref().is_none_or(|other| failed.idx < other.idx) {
+                        *so_far = Some(failed);
+                    }
+                }
+            }
+        });
+        let failed = first_failed.into_inner();
+        match failed.unwrap_or_else(PoisonError::into_inner) {
+            Some(failed) => Err(failed),
+            None => Ok(sizes),
+        }
     }
 
     fn fill_sizes(
@@ -130,7 +137,11 @@ impl Root {
             table.path_into(idx, &mut path);
             *size = match file_size(&self.folder, &path) {
                 Ok(Some(size)) => size,
-                Ok(None) => return Err(self.failed(idx, &path, None)),
+                Ok(None) => {
+                    let mut failed = self.failed(idx, &path, None);
+                    failed.is_there = true;
+                    return Err(failed);
+                }
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {
                     return Err(self.failed(idx, &path, None));
                 }
@@ -144,17 +155,25 @@ impl Root {
         FailedFile {
             idx,
             file: self.path.join(as_path(path)),
+            is_there: false,
             error,
         }
     }
 }
 
-/// A file that is not there or is no regular file; or, with an error, one that the system would
-/// not tell about.
+/// A file that is not there or is no regular file; or, with an error, one that the system says
+/// nothing about.
 pub(super) struct FailedFile {
     pub(super) idx: usize,
     pub(super) file: PathBuf,
+    /// It is there, but is a folder, pipe, socket or device.
+    pub(super) is_there: bool,
     pub(super) error: Option<io::Error>,
+}
+
+/// A thread that panicked while it held the lock ends all with that panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The parts of a relative path with `/` between them; none if it leads out.

@@ -10,6 +10,7 @@ use std::{
     path::Path,
 };
 
+use packds_system::open_regular;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::Value;
 
@@ -168,7 +169,7 @@ impl<'a> Rows<'a> {
 
 impl JsonReader {
     fn open(path: &Path) -> Result<Self, ConvertError> {
-        let file = File::open(path).map_err(|source| ConvertError::Io {
+        let file = open_regular(path).map_err(|source| ConvertError::Io {
             path: path.to_owned(),
             source,
         })?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use packds_format::DType;
+use packds_system::open_regular;
 
 use crate::sample::SampleError;
 
@@ -90,6 +91,10 @@ pub(crate) enum Content {
     Array(ArrayType),
     /// Bytes that mean nothing here.
     Bytes,
+    /// A text.
+    Text,
+    /// A text of JSON.
+    Json,
 }
 
 impl Content {
@@ -130,10 +135,19 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
+    /// Opens a regular file: see [`open_regular`].
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         let bytes = file.metadata()?.len();
         let path = path.to_owned();
+        Ok(Self { path, file, bytes })
+    }
+
+    /// A file without a byte or a name.
+    pub(crate) fn empty() -> std::io::Result<Self> {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let file = rustix::fs::memfd_create("packds-empty", flags)?.into();
+        let (path, bytes) = (PathBuf::new(), 0);
         Ok(Self { path, file, bytes })
     }
 
@@ -154,6 +168,8 @@ impl OpenFile {
             found: self.bytes.saturating_sub(offset),
         };
         let wanted = wanted.ok_or_else(short)?;
+        let reserved = out.try_reserve(wanted);
+        reserved.map_err(|_| SampleError::Read(std::io::ErrorKind::OutOfMemory.into()))?;
         out.resize(before.saturating_add(wanted), 0);
         let room = out.get_mut(before..).unwrap_or_default();
         let read = std::os::unix::fs::FileExt::read_exact_at(&self.file, room, offset);

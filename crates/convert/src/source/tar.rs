@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
+use packds_system::open_regular;
 
 use super::store::OpenFile;
 use crate::error::ConvertError;
@@ -63,7 +64,7 @@ impl TarReader {
 
     /// Reads a compressed one.
     pub(super) fn gzip(path: &Path, wanted: &'static str) -> Result<Self, ConvertError> {
-        let file = File::open(path).map_err(ConvertError::io(path))?;
+        let file = open_regular(path).map_err(ConvertError::io(path))?;
         let input = MultiGzDecoder::new(BufReader::with_capacity(1 << 16, file));
         Ok(Self::of(
             path.to_owned(),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use packds_format::FieldKind;
 use packds_pixels::ImageFormat;
+use packds_system::read_regular;
 
 use super::ListOptions;
 use super::column::TextArena;
@@ -588,7 +589,7 @@ fn label_names(folder: &Path) -> Option<Vec<String>> {
     let file = folder.join("label.labels.txt");
     let metadata = std::fs::metadata(&file).ok()?;
     let text = (metadata.is_file() && metadata.len() <= MAX_BYTES)
-        .then(|| std::fs::read_to_string(file).ok())??;
+        .then(|| String::from_utf8(read_regular(&file).ok()?).ok())??;
     Some(text.lines().map(str::to_owned).collect())
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use packds_system::read_regular;
 use serde_json::Value;
 
 use self::names::{Kind, is_image, key_and_extension, kind_and_field, shown, without_root};
@@ -94,7 +95,7 @@ fn list_shards(
         files.push(match spool {
             Some(spool) => spool.finish(&part.root)?,
             // Nothing was unpacked, and nothing refers to it.
-            None => OpenFile::open(Path::new("/dev/null")).map_err(ConvertError::io(&part.root))?,
+            None => OpenFile::empty().map_err(ConvertError::io(&part.root))?,
         });
     }
     for file in plain {
@@ -733,7 +734,7 @@ fn classes_beside(part: &Shards) -> Vec<String> {
     let file = folder.map(|folder| folder.join(CLASSES_FILE));
     let text = file
         .filter(|file| std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.len() <= MAX_BYTES))
-        .and_then(|file| std::fs::read_to_string(file).ok());
+        .and_then(|file| String::from_utf8(read_regular(&file).ok()?).ok());
     text.map(|text| text.lines().map(str::to_owned).collect())
         .unwrap_or_default()
 }

@@ -10,6 +10,7 @@ use packds_reader::arena::{Arena, SlotMut};
 use packds_reader::loader::{BatchField, Loader};
 
 use crate::BenchError;
+use crate::threads::start;
 
 /// The most bytes that are copied from: far more than the caches, less than memory.
 const MOST_SOURCE: usize = 1 << 30;
@@ -62,7 +63,7 @@ impl<'a> Memcpy<'a> {
         let started = Instant::now();
         thread::scope(|scope| {
             for mine in buffers.chunks_mut(BUFFERS) {
-                scope.spawn(|| {
+                start(scope, || {
                     for turn in (0..mine.len()).cycle() {
                         let block = next.fetch_add(1, Ordering::Relaxed);
                         if block >= n_batches {
@@ -75,9 +76,10 @@ impl<'a> Memcpy<'a> {
                             black_box(to.first());
                         }
                     }
-                });
+                })?;
             }
-        });
+            Ok::<(), BenchError>(())
+        })?;
         Ok(started.elapsed())
     }
 }

@@ -14,6 +14,7 @@ use packds_reader::augment::{Augment, AugmentPlan, ImageSource, SampleKey};
 use packds_reader::loader::Loader;
 
 use crate::BenchError;
+use crate::threads::start;
 
 /// Samples that a thread takes at a time.
 const TAKEN: usize = 8;
@@ -98,11 +99,11 @@ impl<'a> CropResizes<'a> {
         let started = Instant::now();
         let outcomes: Vec<Result<(), PixelError>> = thread::scope(|scope| {
             let threads: Vec<_> = (0..self.threads)
-                .map(|_| scope.spawn(|| self.work_off(&work, &next)))
-                .collect();
+                .map(|_| start(scope, || self.work_off(&work, &next)))
+                .collect::<Result<_, BenchError>>()?;
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
-            joined.map(|outcome| outcome.unwrap_or(Ok(()))).collect()
-        });
+            Ok::<_, BenchError>(joined.map(|outcome| outcome.unwrap_or(Ok(()))).collect())
+        })?;
         let time = started.elapsed();
         outcomes
             .into_iter()

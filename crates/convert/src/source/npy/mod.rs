@@ -8,6 +8,8 @@ pub(super) use header::{Elements, HeaderError, MAX_HEADER, NpyHeader, elements, 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use packds_system::read_regular;
+
 use super::ListOptions;
 use super::arrays::{ArraySet, Described, StoredArray};
 use super::beside::label_stems;
@@ -227,7 +229,7 @@ fn metadata_text(folder: &Path) -> Result<Option<String>, ConvertError> {
 pub(super) fn text_file(path: &Path) -> Result<Option<String>, ConvertError> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() && found.len() <= MAX_TEXT => {
-            let bytes = std::fs::read(path).map_err(ConvertError::io(path))?;
+            let bytes = read_regular(path).map_err(ConvertError::io(path))?;
             Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
         }
         _ => Ok(None),

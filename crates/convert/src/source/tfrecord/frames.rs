@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use packds_format::crc32c;
+use packds_system::open_regular;
 
 use super::super::ListOptions;
 use super::super::spool::Spool;
@@ -37,7 +38,7 @@ fn masked_crc(bytes: &[u8]) -> u32 {
 impl Frames {
     pub(super) fn open(path: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
         let opened = OpenFile::open(path).map_err(ConvertError::io(path))?;
-        let file = File::open(path).map_err(ConvertError::io(path))?;
+        let file = open_regular(path).map_err(ConvertError::io(path))?;
         let reader = BufReader::with_capacity(1 << 18, file);
         let mut magic = Vec::new();
         // A shorter file is no record file, which reading it says.

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use packds_format::DType;
+use packds_system::read_regular;
 use serde_json::{Map, Value};
 
 use super::codec::{Chain, Packing, ToBytes};
@@ -54,7 +55,7 @@ pub(super) fn json(path: &Path) -> Result<Value, ConvertError> {
         let reason = format!("{bytes} bytes of metadata");
         return Err(ConvertError::malformed(path, "", reason));
     }
-    let text = std::fs::read(path).map_err(ConvertError::io(path))?;
+    let text = read_regular(path).map_err(ConvertError::io(path))?;
     serde_json::from_slice(&text).map_err(|e| ConvertError::malformed(path, "", e.to_string()))
 }
 

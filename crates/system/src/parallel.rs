@@ -1,0 +1,39 @@
+//! The same work on several threads.
+
+use std::thread;
+
+/// Runs `work` on this thread and on up to `jobs - 1` others, until each of them has returned.
+///
+/// `work` takes what is left to do from what the threads share, so where the system starts no more threads, fewer do
+/// all of it. A panic is carried over to the caller.
+pub fn in_parallel(jobs: usize, work: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        for _ in 1..jobs {
+            if thread::Builder::new().spawn_scoped(scope, &work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn all_work_is_done_by_any_number_of_threads() {
+        for jobs in [0, 1, 3] {
+            let next = AtomicUsize::new(0);
+            let done = AtomicUsize::new(0);
+            in_parallel(jobs, || {
+                while next.fetch_add(1, Ordering::Relaxed) < 100 {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            assert_eq!(done.into_inner(), 100);
+        }
+    }
+}

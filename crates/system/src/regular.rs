@@ -1,0 +1,110 @@
+//! Regular files: pipes, sockets and devices can make whoever opens or reads them wait for ever.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, openat};
+
+/// Opens a regular file for reading; links are followed. It never waits, whatever the path leads to.
+///
+/// # Errors
+/// What the system says; for a folder [`io::ErrorKind::IsADirectory`], and for all else that is no regular file
+/// [`io::ErrorKind::InvalidInput`] with the words `not a regular file`.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_checked(path, OFlags::RDONLY)
+}
+
+/// All bytes of a regular file.
+///
+/// # Errors
+/// As [`open_regular`].
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Makes a file for writing; with `force` an existing regular file is emptied instead. It never waits.
+///
+/// # Errors
+/// As [`open_regular`], and [`io::ErrorKind::AlreadyExists`] without `force`.
+pub fn create_regular(path: &Path, force: bool) -> io::Result<File> {
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | if force { OFlags::empty() } else { OFlags::EXCL };
+    let file = open_checked(path, flags)?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// Opens what must be a regular file.
+fn open_checked(path: &Path, flags: OFlags) -> io::Result<File> {
+    // Without NONBLOCK, opening a pipe waits for its other end.
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o666);
+    let file = match rustix::io::retry_on_intr(|| openat(CWD, path, flags, mode)) {
+        Ok(file) => File::from(file),
+        // What the system says of a socket, and of a pipe that nobody reads.
+        Err(rustix::io::Errno::NXIO) => return Err(not_regular()),
+        Err(error) => return Err(error.into()),
+    };
+    let found = file.metadata()?;
+    if found.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !found.is_file() {
+        return Err(not_regular());
+    }
+    // io_uring gives up where it should wait if this stays.
+    fcntl_setfl(&file, OFlags::empty())?;
+    Ok(file)
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::{fs::symlink, net::UnixListener};
+
+    use rustix::fs::{fcntl_getfl, mkfifoat};
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_opened_and_nothing_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("file"), "bytes").unwrap();
+        symlink("file", path("link")).unwrap();
+        mkfifoat(CWD, path("pipe"), Mode::from_raw_mode(0o600)).unwrap();
+        symlink("pipe", path("link_to_pipe")).unwrap();
+        let _listens = UnixListener::bind(path("socket")).unwrap();
+        for name in ["file", "link"] {
+            assert_eq!(read_regular(&path(name)).unwrap(), b"bytes");
+            let file = open_regular(&path(name)).unwrap();
+            let flags = fcntl_getfl(&file).unwrap();
+            assert!(!flags.contains(OFlags::NONBLOCK), "{name}");
+        }
+        for name in ["pipe", "link_to_pipe", "socket"] {
+            let error = open_regular(&path(name)).unwrap_err();
+            assert_eq!(error.to_string(), "not a regular file", "{name}");
+        }
+        let error = open_regular(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(error.to_string(), "not a regular file");
+        for name in ["pipe", "socket"] {
+            let error = create_regular(&path(name), true).unwrap_err();
+            assert_eq!(error.to_string(), "not a regular file", "{name}");
+        }
+        create_regular(&path("file"), true).unwrap();
+        assert_eq!(fs::read(path("file")).unwrap(), b"");
+        let error = create_regular(&path("file"), false).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        create_regular(&path("new"), false).unwrap();
+        let kind = |path: &Path| open_regular(path).unwrap_err().kind();
+        assert_eq!(kind(dir.path()), io::ErrorKind::IsADirectory);
+        assert_eq!(kind(&path("nothing")), io::ErrorKind::NotFound);
+    }
+}
