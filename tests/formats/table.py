@@ -1,7 +1,7 @@
 """Parquet and Arrow with their real clients: pyarrow, pandas and Hugging Face's datasets.
 
 `table.py write DIR` makes sources and prints what is in them; `table.py read PATH` checks an exported file and prints it;
-`table.py long_texts PATH` makes a small file with 700 MiB of texts.
+`table.py long_texts PATH` makes small files with 700 MiB of texts.
 """
 
 import io
@@ -175,6 +175,8 @@ def long_texts(path):
     image = png(pixels()[0])
     table = pa.table({"image": pa.array([image] * n), "label": [0] * n, "long": ["a" * (1 << 20)] * n})
     pq.write_table(table, path, compression="zstd")
+    shared = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), pa.array(["a" * (1 << 20)]))
+    pyarrow.feather.write_feather(table.set_column(2, "long", shared), f"{path}.arrow", compression="zstd")
 
 
 if __name__ == "__main__":

@@ -238,4 +238,18 @@ fn long_texts_that_few_bytes_stand_for_are_not_kept_in_memory() {
     assert_eq!(pack.schema().fields()[number].kind, FieldKind::String);
     let item = pack.item(number, 3).unwrap();
     assert!(item.len() == 1 << 20 && item.iter().all(|byte| *byte == b'a'));
+    // A batch of Arrow is taken apart at once, so that is refused.
+    let ran = folder.packds(&["convert", "long.parquet.arrow", "b.pack"]);
+    assert!(
+        ran.code == 1 && ran.stderr.contains("--leave-out long"),
+        "{ran:?}"
+    );
+    let args = [
+        "convert",
+        "long.parquet.arrow",
+        "b.pack",
+        "--leave-out",
+        "long",
+    ];
+    folder.packds(&args).ok();
 }

@@ -207,13 +207,14 @@ fn texts(
     spot: &Spot<'_>,
 ) -> Result<ColumnPiece, ConvertError> {
     let mut texts = TextArena::default();
+    let room = Room::of(planned, array);
     let failed = |reason: String| spot.malformed(0, &planned.name, reason);
     if planned.kind == Kind::Json {
         for row in 0..array.len() {
             let json = json_of(array.as_ref(), row);
             let json = json.map_err(|reason| spot.malformed(row, &planned.name, reason))?;
             texts.push(&json.to_string());
-            check_texts(planned, &texts)
+            room.check(texts.n_bytes())
                 .map_err(|reason| spot.malformed(row, &planned.name, reason))?;
         }
     } else {
@@ -230,21 +231,37 @@ fn texts(
                 ));
             }
             texts.push(text);
-            check_texts(planned, &texts)
+            room.check(texts.n_bytes())
         });
         pushed.map_err(failed)?;
     }
     Ok(ColumnPiece::Texts(texts))
 }
 
-fn check_texts(planned: &Planned, texts: &TextArena) -> Result<(), String> {
-    if texts.n_bytes() <= MAX_BATCH_TEXTS {
-        return Ok(());
+/// How many bytes the values of a column of a batch may become: where many rows share a value, more than they have.
+struct Room<'a> {
+    column: &'a str,
+    most: usize,
+}
+
+impl<'a> Room<'a> {
+    fn of(planned: &'a Planned, array: &ArrayRef) -> Self {
+        let held = array.get_array_memory_size();
+        Self {
+            column: &planned.name,
+            most: MAX_SHARED.saturating_add(held.saturating_mul(16)),
+        }
     }
-    Err(format!(
-        "more than {MAX_BATCH_TEXTS} bytes of texts in one batch; `--leave-out {}` does without them",
-        planned.name
-    ))
+
+    fn check(&self, bytes: usize) -> Result<(), String> {
+        if bytes <= self.most {
+            return Ok(());
+        }
+        let (most, column) = (self.most, self.column);
+        Err(format!(
+            "one batch becomes more than {most} bytes; `--leave-out {column}` does without them"
+        ))
+    }
 }
 
 fn items(
@@ -254,6 +271,7 @@ fn items(
     spot: &Spot<'_>,
 ) -> Result<ItemsPiece, ConvertError> {
     let name = &planned.name;
+    let room = Room::of(planned, array);
     let mut piece = ItemsPiece::default();
     let (bytes, paths) = match children {
         None => (array.clone(), None),
@@ -280,6 +298,8 @@ fn items(
         };
         let item = item.ok_or_else(|| spot.malformed(row, name, "expected bytes"))?;
         piece.push(item, spot);
+        room.check(piece.bytes.len())
+            .map_err(|reason| spot.malformed(row, name, reason))?;
     }
     if let Some(paths) = paths.filter(|_| planned.part == Use::Image) {
         let pushed = for_each_text(paths, |_, path| {
@@ -295,8 +315,8 @@ fn items(
 
 /// The most bytes of a path, or of a class's name.
 const MAX_NAME: usize = 1 << 12;
-/// The most bytes of texts that one batch may become: a few bytes of a file can say more.
-const MAX_BATCH_TEXTS: usize = 1 << 30;
+/// The most bytes of a batch's values that are shared by rows: a few bytes of a file can stand for any number.
+const MAX_SHARED: usize = 1 << 28;
 
 /// Why a row with a path and no bytes is bad.
 const ONLY_PATH: &str = "only the path of the file is here, and not its bytes";
