@@ -280,6 +280,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     let mut options = args.options()?;
     options.check()?;
     let shown = Shown::new(console);
+    shown.reading(&args.source);
     options.list.unpacking = shown.unpacking();
     if options.list.split.as_deref() == Some("all") {
         return run_splits(args, &options, &shown, console);

@@ -3,6 +3,7 @@
 //! Who works only notes how far the work is. A thread of its own draws, so no work waits for a terminal.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use packds_convert::source::Unpacking;
 use packds_convert::{Observer, Phase, Progress};
 
 use crate::console::Console;
+use crate::escape::escape_path;
 use crate::human::human_time;
 use crate::interrupt::{self, Catching};
 use crate::task::{Amount, Task, time_left};
@@ -50,6 +52,8 @@ struct Now {
     phase: Option<Phase>,
     /// What the task is about, such as a split; empty for everything.
     about: String,
+    /// What is read, where a standstill is to name it.
+    source: String,
     /// Whether the work looks at [`Shown::cancelled`]; what does not ends with the process.
     stops_itself: bool,
     is_over: bool,
@@ -103,6 +107,11 @@ impl Shown {
         self.during(what, work)
     }
 
+    /// Notes what is read from now on.
+    pub(crate) fn reading(&self, source: &Path) {
+        locked(&self.shared.now).source = escape_path(source);
+    }
+
     /// Notes how far the work is.
     pub(crate) fn tell(&self, amount: Amount) {
         self.shared.tell(amount);
@@ -114,7 +123,7 @@ impl Shown {
         Unpacking::new(move |bytes| {
             if let Some(task) = &mut locked(&shared.now).task {
                 "unpacking the source".clone_into(&mut task.what);
-                task.amount = Amount::Bytes(bytes);
+                task.tell(Amount::Bytes(bytes));
             }
         })
     }
@@ -148,7 +157,7 @@ impl Shared {
 
     fn tell(&self, amount: Amount) {
         if let Some(task) = &mut locked(&self.now).task {
-            task.amount = amount;
+            task.tell(amount);
         }
     }
 
@@ -188,7 +197,24 @@ impl Shared {
             }
             drop(now);
             self.end_if_stopped();
+            self.note_standstill();
             self.show();
+        }
+    }
+
+    /// Says what no longer moves: who waits may want to know what for.
+    fn note_standstill(&self) {
+        let mut place = locked(&self.place);
+        let mut now = locked(&self.now);
+        let Some(text) = now.task.as_mut().and_then(Task::standstill) else {
+            return;
+        };
+        if let Place::Terminal(line) = &mut *place {
+            line.clear();
+        }
+        match now.source.as_str() {
+            "" => note(&text),
+            source => note(&format!("{text}, reading {source}")),
         }
     }
 

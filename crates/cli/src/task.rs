@@ -8,8 +8,11 @@ use crate::terminal_line::{cut, width};
 /// The columns that a bar has at most, and those below which there is none.
 const BAR: (usize, usize) = (30, 8);
 
+/// What has not moved for so long is said to stand still.
+const STANDSTILL: Duration = Duration::from_secs(60);
+
 /// How far it is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
     /// Nobody knows.
     Unknown,
@@ -30,18 +33,48 @@ pub(crate) enum Amount {
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) what: String,
-    pub(crate) amount: Amount,
+    amount: Amount,
     since: Instant,
+    /// When the amount last changed.
+    moved: Instant,
+    /// Whether it was said that it no longer does.
+    told: bool,
 }
 
 impl Task {
     /// One that begins now.
     pub(crate) fn new(what: String, amount: Amount) -> Self {
+        let since = Instant::now();
         Self {
             what,
             amount,
-            since: Instant::now(),
+            since,
+            moved: since,
+            told: false,
         }
+    }
+
+    /// Notes how far it is.
+    pub(crate) fn tell(&mut self, amount: Amount) {
+        if amount != self.amount {
+            self.moved = Instant::now();
+            self.told = false;
+        }
+        self.amount = amount;
+    }
+
+    /// Says that nothing has moved for a minute, once.
+    pub(crate) fn standstill(&mut self) -> Option<String> {
+        let stood = self.moved.elapsed();
+        if self.told || stood < STANDSTILL {
+            return None;
+        }
+        self.told = true;
+        Some(format!(
+            "{}: no progress for {}",
+            self.what,
+            human_time(stood)
+        ))
     }
 
     /// All that is known, for a line of a log.
@@ -167,6 +200,25 @@ mod tests {
 
     fn drawn(columns: usize) -> String {
         bar("converting", IMAGES, Duration::from_secs(4), columns)
+    }
+
+    #[test]
+    fn a_standstill_is_said_once_until_something_moves() {
+        let Some(long_ago) = Instant::now().checked_sub(2 * STANDSTILL) else {
+            return;
+        };
+        let mut task = Task::new("unpacking the source".to_owned(), Amount::Bytes(7));
+        assert_eq!(task.standstill(), None);
+        task.moved = long_ago;
+        // The same amount is no progress.
+        task.tell(Amount::Bytes(7));
+        let expected = "unpacking the source: no progress for 2 min";
+        assert_eq!(task.standstill().as_deref(), Some(expected));
+        assert_eq!(task.standstill(), None);
+        task.tell(Amount::Bytes(8));
+        assert_eq!(task.standstill(), None);
+        task.moved = long_ago;
+        assert!(task.standstill().is_some());
     }
 
     #[test]
