@@ -26,6 +26,7 @@ mod arena_tests;
 pub mod augment;
 mod copy;
 mod dataset;
+mod decode;
 pub mod device;
 pub mod doctor;
 mod error;
@@ -41,6 +42,7 @@ mod sync;
 mod verify;
 mod view;
 
+pub use decode::{ItemDecoder, ItemPixels};
 pub use error::ReadError;
 pub use fetch::{Access, AccessReport, Checksums, FetchStats};
 pub use mmap::Mapping;

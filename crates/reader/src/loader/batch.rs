@@ -218,18 +218,7 @@ impl Batch {
                 .get(start..start.saturating_add(field.item_bytes))
                 .filter(|_| row < self.len())
         } else {
-            let is_ragged = |f: &&BatchField| matches!(f.source, Source::Ragged(_));
-            let before = self
-                .outputs
-                .fields
-                .iter()
-                .take(number)
-                .filter(is_ragged)
-                .count();
-            self.prepared
-                .ragged
-                .get(before)
-                .and_then(|ragged| ragged.item(row))
+            self.ragged(number).and_then(|ragged| ragged.item(row))
         };
         item.ok_or_else(|| {
             LoadError::Option(format!(
@@ -237,6 +226,21 @@ impl Batch {
                 self.len()
             ))
         })
+    }
+
+    /// `[height, width, channels]` of one sample's image, of a mask `[height, width]`, where images of sizes of their own
+    /// are [decoded](super::LoaderBuilder::decode_images); none of other items.
+    #[must_use]
+    pub fn item_shape(&self, name: &str, row: usize) -> Option<&[usize]> {
+        let (number, _) = self.find(name, 0).ok()?;
+        self.ragged(number)?.shape(row)
+    }
+
+    /// The items of a field, whose sizes are their own.
+    fn ragged(&self, number: usize) -> Option<&Ragged> {
+        let fields = self.outputs.fields.iter();
+        let before = fields.take(number).filter(|f| f.shape.is_none()).count();
+        self.prepared.ragged.get(before)
     }
 
     fn find(&self, name: &str, view: u32) -> Result<(usize, &BatchField), LoadError> {

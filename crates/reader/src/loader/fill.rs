@@ -8,10 +8,10 @@ use super::error::LoadError;
 use super::filling::{Filling, Piece, Row};
 use super::kept::Kept;
 use super::outputs::{BatchField, Outputs, Source};
-use super::pictures::{PictureFiller, Views};
-use crate::MappedPack;
+use super::pictures::{PictureFiller, Views, bad_sample};
 use crate::copy::{copy_past_caches, fence};
 use crate::fetch::StepItems;
+use crate::{ItemDecoder, MappedPack};
 
 /// Batches larger than this are written around the caches: they would not stay in them.
 const PAST_CACHES: usize = 4 << 20;
@@ -23,6 +23,8 @@ pub(crate) struct Filler {
     packs: Arc<[Arc<MappedPack>]>,
     bad_samples: BadSamples,
     pictures: Option<PictureFiller>,
+    /// For each field of images that are decoded.
+    decoders: Vec<ItemDecoder>,
     /// What is not done again, where batches are repeated.
     kept: Option<Arc<Kept>>,
     scratch: Vec<u8>,
@@ -41,6 +43,7 @@ impl Filler {
             packs: Arc::clone(packs),
             bad_samples,
             pictures: pictures.map(|pictures| PictureFiller::new(pictures, seeds)),
+            decoders: decoders(outputs, packs),
             kept: None,
             scratch: Vec::new(),
         }
@@ -84,7 +87,7 @@ impl Filler {
             }
             for ragged in &mut piece.ragged {
                 if ragged.ends.len() <= place {
-                    ragged.push(&[]);
+                    ragged.push(&[], &[]);
                 }
             }
         }
@@ -103,6 +106,9 @@ impl Filler {
         let mut regions = piece.regions.iter_mut();
         let mut ragged = piece.ragged.iter_mut();
         let mut views = Views::default();
+        let Some(pack) = self.packs.get(row.pack) else {
+            return Ok(());
+        };
         for field in &self.outputs.fields {
             match field.source {
                 Source::Column(_) | Source::Held => {}
@@ -120,7 +126,16 @@ impl Filler {
                 Source::Ragged(position) => {
                     let item = items.item(position, row.sample, &mut self.scratch)?;
                     if let Some(ragged) = ragged.next() {
-                        ragged.push(item);
+                        ragged.push(item, &[]);
+                    }
+                }
+                Source::Decoded(position) => {
+                    let item = items.item(position, row.sample, &mut self.scratch)?;
+                    let decoder = self.decoders.iter_mut().find(|d| d.field() == field.name);
+                    if let (Some(ragged), Some(decoder)) = (ragged.next(), decoder) {
+                        let pixels = decoder.pixels(pack, row.sample, item);
+                        let pixels = pixels.map_err(|e| bad_sample(pack, row.sample, e))?;
+                        ragged.push(&pixels.data, &pixels.shape);
                     }
                 }
                 Source::Image | Source::File | Source::Mask => {
@@ -130,14 +145,22 @@ impl Filler {
                 }
             }
         }
-        match (&mut self.pictures, self.packs.get(row.pack)) {
-            (Some(pictures), Some(pack)) => {
-                let pixels = self.kept.as_deref().and_then(|kept| kept.pixels(row));
-                pictures.fill(pack, items, row, pixels, &mut views)
-            }
-            _ => Ok(()),
-        }
+        let Some(pictures) = &mut self.pictures else {
+            return Ok(());
+        };
+        let pixels = self.kept.as_deref().and_then(|kept| kept.pixels(row));
+        pictures.fill(pack, items, row, pixels, &mut views)
     }
+}
+
+fn decoders(outputs: &Outputs, packs: &[Arc<MappedPack>]) -> Vec<ItemDecoder> {
+    let decoded = outputs
+        .fields
+        .iter()
+        .filter(|f| matches!(f.source, Source::Decoded(_)));
+    let fields = packs.first().map_or(&[][..], |pack| pack.schema().fields());
+    let described = decoded.filter_map(|f| fields.iter().find(|field| field.name == f.name));
+    described.map(ItemDecoder::new).collect()
 }
 
 /// Copies a row of a batch that was finished before.

@@ -38,12 +38,29 @@ pub(crate) struct Ragged {
     pub(crate) bytes: Vec<u8>,
     /// Where each item ends in `bytes`.
     pub(crate) ends: Vec<usize>,
+    /// The dimensions of each item that is pixels; empty of others.
+    shapes: Vec<Vec<usize>>,
 }
 
 impl Ragged {
-    pub(crate) fn push(&mut self, item: &[u8]) {
+    pub(crate) fn push(&mut self, item: &[u8], shape: &[usize]) {
         self.bytes.extend_from_slice(item);
         self.ends.push(self.bytes.len());
+        self.shapes.push(shape.to_vec());
+    }
+
+    /// Row `row` of another one.
+    pub(crate) fn push_row(&mut self, other: &Self, row: usize) {
+        let item = other.item(row).unwrap_or_default();
+        self.push(item, other.shape(row).unwrap_or_default());
+    }
+
+    /// The dimensions of an item that is pixels.
+    pub(crate) fn shape(&self, row: usize) -> Option<&[usize]> {
+        self.shapes
+            .get(row)
+            .map(Vec::as_slice)
+            .filter(|shape| !shape.is_empty())
     }
 
     pub(crate) fn item(&self, row: usize) -> Option<&[u8]> {
@@ -56,7 +73,7 @@ impl Ragged {
 
     pub(crate) fn append(&mut self, other: &Self) {
         for row in 0..other.ends.len() {
-            self.push(other.item(row).unwrap_or_default());
+            self.push_row(other, row);
         }
     }
 }

@@ -114,7 +114,7 @@ impl Prepared {
         for ragged in &mut self.ragged {
             let mut moved = Ragged::default();
             for from in kept {
-                moved.push(ragged.item(*from).unwrap_or_default());
+                moved.push_row(ragged, *from);
             }
             *ragged = moved;
         }

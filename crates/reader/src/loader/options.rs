@@ -51,6 +51,7 @@ pub struct LoaderBuilder {
     resume: Option<State>,
     fields: Option<Vec<String>>,
     augment: Option<Augment>,
+    decodes_images: bool,
     threads: Option<NonZero<usize>>,
     memory_bytes: Option<u64>,
     slots: Option<NonZero<usize>>,
@@ -76,6 +77,7 @@ impl LoaderBuilder {
             resume: None,
             fields: None,
             augment: None,
+            decodes_images: false,
             threads: None,
             memory_bytes: None,
             slots: None,
@@ -177,6 +179,16 @@ impl LoaderBuilder {
         self
     }
 
+    /// Whether images of sizes of their own that no augmentation makes come as pixels, with shapes ([`Batch::item_shape`]), instead
+    /// of as they are stored. Default no.
+    ///
+    /// [`Batch::item_shape`]: super::Batch::item_shape
+    #[must_use]
+    pub const fn decode_images(mut self, decodes: bool) -> Self {
+        self.decodes_images = decodes;
+        self
+    }
+
     /// Threads that copy and decode, fixed, at most 1024. Default from one to one for each core, as training needs them:
     /// see [`Loader::tuning`].
     #[must_use]
@@ -250,7 +262,6 @@ impl LoaderBuilder {
         let others = self.others.iter().map(|(pack, _)| Arc::clone(pack));
         let packs: Arc<[Arc<MappedPack>]> =
             std::iter::once(Arc::clone(pack)).chain(others).collect();
-        let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
         let pictures = self.pictures(self.device.holds(pack))?;
         if pictures.as_ref().is_some_and(Pictures::come_in_chunks) {
             self.check_chunks(&schedule)?;
@@ -258,7 +269,7 @@ impl LoaderBuilder {
         if pictures.as_ref().is_some_and(Pictures::are_unread) {
             self.check_unread()?;
         }
-        let outputs = Outputs::new(pack, self.fields.as_deref(), pictures, rows)?;
+        let outputs = self.outputs(pictures)?;
         if self.device.decodes().is_some() && outputs.files().is_none() {
             let pictures = outputs.pictures.as_ref();
             let why = pictures.and_then(Pictures::against_files);
@@ -456,8 +467,7 @@ impl LoaderBuilder {
         let image = pictures
             .as_ref()
             .map(|pictures| pictures.image().0.to_owned());
-        let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
-        let outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
+        let outputs = self.outputs(pictures)?;
         let stored = image.map_or(Ok(()), |image| self.are_as_stored(&image));
         Ok(stored.and_then(|()| self.may_hold_file(&outputs)))
     }
@@ -471,6 +481,16 @@ impl LoaderBuilder {
         self.check_unread()?;
         let pictures = self.pictures(Holding::ChunksOfFile)?;
         Ok(pictures.map_or(Ok(()), |pictures| self.are_as_stored(pictures.image().0)))
+    }
+
+    /// What batches hold.
+    fn outputs(&self, pictures: Option<Pictures>) -> Result<Outputs, LoadError> {
+        let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
+        let mut outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
+        if self.decodes_images {
+            outputs.decode_images(self.pack.schema());
+        }
+        Ok(outputs)
     }
 
     /// Whether images lie in the file as they are.
@@ -509,8 +529,7 @@ impl LoaderBuilder {
             )));
         }
         let pictures = self.pictures(Holding::Nothing)?;
-        let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
-        let outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
+        let outputs = self.outputs(pictures)?;
         if !self.pack.schema().is_strided() {
             return refused("the pack has items that are compressed or have sizes of their own");
         }

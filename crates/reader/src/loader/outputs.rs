@@ -40,6 +40,8 @@ pub(crate) enum Source {
     Tensor(usize),
     /// A body field of variable size, by its position in the body: copied into memory of the batch's own.
     Ragged(usize),
+    /// The same, of images that are decoded.
+    Decoded(usize),
     /// A view of the image that goes through the augmentation.
     Image,
     /// The image's JPEG file, which a device decodes, or its pixels.
@@ -138,6 +140,20 @@ impl Outputs {
                     FieldKind::Tensor => self.push(field, Source::Tensor(position)),
                     _ => self.push(field, Source::Ragged(position)),
                 }
+            }
+        }
+    }
+
+    /// Has images of sizes of their own decoded, where nothing else is done to them.
+    pub(crate) fn decode_images(&mut self, schema: &Schema) {
+        let body: Vec<&Field> = schema.body().map(|(_, field)| field).collect();
+        for field in &mut self.fields {
+            if let Source::Ragged(position) = field.source
+                && body
+                    .get(position)
+                    .is_some_and(|f| f.kind == FieldKind::Image)
+            {
+                field.source = Source::Decoded(position);
             }
         }
     }

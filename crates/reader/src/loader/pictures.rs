@@ -753,7 +753,7 @@ fn device_file(image: Picture<'_>, limits: FileLimits, channels: u8) -> Option<(
     (is_plain && info.channels == channels && is_admitted).then_some(size)
 }
 
-fn bad_sample(pack: &MappedPack, sample: u64, source: AugmentError) -> LoadError {
+pub(crate) fn bad_sample(pack: &MappedPack, sample: u64, source: AugmentError) -> LoadError {
     LoadError::Sample {
         path: pack.file_path().to_owned(),
         sample,
