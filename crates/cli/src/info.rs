@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use packds_format::constants::MAJOR;
-use packds_format::{Classes, Codec, Field, FieldKind, Stats, Store};
+use packds_format::{Classes, Codec, Field, FieldKind, LabelStats, Stats, Store};
 use packds_reader::{MappedPack, ReadError};
 use serde_json::{Map, Value, json};
 
@@ -357,7 +357,7 @@ fn describe_order(order: &Value) -> String {
 }
 
 fn describe_icc(icc: f64) -> &'static str {
-    if icc < 0.05 {
+    if icc <= LabelStats::SHUFFLED_ICC {
         "shuffled"
     } else if icc < 0.5 {
         "partly sorted by class, shuffle it for training"

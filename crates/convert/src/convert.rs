@@ -168,6 +168,8 @@ struct Written {
     substituted: Vec<Skipped>,
     /// What to say of statistics that the source had.
     lost: Option<String>,
+    /// What to say of the order in which the labels lie.
+    sorted: Option<String>,
 }
 
 fn write_pack(
@@ -229,6 +231,7 @@ fn write_pack(
     };
     let stats = stats(listing, plan, &findings, &written_ids, options);
     let lost = lost_stats(listing, plan, &stats);
+    let sorted = kept_sorted(&stats, plan, options, written_ids.len());
     let parts = FooterParts {
         stats,
         classes: classes(listing, &written_ids),
@@ -245,6 +248,7 @@ fn write_pack(
         skipped,
         substituted,
         lost,
+        sorted,
     })
 }
 
@@ -386,6 +390,23 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
     ))
 }
 
+/// What to say where samples keep the order of a source that is sorted by class; in one chunk it does no harm.
+fn kept_sorted(
+    stats: &Stats,
+    plan: &Plan,
+    options: &ConvertOptions,
+    n_samples: usize,
+) -> Option<String> {
+    let icc = stats.labels.get("label")?.icc?;
+    let in_chunks = u64::try_from(n_samples).ok()? > plan.pack.chunk_samples.into();
+    let is_sorted = options.keep_order && in_chunks && icc > LabelStats::SHUFFLED_ICC;
+    is_sorted.then(|| {
+        format!(
+            "the order of the source is kept, which is sorted by class (icc {icc:.2}): training on it needs a large window; without --keep-order the samples are shuffled"
+        )
+    })
+}
+
 /// A bin of a histogram of bytes as the byte it counts.
 fn bin_value(bin: Option<usize>) -> u8 {
     bin.and_then(|bin| u8::try_from(bin).ok()).unwrap_or(0)
@@ -457,8 +478,11 @@ fn report(
         skipped,
         substituted,
         lost,
+        sorted,
     } = written;
     warnings.extend(lost);
+    let mut notes = plan.notes.clone();
+    notes.extend(sorted);
     let invalid = findings.invalid + u64::try_from(substituted.len()).unwrap_or(0);
     let seen = findings.counted > 0 && findings.counted + invalid == summary.n_samples;
     let (mean, std) = if seen {
@@ -483,7 +507,7 @@ fn report(
         mean,
         std,
         warnings,
-        notes: plan.notes.clone(),
+        notes,
         stages,
     }
 }

@@ -45,6 +45,11 @@ pub struct LabelStats {
     pub icc: Option<f64>,
 }
 
+impl LabelStats {
+    /// Correlations up to this are those of a shuffled file.
+    pub const SHUFFLED_ICC: f64 = 0.05;
+}
+
 /// Sizes of the stored items of a field, in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeStats {

@@ -84,7 +84,7 @@ use crate::augment::Output;
 use crate::device::Device;
 use crate::fetch::{AccessReport, Fetch, FetchStats};
 use crate::plan::{
-    Mixture, MixtureState, OrderKind, PlanError, Schedule, ShuffleReport, State, Verdict,
+    Mixture, MixtureState, Notice, OrderKind, PlanError, Schedule, ShuffleReport, State, Verdict,
 };
 
 pub(crate) use self::kept::{ImageSize, Kept};
@@ -351,15 +351,36 @@ impl Loader {
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn notices(&self) -> Result<Vec<String>, LoadError> {
-        let mut all = self.too_far_ahead().into_iter().collect::<Vec<_>>();
+        let mut all: Vec<String> = self.too_far_ahead().into_iter().collect();
+        all.extend(self.of_each_pack(|pack, schedule, access| {
+            let report = shuffle_report(pack, schedule)?;
+            Ok(notices(&report, access))
+        })?);
+        Ok(all)
+    }
+
+    /// What of the [`notices`](Self::notices) costs accuracy: samples that no epoch has, and an order that mixes too little for
+    /// this pack. The order `sequential` is that of the file, and nothing is said of how it mixes.
+    ///
+    /// # Errors
+    /// As for [`shuffle_report`](Self::shuffle_report).
+    pub fn doubts(&self) -> Result<Vec<String>, LoadError> {
+        self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))
+    }
+
+    /// What `tell` says of the only pack, or of each with its path.
+    fn of_each_pack(
+        &self,
+        tell: impl Fn(&MappedPack, &Schedule, &AccessReport) -> Result<Vec<String>, LoadError>,
+    ) -> Result<Vec<String>, LoadError> {
         let Some(mixture) = &self.mixture else {
-            all.extend(notices(self.pack(), &self.schedule, self.access())?);
-            return Ok(all);
+            return tell(self.pack(), &self.schedule, self.access());
         };
+        let mut all = Vec::new();
         let parts = self.packs.iter().zip(mixture.schedules());
         for ((pack, schedule), fetch) in parts.zip(&self.fetches) {
             let path = pack.file_path().display();
-            let of_pack = notices(pack, schedule, fetch.report())?;
+            let of_pack = tell(pack, schedule, fetch.report())?;
             all.extend(of_pack.iter().map(|notice| format!("{path}: {notice}")));
         }
         Ok(all)
@@ -430,20 +451,43 @@ fn shuffle_report(pack: &MappedPack, schedule: &Schedule) -> Result<ShuffleRepor
 }
 
 /// What the user should know of one pack.
-fn notices(
-    pack: &MappedPack,
-    schedule: &Schedule,
-    access: &AccessReport,
-) -> Result<Vec<String>, LoadError> {
-    let report = shuffle_report(pack, schedule)?;
+fn notices(report: &ShuffleReport, access: &AccessReport) -> Vec<String> {
     let mut notices: Vec<String> = report.notices.iter().map(ToString::to_string).collect();
-    if let Some(verdict @ (Verdict::Weak | Verdict::Harmful)) = report.verdict {
-        let order = report.order.name();
-        notices.push(format!(
-            "the order {order} is {} for this pack, whose neighbours have like labels: `packds info --shuffle` says which window is enough, converting without --keep-order cures it",
-            verdict.name()
-        ));
+    if let Some(verdict) = bad_verdict(report) {
+        notices.push(format!("{verdict}, {LIKE_NEIGHBOURS}"));
     }
     notices.push(access.reason.clone());
-    Ok(notices)
+    notices
+}
+
+const LIKE_NEIGHBOURS: &str = "whose neighbours have like labels: `packds info --shuffle` says which window is enough, converting without --keep-order cures it";
+
+/// What of one pack's order costs accuracy.
+fn doubts(report: &ShuffleReport) -> Vec<String> {
+    let of_kind = |is_kind: fn(&Notice) -> bool| {
+        let found = report.notices.iter().filter(move |notice| is_kind(notice));
+        found.map(ToString::to_string)
+    };
+    let mut doubts: Vec<String> = of_kind(|n| matches!(n, Notice::NeverSeen { .. })).collect();
+    let verdict = bad_verdict(report).filter(|_| report.order != OrderKind::Sequential);
+    if let Some(verdict) = verdict {
+        let sorted: Vec<String> = of_kind(|n| matches!(n, Notice::Sorted { .. })).collect();
+        doubts.push(if sorted.is_empty() {
+            format!("{verdict}, {LIKE_NEIGHBOURS}")
+        } else {
+            format!("{verdict}: {}", sorted.join("; "))
+        });
+    }
+    doubts
+}
+
+/// A sentence, as far as it goes, where the order is not good enough for the labels.
+fn bad_verdict(report: &ShuffleReport) -> Option<String> {
+    let verdict = report.verdict;
+    let verdict = verdict.filter(|verdict| matches!(verdict, Verdict::Weak | Verdict::Harmful))?;
+    let order = report.order.name();
+    Some(format!(
+        "the order {order} is {} for this pack",
+        verdict.name()
+    ))
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use packds_format::LabelStats;
+
 use super::epoch::EpochPlan;
 use super::error::PlanError;
 use super::quality::{Mixing, Verdict, smallest_window};
 use super::sampler::{Last, OrderKind, Recipe, Schedule, default_lanes, divisors};
 
-/// Correlations below this are those of a shuffled file.
-const SORTED_ICC: f64 = 0.05;
 /// Reading chunks more than this many times is worth a notice.
 const MUCH_REREADING: f64 = 1.25;
 
@@ -283,7 +283,7 @@ impl Schedule {
 
     fn add_notices(&self, report: &mut ShuffleReport, plan: &EpochPlan) {
         let sorted = report.labels.iter().filter_map(|label| {
-            let icc = label.icc.filter(|&icc| icc > SORTED_ICC)?;
+            let icc = label.icc.filter(|&icc| icc > LabelStats::SHUFFLED_ICC)?;
             (label.deff > Verdict::Ok.limit()).then(|| Notice::Sorted {
                 label: label.name.clone(),
                 icc,
