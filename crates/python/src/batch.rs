@@ -41,6 +41,13 @@ impl Held {
         view.map_or(&[], |view| view.bytes)
     }
 
+    /// The bytes of one row of a field.
+    pub(crate) fn item(&self, number: usize, row: usize) -> &[u8] {
+        let field = self.batch.fields().get(number);
+        let item = field.and_then(|field| self.batch.item(&field.name, row).ok());
+        item.unwrap_or_default()
+    }
+
     /// Whether arrays of it may not be written: they are the pack's own memory.
     pub(crate) fn is_lent(&self) -> bool {
         self.batch.is_lent()
@@ -81,11 +88,8 @@ impl Batch {
         field: &BatchField,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some(shape) = &field.shape else {
-            let items = (0..self.batch().len()).map(|row| {
-                let item = self.batch().item(&field.name, row).unwrap_or_default();
-                PyBytes::new(py, item)
-            });
-            return Ok(PyList::new(py, items.collect::<Vec<_>>())?.into_any());
+            let items = (0..self.batch().len()).map(|row| self.item(py, number, field, row));
+            return Ok(PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any());
         };
         let mut whole = vec![self.batch().len()];
         whole.extend(shape);
@@ -97,6 +101,26 @@ impl Batch {
         let memory = Memory::new(owner, field.dtype, whole);
         Ok(Bound::new(py, memory)?.into_any())
     }
+
+    /// An item of a size of its own: memory where it is pixels, else bytes.
+    fn item<'py>(
+        &self,
+        py: Python<'py>,
+        number: usize,
+        field: &BatchField,
+        row: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(shape) = self.batch().item_shape(&field.name, row) else {
+            return Ok(PyBytes::new(py, self.held.item(number, row)).into_any());
+        };
+        let owner = if self.copies {
+            Owner::Bytes(self.held.item(number, row).to_vec())
+        } else {
+            Owner::Row(Arc::clone(&self.held), number, row)
+        };
+        let memory = Memory::new(owner, field.dtype, shape.to_vec());
+        Ok(Bound::new(py, memory)?.into_any())
+    }
 }
 
 #[pymethods]
@@ -105,8 +129,8 @@ impl Batch {
         self.batch().len()
     }
 
-    /// The value of each field, in the order of the loader's fields: memory, or a list of bytes where items have sizes of
-    /// their own.
+    /// The value of each field, in the order of the loader's fields: memory, or where items have sizes of their own a list, of
+    /// memory where they are images, else of bytes.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let fields = self.batch().fields().iter().enumerate();
         fields

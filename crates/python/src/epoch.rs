@@ -135,9 +135,10 @@ impl Epoch {
         self.look(py, loader::Epoch::number)
     }
 
+    /// Batches that are still to come.
     #[getter]
-    fn next_step(&self, py: Python<'_>) -> Option<u64> {
-        self.look(py, loader::Epoch::next_step)
+    fn left(&self, py: Python<'_>) -> Option<u64> {
+        self.look(py, |epoch| epoch.steps().saturating_sub(epoch.next_step()))
     }
 
     /// Ends its threads.

@@ -25,6 +25,7 @@ use pyo3::prelude::*;
 fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("DTYPES", memory::numpy_names())?;
+    module.add("LABEL_NAMES", packds_convert::source::LABEL_NAMES.to_vec())?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<doctor::Diagnosis>()?;
     module.add_class::<doctor::Clock>()?;

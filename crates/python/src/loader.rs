@@ -120,6 +120,16 @@ impl Loader {
         }
     }
 
+    /// Samples of an epoch, of all ranks together, before the last batch is cut or filled.
+    fn samples(&self, epoch: u32) -> PyResult<u64> {
+        if self.loader.mixture().is_some() {
+            let packs = self.loader.packs().iter();
+            return Ok(packs.map(|pack| pack.n_samples()).sum());
+        }
+        let plan = self.loader.schedule().epoch(epoch).map_err(Failure::from)?;
+        Ok(plan.len())
+    }
+
     /// What each batch holds: name, view, element type, and the shape of a sample where there is one.
     fn fields(&self) -> Vec<(String, u32, &'static str, Option<Vec<usize>>)> {
         let fields = self.loader.fields().iter();
@@ -161,6 +171,11 @@ impl Loader {
             notices.extend(on_gpu.copies.clone());
         }
         Ok(notices)
+    }
+
+    /// What of that costs accuracy.
+    fn doubts(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(py.detach(|| self.loader.doubts().map_err(Failure::from))?)
     }
 
     /// What the order is worth, as JSON.

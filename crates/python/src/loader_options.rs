@@ -68,7 +68,7 @@ impl LoaderOptions {
             (None, Some(weights), None) => Chosen::Weights(weights),
             (None, None, Some(column)) => Chosen::Balanced(column),
             _ => {
-                let text = "samples, weights and balance exclude each other: give one of them";
+                let text = "weights exclude samples and balance: give one of them";
                 return Err(Failure::Option(text.to_owned()).into());
             }
         };
@@ -131,7 +131,8 @@ impl LoaderOptions {
             .last(last)
             .access(self.access()?)
             .checksums(self.checksums()?)
-            .bad_samples(self.bad_samples()?);
+            .bad_samples(self.bad_samples()?)
+            .decode_images(true);
         if !self.lend {
             builder = builder.device(Arc::new(OwnSlots));
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use packds_format::DType;
-use packds_reader::MappedPack;
+use packds_reader::{ItemPixels, MappedPack};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -29,6 +29,8 @@ pub(crate) enum Owner {
     Mapped(Arc<MappedPack>, Range<usize>),
     /// A field of a batch, by its number.
     Batch(Arc<Held>, usize),
+    /// One row of a field of a batch.
+    Row(Arc<Held>, usize, usize),
 }
 
 impl Memory {
@@ -46,17 +48,23 @@ impl Memory {
         Self::new(Owner::Bytes(bytes), DType::I64, vec![numbers.len()])
     }
 
+    /// Pixels of its own.
+    pub(crate) fn of_pixels(ItemPixels { data, shape }: ItemPixels) -> Self {
+        Self::new(Owner::Bytes(data), DType::U8, shape)
+    }
+
     fn bytes(&self) -> &[u8] {
         match &self.owner {
             Owner::Bytes(bytes) => bytes,
             Owner::Mapped(pack, range) => pack.bytes().get(range.clone()).unwrap_or_default(),
             Owner::Batch(held, number) => held.bytes(*number),
+            Owner::Row(held, number, row) => held.item(*number, *row),
         }
     }
 
     fn is_read_only(&self) -> bool {
         match &self.owner {
-            Owner::Bytes(_) => false,
+            Owner::Bytes(_) | Owner::Row(..) => false,
             Owner::Mapped(..) => true,
             Owner::Batch(held, _) => held.is_lent(),
         }

@@ -178,8 +178,8 @@ impl Pack {
                 }
                 FieldKind::Image => {
                     let pixels = self.decoders.pixels(&self.pack, field, sample, &bytes);
-                    let (bytes, dtype, shape) = pixels.map_err(damaged)?;
-                    Decoded::Array(Memory::new(Owner::Bytes(bytes), dtype, shape))
+                    let pixels = pixels.map_err(|error| damaged(error.to_string()))?;
+                    Decoded::Array(Memory::of_pixels(pixels))
                 }
                 FieldKind::String | FieldKind::Json => {
                     let text = String::from_utf8(bytes);

@@ -219,3 +219,25 @@ def test_numpy_batches_of_bfloat16_go_to_other_libraries_as_bits(numbered):
     with pytest.raises(BufferError):
         images.__dlpack__()
     assert np.shares_memory(np.from_dlpack(images.view(np.uint16)), images)
+
+
+def test_jax_knows_batches_with_names(numbered, jax):
+    from packds.jax import arrays
+
+    for output in ("numpy", "jax"):
+        batch = next(iter(packds.Loader(numbered, 8, fields=["image", "label"], output=output)))
+        total = jax.jit(lambda batch: batch["image"].sum() + batch["label"].sum())(batch)
+        assert int(total) == int(batch["image"].sum()) + int(batch["label"].sum())
+        shared = arrays(batch)
+        assert isinstance(shared, packds.NamedBatch) and isinstance(shared["label"], jax.Array)
+
+
+def test_float_labels_and_lists_of_labels_are_float32_in_jax(tmp_path, jax):
+    with packds.write(tmp_path / "a.pack", {"image": "image", "target": "f64"}, keep_order=True) as writer:
+        writer.extend(image=np.zeros((4, 8, 8, 3), np.uint8), target=np.arange(4) / 3)
+    [(_, targets)] = packds.Loader(tmp_path / "a.pack", 4, output="jax")
+    assert targets.dtype == np.float32
+    with packds.write(tmp_path / "b.pack", {"image": "image", "labels": "labels"}, keep_order=True) as writer:
+        writer.extend(image=np.zeros((4, 8, 8, 3), np.uint8), labels=[[0], [1, 2], [], [2]])
+    [(_, labels)] = packds.Loader(tmp_path / "b.pack", 4, order="sequential", output="jax")
+    assert labels.dtype == np.float32 and labels.tolist() == [[1, 0, 0], [0, 1, 1], [0, 0, 0], [0, 0, 1]]

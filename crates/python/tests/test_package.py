@@ -176,7 +176,7 @@ def test_every_argument_of_a_loader_is_described():
     guide = (REPOSITORY / "docs" / "python.md").read_text()
     arguments = list(inspect.signature(packds.Loader).parameters)
     described = re.findall(r"^ +([\w, ]+): ", inspect.getdoc(packds.Loader) or "", re.M)
-    assert {name for names in described for name in names.split(", ")} == {*arguments, "OptionError"}
+    assert {name for names in described for name in names.split(", ")} == {*arguments, "OptionError", "UserWarning"}
     assert [name for name in arguments if name != "data" and not re.search(rf"\b{name}\b", guide)] == []
 
 

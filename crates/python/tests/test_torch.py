@@ -41,7 +41,7 @@ def test_bfloat16_is_a_tensor_of_its_own(numbered, torch):
 
 def test_tensors_of_what_is_lent_may_be_written(numbered, torch):
     options = {"order": "sequential", "access": "mapped", "fields": ["image"]}
-    for batch in packds.Loader(numbered, batch_size=32, lend=True, output="torch", **options).batches():
+    for batch in packds.Loader(numbered, batch_size=40, lend=True, output="torch", **options).batches():
         assert batch.is_lent
         batch["image"].add_(1)
     first, sample = next(iter(packds.Loader(numbered, batch_size=32, **options))), packds.open(numbered)[0]

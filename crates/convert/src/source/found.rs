@@ -426,8 +426,8 @@ const IMAGE_NAMES: [&str; 16] = [
     "png",
     "arr_0",
 ];
-/// Those of labels.
-const LABEL_NAMES: [&str; 14] = [
+/// The words that name the field of labels, where the caller names none; earlier ones win, upper and lower case are the same.
+pub const LABEL_NAMES: [&str; 14] = [
     "label",
     "labels",
     "class",

@@ -84,6 +84,7 @@ pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::tree::CLASSES_ATTRIBUTE;
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
+    found::LABEL_NAMES,
     given::{Given, GivenKind, GivenValue},
     listing::{Listing, Sample, SourceKind},
     spool::Unpacking,

@@ -13,13 +13,14 @@ True
 `packds.torch` has data sets for PyTorch's own DataLoader, `packds.jax` arrays for JAX. docs/python.md is the guide.
 """
 
-from ._batch import Batch
+from ._batch import Batch, NamedBatch
 from ._convert import convert, export, formats
 from ._dataset import Dataset, Field, open
 from ._doctor import DoctorReport, doctor
 from ._errors import ConvertError, Error, FormatError, NotFoundError, OptionError, ReadError, SourceNotFoundError
 from ._loader import Loader
 from ._packds import __version__
+from ._subset import Subset
 from ._write import Writer, from_dataset, write
 
 __all__ = [
@@ -31,10 +32,12 @@ __all__ = [
     "Field",
     "FormatError",
     "Loader",
+    "NamedBatch",
     "NotFoundError",
     "OptionError",
     "ReadError",
     "SourceNotFoundError",
+    "Subset",
     "Writer",
     "__version__",
     "convert",

@@ -64,6 +64,15 @@ def as_numpy(memory: _packds.Memory) -> np.ndarray[Any, Any]:
     return array
 
 
+def multi_hot(bits: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, Any]:
+    """Sets of class ids as rows of 0 and 1, float32 as losses take them: id `i` is bit `i % 8` of byte `i // 8`.
+
+    >>> multi_hot(np.array([0b101], np.uint8), 4)
+    array([1., 0., 1., 0.], dtype=float32)
+    """
+    return np.unpackbits(bits, axis=-1, count=n_classes, bitorder="little").astype(np.float32)
+
+
 def as_torch(memory: _packds.Memory) -> Any:
     """The memory as a tensor, which keeps it alive; a copy of what is lent, since every tensor can be written."""
     array = np.asarray(memory)

@@ -1,9 +1,10 @@
-"""A batch as a program gets it."""
+"""Batches as a program gets them: by name, and with all that is known of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import sys
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping, Sequence, ValuesView
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,8 +12,87 @@ from . import _packds
 from ._arrays import as_numpy
 
 
+def _not_taken_apart(names: Sequence[str]) -> NoReturn:
+    """Says how values are got instead. A dict would give its names to `images, labels = batch`."""
+    taken = ", ".join(f"batch[{name!r}]" for name in names)
+    raise TypeError(
+        f"a batch with names is not unpacked: take {taken}, give the loader as_tuple=True for tuples of these, "
+        "or go through batch.keys() or batch.items()"
+    )
+
+
+class NamedBatch(MutableMapping[str, Any]):
+    """The fields of a batch by name: `batch["image"]`.
+
+    It is used as a dict, but that iterating over it is an error: `images, labels = batch` would give the names. `dict(batch)`,
+    `**batch`, `keys()`, `values()` and `items()` go through the fields, and PyTorch, JAX, Accelerate and Lightning take it for the
+    mapping that it is.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Any = (), /, **more: Any) -> None:
+        self._values: dict[str, Any] = dict(values, **more)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise KeyError(f"batches have no field {name!r}; they have {', '.join(self._values)}") from None
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._values[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        _not_taken_apart(list(self._values))
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    # What a mapping inherits goes through `__iter__`.
+
+    def keys(self) -> KeysView[str]:
+        """The names."""
+        return self._values.keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The values."""
+        return self._values.values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names with values."""
+        return self._values.items()
+
+    def update(self, *others: Any, **more: Any) -> None:
+        """Takes over other fields."""
+        self._values.update(*others, **more)
+
+    def popitem(self) -> tuple[str, Any]:
+        """Takes the last field out."""
+        return self._values.popitem()
+
+    def clear(self) -> None:
+        """Takes all fields out."""
+        self._values.clear()
+
+    def copy(self) -> NamedBatch:
+        """Another one with the same values."""
+        return NamedBatch(self._values)
+
+    __copy__ = copy
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._values!r})"
+
+
 class Batch:
-    """Samples of one step of one rank, field by field: `batch["image"]`.
+    """Samples of one step of one rank, field by field: `batch["image"]`; `as_tuple()` and `as_dict()` have all fields.
 
     Attributes:
         ids: The samples `[n]` int64, by their place in the file.
@@ -53,8 +133,9 @@ class Batch:
         except KeyError:
             raise KeyError(f"batches have no field {name!r}; they have {', '.join(self._values)}") from None
 
-    # It is no sequence, whatever `__getitem__` and `__len__` look like: `images, labels = batch` is a mistake.
-    __iter__ = None
+    def __iter__(self) -> Iterator[Any]:
+        taken = ", ".join(f"batch[{name!r}]" for name in self._values)
+        raise TypeError(f"a packds.Batch is not unpacked: take {taken}, or unpack batch.as_tuple()")
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
@@ -67,5 +148,38 @@ class Batch:
         """Every field by name."""
         return dict(self._values)
 
+    def as_tuple(self) -> tuple[Any, ...]:
+        """Every field, in the order of `keys()`."""
+        return tuple(self._values.values())
+
     def __repr__(self) -> str:
         return f"<packds.Batch: epoch {self.epoch}, step {self.step}, {len(self)} samples: {', '.join(self._values)}>"
+
+
+#: The libraries whose trees know `NamedBatch`.
+_known_to: set[str] = set()
+
+
+def make_known() -> None:
+    """Tells JAX and PyTorch, where the program uses them, that a `NamedBatch` is a tree of its values, as a dict is. Both go by
+    the exact type."""
+    for name in ("jax.tree_util", "torch.utils._pytree"):
+        if (module := sys.modules.get(name)) is None or name in _known_to:
+            continue
+        # PyTorch's older versions have it under a private name.
+        register = getattr(module, "register_pytree_node", None) or getattr(module, "_register_pytree_node", None)
+        if register is not None:
+            register(NamedBatch, _flat, _whole if name.startswith("torch") else _whole_from_names)
+        _known_to.add(name)
+
+
+def _flat(batch: NamedBatch) -> tuple[list[Any], tuple[str, ...]]:
+    return list(batch.values()), tuple(batch.keys())
+
+
+def _whole(values: Any, names: tuple[str, ...]) -> NamedBatch:
+    return NamedBatch(zip(names, values))
+
+
+def _whole_from_names(names: tuple[str, ...], values: Any) -> NamedBatch:
+    return NamedBatch(zip(names, values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import html
 import json
 import operator
@@ -14,7 +15,7 @@ from typing import Any, Union
 import numpy as np
 
 from . import _checks, _packds
-from ._arrays import NUMPY_NAMES, as_numpy, json_dict
+from ._arrays import NUMPY_NAMES, as_numpy, json_dict, multi_hot
 from ._errors import OptionError, ReadError
 from ._progress import Progress
 from ._types import DatasetChecksums
@@ -56,20 +57,24 @@ class Field:
         return f"{NUMPY_NAMES[self.dtype]} {list(self.shape)}" if self.shape else NUMPY_NAMES[self.dtype]
 
 
-#: What fields of labels are called.
-LABEL_NAMES = ("label", "class", "target", "y", "fine_label")
+#: What fields of labels are called, by conversions too; earlier ones win.
+LABEL_NAMES: list[str] = _packds.LABEL_NAMES
+
+
+def is_label(field: Field) -> bool:
+    """Whether a field is what is to be predicted: by its role, or called as labels are."""
+    return field.role in ("label", "labels") or (field.role is None and field.name.lower() in LABEL_NAMES)
 
 
 def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
-    """The image and its label, where these are all fields: by their roles, or a field that is called as labels are and holds
-    something else than class ids, as numbers to predict."""
+    """The image and its label or labels, where these are all fields: by their roles, or a field that is called as labels are and
+    holds something else than class ids, as numbers to predict."""
     images = [field.name for field in fields if field.role == "image"]
     others = [field for field in fields if field.role != "image"]
     if len(images) != 1 or len(others) != 1:
         return None
     (other,) = others
-    is_label = other.role == "label" or (other.role is None and other.name.lower() in LABEL_NAMES)
-    return (images[0], other.name) if is_label else None
+    return (images[0], other.name) if is_label(other) else None
 
 
 class Columns(Mapping[str, np.ndarray[Any, Any]]):
@@ -102,7 +107,8 @@ class Dataset:
     """An open pack. `packds.open` makes it.
 
     `ds[i]` is a dict of a sample's fields: arrays for images (decoded, `[height, width, channels]` uint8 where they are image
-    files; masks `[height, width]`) and tensors, numbers for single numbers, str for text, bytes, and whatever JSON says.
+    files; masks `[height, width]`) and tensors, numbers for single numbers, str for text, bytes, and whatever JSON says. Several
+    class ids of a sample are a row of 0 and 1 `[classes]` float32.
     `ds[[3, 5, 8]]`, slices and boolean masks give a dict of arrays `[samples, ...]`, or lists where items differ in shape.
     All of them are copies, checked against the samples' checksums.
     """
@@ -155,16 +161,26 @@ class Dataset:
 
     @property
     def labels(self) -> np.ndarray[Any, Any]:
-        """The class ids `[samples]`, or sets of them as bits `[samples, bytes]`. Labels that are no class ids, as numbers to
-        predict, are in `columns` or `samples`.
+        """The class ids `[samples]`, or of samples with several a row of 0 and 1 `[samples, classes]` float32. Labels that are no
+        class ids, as numbers to predict, are in `columns` or `samples`.
 
         Raises:
             OptionError: The pack has none.
         """
-        field = self._by_role("label") or self._by_role("labels")
+        if (field := self._by_role("label")) is not None:
+            return self._columns[field.name]
+        if (field := self._by_role("labels")) is not None:
+            return multi_hot(self._columns[field.name], self.n_label_classes)
+        raise OptionError(f"{self.path}: the pack has no labels that are class ids; its fields are {', '.join(self._fields)}")
+
+    @functools.cached_property
+    def n_label_classes(self) -> int:
+        """Classes that lists of labels may have: as many as there are names, else up to the highest id; 0 without such lists."""
+        field = self._by_role("labels")
         if field is None:
-            raise OptionError(f"{self.path}: the pack has no labels that are class ids; its fields are {', '.join(self._fields)}")
-        return self._columns[field.name]
+            return 0
+        some = np.unpackbits(np.bitwise_or.reduce(self._columns[field.name], axis=0), bitorder="little")
+        return max(len(self.classes), int(some.nonzero()[0].max(initial=-1)) + 1)
 
     @property
     def classes(self) -> list[str]:
@@ -314,6 +330,8 @@ class Dataset:
         item = self._pack.item(field.name, sample)
         if isinstance(item, _packds.Memory):
             array = as_numpy(item)
+            if field.role == "labels":
+                return multi_hot(array, self.n_label_classes)
             if array.ndim > 0:
                 return array
             return array.item() if field.dtype != "bf16" else _float_of(array)
@@ -321,7 +339,8 @@ class Dataset:
 
     def _items(self, field: Field, samples: list[int]) -> Any:
         if field.kind == "tensor":
-            return as_numpy(self._pack.rows(field.name, samples))
+            rows = as_numpy(self._pack.rows(field.name, samples))
+            return multi_hot(rows, self.n_label_classes) if field.role == "labels" else rows
         items = [self._item(field, sample) for sample in samples]
         shapes = {item.shape for item in items if isinstance(item, np.ndarray)}
         return np.stack(items) if field.kind == "image" and len(shapes) == 1 else items

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _checks, _packds
 from ._arrays import json_dict
-from ._batch import Batch
+from ._batch import Batch, make_known
 from ._checks import whole
 from ._cuda import SIMULATED, device_name, find_nvjpeg, number_of
 from ._dataset import Dataset, PathLike, opened
-from ._errors import OptionError, words
+from ._errors import OptionError, warn, words
 from ._habits import with_habits
 from ._plan import Plan
 from ._ranks import RankLike, check_group, ranks
+from ._subset import Subset
 from ._types import Access, BadSamples, Checksums, Jpeg, Layout, Order, Output, Register, Tier
 from ._words import (
     Normalize,
     augmentation,
     balance_of,
+    balanced_weights,
     crop_of,
     cropped_to,
     drawn_seed,
@@ -129,6 +131,29 @@ def _numbered(epoch: int) -> int:
     return epoch
 
 
+def _drops_last(drop_last: bool | None, order: str, n_packs: int) -> bool:
+    """Whether samples that do not fill a last batch are left out."""
+    if drop_last is None:
+        # In a fixed order no epoch would have them.
+        return order != "sequential" or n_packs > 1
+    drops = _checks.truth("drop_last", drop_last)
+    if n_packs > 1 and not drops:
+        raise OptionError("a mixture of packs has no last batch: the small ones start over", "leave drop_last out")
+    return drops
+
+
+def _in_python(notice: str) -> str:
+    """A sentence of the native part with Python's options."""
+    return words(notice).replace("pad the last batch", "give drop_last=False")
+
+
+def _left(epoch: _packds.Epoch) -> int:
+    """Batches of an epoch that is not wanted yet."""
+    left = epoch.left
+    epoch.close()
+    return left or 0
+
+
 def _number_of(epoch: _packds.Epoch) -> int:
     """Of an epoch that has just begun: it is closed later than that."""
     number = epoch.number
@@ -140,8 +165,9 @@ class Loader:
     """Batches of a pack in training order: iterate over it once for each epoch.
 
     A batch is `(images, labels)` where there is one image and one label; with `fields=`, or where there are other fields, it is
-    a dict. Arrays are the loader's own memory, not copies: they stay as they are while anything refers to them, and may be
-    written. Iterating again is the next epoch; an iteration begins with its first batch.
+    a `NamedBatch`: `batch["image"]`. `as_tuple` says it otherwise (docs/python.md has a table). Arrays are the loader's own memory,
+    not copies: they stay as they are while anything refers to them, and may be written. Iterating again is the next epoch; an
+    iteration begins with its first batch.
 
     Args:
         data: A `Dataset`, a path, or a list of them that are mixed in `proportions`.
@@ -153,19 +179,21 @@ class Loader:
             order and augmentation. None draws one from PyTorch's generator where it is imported, else from NumPy's, as
             `torch.manual_seed` and `numpy.random.seed` set them; `loader.seed` tells it. Several ranks need the same, so they must be given one.
         epoch: The epoch that the first iteration gives.
-        fields: Name of the field to load, or of several; default all that one trains with. Batches are then dicts.
+        fields: Name of the field to load, or of several; default all that one trains with.
+        as_tuple: True for tuples of the fields, in the order of `fields` or else of the pack, False for fields by name, also where
+            there are only an image and a label.
         dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.
         layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw` with the memory of `hwc`.
         normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` of values in 0..1.
         augment: Words of docs/augmentation.md, as a list or with commas: `"rrc224,flip"`.
         rank: `env` (what torch.distributed or torchrun say, else the only process), None, or `(rank, world)`.
-        drop_last: Whether samples that do not fill a last batch are left out, which is the default here: say False to test or
-            validate. Then one process gets a shorter batch; several get one filled with samples of its epoch, so that all
-            have equally many steps.
-        samples, weights, balance: Only some samples (indices, each once, a slice or a mask); how often each comes in an epoch on
-            average, so that the sum of the weights is the epoch's length; or the name of a label column whose classes come
-            equally often. One of them. Indices are a set: `order` sets the order, so unsorted ones are refused with
-            `sequential`.
+        drop_last: Whether samples that do not fill a last batch are left out. By default they are, except with the order
+            `sequential`, where these would be the same in every epoch. Where they are not, one process gets a shorter batch;
+            several get one filled with samples of its epoch, so that all have equally many steps.
+        samples: Only these: indices, each once, a slice or a mask. Indices are a set: `order` sets the order, so unsorted ones are
+            refused with `sequential`.
+        weights: How often each sample comes in an epoch on average, so that their sum is the epoch's length. Not with `samples`.
+        balance: The name of a label column whose classes come equally often, of all samples or those that `samples` chooses.
         memory: What the loader may take: `auto`, bytes, or a text such as `2GiB`.
         threads: Threads that decode and copy: `auto` is as many as training needs, at most one for each core.
         prefetch: Batches made ahead: `auto` is as many as training needs, at most as many as fit.
@@ -188,6 +216,9 @@ class Loader:
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several: a positive number for each.
 
+    Warns:
+        UserWarning: The order costs accuracy: no epoch has some of the samples, or batches are mixed too little for this pack.
+
     Raises:
         OptionError: What was asked for does not fit the pack, or each other.
     """
@@ -204,12 +235,13 @@ class Loader:
         seed: int | None = 0,
         epoch: int = 0,
         fields: str | Sequence[str] | None = None,
+        as_tuple: bool | None = None,
         dtype: Any = None,
         layout: Layout | None = None,
         normalize: Normalize = None,
         augment: str | Sequence[str] | None = None,
         rank: RankLike = "env",
-        drop_last: bool = True,
+        drop_last: bool | None = None,
         samples: Any = None,
         weights: Any = None,
         balance: str | None = None,
@@ -236,24 +268,25 @@ class Loader:
         dataset = self.datasets[0]
         if several and proportions is None:
             proportions = [float(len(one)) for one in self.datasets]
-        drop_last = _checks.truth("drop_last", drop_last)
+        self._drops_last = drop_last = _drops_last(drop_last, _checks.text("order", order), len(self.datasets))
         fields = None if fields is None else _checks.names("fields", fields)
+        as_tuple = None if as_tuple is None else _checks.truth("as_tuple", as_tuple)
         device = device_name(device, _checks.text("output", output))
-        if len(self.datasets) > 1 and not drop_last:
-            raise OptionError("a mixture of packs has no last batch: the small ones start over", "leave drop_last out")
         self._asked_rank = rank
         self.rank, self.world = ranks(rank)
         self._trims = not drop_last and self.world == 1
         asked = {
             name: _checks.text(name, value) for name, value in (("tier", tier), ("register", register), ("jpeg", jpeg))
         }
+        self._samples = None if samples is None else subset(dataset, samples, order)
         self._is_drawn = seed is None
         self._augment = augment
         # What is done to images behind `augment`, whatever that becomes.
         self._finish = {"dtype": dtype, "layout": layout, "normalize": normalize}
+        batch = whole("batch_size", batch_size, 32)
         self._options: dict[str, Any] = {
-            "batch": whole("batch_size", batch_size, 32),
-            "order": _checks.text("order", order),
+            "batch": batch,
+            "order": order,
             "window": number_or_auto("window", window),
             "lanes": number_or_auto("lanes", lanes),
             "seed": drawn_seed(self.world) if seed is None else whole("seed", seed, 64),
@@ -271,26 +304,40 @@ class Loader:
             "lend": _checks.truth("lend", lend),
             "gpu": _gpu_of(device, output, lend, **asked),
             **asked,
-            "samples": None if samples is None else subset(dataset, samples, order),
-            "weights": None if weights is None else weights_of(weights),
-            "balance": None if balance is None else balance_of(dataset, balance),
+            **self._choice(weights, balance, batch * self.world if drop_last else 0),
             "proportions": [] if proportions is None else _checks.numbers("proportions", proportions),
         }
         self._made_in = os.getpid()
         self._native = self._make(self._options)
-        self._output = (output, layout, device, fields is None)
+        self._output = (output, layout, device, fields, as_tuple)
         self._plan = Plan(self.datasets, self._native, *self._output)
         self._number = whole("epoch", epoch, 32)
         # An epoch without a batch is refused here, not in the loop.
         self._native.steps(self._number)
         self._resume: str | None = None
+        # Batches that are left behind that state.
+        self._resume_left = 0
         # The epoch under way with its number. Not the iteration, which ends when its loop lets go of it.
         self._open: tuple[_packds.Epoch, int] | None = None
         # Where an iteration was that was left early, with its epoch.
         self._last_state: tuple[int, str] | None = None
+        self._warn()
+
+    def _choice(self, weights: Any, balance: str | None, least: int) -> dict[str, Any]:
+        """Which samples an epoch has, as the native part is told; there must be `least` of them."""
+        weights = None if weights is None else weights_of(weights, len(self.datasets[0]), least)
+        balance = None if balance is None else balance_of(self.datasets[0], balance)
+        if balance is not None and self._samples is not None and weights is None:
+            return {"weights": balanced_weights(self.datasets[0], balance, self._samples)}
+        return {"samples": self._samples, "weights": weights, "balance": balance}
 
     def _make(self, options: dict[str, Any]) -> _packds.Loader:
         return _packds.Loader([dataset._pack for dataset in self.datasets], options)
+
+    def _warn(self) -> None:
+        """Warns of what costs accuracy."""
+        for doubt in self._native.doubts():
+            warn(_in_python(doubt))
 
     def _twin(self) -> Loader:
         """A loader with the same options and a ring of its own, whose batches nobody misses."""
@@ -301,9 +348,15 @@ class Loader:
         return twin
 
     @property
-    def dataset(self) -> Dataset:
-        """The pack; of several the first."""
-        return self.datasets[0]
+    def dataset(self) -> Dataset | Subset:
+        """The pack; of several the first; with `samples` a `Subset` of it. `datasets` has the packs themselves."""
+        return self.datasets[0] if self._samples is None else Subset(self.datasets[0], self._samples)
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of the epoch that is under way or comes next, of all ranks together, before its last batch is cut or
+        filled: those of the pack, or that `samples` selects; with `weights` and `balance` each as often as it comes."""
+        return 0 if self.epoch > _LAST_EPOCH else self._native.samples(self.epoch)
 
     @property
     def seed(self) -> int:
@@ -334,6 +387,7 @@ class Loader:
         self._number = number + 1
         self._open = (epoch, number)
         self._last_state = None
+        make_known()
         return epoch
 
     def _own(self) -> None:
@@ -358,8 +412,18 @@ class Loader:
             self._last_state = None
 
     def __len__(self) -> int:
-        """Batches of the epoch that comes next, or that is under way. 0 behind the last epoch that has a number."""
+        """Batches of the whole epoch that is under way or comes next; `batches_left` is what is left of it. 0 behind the last epoch
+        that has a number."""
         return 0 if self.epoch > _LAST_EPOCH else self._native.steps(self.epoch)
+
+    @property
+    def batches_left(self) -> int:
+        """Batches that the iteration under way has still to give, or else the next one will: fewer than `len(loader)` where it
+        goes on from a state in the middle of an epoch."""
+        if self._open is None:
+            return self._resume_left if self._resume is not None else len(self)
+        left = self._open[0].left
+        return 0 if left is None else left
 
     @property
     def epoch(self) -> int:
@@ -389,7 +453,7 @@ class Loader:
 
     @augment.setter
     def augment(self, augment: str | Sequence[str] | None) -> None:
-        words = augmentation(self.dataset, self._options["fields"], augment, **self._finish)
+        words = augmentation(self.datasets[0], self._options["fields"], augment, **self._finish)
         self._change("augment", augment=words)
         self._augment = augment
 
@@ -412,9 +476,11 @@ class Loader:
         native = self._make(options)
         if self._resume is not None:
             native = native.resumed(self._resume)
+            self._resume_left = _left(native.epoch_at(self._resume))
         native.steps(_numbered(self._number))
         self._plan = Plan(self.datasets, native, *self._output)
         self._native, self._options = native, options
+        self._warn()
 
     if not TYPE_CHECKING:
 
@@ -464,7 +530,7 @@ class Loader:
         epoch = native.epoch_at(saved)
         self._native, self._options = native, options
         self._number, self._resume, self._last_state = _number_of(epoch), saved, None
-        epoch.close()
+        self._resume_left = _left(epoch)
 
     # What it tells.
 
@@ -487,7 +553,7 @@ class Loader:
 
     def notices(self) -> list[str]:
         """What was decided where options left it open, and what is doubtful, in sentences."""
-        return [words(notice) for notice in self._native.notices()]
+        return [_in_python(notice) for notice in self._native.notices()]
 
     @property
     def access(self) -> tuple[str, str, str]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from . import _packds
-from ._arrays import as_numpy, converter
+from ._arrays import as_numpy, converter, multi_hot
+from ._batch import NamedBatch
 from ._cuda import SIMULATED, Gpu, number_of, widened
-from ._dataset import Dataset, pair_of
+from ._dataset import Dataset, Field, is_label, pair_of
 from ._errors import OptionError
 
 
@@ -19,7 +20,14 @@ class Plan:
     """How a native batch becomes what Python iterates over; decided once for a loader."""
 
     def __init__(
-        self, datasets: Sequence[Dataset], native: _packds.Loader, output: str, layout: str | None, device: str, pair: bool
+        self,
+        datasets: Sequence[Dataset],
+        native: _packds.Loader,
+        output: str,
+        layout: str | None,
+        device: str,
+        fields: Sequence[str] | None,
+        as_tuple: bool | None,
     ) -> None:
         dataset = datasets[0]
         convert = converter(output)
@@ -42,8 +50,8 @@ class Plan:
         roles = [dataset.fields[name].role for name in names]
         self.image = names[roles.index("image")] if "image" in roles else None
         self.label = names[roles.index("label")] if "label" in roles else None
-        # What a training loop takes apart.
-        self.pair = pair_of([dataset.fields[name] for name in names]) if pair else None
+        # What a training loop takes apart; None where it gets the fields by name.
+        self.unpacked = _unpacked([dataset.fields[name] for name in names], fields is not None, as_tuple)
         self._n_classes: int | None = None
 
     def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
@@ -53,9 +61,14 @@ class Plan:
                 return lambda items: [item.decode() for item in items]
             if field.kind == "json":
                 return lambda items: [json.loads(item) for item in items]
+            if field.kind == "image":
+                return self._images(convert, device)
             return lambda items: items
+        if field.role == "labels":
+            return self._multi_hot
         if self.output != "torch":
-            return convert
+            is_narrowed = self.output == "jax" and _is_wide_label(field)
+            return (lambda memory: convert(memory).astype("float32")) if is_narrowed else convert
         # On a GPU they are tensors already.
         steps = [convert] if self.gpu is None else [step for step in [widened(dtype)] if step is not None]
         if layout == "channels_last" and field.role == "image" and len(shape) == 3:
@@ -63,6 +76,8 @@ class Plan:
         if field.role == "label" and dtype not in ("i64", "f16", "bf16", "f32", "f64"):
             # What losses take as class ids.
             steps.append(lambda tensor: tensor.long())
+        if _is_wide_label(field):
+            steps.append(lambda tensor: tensor.float())
         if device != "cpu" and self.gpu is None:
             steps.append(lambda tensor: tensor.to(device, non_blocking=True))
         if len(steps) == 1:
@@ -75,6 +90,17 @@ class Plan:
 
         return all_steps
 
+    def _multi_hot(self, bits: Any) -> Any:
+        """Sets of class ids as rows of 0 and 1."""
+        n_classes = max(dataset.n_label_classes for dataset in self.datasets)
+        return self._out(multi_hot(as_numpy(bits), n_classes))
+
+    def _images(self, convert: Any, device: str) -> Any:
+        """How images of sizes of their own are converted, one by one."""
+        if device == "cpu" or device == SIMULATED:
+            return lambda items: [convert(item) for item in items]
+        return lambda items: [convert(item).to(device, non_blocking=True) for item in items]
+
     def values(self, native: _packds.Batch) -> dict[str, Any]:
         """Every field by name; a tuple of arrays where there are several views."""
         values: dict[str, Any] = {}
@@ -84,7 +110,8 @@ class Plan:
             if mix is not None and name == self.label:
                 values[name] = self._soft(as_numpy(value), as_numpy(mix[0]), as_numpy(mix[1]))
                 continue
-            value = value if tensor is None else tensor
+            # Sets of labels are taken apart on the host.
+            value = value if tensor is None or convert == self._multi_hot else tensor
             if self.several_views and name in values:
                 before = values[name]
                 values[name] = (*before, convert(value)) if isinstance(before, tuple) else (before, convert(value))
@@ -104,19 +131,33 @@ class Plan:
         rows = np.arange(len(ids))
         soft[rows, ids] += share
         soft[rows, ids[partner]] += 1 - share
+        return self._out(soft)
+
+    def _out(self, array: np.ndarray[Any, Any]) -> Any:
+        """An array of our own where batches go."""
         if self.output == "torch":
             import torch
 
-            return torch.from_numpy(soft).to("cpu" if self.device == SIMULATED else self.device)
+            return torch.from_numpy(array).to("cpu" if self.device == SIMULATED else self.device)
         if self.output == "jax":
             import jax
 
-            return jax.numpy.asarray(soft)
-        return soft
+            return jax.numpy.asarray(array)
+        return array
 
     def given(self, values: dict[str, Any]) -> Any:
         """What the loop gets."""
-        if self.pair is None:
-            return values
-        image, label = self.pair
-        return values[image], values[label]
+        if self.unpacked is None:
+            return NamedBatch(values)
+        return tuple(values[name] for name in self.unpacked)
+
+
+def _is_wide_label(field: Field) -> bool:
+    """Whether it is a label of float64, which models and losses of float32 refuse."""
+    return field.dtype == "f64" and is_label(field)
+
+
+def _unpacked(fields: Sequence[Field], are_named: bool, as_tuple: bool | None) -> tuple[str, ...] | None:
+    """The fields that a tuple has, in its order."""
+    pair = None if are_named or as_tuple is False else pair_of(fields)
+    return tuple(field.name for field in fields) if pair is None and as_tuple else pair

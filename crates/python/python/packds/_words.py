@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from . import _checks
 from ._arrays import dtype_name
 from ._checks import whole
 from ._dataset import Dataset, Field
-from ._errors import OptionError
+from ._errors import OptionError, warn
 
 _Channels = Union[float, Sequence[float]]
 Normalize = Union[str, None, "tuple[_Channels, _Channels]"]
@@ -100,13 +101,41 @@ def subset(dataset: Dataset, samples: Any, order: str) -> list[int]:
     return chosen
 
 
-def weights_of(weights: Any) -> list[float]:
-    """A weight for each sample: an array, a tensor or a list."""
+def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
+    """A weight for each sample: an array, a tensor or a list. An epoch must have `least` samples."""
     # There may be millions of them. What is no row of numbers is named one by one.
     if hasattr(weights, "__array__") and (array := np.asarray(weights)).ndim == 1 and array.dtype.kind in "fiub":
         floats: list[float] = array.astype(np.float64).tolist()
-        return floats
-    return _checks.numbers("weights", weights)
+    else:
+        floats = _checks.numbers("weights", weights)
+    if len(floats) == n_samples:
+        _check_sum(math.fsum(floats), n_samples, least)
+    return floats
+
+
+def _check_sum(total: float, n_samples: int, least: int) -> None:
+    """Names an epoch's length where it is far from the pack's: weights may be meant as shares."""
+    # What is no weight at all the native part says.
+    if not total > 0 or n_samples / 2 <= total <= n_samples * 2:
+        return
+    cause = ", as if divided by their sum" if math.isclose(total, 1, rel_tol=1e-3) else ""
+    text = f"weights: they sum to {total:g}{cause}, and that is how many samples an epoch has; the pack has {n_samples}"
+    hint = f"weights * {n_samples} / weights.sum() gives epochs of {n_samples}"
+    if total < least:
+        raise OptionError(text, hint)
+    warn(f"{text}: {hint}")
+
+
+def balanced_weights(dataset: Dataset, balance: str, samples: Sequence[int]) -> list[float]:
+    """A weight for each sample: of those chosen each value of a column comes equally often, as many as they are in all."""
+    column = dataset.columns[balance]
+    if column.ndim != 1 or column.dtype.kind not in "iu":
+        raise OptionError(f"balance: expected a column of class ids, found {dataset.fields[balance]} in {balance!r}")
+    _, which, counts = np.unique(column[samples], return_inverse=True, return_counts=True)
+    weights = np.zeros(len(dataset))
+    weights[samples] = (len(samples) / (len(counts) * counts))[which]
+    as_list: list[float] = weights.tolist()
+    return as_list
 
 
 def balance_of(dataset: Dataset, balance: Any) -> str:

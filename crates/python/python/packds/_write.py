@@ -208,8 +208,17 @@ def _picture(value: Any, kind: str) -> Any:
     return _elements(_array(value))
 
 
+def _label_name(kinds: Mapping[str, Kind], sample: Mapping[str, Any]) -> str | None:
+    """The field that is the label, unless the schema names one: of those called so the one with the most customary name."""
+    if "label" in kinds.values():
+        return None
+    called = {name.lower(): name for name in reversed(list(kinds)) if kinds[name] is None and name in sample}
+    found = (called[known] for known in LABEL_NAMES if known in called)
+    return next((name for name in found if isinstance(sample[name], str) or _is_whole(sample[name])), None)
+
+
 def _inferred(name: str, value: Any, is_first: bool) -> Kind:
-    """The kind of a field, by its name and its first value."""
+    """The kind of a field that is not the label, by its name and its first value."""
     lower = name.lower()
     is_file = isinstance(value, (bytes, bytearray)) or (isinstance(value, Mapping) and "bytes" in value)
     is_picture = hasattr(value, "convert") and hasattr(value, "mode")
@@ -219,8 +228,6 @@ def _inferred(name: str, value: Any, is_first: bool) -> Kind:
         return "image"
     if isinstance(value, (bytes, bytearray)):
         return "bytes"
-    if lower in LABEL_NAMES and (isinstance(value, str) or _is_whole(value)):
-        return "label"
     if isinstance(value, str):
         return "text"
     if isinstance(value, Mapping) or value is None:
@@ -291,8 +298,11 @@ class Writer:
             kinds = self._kinds if self._kinds is not None else dict.fromkeys(sample)
             has_image = any(isinstance(kind, str) and kind == "image" for kind in kinds.values())
             decided: dict[str, Kind] = {}
+            label = _label_name(kinds, sample)
             for name, kind in kinds.items():
-                if kind is None and name in sample:
+                if name == label:
+                    kind = "label"
+                elif kind is None and name in sample:
                     kind = _inferred(name, sample[name], not has_image and not decided)
                 decided[name] = kind
             self._start(decided)

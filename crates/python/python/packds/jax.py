@@ -7,7 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._batch import make_known
+
 __all__ = ["arrays"]
+
+make_known()
 
 
 def arrays(batch: Any, device: Any = None) -> Any:

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 import torch.utils.data
 
 from ._arrays import tensor_of
+from ._batch import NamedBatch
 from ._callers import refuse_collation, refuse_division
 from ._checks import text, whole
-from ._dataset import Dataset, Field, PathLike, opened, pair_of
+from ._dataset import Dataset, Field, PathLike, is_label, opened, pair_of
 from ._errors import OptionError
 from ._loader import Loader
 from ._passes import Passes
@@ -69,6 +71,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         self._image = next((field for field in chosen if field.role == "image"), None)
         label = next((field for field in chosen if field.role == "label"), None)
         self._label = None if label is None else label.name
+        self._float_labels = [field.name for field in chosen if is_label(field) and field.dtype in ("f16", "bf16", "f32", "f64")]
         self._pair = pair_of(chosen) if fields is None else None
 
     @property
@@ -105,6 +108,9 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         if self._label is not None:
             label = int(sample[self._label])
             sample[self._label] = label if self.target_transform is None else self.target_transform(label)
+        for name in self._float_labels:
+            # PyTorch makes float64 of Python's.
+            sample[name] = torch.tensor(sample[name], dtype=torch.float32)
         if self._pair is None:
             return sample
         first, second = self._pair
@@ -220,7 +226,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         options = dict(self.options)
         if torch.utils.data.get_worker_info() is not None:
             options.setdefault("threads", 1)
-        loader = Loader(
+        loader = _Share(
             self.dataset,
             self.batch_size,
             # A worker's part is the same for any number of ranks, so that any number of them can go on from its state.
@@ -229,7 +235,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             **options,
         )
         # What only fills up the last batches of workers would be seen twice. Ranks must have equally many batches.
-        loader._trims = not options.get("drop_last", True) and self.world == 1
+        loader._trims = not loader._drops_last and self.world == 1
         begun = self._begun = _Begun(epoch, loader)
         if resume is not None and resume["state"] is not None:
             self._check_fits(resume)
@@ -237,7 +243,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         # Behind an epoch's last batch a loader goes on with the next epoch.
         if loader.epoch == epoch and not (resume is not None and resume["is_over"]):
             with loader:
-                yield from loader
+                for batch in loader:
+                    # A DataLoader iterates over it.
+                    yield dict(batch) if isinstance(batch, NamedBatch) else batch
         begun.loader = None
 
     def _next_pass(self) -> tuple[int, dict[str, Any] | None]:
@@ -314,6 +322,14 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         # Spawned workers are handed the data set under the frames of whoever starts them.
         refuse_division(self.world)
         return self.__dict__ | {"_begun": None}
+
+
+class _Share(Loader):
+    """The batches of one process or worker."""
+
+    def _warn(self) -> None:
+        # The data set has.
+        pass
 
 
 class _Begun:

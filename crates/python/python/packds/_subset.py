@@ -1,0 +1,61 @@
+"""The samples of a pack that a loader was told to load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._dataset import Dataset, Field
+
+
+class Subset:
+    """Some samples of a pack, as PyTorch's `Subset` is some of a data set: item `i` is `dataset[indices[i]]`.
+
+    Attributes:
+        dataset: The whole pack, which `ids` of batches count in.
+        indices: The samples.
+    """
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = np.asarray(indices, np.int64)
+
+    @property
+    def path(self) -> str:
+        """The path of the pack."""
+        return self.dataset.path
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """Every field by name."""
+        return self.dataset.fields
+
+    @property
+    def classes(self) -> list[str]:
+        """The name of each class id of the pack."""
+        return self.dataset.classes
+
+    @property
+    def labels(self) -> np.ndarray[Any, Any]:
+        """The labels of these samples.
+
+        Raises:
+            OptionError: The pack has none.
+        """
+        labels: np.ndarray[Any, Any] = self.dataset.labels[self.indices]
+        return labels
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, index: Any) -> dict[str, Any]:
+        """One sample, or several by a slice, a list of indices or a mask, as of a `Dataset`."""
+        return self.dataset[self.indices[index]]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self.dataset[index] for index in self.indices)
+
+    def __repr__(self) -> str:
+        return f"<packds.Subset of {len(self)} of the {len(self.dataset)} samples of {self.path!r}>"

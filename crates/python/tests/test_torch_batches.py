@@ -1,0 +1,67 @@
+"""What batches are in PyTorch: labels, images of sizes of their own, fields by name."""
+
+import numpy as np
+import pytest
+
+import packds
+from conftest import image_of, module_or_skip
+
+pytestmark = pytest.mark.usefixtures("torch")
+
+
+def test_float_labels_are_float32(tmp_path, torch):
+    from packds.torch import MapDataset
+
+    samples = [{"image": np.zeros((8, 8, 3), np.uint8), "target": number / 3, "other": 0.5} for number in range(8)]
+    packds.from_dataset(samples, tmp_path / "a.pack", {"image": "image", "target": "f64"}, keep_order=True, progress=False)
+    expected = torch.tensor([number / 3 for number in range(8)], dtype=torch.float32)
+    [(_, targets)] = packds.Loader(tmp_path / "a.pack", 8, order="sequential", output="torch")
+    assert targets.dtype == torch.float32 and torch.equal(targets, expected)
+    [(_, targets)] = torch.utils.data.DataLoader(MapDataset(tmp_path / "a.pack"), batch_size=8)
+    assert targets.dtype == torch.float32 and torch.equal(targets, expected)
+
+
+@pytest.mark.parametrize("device", ["cpu", "simulated"])
+def test_lists_of_labels_are_rows_of_float32(tmp_path, torch, device):
+    from packds.torch import MapDataset
+
+    with packds.write(tmp_path / "a.pack", {"image": "image", "labels": "labels"}, keep_order=True) as writer:
+        for number in range(8):
+            writer.add(image=image_of(number), labels=[number, 8])
+    expected = torch.eye(8, 9)
+    expected[:, 8] = 1
+    [(_, labels)] = packds.Loader(tmp_path / "a.pack", 8, order="sequential", output="torch", device=device)
+    assert labels.dtype == torch.float32 and torch.equal(labels, expected)
+    [(_, labels)] = torch.utils.data.DataLoader(MapDataset(tmp_path / "a.pack"), batch_size=8)
+    assert labels.dtype == torch.float32 and torch.equal(labels, expected)
+
+
+def test_images_of_sizes_of_their_own_are_tensors(file_pack, torch):
+    ds = packds.open(file_pack)
+    for batch in packds.Loader(file_pack, 4, output="torch").batches():
+        for sample, image in zip(batch.ids, batch["image"]):
+            assert torch.equal(image, torch.from_numpy(ds[sample]["image"]))
+
+
+def test_pytorchs_trees_know_batches_with_names(numbered, torch):
+    from torch.utils import _pytree
+
+    batch = next(iter(packds.Loader(numbered, 4, fields=["image", "label"], output="torch")))
+    doubled = _pytree.tree_map(lambda tensor: tensor * 2, batch)
+    assert isinstance(doubled, packds.NamedBatch) and torch.equal(doubled["label"], batch["label"] * 2)
+
+
+def test_a_dataloader_gives_plain_dicts(numbered, torch):
+    from packds.torch import IterableDataset
+
+    dataset = IterableDataset(numbered, 50, fields=["image", "label"])
+    batch = next(iter(torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1)))
+    assert type(batch) is dict and list(batch) == ["image", "label"]
+
+
+def test_accelerate_moves_batches_with_names(numbered, torch):
+    operations = module_or_skip("accelerate.utils.operations", "pip install accelerate")
+    batch = next(iter(packds.Loader(numbered, 4, fields=["image", "label"], output="torch")))
+    moved = operations.send_to_device(batch, "cpu")
+    assert isinstance(moved, packds.NamedBatch) and torch.equal(moved["label"], batch["label"])
+    assert operations.find_batch_size(batch) == 4
