@@ -66,10 +66,10 @@ fn conversions_to_one_name_at_a_time_never_leave_half_a_file() {
                 }
             }
         });
-        for writer in writers {
-            writer.join().unwrap();
-        }
+        let outcomes: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        // Before any failure is raised: who reads waits for it.
         ended.store(true, Ordering::Relaxed);
+        outcomes.into_iter().for_each(|outcome| outcome.unwrap());
     });
     assert_eq!(fs::read(&target).unwrap(), BYTES);
     assert!(!working.exists());
