@@ -147,6 +147,31 @@ const MAY_OPEN: &[&str] = &[
     "crates/reader/src/fetch/access.rs",
 ];
 
+/// Accessors of a pack that compare nothing with a checksum.
+const UNCHECKED: &[&str] = &["bytes_unchecked", "chunk_bytes_unchecked", "item_unchecked"];
+
+/// The only places that may call them: each compares the bytes itself, or needs no values. A path that ends in `/` is a
+/// whole folder.
+const MAY_SKIP_CHECKS: &[&str] = &[
+    "crates/bench/src/load/limit/memcpy.rs",
+    // Whole files go to a driver; what is shown of them was compared by the loader.
+    "crates/cuda/src/staging/",
+    // They compare, and look for damage.
+    "crates/format/src/checked.rs",
+    "crates/format/src/pack.rs",
+    "crates/format/src/verify.rs",
+    // `checksums="off"`; columns and batches, compared before.
+    "crates/python/src/memory.rs",
+    "crates/python/src/pack.rs",
+    // The loader's policy.
+    "crates/reader/src/fetch/",
+    // How long items are, and pictures that a device reads from the disk itself.
+    "crates/reader/src/loader/options/decodable.rs",
+    "crates/reader/src/loader/pictures.rs",
+    // `check` compares whatever was found before.
+    "crates/reader/src/sample.rs",
+];
+
 const FORBID_UNSAFE: &[&str] = &[
     "crates/system/src/lib.rs",
     "crates/format/src/lib.rs",
@@ -287,6 +312,27 @@ fn files_of_users_are_opened_by_one_function() {
                     line_at(&source.code, at)
                 ));
             }
+        }
+    }
+    assert_none(&violations);
+}
+
+#[test]
+fn packs_are_read_unchecked_in_the_named_files_only() {
+    let mut violations = Vec::new();
+    for source in sources("crates")
+        .into_iter()
+        .filter(|source| !source.is_test)
+    {
+        let named = MAY_SKIP_CHECKS.iter().any(|file| {
+            source.path == *file || (file.ends_with('/') && source.path.starts_with(file))
+        });
+        for (at, word) in words(&source.code).filter(|(_, word)| UNCHECKED.contains(word) && !named)
+        {
+            let (path, line) = (&source.path, line_at(&source.code, at));
+            violations.push(format!(
+                "{path}:{line}: {word} hands out bytes that were not compared with a checksum; call the accessor without `_unchecked`, or argue for the file in MAY_SKIP_CHECKS"
+            ));
         }
     }
     assert_none(&violations);

@@ -9,6 +9,7 @@ mod converting;
 mod cut_short;
 mod doctor;
 mod export;
+mod first_touch;
 mod formats;
 mod hostile_sources;
 mod interrupted;

@@ -30,7 +30,7 @@ Examples:
 ///
 /// The format is that of DST's name (.npy, .npz, .pt, .safetensors, .h5, .zarr, .parquet, .arrow, .tar, .tfrecord, .lmdb) or
 /// what --to says. Samples keep their order; labels, class names, further fields, statistics and provenance go along as far
-/// as the format holds them, and the report says what it could not hold. Chunks are checked as they are read.
+/// as the format holds them, and the report says what it could not hold. All that is read is compared with its checksum.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {

@@ -15,7 +15,6 @@ use packds_system::{create_regular, in_parallel};
 use serde_json::json;
 
 use crate::args::PackPath;
-use crate::checked::Checked;
 use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
@@ -110,6 +109,19 @@ fn write_samples(
     })
 }
 
+/// Reads what one sample's files are named and coded by, so that damage there is one failure and not one for each sample.
+fn check_described(pack: &MappedPack) -> Result<(), ReadError> {
+    if pack.n_samples() == 0 {
+        return Ok(());
+    }
+    pack.told(pack.path(0))?;
+    for (_, field) in pack.schema().body() {
+        pack.told(pack.coding(&field.name, 0))?;
+        pack.told(pack.item_shape(&field.name, 0))?;
+    }
+    Ok(())
+}
+
 fn make_folder(dir: &Path, force: bool) -> Result<(), Failure> {
     let empty = match fs::read_dir(dir) {
         Ok(mut entries) => entries.next().is_none(),
@@ -133,7 +145,6 @@ struct Done {
 
 struct Extraction<'a> {
     pack: &'a MappedPack,
-    checked: Checked<'a>,
     dir: &'a Path,
     force: bool,
     labels: Labels<'a>,
@@ -150,6 +161,7 @@ struct Extraction<'a> {
 impl<'a> Extraction<'a> {
     fn new(pack: &'a MappedPack, args: &'a ExtractArgs) -> Result<Self, Failure> {
         let labels = Labels::open(pack)?;
+        check_described(pack)?;
         let folders = safe_names(labels.names().iter().map(|name| name.as_bytes()));
         let fields: Vec<&Field> = pack.schema().body().map(|(_, field)| field).collect();
         let first = fields
@@ -166,7 +178,6 @@ impl<'a> Extraction<'a> {
         };
         Ok(Self {
             pack,
-            checked: Checked::new(pack),
             dir: &args.dir,
             force: args.force,
             labels,
@@ -256,7 +267,7 @@ impl<'a> Extraction<'a> {
     /// The files of a sample, each with what stands before its extension. Seek indexes are none of them: they follow
     /// from the images.
     fn files(&self, sample: u64) -> Result<Vec<(&str, ItemFile<'a>)>, String> {
-        let items = self.checked.items(sample).map_err(|e| e.to_string())?;
+        let items = self.pack.body_items(sample).map_err(|e| e.to_string())?;
         let fields = self.pack.schema().body().map(|(_, field)| field);
         let file = |((item, field), infix): ((_, &Field), _)| {
             item_file(self.pack, field, sample, item)
@@ -275,7 +286,7 @@ impl<'a> Extraction<'a> {
     fn name(&self, sample: u64) -> Result<String, ReadError> {
         let mut name = format!("{sample:0digits$}", digits = self.digits);
         if self.has_paths {
-            let path = self.pack.path(sample).map_err(|e| self.pack.error(e))?;
+            let path = self.pack.told(self.pack.path(sample))?;
             let stem = path.as_deref().map(stem).unwrap_or_default();
             if !stem.is_empty() {
                 name = format!("{name}-{}", safe_name(stem));

@@ -10,7 +10,6 @@
 mod args;
 mod bench;
 mod canvas;
-mod checked;
 mod completions;
 mod console;
 mod convert;

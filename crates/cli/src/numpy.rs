@@ -33,11 +33,10 @@ impl Numpy {
         if let [(_, field)] = fields.as_slice() {
             return Ok(Self::Lines(vec![memmap(pack, field, &path)]));
         }
-        let bytes = pack.chunk_bytes(0).map_err(|e| pack.error(e))?;
-        let view = pack.view_chunk(0, bytes).map_err(|e| pack.error(e))?;
+        let parts = pack.told(pack.strided_parts())?.unwrap_or_default();
         fields.sort_by_key(|(position, field)| (field.role != Some(Role::Image), *position));
         let lines = fields.into_iter().map(|(position, field)| {
-            let part = view.parts().get(position).map_or(0, |part| part.offset);
+            let part = parts.get(position).map_or(0, |part| part.offset);
             strided(pack, field, part, &path)
         });
         Ok(Self::Lines(lines.collect()))

@@ -14,7 +14,6 @@ use packds_reader::MappedPack;
 use serde_json::json;
 
 use crate::args::PackPath;
-use crate::checked::Checked;
 use crate::console::Console;
 use crate::escape::{escape, escape_bytes, escape_path};
 use crate::exit::Exit;
@@ -219,7 +218,7 @@ pub fn sample_picture(pack: &MappedPack, sample: u64, side: u32) -> Result<Vec<u
     let mut body = pack.schema().body().map(|(_, field)| field).enumerate();
     let shown = body.find(|(_, field)| is_viewable(field));
     let (position, field) = shown.ok_or("no field of this pack holds pictures")?;
-    let items = Checked::new(pack).items(sample);
+    let items = pack.body_items(sample);
     let items = items.map_err(|error| error.to_string())?;
     let item = items.get(position).map_or(&[][..], |item| item);
     let image = thumbnail(pack, field, sample, item, side.max(1))?;
@@ -244,7 +243,6 @@ fn cells(
     shown: &Shown,
 ) -> Result<(Vec<Cell>, Vec<BadPicture>), Failure> {
     let labels = Labels::open(pack)?;
-    let checked = Checked::new(pack);
     let mut bad = Vec::new();
     let mut cells = Vec::new();
     for (done, &sample) in (0..).zip(samples) {
@@ -254,7 +252,7 @@ fn cells(
             things: "samples",
             bytes: 0,
         });
-        let items = checked.items(sample).map_err(|error| error.to_string());
+        let items = pack.body_items(sample).map_err(|error| error.to_string());
         let picture = |(position, field): &(usize, &Field)| {
             let item = items.as_ref().map_err(Clone::clone)?.get(*position);
             thumbnail(pack, field, sample, item.map_or(&[][..], |item| item), side)
@@ -269,7 +267,7 @@ fn cells(
         }
         let mut caption = labels.show(&labels.of(sample));
         if caption.is_empty() {
-            let path = pack.path(sample).ok().flatten().unwrap_or_default();
+            let path = pack.told(pack.path(sample))?.unwrap_or_default();
             caption = escape_bytes(stem(&path));
         }
         cells.push(Cell {

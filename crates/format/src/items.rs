@@ -67,7 +67,7 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
         };
         let item = slice_of(field, &block.bytes, n, within)?;
         let sample = self.first_sample.saturating_add(u64::from(index));
-        match self.pack.filtered_shape(field, sample, item.len()) {
+        match self.pack.filtered_shape(field, sample, item.len())? {
             None => Ok(item),
             Some(shape) => {
                 self.pixels.resize(item.len(), 0);
@@ -196,11 +196,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
     }
 
     /// Hands the items of `samples` of any field, in the body or a column, to `each`, with their samples, in order,
-    /// decoded. Of a compressed chunk only the blocks that hold some of them are decompressed. No checksum is checked:
-    /// see [`check_chunk`](crate::check_chunk).
+    /// decoded. Of a compressed chunk only the blocks that hold some of them are decompressed. Chunks and columns are
+    /// compared with their checksums the first time.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], what is wrong with the bytes, or what `each` returns.
+    /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], what is wrong with the bytes, or what `each` returns.
     pub fn for_each_item_in<E: From<FormatError>>(
         &self,
         field: usize,
@@ -263,7 +263,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
             let decoded = &*decoded;
             let each = (0..n).zip(first..).map(|(within, sample)| {
                 let item = slice_of(field, decoded, n, within)?;
-                Ok((item, self.filtered_shape(field, sample, item.len())))
+                Ok((item, self.filtered_shape(field, sample, item.len())?))
             });
             items.fill(field, each, decoded.len(), lines)
         })

@@ -38,6 +38,7 @@ compile_error!(
 
 mod assemble;
 mod block;
+mod checked;
 mod checksum;
 mod chunk;
 mod codec;
@@ -61,6 +62,8 @@ mod verify;
 mod writer;
 
 pub use block::{Block, BlockBuilder};
+#[doc(hidden)]
+pub use checked::Bitmap;
 pub use checksum::{Crc32c, crc32c};
 pub use chunk::{ChunkEntry, ChunkView, PartEntry};
 pub use codec::Codec;

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::checksum::{Crc32c, crc32c};
+use crate::checked::Checked;
+use crate::checksum::crc32c;
 use crate::chunk::{ChunkTable, ChunkView};
 use crate::columns::{self, ColumnEntry, ColumnView};
 use crate::filter::ItemShape;
@@ -14,14 +15,16 @@ use crate::le::{self, len_u64};
 use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
 use crate::{
-    ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, Role, Schema, Stats, items, paths,
+    ChunkEntry, Classes, Coding, Field, FieldKind, FormatError, PartEntry, Role, Schema, Stats,
+    Store, items, paths,
 };
 
 /// A pack, opened: its header, schema and tables are checked, its chunks are not touched.
 ///
 /// Opening reads the first page, the footer's tables and the trailer: the checksum and one pass over 4 bytes (or 32) a
-/// chunk, milliseconds for millions of samples. Damage in the chunks is found when they are read, or all at once by
-/// [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks).
+/// chunk, milliseconds for millions of samples. Damage in columns, paths and chunks is found when they are first read, or all
+/// at once by [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks). Nothing is handed
+/// out before the checksum that covers it was compared.
 #[derive(Debug)]
 pub struct Pack<D> {
     data: D,
@@ -34,6 +37,7 @@ pub struct Pack<D> {
     columns: Vec<ColumnEntry>,
     columns_end: u64,
     limits: Limits,
+    pub(crate) checked: Checked,
 }
 
 impl<D: AsRef<[u8]>> Pack<D> {
@@ -98,16 +102,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
             trailer.n_samples,
             chunks.body_end,
         )?;
-        let footer_off = le::align_up(columns_end, footer::SECTION_ALIGN).unwrap_or(u64::MAX);
-        if trailer.footer_off != footer_off {
-            let at = file_len - TRAILER_BYTES + 8;
-            return Err(FormatError::bad_value(
-                "footer offset",
-                at,
-                footer_off,
-                trailer.footer_off,
-            ));
-        }
+        check_footer_off(&trailer, columns_end, file_len)?;
         Ok(Self {
             header,
             trailer,
@@ -118,6 +113,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
             columns,
             columns_end,
             limits,
+            checked: Checked::default(),
             data,
         })
     }
@@ -127,8 +123,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         &self.data
     }
 
-    /// The file's bytes.
-    pub fn bytes(&self) -> &[u8] {
+    /// The file's bytes, not checked.
+    pub fn bytes_unchecked(&self) -> &[u8] {
         self.data.as_ref()
     }
 
@@ -188,7 +184,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// [`FormatError::OutOfRange`] beyond the last chunk.
     pub fn chunk_entry(&self, chunk: u64) -> Result<ChunkEntry, FormatError> {
         self.chunks.entry(
-            self.bytes(),
+            self.bytes_unchecked(),
             &self.schema,
             &self.header,
             &self.geometry,
@@ -200,9 +196,14 @@ impl<D: AsRef<[u8]>> Pack<D> {
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`] beyond the last chunk.
-    pub fn chunk_bytes(&self, chunk: u64) -> Result<&[u8], FormatError> {
+    pub fn chunk_bytes_unchecked(&self, chunk: u64) -> Result<&[u8], FormatError> {
         let entry = self.chunk_entry(chunk)?;
-        le::slice("chunk", self.bytes(), entry.offset, entry.stored_len)
+        le::slice(
+            "chunk",
+            self.bytes_unchecked(),
+            entry.offset,
+            entry.stored_len,
+        )
     }
 
     /// Finds the parts in a chunk's stored bytes, wherever the caller got these from.
@@ -225,11 +226,26 @@ impl<D: AsRef<[u8]>> Pack<D> {
         )
     }
 
-    /// One sample's item of a field, decoded; its checksum is not checked (see [`check_sample`](Self::check_sample)).
+    /// One sample's item of a field, decoded. What it lies in is compared with its checksum the first time: the column; or
+    /// the sample, if it has a checksum of its own and is not compressed; or else the chunk.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::SampleChecksum`],
+    /// [`FormatError::ChunkChecksum`], or what is wrong with the bytes.
+    pub fn item(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
+        self.check_sample_id(sample)?;
+        let described = self.schema.fields().get(field);
+        if described.is_some_and(|field| field.store == Store::Body) {
+            self.check_body(sample)?;
+        }
+        self.item_unchecked(field, sample)
+    }
+
+    /// As [`item`](Self::item), but items in the body are not compared with a checksum. Columns are.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], or what is wrong with the bytes.
-    pub fn item(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
+    pub fn item_unchecked(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         self.check_sample_id(sample)?;
         let out = || FormatError::OutOfRange {
             what: "field",
@@ -237,10 +253,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
             len: len_u64(self.schema.fields()),
         };
         let described = self.schema.fields().get(field).ok_or_else(out)?;
-        if let Some(column) = self.columns.iter().find(|c| c.field == field) {
+        if let Some((_, column)) = self.whole_column(field)? {
             let n = described.item_bytes().unwrap_or(0);
-            return le::slice("column", self.bytes(), column.offset + sample * n, n)
-                .map(Cow::Borrowed);
+            return le::slice("column", column, sample.saturating_mul(n), n).map(Cow::Borrowed);
         }
         let position = self
             .schema
@@ -248,7 +263,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
             .position(|(number, _)| number == field)
             .ok_or_else(out)?;
         let (chunk, index) = self.geometry.locate(sample);
-        let view = self.view_chunk(chunk, self.chunk_bytes(chunk)?)?;
+        let view = self.view_chunk(chunk, self.chunk_bytes_unchecked(chunk)?)?;
         match view.block_of(position, index) {
             None => view.stored_item(position, index).map(Cow::Borrowed),
             Some((block, within)) => {
@@ -260,7 +275,20 @@ impl<D: AsRef<[u8]>> Pack<D> {
         }
     }
 
-    /// Where a sample lies in the file: for each body field its stored item, or the compressed block that holds it.
+    /// One sample's items of all body fields, in schema order, as [`item`](Self::item) gives them.
+    ///
+    /// # Errors
+    /// As [`item`](Self::item).
+    pub fn body_items(&self, sample: u64) -> Result<Vec<Cow<'_, [u8]>>, FormatError> {
+        let items = self
+            .schema
+            .body()
+            .map(|(number, _)| self.item(number, sample));
+        items.collect()
+    }
+
+    /// Where a sample lies in the file: for each body field its stored item, or the compressed block that holds it. The
+    /// tables that say so are not compared with a checksum.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], or what is wrong with the chunk's tables.
@@ -268,7 +296,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.check_sample_id(sample)?;
         let (chunk, index) = self.geometry.locate(sample);
         let start = self.chunk_entry(chunk)?.offset;
-        let view = self.view_chunk(chunk, self.chunk_bytes(chunk)?)?;
+        let view = self.view_chunk(chunk, self.chunk_bytes_unchecked(chunk)?)?;
         let place = |position| {
             let place = view.item_place(position, index)?;
             Ok(start.saturating_add(place.start)..start.saturating_add(place.end))
@@ -286,7 +314,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         within: u32,
     ) -> Result<Vec<u8>, FormatError> {
         let stored = items::slice_of(field, block, n, within)?;
-        let Some(shape) = self.filtered_shape(field, sample, stored.len()) else {
+        let Some(shape) = self.filtered_shape(field, sample, stored.len())? else {
             return Ok(stored.to_vec());
         };
         let mut item = vec![0; stored.len()];
@@ -301,94 +329,88 @@ impl<D: AsRef<[u8]>> Pack<D> {
         field: &Field,
         sample: u64,
         len: usize,
-    ) -> Option<ItemShape> {
+    ) -> Result<Option<ItemShape>, FormatError> {
         if field.codec.filter().is_none() {
-            return None;
+            return Ok(None);
         }
-        if field.kind == FieldKind::Tensor {
-            return field
-                .image_shape()
-                .and_then(|(h, w, c)| ItemShape::new(h, w, c, len));
-        }
-        if self.coding(&field.name, sample) != Some(Coding::Raw) {
-            return None;
-        }
-        let (h, w, c) = self.item_shape(&field.name, sample)?;
-        ItemShape::new(h, w, c, len)
+        let shape = if field.kind == FieldKind::Tensor {
+            field.image_shape()
+        } else if self.coding(&field.name, sample)? == Some(Coding::Raw) {
+            self.item_shape(&field.name, sample)?
+        } else {
+            None
+        };
+        Ok(shape.and_then(|(h, w, c)| ItemShape::new(h, w, c, len)))
     }
 
     /// How one sample's item of an image field is coded; none for other fields.
-    pub fn coding(&self, field: &str, sample: u64) -> Option<Coding> {
+    ///
+    /// # Errors
+    /// As [`item`](Self::item), of the column that says so.
+    pub fn coding(&self, field: &str, sample: u64) -> Result<Option<Coding>, FormatError> {
         let number = self.described(Role::Coding, field, sample)?;
-        Coding::from_number(u8::try_from(number).ok()?)
+        let number = number.and_then(|number| u8::try_from(number).ok());
+        Ok(number.and_then(Coding::from_number))
     }
 
     /// `(height, width, channels)` of one sample's item of an image field, of its own size or of the schema's.
-    pub fn item_shape(&self, field: &str, sample: u64) -> Option<(u64, u64, u64)> {
-        let described = self.schema.fields().iter().find(|f| f.name == field)?;
-        if described.kind == FieldKind::Tensor {
-            return described.image_shape();
-        }
-        let value = |role| self.described(role, field, sample);
-        Some((
-            value(Role::Height)?,
-            value(Role::Width)?,
-            value(Role::Channels)?,
-        ))
-    }
-
-    fn described(&self, role: Role, of: &str, sample: u64) -> Option<u64> {
-        let (number, _) = self.schema.by_role(role, Some(of))?;
-        let bytes = self.item(number, sample).ok()?;
-        match bytes.len() {
-            1 => bytes.first().map(|v| u64::from(*v)),
-            _ => le::u32_at(&bytes, 0).map(u64::from),
-        }
-    }
-
-    /// Checks one sample's body items against its own checksum; nothing to check where the pack has none.
     ///
     /// # Errors
-    /// [`FormatError::SampleChecksum`], or what is wrong with the bytes.
-    pub fn check_sample(&self, sample: u64) -> Result<(), FormatError> {
-        let Some((column, _)) = self.schema.by_role(Role::SampleCrc32c, None) else {
-            return Ok(());
-        };
-        let expected = le::u32_at(&self.item(column, sample)?, 0).unwrap_or(0);
-        let mut crc = Crc32c::new();
-        for (number, _) in self.schema.body() {
-            crc.update(&self.item(number, sample)?);
+    /// As [`item`](Self::item), of the columns that say so.
+    pub fn item_shape(
+        &self,
+        field: &str,
+        sample: u64,
+    ) -> Result<Option<(u64, u64, u64)>, FormatError> {
+        let described = self.schema.fields().iter().find(|f| f.name == field);
+        match described {
+            None => return Ok(None),
+            Some(field) if field.kind == FieldKind::Tensor => return Ok(field.image_shape()),
+            Some(_) => {}
         }
-        let found = crc.value();
-        if expected != found {
-            let (chunk, _) = self.geometry.locate(sample);
-            return Err(FormatError::SampleChecksum {
-                sample,
-                chunk,
-                expected,
-                found,
-            });
-        }
-        Ok(())
+        let value = |role| self.described(role, field, sample);
+        let height = value(Role::Height)?;
+        let (width, channels) = (value(Role::Width)?, value(Role::Channels)?);
+        Ok(height.zip(width).zip(channels).map(|((h, w), c)| (h, w, c)))
     }
 
-    /// The values of a column field (its number in the schema), checked against their checksums: one pass over them.
+    fn described(&self, role: Role, of: &str, sample: u64) -> Result<Option<u64>, FormatError> {
+        let Some((number, _)) = self.schema.by_role(role, Some(of)) else {
+            return Ok(None);
+        };
+        let bytes = self.item(number, sample)?;
+        Ok(match bytes.len() {
+            1 => bytes.first().map(|v| u64::from(*v)),
+            _ => le::u32_at(&bytes, 0).map(u64::from),
+        })
+    }
+
+    /// The place of each body field's part in every chunk but perhaps the last, where all chunks are alike: none where
+    /// chunks have tables, or where there is no chunk. It follows from the schema.
+    ///
+    /// # Errors
+    /// What is wrong with the first chunk's entry.
+    pub fn strided_parts(&self) -> Result<Option<Vec<PartEntry>>, FormatError> {
+        if !self.schema.is_strided() || self.n_chunks() == 0 {
+            return Ok(None);
+        }
+        let view = self.view_chunk(0, self.chunk_bytes_unchecked(0)?)?;
+        Ok(Some(view.parts().to_vec()))
+    }
+
+    /// The values of a column field (its number in the schema), compared with their checksums the first time: one pass
+    /// over them.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] where the field is no column, [`FormatError::ChecksumMismatch`].
     pub fn column(&self, field: usize) -> Result<ColumnView<'_>, FormatError> {
-        let found = self
-            .columns
-            .iter()
-            .find(|c| c.field == field)
-            .zip(self.schema.fields().get(field));
-        let Some((entry, described)) = found else {
+        let column = self.whole_column(field)?;
+        let found = column.zip(self.schema.fields().get(field));
+        let Some(((_, bytes), described)) = found else {
             return Err(FormatError::WrongUse(format!(
                 "field {field} is not a column"
             )));
         };
-        entry.check(self.bytes(), &described.name)?;
-        let bytes = le::slice("column", self.bytes(), entry.offset, entry.len)?;
         // A column's items have at most 1024 bytes.
         let item_bytes = described
             .item_bytes()
@@ -436,7 +458,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let Ok(entry) = find(&self.sections, tag) else {
             return Ok(None);
         };
-        let bytes = json_section(self.bytes(), entry, what, &self.limits)?;
+        let bytes = json_section(self.bytes_unchecked(), entry, what, &self.limits)?;
         serde_json::from_slice(bytes)
             .map(Some)
             .map_err(|e| FormatError::BadJson {
@@ -445,16 +467,16 @@ impl<D: AsRef<[u8]>> Pack<D> {
             })
     }
 
-    /// One sample's path in the source; none where the pack has no paths. Decompresses a group of 4096.
+    /// One sample's path in the source; none where the pack has no paths. Decompresses a group of 4096. All paths are
+    /// compared with their checksum the first time.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], [`FormatError::BadPaths`].
+    /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`].
     pub fn path(&self, sample: u64) -> Result<Option<Vec<u8>>, FormatError> {
         self.check_sample_id(sample)?;
-        let Ok(entry) = find(&self.sections, SectionTag::PATHS) else {
+        let Some(bytes) = self.whole_paths()? else {
             return Ok(None);
         };
-        let bytes = le::slice("section", self.bytes(), entry.offset, entry.len)?;
         let mut group = Vec::new();
         let within = paths::read_group(bytes, self.n_samples(), sample, &mut group)?;
         let n = paths::PATH_GROUP.min(self.n_samples() - (sample - within));
@@ -470,10 +492,9 @@ impl<D: AsRef<[u8]>> Pack<D> {
         &self,
         mut each: impl FnMut(u64, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Ok(entry) = find(&self.sections, SectionTag::PATHS) else {
+        let Some(bytes) = self.whole_paths()? else {
             return Ok(());
         };
-        let bytes = section(self.bytes(), entry)?;
         let mut group = Vec::new();
         let mut first = 0;
         while first < self.n_samples() {
@@ -492,10 +513,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
 
     /// Checks a section's bytes against its checksum.
     pub(crate) fn check_section(&self, entry: &SectionEntry) -> Result<(), FormatError> {
-        section(self.bytes(), entry).map(|_| ())
+        section(self.bytes_unchecked(), entry).map(|_| ())
     }
 
-    fn check_sample_id(&self, sample: u64) -> Result<(), FormatError> {
+    pub(crate) fn check_sample_id(&self, sample: u64) -> Result<(), FormatError> {
         if sample >= self.n_samples() {
             return Err(FormatError::OutOfRange {
                 what: "sample",
@@ -507,7 +528,21 @@ impl<D: AsRef<[u8]>> Pack<D> {
     }
 }
 
-fn find(sections: &[SectionEntry], tag: SectionTag) -> Result<&SectionEntry, FormatError> {
+/// The footer follows the last column.
+fn check_footer_off(trailer: &Trailer, columns_end: u64, file_len: u64) -> Result<(), FormatError> {
+    let expected = le::align_up(columns_end, footer::SECTION_ALIGN).unwrap_or(u64::MAX);
+    if trailer.footer_off == expected {
+        return Ok(());
+    }
+    let at = file_len - TRAILER_BYTES + 8;
+    let found = trailer.footer_off;
+    Err(FormatError::bad_value("footer offset", at, expected, found))
+}
+
+pub(crate) fn find(
+    sections: &[SectionEntry],
+    tag: SectionTag,
+) -> Result<&SectionEntry, FormatError> {
     sections
         .iter()
         .find(|s| s.tag == tag)
@@ -515,7 +550,7 @@ fn find(sections: &[SectionEntry], tag: SectionTag) -> Result<&SectionEntry, For
 }
 
 /// A section's bytes, checked against its checksum.
-fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u8], FormatError> {
+pub(crate) fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u8], FormatError> {
     let bytes = le::slice("section", file, entry.offset, entry.len)?;
     let (expected, found) = (entry.crc32c, crc32c(bytes));
     if expected != found && !cfg!(fuzzing) {

@@ -54,7 +54,7 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
             .fields()
             .get(column.field)
             .map_or("", |f| f.name.as_str());
-        note(column.check(pack.bytes(), name));
+        note(column.check(pack.bytes_unchecked(), name));
         end = column.offset.saturating_add(column.len);
     }
     debug_assert!(
@@ -108,7 +108,12 @@ fn check_between_chunks<D: AsRef<[u8]>>(
 
 fn check_front_schema<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), FormatError> {
     let header = pack.header();
-    let schema = le::slice("schema", pack.bytes(), HEADER_BYTES, header.schema_len)?;
+    let schema = le::slice(
+        "schema",
+        pack.bytes_unchecked(),
+        HEADER_BYTES,
+        header.schema_len,
+    )?;
     let (expected, found) = (header.schema_crc32c, crc32c(schema));
     if expected != found {
         let what = "schema behind the header".to_owned();
@@ -128,7 +133,12 @@ fn check_padding<D: AsRef<[u8]>>(
     start: u64,
     end: u64,
 ) -> Result<(), FormatError> {
-    let bytes = le::slice(what, pack.bytes(), start, end.saturating_sub(start))?;
+    let bytes = le::slice(
+        what,
+        pack.bytes_unchecked(),
+        start,
+        end.saturating_sub(start),
+    )?;
     le::check_zero(what, bytes, start)
 }
 
@@ -152,14 +162,12 @@ pub fn check_chunk<D: AsRef<[u8]>>(
         let view = pack.view_chunk(chunk, bytes).map_err(plain)?;
         return view.check_structure(entry.offset).map_err(plain);
     }
-    let first_sample = pack.geometry().first_sample(chunk);
-    let error = FormatError::ChunkChecksum {
-        chunk,
-        first_sample,
-        end_sample: first_sample.saturating_add(u64::from(entry.n_samples)),
-        offset: entry.offset,
-        expected: entry.crc32c,
-        found,
+    let error = match pack.compare_chunk(chunk, found) {
+        Err(error) => error,
+        // As many bytes as the chunk has not, with its checksum.
+        Ok(()) => {
+            FormatError::bad_value("chunk's bytes", entry.offset, entry.stored_len, bytes.len())
+        }
     };
     Err(ChunkDamage {
         error,

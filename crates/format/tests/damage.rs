@@ -13,7 +13,7 @@ fn is_damaged(file: &[u8]) -> bool {
         return true;
     };
     let chunk_is_bad = |chunk| {
-        let bytes = pack.chunk_bytes(chunk).unwrap();
+        let bytes = pack.chunk_bytes_unchecked(chunk).unwrap();
         check_chunk(&pack, chunk, bytes).is_err()
     };
     check_outside_chunks(&pack).is_err() || (0..pack.n_chunks()).any(chunk_is_bad)
@@ -119,7 +119,7 @@ fn with_sample_checksums(n: u64, bytes: u64, codec: Codec) -> Vec<u8> {
 fn bad_samples_of_a_chunk_are_named() {
     let file = with_sample_checksums(10, 100, Codec::None);
     let pack = Pack::open(file.as_slice()).unwrap();
-    let mut bytes = pack.chunk_bytes(0).unwrap().to_vec();
+    let mut bytes = pack.chunk_bytes_unchecked(0).unwrap().to_vec();
     // The first part stands behind the directory of two entries.
     bytes[64 + 3 * 100 + 50] ^= 1;
     bytes[64 + 7 * 100] ^= 128;
@@ -147,7 +147,7 @@ fn naming_the_bad_samples_of_a_large_chunk_is_not_quadratic() {
     let filter = packds_format::Filter::NONE;
     let mut file = with_sample_checksums(100_000, 8, Codec::Zstd { level: 1, filter });
     let pack = Pack::open(file.as_slice()).unwrap();
-    let bytes = pack.chunk_bytes(0).unwrap().to_vec();
+    let bytes = pack.chunk_bytes_unchecked(0).unwrap().to_vec();
     // Only the checksum of the last sample is wrong, and that of the chunk, or nobody would look.
     let column = usize::try_from(pack.columns()[0].offset).unwrap();
     crate::support::put(&mut file, column + 4 * 99_999, &[0; 4]);
@@ -175,7 +175,7 @@ fn tables_that_go_backwards_are_found_without_decoding() {
         crate::support::put(&mut file, 8192 + table + 8, &[0xff; 8]);
         crate::support::reseal(&mut file);
         let pack = Pack::open(file.as_slice()).unwrap();
-        let damage = check_chunk(&pack, 0, pack.chunk_bytes(0).unwrap()).unwrap_err();
+        let damage = check_chunk(&pack, 0, pack.chunk_bytes_unchecked(0).unwrap()).unwrap_err();
         let at = 8192 + u64::try_from(table).unwrap() + 16;
         assert!(
             matches!(damage.error, FormatError::BadValue { what: "part's table", offset, .. } if offset == at),

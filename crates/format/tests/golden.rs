@@ -114,7 +114,7 @@ fn compare(case: &Case, pack: &Pack<Vec<u8>>) {
     assert_eq!(pack.provenance().unwrap(), footer.provenance, "{name}");
     check_outside_chunks(pack).unwrap();
     for chunk in 0..pack.n_chunks() {
-        check_chunk(pack, chunk, pack.chunk_bytes(chunk).unwrap()).unwrap();
+        check_chunk(pack, chunk, pack.chunk_bytes_unchecked(chunk).unwrap()).unwrap();
     }
 }
 
@@ -129,7 +129,7 @@ fn compare_by_blocks(case: &Case, pack: &Pack<Vec<u8>>) {
         // Used again by blocks of other sizes.
         let mut items = BlockItems::default();
         for chunk in 0..pack.n_chunks() {
-            let bytes = pack.chunk_bytes(chunk).unwrap();
+            let bytes = pack.chunk_bytes_unchecked(chunk).unwrap();
             let n_blocks = pack.view_chunk(chunk, bytes).unwrap().parts()[position].n_blocks;
             for block in 0..n_blocks {
                 pack.block_items(position, chunk, bytes, block, &mut items)
@@ -171,7 +171,7 @@ fn compare_in_bulk(case: &Case, pack: &Pack<Vec<u8>>) {
             assert_eq!(column.get(case.n_samples), None, "{name}");
         } else {
             for chunk in 0..pack.n_chunks() {
-                let bytes = pack.chunk_bytes(chunk).unwrap();
+                let bytes = pack.chunk_bytes_unchecked(chunk).unwrap();
                 pack.for_each_item(number, chunk, bytes, |sample, item| {
                     assert_eq!(sample, seen, "{name}");
                     assert!(

@@ -5,6 +5,8 @@ mod cases;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod first_touch;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod fuzz_bodies;

@@ -56,7 +56,10 @@ impl Memory {
     fn bytes(&self) -> &[u8] {
         match &self.owner {
             Owner::Bytes(bytes) => bytes,
-            Owner::Mapped(pack, range) => pack.bytes().get(range.clone()).unwrap_or_default(),
+            Owner::Mapped(pack, range) => pack
+                .bytes_unchecked()
+                .get(range.clone())
+                .unwrap_or_default(),
             Owner::Batch(held, number) => held.bytes(*number),
             Owner::Row(held, number, row) => held.item(*number, *row),
         }

@@ -1,5 +1,6 @@
 //! A pack, as Python looks into it.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ use crate::watch::{AfterInterrupt, watched};
 #[derive(Debug)]
 pub(crate) struct Pack {
     pack: Arc<MappedPack>,
+    /// Whether items in the body are compared with their checksums.
+    checks: bool,
     decoders: Decoders,
 }
 
@@ -34,12 +37,17 @@ impl Pack {
         Ok((number, field.ok_or_else(missing)?))
     }
 
-    /// Bytes of an item, and the bytes' own errors with the path. Nothing of it is trusted before `still_good`.
+    /// An item as it lies in the pack. Nothing of it is trusted before `still_good`.
+    fn stored(&self, number: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
+        match self.checks {
+            true => self.pack.item(number, sample),
+            false => self.pack.item_unchecked(number, sample),
+        }
+    }
+
+    /// A copy of an item, and the bytes' own errors with the path.
     fn bytes(&self, number: usize, sample: u64) -> Result<Vec<u8>, Failure> {
-        let item = self.pack.item(number, sample);
-        let bytes = item.map_err(|e| self.pack.error(e))?.into_owned();
-        self.pack.still_good()?;
-        Ok(bytes)
+        Ok(self.pack.whole(self.stored(number, sample))?.into_owned())
     }
 
     /// Items of one size, one after the other.
@@ -59,8 +67,10 @@ impl Pack {
             return Err(Failure::Option(text));
         }
         for &sample in samples {
-            let item = self.pack.item(number, sample);
-            bytes.extend_from_slice(&item.map_err(|e| self.pack.error(e))?);
+            match self.stored(number, sample) {
+                Ok(item) => bytes.extend_from_slice(&item),
+                Err(error) => self.pack.whole(Err(error))?,
+            }
         }
         self.pack.still_good()?;
         let mut shape = vec![samples.len()];
@@ -85,10 +95,12 @@ enum Decoded {
 impl Pack {
     /// Opens a pack and checks all but its chunks and columns.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    #[pyo3(signature = (path, checks=true))]
+    fn open(py: Python<'_>, path: PathBuf, checks: bool) -> PyResult<Self> {
         let pack = py.detach(|| packds_reader::open(&path).map_err(Failure::from))?;
         Ok(Self {
             pack: Arc::new(pack),
+            checks,
             decoders: Decoders::default(),
         })
     }
@@ -134,8 +146,7 @@ impl Pack {
     fn column(&self, py: Python<'_>, name: &str) -> PyResult<Memory> {
         let memory = py.detach(|| {
             let (number, field) = self.field(name)?;
-            self.pack.column(number).map_err(|e| self.pack.error(e))?;
-            self.pack.still_good()?;
+            self.pack.whole(self.pack.column(number))?;
             let entry = self.pack.columns().iter().find(|c| c.field == number);
             let place = entry.and_then(|entry| {
                 let start = usize::try_from(entry.offset).ok()?;
@@ -153,7 +164,8 @@ impl Pack {
         Ok(memory)
     }
 
-    /// Checks samples against their own checksums, where the pack has them.
+    /// Compares samples with their own checksums, whatever was found before; with their chunks' on first touch where they have
+    /// none.
     fn check(&self, py: Python<'_>, samples: Vec<u64>) -> PyResult<()> {
         let checked = py.detach(|| {
             let mut samples = samples.into_iter();
@@ -216,8 +228,7 @@ impl Pack {
     /// A sample's path in the source.
     fn sample_path(&self, py: Python<'_>, sample: u64) -> PyResult<Option<String>> {
         let path = py.detach(|| {
-            let path = self.pack.path(sample).map_err(|e| self.pack.error(e))?;
-            self.pack.still_good()?;
+            let path = self.pack.whole(self.pack.path(sample))?;
             Ok::<_, Failure>(path)
         })?;
         Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))

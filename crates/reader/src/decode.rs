@@ -1,6 +1,6 @@
 //! Items of image fields as pixels, each of its own size.
 
-use packds_format::{Coding, Field, Role};
+use packds_format::{Coding, Field, FormatError, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder};
 
 use crate::MappedPack;
@@ -48,21 +48,23 @@ impl ItemDecoder {
     ///
     /// # Errors
     /// [`AugmentError::Pixels`] where the file does not decode, [`AugmentError::Picture`] where raw pixels are not of the size that
-    /// the pack says.
+    /// the pack says, or where what it says of them is damaged.
     pub fn pixels(
         &mut self,
         pack: &MappedPack,
         sample: u64,
         item: &[u8],
     ) -> Result<ItemPixels, AugmentError> {
-        if pack.coding(&self.field, sample) != Some(Coding::Raw) {
+        let coding = pack.coding(&self.field, sample).map_err(damaged)?;
+        if coding != Some(Coding::Raw) {
             let image = self.decoder.decode(item)?;
             let sides = [image.height, image.width, image.channels.into()];
             let shape = self.shape(sides.map(u64::from));
             let data = image.data;
             return Ok(ItemPixels { data, shape });
         }
-        let (height, width, channels) = pack.item_shape(&self.field, sample).unwrap_or((0, 0, 0));
+        let size = pack.item_shape(&self.field, sample).map_err(damaged)?;
+        let (height, width, channels) = size.unwrap_or((0, 0, 0));
         let shape = self.shape([height, width, channels]);
         let bytes = shape.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
         if bytes != Some(item.len()) {
@@ -81,6 +83,14 @@ impl ItemDecoder {
         // A side that no memory holds is none of pixels that are there.
         let side = |side: u64| usize::try_from(side).unwrap_or(usize::MAX);
         sides.into_iter().take(n_sides).map(side).collect()
+    }
+}
+
+fn damaged(error: FormatError) -> AugmentError {
+    AugmentError::Picture {
+        what: "coding or size",
+        expected: "a column that is whole".to_owned(),
+        found: error.to_string(),
     }
 }
 

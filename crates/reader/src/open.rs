@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -106,6 +106,30 @@ impl MappedPack {
         })
     }
 
+    /// Reads bytes of the file, not through the map.
+    pub(crate) fn read_at(&self, out: &mut [u8], offset: u64) -> Result<(), ReadError> {
+        self.file.read_exact_at(out, offset).map_err(|source| {
+            // The end of the file came too early: say how early, not that.
+            let changed = self.check_len().err();
+            changed.unwrap_or_else(|| ReadError::Read {
+                path: self.path.clone(),
+                offset,
+                len: u64::try_from(out.len()).unwrap_or(u64::MAX),
+                source,
+            })
+        })
+    }
+
+    /// What was read through the map, if its pages were [there](Self::still_good): damage that the zeros of lost pages
+    /// look like is told as what it is.
+    ///
+    /// # Errors
+    /// As for [`still_good`](Self::still_good), else [`ReadError::Format`].
+    pub fn whole<T>(&self, read: Result<T, FormatError>) -> Result<T, ReadError> {
+        self.still_good()?;
+        self.told(read)
+    }
+
     /// Bytes of the file that are in the page cache, asked of every 16th page; none where the system does not say.
     #[must_use]
     pub fn resident_bytes(&self) -> Option<u64> {
@@ -143,6 +167,14 @@ impl MappedPack {
         let step = 16 * rustix::param::page_size();
         let starts = (0..self.file_len()).step_by(step);
         Some((starts, u64::try_from(step).ok()?))
+    }
+
+    /// Puts the path to an error of the format, if there is one.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`].
+    pub fn told<T>(&self, result: Result<T, FormatError>) -> Result<T, ReadError> {
+        result.map_err(|error| self.error(error))
     }
 
     /// Puts the path to an error of the format.

@@ -79,16 +79,15 @@ impl<'a> Sample<'a> {
         self.id
     }
 
-    /// One of its fields: without a copy, unless it is compressed. Its bytes are not checked against their checksum.
+    /// One of its fields: without a copy, unless it is compressed. Compared with its checksum the first time, as
+    /// [`Pack::item`](packds_format::Pack::item) says.
     ///
     /// # Errors
     /// [`ReadError::Format`] where there is no such field or its bytes are damaged, [`ReadError::Changed`] where the file
     /// was cut short.
     pub fn field(&self, name: &str) -> Result<Item<'a>, ReadError> {
         let (number, field) = self.pack.field_named(name)?;
-        let item = self.pack.item(number, self.id);
-        let bytes = item.map_err(|error| self.pack.error(error))?;
-        self.pack.still_good()?;
+        let bytes = self.pack.whole(self.pack.item(number, self.id))?;
         let shape = match field.kind {
             FieldKind::Tensor => dimensions(field),
             _ => vec![bytes.len()],
@@ -100,14 +99,13 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Checks its items against its checksum, where the pack has one for each sample.
+    /// Compares its items with its checksum, whatever was found before; where the pack has none for each sample, its chunk
+    /// on first touch.
     ///
     /// # Errors
     /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].
     pub fn check(&self) -> Result<(), ReadError> {
-        let checked = self.pack.check_sample(self.id);
-        self.pack.still_good()?;
-        checked.map_err(|error| self.pack.error(error))
+        self.pack.whole(self.pack.check_sample(self.id))
     }
 }
 
@@ -147,7 +145,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// A field of all its samples, `[samples, ..]`, where it lies in the file: for columns, and for body fields of fixed
-    /// size that are not compressed. Its bytes are not checked against their checksum.
+    /// size that are not compressed. Column or chunk are compared with their checksum the first time.
     ///
     /// # Errors
     /// [`FormatError::WrongUse`] for other fields, [`ReadError::Format`] where there is no such field or the chunk is
@@ -157,7 +155,7 @@ impl<'a> Chunk<'a> {
         let (number, field) = pack.field_named(name)?;
         let samples = self.samples();
         let bytes = if field.store == Store::Column {
-            self.column_bytes(number, field)
+            self.column_bytes(number)?
         } else if field.kind == FieldKind::Tensor && field.codec.is_none() {
             self.body_bytes(number)?
         } else {
@@ -177,52 +175,37 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    fn column_bytes(&self, number: usize, field: &Field) -> Option<&'a [u8]> {
-        let entry = self.pack.columns().iter().find(|c| c.field == number)?;
-        let n = field.item_bytes()?;
+    fn column_bytes(&self, number: usize) -> Result<Option<&'a [u8]>, ReadError> {
+        let column = self.pack.whole(self.pack.column(number))?;
         let samples = self.samples();
-        let place = |sample: u64| usize::try_from(entry.offset + sample * n).ok();
-        self.pack
-            .bytes()
-            .get(place(samples.start)?..place(samples.end)?)
+        let place = |sample| usize::try_from(sample).ok()?.checked_mul(column.item_bytes);
+        let range = place(samples.start).zip(place(samples.end));
+        Ok(range.and_then(|(start, end)| column.bytes.get(start..end)))
     }
 
     fn body_bytes(&self, number: usize) -> Result<Option<&'a [u8]>, ReadError> {
         let pack = self.pack;
         let position = pack.schema().body().position(|(n, _)| n == number);
-        let stored = pack.chunk_bytes(self.number).map_err(|e| pack.error(e))?;
-        let view = pack.view_chunk(self.number, stored);
-        let view = view.map_err(|e| pack.error(e))?;
+        let stored = pack.whole(pack.chunk_bytes(self.number))?;
+        let view = pack.told(pack.view_chunk(self.number, stored))?;
         let Some((position, last)) = position.zip(view.n_samples().checked_sub(1)) else {
             return Ok(None);
         };
-        let place = |index| view.item_place(position, index).map_err(|e| pack.error(e));
+        let place = |index| pack.told(view.item_place(position, index));
         let (start, end) = (place(0)?.start, place(last)?.end);
         let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
         Ok(range.and_then(|(start, end)| stored.get(start..end)))
     }
 
-    /// Checks its bytes against its checksum.
+    /// Compares its bytes with its checksum, whatever was found before.
     ///
     /// # Errors
     /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].
     pub fn check(&self) -> Result<(), ReadError> {
         let pack = self.pack;
-        let entry = pack.chunk_entry(self.number).map_err(|e| pack.error(e))?;
-        let stored = pack.chunk_bytes(self.number).map_err(|e| pack.error(e))?;
+        let stored = pack.told(pack.chunk_bytes_unchecked(self.number))?;
         let found = packds_format::crc32c(stored);
-        pack.still_good()?;
-        if found == entry.crc32c {
-            return Ok(());
-        }
-        Err(pack.error(FormatError::ChunkChecksum {
-            chunk: self.number,
-            offset: entry.offset,
-            expected: entry.crc32c,
-            found,
-            first_sample: self.samples().start,
-            end_sample: self.samples().end,
-        }))
+        pack.whole(pack.compare_chunk(self.number, found))
     }
 }
 
@@ -246,7 +229,7 @@ mod tests {
     fn samples_and_chunks_lie_in_the_map() {
         let pack = golden("short_last_chunk.pack");
         let name = &pack.schema().body().next().unwrap().1.name;
-        let whole = pack.bytes().as_ptr_range();
+        let whole = pack.bytes_unchecked().as_ptr_range();
         let mut seen = 0;
         for number in 0..pack.n_chunks() {
             let chunk = pack.chunk(number).unwrap();

@@ -4,14 +4,12 @@
 //! error and not the end of the process. The bytes go in small pieces through one buffer a thread, so that they are still
 //! in the cache when they are summed; only a chunk whose sum is wrong is read whole.
 
-use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use packds_format::{
-    ChunkEntry, Classes, Crc32c, FormatError, Role, SectionTag, check_chunk, check_outside_chunks,
-    crc32c,
+    ChunkEntry, Classes, Crc32c, FormatError, Role, check_chunk, check_outside_chunks,
 };
 use packds_system::in_parallel;
 use rustix::fs::{Advice, fadvise};
@@ -241,7 +239,7 @@ impl<'a> Tasks<'a> {
                 .unwrap_or(usize::MAX)
                 .min(buffer.len());
             let piece = buffer.get_mut(..n).unwrap_or_default();
-            self.read(piece, at)?;
+            self.pack.read_at(piece, at)?;
             crc.update(piece);
             at += u64::try_from(n).unwrap_or(0);
         }
@@ -256,29 +254,13 @@ impl<'a> Tasks<'a> {
         Ok(entry.stored_len)
     }
 
-    fn read(&self, out: &mut [u8], offset: u64) -> Result<(), ReadError> {
-        self.pack
-            .file()
-            .read_exact_at(out, offset)
-            .map_err(|source| {
-                // The end of the file came too early: say how early, not that.
-                let changed = self.pack.check_len().err();
-                changed.unwrap_or_else(|| ReadError::Read {
-                    path: self.pack.file_path().to_owned(),
-                    offset,
-                    len: u64::try_from(out.len()).unwrap_or(u64::MAX),
-                    source,
-                })
-            })
-    }
-
     /// Reads a chunk again, whole, to tell its samples apart.
     fn examine(&self, chunk: u64, entry: &ChunkEntry, found: u32) -> Result<Damaged, ReadError> {
         let first_sample = self.pack.geometry().first_sample(chunk);
         let end_sample = first_sample + u64::from(entry.n_samples);
         // A chunk's length was checked against the file's and the limits when the pack was opened.
         let mut bytes = vec![0; usize::try_from(entry.stored_len).unwrap_or(0)];
-        self.read(&mut bytes, entry.offset)?;
+        self.pack.read_at(&mut bytes, entry.offset)?;
         // Samples are looked at through the map: not if the file is shorter by now.
         self.pack.check_len()?;
         let (error, samples) = match check_chunk::<crate::Mapping>(self.pack, chunk, &bytes) {
@@ -312,12 +294,11 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// Names samples as far as labels and paths are themselves whole.
+/// Names samples as far as labels and paths are themselves whole: others are not handed out.
 struct Describe<'a> {
     pack: &'a MappedPack,
     label_field: Option<usize>,
     classes: Classes,
-    has_paths: bool,
     ready: bool,
 }
 
@@ -327,7 +308,6 @@ impl<'a> Describe<'a> {
             pack,
             label_field: None,
             classes: Classes::default(),
-            has_paths: false,
             ready: false,
         }
     }
@@ -337,20 +317,11 @@ impl<'a> Describe<'a> {
         self.ready = true;
         let label = self.pack.schema().by_role(Role::Label, None);
         if let Some((number, field)) = label {
-            self.label_field = self.pack.column(number).ok().map(|_| number);
+            self.label_field = Some(number);
             let classes = self.pack.classes().unwrap_or_default();
             let of_label = classes.into_iter().find(|c| c.field == field.name);
             self.classes = of_label.unwrap_or_default();
         }
-        let sections = self.pack.sections().iter();
-        self.has_paths = sections
-            .filter(|s| s.tag == SectionTag::PATHS)
-            .any(|section| {
-                let start = usize::try_from(section.offset).unwrap_or(usize::MAX);
-                let len = usize::try_from(section.len).unwrap_or(usize::MAX);
-                let bytes = self.pack.bytes().get(start..start.saturating_add(len));
-                bytes.is_some_and(|bytes| crc32c(bytes) == section.crc32c)
-            });
     }
 
     fn sample(&mut self, sample: u64, chunk: u64) -> BadSample {
@@ -364,15 +335,12 @@ impl<'a> Describe<'a> {
         let class = label
             .and_then(|label| usize::try_from(label).ok())
             .and_then(|label| self.classes.names.get(label).cloned());
-        let path = self
-            .has_paths
-            .then(|| self.pack.path(sample).ok().flatten());
         BadSample {
             sample,
             chunk,
             label,
             class,
-            path: path.flatten(),
+            path: self.pack.path(sample).ok().flatten(),
         }
     }
 }

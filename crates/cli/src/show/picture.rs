@@ -61,9 +61,12 @@ pub(super) fn thumbnail(
 
 /// The item at its own size, with 1 or 3 channels.
 fn pixels(pack: &MappedPack, field: &Field, sample: u64, item: &[u8]) -> Result<Image, String> {
+    let coding = pack.coding(&field.name, sample);
+    let coding = coding.map_err(|error| error.to_string())?;
     match field.kind {
-        FieldKind::Image if pack.coding(&field.name, sample) == Some(Coding::Raw) => {
+        FieldKind::Image if coding == Some(Coding::Raw) => {
             let shape = pack.item_shape(&field.name, sample);
+            let shape = shape.map_err(|error| error.to_string())?;
             viewable(
                 Cow::Borrowed(item),
                 shape.ok_or("its size is not known")?,

@@ -29,10 +29,16 @@ pub fn item_file<'a, D: AsRef<[u8]>>(
             }
             None => Ok(("npy", Cow::Owned(npy(field.dtype, &field.shape, &item)))),
         },
-        FieldKind::Image => match pack.coding(&field.name, sample) {
+        FieldKind::Image => match pack
+            .coding(&field.name, sample)
+            .map_err(|e| e.to_string())?
+        {
             Some(Coding::Raw) => {
                 let shape = pack.item_shape(&field.name, sample);
-                match shape.ok_or("its size is not known")? {
+                match shape
+                    .map_err(|e| e.to_string())?
+                    .ok_or("its size is not known")?
+                {
                     shape @ (_, _, 1 | 3) => png(&item, shape, false),
                     (height, width, channels) => {
                         let file = npy(DType::U8, &[height, width, channels], &item);

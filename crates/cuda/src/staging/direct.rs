@@ -34,7 +34,7 @@ impl DirectReads {
         };
         let place = middle(pack);
         let arrived = reads.arrived(&place).map_err(told)?;
-        match Some(arrived.as_slice()) == pack.bytes().get(place) {
+        match Some(arrived.as_slice()) == pack.bytes_unchecked().get(place) {
             true => Ok(reads),
             false => Err("a read past the processor arrived with other bytes".to_owned()),
         }

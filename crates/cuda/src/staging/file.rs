@@ -87,15 +87,19 @@ impl RegisteredFile {
         dirtied: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Self, String> {
         let told = |error: CudaError| error.to_string();
-        if let Some(trial) = pack.bytes().get(..TRIAL_BYTES) {
+        if let Some(trial) = pack.bytes_unchecked().get(..TRIAL_BYTES) {
             // Pages that wait to be written are not counted again.
             let synced = pack.file().sync_data();
             synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
             keeps_clean(driver.as_ref(), trial, dirtied)?;
         }
         // SAFETY: the pack, which has the map, is kept as long as the registration, which `drop` ends.
-        let registered =
-            unsafe { driver.register_read_only(pack.bytes().as_ptr(), pack.bytes().len()) };
+        let registered = unsafe {
+            driver.register_read_only(
+                pack.bytes_unchecked().as_ptr(),
+                pack.bytes_unchecked().len(),
+            )
+        };
         registered.map_err(told)?;
         let file = Self {
             driver: Arc::clone(driver),
@@ -115,20 +119,20 @@ impl RegisteredFile {
 
     /// Bytes of the file.
     pub(crate) fn bytes(&self, range: &Range<usize>) -> Option<&[u8]> {
-        self.pack.bytes().get(range.clone())
+        self.pack.bytes_unchecked().get(range.clone())
     }
 }
 
 impl Drop for RegisteredFile {
     fn drop(&mut self) {
         // SAFETY: it was registered; windows that copied from it have waited for their copies before they let go of it.
-        unsafe { self.driver.unregister(self.pack.bytes().as_ptr()) };
+        unsafe { self.driver.unregister(self.pack.bytes_unchecked().as_ptr()) };
     }
 }
 
 /// The part of a file that is compared.
 pub(super) fn middle(pack: &MappedPack) -> Range<usize> {
-    let len = pack.bytes().len();
+    let len = pack.bytes_unchecked().len();
     let start = len.saturating_sub(COMPARED_BYTES) / 2;
     start..len.min(start.saturating_add(COMPARED_BYTES))
 }

@@ -110,13 +110,13 @@ class Dataset:
     files; masks `[height, width]`) and tensors, numbers for single numbers, str for text, bytes, and whatever JSON says. Several
     class ids of a sample are a row of 0 and 1 `[classes]` float32.
     `ds[[3, 5, 8]]`, slices and boolean masks give a dict of arrays `[samples, ...]`, or lists where items differ in shape.
-    All of them are copies, checked against the samples' checksums.
+    All of them are copies. Nothing is shown before the checksum that covers it was compared.
     """
 
     def __init__(self, path: PathLike, *, checksums: DatasetChecksums = "always") -> None:
         if _checks.text("checksums", checksums) not in ("always", "off"):
             raise OptionError(f"checksums: expected always or off, found {checksums!r}")
-        self._pack = _packds.Pack.open(_checks.path("path", path))
+        self._pack = _packds.Pack.open(_checks.path("path", path), checksums == "always")
         self._absolute = os.path.abspath(path)
         self._checksums: DatasetChecksums = checksums
         self._info: dict[str, Any] | None = None
@@ -396,7 +396,9 @@ def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:
 
     Args:
         path: The `.pack` file.
-        checksums: `always` checks each sample that is looked at, `off` none.
+        checksums: `always` compares a sample with its checksum each time that it is looked at, and with its chunk's the first
+            time where samples have none of their own. `off` leaves out both. Columns (labels, sizes) and paths are compared the
+            first time, whichever it is.
 
     Raises:
         ReadError: The file cannot be opened.

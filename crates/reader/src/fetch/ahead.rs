@@ -14,7 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use super::checks::Bitmap;
+use packds_format::Bitmap;
+
 use super::mapped::MappedFetch;
 use crate::ReadError;
 use crate::plan::Route;

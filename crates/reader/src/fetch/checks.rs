@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use packds_format::{Crc32c, FormatError, Role, crc32c};
+use packds_format::{Bitmap, Crc32c, Role, crc32c};
 
 use crate::{MappedPack, ReadError};
 
@@ -28,7 +28,7 @@ pub enum Checksums {
 #[derive(Debug)]
 pub(super) struct Checks {
     policy: Checksums,
-    /// Where the column of sample checksums starts in the file, if there is one.
+    /// The column of sample checksums, if there is one.
     sample_crcs: Option<usize>,
     samples: Bitmap,
     chunks: Bitmap,
@@ -65,8 +65,7 @@ impl Checks {
         let mut sample_crcs = None;
         if let Some((number, _)) = column.filter(|_| policy != Checksums::Off) {
             pack.column(number).map_err(|error| pack.error(error))?;
-            let place = pack.columns().iter().find(|entry| entry.field == number);
-            sample_crcs = place.and_then(|entry| usize::try_from(entry.offset).ok());
+            sample_crcs = Some(number);
         }
         // Both are bounded by the file: each sample with a checksum has 4 bytes in it, and so has each chunk.
         let bits = |wanted: bool, n| if wanted { n } else { 0 };
@@ -128,17 +127,8 @@ impl Checks {
         let computed = crc32c(bytes);
         count(&self.chunks_checked, 1);
         count(&self.bytes_checked, bytes.len());
-        let expected = entry.crc32c;
-        if let Some(found) = self.verdict(Unit::Chunk(chunk), expected, computed) {
-            let first_sample = pack.geometry().first_sample(chunk);
-            return Err(pack.error(FormatError::ChunkChecksum {
-                chunk,
-                first_sample,
-                end_sample: first_sample + u64::from(entry.n_samples),
-                offset: entry.offset,
-                expected,
-                found,
-            }));
+        if let Some(found) = self.verdict(Unit::Chunk(chunk), entry.crc32c, computed) {
+            return pack.told(pack.compare_chunk(chunk, found));
         }
         self.chunks.set(chunk);
         Ok(())
@@ -191,11 +181,7 @@ impl Checks {
     }
 
     fn sample_crc(&self, pack: &MappedPack, sample: u64) -> Option<u32> {
-        let start = usize::try_from(sample.checked_mul(4)?)
-            .ok()?
-            .checked_add(self.sample_crcs?)?;
-        let bytes = pack.bytes().get(start..)?.first_chunk()?;
-        Some(u32::from_le_bytes(*bytes))
+        pack.column(self.sample_crcs?).ok()?.u32(sample)
     }
 
     /// The wrong checksum that was found now or before; none where all is well.
@@ -220,40 +206,4 @@ impl Checks {
 
 fn count(counter: &AtomicU64, n: impl TryInto<u64>) {
     counter.fetch_add(n.try_into().unwrap_or(0), Ordering::Relaxed);
-}
-
-/// Bits. Nothing but the bit itself is told by it, so no order is asked of memory: who sees it
-/// not yet set checks again.
-#[derive(Debug)]
-pub(super) struct Bitmap(Box<[AtomicU64]>);
-
-impl Bitmap {
-    pub(super) fn new(n: u64) -> Self {
-        let words = usize::try_from(n.div_ceil(64)).unwrap_or(0);
-        Self((0..words).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    #[inline]
-    fn get(&self, bit: u64) -> bool {
-        self.word(bit)
-            .is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
-    }
-
-    /// Sets a bit; says whether it was not set before.
-    pub(super) fn set(&self, bit: u64) -> bool {
-        let mask = 1 << (bit % 64);
-        self.word(bit)
-            .is_some_and(|word| word.fetch_or(mask, Ordering::Relaxed) & mask == 0)
-    }
-
-    pub(super) fn clear(&self) {
-        for word in &self.0 {
-            word.store(0, Ordering::Relaxed);
-        }
-    }
-
-    #[inline]
-    fn word(&self, bit: u64) -> Option<&AtomicU64> {
-        self.0.get(usize::try_from(bit / 64).ok()?)
-    }
 }

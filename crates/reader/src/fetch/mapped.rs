@@ -167,7 +167,10 @@ impl MappedFetch {
                 len: self.pack.file_len(),
             })
         };
-        self.pack.bytes().get(range.clone()).ok_or_else(out)
+        self.pack
+            .bytes_unchecked()
+            .get(range.clone())
+            .ok_or_else(out)
     }
 
     /// A mismatch may only be the zeros that stand for a page that is gone: then that is what is told.
@@ -178,7 +181,7 @@ impl MappedFetch {
     fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {
         let bytes = self
             .pack
-            .chunk_bytes(chunk)
+            .chunk_bytes_unchecked(chunk)
             .map_err(|e| self.pack.error(e))?;
         self.or_lost(self.checks.check_chunk(&self.pack, chunk, bytes))
     }
@@ -187,7 +190,7 @@ impl MappedFetch {
     pub(super) fn check_sample(&self, sample: u64) -> Result<(), ReadError> {
         let mut items = Vec::new();
         for (number, _) in self.pack.schema().body() {
-            let item = self.pack.item(number, sample);
+            let item = self.pack.item_unchecked(number, sample);
             items.push(item.map_err(|error| self.pack.error(error))?);
         }
         let places = || self.pack.sample_places(sample).unwrap_or_default();
@@ -213,13 +216,9 @@ fn wide(range: Range<usize>) -> Option<Range<u64>> {
 /// Where each body field's items lie, for those of one size that are not compressed and whose chunks are strided.
 fn strides(pack: &MappedPack) -> Result<Vec<Option<Stride>>, ReadError> {
     let n_fields = pack.schema().body().count();
-    if !pack.schema().is_strided() || pack.n_chunks() == 0 {
+    let Some(parts) = pack.told(pack.strided_parts())? else {
         return Ok(vec![None; n_fields]);
-    }
-    let chunk = pack.chunk_bytes(0).map_err(|error| pack.error(error))?;
-    let view = pack
-        .view_chunk(0, chunk)
-        .map_err(|error| pack.error(error))?;
+    };
     let header = pack.header();
     let stride = |(part, bytes): (&packds_format::PartEntry, Option<u64>)| {
         Some(Stride {
@@ -230,7 +229,7 @@ fn strides(pack: &MappedPack) -> Result<Vec<Option<Stride>>, ReadError> {
         })
     };
     let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
-    Ok(view.parts().iter().zip(sizes).map(stride).collect())
+    Ok(parts.iter().zip(sizes).map(stride).collect())
 }
 
 /// One epoch of a mapped pack.
@@ -377,7 +376,7 @@ impl MappedStep {
         let field = pack.schema().body().nth(position).map(|(number, _)| number);
         let field = field.unwrap_or(usize::MAX);
         match pack
-            .item(field, sample)
+            .item_unchecked(field, sample)
             .map_err(|error| pack.error(error))?
         {
             std::borrow::Cow::Borrowed(item) => Ok(item),

@@ -337,7 +337,7 @@ impl AsRef<[u8]> for ItemRun {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
             // The range was within the file when the run was made, and a mapping never shrinks.
-            Run::Mapped(pack, range) => pack.bytes().get(range.clone()).unwrap_or(&[]),
+            Run::Mapped(pack, range) => pack.bytes_unchecked().get(range.clone()).unwrap_or(&[]),
             Run::Direct(run) => run.as_ref(),
         }
     }

@@ -276,9 +276,7 @@ impl LoaderBuilder {
             return Err(not_decodable(why.unwrap_or("nothing is augmented")));
         }
         check_alike(&packs, &outputs)?;
-        if self.checksums != Checksums::Off {
-            check_columns(&packs, &outputs)?;
-        }
+        check_columns(&packs, &outputs)?;
         let arena = ring(&outputs, memory, self.slots, self.device.as_ref())?;
         let ring_bytes = u64::try_from(arena.address().1).unwrap_or(u64::MAX);
         let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);

@@ -65,6 +65,14 @@ impl BatchField {
         self.offset
     }
 
+    /// The column that it is, by its number in the schema, if it is one.
+    pub(crate) const fn column(&self) -> Option<usize> {
+        match self.source {
+            Source::Column(number) => Some(number),
+            _ => None,
+        }
+    }
+
     /// Whether it has a region in each slot that pieces of the batch are written to.
     pub(crate) const fn is_filled(&self) -> bool {
         matches!(

@@ -67,7 +67,7 @@ impl StoredImages<'_> {
         let Some(number) = self.unread else {
             return items.item(self.position, sample, &mut self.scratch);
         };
-        match pack.item(number, sample).map_err(|e| pack.error(e))? {
+        match pack.told(pack.item_unchecked(number, sample))? {
             Cow::Borrowed(item) => Ok(item),
             Cow::Owned(item) => {
                 self.scratch = item;
@@ -79,7 +79,7 @@ impl StoredImages<'_> {
 
 impl ChunkImages for StoredImages<'_> {
     fn in_file(&mut self) -> Option<Range<usize>> {
-        let file = self.source.pack.bytes().as_ptr().addr();
+        let file = self.source.pack.bytes_unchecked().as_ptr().addr();
         let mut found: Option<Range<usize>> = None;
         for sample in self.samples.clone() {
             let (start, len) = match self.item(sample) {
@@ -96,7 +96,7 @@ impl ChunkImages for StoredImages<'_> {
             known.end += len;
         }
         // What lies elsewhere in memory may lie behind the map.
-        found.filter(|range| range.end <= self.source.pack.bytes().len())
+        found.filter(|range| range.end <= self.source.pack.bytes_unchecked().len())
     }
 
     fn write(&mut self, to: &mut [u8]) -> bool {
@@ -526,7 +526,7 @@ impl Pictures {
                 images: 1,
             }
         };
-        match self.image.picture(pack, row.sample, item, None) {
+        match self.image.picture(pack, row.sample, item, None)? {
             Picture::Raw(raw) => {
                 raw.check()
                     .map_err(|error| bad_sample(pack, row.sample, error.into()))?;
@@ -596,28 +596,29 @@ impl PictureField {
         sample: u64,
         item: &'a [u8],
         seek_index: Option<&'a [u8]>,
-    ) -> Picture<'a> {
+    ) -> Result<Picture<'a>, ReadError> {
         let raw = |(width, height, channels)| {
-            Picture::Raw(Pixels {
+            Ok(Picture::Raw(Pixels {
                 data: item,
                 width,
                 height,
                 channels,
-            })
+            }))
         };
         if let Some(size) = self.size {
             return raw(size);
         }
-        if pack.coding(&self.name, sample) == Some(Coding::Raw) {
-            let (h, w, c) = pack.item_shape(&self.name, sample).unwrap_or((0, 0, 0));
+        if pack.told(pack.coding(&self.name, sample))? == Some(Coding::Raw) {
+            let shape = pack.told(pack.item_shape(&self.name, sample))?;
+            let (h, w, c) = shape.unwrap_or((0, 0, 0));
             let size = u32::try_from(w).ok().zip(u32::try_from(h).ok());
             let (width, height) = size.unwrap_or((0, 0));
             return raw((width, height, u8::try_from(c).unwrap_or(0)));
         }
-        Picture::Encoded(Encoded {
+        Ok(Picture::Encoded(Encoded {
             bytes: item,
             seek_index: seek_index.filter(|index| !index.is_empty()),
-        })
+        }))
     }
 }
 
@@ -685,13 +686,13 @@ impl PictureFiller {
         let mask = match &self.mask {
             Some(field) => {
                 let item = items.item(field.position, sample, for_mask)?;
-                Some(field.picture(pack, sample, item, None))
+                Some(field.picture(pack, sample, item, None)?)
             }
             None => None,
         };
         let image = match pixels {
             Some(pixels) => Picture::Raw(pixels),
-            None => self.image.picture(pack, sample, image, seek),
+            None => self.image.picture(pack, sample, image, seek)?,
         };
         let key = key(&self.seeds, row);
         if let (Some(limits), [place]) = (self.files, views.images.as_mut_slice()) {

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use packds_format::{Classes, Field, FieldKind, Role, Store};
 
 use super::error::LoadError;
-use super::outputs::{Outputs, Source};
+use super::outputs::{BatchField, Outputs};
 use crate::MappedPack;
 use crate::fetch::{Access, Fetch, FetchOptions, choose, chunk_memory};
 use crate::plan::{OrderKind, Schedule};
 
 /// Chunks that are worth having in memory where the order mixes none.
 const CHUNKS_AHEAD: u64 = 64;
+
+/// What columns say of the items of an image field.
+const DESCRIBING: [Role; 4] = [Role::Coding, Role::Height, Role::Width, Role::Channels];
 
 /// A property of a field, in words.
 type Tell = fn(&Field) -> String;
@@ -52,13 +55,7 @@ pub(crate) fn check_alike(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Resul
     let Some((first, others)) = packs.split_first() else {
         return Ok(());
     };
-    let columns = outputs
-        .fields
-        .iter()
-        .filter_map(|field| match field.source {
-            Source::Column(number) => Some(number),
-            _ => None,
-        });
+    let columns = outputs.fields.iter().filter_map(BatchField::column);
     let body = outputs.positions.iter();
     let body = body.filter_map(|position| first.schema().body().nth(*position));
     let numbers: Vec<usize> = columns.chain(body.map(|(number, _)| number)).collect();
@@ -121,15 +118,18 @@ fn first_difference(expected: &[String], found: &[String]) -> Option<(String, St
     Some((told(expected), told(found)))
 }
 
-/// Checks the columns that are loaded against their checksums: single values have none of their own.
+/// Compares the columns that are loaded, and those that say what images are, with their checksums: so that damage is an error
+/// now, and not a bad sample in each batch.
 pub(crate) fn check_columns(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Result<(), LoadError> {
     for pack in packs {
-        for field in &outputs.fields {
-            if let Source::Column(number) = field.source {
-                pack.column(number).map_err(|error| pack.error(error))?;
-            }
+        let loaded = outputs.fields.iter().filter_map(BatchField::column);
+        let described = outputs.fields.iter().flat_map(|field| {
+            let of_field = |role| pack.schema().by_role(role, Some(&field.name));
+            DESCRIBING.map(of_field).into_iter().flatten()
+        });
+        for number in loaded.chain(described.map(|(number, _)| number)) {
+            pack.whole(pack.column(number))?;
         }
-        pack.still_good()?;
     }
     Ok(())
 }

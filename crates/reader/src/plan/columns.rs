@@ -88,5 +88,5 @@ impl Choice {
 
 fn open<'a>(pack: &'a MappedPack, name: &str) -> Result<ColumnView<'a>, ReadError> {
     let number = pack.schema().index_of(name).map_err(|e| pack.error(e))?;
-    pack.column(number).map_err(|e| pack.error(e))
+    pack.whole(pack.column(number))
 }

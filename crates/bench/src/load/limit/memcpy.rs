@@ -28,7 +28,7 @@ pub(crate) struct Memcpy<'a> {
 
 impl<'a> Memcpy<'a> {
     pub(super) fn new(loader: &'a Loader, threads: usize) -> Result<Self, BenchError> {
-        let body = loader.pack().bytes();
+        let body = loader.pack().bytes_unchecked();
         let fields = loader.fields().iter();
         let sample: usize = fields.map(BatchField::n_bytes).sum();
         let batch = usize::try_from(loader.schedule().rank_batch()).unwrap_or(1);

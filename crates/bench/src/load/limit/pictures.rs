@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use packds_format::{Coding, Field, FieldKind, Role};
+use packds_format::{Coding, Field, FieldKind, FormatError, Role};
 use packds_pixels::{
     Color, CropResize, DecodeOptions, Decoder, Encoded, PixelError, Pixels, Resizer, probe,
 };
@@ -66,6 +66,8 @@ impl<'a> CropResizes<'a> {
         let plan = AugmentPlan::new(augment, &source).map_err(BenchError::augment)?;
         let seek = seek_of(loader, field);
         let size = source.size.filter(|_| field.kind == FieldKind::Tensor);
+        let pack = loader.pack();
+        let coding = pack.coding(&field.name, 0).map_err(|e| pack.error(e))?;
         Ok(Self {
             loader,
             plan,
@@ -73,8 +75,7 @@ impl<'a> CropResizes<'a> {
             seek,
             name: field.name.clone(),
             size: size.map(|size| (size.height, size.width, source.channels)),
-            decodes: field.kind != FieldKind::Tensor
-                && loader.pack().coding(&field.name, 0) != Some(Coding::Raw),
+            decodes: field.kind != FieldKind::Tensor && coding != Some(Coding::Raw),
             seed,
             threads,
         })
@@ -129,7 +130,7 @@ impl<'a> CropResizes<'a> {
         };
         let item = borrowed(self.image)?;
         let seek_index = self.seek.map(borrowed).transpose()?;
-        let raw = self.raw_shape(sample);
+        let raw = self.raw_shape(sample).map_err(|e| pack.error(e))?;
         let (height, width) = match raw {
             Some((height, width, _)) => (height, width),
             None => {
@@ -165,20 +166,22 @@ impl<'a> CropResizes<'a> {
     }
 
     /// Height, width and channels of a sample whose pixels are stored as they are; none where a file is.
-    fn raw_shape(&self, sample: u64) -> Option<(u32, u32, u8)> {
+    fn raw_shape(&self, sample: u64) -> Result<Option<(u32, u32, u8)>, FormatError> {
         if self.size.is_some() {
-            return self.size;
+            return Ok(self.size);
         }
         let pack = self.loader.pack();
-        if pack.coding(&self.name, sample) != Some(Coding::Raw) {
-            return None;
+        if pack.coding(&self.name, sample)? != Some(Coding::Raw) {
+            return Ok(None);
         }
-        let (height, width, channels) = pack.item_shape(&self.name, sample)?;
-        Some((
-            u32::try_from(height).ok()?,
-            u32::try_from(width).ok()?,
-            u8::try_from(channels).ok()?,
-        ))
+        let shape = pack.item_shape(&self.name, sample)?;
+        Ok(shape.and_then(|(height, width, channels)| {
+            Some((
+                u32::try_from(height).ok()?,
+                u32::try_from(width).ok()?,
+                u8::try_from(channels).ok()?,
+            ))
+        }))
     }
 
     fn work_off(&self, work: &[Work<'_>], next: &AtomicUsize) -> Result<(), PixelError> {

@@ -2,8 +2,8 @@
 
 use packds_format::FormatError;
 
+use crate::MappedPack;
 use crate::arena::SLOT_ALIGN;
-use crate::{MappedPack, ReadError};
 
 /// Samples are read into slots of at least this, several to a slot.
 const SAMPLES_SLOT_BYTES: usize = 1 << 20;
@@ -116,23 +116,14 @@ fn largest_item(pack: &MappedPack, chunk_slot: usize) -> usize {
 
 fn places(pack: &MappedPack) -> Result<Vec<Option<Place>>, FormatError> {
     let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
-    if !pack.schema().is_strided() || pack.n_chunks() == 0 {
+    let Some(parts) = pack.strided_parts()? else {
         return Ok(sizes.map(|_| None).collect());
-    }
-    // The parts of a strided chunk follow from the schema: none of its bytes is looked at.
-    let view = pack.view_chunk(0, pack.chunk_bytes(0)?)?;
+    };
     let place = |(part, item_bytes): (&packds_format::PartEntry, Option<u64>)| {
         Some(Place {
             start: usize::try_from(part.offset).ok()?,
             item_bytes: usize::try_from(item_bytes?).ok()?,
         })
     };
-    Ok(view.parts().iter().zip(sizes).map(place).collect())
-}
-
-impl MappedPack {
-    /// Puts the path to an error of the format, if there is one.
-    pub(super) fn told<T>(&self, result: Result<T, FormatError>) -> Result<T, ReadError> {
-        result.map_err(|error| self.error(error))
-    }
+    Ok(parts.iter().zip(sizes).map(place).collect())
 }

@@ -637,8 +637,22 @@ impl DirectStep {
             fetch
                 .checks
                 .check_sample(&fetch.pack, sample, items, places)?;
+        } else if !fetch.checks.has_sample_crcs() && !fetch.checks.is_chunk_done(chunk) {
+            self.check_chunk_apart(chunk)?;
         }
         self.read_item(position, sample)
+    }
+
+    /// Reads a chunk to compare it with its checksum, where single samples are read that have none of their own.
+    #[cold]
+    fn check_chunk_apart(&self, chunk: u64) -> Result<(), ReadError> {
+        let fetch = &*self.shared.fetch;
+        let pack = &*fetch.pack;
+        let entry = pack.told(pack.chunk_entry(chunk))?;
+        // Its length was compared with the file's and the limits when the pack was opened.
+        let mut bytes = vec![0; usize::try_from(entry.stored_len).unwrap_or(0)];
+        pack.read_at(&mut bytes, entry.offset)?;
+        fetch.checks.check_chunk(pack, chunk, &bytes)
     }
 
     fn read_item(&self, position: usize, sample: u64) -> Result<&[u8], ReadError> {

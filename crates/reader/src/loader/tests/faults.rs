@@ -231,12 +231,14 @@ fn a_damaged_label_is_found_when_the_loader_is_made() {
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &[77], column + 40).unwrap();
     let pack = std::sync::Arc::new(crate::open(&path).unwrap());
-    let error = builder(&pack).build().unwrap_err().to_string();
-    assert!(
-        error.contains("a.pack") && error.contains("label"),
-        "{error}"
-    );
-    builder(&pack).checksums(Checksums::Off).build().unwrap();
+    for checksums in [Checksums::FirstTouch, Checksums::Off] {
+        let built = builder(&pack).checksums(checksums).build();
+        let error = built.unwrap_err().to_string();
+        assert!(
+            error.contains("a.pack") && error.contains("label"),
+            "{error}"
+        );
+    }
     builder(&pack).fields(&["image"]).build().unwrap();
 }
 

@@ -1,0 +1,201 @@
+//! What of an open pack was found whole: each column, chunk and sample is compared with its checksum on first touch.
+//!
+//! All values leave a pack through here: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and what is built on
+//! them. Code that has a policy of its own, or that looks for damage, calls the accessors named `_unchecked`;
+//! `tests/architecture.rs` lists where it may. Only what is whole is remembered: damaged bytes fail again each time.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::checksum::{Crc32c, crc32c};
+use crate::columns::ColumnEntry;
+use crate::footer::{SectionEntry, SectionTag};
+use crate::le::{self, to_u64};
+use crate::pack::{Pack, find, section};
+use crate::{FormatError, Role};
+
+/// What was found whole.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// By the columns' places in the directory.
+    columns: OnceLock<Bitmap>,
+    paths: AtomicBool,
+    chunks: OnceLock<Bitmap>,
+    samples: OnceLock<Bitmap>,
+}
+
+/// Bits that threads set without a lock. A bit tells nothing but itself, so no order is asked of memory: whoever does not
+/// see it yet checks once more.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Bitmap(Box<[AtomicU64]>);
+
+impl Bitmap {
+    /// `n` bits, none of them set.
+    #[must_use]
+    pub fn new(n: u64) -> Self {
+        let words = usize::try_from(n.div_ceil(64)).unwrap_or(0);
+        Self((0..words).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Whether a bit is set; no for a bit beyond the last.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, bit: u64) -> bool {
+        self.word(bit)
+            .is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
+    }
+
+    /// Sets a bit; says whether it was not set before.
+    pub fn set(&self, bit: u64) -> bool {
+        let mask = 1 << (bit % 64);
+        self.word(bit)
+            .is_some_and(|word| word.fetch_or(mask, Ordering::Relaxed) & mask == 0)
+    }
+
+    /// Clears all bits.
+    pub fn clear(&self) {
+        for word in &self.0 {
+            word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn word(&self, bit: u64) -> Option<&AtomicU64> {
+        self.0.get(usize::try_from(bit / 64).ok()?)
+    }
+}
+
+impl<D: AsRef<[u8]>> Pack<D> {
+    /// A column by the number of its field, and its bytes, whole; none where the field is no column.
+    pub(crate) fn whole_column(
+        &self,
+        field: usize,
+    ) -> Result<Option<(&ColumnEntry, &[u8])>, FormatError> {
+        let found = self.columns().iter().position(|c| c.field == field);
+        let Some((place, entry)) = found.and_then(|at| Some((at, self.columns().get(at)?))) else {
+            return Ok(None);
+        };
+        let n_columns = to_u64(self.columns().len());
+        let known = self.checked.columns.get_or_init(|| Bitmap::new(n_columns));
+        if !known.get(to_u64(place)) {
+            let described = self.schema().fields().get(field);
+            let name = described.map_or("", |field| field.name.as_str());
+            entry.check(self.bytes_unchecked(), name)?;
+            known.set(to_u64(place));
+        }
+        let bytes = le::slice("column", self.bytes_unchecked(), entry.offset, entry.len)?;
+        Ok(Some((entry, bytes)))
+    }
+
+    /// The bytes of the paths' section, whole; none where the pack has no paths.
+    pub(crate) fn whole_paths(&self) -> Result<Option<&[u8]>, FormatError> {
+        let Ok(entry) = find(self.sections(), SectionTag::PATHS) else {
+            return Ok(None);
+        };
+        let file = self.bytes_unchecked();
+        if self.checked.paths.load(Ordering::Relaxed) {
+            let SectionEntry { offset, len, .. } = *entry;
+            return le::slice("section", file, offset, len).map(Some);
+        }
+        let bytes = section(file, entry)?;
+        self.checked.paths.store(true, Ordering::Relaxed);
+        Ok(Some(bytes))
+    }
+
+    /// The stored bytes of a chunk, compared with its checksum the first time.
+    ///
+    /// # Errors
+    /// [`FormatError::OutOfRange`] beyond the last chunk, [`FormatError::ChunkChecksum`].
+    pub fn chunk_bytes(&self, chunk: u64) -> Result<&[u8], FormatError> {
+        let bytes = self.chunk_bytes_unchecked(chunk)?;
+        if !self.whole_chunks().get(chunk) {
+            self.compare_chunk(chunk, crc32c(bytes))?;
+            self.whole_chunks().set(chunk);
+        }
+        Ok(bytes)
+    }
+
+    /// Compares the checksum of a chunk's stored bytes with the one that the pack has of it.
+    ///
+    /// # Errors
+    /// [`FormatError::ChunkChecksum`] where they differ, [`FormatError::OutOfRange`] beyond the last chunk.
+    pub fn compare_chunk(&self, chunk: u64, found: u32) -> Result<(), FormatError> {
+        let entry = self.chunk_entry(chunk)?;
+        if found == entry.crc32c || cfg!(fuzzing) {
+            return Ok(());
+        }
+        let first_sample = self.geometry().first_sample(chunk);
+        Err(FormatError::ChunkChecksum {
+            chunk,
+            first_sample,
+            end_sample: first_sample.saturating_add(u64::from(entry.n_samples)),
+            offset: entry.offset,
+            expected: entry.crc32c,
+            found,
+        })
+    }
+
+    /// Compares a sample's body items with their checksum, unless they are known to be whole: the sample's own, or its
+    /// chunk's where samples have none or are compressed. A damaged chunk does not condemn a sample that is whole by its own.
+    pub(crate) fn check_body(&self, sample: u64) -> Result<(), FormatError> {
+        let (chunk, _) = self.geometry().locate(sample);
+        let has_own = self.schema().by_role(Role::SampleCrc32c, None).is_some();
+        let is_known =
+            self.whole_chunks().get(chunk) || (has_own && self.whole_samples().get(sample));
+        if is_known {
+            return Ok(());
+        }
+        let is_plain = self.schema().body().all(|(_, f)| f.codec.is_none());
+        if has_own && is_plain {
+            return self.check_sample(sample);
+        }
+        match self.chunk_bytes(chunk) {
+            Err(FormatError::ChunkChecksum { .. }) if has_own => self.check_sample(sample),
+            other => other.map(|_| ()),
+        }
+    }
+
+    /// Compares one sample's body items with its own checksum, whatever was found before; where the pack has none for each
+    /// sample, its chunk on first touch.
+    ///
+    /// # Errors
+    /// [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or what is wrong with the bytes.
+    pub fn check_sample(&self, sample: u64) -> Result<(), FormatError> {
+        self.check_sample_id(sample)?;
+        let (chunk, _) = self.geometry().locate(sample);
+        let Some((column, _)) = self.schema().by_role(Role::SampleCrc32c, None) else {
+            return self.chunk_bytes(chunk).map(|_| ());
+        };
+        let expected = le::u32_at(&self.item(column, sample)?, 0).unwrap_or(0);
+        let mut crc = Crc32c::new();
+        for (number, _) in self.schema().body() {
+            let item = self.item_unchecked(number, sample);
+            // Where a table or a block makes no sense, the chunk's checksum says that it is damaged.
+            let damage = |error| self.chunk_bytes(chunk).err().unwrap_or(error);
+            crc.update(&item.map_err(damage)?);
+        }
+        let found = crc.value();
+        if expected != found && !cfg!(fuzzing) {
+            return Err(FormatError::SampleChecksum {
+                sample,
+                chunk,
+                expected,
+                found,
+            });
+        }
+        self.whole_samples().set(sample);
+        Ok(())
+    }
+
+    fn whole_chunks(&self) -> &Bitmap {
+        let n = self.n_chunks();
+        self.checked.chunks.get_or_init(|| Bitmap::new(n))
+    }
+
+    /// Bounded by the file: it has 4 bytes of checksum for each of these bits.
+    fn whole_samples(&self) -> &Bitmap {
+        let n = self.n_samples();
+        self.checked.samples.get_or_init(|| Bitmap::new(n))
+    }
+}

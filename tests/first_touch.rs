@@ -1,0 +1,120 @@
+//! Nothing leaves a damaged pack as if it were whole: each command says what it said before the damage, or names it.
+
+#![cfg(test)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::thread;
+
+use packds_format::Pack;
+
+use crate::support::{Folder, fixture};
+
+/// What a command said and wrote.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    code: i32,
+    stdout: String,
+    stderr: String,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+/// A byte with a checksum, by what errors call what it lies in.
+struct Place {
+    name: String,
+    at: u64,
+}
+
+/// The first byte of every section that is not checked by opening, of every column, and of the first chunk.
+fn places(bytes: &[u8]) -> Vec<Place> {
+    let pack = Pack::open(bytes).unwrap();
+    let sections = pack.sections().iter().filter(|s| s.len > 0);
+    let sections = sections.map(|s| (format!("section {}", s.tag), s.offset));
+    let columns = pack.columns().iter().filter(|c| c.len > 0);
+    let columns = columns.map(|c| {
+        let name = &pack.schema().fields()[c.field].name;
+        (format!("column `{name}`"), c.offset)
+    });
+    let chunk = pack.chunk_entry(0).ok();
+    let chunk = chunk.map(|entry| ("chunk 0".to_owned(), entry.offset));
+    let all = sections.chain(columns).chain(chunk);
+    all.map(|(name, at)| Place { name, at }).collect()
+}
+
+const COMMANDS: &[&[&str]] = &[
+    &["info", "a.pack"],
+    &["info", "a.pack", "--json"],
+    &["labels", "a.pack"],
+    &["labels", "a.pack", "--json"],
+    &["show", "a.pack", "-o", "out/sheet.png"],
+    &["extract", "a.pack", "out/files"],
+    &["export", "a.pack", "out/set", "--to", "webdataset"],
+    &["export", "a.pack", "out/set", "--to", "image-folder"],
+    &["verify", "a.pack"],
+];
+
+fn run(folder: &Folder, bytes: &[u8], command: &[&str]) -> Outcome {
+    fs::write(folder.path("a.pack"), bytes).unwrap();
+    let out = folder.path("out");
+    fs::create_dir(&out).unwrap();
+    let ran = folder.packds(command);
+    let files = folder.files("out").into_iter();
+    let files = files.map(|name| (name.clone(), fs::read(out.join(name)).unwrap()));
+    let outcome = Outcome {
+        code: ran.code,
+        // A report says how long it took.
+        stdout: match (command[0], ran.code) {
+            ("export", 0) => String::new(),
+            _ => ran.stdout,
+        },
+        stderr: ran.stderr,
+        files: files.collect(),
+    };
+    fs::remove_dir_all(&out).unwrap();
+    outcome
+}
+
+/// Verifying is never as before.
+fn is_right(command: &[&str], expected: &Outcome, found: &Outcome, place: &Place) -> bool {
+    let said = format!("{}{}", found.stdout, found.stderr);
+    let is_named = found.code != 0 && said.contains(&place.name);
+    is_named || (command[0] != "verify" && found == expected)
+}
+
+fn compare(packs: &[std::path::PathBuf]) {
+    let folder = Folder::new();
+    for golden in packs {
+        let bytes = fs::read(golden).unwrap();
+        let places = places(&bytes);
+        for command in COMMANDS {
+            let expected = run(&folder, &bytes, command);
+            for place in &places {
+                let mut damaged = bytes.clone();
+                damaged[usize::try_from(place.at).unwrap()] ^= 1;
+                let found = run(&folder, &damaged, command);
+                assert!(
+                    is_right(command, &expected, &found, place),
+                    "{}: {} damaged: {command:?}: {found:?}, expected {expected:?}",
+                    golden.display(),
+                    place.name,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn each_command_says_what_it_said_or_names_the_damage() {
+    let files = fs::read_dir(fixture("golden/v1")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let mut packs: Vec<_> = files
+        .filter(|file| file.extension().is_some_and(|e| e == "pack"))
+        .collect();
+    packs.sort();
+    let n = packs.len().div_ceil(4);
+    thread::scope(|scope| {
+        for some in packs.chunks(n) {
+            scope.spawn(|| compare(some));
+        }
+    });
+}
