@@ -1,6 +1,6 @@
 //! From a path to a checked, mapped pack.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
@@ -68,17 +68,18 @@ impl MappedPack {
     /// # Errors
     /// [`ReadError::Changed`], or [`ReadError::Open`] where the system does not say.
     pub fn check_len(&self) -> Result<(), ReadError> {
-        check_len(&self.file, &self.path, self.file_len())
+        check_len(&self.file, &self.path, self.file_len()).map(drop)
     }
 
-    /// Checks that the file has the length that it was opened with and was not written to since. One system call.
+    /// Checks that the file has the length that it was opened with and was not written to since, by its time of
+    /// modification. The time of change is no help: it changes too where another pack is renamed over this one, which is how
+    /// packs are replaced. One system call.
     ///
     /// # Errors
     /// [`ReadError::Changed`], [`ReadError::Modified`], or [`ReadError::Open`] where the system does not say.
     pub fn check_unchanged(&self) -> Result<(), ReadError> {
-        self.check_len()?;
-        let modified = self.file.metadata().and_then(|meta| meta.modified()).ok();
-        if modified != self.modified {
+        let metadata = check_len(&self.file, &self.path, self.file_len())?;
+        if metadata.modified().ok() != self.modified {
             return Err(ReadError::Modified {
                 path: self.path.clone(),
             });
@@ -86,14 +87,25 @@ impl MappedPack {
         Ok(())
     }
 
-    /// Whether all that was read through the map until now were the file's bytes: a page that the file no longer has, or
-    /// that the disk does not deliver, shows zeros. Ask after reading. One system call.
+    /// Whether all that was read through the map until now were the bytes that the file had when it was opened: nobody wrote to
+    /// it, and no page shows zeros because the file no longer has it or the disk does not deliver it. Ask after reading: what
+    /// was compared with a checksum once is not compared again. One system call.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] where the file is shorter or longer now, [`ReadError::Read`] where a page could not be read
-    /// although it is not.
+    /// [`ReadError::Changed`] where the file is shorter or longer now, [`ReadError::Modified`] where it was written to,
+    /// [`ReadError::Read`] where a page could not be read.
     pub fn still_good(&self) -> Result<(), ReadError> {
+        self.check_unchanged()?;
+        self.check_pages()
+    }
+
+    /// As [`still_good`](Self::still_good), of a file that may be written to meanwhile.
+    pub(crate) fn no_page_lost(&self) -> Result<(), ReadError> {
         self.check_len()?;
+        self.check_pages()
+    }
+
+    fn check_pages(&self) -> Result<(), ReadError> {
         let Some(offset) = self.pack.data().first_lost() else {
             return Ok(());
         };
@@ -232,11 +244,11 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<MappedPack, R
         path: path.to_owned(),
         modified: metadata.modified().ok(),
     };
-    pack.still_good()?;
+    pack.no_page_lost()?;
     Ok(pack)
 }
 
-fn check_len(file: &File, path: &Path, expected: u64) -> Result<(), ReadError> {
+fn check_len(file: &File, path: &Path, expected: u64) -> Result<Metadata, ReadError> {
     let metadata = file.metadata().map_err(|source| ReadError::Open {
         path: path.to_owned(),
         source,
@@ -249,5 +261,5 @@ fn check_len(file: &File, path: &Path, expected: u64) -> Result<(), ReadError> {
             found,
         });
     }
-    Ok(())
+    Ok(metadata)
 }

@@ -126,8 +126,8 @@ pub fn verify(
             .extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
         report.bad_chunks.push(found.chunk);
     }
-    // What is no longer there looks damaged: say that it has gone.
-    pack.still_good()?;
+    // What is no longer there looks damaged: say that it has gone. What somebody wrote is damage.
+    pack.no_page_lost()?;
     Ok(report)
 }
 

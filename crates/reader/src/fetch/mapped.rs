@@ -175,7 +175,7 @@ impl MappedFetch {
 
     /// A mismatch may only be the zeros that stand for a page that is gone: then that is what is told.
     fn or_lost(&self, result: Result<(), ReadError>) -> Result<(), ReadError> {
-        result.or_else(|error| self.pack.still_good().and(Err(error)))
+        result.or_else(|error| self.pack.no_page_lost().and(Err(error)))
     }
 
     fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {

@@ -1,13 +1,17 @@
 //! What happens when bytes, threads or processes fail.
 
 use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::{ORDERS, builder, damaged, ids, opened, pixels, some};
 use crate::arena::{SlotMut, SlotRef};
 use crate::device::{Device, DeviceError, Transfer};
 use crate::loader::{BadSamples, LoadError};
 use crate::plan::Order;
-use crate::{Access, Checksums};
+use crate::{Access, Checksums, ReadError, open};
 
 #[test]
 fn a_flipped_bit_ends_the_epoch_with_its_place() {
@@ -158,7 +162,7 @@ impl Device for Panicking {
 fn a_panic_in_a_thread_reaches_the_consumer() {
     let (_folder, pack) = opened(640);
     for threads in [1, 3] {
-        let device = std::sync::Arc::new(Panicking);
+        let device = Arc::new(Panicking);
         let loader = builder(&pack)
             .device(device)
             .threads(some(threads))
@@ -196,10 +200,7 @@ impl Device for Refusing {
 #[test]
 fn what_a_device_refuses_reaches_the_consumer() {
     let (_folder, pack) = opened(64);
-    let loader = builder(&pack)
-        .device(std::sync::Arc::new(Refusing))
-        .build()
-        .unwrap();
+    let loader = builder(&pack).device(Arc::new(Refusing)).build().unwrap();
     let error = loader.epoch(0).unwrap().next().unwrap().unwrap_err();
     assert_eq!(error.to_string(), "refusing: out of memory");
 }
@@ -229,8 +230,8 @@ fn a_damaged_label_is_found_when_the_loader_is_made() {
     let path = folder.path().join("a.pack");
     drop(pack);
     let file = OpenOptions::new().write(true).open(&path).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &[77], column + 40).unwrap();
-    let pack = std::sync::Arc::new(crate::open(&path).unwrap());
+    file.write_all_at(&[77], column + 40).unwrap();
+    let pack = Arc::new(open(&path).unwrap());
     for checksums in [Checksums::FirstTouch, Checksums::Off] {
         let built = builder(&pack).checksums(checksums).build();
         let error = built.unwrap_err().to_string();
@@ -281,4 +282,59 @@ fn a_file_cut_short_is_an_error_where_batches_are_lent() {
             );
         }
     }
+}
+
+/// Puts the time of modification far back: two writes within a tick of the file system's clock have the same.
+fn written_long_ago(path: &Path) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+}
+
+#[test]
+fn a_pack_that_is_overwritten_meanwhile_is_an_error_before_a_batch_shows_it() {
+    for access in [Access::Mapped, Access::Direct] {
+        let (_folder, path) = super::write_pack(400, false);
+        written_long_ago(&path);
+        let pack = Arc::new(open(&path).unwrap());
+        let column = pack.columns()[0].clone();
+        let loader = builder(&pack)
+            .order(Order::Sequential)
+            .access(access)
+            .threads(some(1));
+        let loader = loader.build().unwrap();
+        let mut epoch = loader.epoch(0).unwrap();
+        let is_right = |batch: &crate::loader::Batch| {
+            let labels = batch.elements::<i32>("label").unwrap();
+            let expected = batch.ids().iter().map(|id| super::label(*id));
+            labels.iter().copied().eq(expected)
+        };
+        assert!(is_right(&epoch.next().unwrap().unwrap()));
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let others = vec![1; usize::try_from(column.len).unwrap()];
+        file.write_all_at(&others, column.offset).unwrap();
+        let error = epoch.find_map(|batch| match batch {
+            Ok(batch) => {
+                assert!(is_right(&batch), "{access:?}: step {}", batch.step());
+                None
+            }
+            Err(error) => Some(error),
+        });
+        let error = error.expect("an error before the end of the epoch");
+        let is_told = matches!(error, LoadError::Read(ReadError::Modified { .. }));
+        assert!(is_told, "{access:?}: {error}");
+    }
+}
+
+#[test]
+fn a_pack_that_is_replaced_by_renaming_is_read_on() {
+    let (_folder, path) = super::write_pack(100, false);
+    let (_other_folder, other) = super::write_pack(50, false);
+    let pack = Arc::new(open(&path).unwrap());
+    let loader = builder(&pack).build().unwrap();
+    let mut epoch = loader.epoch(0).unwrap();
+    epoch.next().unwrap().unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert!(epoch.all(|batch| batch.is_ok()));
+    drop(epoch);
+    assert_eq!(loader.epoch(1).unwrap().count(), 6);
 }
