@@ -201,10 +201,10 @@ impl DirectFetch {
             source,
         };
         let memory = self.take_memory(by_sample).map_err(open)?;
-        if !by_sample && first_step < plan.steps() {
-            let uses = plan.chunk_uses(first_step).len();
-            if uses > memory.arena.n_slots() {
-                let needed = self.bytes_for(uses);
+        if !by_sample {
+            let most = most_chunks(plan.as_ref(), first_step, memory.arena.n_slots());
+            if most > memory.arena.n_slots() {
+                let needed = self.bytes_for(most);
                 return Err(Failure::Memory { needed }.error(self));
             }
         }
@@ -293,6 +293,20 @@ impl DirectFetch {
     fn reads_position(&self, position: usize) -> bool {
         self.checks_samples() || self.positions.contains(&position)
     }
+}
+
+/// The most chunks that a step from `first_step` on takes samples from. Steps of an epoch are alike: only where the first one takes
+/// more than half of the `slots`, each is looked at, so that the epoch does not end in its middle.
+fn most_chunks(plan: &dyn Route, first_step: u64, slots: usize) -> usize {
+    let uses = |step| plan.chunk_uses(step).len();
+    if first_step >= plan.steps() {
+        return 0;
+    }
+    let first = uses(first_step);
+    if first <= slots / 2 {
+        return first;
+    }
+    (first_step..plan.steps()).map(uses).max().unwrap_or(first)
 }
 
 /// What an epoch, its steps and its thread share.

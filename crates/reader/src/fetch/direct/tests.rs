@@ -218,6 +218,20 @@ fn budget_is_never_exceeded_and_windows_that_do_not_fit_are_read_again() {
 }
 
 #[test]
+fn a_later_step_that_does_not_fit_is_refused_before_the_first() {
+    let (_folder, pack) = strided_pack(640);
+    // The second batch starts in the middle of a chunk of 16 and needs one more.
+    let plan = plan(&pack, Order::Sequential, 12);
+    let uses = |step| plan.chunk_uses(step).len();
+    assert_eq!((uses(0), uses(1)), (1, 2));
+    let with = |slots: u64| fetch_with(&pack, slots * 13 * 4096, Checksums::Off, EngineKind::Pread);
+    let error = with(1).unwrap().start(plan.clone(), 0).unwrap_err();
+    let needs_two = matches!(error, ReadError::Memory { needed, .. } if needed == 2 * 13 * 4096);
+    assert!(needs_two, "{error}");
+    with(2).unwrap().start(plan, 0).unwrap();
+}
+
+#[test]
 fn step_that_does_not_fit_is_refused_with_what_it_needs() {
     let (_folder, pack) = strided_pack(640);
     let plan = plan(&pack, Order::Sequential, 64);
