@@ -29,6 +29,12 @@ impl Pack {
         Arc::clone(&self.pack)
     }
 
+    /// The pack, to read from now.
+    fn pack(&self) -> Result<&MappedPack, Failure> {
+        self.pack.protect()?;
+        Ok(&self.pack)
+    }
+
     fn field(&self, name: &str) -> Result<(usize, &Field), Failure> {
         let schema = self.pack.schema();
         let number = schema.index_of(name).map_err(|e| self.pack.error(e))?;
@@ -47,7 +53,10 @@ impl Pack {
 
     /// A copy of an item, and the bytes' own errors with the path.
     fn bytes(&self, number: usize, sample: u64) -> Result<Vec<u8>, Failure> {
-        Ok(self.pack.whole(self.stored(number, sample))?.into_owned())
+        Ok(self
+            .pack()?
+            .whole(self.stored(number, sample))?
+            .into_owned())
     }
 
     /// Items of one size, one after the other.
@@ -66,6 +75,7 @@ impl Pack {
             let text = format!("there is no memory for {n} items of {item_bytes} bytes");
             return Err(Failure::Option(text));
         }
+        self.pack()?;
         for &sample in samples {
             match self.stored(number, sample) {
                 Ok(item) => bytes.extend_from_slice(&item),
@@ -128,7 +138,7 @@ impl Pack {
     /// All that the header and the footer say, as JSON.
     fn info(&self, py: Python<'_>) -> PyResult<String> {
         let info = py.detach(|| {
-            let info = packds::info_document(&self.pack)?;
+            let info = packds::info_document(self.pack()?)?;
             self.pack.still_good()?;
             Ok::<_, Failure>(info.to_string())
         })?;
@@ -146,7 +156,7 @@ impl Pack {
     fn column(&self, py: Python<'_>, name: &str) -> PyResult<Memory> {
         let memory = py.detach(|| {
             let (number, field) = self.field(name)?;
-            self.pack.whole(self.pack.column(number))?;
+            self.pack.whole(self.pack()?.column(number))?;
             let entry = self.pack.columns().iter().find(|c| c.field == number);
             let place = entry.and_then(|entry| {
                 let start = usize::try_from(entry.offset).ok()?;
@@ -228,7 +238,7 @@ impl Pack {
     /// A sample's path in the source.
     fn sample_path(&self, py: Python<'_>, sample: u64) -> PyResult<Option<String>> {
         let path = py.detach(|| {
-            let path = self.pack.whole(self.pack.path(sample))?;
+            let path = self.pack.whole(self.pack()?.path(sample))?;
             Ok::<_, Failure>(path)
         })?;
         Ok(path.map(|path| String::from_utf8_lossy(&path).into_owned()))
@@ -241,8 +251,10 @@ impl Pack {
         sample: u64,
         side: u32,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let png = py.detach(|| packds::sample_picture(&self.pack, sample, side));
-        let png = png.map_err(|reason| Failure::Damaged(format!("sample {sample}: {reason}")))?;
+        let png = py.detach(|| {
+            let png = packds::sample_picture(self.pack()?, sample, side);
+            png.map_err(|reason| Failure::Damaged(format!("sample {sample}: {reason}")))
+        })?;
         Ok(PyBytes::new(py, &png))
     }
 

@@ -1,6 +1,7 @@
 """PyTorch's tensors and its own DataLoader."""
 
 import itertools
+import os
 import pickle
 import subprocess
 import sys
@@ -561,3 +562,15 @@ def test_processes_of_a_group_share_the_same_global_batches(numbered, torch, wor
     alone = [labels.tolist() for _, labels in packds.Loader(numbered, batch_size=40, seed=2, rank=None)]
     together = [sum((parts[rank][step] for rank in range(world)), []) for step in range(len(alone))]
     assert together == alone
+
+
+def test_workers_report_a_pack_that_is_cut_short(numbered, tmp_path, torch):
+    # PyTorch's workers have a handler of SIGBUS of their own, which ends them.
+    from packds.torch import MapDataset
+
+    path = tmp_path / "a.pack"
+    path.write_bytes(numbered.read_bytes())
+    loader = torch.utils.data.DataLoader(MapDataset(path), batch_size=10, num_workers=1)
+    os.truncate(path, 8192)
+    with pytest.raises(Exception, match="changed while it was read"):
+        list(loader)

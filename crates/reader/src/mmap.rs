@@ -53,7 +53,7 @@ impl Mapping {
         let map = unsafe { options.map(file) }?;
         // SAFETY: the map is whole pages of a mapping of its own, whose users ask whether they saw zeros, and `Guarded`
         // drops the guard before the map.
-        let guard = unsafe { Guard::new(&map) }?;
+        let guard = unsafe { Guard::new(&map) };
         Ok(Self {
             map: Some(Guarded { guard, map }),
         })

@@ -12,7 +12,7 @@ use packds_format::{FormatError, Limits, Pack};
 use packds_system::open_regular;
 use rustix::fs::{Mode, OFlags, fcntl_setfl};
 
-use crate::{Mapping, ReadError};
+use crate::{Mapping, ReadError, sigbus};
 
 /// An opened pack with the file it lies in.
 ///
@@ -55,6 +55,16 @@ impl MappedPack {
         // io_uring gives up where it should wait if NONBLOCK stays.
         let waits = || fcntl_setfl(&file, OFlags::DIRECT).is_ok();
         (is_same && waits()).then_some(file)
+    }
+
+    /// Sees to it that a page which the file loses shows zeros when it is read, and does not end the process: other code may
+    /// have installed a handler of SIGBUS since. Where the system refuses, the file's length is compared. Ask before reading;
+    /// one system call.
+    ///
+    /// # Errors
+    /// As for [`check_len`](Self::check_len).
+    pub fn protect(&self) -> Result<(), ReadError> {
+        sigbus::protect().or_else(|_| self.check_len())
     }
 
     /// The file's length.

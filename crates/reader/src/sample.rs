@@ -39,6 +39,7 @@ impl MappedPack {
     /// [`FormatError::OutOfRange`], with the path.
     pub fn sample(&self, id: u64) -> Result<Sample<'_>, ReadError> {
         self.check_index("sample", id, self.n_samples())?;
+        self.protect()?;
         Ok(Sample { pack: self, id })
     }
 
@@ -48,6 +49,7 @@ impl MappedPack {
     /// As [`sample`](Self::sample).
     pub fn chunk(&self, number: u64) -> Result<Chunk<'_>, ReadError> {
         self.check_index("chunk", number, self.n_chunks())?;
+        self.protect()?;
         Ok(Chunk { pack: self, number })
     }
 

@@ -1,17 +1,21 @@
 //! Surviving SIGBUS: what a memory map raises where its file has become shorter or its disk fails.
 //!
-//! A process has one handler for this signal, so there is one here, installed when the first [`Guard`] is made. Where the
-//! address lies in memory that has a guard, the handler puts pages of zeros there, counts them, and lets the reading go
-//! on: the reader asks the guard afterwards, and refuses what it read. All other signals go to the handler that was there
-//! before, or do what they would have done without this one.
+//! A process has one handler for this signal, so there is one here. Where the address lies in memory that has a guard, the
+//! handler puts pages of zeros there, counts them, and lets the reading go on: the reader asks the guard afterwards, and
+//! refuses what it read. All other signals go to the handler that was there before, or do what they would have done
+//! without this one.
 //!
-//! Code that installs its own handler later and does not pass on what it does not know takes this protection away.
+//! Other code may install a handler of its own later, as PyTorch does in its workers and Python's `faulthandler` when it
+//! is enabled. So [`protect`] looks, before memory is read, whether the handler in place is this one, and puts it back in
+//! front if not: when a pack is opened, in every step of a loader, and for each sample or chunk that is looked at. A handler
+//! inherited by a forked process is found there in the same way.
+//!
 //! Nothing here is for other signals, and nothing undoes the loss: memory that was lost stays lost until it is unmapped.
 
 use std::io;
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::{c_int, c_void, siginfo_t};
@@ -97,14 +101,15 @@ impl Block {
 }
 
 static TABLE: Block = Block::new();
-static LOCK: Mutex<Installed> = Mutex::new(Installed(false));
+static LOCK: Mutex<()> = Mutex::new(());
 /// The page size, which the handler may not ask for.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// What was done about SIGBUS before: null until it is known. Never freed.
-static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-
-/// Whether the handler is in its place.
-struct Installed(bool);
+/// What was done about SIGBUS before this handler first came: null until it is known. Never freed.
+static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+/// What was done about it before the handler was put back in front: of several handlers the one installed last. Never freed.
+static LATEST: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+/// Threads in which a signal is being passed on; 0 is none.
+static PASSING: [AtomicI32; 16] = [const { AtomicI32::new(0) }; 16];
 
 /// Keeps a range of mapped memory readable until it is dropped: drop it before the memory is unmapped.
 #[derive(Debug)]
@@ -120,13 +125,11 @@ impl Guard {
     /// - All pages that `bytes` touches must be a mapping of their own, of which nothing but zeros may be seen once the
     ///   file behind it cannot be read.
     /// - The guard must be dropped before any of it is unmapped.
-    pub(crate) unsafe fn new(bytes: &[u8]) -> io::Result<Self> {
+    pub(crate) unsafe fn new(bytes: &[u8]) -> Self {
         let start = bytes.as_ptr().expose_provenance();
-        let mut installed = lock();
-        if !installed.0 {
-            install()?;
-            installed.0 = true;
-        }
+        // Where the handler cannot be had, who reads compares the file's length before.
+        let _ = protect();
+        let _table = lock();
         let mut block = &TABLE;
         let slot = loop {
             let free = |slot: &&Slot| slot.start.load(Ordering::Relaxed) == 0;
@@ -138,7 +141,7 @@ impl Guard {
         slot.lost.store(0, Ordering::Relaxed);
         slot.first_lost.store(0, Ordering::Relaxed);
         slot.set(start, start.saturating_add(bytes.len()));
-        Ok(Self { slot, start })
+        Self { slot, start }
     }
 
     /// Where the first page was lost, from the first byte; none where all that was read until now was the file's.
@@ -155,34 +158,71 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _installed = lock();
+        let _table = lock();
         self.slot.set(0, 0);
     }
 }
 
-fn lock() -> MutexGuard<'static, Installed> {
+fn lock() -> MutexGuard<'static, ()> {
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts the handler in its place, and remembers what was there.
-fn install() -> io::Result<()> {
+/// Sees to it that the handler is in front of all others. One system call where it is; takes no lock, so that a process that was
+/// forked while another thread had one can call it.
+///
+/// # Errors
+/// The system's, where there is no handling this signal.
+pub(crate) fn protect() -> io::Result<()> {
+    #[cfg(test)]
+    if tests::IS_REFUSED.load(Ordering::Relaxed) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let current = exchange(None)?;
+    if is_ours(&current) {
+        return Ok(());
+    }
     // SAFETY: `sysconf` takes any number and touches no memory of ours.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
     PAGE.store(page, Ordering::Release);
     // Known before the handler can be called: the signal may come in between.
-    remember(exchange(None)?);
+    remember(&current);
     let mut ours = default_action();
-    let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = handle;
-    ours.sa_sigaction = handler as usize;
+    ours.sa_sigaction = address();
     // On the alternate stack where the thread has one: a foreign SIGBUS may be a stack that has run out.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    remember(exchange(Some(&ours))?);
+    let before = exchange(Some(&ours))?;
+    // Another thread may have come first, or another handler.
+    if !is_ours(&before) {
+        remember(&before);
+    }
     Ok(())
 }
 
-fn remember(action: libc::sigaction) {
-    PREVIOUS.store(Box::into_raw(Box::new(action)), Ordering::Release);
+fn address() -> usize {
+    let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = handle;
+    handler as usize
+}
+
+fn is_ours(action: &libc::sigaction) -> bool {
+    action.sa_sigaction == address()
+}
+
+/// Keeps an action to pass signals on to. A handler that is installed again and again takes no memory each time.
+fn remember(action: &libc::sigaction) {
+    // SAFETY: null or from `Box::into_raw` below, never freed and never written again.
+    let latest = unsafe { LATEST.load(Ordering::Acquire).as_ref() };
+    let same = |known: &libc::sigaction| {
+        (known.sa_sigaction, known.sa_flags) == (action.sa_sigaction, action.sa_flags)
+    };
+    if latest.is_some_and(same) {
+        return;
+    }
+    let kept = Box::into_raw(Box::new(*action));
+    // The first one is also the latest.
+    let null = ptr::null_mut();
+    let _ = FIRST.compare_exchange(null, kept, Ordering::AcqRel, Ordering::Acquire);
+    LATEST.store(kept, Ordering::Release);
 }
 
 /// The action of a signal: what it was, and `new` from now on.
@@ -275,10 +315,53 @@ fn errno() -> *mut c_int {
     unsafe { libc::__errno_location() }
 }
 
+/// Marks this thread as one that passes a signal on, until it is dropped.
+struct Passing(&'static AtomicI32);
+
+impl Passing {
+    /// None where this thread does so already, or too many do.
+    fn begin() -> Option<Self> {
+        // SAFETY: has no conditions, and may be called in a signal.
+        let thread = unsafe { libc::gettid() };
+        let is_ours = |slot: &AtomicI32| slot.load(Ordering::Acquire) == thread;
+        if PASSING.iter().any(is_ours) {
+            return None;
+        }
+        let take = |slot: &&AtomicI32| {
+            let taken = slot.compare_exchange(0, thread, Ordering::AcqRel, Ordering::Acquire);
+            taken.is_ok()
+        };
+        PASSING.iter().find(take).map(Self)
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+/// The action to pass a signal on to: that of the handler that came last. It may pass on to this one, which was in front when it
+/// came, by a call or by raising the signal again as `faulthandler` does; then it is that of the handler that came first.
+fn next_action(
+    info: *mut siginfo_t,
+    passing: Option<&Passing>,
+) -> Option<&'static libc::sigaction> {
+    // SAFETY: as in `handle`.
+    let fault = unsafe { &*info };
+    // SAFETY: has no conditions, and may be called in a signal.
+    let own = unsafe { libc::getpid() };
+    // SAFETY: the sender is set for a signal that was sent to a thread.
+    let is_raised = fault.si_code == libc::SI_TKILL && unsafe { fault.si_pid() } == own;
+    let latest = passing.filter(|_| !is_raised).map(|_| &LATEST);
+    // SAFETY: null or from `Box::into_raw` in `remember`, never freed and never written again.
+    unsafe { latest.unwrap_or(&FIRST).load(Ordering::Acquire).as_ref() }
+}
+
 /// Does what would have been done without this handler.
 fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: null or from `Box::into_raw` in `remember`, never freed and never written again.
-    let previous = unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() };
+    let passing = Passing::begin();
+    let previous = next_action(info, passing.as_ref());
     let (action, flags) = previous.map_or((libc::SIG_DFL, 0), |p| (p.sa_sigaction, p.sa_flags));
     // SAFETY: as in `handle`.
     let sent = unsafe { (*info).si_code } <= 0;

@@ -195,6 +195,9 @@ impl Crew {
         if self.course.kept().is_none() {
             thread::sleep(self.disk_delay);
         }
+        for pack in self.packs.iter() {
+            pack.protect()?;
+        }
         let items = self.course.items(step)?;
         add_time(
             &self.counters.disk_waited,

@@ -220,6 +220,9 @@ impl Loader {
             return Err(LoadError::Forked { made_in, found });
         }
         let lease = Lease::take(&self.in_use)?;
+        for pack in self.packs.iter() {
+            pack.protect()?;
+        }
         let number = way.number();
         let held = Arc::clone(&self.held);
         let board = Board::new(first_step, way.steps(), &self.tuner(), held);

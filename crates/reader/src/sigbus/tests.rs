@@ -5,12 +5,21 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use memmap2::{Mmap, MmapOptions};
 
-use super::{default_action, exchange};
-use crate::Mapping;
+use packds_format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Schema};
+
+use super::{default_action, exchange, protect};
+use crate::loader::{LoadError, Loader};
+use crate::plan::Order;
+use crate::{Access, Mapping, ReadError, open};
+
+/// Whether the system refuses the handler: in processes of one test alone.
+pub(super) static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 const PAGES: usize = 16;
 
@@ -210,4 +219,155 @@ fn an_ignored_signal_stays_ignored_and_a_fault_does_not() {
         let status = child("an_ignored_signal_stays_ignored_and_a_fault_does_not");
         assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
     }
+}
+
+type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// Puts a handler in front, as other code may do at any time.
+fn put_in_front(handler: Handler) {
+    let mut action = default_action();
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = libc::SA_SIGINFO;
+    exchange(Some(&action)).unwrap();
+}
+
+/// One that knows of no other.
+extern "C" fn leave(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: has no conditions, and may be called in a signal.
+    unsafe { libc::_exit(44) }
+}
+
+/// One that gives way to the handler before it and raises the signal again, as Python's `faulthandler` does.
+extern "C" fn give_way(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let mut ours = default_action();
+    ours.sa_sigaction = super::address();
+    ours.sa_flags = libc::SA_SIGINFO;
+    let _ = exchange(Some(&ours));
+    // SAFETY: has no conditions, and may be called in a signal.
+    unsafe { libc::raise(signal) };
+}
+
+/// One that calls the handler before it.
+extern "C" fn call_before(
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    super::handle(signal, info, context);
+}
+
+#[test]
+fn a_handler_that_comes_later_is_found_behind_again() {
+    if is_child() {
+        survive();
+        put_in_front(leave);
+        // A new map looks, and so does who asks for it.
+        survive();
+        put_in_front(leave);
+        let (file, page) = file();
+        let map = Mapping::new(&file, len(PAGES * page)).unwrap();
+        put_in_front(leave);
+        protect().unwrap();
+        file.set_len(0).unwrap();
+        assert_eq!((map.as_ref()[page], map.first_lost()), (0, Some(len(page))));
+        fault_elsewhere();
+    } else {
+        // What is not ours is its.
+        let status = child("a_handler_that_comes_later_is_found_behind_again");
+        assert_eq!(status.code(), Some(44), "{status}");
+    }
+}
+
+#[test]
+fn a_handler_that_raises_the_signal_again_or_calls_back_does_not_go_round() {
+    if is_child() {
+        exchange(Some(&default_action())).unwrap();
+        survive();
+        let is_call = env::var_os("PACKDS_TEST_CALL").is_some();
+        put_in_front(if is_call { call_before } else { give_way });
+        survive();
+        fault_elsewhere();
+    } else {
+        let name = "a_handler_that_raises_the_signal_again_or_calls_back_does_not_go_round";
+        let status = child(name);
+        assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
+        let status = Command::new(env::current_exe().unwrap())
+            .args(["--exact", &format!("sigbus::tests::{name}")])
+            .envs([("PACKDS_TEST_CHILD", "1"), ("PACKDS_TEST_CALL", "1")])
+            .output()
+            .unwrap()
+            .status;
+        assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
+    }
+}
+
+#[test]
+fn a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away() {
+    if is_child() {
+        let (file, loader) = loader_of_one_slot();
+        let mut epoch = loader.epoch(0).unwrap();
+        let batch = epoch.next().unwrap().unwrap();
+        put_in_front(leave);
+        file.set_len(4096).unwrap();
+        drop(batch);
+        let error = epoch.next().unwrap().unwrap_err();
+        let is_told = matches!(error, LoadError::Read(ReadError::Changed { .. }));
+        assert!(is_told, "{error}");
+        // SAFETY: has no conditions.
+        unsafe { libc::_exit(45) }
+    } else {
+        let status =
+            child("a_handler_that_comes_in_the_middle_of_an_epoch_takes_no_protection_away");
+        assert_eq!(status.code(), Some(45), "{status}");
+    }
+}
+
+#[test]
+fn without_a_handler_the_length_of_the_file_is_compared_before_each_batch() {
+    if is_child() {
+        IS_REFUSED.store(true, Ordering::Relaxed);
+        exchange(Some(&default_action())).unwrap();
+        let (file, loader) = loader_of_one_slot();
+        let mut epoch = loader.epoch(0).unwrap();
+        let batch = epoch.next().unwrap().unwrap();
+        file.set_len(4096).unwrap();
+        drop(batch);
+        let error = epoch.next().unwrap().unwrap_err();
+        let is_told = matches!(error, LoadError::Read(ReadError::Changed { .. }));
+        assert!(is_told, "{error}");
+        // SAFETY: has no conditions.
+        unsafe { libc::_exit(46) }
+    } else {
+        let status =
+            child("without_a_handler_the_length_of_the_file_is_compared_before_each_batch");
+        assert_eq!(status.code(), Some(46), "{status}");
+    }
+}
+
+/// A loader that makes no batch while one is held, and the file it reads. The column lies behind the body, and nothing of it is
+/// in memory that was not read.
+fn loader_of_one_slot() -> (File, Loader) {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("a.pack");
+    let fields = vec![
+        Field::tensor("x", DType::U8, &[5000]),
+        Field::column("y", DType::I32, &[]),
+    ];
+    let options = PackOptions::new(Schema::new(fields).unwrap(), 8);
+    let mut writer = PackWriter::new(Vec::new(), options).unwrap();
+    for _ in 0..8 {
+        let mut block = BlockBuilder::new(writer.schema());
+        for _ in 0..8 {
+            block.tensor_mut(0).unwrap().fill(7);
+            block.finish_sample().unwrap();
+        }
+        writer.append(block.finish().unwrap()).unwrap();
+    }
+    std::fs::write(&path, writer.finish(FooterParts::default()).unwrap().0).unwrap();
+    let pack = Arc::new(open(&path).unwrap());
+    let one = std::num::NonZero::new(1).unwrap();
+    let loader = Loader::builder(pack).batch(8).order(Order::Sequential);
+    let loader = loader.access(Access::Mapped).slots(one).threads(one);
+    let file = File::options().write(true).open(&path).unwrap();
+    (file, loader.build().unwrap())
 }
