@@ -249,12 +249,13 @@ pub struct JpegFile<'a> {
 /// A decoder of JPEG files. It does not outlive the driver that opened it.
 pub trait JpegDecoder: fmt::Debug + Send + Sync {
     /// Queues the decoding of files to pixels of 1 or 3 `channels`, which lie side by side, as they are stored: whatever their
-    /// EXIF orientation says. May wait for what was queued before. Which of the files it refuses, damaged ones or of a kind that it does
-    /// not decode: then nothing is queued, and whoever else uses the pixels' bytes may go on.
+    /// EXIF orientation says. May wait for what was queued before. Pixels are whole when the stream has done it, but may be written
+    /// from the call on, before the stream has got there. Which of the files it refuses, damaged ones or of a kind that it does
+    /// not decode: then nothing is queued any more, and the pixels' bytes are anything.
     ///
     /// # Safety
-    /// Until it is done the files do not change, and nobody else uses the device's bytes of their pixels, which are allocated: `height`
-    /// rows of `width` pixels each. The stream exists.
+    /// From the call until it is done the files do not change, and nobody else uses the device's bytes of their pixels: whatever was
+    /// queued that uses them is done already. They are allocated: `height` rows of `width` pixels each. The stream exists.
     ///
     /// # Errors
     /// [`CudaError::Call`].

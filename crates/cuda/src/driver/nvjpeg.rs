@@ -130,6 +130,26 @@ pub(super) struct NvJpeg {
 struct Turn {
     state: *mut c_void,
     done: sys::CUevent,
+    /// Kept until the batch is done: nvJPEG does not say when it has read them.
+    places: Places,
+}
+
+/// Where the files of a batch lie, and where their pixels go.
+#[derive(Debug, Default)]
+struct Places {
+    bytes: Vec<*const u8>,
+    lens: Vec<usize>,
+    planes: Vec<Planes>,
+}
+
+impl Places {
+    fn of(files: &[JpegFile<'_>]) -> Self {
+        Self {
+            bytes: files.iter().map(|file| file.bytes.as_ptr()).collect(),
+            lens: files.iter().map(|file| file.bytes.len()).collect(),
+            planes: files.iter().map(planes_of).collect(),
+        }
+    }
 }
 
 // SAFETY: nvJPEG's handles and CUDA's contexts may be used from any thread, and states from one at a time, which the lock sees to.
@@ -168,6 +188,7 @@ impl NvJpeg {
         let mut turn = Turn {
             state: ptr::null_mut(),
             done: ptr::null_mut(),
+            places: Places::default(),
         };
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
         // SAFETY: it writes a handle, which `drop` gives back.
@@ -206,13 +227,13 @@ impl NvJpeg {
         Ok(is_so(widths[0], file.width) && is_so(heights[0], file.height))
     }
 
-    /// Queues the decoding of one batch by a turn whose last one is done, or says which files are refused.
+    /// Queues the decoding of one batch by a turn whose last one is done, or says which files are refused: then what it had queued is done.
     ///
     /// # Safety
     /// As of [`JpegDecoder::decode`].
     unsafe fn queue(
         &self,
-        turn: &Turn,
+        turn: &mut Turn,
         files: &[JpegFile<'_>],
         format: c_int,
         stream: sys::CUstream,
@@ -229,20 +250,18 @@ impl NvJpeg {
         }
         let too_many = |_| CudaError::Use("more files than nvJPEG can count".to_owned());
         let n = c_int::try_from(files.len()).map_err(too_many)?;
-        let bytes: Vec<*const u8> = files.iter().map(|file| file.bytes.as_ptr()).collect();
-        let lens: Vec<usize> = files.iter().map(|file| file.bytes.len()).collect();
-        let mut planes: Vec<Planes> = files.iter().map(planes_of).collect();
+        turn.places = Places::of(files);
         // SAFETY: both exist, and the state decodes nothing now; one thread of the host's is the caller's.
         let begun = unsafe { (functions.initialize)(self.handle, turn.state, n, 1, format) };
         checked("nvjpegDecodeBatchedInitialize", begun)?;
-        // SAFETY: `n` files with their lengths and places, which are the caller's; it copies the descriptions.
+        // SAFETY: `n` files with their lengths and places, which are the caller's; their descriptions are kept until they are decoded.
         let queued = unsafe {
             (functions.decode)(
                 self.handle,
                 turn.state,
-                bytes.as_ptr(),
-                lens.as_ptr(),
-                planes.as_mut_ptr(),
+                turn.places.bytes.as_ptr(),
+                turn.places.lens.as_ptr(),
+                turn.places.planes.as_mut_ptr(),
                 stream,
             )
         };
@@ -352,7 +371,7 @@ impl JpegDecoder for NvJpeg {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.rotate_left(1);
         let lost = || CudaError::Use("nvJPEG without a state".to_owned());
-        let turn = turns.first().ok_or_else(lost)?;
+        let turn = turns.first_mut().ok_or_else(lost)?;
         // What the state has on the host is read until its last batch is done.
         // SAFETY: it exists.
         super::nvidia::checked("cuEventSynchronize", unsafe {

@@ -146,6 +146,12 @@ impl SimDriver {
         self.shared.lock().refused_jpeg = Some(text.to_vec());
     }
 
+    /// Lets decoders of JPEG files write pixels when they are called, also those of a batch that they refuse, and once more when
+    /// their stream gets there.
+    pub fn decode_early(&self) {
+        self.shared.lock().decodes_early = true;
+    }
+
     /// How many batches of files were refused so far.
     #[must_use]
     pub fn refused_jpeg(&self) -> u64 {

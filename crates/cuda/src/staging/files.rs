@@ -1,8 +1,20 @@
 //! JPEG files in the slots of a loader, which the GPU decodes behind its copy of the slot.
 //!
 //! Each slot's part of the mirror has room behind it for the pixels of all its files. They are decoded on the stream of the copies, so
-//! that what holds of copies holds of them: they are written after `emitted`, and are there at `uploaded`. A decoder may wait for a batch
-//! that it decodes until then.
+//! they are there at `uploaded`. But the stream does not order their beginning: a decoder that is hardware of its own may write pixels
+//! as soon as it is called, before the stream has got there. So nothing that is queued may use the room of a slot when the decoder is
+//! called. These are all that use it:
+//!
+//! - The kernel reads the pixels of the slot's batch before. The loader's thread waits for `emitted`.
+//! - The decoder writes them. That was done before the slot was free: the reaper keeps it until `uploaded` has happened.
+//! - A decoder that has refused files of the same batch may have written pixels, and has done with that.
+//! - Another loader had the memory. It gave it back when all of that was done.
+//!
+//! The wait takes no memory, and the GPU idles no longer for it: the stream would wait as long, and the batches in the other slots come
+//! first. Room of its own for each batch in flight would be as large as the ring again, and its reuse the same question.
+//!
+//! Files do not change from the call until `uploaded`, since the reaper keeps their slot. A decoder may wait for batches that it was
+//! given before.
 
 use std::sync::Arc;
 

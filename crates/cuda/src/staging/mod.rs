@@ -10,7 +10,8 @@
 //! - The slot is not written while the copy reads it: the reaper, a thread, holds a [`SlotRef`] until `uploaded` has
 //!   happened.
 //! - The mirror is not read before the copy is done: the user's stream waits for `uploaded`.
-//! - The mirror is not written while it is still read: the copy stream waits for `emitted` before the slot's next copy.
+//! - The mirror is not written while it is still read: the copy stream waits for `emitted` before the slot's next copy; where
+//!   `files` are decoded a thread of the loader does, since a decoder may write before its stream gets there.
 //!   The slot is not filled again before the batch is dropped, since the batch holds a [`SlotRef`] too, so nobody records
 //!   `emitted` after that.
 //! - The user's memory is written on the user's own stream, so whatever the user queues there next comes after it.
@@ -219,15 +220,20 @@ impl Staging {
         Ok(())
     }
 
-    /// Queues what brings a slot to its part of the mirror, between what was emitted from there and the mark that it is there.
+    /// Queues what brings a slot to its part of the mirror, behind what was emitted from there, and the mark that it is there.
     fn upload<T>(
         &self,
         events: &mut SlotEvents,
         bring: impl FnOnce() -> Result<T, CudaError>,
     ) -> Result<T, CudaError> {
         if events.is_emitted {
-            // SAFETY: both are the staging's own.
-            unsafe { self.driver.wait_for(self.copies, events.emitted)? };
+            match self.images {
+                // A decoder may write before the stream gets there.
+                // SAFETY: it is the staging's own.
+                Images::Files(_) => unsafe { self.driver.synchronize(events.emitted)? },
+                // SAFETY: both are the staging's own.
+                _ => unsafe { self.driver.wait_for(self.copies, events.emitted)? },
+            }
             events.is_emitted = false;
         }
         let brought = bring()?;

@@ -1,11 +1,11 @@
-//! A decoder of JPEG files on the simulated driver: the host's, late as all that is queued.
+//! A decoder of JPEG files on the simulated driver: the host's, late as all that is queued, or early as well.
 
 use std::sync::Arc;
 
 use packds_pixels::{Color, DecodeOptions, Decoder, Image, PixelError};
 
 use super::memory::{address, bytes_at, checksum, copy};
-use super::op::Kind;
+use super::op::{Kind, Op};
 use super::state::State;
 use super::{Fault, Shared};
 use crate::driver::{JpegDecoder, JpegFile, Stream};
@@ -64,24 +64,22 @@ impl JpegDecoder for SimJpeg {
                 state.faults.push(Fault::BadLaunch(text));
             }
         }
+        let queued: Vec<Kind> = files
+            .iter()
+            .map(|file| Kind::Decode(QueuedFile::of(file, channels)))
+            .collect();
+        if state.decodes_early {
+            for kind in &queued {
+                let (number, kind) = (state.number(), *kind);
+                state.run(&Op { number, kind });
+            }
+        }
         if !refused.is_empty() {
             state.refusals += 1;
             return Ok(refused);
         }
-        for file in files {
-            let from = address(file.bytes.as_ptr().expose_provenance());
-            let bytes = address(file.bytes.len());
-            let queued = QueuedFile {
-                from,
-                bytes,
-                sum: checksum(from, bytes),
-                to: file.to.0,
-                width: file.width,
-                height: file.height,
-                channels,
-                row_bytes: file.row_bytes,
-            };
-            state.push(stream, Kind::Decode(queued));
+        for kind in queued {
+            state.push(stream, kind);
         }
         self.shared.changed.notify_all();
         Ok(refused)
@@ -108,6 +106,21 @@ fn decoded(bytes: &[u8], channels: u32) -> Result<Image, PixelError> {
 }
 
 impl QueuedFile {
+    fn of(file: &JpegFile<'_>, channels: u32) -> Self {
+        let from = address(file.bytes.as_ptr().expose_provenance());
+        let bytes = address(file.bytes.len());
+        Self {
+            from,
+            bytes,
+            sum: checksum(from, bytes),
+            to: file.to.0,
+            width: file.width,
+            height: file.height,
+            channels,
+            row_bytes: file.row_bytes,
+        }
+    }
+
     fn pixel_row(&self) -> u64 {
         u64::from(self.width) * u64::from(self.channels)
     }
@@ -264,6 +277,29 @@ mod tests {
         let faults = driver.faults();
         assert!(faults.contains(&Fault::GivenBackTooEarly), "{faults:?}");
         assert!(faults.contains(&Fault::NotAllocated), "{faults:?}");
+    }
+
+    #[test]
+    fn a_decoder_that_is_early_writes_before_its_stream_gets_there() {
+        for is_early in [false, true] {
+            let (driver, memory) = driver(5);
+            if is_early {
+                driver.decode_early();
+            }
+            let decoder = driver.open_jpeg().unwrap();
+            let bytes = jpeg(8, 8, 3);
+            let placed = [file(&bytes, (8, 8), memory)];
+            // SAFETY: none: the pixels are written while a copy that is queued reads them, in memory that is there.
+            unsafe { driver.copy_within(memory, memory.plus(2000), 1000, Stream(1)) }.unwrap();
+            // SAFETY: as above.
+            let refused = unsafe { decoder.decode(&placed, 3, Stream(1)) };
+            assert!(refused.unwrap().is_empty());
+            driver.finish_all();
+            let is_noted = driver.faults().contains(&Fault::WrittenTooEarly);
+            let copied = driver.read(memory.plus(2000), 1000).unwrap();
+            let is_changed = copied.iter().any(|byte| *byte != POISON);
+            assert_eq!((is_noted, is_changed), (is_early, is_early));
+        }
     }
 
     #[test]

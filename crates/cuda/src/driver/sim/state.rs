@@ -29,6 +29,8 @@ pub(super) struct State {
     pub(super) refused_jpeg: Option<Vec<u8>>,
     /// How many batches they have refused.
     pub(super) refusals: u64,
+    /// Decoders write pixels when they are called, before their stream gets there.
+    pub(super) decodes_early: bool,
     /// Decoders that are open.
     pub(super) decoders: usize,
     /// Where bytes of files are arriving in device memory.

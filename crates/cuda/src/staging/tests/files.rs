@@ -129,25 +129,25 @@ fn decoding(builder: &LoaderBuilder, driver: &Arc<SimDriver>) -> Result<Loader, 
 
 /// Batches whose files the device decodes are the host's; how many images the host has decoded, and the bad samples.
 fn assert_equals_host(builder: &LoaderBuilder, seed: u64) -> (u64, u64) {
+    assert_equals_host_by(&sim(seed), builder, seed)
+}
+
+fn assert_equals_host_by(
+    driver: &Arc<SimDriver>,
+    builder: &LoaderBuilder,
+    seed: u64,
+) -> (u64, u64) {
     let wanted = on_host(builder.clone());
-    let driver = sim(seed);
     driver.refuse_jpeg_with(MARK);
-    let loader = decoding(builder, &driver).unwrap();
+    let loader = decoding(builder, driver).unwrap();
     let mut found = Vec::new();
     for (step, batch) in (0..).zip(loader.epoch(0).unwrap()) {
         let batch = batch.unwrap();
         let refused = batch.field("image").unwrap_err().to_string();
         assert!(refused.contains("decoded on the device"), "{refused}");
-        found.push(finished(&driver, &batch, Stream(step % 2)));
+        found.push(finished(driver, &batch, Stream(step % 2)));
     }
-    driver.finish_all();
-    assert_eq!(found.len(), wanted.len());
-    for (found, wanted) in found.iter().zip(&wanted) {
-        for (found, wanted) in found.iter().zip(wanted) {
-            let found = found.and_then(|(memory, bytes)| driver.read(memory, bytes));
-            assert!(found == *wanted, "{seed}");
-        }
-    }
+    assert_found(driver, &found, &wanted, &format!("seed {seed}"));
     let stats = loader.stats();
     drop(loader);
     assert_eq!(driver.faults(), []);
@@ -180,6 +180,20 @@ fn files_of_any_size_become_the_hosts_images_and_what_is_not_the_devices_the_hos
         for slots in [2, 4] {
             let builder = builder(&pack, words).slots(NonZero::new(slots).unwrap());
             assert_eq!(assert_equals_host(&builder, seed), (40, 0), "{words}");
+        }
+    }
+}
+
+#[test]
+fn a_decoder_that_writes_before_its_stream_gets_there_changes_no_batch_that_is_still_read() {
+    let (_folder, pack) = marked_pack(160, None, |sample| sample % 10 == 1);
+    for seed in 0..6 {
+        for slots in [2, 4] {
+            let builder = builder(&pack, "rrc8,flip,norm:imagenet");
+            let builder = builder.slots(NonZero::new(slots).unwrap());
+            let driver = sim(seed);
+            driver.decode_early();
+            assert_equals_host_by(&driver, &builder, seed);
         }
     }
 }
@@ -254,8 +268,15 @@ fn a_refused_file_is_refused_once_in_all_epochs() {
 fn a_decoder_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
     let (_folder, pack) = file_pack(48, None);
     let builder = builder(&pack, "rrc8,flip").slots(NonZero::new(2).unwrap());
-    let errors = errors_of_failing(60, |driver| decoding(&builder, driver));
-    assert!((40..60).contains(&errors), "{errors}");
+    for is_early in [false, true] {
+        let errors = errors_of_failing(60, |driver| {
+            if is_early {
+                driver.decode_early();
+            }
+            decoding(&builder, driver)
+        });
+        assert!((40..60).contains(&errors), "{errors}");
+    }
 }
 
 #[test]
