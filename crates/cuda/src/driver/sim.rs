@@ -152,6 +152,11 @@ impl SimDriver {
         self.shared.lock().decodes_early = true;
     }
 
+    /// Lets decoders of JPEG files fail when they have queued half of a batch. All else goes on.
+    pub fn fail_decoding(&self) {
+        self.shared.lock().fails_decoding = true;
+    }
+
     /// How many batches of files were refused so far.
     #[must_use]
     pub fn refused_jpeg(&self) -> u64 {

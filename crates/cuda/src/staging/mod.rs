@@ -236,10 +236,16 @@ impl Staging {
             }
             events.is_emitted = false;
         }
-        let brought = bring()?;
+        let brought = bring();
+        // Also after an error: something may be queued.
         // SAFETY: both are the staging's own.
-        unsafe { self.driver.record(events.uploaded, self.copies)? };
-        Ok(brought)
+        let recorded = unsafe { self.driver.record(events.uploaded, self.copies) };
+        if brought.is_err() {
+            // Before the slot is let go of. An error means that the driver has nothing queued any more.
+            // SAFETY: as above.
+            let _ = unsafe { self.driver.synchronize(events.uploaded) };
+        }
+        brought.and_then(|brought| recorded.map(|()| brought))
     }
 
     /// Queues the copy of the first `len` bytes of a slot, and of bytes that lie elsewhere in the place of those from an offset on.
@@ -434,7 +440,6 @@ impl Ring {
         let staging = &self.0;
         staging.check()?;
         let mut events = staging.events_of(number)?;
-        // After an error some of its copies may be queued.
         let queued = staging.upload(&mut events, || bring(staging));
         queued.map_err(|error| staging.failed(error))
     }

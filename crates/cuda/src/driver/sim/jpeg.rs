@@ -78,11 +78,22 @@ impl JpegDecoder for SimJpeg {
             state.refusals += 1;
             return Ok(refused);
         }
-        for kind in queued {
+        let n_queued = match state.fails_decoding {
+            true => queued.len() / 2,
+            false => queued.len(),
+        };
+        for kind in queued.into_iter().take(n_queued) {
             state.push(stream, kind);
         }
         self.shared.changed.notify_all();
-        Ok(refused)
+        match state.fails_decoding {
+            true => Err(CudaError::Call {
+                call: "decode_jpeg",
+                name: "SIMULATED".to_owned(),
+                text: "the simulated decoder has no memory".to_owned(),
+            }),
+            false => Ok(refused),
+        }
     }
 }
 

@@ -31,6 +31,8 @@ pub(super) struct State {
     pub(super) refusals: u64,
     /// Decoders write pixels when they are called, before their stream gets there.
     pub(super) decodes_early: bool,
+    /// They fail in the middle of a batch.
+    pub(super) fails_decoding: bool,
     /// Decoders that are open.
     pub(super) decoders: usize,
     /// Where bytes of files are arriving in device memory.

@@ -280,6 +280,24 @@ fn a_decoder_that_fails_at_any_call_is_an_error_and_nothing_is_lost() {
 }
 
 #[test]
+fn what_a_failing_decoder_has_queued_is_done_before_its_memory_is_used_again() {
+    let (_folder, pack) = file_pack(160, None);
+    for seed in 0..6 {
+        let driver = sim(seed);
+        let loader = decoding(&builder(&pack, "rrc8,flip"), &driver).unwrap();
+        driver.fail_decoding();
+        let error = loader.epoch(0).unwrap().find_map(Result::err).unwrap();
+        let told = error.to_string();
+        assert!(
+            told.contains("the simulated decoder has no memory"),
+            "{told}"
+        );
+        drop(loader);
+        assert_eq!((driver.in_use(), driver.faults()), (0, Vec::new()));
+    }
+}
+
+#[test]
 fn what_a_device_decodes_no_files_for_is_refused() {
     let (_folder, files) = file_pack(16, None);
     let (_other, raw) = pack(16);
