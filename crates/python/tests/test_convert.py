@@ -181,6 +181,22 @@ def test_ctrl_c_ends_a_conversion_and_leaves_nothing(photos, tmp_path):
     assert everything_in(tmp_path / "out") == []
 
 
+def test_ctrl_c_ends_the_command_with_its_exit_code_and_leaves_nothing(photos, tmp_path):
+    (tmp_path / "in").mkdir()
+    for copy in range(40):
+        (tmp_path / "in" / f"class{copy}").symlink_to(photos)
+    (tmp_path / "out").mkdir()
+    args = [tmp_path / "in", tmp_path / "out" / "a.pack", "--resize", "1500x1500", "--jobs", "1"]
+    command = [sys.executable, "-m", "packds", "convert", *args]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not everything_in(tmp_path / "out"):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=10) == ("", "packds: interrupted; nothing was written\n")
+    assert process.returncode == 130
+    assert everything_in(tmp_path / "out") == []
+
+
 def test_ctrl_c_ends_an_export_and_leaves_nothing(tmp_path):
     # What cannot be made smaller takes longest.
     images = np.random.default_rng(0).integers(0, 256, (1000, 128, 128, 3), np.uint8)
