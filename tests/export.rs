@@ -545,3 +545,42 @@ fn names_of_fields_that_a_format_cannot_have_are_changed_and_reported() {
     // In the description of the fields alone.
     assert!(members <= 1, "{members}");
 }
+
+#[test]
+fn a_file_in_the_place_of_a_folder_is_refused_as_that_also_with_force() {
+    let folder = Folder::new();
+    same_size(&folder);
+    fs::write(folder.path("out.lmdb"), "kept").unwrap();
+    for args in [&[][..], &["--force"]] {
+        let ran = export(&folder, "out.lmdb", args);
+        let message = "packds: out.lmdb: this is a file, and what is written here is a folder\n";
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.stderr.starts_with(message), "{ran:?}");
+        assert!(ran.stderr.contains("remove the file"), "{ran:?}");
+    }
+    assert_eq!(fs::read(folder.path("out.lmdb")).unwrap(), b"kept");
+}
+
+#[test]
+fn a_name_that_is_too_long_has_a_hint_of_its_own() {
+    let folder = Folder::new();
+    same_size(&folder);
+    // The first is too long itself, the second with what the name has more while the file is written.
+    for n in [255, 244] {
+        let name = "n".repeat(n);
+        let pack = format!("{name}.pack");
+        let source = fixture("images/same_size");
+        for ran in [
+            export(&folder, &format!("{name}.npy"), &[]),
+            export(&folder, &format!("{name}.zarr"), &[]),
+            folder.packds(&["convert", source.to_str().unwrap(), &pack]),
+        ] {
+            assert_eq!(ran.code, 2, "{ran:?}");
+            assert!(ran.stderr.contains("File name too long"), "{ran:?}");
+            assert!(
+                ran.stderr.contains("hint: choose a shorter name"),
+                "{ran:?}"
+            );
+        }
+    }
+}

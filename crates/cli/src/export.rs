@@ -63,7 +63,7 @@ pub(crate) struct ExportArgs {
     /// Threads; 0 means all cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
-    /// Replace DST if it is a file; folders are never replaced
+    /// Replace DST if it is a file and the format writes one; folders are never replaced
     #[arg(long)]
     force: bool,
 }

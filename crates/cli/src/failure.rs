@@ -204,6 +204,8 @@ fn path_of(error: &ConvertError) -> Option<&Path> {
         | E::NothingLeft { path, .. }
         | E::OutputExists { path }
         | E::OutputFolderFull { path }
+        | E::OutputIsFile { path }
+        | E::OutputNotRegular { path, .. }
         | E::OutputIsFolder { path }
         | E::OutputFolderMissing { path, .. }
         | E::OutputNotWritable { path, .. }

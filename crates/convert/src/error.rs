@@ -247,6 +247,12 @@ pub enum ConvertError {
         /// The output.
         path: PathBuf,
     },
+    /// There is a file where a folder is to be written.
+    #[error("{path}: this is a file, and what is written here is a folder")]
+    OutputIsFile {
+        /// The output.
+        path: PathBuf,
+    },
     /// There is something of the output's name that is no regular file.
     #[error("{path}: this is {found}, expected a regular file or a new name")]
     OutputNotRegular {
@@ -445,6 +451,7 @@ impl ConvertError {
             Self::OutputExists { .. }
             | Self::OutputFolderFull { .. }
             | Self::OutputIsFolder { .. }
+            | Self::OutputIsFile { .. }
             | Self::OutputNotRegular { .. }
             | Self::WorkingOccupied { .. }
             | Self::OutputFolderMissing { .. }
@@ -483,6 +490,9 @@ impl ConvertError {
             Self::OutputExists { .. } => "'--force' replaces it",
             Self::OutputFolderFull { .. } => "name a new folder: folders are never replaced",
             Self::OutputIsFolder { .. } => "name a file, such as out.pack",
+            Self::OutputIsFile { .. } => {
+                "name a new folder, or remove the file: a folder never replaces one, also not with '--force'"
+            }
             Self::OutputNotRegular { .. } => "name another file: only regular files are replaced",
             Self::WorkingOccupied { .. } => "remove it, or choose another name for the output",
             Self::OutputFolderMissing { .. } => "make the folder first",
@@ -525,6 +535,7 @@ impl ConvertError {
             | Self::OutputExists { .. }
             | Self::OutputFolderFull { .. }
             | Self::OutputIsFolder { .. }
+            | Self::OutputIsFile { .. }
             | Self::OutputNotRegular { .. }
             | Self::WorkingOccupied { .. }
             | Self::OutputFolderMissing { .. }

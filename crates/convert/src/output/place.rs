@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::working_path;
 use crate::ConvertError;
 
 /// Refuses a target that cannot become a folder: folders with something in them are never replaced.
@@ -12,10 +13,11 @@ pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
     if target.file_name().is_none() || !folder.is_dir() {
         return Err(ConvertError::OutputFolderMissing { path, folder });
     }
+    check_length(target)?;
     match std::fs::read_dir(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            Err(ConvertError::OutputExists { path })
+            Err(ConvertError::OutputIsFile { path })
         }
         Err(error) => Err(ConvertError::io(target)(error)),
         Ok(mut entries) => match entries.next() {
@@ -49,6 +51,7 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
     if target.file_name().is_none() || !folder.is_dir() {
         return Err(ConvertError::OutputFolderMissing { path, folder });
     }
+    check_length(target)?;
     match there {
         Ok(there) if !there.is_file() => Err(ConvertError::OutputNotRegular {
             path,
@@ -56,6 +59,19 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
         }),
         Ok(_) if !force => Err(ConvertError::OutputExists { path }),
         _ => resolved(target),
+    }
+}
+
+/// Refuses a name that is too long for the system with what the working name has more.
+fn check_length(target: &Path) -> Result<(), ConvertError> {
+    match std::fs::symlink_metadata(working_path(target)) {
+        Err(source) if source.kind() == io::ErrorKind::InvalidFilename => {
+            Err(ConvertError::OutputNotWritable {
+                path: target.to_owned(),
+                source,
+            })
+        }
+        _ => Ok(()),
     }
 }
 
