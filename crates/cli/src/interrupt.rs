@@ -2,10 +2,11 @@
 //!
 //! Not for what a command does then: see `progress`.
 
-use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use packds_system::read_regular;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::{flag, low_level};
 
@@ -92,7 +93,8 @@ pub(crate) fn refuse_large_files() {
 
 /// The signals that this process ignores: signal `n` is bit `n - 1`. None where the system does not tell.
 fn ignored_signals() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = read_regular(Path::new("/proc/self/status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .unwrap_or(0)
