@@ -4,6 +4,7 @@ names it."""
 import json
 import pathlib
 import struct
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def plain(value):
     """Something that `==` compares, bit for bit."""
     if isinstance(value, np.ndarray):
         return (value.shape, str(value.dtype), value.tobytes())
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]

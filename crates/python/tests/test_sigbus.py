@@ -33,25 +33,26 @@ os.truncate(path, 8192)
 for read in (lambda: ds[500], lambda: ds[400:410], lambda: ds.columns["label"], lambda: ds.source_path(3)):
     try:
         print(read())
-    except packds.FormatError as error:
+    except packds.ReadError as error:
         assert "changed while it was read" in str(error), error
     else:
         sys.exit("read beyond the end")
 """
 
+# The handler comes after the pack was opened and before the epoch begins.
 EPOCH = """
 import faulthandler, os, signal, sys
 import packds
 path = sys.argv[1]
-loader = packds.Loader(path, batch_size=10, order="sequential", access="mapped", slots=1, threads=1)
-batches = iter(loader)
-batch = next(batches)
+loader = packds.Loader(path, batch_size=10, order="sequential", access="mapped", slots=2)
 {after}
+batches = iter(loader)
+next(batches)
 os.truncate(path, 8192)
-del batch
 try:
-    next(batches)
-except packds.FormatError as error:
+    for _ in batches:
+        pass
+except packds.ReadError as error:
     assert "changed while it was read" in str(error), error
 else:
     sys.exit("read beyond the end")

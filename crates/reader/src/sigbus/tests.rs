@@ -237,6 +237,12 @@ extern "C" fn leave(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_voi
     unsafe { libc::_exit(44) }
 }
 
+/// Another one.
+extern "C" fn leave_too(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: has no conditions, and may be called in a signal.
+    unsafe { libc::_exit(47) }
+}
+
 /// One that gives way to the handler before it and raises the signal again, as Python's `faulthandler` does.
 extern "C" fn give_way(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let mut ours = default_action();
@@ -270,11 +276,13 @@ fn a_handler_that_comes_later_is_found_behind_again() {
         protect().unwrap();
         file.set_len(0).unwrap();
         assert_eq!((map.as_ref()[page], map.first_lost()), (0, Some(len(page))));
+        // What is not ours is the latest one's.
+        put_in_front(leave_too);
+        protect().unwrap();
         fault_elsewhere();
     } else {
-        // What is not ours is its.
         let status = child("a_handler_that_comes_later_is_found_behind_again");
-        assert_eq!(status.code(), Some(44), "{status}");
+        assert_eq!(status.code(), Some(47), "{status}");
     }
 }
 
