@@ -427,19 +427,8 @@ impl ConvertError {
                 Some((inside, format)) => format!("name {}, which looks like {format}", inside.display()),
                 None => "images are known by their extension or by their first bytes; check the path".to_owned(),
             }),
-            Self::SeveralSplits { and, .. } if !and.is_empty() => Some(
-                "'--split NAME' takes one; what is of none is taken where it is named: files by a pattern or a folder of their own, arrays by --image-key and --label-key"
-                    .to_owned(),
-            ),
-            Self::OnlySplits { .. } | Self::SeveralSplits { .. } => Some(
-                "'--split all' writes one pack for each split with the same class ids, '--split NAME' only one"
-                    .to_owned(),
-            ),
-            Self::SplitMissing { available, .. } if available.is_empty() => Some(
-                "only folders with train, val or test folders in them, and files whose names or parts are called so, have splits; leave --split out".to_owned(),
-            ),
-            Self::SplitMissing { available, .. } => {
-                Some(format!("choose one of {}, or 'all'", quoted(available)))
+            Self::OnlySplits { .. } | Self::SeveralSplits { .. } | Self::SplitMissing { .. } => {
+                self.hint_of_splits()
             }
             Self::SymlinkLoop { .. } => {
                 Some("remove the link: following it would list the same files again and again".to_owned())
@@ -459,6 +448,26 @@ impl ConvertError {
             | Self::OutputBusy { .. }
             | Self::Io { .. } => self.hint_of_output().map(str::to_owned),
         }
+    }
+
+    /// Which splits to ask for.
+    fn hint_of_splits(&self) -> Option<String> {
+        let hint = match self {
+            Self::SeveralSplits { and, .. } if !and.is_empty() => {
+                "'--split NAME' takes one; what is of none is taken where it is named: files by a pattern or a folder of their own, arrays by --image-key and --label-key"
+            }
+            Self::OnlySplits { .. } | Self::SeveralSplits { .. } => {
+                "'--split all' writes one pack for each split with the same class ids, '--split NAME' only one"
+            }
+            Self::SplitMissing { available, .. } if available.is_empty() => {
+                "only folders with train, val or test folders in them, and files whose names or parts are called so, have splits; leave --split out"
+            }
+            Self::SplitMissing { available, .. } => {
+                return Some(format!("choose one of {}, or 'all'", quoted(available)));
+            }
+            _ => return None,
+        };
+        Some(hint.to_owned())
     }
 
     /// What to do about a manifest.

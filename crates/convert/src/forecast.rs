@@ -96,12 +96,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let bytes_in = (0..listing.len())
         .map(|i| listing.sample(i).bytes)
         .fold(0, u64::saturating_add);
-    let raw_options = ConvertOptions {
-        mode: Mode::Raw,
-        quality: None,
-        check_decode: false,
-        ..options.clone()
-    };
+    let raw_options = as_raw(options);
     let raw_plan = if options.mode == Mode::Raw {
         chosen.clone()
     } else {
@@ -161,6 +156,16 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         notes: chosen.notes.clone(),
         warnings: warnings.clone(),
     })
+}
+
+/// These options for a pack of raw images.
+fn as_raw(options: &ConvertOptions) -> ConvertOptions {
+    ConvertOptions {
+        mode: Mode::Raw,
+        quality: None,
+        check_decode: false,
+        ..options.clone()
+    }
 }
 
 /// Mean bytes of a raw sample.

@@ -199,14 +199,11 @@ impl fmt::Display for Warning {
                 )
             }
             Self::ClassesLookLikeSplits { classes } => {
-                let names: Vec<String> = classes
-                    .iter()
-                    .map(|name| format!("'{}'", text(name)))
-                    .collect();
+                let names: Vec<String> = classes.iter().map(|name| text(name)).collect();
                 write!(
                     out,
                     "the classes {} look like splits: pass --split",
-                    names.join(", ")
+                    quoted(&names)
                 )
             }
             Self::BadMetadata { reason } => {
