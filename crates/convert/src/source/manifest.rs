@@ -50,7 +50,19 @@ pub(super) fn list(
     let known = metadata.as_ref().filter(|_| form == RowForm::JsonLines);
     let plan = Plan::new(source, rows.columns(), &scans, known, options)?;
     let mut rows = rows.reopen()?;
-    let taken = take(&mut rows, &plan, &root)?;
+    let (root, taken) = match take(&mut rows, &plan, &root) {
+        // Nobody said that the files lie in one folder.
+        Err(ConvertError::ManifestPathEscapes { file, .. })
+            if options.root.is_none() && Path::new(&file).is_absolute() =>
+        {
+            let mut rows = rows.reopen()?;
+            let columns: Vec<usize> = [plan.path].into_iter().chain(plan.mask).collect();
+            let root = root.around(&mut rows, &columns)?;
+            let taken = take(&mut rows.reopen()?, &plan, &root)?;
+            (root, taken)
+        }
+        taken => (root, taken?),
+    };
     finish(source, root, taken, metadata, options.jobs)
 }
 

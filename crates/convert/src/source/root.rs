@@ -31,15 +31,21 @@ pub(super) struct Root {
     folder: OwnedFd,
     /// Other names of the folder that absolute paths may start with.
     absolute: Vec<PathBuf>,
+    /// What relative paths are relative to, where that is another folder.
+    base: Option<PathBuf>,
 }
 
 impl Root {
+    /// The folder that was asked for, else the one that the manifest lies in.
     pub(super) fn open(source: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
-        let path = match (&options.root, source.parent()) {
-            (Some(root), _) => root.clone(),
-            (None, Some(parent)) if parent != Path::new("") => parent.to_owned(),
-            (None, _) => PathBuf::from("."),
-        };
+        match (&options.root, source.parent()) {
+            (Some(root), _) => Self::at(root.clone()),
+            (None, Some(parent)) if parent != Path::new("") => Self::at(parent.to_owned()),
+            (None, _) => Self::at(PathBuf::from(".")),
+        }
+    }
+
+    fn at(path: PathBuf) -> Result<Self, ConvertError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(CWD, &path, flags, Mode::empty()).map_err(|error| {
             let source = io::Error::from(error);
@@ -59,41 +65,68 @@ impl Root {
             path,
             folder,
             absolute,
+            base: None,
         })
+    }
+
+    /// The root of a manifest with absolute paths that lead elsewhere: the deepest folder that has all files of these columns.
+    /// Relative paths stay relative to this root.
+    pub(super) fn around(
+        &self,
+        rows: &mut Rows<'_>,
+        columns: &[usize],
+    ) -> Result<Self, ConvertError> {
+        let base = absolute(&self.path).map_err(ConvertError::io(&self.path))?;
+        let mut common: Option<PathBuf> = None;
+        while rows.advance()? {
+            for column in columns {
+                let text = path_text(rows, *column)?;
+                let path = base.join(OsStr::from_bytes(text.as_bytes()));
+                let path = without_dots(&path).ok_or_else(|| rows.escapes(&text, &self.path))?;
+                let file = Path::new("/").join(as_path(&path));
+                let folder = file.parent().unwrap_or(&file);
+                let found = common.as_deref().unwrap_or(folder).ancestors();
+                let shared = found.into_iter().find(|above| folder.starts_with(above));
+                common = shared.map(Path::to_owned);
+            }
+        }
+        let root = Self::at(common.unwrap_or_else(|| base.clone()))?;
+        let base = Some(base);
+        Ok(Self { base, ..root })
     }
 
     /// The path in a cell, relative to the root, without `.` and `..` parts. `..` is resolved by
     /// the text alone, as if no folder were a link.
     pub(super) fn relative(&self, rows: &Rows<'_>, column: usize) -> Result<Vec<u8>, ConvertError> {
-        let name = &rows.columns()[column];
-        let text = match rows.cell(column) {
-            Cell::Missing => {
-                return Err(rows.malformed(format!("column '{name}': the path is missing")));
-            }
-            cell @ (Cell::Text(_) | Cell::Json(serde_json::Value::String(_))) => text_of(cell),
-            Cell::Json(value) => {
-                let reason = format!("column '{name}': expected a path, found {value}");
-                return Err(rows.malformed(reason));
-            }
-        };
-        if text.contains('\0') {
-            return Err(rows.malformed(format!("column '{name}': the path has a zero byte in it")));
-        }
+        let text = path_text(rows, column)?;
         let path = Path::new(OsStr::from_bytes(text.as_bytes()));
-        let below = if path.is_absolute() {
-            self.absolute
-                .iter()
-                .find_map(|root| path.strip_prefix(root).ok())
-        } else {
-            Some(path)
+        let path = match &self.base {
+            Some(base) => base.join(path),
+            None => path.to_owned(),
         };
-        match below.and_then(without_dots) {
+        let below = if path.is_absolute() {
+            self.below(&path)
+        } else {
+            without_dots(&path)
+        };
+        match below {
             Some(relative) if relative.is_empty() => {
+                let name = &rows.columns()[column];
                 Err(rows.malformed(format!("column '{name}': '{text}' is no path of a file")))
             }
             Some(relative) => Ok(relative),
             None => Err(rows.escapes(&text, &self.path)),
         }
+    }
+
+    /// What an absolute path is relative to the root; none if it leads elsewhere.
+    fn below(&self, path: &Path) -> Option<Vec<u8>> {
+        let file = Path::new("/").join(as_path(&without_dots(path)?));
+        let below = self
+            .absolute
+            .iter()
+            .find_map(|root| file.strip_prefix(root).ok());
+        below.and_then(without_dots)
     }
 
     /// The sizes of all files, read by `jobs` threads, or the first file that fails.
@@ -176,7 +209,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The parts of a relative path with `/` between them; none if it leads out.
+/// The path in a cell.
+fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
+    let name = &rows.columns()[column];
+    let text = match rows.cell(column) {
+        Cell::Missing => {
+            return Err(rows.malformed(format!("column '{name}': the path is missing")));
+        }
+        cell @ (Cell::Text(_) | Cell::Json(serde_json::Value::String(_))) => text_of(cell),
+        Cell::Json(value) => {
+            let reason = format!("column '{name}': expected a path, found {value}");
+            return Err(rows.malformed(reason));
+        }
+    };
+    if text.contains('\0') {
+        return Err(rows.malformed(format!("column '{name}': the path has a zero byte in it")));
+    }
+    Ok(text.into_owned())
+}
+
+/// The parts of a path with `/` between them, an absolute one's without that in front; none if it leads out.
 fn without_dots(path: &Path) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for component in path.components() {
@@ -185,8 +237,8 @@ fn without_dots(path: &Path) -> Option<Vec<u8>> {
             Component::ParentDir => {
                 parts.pop()?;
             }
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return None,
+            Component::CurDir | Component::RootDir => {}
+            Component::Prefix(_) => return None,
         }
     }
     Some(parts.join(&b'/'))
