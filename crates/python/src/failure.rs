@@ -1,5 +1,8 @@
 //! Errors of the crates as the package's exceptions.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
 use packds_convert::ConvertError;
 use packds_format::FormatError;
 use packds_reader::ReadError;
@@ -29,6 +32,7 @@ impl Failure {
         match self {
             Self::Read(error) | Self::Load(LoadError::Read(error)) => of_read(error),
             Self::Load(error) => of_load(error),
+            Self::Convert(ConvertError::SourceMissing { .. }) => "SourceNotFoundError",
             Self::Convert(_) => "ConvertError",
             Self::Option(_) => "OptionError",
             Self::Damaged(_) => "FormatError",
@@ -66,17 +70,38 @@ impl Failure {
         }
     }
 
-    /// The exception.
-    pub(crate) fn raised(&self, py: Python<'_>) -> PyErr {
-        let class = py
-            .import("packds._errors")
-            .and_then(|m| m.getattr(self.class()));
-        match class.and_then(|class| class.call1((self.text(), self.hint()))) {
-            Ok(error) => PyErr::from_value(error),
-            Err(error) => error,
+    /// What the system said of a file: its number, and the file.
+    fn of_system(&self) -> Option<(i32, &Path)> {
+        match self {
+            Self::Read(error) | Self::Load(LoadError::Read(error)) => match error {
+                ReadError::Open { path, source } | ReadError::Read { path, source, .. } => {
+                    Some((source.raw_os_error()?, path))
+                }
+                _ => None,
+            },
+            Self::Convert(ConvertError::SourceMissing { path }) => Some((NO_SUCH_FILE, path)),
+            _ => None,
         }
     }
+
+    /// The exception.
+    pub(crate) fn raised(&self, py: Python<'_>) -> PyErr {
+        self.made(py).map_or_else(|error| error, PyErr::from_value)
+    }
+
+    fn made<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let class = py.import("packds._errors")?.getattr(self.class())?;
+        let error = class.call1((self.text(), self.hint()))?;
+        if let Some((number, path)) = self.of_system() {
+            error.setattr("errno", number)?;
+            error.setattr("filename", path.as_os_str())?;
+        }
+        Ok(error)
+    }
 }
+
+/// `ENOENT`.
+const NO_SUCH_FILE: i32 = 2;
 
 fn of_read(error: &ReadError) -> &'static str {
     match error {
@@ -85,6 +110,7 @@ fn of_read(error: &ReadError) -> &'static str {
             ..
         } => "OptionError",
         ReadError::Format { .. } | ReadError::Sample { .. } => "FormatError",
+        ReadError::Open { source, .. } if source.kind() == ErrorKind::NotFound => "NotFoundError",
         _ => "ReadError",
     }
 }

@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import errno
 import importlib
 import inspect
 import pickle
@@ -98,6 +99,26 @@ ERRORS = ["ConvertError", "Error", "FormatError", "NotFoundError", "OptionError"
 def test_errors_are_shown_by_their_public_names(name):
     told = traceback.format_exception_only(getattr(packds, name)("what happened"))
     assert told == [f"packds.{name}: what happened\n"]
+
+
+@pytest.mark.parametrize("does", [packds.open, packds.Loader, lambda path: packds.convert(path, "a.pack", progress=False)])
+def test_a_file_that_is_not_there_is_a_file_not_found(tmp_path, does):
+    missing = tmp_path / "nothing"
+    with pytest.raises(FileNotFoundError) as caught:
+        does(missing)
+    error = caught.value
+    assert isinstance(error, packds.Error)
+    assert (error.errno, error.filename) == (errno.ENOENT, str(missing))
+    assert str(error).startswith(f"{missing}: ") and "Errno" not in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.errno, again.filename) == (str(error), error.errno, error.filename)
+
+
+def test_what_cannot_be_read_has_the_systems_number(tmp_path):
+    (tmp_path / "a.pack").symlink_to("a.pack")
+    with pytest.raises(packds.ReadError) as caught:
+        packds.open(tmp_path / "a.pack")
+    assert caught.value.errno == errno.ELOOP and not isinstance(caught.value, FileNotFoundError)
 
 
 @pytest.mark.parametrize("kind", [getattr(packds, name) for name in ERRORS])
