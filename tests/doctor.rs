@@ -144,6 +144,11 @@ fn the_step_of_a_training_is_learned_from_its_loader() {
     assert!((19.0..60.0).contains(&step), "{step}");
     assert_eq!(told["stages"]["step"], told["training"]["step_ms"]);
     assert_eq!(told["step_is_modelled"], false);
+    let learned = &told["training"]["options"];
+    assert_eq!(
+        (learned["threads"].as_u64(), told["threads"].as_u64()),
+        (Some(1), Some(1))
+    );
     let notes = told["training"]["notes"].to_string();
     assert!(
         notes.contains("--batch 8 is not that of the training"),

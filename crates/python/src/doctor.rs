@@ -125,6 +125,7 @@ pub(crate) fn diagnosed(case: &Bound<'_, PyDict>) -> PyResult<Diagnosis> {
             cores: must(case, "cores")?,
             pinned_copy: get(case, "pinned_copy")?,
             converted: get(case, "converted")?,
+            left_out: get(case, "left_out")?,
             ..Facts::default()
         },
     });

@@ -219,9 +219,53 @@ def test_a_check_without_advice_to_follow_says_so(numbered):
     assert "no advice is an option" in repr(report)
 
 
+class Drawn:
+    """A data set whose samples are others each time, and which does not show why."""
+
+    def __init__(self, transform=None) -> None:
+        self.rng = np.random.default_rng(1)
+        if transform is not None:
+            self.transform = transform
+
+    def __len__(self) -> int:
+        return 32
+
+    def __getitem__(self, index):
+        import torch
+
+        compute(0.001)
+        image = torch.full((3, 8, 8), index % 5, dtype=torch.uint8)
+        return self.transform(image) if hasattr(self, "transform") else image + int(self.rng.integers(0, 100))
+
+
+def conversion_of(torch, dataset) -> str:
+    """What the advice to convert says."""
+    loader = torch.utils.data.DataLoader(dataset, batch_size=8)
+    report = packds.doctor(loader, lambda batch: None, seconds=1.5)
+    return next(advice["text"] for advice in report.advice if advice["change"] == "convert")
+
+
+def test_random_transforms_that_a_pack_does_not_have_are_named(torch, torchvision):
+    from torchvision import transforms
+
+    steps = [transforms.RandomResizedCrop(8), transforms.Compose([transforms.ColorJitter(0.4), transforms.RandomHorizontalFlip()])]
+    pipeline = transforms.Compose([*steps, transforms.Lambda(lambda image: compute(0.001) or image)])
+    assert "without RandomResizedCrop, ColorJitter, RandomHorizontalFlip, which augment=" in conversion_of(torch, Drawn(pipeline))
+    part = torch.utils.data.Subset(Drawn(pipeline), range(16))
+    assert "without RandomResizedCrop" in conversion_of(torch, part)
+
+
+def test_samples_that_differ_each_time_are_named(torch):
+    assert "without what makes samples differ each time" in conversion_of(torch, Drawn())
+
+
+def test_a_conversion_that_leaves_nothing_out_says_nothing(torch):
+    assert "without" not in conversion_of(torch, Drawn(lambda image: image * 2))
+
+
 TRAINING = """
 import sys, time, packds
-loader = packds.Loader(sys.argv[1], batch_size=50)
+loader = packds.Loader(sys.argv[1], batch_size=50, order="window", window=3, augment="center6", threads=1)
 for _ in range(1000):
     for images, labels in loader:
         time.sleep(0.01)
@@ -235,3 +279,7 @@ def test_the_command_learns_the_step_of_a_training(numbered):
     told = json.loads(done.stdout)
     assert told["binds"] == "step" and told["batch"] == 50
     assert 10 <= told["training"]["step_ms"] < 100
+    # Nothing of it was said again.
+    learned = told["training"]["options"]
+    assert (learned["order"], learned["window"], learned["augment"]) == ("window", 3, "center6")
+    assert told["threads"] == learned["threads"] == 1 and told["is_rough"] in (True, False)

@@ -16,6 +16,7 @@ use packds_reader::MappedPack;
 use packds_reader::augment::Augment;
 use packds_reader::doctor::{Options, Report, Step, examine};
 use packds_reader::loader::{LoadError, Loader, LoaderBuilder};
+use packds_reader::plan::Order;
 use serde_json::{Value, json};
 
 use crate::console::Console;
@@ -26,7 +27,7 @@ use crate::human::parse_bytes;
 use crate::order::OrderName;
 use crate::output::check_new;
 use crate::plot_file::PlotFile;
-use training::Training;
+use training::{LoaderOptions, Training};
 
 pub use picture::{doctor_picture, doctor_plot};
 pub use tell::{doctor_document, doctor_text};
@@ -43,7 +44,7 @@ Examples:
 /// A batch is cached at one stage of its way after the other, and what is left is timed: reading, decoding, transforming and
 /// copying. Together with the time of a training step that says which of them binds, how fast training could be, and what
 /// each change would give. The step is told by --step-ms, or learned from a training that is run behind `--`: a program
-/// whose packds.Loader reads this pack, with the options given here. It is stopped after some steps.
+/// whose packds.Loader reads this pack. What is not given here is as that loader has it. It is stopped after some steps.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
@@ -64,22 +65,22 @@ pub(crate) struct DoctorArgs {
     /// Samples of a batch [default: that of a training, which is always taken, else 256; 64 for images of sizes of their own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
-    /// Threads of the loader [default: one for each core]
+    /// Threads of the loader [default: those of a training, else one for each core]
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
-    /// In which order samples are read
-    #[arg(long, value_enum, default_value_t)]
-    order: OrderName,
+    /// In which order samples are read [default: that of a training, else auto]
+    #[arg(long, value_enum)]
+    order: Option<OrderName>,
     /// Chunks mixed at one time, for `--order window`
     #[arg(long, value_name = "CHUNKS")]
     window: Option<NonZero<u32>>,
-    /// What is done to images, such as rrc224,flip; empty for nothing [default: rrc224,flip for images of sizes of their own]
+    /// What is done to images, such as rrc224,flip; empty for nothing [default: as a training has it, else rrc224,flip for images of sizes of their own]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
     /// Element type of images [default: as --augment gives them]
     #[arg(long, value_enum)]
     dtype: Option<DtypeName>,
-    /// Memory of the loader, in bytes or as 4GiB [default: 4 GiB]
+    /// Memory of the loader, in bytes or as 4GiB [default: that of a training, else 4 GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Read from the disk past the page cache, as if the pack did not fit the memory
@@ -184,7 +185,7 @@ impl DoctorArgs {
         Ok(())
     }
 
-    /// The loader with these options, and with the training's batch where none is given.
+    /// The loader with these options, and with those of the training where none are given.
     fn loader(
         &self,
         pack: &Arc<MappedPack>,
@@ -194,28 +195,45 @@ impl DoctorArgs {
         let usual = if is_encoded { 64 } else { 256 };
         // What has no whole batch cannot be measured.
         let most = u32::try_from(pack.n_samples()).unwrap_or(u32::MAX).max(1);
-        let learned = training.map(|training| training.batch);
-        let batch = learned.or(self.batch).unwrap_or(most.min(usual));
+        let learned = training.map(|training| &training.options);
+        let batch = training.map(|training| training.batch).or(self.batch);
         let mut builder = Loader::builder(Arc::clone(pack))
-            .batch(batch)
-            .order(self.order.with_window(self.window.map(NonZero::get))?)
+            .batch(batch.unwrap_or(most.min(usual)))
+            .order(self.order(learned)?)
             .seed(self.seed);
-        if let Some(threads) = self.threads {
+        if let Some(threads) = self.threads.or(learned.and_then(|said| said.threads)) {
             builder = builder.threads(threads);
         }
-        if let Some(bytes) = self.memory {
+        if let Some(bytes) = self.memory.or(learned.and_then(|said| said.memory_bytes)) {
             builder = builder.memory_bytes(bytes);
         }
-        let words = self.words(is_encoded);
+        if let Some(fields) = learned.and_then(|said| said.fields.as_deref()) {
+            builder = builder.fields(fields);
+        }
+        let words = self.words(is_encoded, learned);
         if words.is_empty() {
             return Ok(builder);
         }
         Ok(builder.augment(Augment::parse(&words).map_err(Failure::not_run)?))
     }
 
+    fn order(&self, learned: Option<&LoaderOptions>) -> Result<Order, Failure> {
+        let window = self.window.map(NonZero::get);
+        let learned = learned.filter(|_| self.order.is_none() && window.is_none());
+        let named = learned.and_then(|said| OrderName::from_str(&said.order, false).ok());
+        match (named, learned) {
+            (Some(order), Some(said)) => order.with_window(said.window),
+            _ => self.order.unwrap_or_default().with_window(window),
+        }
+    }
+
     /// What is done to images, in words.
-    fn words(&self, is_encoded: bool) -> String {
-        let usual = if is_encoded { "rrc224,flip" } else { "" };
+    fn words(&self, is_encoded: bool, learned: Option<&LoaderOptions>) -> String {
+        let usual = match learned {
+            Some(said) => said.augment.as_deref().unwrap_or_default(),
+            None if is_encoded => "rrc224,flip",
+            None => "",
+        };
         let augment = self.augment.as_deref().unwrap_or(usual);
         let words = [augment, self.dtype.map_or("", DtypeName::word)];
         let given: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();

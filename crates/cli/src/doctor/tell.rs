@@ -55,6 +55,7 @@ pub fn doctor_document(report: &Report) -> Value {
         "modelled_images_per_s": rate(report.modelled_images_per_s),
         "unexplained_ms": report.unexplained_ms,
         "spread": report.spread,
+        "is_rough": report.is_rough,
         "is_certain": report.is_certain,
         "checked": checked,
         "batch": case.batch,
@@ -114,6 +115,12 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
         write!(
             out,
             "\n         this cannot be relied on: times differ by {:.0} %; measure again when nothing else runs, or with more --seconds",
+            report.spread * 100.0
+        )?;
+    } else if report.is_rough {
+        write!(
+            out,
+            "\n         rough: times differ by {:.0} %, and rates are no better than that; measure again when nothing else runs, or with more --seconds",
             report.spread * 100.0
         )?;
     }
@@ -278,6 +285,18 @@ mod tests {
         );
         assert!(text.contains("instead of 2 *\n"), "{text}");
         assert!(text.contains("* may be chance"), "{text}");
+    }
+
+    #[test]
+    fn a_wide_spread_marks_a_report() {
+        let mut case = report(20.0).case;
+        assert!(!doctor_text(&diagnose(case.clone())).contains("rough"));
+        case.loading.source.high = 80.0;
+        let report = diagnose(case);
+        let text = doctor_text(&report);
+        let marked = "the step alone would do 5000\n         rough: times differ by 30 %";
+        assert!(text.contains(marked), "{text}");
+        assert_eq!(doctor_document(&report)["is_rough"], true);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
+use std::num::NonZero;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -42,6 +43,8 @@ const GRACE: Duration = Duration::from_secs(2);
 pub(super) struct Training {
     /// Samples of a batch.
     pub(super) batch: u32,
+    /// What else its loader was made with.
+    pub(super) options: LoaderOptions,
     /// Between getting a batch and asking for the next.
     busy: Time,
     /// From asking for a batch to getting it.
@@ -53,6 +56,19 @@ pub(super) struct Training {
     notes: Vec<String>,
 }
 
+/// What a loader was made with; none of what nobody said.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct LoaderOptions {
+    pub(super) order: String,
+    pub(super) window: Option<u32>,
+    pub(super) augment: Option<String>,
+    pub(super) fields: Option<Vec<String>>,
+    pub(super) threads: Option<NonZero<usize>>,
+    pub(super) memory_bytes: Option<u64>,
+    /// Whether it has only some samples, or some more often.
+    chosen: bool,
+}
+
 /// A line of what a loader told: all since it was made.
 #[derive(Debug, Clone, Deserialize)]
 struct Line {
@@ -60,6 +76,7 @@ struct Line {
     kind: u64,
     pack: String,
     batch: u32,
+    options: LoaderOptions,
     batches: u64,
     busy_ns: u64,
     waited_ns: u64,
@@ -135,8 +152,12 @@ impl Training {
                 "{others} of this pack, with other options, left out: this one took most of the time"
             ));
         }
+        if last.options.chosen {
+            notes.push("its loader chooses samples: all of the pack are examined".to_owned());
+        }
         Ok(Self {
             batch: last.batch,
+            options: last.options.clone(),
             busy: between(&told, |line| line.busy_ns),
             waited: between(&told, |line| line.waited_ns),
             passed: between(&told, Line::passed_ns),
@@ -168,7 +189,7 @@ impl Training {
         let least = trained.min(modelled);
         if (trained - modelled).abs() > least * differs {
             self.notes.push(format!(
-                "the training had {trained:.0} images/s, the stages make one expect {modelled:.0}: see that --augment, --order and --threads are those of its loader"
+                "the training had {trained:.0} images/s, the stages make one expect {modelled:.0}: other programs may have had the same cores, or options given here are not those of its loader"
             ));
         }
     }
@@ -177,6 +198,14 @@ impl Training {
         json!({
             "batch": self.batch,
             "batches": self.batches,
+            "options": {
+                "order": self.options.order,
+                "window": self.options.window,
+                "augment": self.options.augment,
+                "fields": self.options.fields,
+                "threads": self.options.threads,
+                "memory_bytes": self.options.memory_bytes,
+            },
             "step_ms": self.busy.ms,
             "waited_ms": self.waited.ms,
             "notes": self.notes,
@@ -189,11 +218,30 @@ impl Training {
             "training {batches} of {}: {:.2} ms of step and {:.2} ms of waiting for each",
             self.batch, self.busy.ms, self.waited.ms
         );
+        text.push_str("\n         its loader: ");
+        text.push_str(&self.options.to_text());
         for note in &self.notes {
             text.push_str("\n         ");
             text.push_str(note);
         }
         text
+    }
+}
+
+impl LoaderOptions {
+    fn to_text(&self) -> String {
+        let said = [
+            Some(format!("order {}", self.order)),
+            self.window.map(|chunks| format!("window {chunks}")),
+            self.augment.as_ref().map(|ops| format!("augment {ops}")),
+            self.fields
+                .as_ref()
+                .map(|names| format!("fields {}", names.join(","))),
+            self.threads.map(|n| format!("threads {n}")),
+            self.memory_bytes
+                .map(|bytes| format!("memory {bytes} bytes")),
+        ];
+        said.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -393,6 +441,7 @@ mod tests {
 
     fn line(loader: &str, pack: &str, batches: u64, busy_ms: u64) -> Line {
         Line {
+            options: LoaderOptions::default(),
             loader: loader.to_owned(),
             kind: 1,
             pack: pack.to_owned(),

@@ -47,6 +47,7 @@ class DoctorReport:
         modelled_images_per_s: What the stages alone make one expect.
         unexplained_ms: Milliseconds of a batch that are in no stage, beyond the spread: no advice counts on them.
         spread: How much times differed within runs, as a part of their median.
+        is_rough: Whether the spread is above 25 %: rates are no better than that.
         is_certain: Whether times agree well enough to rely on `binds`.
         checked: With `check=True` the advice that was followed, predicted and measured; else None.
         notes: What else should be known about the measurement.
@@ -64,6 +65,7 @@ class DoctorReport:
         self.modelled_images_per_s: float | None = self._told["modelled_images_per_s"]
         self.unexplained_ms: float = self._told["unexplained_ms"]
         self.spread: float = self._told["spread"]
+        self.is_rough: bool = self._told["is_rough"]
         self.is_certain: bool = self._told["is_certain"]
         self.checked: dict[str, Any] | None = self._told["checked"]
         self.notes = notes
@@ -319,6 +321,8 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
     collate, transform, decode, warm, cold = (ms * min(1.0, source[0] / max(alone, 1e-9)) for ms in stages)
     collate += max(source[0] - alone, 0.0)
     converted = _converted(samples.kept, n, seconds * 0.1)
+    if converted is not None and not samples.comes_again and not samples.left_out:
+        notes.append("the data set is iterable: random transforms that a pack's loader would do anew are not known, and the estimate leaves them out")
     if converted is None:
         notes.append("what a pack would give could not be measured: its samples cannot be packed as they are")
     case = {
@@ -335,6 +339,7 @@ def _of_torch(loader: Any, train_step: _Step, seconds: float, device: Any) -> Do
         "threads": loader.num_workers,
         "cores": cores,
         "converted": converted,
+        "left_out": samples.left_out,
     }
     return DoctorReport(_packds.diagnose(case), type(loader.dataset).__name__, notes)
 
@@ -382,6 +387,8 @@ class _Samples:
     def __init__(self, loader: Any, within: float) -> None:
         dataset = loader.dataset
         self.comes_again = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+        random_steps = _random_steps(dataset)
+        self._differ = False
         self.kept: list[Any] = []
         self._indices: list[int] = []
         self._collate_fn = loader.collate_fn if loader.batch_sampler is not None else None
@@ -394,7 +401,7 @@ class _Samples:
                 self._indices = self._indices[: len(first)]
                 if transform is not None:
                     transform.clear()
-                second = self._pass(lambda index: dataset[index], within * _PATIENCE)
+                second = self._pass(lambda index: dataset[index], within * _PATIENCE, again=True)
             else:
                 self._indices = list(range(_MOST_SAMPLES))
                 samples = iter(dataset)
@@ -409,9 +416,11 @@ class _Samples:
         self._warm = waits
         self._cold = max(cold - wall, 0.0) if self.comes_again else 0.0
         self._collate = self._collated()
+        #: What makes samples random, which those that are kept are no more.
+        self.left_out = ", ".join(random_steps) or ("what makes samples differ each time" if self._differ else None)
 
-    def _pass(self, get: Callable[[int], Any], within: float) -> list[tuple[float, float]]:
-        """Wall and processor seconds of samples, in order, until time is up."""
+    def _pass(self, get: Callable[[int], Any], within: float, again: bool = False) -> list[tuple[float, float]]:
+        """Wall and processor seconds of samples, in order, until time is up; and the second time whether they are others."""
         started = time.perf_counter()
         times: list[tuple[float, float]] = []
         for index in self._indices:
@@ -421,7 +430,10 @@ class _Samples:
             except StopIteration:
                 break
             times.append((time.perf_counter() - begun, _worked() - processor))
-            if len(self.kept) < _KEPT_SAMPLES:
+            if again:
+                kept = self.kept[len(times) - 1 : len(times)]
+                self._differ = self._differ or not all(_is_same(sample, before) for before in kept)
+            elif len(self.kept) < _KEPT_SAMPLES:
                 self.kept.append(sample)
             if time.perf_counter() - started > within:
                 break
@@ -468,9 +480,7 @@ def _one_thread() -> Iterator[None]:
 @contextlib.contextmanager
 def _timed_transform(dataset: Any) -> Iterator[list[float] | None]:
     """The seconds of each call of the data set's transform, where it has one."""
-    while not _transforms(dataset) and hasattr(dataset, "dataset"):
-        # A subset, say.
-        dataset = dataset.dataset
+    dataset = _transforming(dataset)
     found = _transforms(dataset)
     times: list[float] = []
 
@@ -493,10 +503,55 @@ def _timed_transform(dataset: Any) -> Iterator[list[float] | None]:
             setattr(dataset, name, transform)
 
 
+def _transforming(dataset: Any) -> Any:
+    """The data set that transforms: itself, or the one that it is a subset of, say."""
+    while not _transforms(dataset) and hasattr(dataset, "dataset"):
+        dataset = dataset.dataset
+    return dataset
+
+
 def _transforms(dataset: Any) -> dict[str, Callable[..., Any]]:
     """What torchvision's data sets call on images: one of the two, and the other is not called."""
     own = getattr(dataset, "__dict__", {})
     return {name: own[name] for name in ("transform", "transforms") if callable(own.get(name))}
+
+
+#: Transforms that draw, besides those whose names begin with Random.
+_DRAWING = ("AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "ColorJitter", "ElasticTransform", "GaussianBlur", "GaussianNoise")
+
+
+def _random_steps(dataset: Any) -> list[str]:
+    """The names of a data set's random transforms, as far as its `transform` shows its steps."""
+    waiting = list(_transforms(_transforming(dataset)).values())
+    names: list[str] = []
+    while waiting:
+        step = waiting.pop(0)
+        # Compose, Subset's and VisionDataset's wrappers, and Sequential.
+        inner = getattr(step, "transforms", None) or getattr(step, "transform", None) or getattr(step, "_modules", None)
+        inner = list(inner.values()) if isinstance(inner, dict) else inner
+        steps = list(inner) if isinstance(inner, (list, tuple)) else [inner] if callable(inner) else []
+        name, chance = type(step).__name__, getattr(step, "p", None)
+        draws = isinstance(chance, float) and 0 < chance < 1
+        if name.startswith("Random") or name in _DRAWING or draws:
+            names.append(name)
+        else:
+            waiting = steps + waiting
+    return list(dict.fromkeys(names))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two samples are the same. Of what does not compare by its content it is not known to differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    if hasattr(one, "shape") and hasattr(other, "shape") and one.shape != other.shape:
+        return False
+    compares: Any = type(one).__eq__
+    if compares is object.__eq__:
+        return True
+    same = one == other
+    return bool(same.all() if hasattr(same, "all") else same)
 
 
 def _converted(samples: list[Any], n: int, within: float) -> float | None:

@@ -272,9 +272,15 @@ fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
     }
     if let Some(converted) = facts.converted {
         let ms = Overlap::Loading.with_loading(stages.step, stages.copy, converted);
+        let left_out = facts.left_out.as_deref().map(|steps| {
+            format!("; without {steps}, which augment= would have to do for every batch: the most that it can give")
+        });
         all.push(Candidate {
             change: "convert",
-            text: "a pack and packds.Loader (an estimate: measured on a small pack of samples as this data set gives them)".to_owned(),
+            text: format!(
+                "a pack and packds.Loader (an estimate: measured on a small pack of samples as this data set gives them{})",
+                left_out.unwrap_or_default()
+            ),
             after: After::BatchMs(ms),
             option: None,
         });

@@ -322,6 +322,8 @@ pub struct Facts {
     pub pinned_copy: Option<f64>,
     /// Milliseconds of loading a batch from a pack of the same samples.
     pub converted: Option<f64>,
+    /// What these samples went through that such a pack's loader does anew for every batch, and that its time leaves out.
+    pub left_out: Option<String>,
 }
 
 /// What batches would take as bytes, normalized on the device.

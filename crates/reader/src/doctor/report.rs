@@ -7,6 +7,8 @@ use super::model::{Case, Rung, Stage, Stages, Time};
 const COUNTS: f64 = 0.05;
 /// Times that differ by more than this part of themselves do not say what binds.
 const TELLS: f64 = 1.0;
+/// Rates of times that differ by more than this part of themselves are rough.
+const ROUGH: f64 = 0.25;
 
 /// What binds a training, how fast it could be, and what to change.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,8 @@ pub struct Report {
     pub spread: f64,
     /// Whether a time that counts is of too few batches to say how much it differs.
     pub is_short: bool,
+    /// Whether the spread is wide: what binds is said, but rates are no better than that.
+    pub is_rough: bool,
     /// Whether the times are of enough batches, and agree well enough, to say what binds.
     pub is_certain: bool,
     /// All that was measured.
@@ -80,6 +84,7 @@ pub fn diagnose(mut case: Case) -> Report {
         },
         spread,
         is_short,
+        is_rough: spread > ROUGH,
         is_certain,
         case,
         checked: None,

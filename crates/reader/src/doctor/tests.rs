@@ -359,6 +359,29 @@ fn a_process_that_does_all_in_turn_wants_workers() {
 }
 
 #[test]
+fn what_a_prediction_leaves_out_is_said() {
+    let mut case = case([30.0, 0.0, 10.0, 20.0, 0.0]);
+    case.facts.converted = Some(5.0);
+    let text = |case: &Case| {
+        let advice = diagnose(case.clone()).advice;
+        let convert = advice.iter().find(|advice| advice.change == "convert");
+        convert.unwrap().text.clone()
+    };
+    assert!(!text(&case).contains("without"));
+    case.facts.left_out = Some("RandomResizedCrop".to_owned());
+    assert!(text(&case).contains("without RandomResizedCrop, which augment= would have to do"));
+}
+
+#[test]
+fn a_wide_spread_marks_a_report() {
+    let mut case = case([30.0, 0.0, 10.0, 20.0, 0.0]);
+    assert!(!diagnose(case.clone()).is_rough);
+    case.loading.source.high = case.loading.source.ms * 1.7;
+    let report = diagnose(case);
+    assert!(report.is_rough && report.is_certain, "{}", report.spread);
+}
+
+#[test]
 fn a_time_is_the_median_of_its_slices() {
     let time = Time::of(vec![4.0, 1.0, 2.0]);
     assert_eq!((time.ms, time.low, time.high), (2.0, 1.0, 4.0));

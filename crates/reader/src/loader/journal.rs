@@ -10,12 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::stats::{Counters, count};
 use crate::MappedPack;
 
 /// The environment variable that names the file. Each line is a JSON object: `loader` (a number of its own in each
-/// process, behind the process's number), `kind` (the same for loaders of one order, augmentation and fields), `pack` (the pack's
-/// identifier), `batch` (samples), and of the loader so far
+/// process, behind the process's number), `options` (those that decide what a batch costs: `order`, `window`, `augment`, `fields`,
+/// `threads`, `memory_bytes`, `null` where nobody said, and whether samples are `chosen`), `kind` (the same for loaders of one order,
+/// augmentation and fields), `pack` (the pack's identifier), `batch` (samples), and of the loader so far
 /// `batches`, `busy_ns` and `waited_ns` (between taking a batch and asking for the next, and from then until it came).
 pub const JOURNAL: &str = "PACKDS_DOCTOR";
 
@@ -36,6 +39,7 @@ impl Journal {
         pack: &MappedPack,
         batch: u32,
         kind: &dyn Debug,
+        options: &dyn Fn() -> Value,
         counters: &Arc<Counters>,
     ) -> Option<Arc<Self>> {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
@@ -51,9 +55,10 @@ impl Journal {
         format!("{kind:?}").hash(&mut hasher);
         let kind = hasher.finish();
         let (process, pack) = (std::process::id(), &pack.header().pack_uuid);
+        let options = options();
         Some(Arc::new(Self {
             start: format!(
-                "{{\"loader\":\"{process}-{number}\",\"kind\":{kind},\"pack\":\"{pack}\",\"batch\":{batch}"
+                "{{\"loader\":\"{process}-{number}\",\"options\":{options},\"kind\":{kind},\"pack\":\"{pack}\",\"batch\":{batch}"
             ),
             counters: Arc::clone(counters),
             state: Mutex::new((file, Instant::now())),

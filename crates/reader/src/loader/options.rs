@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
+use serde_json::json;
+
 use super::filling::Row;
 use super::journal::Journal;
 use super::outputs::Outputs;
@@ -21,8 +23,8 @@ use crate::augment::Augment;
 use crate::device::{Device, Holding, HostDevice, OwnSlots, Resampling, Staged};
 use crate::fetch::{Access, Checksums, FetchOptions, FetchStats, against_holding, choose};
 use crate::plan::{
-    Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Sampler, Schedule, Source,
-    State, check_proportion,
+    Batching, Choice, Dataset, Last, Mixture, Order, OrderKind, Ranks, Recipe, Sampler, Schedule,
+    Source, State, check_proportion,
 };
 
 use self::decodable::not_decodable;
@@ -280,6 +282,8 @@ impl LoaderBuilder {
         let arena = ring(&outputs, memory, self.slots, self.device.as_ref())?;
         let ring_bytes = u64::try_from(arena.address().1).unwrap_or(u64::MAX);
         let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
+        let counters = Arc::new(Counters::default());
+        let journal = self.journal(schedule.recipe(), &counters);
         let device = self.device.attach(&arena)?.unwrap_or(self.device);
         let schedules: Vec<&Schedule> = match &mixture {
             None => vec![&schedule],
@@ -296,10 +300,8 @@ impl LoaderBuilder {
                 None => Tunable::up_to(arena.n_slots(), 2),
             },
         );
-        let counters = Arc::new(Counters::default());
-        let kind = (schedule.recipe().order, &self.augment, &self.fields);
         Ok(Loader {
-            journal: Journal::asked_for(pack, self.batch, &kind, &counters),
+            journal,
             packs,
             fetches,
             seeds: schedules.iter().map(|schedule| schedule.seed()).collect(),
@@ -321,6 +323,23 @@ impl LoaderBuilder {
             last: Mutex::new(Weak::new()),
             fetched: Arc::new(Mutex::new(FetchStats::default())),
         })
+    }
+
+    /// What is told to a doctor that started this program, if one did.
+    fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Arc<Journal>> {
+        let kind = (recipe.order, &self.augment, &self.fields);
+        let told = || {
+            json!({
+                "order": recipe.order.name(),
+                "window": (recipe.order == OrderKind::Window).then_some(recipe.window),
+                "augment": self.augment.as_ref().map(ToString::to_string),
+                "fields": self.fields,
+                "threads": self.threads,
+                "memory_bytes": self.memory_bytes,
+                "chosen": self.sampler.chooses(),
+            })
+        };
+        Journal::asked_for(&self.pack, self.batch, &kind, &told, counters)
     }
 }
 

@@ -310,6 +310,11 @@ impl Sampler {
         self
     }
 
+    /// Whether not every sample comes once.
+    pub(crate) const fn chooses(&self) -> bool {
+        self.choice.is_some()
+    }
+
     /// This many lanes instead of the largest divisor of the global batch that the window allows. For `Chunks` and
     /// `Window` only.
     #[must_use]
