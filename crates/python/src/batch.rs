@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use packds_format::DType;
-use packds_reader::loader::{self, BatchField};
+use packds_reader::loader::{self, BatchField, BatchGeometry};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::cuda;
+use crate::failure::Failure;
 use crate::memory::{Memory, Owner};
 
 /// The batches of a loader that Python holds in the loader's own memory.
@@ -191,6 +192,11 @@ impl Batch {
             .collect()
     }
 
+    /// What was drawn for the images, where something is done to them.
+    fn geometry(&self) -> Option<Geometry> {
+        self.batch().geometry().map(Geometry)
+    }
+
     /// Partners and shares, where images were mixed.
     fn mix(&self) -> Option<(Memory, Memory)> {
         let mix = self.batch().mix()?;
@@ -201,5 +207,33 @@ impl Batch {
             Memory::of_u64(&partner),
             Memory::new(Owner::Bytes(lambda.collect()), DType::F32, vec![n]),
         ))
+    }
+}
+
+/// What was drawn for the images of a batch. It holds no slot.
+#[pyclass(frozen, module = "packds._packds")]
+#[derive(Debug)]
+pub(crate) struct Geometry(BatchGeometry);
+
+#[pymethods]
+impl Geometry {
+    /// Width and height of what comes out.
+    fn size(&self) -> (u32, u32) {
+        self.0.size()
+    }
+
+    /// For each sample what a view shows: left, top, width, height, whether it is flipped either way, and the six numbers of its
+    /// matrix; `[samples, 12]`.
+    fn view(&self, py: Python<'_>, view: u32) -> PyResult<Memory> {
+        let drawn = py.detach(|| self.0.view(view).map_err(Failure::from))?;
+        let flip = |flips| f64::from(u8::from(flips));
+        let numbers = drawn.iter().flat_map(|one| {
+            let window = [one.x, one.y, one.width, one.height];
+            let flips = [flip(one.flip_horizontal), flip(one.flip_vertical)];
+            window.into_iter().chain(flips).chain(one.matrix)
+        });
+        let bytes = numbers.flat_map(f64::to_le_bytes).collect();
+        let shape = vec![drawn.len(), 12];
+        Ok(Memory::new(Owner::Bytes(bytes), DType::F64, shape))
     }
 }

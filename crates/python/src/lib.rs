@@ -27,6 +27,7 @@ fn _packds(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DTYPES", memory::numpy_names())?;
     module.add("LABEL_NAMES", packds_convert::source::LABEL_NAMES.to_vec())?;
     module.add_class::<batch::Batch>()?;
+    module.add_class::<batch::Geometry>()?;
     module.add_class::<doctor::Diagnosis>()?;
     module.add_class::<doctor::Clock>()?;
     module.add_class::<epoch::Epoch>()?;

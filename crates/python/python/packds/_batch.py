@@ -10,6 +10,15 @@ import numpy as np
 
 from . import _packds
 from ._arrays import as_numpy
+from ._checks import whole
+
+
+_GEOMETRY = np.dtype(
+    [(name, np.float64) for name in ("x", "y", "width", "height")]
+    + [(name, np.int32) for name in ("out_width", "out_height")]
+    + [(name, np.bool_) for name in ("flip_horizontal", "flip_vertical")]
+    + [("matrix", np.float64, (2, 3))]
+)
 
 
 def _not_taken_apart(names: Sequence[str]) -> NoReturn:
@@ -107,7 +116,7 @@ class Batch:
         is_copied: Whether arrays are copies, because too many batches were held already.
     """
 
-    __slots__ = ("_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")
+    __slots__ = ("_geometry", "_values", "bad_samples", "epoch", "ids", "is_copied", "is_lent", "mix", "packs", "padding", "step")
 
     def __init__(self, native: _packds.Batch, values: dict[str, Any], n_samples: int, on_gpu: bool) -> None:
         """Of the native batch the first `n_samples`, as `values` has them already: on a GPU or not."""
@@ -123,6 +132,7 @@ class Batch:
         # A GPU has copied what the host was lent.
         self.is_lent = native.is_lent and not on_gpu
         self.is_copied = native.is_copied
+        self._geometry = native.geometry()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -151,6 +161,32 @@ class Batch:
     def as_tuple(self) -> tuple[Any, ...]:
         """Every field, in the order of `keys()`."""
         return tuple(self._values.values())
+
+    def geometry(self, view: int = 0) -> np.ndarray[Any, Any] | None:
+        """Which part of each stored image it has, and how: what boxes, points and other images need to be moved alike. It is drawn
+        again here, from seed, epoch and sample. None where nothing is done to images.
+
+        Args:
+            view: Of several views of an image which one.
+
+        Returns:
+            A structured array `[n]`: `x`, `y`, `width` and `height` of the part in pixels of the stored image (beyond it where it is
+            padded), `out_width` and `out_height` of what it became, `flip_horizontal` and `flip_vertical`, and `matrix` `[2, 3]`, by
+            which the point (x, y) of the stored image is at `matrix @ (x, y, 1)` of the result, rotations and shears included. The
+            centre of the first pixel is (0.5, 0.5). Erased parts, and parts of a partner (`mix`), are not in it.
+
+        Raises:
+            OptionError: There is no such view.
+        """
+        if self._geometry is None:
+            return None
+        drawn = as_numpy(self._geometry.view(whole("view", view, 32)))[: len(self)]
+        geometry = np.zeros(len(drawn), _GEOMETRY)
+        for number, name in enumerate(("x", "y", "width", "height", "flip_horizontal", "flip_vertical")):
+            geometry[name] = drawn[:, number]
+        geometry["matrix"] = drawn[:, 6:].reshape(-1, 2, 3)
+        geometry["out_width"], geometry["out_height"] = self._geometry.size()
+        return geometry
 
     def __repr__(self) -> str:
         return f"<packds.Batch: epoch {self.epoch}, step {self.step}, {len(self)} samples: {', '.join(self._values)}>"

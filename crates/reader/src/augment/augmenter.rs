@@ -207,32 +207,8 @@ fn map<'a>(
     mut to: &'a mut [u8],
 ) -> Result<&'a mut [u8], AugmentError> {
     let Size { width, height } = plan.size();
-    for (number, op) in (0..).zip(&plan.ops) {
-        let draws = Draws::new(root, view, number);
-        let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
-        let mut affine = match *op {
-            Op::Rotation(degrees) => Affine::rotation(width, height, both_ways(0, degrees))?,
-            Op::Affine {
-                degrees,
-                translate,
-                scale,
-                shear,
-            } => {
-                let right = both_ways(1, translate.0 * f64::from(width)).round_ties_even();
-                let down = both_ways(2, translate.1 * f64::from(height)).round_ties_even();
-                let scale = draws.uniform(3, scale);
-                let shear = (both_ways(4, shear.0), both_ways(5, shear.1));
-                Affine::new(
-                    width,
-                    height,
-                    both_ways(0, degrees),
-                    (right, down),
-                    scale,
-                    shear,
-                )?
-            }
-            _ => continue,
-        };
+    for mapped in drawn_maps(plan, root, view) {
+        let mut affine = mapped?;
         affine.bilinear = bilinear;
         let image = Pixels {
             data: from,
@@ -244,6 +220,43 @@ fn map<'a>(
         std::mem::swap(&mut from, &mut to);
     }
     Ok(from)
+}
+
+/// The rotations and affine maps of one view, in their order.
+pub(super) fn drawn_maps(
+    plan: &AugmentPlan,
+    root: u64,
+    view: u32,
+) -> impl Iterator<Item = Result<Affine, PixelError>> {
+    let Size { width, height } = plan.size();
+    (0..).zip(&plan.ops).filter_map(move |(number, op)| {
+        let draws = Draws::new(root, view, number);
+        let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
+        match *op {
+            Op::Rotation(degrees) => Some(Affine::rotation(width, height, both_ways(0, degrees))),
+            Op::Affine {
+                degrees,
+                translate,
+                scale,
+                shear,
+            } => {
+                let right = both_ways(1, translate.0 * f64::from(width)).round_ties_even();
+                let down = both_ways(2, translate.1 * f64::from(height)).round_ties_even();
+                let scale = draws.uniform(3, scale);
+                let shear = (both_ways(4, shear.0), both_ways(5, shear.1));
+                let degrees = both_ways(0, degrees);
+                Some(Affine::new(
+                    width,
+                    height,
+                    degrees,
+                    (right, down),
+                    scale,
+                    shear,
+                ))
+            }
+            _ => None,
+        }
+    })
 }
 
 /// Adjusts the colours of one view.

@@ -28,6 +28,7 @@ mod draws;
 mod error;
 mod finish;
 mod frame;
+mod geometry;
 mod grammar;
 mod mix;
 mod op;
@@ -41,6 +42,7 @@ pub use augmenter::Augmenter;
 pub use description::Augment;
 pub use error::AugmentError;
 pub(crate) use finish::Located;
+pub use geometry::Geometry;
 pub use mix::Mix;
 #[doc(hidden)]
 pub use mix::blend;

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use super::board::{Board, Ready};
+use super::crew::Crew;
 use super::error::LoadError;
 use super::filling::{Ragged, Row};
+use super::geometry::BatchGeometry;
 use super::outputs::{BatchField, Outputs, Source};
+use crate::MappedPack;
 use crate::arena::SlotRef;
 use crate::augment::Mix;
 use crate::device::Transfer;
@@ -56,6 +59,8 @@ pub struct BadSample {
 #[derive(Debug)]
 pub struct Batch {
     outputs: Arc<Outputs>,
+    packs: Arc<[Arc<MappedPack>]>,
+    seeds: Arc<[u64]>,
     board: Arc<Board>,
     prepared: Prepared,
     ids: Vec<u64>,
@@ -65,20 +70,17 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new(
-        outputs: &Arc<Outputs>,
-        board: &Arc<Board>,
-        epoch: u32,
-        ready: Ready,
-    ) -> Self {
+    pub(crate) fn new(crew: &Crew, epoch: u32, ready: Ready) -> Self {
         let Ready {
             prepared,
             slot,
             transfer,
         } = ready;
         Self {
-            outputs: Arc::clone(outputs),
-            board: Arc::clone(board),
+            outputs: Arc::clone(&crew.outputs),
+            packs: Arc::clone(&crew.packs),
+            seeds: Arc::clone(&crew.seeds),
+            board: Arc::clone(&crew.board),
             ids: prepared.rows.iter().map(|row| row.sample).collect(),
             prepared,
             epoch,
@@ -139,6 +141,20 @@ impl Batch {
     #[must_use]
     pub fn mix(&self) -> Option<&Mix> {
         self.prepared.mix.as_ref()
+    }
+
+    /// What was drawn for the images: which part of each is shown, and how. None where nothing is done to images.
+    #[must_use]
+    pub fn geometry(&self) -> Option<BatchGeometry> {
+        let Self {
+            outputs,
+            packs,
+            seeds,
+            ..
+        } = self;
+        let rows = &self.prepared.rows;
+        let is_augmented = outputs.pictures.is_some();
+        is_augmented.then(|| BatchGeometry::new(outputs, packs, seeds, rows))
     }
 
     /// Whether a field is shown where it lies in the pack, without a copy.

@@ -208,7 +208,7 @@ impl Iterator for Epoch {
         match taken {
             Ok(Some(ready)) => {
                 let crew = &self.crew;
-                let batch = Batch::new(&crew.outputs, &crew.board, self.number, ready);
+                let batch = Batch::new(crew, self.number, ready);
                 add(&crew.counters.batches, 1);
                 add(
                     &crew.counters.samples,

@@ -51,6 +51,7 @@ mod error;
 mod fill;
 mod filling;
 mod finish;
+mod geometry;
 mod journal;
 mod kept;
 mod options;
@@ -92,6 +93,7 @@ pub(crate) use self::kept::{ImageSize, Kept};
 pub use self::batch::{BadSample, Batch};
 pub use self::epoch::Epoch;
 pub use self::error::LoadError;
+pub use self::geometry::BatchGeometry;
 pub use self::journal::JOURNAL;
 pub use self::options::{Decodable, FileSurvey, Holdable, LoaderBuilder};
 pub use self::outputs::BatchField;
@@ -362,13 +364,25 @@ impl Loader {
         Ok(all)
     }
 
-    /// What of the [`notices`](Self::notices) costs accuracy: samples that no epoch has, and an order that mixes too little for
-    /// this pack. The order `sequential` is that of the file, and nothing is said of how it mixes.
+    /// What costs accuracy: samples that no epoch has, an order that mixes too little for this pack, and fields beside the images
+    /// that do not move with them ([`Batch::geometry`]). The order `sequential` is that of the file, and nothing is said of how it mixes.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn doubts(&self) -> Result<Vec<String>, LoadError> {
-        self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))
+        let mut doubts =
+            self.of_each_pack(|pack, schedule, _| Ok(doubts(&shuffle_report(pack, schedule)?)))?;
+        let unmoved = geometry::unmoved(self.pack(), &self.outputs);
+        if !unmoved.is_empty() {
+            let (names, stay) = (
+                unmoved.join("`, `"),
+                if unmoved.len() == 1 { "stays" } else { "stay" },
+            );
+            doubts.push(format!(
+                "`{names}` {stay} as stored while images are cropped, resized, flipped or turned: a batch's geometry() says how each was"
+            ));
+        }
+        Ok(doubts)
     }
 
     /// What `tell` says of the only pack, or of each with its path.

@@ -17,8 +17,8 @@ use super::outputs::{Outputs, Source};
 use super::refused::RefusedFiles;
 use crate::arena::SlotMut;
 use crate::augment::{
-    Augment, AugmentError, AugmentPlan, Augmenter, ImageSource, Located, Mix, Output, Picture,
-    SampleKey, Size,
+    Augment, AugmentError, AugmentPlan, Augmenter, Geometry, ImageSource, Located, Mix, Output,
+    Picture, SampleKey, Size,
 };
 use crate::device::{
     Changes, ChunkImages, ColorOp, Device, FileHead, FileLimits, Finish, Frame, Holding, Patch,
@@ -478,6 +478,38 @@ impl Pictures {
         }
         let mask = self.mask.as_ref()?;
         (position == mask.position).then_some(Source::Mask)
+    }
+
+    /// Whether pixels do not stay where they are.
+    pub(crate) fn moves_pixels(&self) -> bool {
+        self.made.moves_pixels()
+    }
+
+    /// Width and height of every stored picture; none where sizes vary.
+    pub(crate) fn stored_size(&self) -> Option<(u32, u32)> {
+        self.image.size.map(|(width, height, _)| (width, height))
+    }
+
+    /// What a view of a row shows of its picture.
+    pub(crate) fn geometry(
+        &self,
+        pack: &MappedPack,
+        row: Row,
+        seeds: &[u64],
+        view: u32,
+    ) -> Result<Geometry, LoadError> {
+        let own = || {
+            let (height, width, _) = pack.item_shape(&self.image.name, row.sample)?;
+            Some((u32::try_from(width).ok()?, u32::try_from(height).ok()?))
+        };
+        let size = self.stored_size().or_else(own).ok_or_else(|| {
+            let (path, sample) = (pack.file_path().display(), row.sample);
+            LoadError::Option(format!(
+                "{path}: sample {sample}: the pack does not say how large its image is"
+            ))
+        })?;
+        let drawn = self.made.geometry(key(seeds, row), view, size);
+        drawn.map_err(|error| bad_sample(pack, row.sample, error))
     }
 
     /// What comes out.

@@ -1,0 +1,111 @@
+//! Where the pixels of a view come from: what was drawn, as a window and as a map, for what lies beside the image.
+
+use packds_pixels::ops::Affine;
+
+use super::augmenter::drawn_maps;
+use super::frame::{Frame, Shown};
+use super::op::{Op, Size, Stage};
+use super::{AugmentError, AugmentPlan, SampleKey};
+
+/// Which part of a stored picture a view shows, and how.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Geometry {
+    /// The left edge of the part, in pixels of the stored picture; beyond the picture where it is padded, as all of these.
+    pub x: f64,
+    /// Its upper edge.
+    pub y: f64,
+    /// Its width.
+    pub width: f64,
+    /// Its height.
+    pub height: f64,
+    /// Whether left and right are swapped.
+    pub flip_horizontal: bool,
+    /// Whether top and bottom are.
+    pub flip_vertical: bool,
+    /// a to f: the point (x, y) of the stored picture is at (a x + b y + c, d x + e y + f) of the view, after the resize, the flips
+    /// and all rotations and shears. The centre of a first pixel is (0.5, 0.5).
+    pub matrix: [f64; 6],
+}
+
+impl AugmentPlan {
+    /// Whether pixels do not stay where they are.
+    #[must_use]
+    pub fn moves_pixels(&self) -> bool {
+        let stays = |op: &Op| matches!(op.stage(), Stage::Color | Stage::Erase);
+        !self.ops.iter().all(stays)
+    }
+
+    /// What a view shows of a sample whose stored picture has this size.
+    ///
+    /// # Errors
+    /// `TooSmall` where the picture is smaller than the crop.
+    pub fn geometry(
+        &self,
+        key: SampleKey,
+        view: u32,
+        (width, height): (u32, u32),
+    ) -> Result<Geometry, AugmentError> {
+        let picture = Size { width, height };
+        let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
+        let mut geometry = Geometry::of_frame(frame, picture, self.size());
+        for map in drawn_maps(self, key.root(), view) {
+            geometry.matrix = after(&map?, geometry.matrix);
+        }
+        Ok(geometry)
+    }
+}
+
+impl Geometry {
+    fn of_frame(frame: Frame, picture: Size, out: Size) -> Self {
+        let [x, y, width, height] = match frame.shown {
+            Shown::Area(area) => [area.x, area.y, area.width, area.height].map(f64::from),
+            Shown::Window { resized, x, y } => {
+                let across = f64::from(picture.width) / f64::from(resized.width);
+                let down = f64::from(picture.height) / f64::from(resized.height);
+                let (width, height) = (f64::from(out.width), f64::from(out.height));
+                [
+                    pixels(x) * across,
+                    pixels(y) * down,
+                    width * across,
+                    height * down,
+                ]
+            }
+        };
+        // From the edge that comes first.
+        let axis = |start: f64, len: f64, out: f64, flips: bool| match flips {
+            false => (out / len, -start * out / len),
+            true => (-out / len, out + start * out / len),
+        };
+        let (a, c) = axis(x, width, f64::from(out.width), frame.flip_horizontal);
+        let (e, f) = axis(y, height, f64::from(out.height), frame.flip_vertical);
+        Self {
+            x,
+            y,
+            width,
+            height,
+            flip_horizontal: frame.flip_horizontal,
+            flip_vertical: frame.flip_vertical,
+            matrix: [a, 0.0, c, 0.0, e, f],
+        }
+    }
+}
+
+/// Where a point goes that went by `before` and then by a map, whose matrix is of the way back.
+fn after(map: &Affine, before: [f64; 6]) -> [f64; 6] {
+    let [p, q, r, s, t, u] = map.matrix;
+    // Above 0: scales are, and shears are below 90 degrees.
+    let det = p * t - q * s;
+    let forward = [t / det, -q / det, -s / det, p / det];
+    let to = |x: f64, y: f64| {
+        let [h, i, j, k] = forward;
+        (h * x + i * y, j * x + k * y)
+    };
+    let [a, b, c, d, e, f] = before;
+    let ((a, d), (b, e), (c, f)) = (to(a, d), to(b, e), to(c - r, f - u));
+    [a, b, c, d, e, f]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "pixels are far below 2^53")]
+fn pixels(n: i64) -> f64 {
+    n as f64
+}
