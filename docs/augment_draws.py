@@ -1,5 +1,5 @@
 """Draws of docs/augmentation.md, written from that page alone; checks the vectors of the file given."""
-import json, math, sys
+import json, math, struct, sys
 
 M, C = 2**64 - 1, 0x9E3779B97F4A7C15
 
@@ -64,6 +64,80 @@ def patch(d, side, alpha):                        # cutmix: left, right, top, bo
     y, x = d.below(5, side), d.below(6, side)
     return [max(0, x - half), min(side, x + half), max(0, y - half), min(side, y + half)]
 
+def normal(d, n):                                 # value n of a rectangle that is erased randomly
+    word = d.word(32 + n // 2)
+    radius = math.sqrt(-2 * math.log(((word >> 32) + 0.5) * 2.0**-32))
+    turn = math.tau * ((word & 2**32 - 1) * 2.0**-32)
+    return radius * (math.sin(turn) if n % 2 else math.cos(turn))
+
+def f32(x): return struct.unpack("f", struct.pack("f", x))[0]
+
+def linspace(a, b, n, i):
+    a, b = f32(a), f32(b)
+    step = f32(f32(b - a) / (n - 1))
+    return f32(a + f32(step * i)) if i < n // 2 else f32(b - f32(step * (n - 1 - i)))
+
+DEEDS = ["Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast",
+         "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize"]
+
+def magnitude(deed, i, n, size):                  # size is None for the wide space
+    w, h = [32.0] * 2 if size is None else [150 / 331 * side for side in size]
+    s, a, f, p = (0.99, 135.0, 0.99, 6) if size is None else (0.3, 30.0, 0.9, 4)
+    if deed == "Posterize": return 8.0 - round(f32(i / f32((n - 1) / p)))
+    if deed == "Solarize": return linspace(255.0, 0.0, n, i)
+    most = {"ShearX": s, "ShearY": s, "TranslateX": w, "TranslateY": h, "Rotate": a}
+    most.update(dict.fromkeys(["Brightness", "Color", "Contrast", "Sharpness"], f))
+    return linspace(0.0, most[deed], n, i) if deed in most else 0.0
+
+def signed(deed, m, negative): return [deed, -m if negative and deed in DEEDS[1:10] else m]
+
+def randaugment(d, n, i, bins, size):             # deeds and magnitudes
+    deeds = [DEEDS[d.below(2 * k, 14)] for k in range(n)]
+    return [signed(deed, magnitude(deed, i, bins, size), d.unit(2 * k + 1) < 0.5) for k, deed in enumerate(deeds)]
+
+def trivialaugment(d, bins):
+    deed = DEEDS[d.below(0, 14)]
+    return [signed(deed, magnitude(deed, d.below(1, bins), bins, None), d.unit(2) < 0.5)]
+
+POLICIES = {
+    "imagenet":
+        "Posterize 4 8 Rotate 6 9|Solarize 6 5 AutoContrast 6 0|Equalize 8 0 Equalize 6 0|"
+        "Posterize 6 7 Posterize 6 6|Equalize 4 0 Solarize 2 4|Equalize 4 0 Rotate 8 8|"
+        "Solarize 6 3 Equalize 6 0|Posterize 8 5 Equalize 10 0|Rotate 2 3 Solarize 6 8|"
+        "Equalize 6 0 Posterize 4 6|Rotate 8 8 Color 4 0|Rotate 4 9 Equalize 6 0|"
+        "Equalize 0 0 Equalize 8 0|Invert 6 0 Equalize 10 0|Color 6 4 Contrast 10 8|"
+        "Rotate 8 8 Color 10 2|Color 8 8 Solarize 8 7|Sharpness 4 7 Invert 6 0|"
+        "ShearX 6 5 Equalize 10 0|Color 4 0 Equalize 6 0|Equalize 4 0 Solarize 2 4|"
+        "Solarize 6 5 AutoContrast 6 0|Invert 6 0 Equalize 10 0|Color 6 4 Contrast 10 8|"
+        "Equalize 8 0 Equalize 6 0",
+    "cifar10":
+        "Invert 1 0 Contrast 2 6|Rotate 7 2 TranslateX 3 9|Sharpness 8 1 Sharpness 9 3|"
+        "ShearY 5 8 TranslateY 7 9|AutoContrast 5 0 Equalize 9 0|ShearY 2 7 Posterize 3 7|"
+        "Color 4 3 Brightness 6 7|Sharpness 3 9 Brightness 7 9|Equalize 6 0 Equalize 5 0|"
+        "Contrast 6 7 Sharpness 6 5|Color 7 7 TranslateX 5 8|Equalize 3 0 AutoContrast 4 0|"
+        "TranslateY 4 3 Sharpness 2 6|Brightness 9 6 Color 2 8|Solarize 5 2 Invert 0 0|"
+        "Equalize 2 0 AutoContrast 6 0|Equalize 2 0 Equalize 6 0|Color 9 9 Equalize 6 0|"
+        "AutoContrast 8 0 Solarize 2 8|Brightness 1 3 Color 7 0|Solarize 4 5 AutoContrast 9 0|"
+        "TranslateY 9 9 TranslateY 7 9|AutoContrast 9 0 Solarize 8 3|Equalize 8 0 Invert 1 0|"
+        "TranslateY 7 9 AutoContrast 9 0",
+    "svhn":
+        "ShearX 9 4 Invert 2 0|ShearY 9 8 Invert 7 0|Equalize 6 0 Solarize 6 6|"
+        "Invert 9 0 Equalize 6 0|Equalize 6 0 Rotate 9 3|ShearX 9 4 AutoContrast 8 0|"
+        "ShearY 9 8 Invert 4 0|ShearY 9 5 Solarize 2 6|Invert 9 0 AutoContrast 8 0|"
+        "Equalize 6 0 Rotate 9 3|ShearX 9 4 Solarize 3 3|ShearY 8 8 Invert 7 0|"
+        "Equalize 9 0 TranslateY 6 6|Invert 9 0 Equalize 6 0|Contrast 3 3 Rotate 8 4|"
+        "Invert 8 0 TranslateY 0 2|ShearY 7 6 Solarize 4 8|Invert 6 0 Rotate 8 4|"
+        "ShearY 3 7 TranslateX 9 3|ShearX 1 6 Invert 6 0|Solarize 7 2 TranslateY 6 7|"
+        "ShearY 8 4 Invert 8 0|ShearX 7 9 TranslateY 8 3|ShearY 8 5 AutoContrast 7 0|"
+        "ShearX 7 2 Invert 1 0",
+}
+
+def autoaugment(d, policy, size):
+    words = POLICIES[policy].split("|")[d.below(0, 25)].split()
+    deeds = [(deed, int(tenths) / 10, int(i)) for deed, tenths, i in (words[:3], words[3:])]
+    return [signed(deed, magnitude(deed, i, 10, size), d.unit(3 + k) < 0.5)
+            for k, (deed, p, i) in enumerate(deeds) if d.unit(1 + k) < p]
+
 def vector(seed, epoch, sample, view, op):
     d, mix = Draws(seed, epoch, sample, view, op), Draws(seed, epoch, sample, 2**32 - 1, 2**32 - 1)
     return {"at": [str(n) for n in (seed, epoch, sample, view, op)], "words": [str(d.word(i)) for i in range(2)],
@@ -71,13 +145,17 @@ def vector(seed, epoch, sample, view, op):
             "rrc_900x64": area(d, 900, 64, (0.5, 1.0), (3 / 4, 4 / 3)),
             "crop32_4": [d.below(1, 9) - 4, d.below(0, 9) - 4],
             "erase_224": erased(d, 224, 224, 0.75, (0.02, 0.33), (0.3, 3.3)), "jitter": jitter(d, 0.4, 0.4, 0.4, 0.1),
+            "randaugment_224x160": randaugment(d, 2, 9, 31, (224, 160)), "trivialaugment": trivialaugment(d, 31),
+            **{f"autoaugment_{name}_32x32": autoaugment(d, name, (32, 32)) for name in POLICIES},
+            "normals": [normal(d, i) for i in range(4)],
             "mixup_0.2": mix.beta(1, 0.2), "cutmix_1_on_224": patch(mix, 224, 1.0)}
 
 def vectors():
     seeds = (0, 0), (42, 3), (2**64 - 1, 2**32 - 1)
     return [vector(s, e, n, v, o) for s, e in seeds for n in (0, 17, 999_999_999) for v in (0, 1) for o in (0, 3)]
 
-if len(sys.argv) == 1:
-    print("[\n" + ",\n".join(json.dumps(v) for v in vectors()) + "\n]")
-else:
-    assert json.load(open(sys.argv[1])) == vectors(), "the vectors are others"
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        print("[\n" + ",\n".join(json.dumps(v) for v in vectors()) + "\n]")
+    else:
+        assert json.load(open(sys.argv[1])) == vectors(), "the vectors are others"

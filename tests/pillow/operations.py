@@ -54,6 +54,12 @@ def pictures() -> list[Image.Image]:
         rows, columns = np.mgrid[0:height, 0:width]
         smooth = np.stack([rows * 5 + columns, rows + columns * 3, 255 - rows * 2], axis=-1) % 256
         images += [Image.fromarray(noise), Image.fromarray(smooth.astype(np.uint8)), Image.fromarray(noise[..., 0])]
+    # Of few values, as a histogram has them that is stretched and evened: some in most pixels, some in none.
+    for width, height in ((31, 29), (64, 48)):
+        narrow = random.normal(90, 12, (height, width, 3)).clip(40, 130)
+        narrow[..., 1] = 77
+        narrow[..., 2] = np.where(narrow[..., 2] > 100, 101, 40)
+        images += [Image.fromarray(narrow.astype(np.uint8)), Image.fromarray(narrow[..., 0].astype(np.uint8))]
     return images
 
 
@@ -69,17 +75,23 @@ def color_cases(image: Image.Image):
         yield "brightness", [factor], ImageEnhance.Brightness(image).enhance(factor)
         yield "contrast", [factor], ImageEnhance.Contrast(image).enhance(factor)
         yield "saturation", [factor], ImageEnhance.Color(image).enhance(factor)
+        yield "sharpness", [factor], ImageEnhance.Sharpness(image).enhance(factor)
     for turn in map(f32, TURNS):
         yield "hue", [turn], turn_hue(image, turn)
     yield "grayscale", [], image.convert("L").convert(image.mode)
     for threshold in (0, 1, 128, 255):
         yield "solarize", [threshold], ImageOps.solarize(image, threshold)
     yield "invert", [], ImageOps.invert(image)
+    for bits in range(1, 9):
+        yield "posterize", [bits], ImageOps.posterize(image, bits)
+    yield "autocontrast", [], ImageOps.autocontrast(image)
+    yield "equalize", [], ImageOps.equalize(image)
 
 
 def map_cases(image: Image.Image):
     fill = (10, 200, 77) if image.mode == "RGB" else 10
-    for name, filter_ in (("nearest", Image.Resampling.NEAREST), ("bilinear", Image.Resampling.BILINEAR)):
+    for name in ("nearest", "bilinear", "bicubic"):
+        filter_ = Image.Resampling[name.upper()]
         for matrix in MATRICES:
             transformed = image.transform(image.size, Image.Transform.AFFINE, matrix, filter_, fillcolor=fill)
             yield name, matrix, transformed

@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use packds_pixels::ops::{
-    Affine, Blur, Emit, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, erase,
-    invert, solarize, to_grayscale,
+    Affine, Blur, Emit, Sampling, Sharpen, adjust_brightness, adjust_contrast, adjust_hue,
+    adjust_saturation, autocontrast, equalize, erase, invert, posterize, solarize, to_grayscale,
 };
 use packds_pixels::{Area, FloatType, Layout, PixelError, Pixels, cast_into};
 
@@ -40,9 +40,15 @@ fn blur(kernel: u32, sigma: f32) -> Job {
     (format!("blur, kernel {kernel}"), 1, Box::new(job))
 }
 
-fn rotation(bilinear: bool) -> Result<Job, PixelError> {
+fn sharpness() -> Job {
+    let mut sharpen = Sharpen::new();
+    let job = move |_: &[u8], out: &mut [u8]| sharpen.adjust(out, SIDE, SIDE, 3, 1.7);
+    ("sharpness".to_owned(), 1, Box::new(job))
+}
+
+fn rotation(sampling: Sampling) -> Result<Job, PixelError> {
     let map = Affine {
-        bilinear,
+        sampling,
         ..Affine::rotation(SIDE, SIDE, 30.0)?
     };
     let job = move |picture: &[u8], out: &mut [u8]| {
@@ -54,8 +60,8 @@ fn rotation(bilinear: bool) -> Result<Job, PixelError> {
         };
         map.apply_into(image, out)
     };
-    let filter = if bilinear { "bilinear" } else { "nearest" };
-    Ok((format!("rotation, {filter}"), 1, Box::new(job)))
+    let name = format!("rotation, {sampling:?}").to_lowercase();
+    Ok((name, 1, Box::new(job)))
 }
 
 fn casts(jobs: &mut Vec<Job>) -> Result<(), PixelError> {
@@ -98,13 +104,18 @@ fn jobs() -> Result<Vec<Job>, PixelError> {
         in_place("grayscale", |pixels| to_grayscale(pixels, 3)),
         in_place("solarize", |pixels| solarize(pixels, 128)),
         in_place("invert", invert),
+        in_place("posterize", |pixels| posterize(pixels, 4)),
+        in_place("autocontrast", |pixels| autocontrast(pixels, 3)),
+        in_place("equalize", |pixels| equalize(pixels, 3)),
         in_place("erase a quarter", move |pixels| {
             erase(pixels, SIDE, 3, quarter, [0; 4]);
         }),
         blur(3, 1.0),
         blur(23, 1.0),
-        rotation(false)?,
-        rotation(true)?,
+        sharpness(),
+        rotation(Sampling::Nearest)?,
+        rotation(Sampling::Bilinear)?,
+        rotation(Sampling::Bicubic)?,
     ];
     casts(&mut jobs)?;
     Ok(jobs)

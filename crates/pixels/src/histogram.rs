@@ -50,26 +50,9 @@ impl Histogram {
     }
 
     fn add_part<const CHANNELS: usize>(&mut self, part: &[u8]) {
-        let mut tables = [[[0_u32; 256]; CHANNELS]; TURNS];
-        let (pixels, _) = part.as_chunks::<CHANNELS>();
-        let (groups, rest) = pixels.as_chunks::<TURNS>();
-        for group in groups {
-            for (table, pixel) in tables.iter_mut().zip(group) {
-                for (counts, &value) in table.iter_mut().zip(pixel) {
-                    counts[usize::from(value)] += 1;
-                }
-            }
-        }
-        for pixel in rest {
-            for (counts, &value) in tables[0].iter_mut().zip(pixel) {
-                counts[usize::from(value)] += 1;
-            }
-        }
-        for table in &tables {
-            for (sums, counts) in self.counts.iter_mut().zip(table) {
-                for (sum, &count) in sums.iter_mut().zip(counts) {
-                    *sum += u64::from(count);
-                }
+        for (sums, counts) in self.counts.iter_mut().zip(&counts::<CHANNELS>(part)) {
+            for (sum, &count) in sums.iter_mut().zip(counts) {
+                *sum += u64::from(count);
             }
         }
     }
@@ -187,6 +170,34 @@ impl Histogram {
             (count + n, sum + n * value, squares + n * value * value)
         })
     }
+}
+
+/// How often each value occurs in each of `CHANNELS` channels of fewer than 2^32 pixels. Bytes behind the last whole pixel are
+/// ignored.
+pub(crate) fn counts<const CHANNELS: usize>(hwc: &[u8]) -> [[u32; 256]; CHANNELS] {
+    let mut tables = [[[0_u32; 256]; CHANNELS]; TURNS];
+    let (pixels, _) = hwc.as_chunks::<CHANNELS>();
+    let (groups, rest) = pixels.as_chunks::<TURNS>();
+    for group in groups {
+        for (table, pixel) in tables.iter_mut().zip(group) {
+            for (counts, &value) in table.iter_mut().zip(pixel) {
+                counts[usize::from(value)] += 1;
+            }
+        }
+    }
+    for pixel in rest {
+        for (counts, &value) in tables[0].iter_mut().zip(pixel) {
+            counts[usize::from(value)] += 1;
+        }
+    }
+    let [mut sums, others @ ..] = tables;
+    for other in &others {
+        let pairs = sums.as_flattened_mut().iter_mut().zip(other.as_flattened());
+        for (sum, count) in pairs {
+            *sum += count;
+        }
+    }
+    sums
 }
 
 fn extreme(value: Option<u8>) -> f64 {

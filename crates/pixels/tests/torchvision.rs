@@ -7,8 +7,8 @@
 )]
 
 use packds_pixels::ops::{
-    Affine, Blur, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, erase, invert,
-    solarize, to_grayscale,
+    Affine, Blur, Sampling, adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation,
+    erase, invert, solarize, to_grayscale,
 };
 use packds_pixels::{Area, Pixels};
 use serde_json::Value;
@@ -94,9 +94,13 @@ fn operated(operation: &str, arguments: &[f64], image: Pixels<'_>) -> Vec<u8> {
             erase(&mut pixels, width, channels, area, [arguments[4] as u8; 4]);
         }
         _ => {
-            let bilinear = operation.ends_with("bilinear");
+            let sampling = if operation.ends_with("bilinear") {
+                Sampling::Bilinear
+            } else {
+                Sampling::Nearest
+            };
             let map = map(arguments, width, height);
-            Affine { bilinear, ..map }
+            Affine { sampling, ..map }
                 .apply_into(image, &mut pixels)
                 .unwrap();
         }

@@ -4,7 +4,18 @@ use crate::area::Pixels;
 use crate::decode::usize_of;
 use crate::error::PixelError;
 
-use super::whole;
+use super::sample::{self, Map, Picture};
+
+/// How a map looks at the pixels around a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sampling {
+    /// The pixel that the point lies in: Pillow's `NEAREST`.
+    Nearest,
+    /// Four pixels, blended: Pillow's `BILINEAR`.
+    Bilinear,
+    /// Sixteen, blended by cubic curves: Pillow's `BICUBIC`.
+    Bicubic,
+}
 
 /// A map from the pixels of the result to those of the source.
 ///
@@ -14,8 +25,8 @@ use super::whole;
 pub struct Affine {
     /// a to f, in pixels.
     pub matrix: [f64; 6],
-    /// Whether four pixels are blended (Pillow's `BILINEAR`), or the nearest is taken.
-    pub bilinear: bool,
+    /// How points between pixels are seen.
+    pub sampling: Sampling,
     /// What lies outside the source; a value per channel.
     pub fill: [u8; 4],
 }
@@ -43,6 +54,27 @@ impl Affine {
             let found = scale.to_string();
             return Err(PixelError::argument("scale", "above 0", &found));
         }
+        Self::around(middle(width, height), degrees, translate, scale, shear)
+    }
+
+    /// torchvision's `affine` that shears around the first pixel's corner by `x` degrees along the rows and `y` along the columns.
+    /// Nearest and black; both are fields.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` where a number makes the matrix not finite.
+    pub fn shear(x: f64, y: f64) -> Result<Self, PixelError> {
+        Self::around((0.0, 0.0), 0.0, (0.0, 0.0), 1.0, (x, y))
+    }
+
+    /// torchvision's matrix around a point; the scale is above 0.
+    fn around(
+        (middle_x, middle_y): (f64, f64),
+        degrees: f64,
+        translate: (f64, f64),
+        scale: f64,
+        shear: (f64, f64),
+    ) -> Result<Self, PixelError> {
         let (angle, x, y) = (
             degrees.to_radians(),
             shear.0.to_radians(),
@@ -54,7 +86,6 @@ impl Affine {
         let c = (angle - y).sin() / y.cos();
         let d = -(angle - y).sin() * x.tan() / y.cos() + angle.cos();
         let [p, q, r, s] = [d, -b, -c, a].map(|value| value / scale);
-        let (middle_x, middle_y) = middle(width, height);
         let (to_x, to_y) = (-middle_x - translate.0, -middle_y - translate.1);
         let matrix = [
             p,
@@ -92,7 +123,7 @@ impl Affine {
         check(&matrix)?;
         Ok(Self {
             matrix,
-            bilinear: false,
+            sampling: Sampling::Nearest,
             fill: [0; 4],
         })
     }
@@ -115,10 +146,18 @@ impl Affine {
         }
         let (width, height) = (usize_of(image.width), usize_of(image.height));
         match image.channels {
-            1 => self.draw(Picture::<1>::new(image.data, width, height), out),
-            2 => self.draw(Picture::<2>::new(image.data, width, height), out),
-            3 => self.draw(Picture::<3>::new(image.data, width, height), out),
-            4 => self.draw(Picture::<4>::new(image.data, width, height), out),
+            1 => self.draw(Picture::new(image.data, width, height), out, sample::gray),
+            2 => self.draw(
+                Picture::<2>::new(image.data, width, height),
+                out,
+                sample::plain,
+            ),
+            3 => self.draw(Picture::new(image.data, width, height), out, sample::color),
+            4 => self.draw(
+                Picture::<4>::new(image.data, width, height),
+                out,
+                sample::plain,
+            ),
             other => {
                 let found = other.to_string();
                 return Err(PixelError::argument("channels", "1 to 4", &found));
@@ -127,36 +166,32 @@ impl Affine {
         Ok(())
     }
 
-    fn draw<const N: usize>(&self, picture: Picture<'_, N>, out: &mut [u8]) {
+    /// `smooth` draws what is not the nearest pixels.
+    fn draw<const N: usize>(
+        &self,
+        picture: Picture<'_, N>,
+        out: &mut [u8],
+        smooth: fn(&Picture<'_, N>, &Map<N>, &mut [[u8; N]]),
+    ) {
         let pixels = out.as_chunks_mut::<N>().0;
         let mut fill = [0; N];
         fill.copy_from_slice(&self.fill[..N]);
-        let [a, b, _, d, _, _] = self.matrix;
-        if self.bilinear {
-            self.blend(&picture, fill, pixels);
+        let matrix = self.matrix;
+        let [a, b, _, d, _, _] = matrix;
+        if self.sampling != Sampling::Nearest {
+            let cubic = self.sampling == Sampling::Bicubic;
+            let map = Map {
+                matrix,
+                fill,
+                cubic,
+            };
+            smooth(&picture, &map, pixels);
         } else if b == 0.0 && d == 0.0 {
             self.scale(&picture, fill, pixels);
-        } else if let Some(steps) = Fixed::of(&self.matrix, picture.width, picture.height) {
+        } else if let Some(steps) = Fixed::of(&matrix, picture.width, picture.height) {
             steps.draw(&picture, fill, pixels);
         } else {
             self.step(&picture, fill, pixels, a, d);
-        }
-    }
-
-    /// Pillow's bilinear filter: every point anew, blended in `f64`, fractions cut off.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "columns and rows are exact in f64"
-    )]
-    fn blend<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
-        let [a, b, c, d, e, f] = self.matrix;
-        for (row, pixels) in out.chunks_exact_mut(picture.width).enumerate() {
-            let y = row as f64 + 0.5;
-            for (column, pixel) in pixels.iter_mut().enumerate() {
-                let x = column as f64 + 0.5;
-                let (x, y) = (a * x + b * y + c, d * x + e * y + f);
-                *pixel = picture.blended(x, y).unwrap_or(fill);
-            }
         }
     }
 
@@ -219,23 +254,7 @@ fn to_15_places(value: f64) -> f64 {
     format!("{value:.15}").parse().unwrap_or(value)
 }
 
-/// The source, in pixels.
-struct Picture<'a, const N: usize> {
-    pixels: &'a [[u8; N]],
-    width: usize,
-    height: usize,
-}
-
-impl<'a, const N: usize> Picture<'a, N> {
-    fn new(data: &'a [u8], width: usize, height: usize) -> Self {
-        let pixels = data.as_chunks().0;
-        Self {
-            pixels,
-            width,
-            height,
-        }
-    }
-
+impl<const N: usize> Picture<'_, N> {
     /// The pixel that the point lies in.
     #[expect(
         clippy::cast_possible_truncation,
@@ -249,50 +268,6 @@ impl<'a, const N: usize> Picture<'a, N> {
         let (x, y) = (x as usize, y as usize);
         (x < self.width && y < self.height).then(|| self.pixels[y * self.width + x])
     }
-
-    /// The four pixels around the point, blended, and cut off as Pillow does.
-    #[expect(clippy::cast_precision_loss, reason = "sides are exact in f64")]
-    fn blended(&self, x: f64, y: f64) -> Option<[u8; N]> {
-        if !(x >= 0.0 && y >= 0.0 && x < self.width as f64 && y < self.height as f64) {
-            return None;
-        }
-        let (left, next, right) = around(x, self.width);
-        let (top, below, down) = around(y, self.height);
-        let pixel = |row: usize, column: usize| self.pixels[row * self.width + column];
-        let corners = [
-            pixel(top, left),
-            pixel(top, next),
-            pixel(below, left),
-            pixel(below, next),
-        ];
-        let mut blended = [0; N];
-        for (channel, value) in blended.iter_mut().enumerate() {
-            let [a, b, c, d] = corners.map(|corner| f64::from(corner[channel]));
-            let above = a + (b - a) * right;
-            let under = c + (d - c) * right;
-            *value = whole::cut(above + (under - above) * down);
-        }
-        Some(blended)
-    }
-}
-
-/// The two of `len` pixels whose centres a place of 0 to `len` lies between, and how far it is from
-/// the first one.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "a place within the picture; the cast cuts off its fraction"
-)]
-fn around(place: f64, len: usize) -> (usize, usize, f64) {
-    let place = place - 0.5;
-    if place < 0.0 {
-        return (0, 0, place + 1.0);
-    }
-    let first = place as i64;
-    let part = place - first as f64;
-    let first = first as usize;
-    (first, (first + 1).min(len - 1), part)
 }
 
 /// A map in 16.16 fixed point, in which Pillow steps from pixel to pixel.
@@ -359,6 +334,7 @@ mod tests {
 
     use super::*;
 
+    const EVERY: [Sampling; 3] = [Sampling::Nearest, Sampling::Bilinear, Sampling::Bicubic];
     const IDENTITY: [f64; 6] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
 
     fn apply(affine: &Affine, width: u32, data: &[u8]) -> Vec<u8> {
@@ -412,10 +388,10 @@ mod tests {
             for place in 0..6 {
                 let mut matrix = [1.0, 0.5, 0.0, 0.5, 1.0, 0.0];
                 matrix[place] = value;
-                for bilinear in [false, true] {
+                for sampling in EVERY {
                     let affine = Affine {
                         matrix,
-                        bilinear,
+                        sampling,
                         fill: [7; 4],
                     };
                     apply(&affine, 3, &[1; 27]);
@@ -432,27 +408,27 @@ mod tests {
         fn the_identity_changes_nothing(
             width in 1_u32..6,
             mut data in prop::collection::vec(any::<u8>(), 18..90),
-            bilinear in any::<bool>(),
+            sampling in prop::sample::select(EVERY.to_vec()),
         ) {
             data.truncate(data.len() / (width as usize * 3) * width as usize * 3);
             let height = u32::try_from(data.len()).unwrap() / width / 3;
             let still = Affine::new(width, height, 0.0, (0.0, 0.0), 1.0, (0.0, 0.0)).unwrap();
-            prop_assert_eq!(still, Affine { matrix: IDENTITY, bilinear: false, fill: [0; 4] });
-            prop_assert_eq!(&apply(&Affine { bilinear, ..still }, width, &data), &data);
+            prop_assert_eq!(still, Affine { matrix: IDENTITY, sampling: Sampling::Nearest, fill: [0; 4] });
+            prop_assert_eq!(&apply(&Affine { sampling, ..still }, width, &data), &data);
             let turned = Affine::rotation(width, height, -720.0).unwrap();
-            prop_assert_eq!(apply(&Affine { bilinear, ..turned }, width, &data), data);
+            prop_assert_eq!(apply(&Affine { sampling, ..turned }, width, &data), data);
         }
 
         #[test]
         fn half_turns_reverse(
             width in 1_u32..6,
             mut data in prop::collection::vec(any::<u8>(), 18..90),
-            bilinear in any::<bool>(),
+            sampling in prop::sample::select(EVERY.to_vec()),
         ) {
             data.truncate(data.len() / (width as usize * 3) * width as usize * 3);
             let height = u32::try_from(data.len()).unwrap() / width / 3;
             let turned = Affine::rotation(width, height, 180.0).unwrap();
-            let mut reversed = apply(&Affine { bilinear, ..turned }, width, &data);
+            let mut reversed = apply(&Affine { sampling, ..turned }, width, &data);
             reversed.as_chunks_mut::<3>().0.reverse();
             prop_assert_eq!(reversed, data);
         }

@@ -4,7 +4,8 @@
 //! same as well; only the compiler has wider registers. No intrinsics here.
 
 use super::blur::{Kernel, Rows};
-use super::{blend, blur, gray, hue};
+use super::sample::{Map, Picture};
+use super::{blend, blur, gray, hue, sample, sharpen};
 
 /// Proof that this processor has AVX2.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,9 @@ compiled! {
     gray::grayscale(pixels: &mut [u8]);
     gray::luma_sum(pixels: &[[u8; 3]], sum: &mut u64);
     hue::turn_hue(pixels: &mut [u8], turn: u8);
+    sample::gray_blocks(picture: &Picture<'_, 1>, map: &Map<1>, out: &mut [[u8; 1]]);
+    sample::color_blocks(picture: &Picture<'_, 3>, map: &Map<3>, out: &mut [[u8; 3]]);
+    sharpen::sharpen(pixels: &mut [u8], rows: &mut [u8], channels: usize, factor: f32);
     blur::convolve(rows: Rows<'_>, kernel: &Kernel, out: &mut [u8]);
 }
 

@@ -30,7 +30,7 @@ pub fn adjust_saturation(pixels: &mut [u8], channels: u8, factor: f32) {
 
 /// Two roundings in `f32`, as Pillow's C code has them: never fuse the product and the sum.
 #[inline(always)]
-fn mixed(value: u8, base: u8, factor: f32) -> u8 {
+pub(super) fn mixed(value: u8, base: u8, factor: f32) -> u8 {
     let difference = f32::from(i16::from(value) - i16::from(base));
     whole::clipped(f32::from(base) + factor * difference)
 }

@@ -204,7 +204,11 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     let (blocks, rest) = out.as_chunks_mut::<LANES>();
     let behind = blocks.len() * LANES;
     for (index, block) in blocks.iter_mut().enumerate() {
-        *block = values_around(row, channels, index * LANES, weights).map(whole::nearest);
+        let values = values_around::<LANES>(row, channels, index * LANES, weights);
+        // No `map` of arrays: it may be compiled apart from the AVX2 function.
+        for (to, value) in block.iter_mut().zip(values) {
+            *to = whole::nearest(value);
+        }
     }
     for (index, value) in rest.iter_mut().enumerate() {
         *value = whole::nearest(values_around::<1>(row, channels, behind + index, weights)[0]);

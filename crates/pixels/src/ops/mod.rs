@@ -1,7 +1,7 @@
 //! What is done to decoded pixels at load time, with the bytes of Pillow and torchvision.
 //!
 //! Every operation works on interleaved bytes `[height, width, channels]` of 1 or 3 channels and
-//! keeps the size. The colour operations, `erase` and `Blur` work in place; `Affine` writes to
+//! keeps the size. The colour operations, `erase`, `Blur` and `Sharpen` work in place; `Affine` writes to
 //! another picture, and `Emit` is the one pass that makes the floats of a batch. docs/pixels.md says
 //! what was compared with what. Not for drawing random numbers: the caller brings every factor.
 //!
@@ -20,10 +20,14 @@ mod gray;
 mod hue;
 mod invert;
 mod planes;
+mod posterize;
+mod sample;
+mod sharpen;
+mod spread;
 mod whole;
 
 pub use adjust::Adjustment;
-pub use affine::Affine;
+pub use affine::{Affine, Sampling};
 pub use blend::{adjust_brightness, adjust_contrast, adjust_saturation};
 pub use blur::Blur;
 pub use emit::Emit;
@@ -31,6 +35,9 @@ pub use erase::erase;
 pub use gray::to_grayscale;
 pub use hue::adjust_hue;
 pub use invert::{invert, solarize};
+pub use posterize::posterize;
+pub use sharpen::Sharpen;
+pub use spread::{autocontrast, equalize};
 
 /// Calls a loop compiled for AVX2 where the processor has it, else the same loop as it is.
 macro_rules! fastest {

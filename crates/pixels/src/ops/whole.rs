@@ -46,10 +46,17 @@ pub(super) fn cut(value: f64) -> u8 {
     (whole + WHOLE_64).to_bits() as u8
 }
 
+/// The index that a whole value of 0 to 2^52 is.
+#[inline(always)]
+pub(super) fn index(value: f64) -> usize {
+    ((value + WHOLE_64).to_bits() & ((1 << 52) - 1)) as usize
+}
+
 #[cfg(test)]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
     reason = "the clipping casts are what is compared with"
 )]
 mod tests {
@@ -69,6 +76,9 @@ mod tests {
             for near in [half, half.next_down(), half.next_up()] {
                 assert_eq!(nearest(near), near.round_ties_even() as u8, "{near}");
             }
+        }
+        for place in [0, 1, 255, 65_535 * 65_535] {
+            assert_eq!(index(place as f64), place);
         }
         let clips = [f32::NAN, f32::NEG_INFINITY, -0.0, 256.0, f32::INFINITY];
         assert_eq!(clips.map(clipped), [0, 0, 0, 255, 255]);

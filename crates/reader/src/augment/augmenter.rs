@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use packds_pixels::ops::{Affine, Blur};
-use packds_pixels::{Color, DecodeOptions, Filter, PixelError, Pixels};
+use packds_pixels::{Color, DecodeOptions, Filter, PixelError};
 
-use super::color::{ColorStep, color_steps};
-use super::draws::Draws;
-use super::finish;
+use super::erase::erase;
 use super::frame::Frame;
-use super::op::{Op, Size, Stage};
+use super::op::Size;
 use super::render::Renderer;
+use super::steps::{Tools, map_mask};
 use super::{AugmentError, AugmentPlan, Picture, SampleKey};
 
 /// Applies a plan. One for each thread: it keeps a decoder, tables and scratch memory.
@@ -25,10 +23,10 @@ pub struct Augmenter {
 struct Workshop {
     images: Renderer,
     masks: Renderer,
-    blur: Blur,
+    tools: Tools,
     /// The views of one sample before they are finished.
     scratch: Vec<u8>,
-    /// A picture that a rotation writes to.
+    /// A picture that a map writes to.
     turned: Vec<u8>,
     frames: Vec<Frame>,
 }
@@ -53,7 +51,7 @@ impl Augmenter {
         let workshop = Workshop {
             images: Renderer::new(options),
             masks: Renderer::new(masks),
-            blur: Blur::new(),
+            tools: Tools::default(),
             scratch: Vec::new(),
             turned: Vec::new(),
             frames: Vec::new(),
@@ -121,13 +119,13 @@ impl Workshop {
         outs: &mut [&mut [u8]],
     ) -> Result<(), AugmentError> {
         let channels = plan.output().channels;
-        let maps = plan.ops.iter().any(|op| op.stage() == Stage::Map);
+        let maps = plan.maps();
         if plan.writes_bytes() && !maps {
             self.images
                 .render(plan, plan.filter, &self.frames, picture, outs)?;
             for (view, out) in (0..).zip(outs) {
-                color(&mut self.blur, plan, root, view, out)?;
-                finish::erase(plan, root, view, out);
+                let out = self.tools.work(plan, (root, view), out, &mut [])?;
+                erase(plan, root, view, out);
             }
             return Ok(());
         }
@@ -144,11 +142,9 @@ impl Workshop {
             .render(plan, plan.filter, &self.frames, picture, &mut views)?;
         for ((view, pixels), out) in (0..).zip(views).zip(outs) {
             let spare = self.turned.get_mut(..n_bytes).unwrap_or_default();
-            let bilinear = plan.filter != Filter::Nearest;
-            let pixels = map(plan, root, view, channels, bilinear, pixels, spare)?;
-            color(&mut self.blur, plan, root, view, pixels)?;
+            let pixels = self.tools.work(plan, (root, view), pixels, spare)?;
             plan.emit.write_into(pixels, out)?;
-            finish::erase(plan, root, view, out);
+            erase(plan, root, view, out);
         }
         Ok(())
     }
@@ -175,7 +171,7 @@ impl Workshop {
         check_buffers(plan, outs, n_bytes)?;
         self.masks
             .render(plan, Filter::Nearest, &self.frames, (mask, size), outs)?;
-        if !plan.ops.iter().any(|op| op.stage() == Stage::Map) {
+        if !plan.maps() {
             return Ok(());
         }
         grow(&mut self.scratch, n_bytes)?;
@@ -188,96 +184,11 @@ impl Workshop {
                 continue;
             };
             first.copy_from_slice(out);
-            let turned = map(plan, root, view, channels, false, first, second)?;
+            let turned = map_mask(plan, (root, view), channels, first, second)?;
             out.copy_from_slice(turned);
         }
         Ok(())
     }
-}
-
-/// Rotates and maps the pixels of one view, from one buffer into the other and back; returns the one
-/// that has the result.
-fn map<'a>(
-    plan: &AugmentPlan,
-    root: u64,
-    view: u32,
-    channels: u8,
-    bilinear: bool,
-    mut from: &'a mut [u8],
-    mut to: &'a mut [u8],
-) -> Result<&'a mut [u8], AugmentError> {
-    let Size { width, height } = plan.size();
-    for mapped in drawn_maps(plan, root, view) {
-        let mut affine = mapped?;
-        affine.bilinear = bilinear;
-        let image = Pixels {
-            data: from,
-            width,
-            height,
-            channels,
-        };
-        affine.apply_into(image, to)?;
-        std::mem::swap(&mut from, &mut to);
-    }
-    Ok(from)
-}
-
-/// The rotations and affine maps of one view, in their order.
-pub(super) fn drawn_maps(
-    plan: &AugmentPlan,
-    root: u64,
-    view: u32,
-) -> impl Iterator<Item = Result<Affine, PixelError>> {
-    let Size { width, height } = plan.size();
-    (0..).zip(&plan.ops).filter_map(move |(number, op)| {
-        let draws = Draws::new(root, view, number);
-        let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
-        match *op {
-            Op::Rotation(degrees) => Some(Affine::rotation(width, height, both_ways(0, degrees))),
-            Op::Affine {
-                degrees,
-                translate,
-                scale,
-                shear,
-            } => {
-                let right = both_ways(1, translate.0 * f64::from(width)).round_ties_even();
-                let down = both_ways(2, translate.1 * f64::from(height)).round_ties_even();
-                let scale = draws.uniform(3, scale);
-                let shear = (both_ways(4, shear.0), both_ways(5, shear.1));
-                let degrees = both_ways(0, degrees);
-                Some(Affine::new(
-                    width,
-                    height,
-                    degrees,
-                    (right, down),
-                    scale,
-                    shear,
-                ))
-            }
-            _ => None,
-        }
-    })
-}
-
-/// Adjusts the colours of one view.
-fn color(
-    blur: &mut Blur,
-    plan: &AugmentPlan,
-    root: u64,
-    view: u32,
-    pixels: &mut [u8],
-) -> Result<(), AugmentError> {
-    let channels = plan.output().channels;
-    let Size { width, height } = plan.size();
-    for step in color_steps(plan, root, view) {
-        match step {
-            ColorStep::Adjust(adjustment) => adjustment.apply(pixels, channels),
-            ColorStep::Blur { kernel, sigma } => {
-                blur.gaussian(pixels, width, height, channels, kernel, sigma)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn check_buffers(

@@ -5,23 +5,20 @@ use packds_pixels::ops::Adjustment;
 use super::AugmentPlan;
 use super::draws::Draws;
 use super::op::Op;
+use super::steps::Step;
 
-/// A step that changes colours.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum ColorStep {
-    Adjust(Adjustment),
-    Blur { kernel: u32, sigma: f32 },
-}
-
-/// The steps of a view of the sample whose root key is `root`.
-pub(super) fn color_steps(
+/// The changes of single pixels' colours in a view of the sample whose root key is `root`.
+pub(super) fn color_adjustments(
     plan: &AugmentPlan,
     root: u64,
     view: u32,
-) -> impl Iterator<Item = ColorStep> {
+) -> impl Iterator<Item = Adjustment> {
     let ops = (0..).zip(&plan.ops);
-    ops.flat_map(move |(number, op)| steps(op, Draws::new(root, view, number)))
-        .flatten()
+    let steps = ops.flat_map(move |(number, op)| steps(op, Draws::new(root, view, number)));
+    steps.flatten().filter_map(|step| match step {
+        Step::Adjust(adjustment) => Some(adjustment),
+        _ => None,
+    })
 }
 
 /// How many steps an op comes to at most; none where some take more than a pixel and the mean of its picture.
@@ -38,7 +35,10 @@ pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
             Some(by.iter().filter(|by| **by > 0.0).count())
         }
         Op::Grayscale(_) | Op::Solarize { .. } => Some(1),
-        Op::Blur { .. } => None,
+        Op::Blur { .. }
+        | Op::RandAugment { .. }
+        | Op::TrivialAugment { .. }
+        | Op::AutoAugment(_) => None,
         _ => Some(0),
     }
 }
@@ -48,20 +48,20 @@ pub(super) fn measures(op: &Op) -> bool {
     matches!(*op, Op::Jitter { contrast, .. } if contrast > 0.0)
 }
 
-/// Draw 0 decides whether an op is done.
-fn steps(op: &Op, draws: Draws) -> [Option<ColorStep>; 4] {
+/// The steps of an op on colours; draw 0 decides whether it is done.
+pub(super) fn steps(op: &Op, draws: Draws) -> [Option<Step>; 4] {
     let one = |step| [Some(step), None, None, None];
     match *op {
         Op::Jitter { p, .. } if draws.chance(0, p) => {
-            jitter(op, draws).map(|adjustment| adjustment.map(ColorStep::Adjust))
+            jitter(op, draws).map(|adjustment| adjustment.map(Step::Adjust))
         }
-        Op::Grayscale(p) if draws.chance(0, p) => one(ColorStep::Adjust(Adjustment::Grayscale)),
-        Op::Blur { kernel, sigma, p } if draws.chance(0, p) => one(ColorStep::Blur {
+        Op::Grayscale(p) if draws.chance(0, p) => one(Step::Adjust(Adjustment::Grayscale)),
+        Op::Blur { kernel, sigma, p } if draws.chance(0, p) => one(Step::Blur {
             kernel,
             sigma: single(draws.uniform(1, sigma)),
         }),
         Op::Solarize { threshold, p } if draws.chance(0, p) => {
-            one(ColorStep::Adjust(Adjustment::Solarize(threshold)))
+            one(Step::Adjust(Adjustment::Solarize(threshold)))
         }
         _ => [None; 4],
     }

@@ -3,8 +3,8 @@
 use packds_format::DType;
 use packds_pixels::{Filter, Layout, Resize};
 
-use super::Size;
-use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Stage};
+use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, Op, Stage};
+use super::{Policy, Size};
 use packds_pixels::Padding;
 
 /// Mean and standard deviation of ImageNet's training images, of values in 0 to 1.
@@ -14,7 +14,7 @@ pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229
 ///
 /// Nothing is checked before [`AugmentPlan::new`](super::AugmentPlan::new), which sees all of it.
 /// Ops come in this order: resize, crop (or `random_resized_crop`, which is both), flips, rotation
-/// and affine maps, colours, erasing. A later setting replaces an earlier one.
+/// and affine maps, policies, colours, erasing. A later setting replaces an earlier one.
 ///
 /// ```
 /// use packds_reader::augment::Augment;
@@ -27,6 +27,8 @@ pub struct Augment {
     pub(super) ops: Vec<Op>,
     pub(super) views: u32,
     pub(super) filter: Filter,
+    /// None, one value or one for each channel.
+    pub(super) fill: Vec<u8>,
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
@@ -49,6 +51,7 @@ impl Augment {
             ops: Vec::new(),
             views: 1,
             filter: Filter::Bilinear,
+            fill: Vec::new(),
             dct_scaling: false,
             mixup: None,
             cutmix: None,
@@ -124,7 +127,7 @@ impl Augment {
         self.op(Op::VerticalFlip(p))
     }
 
-    /// Turned around the middle by up to `degrees` either way; black where nothing is.
+    /// Turned around the middle by up to `degrees` either way; `fill` where nothing is.
     #[must_use]
     pub fn rotation(self, degrees: f64) -> Self {
         self.op(Op::Rotation(degrees))
@@ -146,6 +149,26 @@ impl Augment {
             scale,
             shear,
         })
+    }
+
+    /// torchvision's `RandAugment`: `n` operations of the policies' list, each with the same `magnitude`, of `bins` evenly
+    /// spaced ones. Usual are 2, 9 and 31.
+    #[must_use]
+    pub fn rand_augment(self, n: u32, magnitude: u32, bins: u32) -> Self {
+        self.op(Op::RandAugment { n, magnitude, bins })
+    }
+
+    /// torchvision's `TrivialAugmentWide`: one operation of the policies' list, with a random one of `bins` magnitudes, usually
+    /// 31.
+    #[must_use]
+    pub fn trivial_augment(self, bins: u32) -> Self {
+        self.op(Op::TrivialAugment { bins })
+    }
+
+    /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a data set.
+    #[must_use]
+    pub fn auto_augment(self, policy: Policy) -> Self {
+        self.op(Op::AutoAugment(policy))
     }
 
     /// Brightness, contrast and saturation times `1 - x` to `1 + x` (not below 0), hue turned by
@@ -214,7 +237,19 @@ impl Augment {
             p,
             scale,
             ratio,
-            value: value.to_vec(),
+            value: Filling::Values(value.to_vec()),
+        })
+    }
+
+    /// As `random_erasing_with`, with a random number of the normal distribution for each value. Floats only.
+    #[must_use]
+    pub fn random_erasing_randomly(self, p: f64, scale: (f64, f64), ratio: (f64, f64)) -> Self {
+        let value = Filling::Random;
+        self.op(Op::Erase {
+            p,
+            scale,
+            ratio,
+            value,
         })
     }
 
@@ -247,10 +282,19 @@ impl Augment {
         self
     }
 
-    /// How resizes sample; `Bilinear` unless told.
+    /// How resizes sample, and rotations, maps and policies: these by the nearest pixel with `Nearest`, by sixteen with `Bicubic`,
+    /// else by four. `Bilinear` unless told.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = filter;
+        self
+    }
+
+    /// The value of what lies outside in rotations, maps and policies: one, or one for each channel. Black unless told; masks
+    /// have 0 there.
+    #[must_use]
+    pub fn fill(mut self, value: &[u8]) -> Self {
+        self.fill = value.to_vec();
         self
     }
 

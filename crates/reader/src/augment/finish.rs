@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use packds_format::DType;
-use packds_pixels::{FloatType, Layout, Padding, rows_come_first};
+use packds_pixels::{Layout, Padding, rows_come_first};
 
 use super::AugmentPlan;
-use super::color::{ColorStep, color_steps, measures, most_adjustments};
-use super::draws::Draws;
-use super::frame::{Frame, Shown, pixels, resized_size, whole};
-use super::op::{Op, Size, Span};
+use super::color::{color_adjustments, measures, most_adjustments};
+use super::erase::{drawn, encode, erased_to};
+use super::frame::{Frame, Shown, resized_size, whole};
+use super::op::{Op, Size};
 use super::{AugmentError, SampleKey};
 use crate::device::{self, Changes, ColorOp, FileLimits, Finish, Patch, Resampling, Windows};
 
@@ -32,10 +32,12 @@ impl AugmentPlan {
 }
 
 impl AugmentPlan {
-    /// What is left to do with the pixels of [`Augment::as_pixels`](super::Augment::as_pixels); none where nothing is.
+    /// What is left to do with the pixels of [`Augment::as_pixels`](super::Augment::as_pixels); none where nothing is, or a device
+    /// could not do all of it.
     pub(crate) fn finish(&self) -> Option<Finish> {
         let finish = self.finish_values();
-        (!self.writes_bytes() || !finish.changes.is_empty()).then_some(finish)
+        let is_some = !self.writes_bytes() || !finish.changes.is_empty();
+        (is_some && !self.erases_randomly()).then_some(finish)
     }
 
     /// What is to be done with pictures of one size to make the images; why not, in a sentence, where that is more than to resize
@@ -59,7 +61,15 @@ impl AugmentPlan {
                 Op::Rotation(_) | Op::Affine { .. } | Op::Blur { .. } => {
                     return Err("blur, rotate and affine take the pixels around");
                 }
+                Op::RandAugment { .. } | Op::TrivialAugment { .. } | Op::AutoAugment(_) => {
+                    return Err(
+                        "randaugment, trivialaugment and autoaugment take the pixels around",
+                    );
+                }
             }
+        }
+        if self.erases_randomly() {
+            return Err("the random values of erase are drawn on the host");
         }
         let n_colors = self.ops.iter().map(most_adjustments).sum::<Option<usize>>();
         let n_colors = n_colors.filter(|n| *n <= Changes::MOST_COLORS);
@@ -201,7 +211,7 @@ impl AugmentPlan {
     /// The rectangles of a view of a sample that are set, one for each op that does so.
     pub(crate) fn patches(&self, key: SampleKey, view: u32) -> impl Iterator<Item = Patch> {
         let root = key.root();
-        drawn(self, root, view).map(|(patch, _)| patch)
+        drawn(self, root, view).map(|(_, _, patch)| patch)
     }
 
     /// The `n` operations on the colours of a view of a sample, those that do nothing last.
@@ -211,155 +221,17 @@ impl AugmentPlan {
         view: u32,
         n: usize,
     ) -> impl Iterator<Item = ColorOp> {
-        let adjustments = color_steps(self, key.root(), view).filter_map(|step| match step {
-            ColorStep::Adjust(adjustment) => Some(ColorOp(Some(adjustment))),
-            ColorStep::Blur { .. } => None,
-        });
+        let adjustments = color_adjustments(self, key.root(), view);
+        let adjustments = adjustments.map(|adjustment| ColorOp(Some(adjustment)));
         adjustments.chain(std::iter::repeat(ColorOp(None))).take(n)
     }
 
     /// A value of each channel in the type of the result; `value` has one number, or one for each channel.
-    fn encoded(&self, value: &[f32]) -> [[u8; 4]; 3] {
+    pub(super) fn encoded(&self, value: &[f32]) -> [[u8; 4]; 3] {
         // Channels are 1 or 3.
         [0, 1, 2].map(|channel| {
             let value = value.get(channel).or(value.first());
             encode(self.float, value.copied().unwrap_or(0.0))
         })
-    }
-}
-
-/// Sets the drawn rectangles of finished values.
-pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
-    for (patch, value) in drawn(plan, root, view) {
-        fill(plan, patch, value, out);
-    }
-}
-
-/// The rectangles that are set, one after the other, and to what; empty ones where nothing is.
-fn drawn(plan: &AugmentPlan, root: u64, view: u32) -> impl Iterator<Item = (Patch, &[f32])> {
-    (0..).zip(&plan.ops).filter_map(move |(number, op)| {
-        let draws = Draws::new(root, view, number);
-        let patch = match *op {
-            Op::Erase {
-                p, scale, ratio, ..
-            } => erased(draws, plan.size(), p, scale, ratio).unwrap_or_default(),
-            Op::Cutout(side) => cut_out(draws, plan.size(), side),
-            _ => return None,
-        };
-        Some((patch, erased_to(op)?))
-    })
-}
-
-/// What an op that erases sets values to.
-fn erased_to(op: &Op) -> Option<&[f32]> {
-    match op {
-        Op::Erase { value, .. } => Some(value),
-        Op::Cutout(_) => Some(&[0.0]),
-        _ => None,
-    }
-}
-
-/// torchvision's `RandomErasing.get_params`: draw 0 decides, try `t` takes draws `1 + 2 t` (area) and
-/// `2 + 2 t` (ratio), the place draws 21 (y) and 22 (x).
-pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span) -> Option<Patch> {
-    if !draws.chance(0, p) {
-        return None;
-    }
-    let (full_width, full_height) = (f64::from(size.width), f64::from(size.height));
-    for attempt in 0..10 {
-        let area = full_width * full_height * draws.uniform(1 + 2 * attempt, scale);
-        let aspect = draws.log_uniform(2 + 2 * attempt, ratio);
-        let height = (area * aspect).sqrt().round_ties_even();
-        let width = (area / aspect).sqrt().round_ties_even();
-        if height < full_height && width < full_width {
-            let (width, height) = (pixels(width), pixels(height));
-            let y = draws.below(21, size.height - height + 1);
-            let x = draws.below(22, size.width - width + 1);
-            return Some(Patch {
-                x: (x, x + width),
-                y: (y, y + height),
-            });
-        }
-    }
-    None
-}
-
-/// The square around the pixel of draws 0 (y) and 1 (x), as far as it lies inside.
-pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
-    let span = |index, full: u32| {
-        let center = draws.below(index, full);
-        let start = i64::from(center) - i64::from(side / 2);
-        let end = start + i64::from(side);
-        let clip = |place: i64| u32::try_from(place.clamp(0, full.into())).unwrap_or(0);
-        (clip(start), clip(end))
-    };
-    Patch {
-        y: span(0, size.height),
-        x: span(1, size.width),
-    }
-}
-
-/// Sets the values of a rectangle; `value` has one number, or one for each channel.
-fn fill(plan: &AugmentPlan, patch: Patch, value: &[f32], out: &mut [u8]) {
-    let channels = usize::from(plan.output().channels);
-    let encoded = plan.encoded(value);
-    let n = plan.value_bytes();
-    plan.for_each_run(patch, |run, channel| {
-        let Some(run) = out.get_mut(run) else { return };
-        for (place, to) in run.chunks_exact_mut(n).enumerate() {
-            let channel = channel.unwrap_or(place % channels);
-            if let Some(from) = encoded.get(channel) {
-                to.copy_from_slice(&from[..n]);
-            }
-        }
-    });
-}
-
-impl AugmentPlan {
-    /// Bytes of one value of the result.
-    pub(super) fn value_bytes(&self) -> usize {
-        self.float.map_or(1, FloatType::n_bytes)
-    }
-
-    /// Hands out the byte ranges of a rectangle of a result, row by row: all channels together, or
-    /// with the channel where the planes lie apart.
-    pub(super) fn for_each_run(
-        &self,
-        patch: Patch,
-        mut run: impl FnMut(std::ops::Range<usize>, Option<usize>),
-    ) {
-        let index = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
-        let channels = usize::from(self.output().channels);
-        let (planes, values) = match self.output().layout {
-            Layout::Hwc => (1, channels),
-            Layout::Chw => (channels, 1),
-        };
-        let pixel = values * self.value_bytes();
-        let (width, height) = (index(self.size().width), index(self.size().height));
-        let (left, right) = (index(patch.x.0), index(patch.x.1));
-        for plane in 0..planes {
-            for row in index(patch.y.0)..index(patch.y.1) {
-                let start = (plane * height + row) * width;
-                let bytes = (start + left) * pixel..(start + right) * pixel;
-                run(bytes, (planes > 1).then_some(plane));
-            }
-        }
-    }
-}
-
-/// The value in the type of the result, in the first bytes.
-fn encode(float: Option<FloatType>, value: f32) -> [u8; 4] {
-    let half = |[low, high]: [u8; 2]| [low, high, 0, 0];
-    match float {
-        // Whole and from 0 to 255: checked when the plan was made.
-        None => [
-            u8::try_from(pixels(value.into())).unwrap_or(u8::MAX),
-            0,
-            0,
-            0,
-        ],
-        Some(FloatType::F32) => value.to_le_bytes(),
-        Some(FloatType::F16) => half(half::f16::from_f32(value).to_le_bytes()),
-        Some(FloatType::Bf16) => half(half::bf16::from_f32(value).to_le_bytes()),
     }
 }

@@ -2,9 +2,9 @@
 
 use packds_pixels::ops::Affine;
 
-use super::augmenter::drawn_maps;
 use super::frame::{Frame, Shown};
 use super::op::{Op, Size, Stage};
+use super::steps::{Step, each_step};
 use super::{AugmentError, AugmentPlan, SampleKey};
 
 /// Which part of a stored picture a view shows, and how.
@@ -48,9 +48,12 @@ impl AugmentPlan {
         let picture = Size { width, height };
         let frame = Frame::draw(&self.ops, picture, key.root(), view)?;
         let mut geometry = Geometry::of_frame(frame, picture, self.size());
-        for map in drawn_maps(self, key.root(), view) {
-            geometry.matrix = after(&map?, geometry.matrix);
-        }
+        each_step(self, key.root(), view, |step| {
+            if let Step::Map(map) = step {
+                geometry.matrix = after(&map, geometry.matrix);
+            }
+            Ok(())
+        })?;
         Ok(geometry)
     }
 }

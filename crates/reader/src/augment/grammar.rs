@@ -7,12 +7,15 @@ use packds_format::DType;
 use packds_pixels::{Filter, Layout, Resize};
 
 use super::description::IMAGENET;
-use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Size, Span};
-use super::{Augment, AugmentError};
+use super::op::{
+    CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, MAGNITUDE_BINS, Op, RAND_AUGMENT,
+    Size, Span,
+};
+use super::{Augment, AugmentError, Policy};
 use packds_pixels::Padding;
 
 /// Every word's name, and how it is written.
-const WORDS: [(&str, &str); 25] = [
+const WORDS: [(&str, &str); 29] = [
     ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     (
         "crop",
@@ -27,16 +30,23 @@ const WORDS: [(&str, &str); 25] = [
         "affine",
         "affine:DEGREES[/X/Y[/SCALE-SCALE[/SHEAR[/SHEAR]]]]",
     ),
+    ("randaugment", "randaugment[:OPERATIONS/MAGNITUDE[/BINS]]"),
+    ("trivialaugment", "trivialaugment[:BINS]"),
+    ("autoaugment", "autoaugment[:imagenet|cifar10|svhn]"),
     ("jitter", "jitter:BRIGHTNESS/CONTRAST/SATURATION/HUE[/P]"),
     ("gray", "gray[:P]"),
     ("blur", "blur:KERNEL/SIGMA-SIGMA[/P]"),
     ("solarize", "solarize:THRESHOLD[/P]"),
-    ("erase", "erase[:P[/SCALE-SCALE/RATIO-RATIO[/VALUE...]]]"),
+    (
+        "erase",
+        "erase[:P[/SCALE-SCALE/RATIO-RATIO][/random|/VALUE...]]",
+    ),
     ("cutout", "cutout:SIDE"),
     ("mixup", "mixup:ALPHA"),
     ("cutmix", "cutmix:ALPHA"),
     ("views", "views:N"),
     ("filter", "filter:nearest|box|bilinear|bicubic|lanczos"),
+    ("fill", "fill:VALUE[/VALUE/VALUE]"),
     ("dct", "dct"),
     (
         "norm",
@@ -163,6 +173,9 @@ fn bare(augment: Augment, name: &str) -> Option<Augment> {
         "vflip" => augment.vertical_flip(0.5),
         "gray" => augment.random_grayscale(0.1),
         "erase" => augment.random_erasing(0.5),
+        "randaugment" => augment.rand_augment(RAND_AUGMENT.0, RAND_AUGMENT.1, MAGNITUDE_BINS),
+        "trivialaugment" => augment.trivial_augment(MAGNITUDE_BINS),
+        "autoaugment" => augment.auto_augment(Policy::ImageNet),
         "dct" => augment.dct_scaling(true),
         "u8" => augment.dtype(DType::U8),
         "f32" => augment.dtype(DType::F32),
@@ -196,6 +209,12 @@ fn with_options(augment: Augment, name: &str, options: &str) -> Option<Augment> 
         ("solarize", [threshold]) => augment.solarize(byte(threshold)?, 0.5),
         ("solarize", [threshold, p]) => augment.solarize(byte(threshold)?, number(p)?),
         ("erase", [p]) => augment.random_erasing(number(p)?),
+        ("erase", [p, "random"]) => {
+            augment.random_erasing_randomly(number(p)?, ERASE_SCALE, ERASE_RATIO)
+        }
+        ("erase", [p, scale, ratio, "random"]) => {
+            augment.random_erasing_randomly(number(p)?, span(scale)?, span(ratio)?)
+        }
         ("erase", [p, scale, ratio]) => {
             augment.random_erasing_with(number(p)?, span(scale)?, span(ratio)?, &[0.0])
         }
@@ -204,6 +223,16 @@ fn with_options(augment: Augment, name: &str, options: &str) -> Option<Augment> 
             augment.random_erasing_with(number(p)?, span(scale)?, span(ratio)?, &values)
         }
         ("cutout", [side]) => augment.cutout(whole(side)?),
+        ("randaugment", [n, magnitude]) => {
+            augment.rand_augment(whole(n)?, whole(magnitude)?, MAGNITUDE_BINS)
+        }
+        ("randaugment", [n, magnitude, bins]) => {
+            augment.rand_augment(whole(n)?, whole(magnitude)?, whole(bins)?)
+        }
+        ("trivialaugment", [bins]) => augment.trivial_augment(whole(bins)?),
+        ("autoaugment", [policy]) => augment.auto_augment(Policy::from_str(policy).ok()?),
+        ("fill", [value]) => augment.fill(&[byte(value)?]),
+        ("fill", [red, green, blue]) => augment.fill(&[byte(red)?, byte(green)?, byte(blue)?]),
         ("mixup", [alpha]) => augment.mixup(number(alpha)?),
         ("cutmix", [alpha]) => augment.cutmix(number(alpha)?),
         ("views", [n]) => augment.views(whole(n)?),
@@ -301,6 +330,9 @@ impl fmt::Display for Augment {
         if self.filter != Filter::Bilinear {
             say(format!("filter:{}", self.filter));
         }
+        if !self.fill.is_empty() {
+            say(format!("fill:{}", joined(&self.fill)));
+        }
         if self.dct_scaling {
             say("dct".to_owned());
         }
@@ -388,15 +420,38 @@ impl fmt::Display for Op {
                 ratio,
                 value,
             } => {
-                if (*scale, *ratio) == (ERASE_SCALE, ERASE_RATIO) && *value == [0.0] {
-                    chance("erase", *p, 0.5)
-                } else {
-                    let (scale, ratio) = (range(*scale), range(*ratio));
-                    format!("erase:{p}/{scale}/{ratio}/{}", joined(value))
+                let usual = (*scale, *ratio) == (ERASE_SCALE, ERASE_RATIO);
+                let spans = format!("{}/{}", range(*scale), range(*ratio));
+                match value {
+                    Filling::Random if usual => format!("erase:{p}/random"),
+                    Filling::Random => format!("erase:{p}/{spans}/random"),
+                    Filling::Values(value) if usual && *value == [0.0] => chance("erase", *p, 0.5),
+                    Filling::Values(value) => format!("erase:{p}/{spans}/{}", joined(value)),
                 }
             }
             Self::Cutout(side) => format!("cutout:{side}"),
+            Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => {
+                policy_text(self)
+            }
         })
+    }
+}
+
+/// Policies; nothing for others.
+fn policy_text(op: &Op) -> String {
+    match *op {
+        Op::RandAugment { n, magnitude, bins } => match (n, magnitude) {
+            _ if bins != MAGNITUDE_BINS => format!("randaugment:{n}/{magnitude}/{bins}"),
+            RAND_AUGMENT => "randaugment".to_owned(),
+            _ => format!("randaugment:{n}/{magnitude}"),
+        },
+        Op::TrivialAugment {
+            bins: MAGNITUDE_BINS,
+        } => "trivialaugment".to_owned(),
+        Op::TrivialAugment { bins } => format!("trivialaugment:{bins}"),
+        Op::AutoAugment(Policy::ImageNet) => "autoaugment".to_owned(),
+        Op::AutoAugment(policy) => format!("autoaugment:{policy}"),
+        _ => String::new(),
     }
 }
 

@@ -25,6 +25,7 @@ mod augmenter;
 mod color;
 mod description;
 mod draws;
+mod erase;
 mod error;
 mod finish;
 mod frame;
@@ -34,7 +35,9 @@ mod mix;
 mod op;
 mod picture;
 mod plan;
+mod policy;
 mod render;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -50,3 +53,4 @@ pub use op::Size;
 pub use packds_pixels::{Encoded, Padding};
 pub use picture::{Picture, SampleKey};
 pub use plan::{AugmentPlan, ImageSource, Output};
+pub use policy::Policy;

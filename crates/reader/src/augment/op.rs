@@ -3,6 +3,7 @@
 use packds_pixels::Resize;
 
 use super::AugmentError;
+use super::policy::Policy;
 use packds_pixels::Padding;
 
 /// Width and height of a result in pixels; a single number is a square.
@@ -41,6 +42,9 @@ pub(super) const CROP_SCALE: Span = (0.08, 1.0);
 pub(super) const CROP_RATIO: Span = (3.0 / 4.0, 4.0 / 3.0);
 pub(super) const ERASE_SCALE: Span = (0.02, 0.33);
 pub(super) const ERASE_RATIO: Span = (0.3, 3.3);
+pub(super) const MAGNITUDE_BINS: u32 = 31;
+/// Operations and magnitude of `RandAugment`.
+pub(super) const RAND_AUGMENT: (u32, u32) = (2, 9);
 
 /// A step, in the words of `Augment`'s methods.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,9 +92,27 @@ pub(super) enum Op {
         p: f64,
         scale: Span,
         ratio: Span,
-        value: Vec<f32>,
+        value: Filling,
     },
     Cutout(u32),
+    RandAugment {
+        n: u32,
+        magnitude: u32,
+        bins: u32,
+    },
+    TrivialAugment {
+        bins: u32,
+    },
+    AutoAugment(Policy),
+}
+
+/// What erased values are set to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Filling {
+    /// One number, or one for each channel.
+    Values(Vec<f32>),
+    /// Numbers of the normal distribution, each its own.
+    Random,
 }
 
 /// Where an op may stand: ops come in this order.
@@ -100,6 +122,7 @@ pub(super) enum Stage {
     Crop,
     Flip,
     Map,
+    Policy,
     Color,
     Erase,
 }
@@ -113,12 +136,20 @@ impl Op {
             }
             Self::HorizontalFlip(_) | Self::VerticalFlip(_) => Stage::Flip,
             Self::Rotation(_) | Self::Affine { .. } => Stage::Map,
+            Self::RandAugment { .. } | Self::TrivialAugment { .. } | Self::AutoAugment(_) => {
+                Stage::Policy
+            }
             Self::Jitter { .. }
             | Self::Grayscale(_)
             | Self::Blur { .. }
             | Self::Solarize { .. } => Stage::Color,
             Self::Erase { .. } | Self::Cutout(_) => Stage::Erase,
         }
+    }
+
+    /// Whether it may move pixels to other places, after the picture is shown.
+    pub(super) fn maps(&self) -> bool {
+        matches!(self.stage(), Stage::Map | Stage::Policy)
     }
 
     /// Says whether the numbers make sense, whatever the pictures.
@@ -208,6 +239,19 @@ impl Op {
                 self.ratios(ratio)
             }
             Self::Cutout(side) => self.sides(Size::from(side)),
+            Self::RandAugment { n, magnitude, bins } => {
+                let holds = (1..=MAX_DEEDS).contains(&n);
+                self.hold("number of operations", "1 to 16", holds, n.to_string())?;
+                self.bins(bins)?;
+                let found = format!("{magnitude} of {bins} bins");
+                self.hold(
+                    "magnitude",
+                    "below the number of bins",
+                    magnitude < bins,
+                    found,
+                )
+            }
+            Self::TrivialAugment { bins } => self.bins(bins),
             _ => Ok(()),
         }
     }
@@ -260,6 +304,11 @@ impl Op {
         self.hold(what, expected, holds, format!("{from} to {to}"))
     }
 
+    fn bins(&self, bins: u32) -> Result<(), AugmentError> {
+        let holds = (2..=MAX_BINS).contains(&bins);
+        self.hold("number of bins", "2 to 1000", holds, bins.to_string())
+    }
+
     fn probability(&self, p: f64) -> Result<(), AugmentError> {
         self.number("probability", "0 to 1", p, 0.0, 1.0)
     }
@@ -292,3 +341,5 @@ impl Op {
 /// Larger sides are a slip of the hand.
 const MAX_SIDE: u32 = 65_535;
 const MAX_KERNEL: u32 = 255;
+const MAX_DEEDS: u32 = 16;
+const MAX_BINS: u32 = 1000;

@@ -1,12 +1,12 @@
 //! An augmentation checked against the field of a pack that it is for.
 
 use packds_format::{DType, Field, FieldKind};
-use packds_pixels::ops::Emit;
+use packds_pixels::ops::{Emit, Sampling};
 use packds_pixels::{CropResize, Filter, FloatType, Layout, Resize};
 
 use super::SampleKey;
 use super::frame::Frame;
-use super::op::{Op, Size, Stage};
+use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
 
 /// More views of a sample than anybody trains with.
@@ -120,6 +120,8 @@ pub struct Output {
 pub struct AugmentPlan {
     pub(super) ops: Vec<Op>,
     pub(super) filter: Filter,
+    /// What lies outside of pictures that are turned or mapped.
+    pub(super) fill: [u8; 4],
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
     pub(super) cutmix: Option<f64>,
@@ -145,7 +147,7 @@ impl AugmentPlan {
         let channels = source.channels;
         for op in &augment.ops {
             if let Op::Erase { value, .. } = op {
-                check_fill(op, value, channels, augment.output_dtype())?;
+                check_filling(op, value, channels, augment.output_dtype())?;
             }
         }
         let (dtype, float) = output_type(augment.output_dtype())?;
@@ -178,6 +180,7 @@ impl AugmentPlan {
         Ok(Self {
             ops: augment.ops.clone(),
             filter: augment.filter,
+            fill: fill(&augment.fill, channels)?,
             dct_scaling: augment.dct_scaling,
             mixup: augment.mixup,
             cutmix: augment.cutmix,
@@ -242,6 +245,20 @@ impl AugmentPlan {
             && self.cutmix.is_none()
     }
 
+    /// Whether pixels may be moved to other places.
+    pub(super) fn maps(&self) -> bool {
+        self.ops.iter().any(Op::maps)
+    }
+
+    /// How pixels that are moved are sampled.
+    pub(super) fn sampling(&self) -> Sampling {
+        match self.filter {
+            Filter::Nearest => Sampling::Nearest,
+            Filter::Bicubic => Sampling::Bicubic,
+            _ => Sampling::Bilinear,
+        }
+    }
+
     pub(super) fn size(&self) -> Size {
         Size {
             width: self.output.width,
@@ -281,6 +298,19 @@ fn output_type(dtype: DType) -> Result<(DType, Option<FloatType>), AugmentError>
         }
     };
     Ok((dtype, float))
+}
+
+fn fill(values: &[u8], channels: u8) -> Result<[u8; 4], AugmentError> {
+    match *values {
+        [] => Ok([0; 4]),
+        [value] => Ok([value; 4]),
+        [red, green, blue] if channels == 3 => Ok([red, green, blue, 0]),
+        _ => {
+            let found = format!("{} for {channels} channels", values.len());
+            let expected = "one number, or one for each channel";
+            Err(setting("fill", "value", expected, found))
+        }
+    }
 }
 
 fn per_channel(what: &'static str, values: &[f32], channels: u8) -> Result<Vec<f32>, AugmentError> {
@@ -323,6 +353,15 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
         let expected = "used with a resize of the whole picture (resize256,center224): random parts are decoded at full size";
         return Err(setting("dct", "setting", expected, "no resize".to_owned()));
     }
+    if !augment.fill.is_empty() && !augment.ops.iter().any(Op::maps) {
+        let expected = "used with rotate, affine or a policy (randaugment, trivialaugment, autoaugment); crops have a value of their own (crop32+4:128)";
+        return Err(setting(
+            "fill",
+            "setting",
+            expected,
+            "none of these".to_owned(),
+        ));
+    }
     let Some((mean, std)) = &augment.normalize else {
         return Ok(());
     };
@@ -347,7 +386,12 @@ fn check_settings(augment: &Augment) -> Result<(), AugmentError> {
     }
 }
 
-fn check_fill(op: &Op, value: &[f32], channels: u8, dtype: DType) -> Result<(), AugmentError> {
+fn check_filling(op: &Op, value: &Filling, channels: u8, dtype: DType) -> Result<(), AugmentError> {
+    let Filling::Values(value) = value else {
+        let expected =
+            "given numbers in u8: random ones lie around 0, so they need f32, f16 or bf16";
+        return op.hold("value", expected, dtype != DType::U8, "random".to_owned());
+    };
     let found = format!("{value:?}");
     let count = value.len() == 1 || value.len() == usize::from(channels);
     op.hold(
@@ -386,7 +430,10 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
                     "flips come right after the crop, which they cost nothing with: put them before rotations, colours and erasing"
                 }
                 Stage::Map => {
-                    "rotations come before colours and erasing: put them in front of these"
+                    "rotations come before policies, colours and erasing: put them in front of these"
+                }
+                Stage::Policy => {
+                    "policies come before colours and erasing: put them in front of these"
                 }
                 Stage::Color | Stage::Erase => {
                     "erasing comes last, because it writes finished values: put it at the end"

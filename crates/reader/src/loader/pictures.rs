@@ -498,11 +498,15 @@ impl Pictures {
         seeds: &[u64],
         view: u32,
     ) -> Result<Geometry, LoadError> {
-        let own = || {
-            let (height, width, _) = pack.item_shape(&self.image.name, row.sample)?;
-            Some((u32::try_from(width).ok()?, u32::try_from(height).ok()?))
+        let size = match self.stored_size() {
+            Some(size) => Some(size),
+            None => pack
+                .told(pack.item_shape(&self.image.name, row.sample))?
+                .and_then(|(height, width, _)| {
+                    Some((u32::try_from(width).ok()?, u32::try_from(height).ok()?))
+                }),
         };
-        let size = self.stored_size().or_else(own).ok_or_else(|| {
+        let size = size.ok_or_else(|| {
             let (path, sample) = (pack.file_path().display(), row.sample);
             LoadError::Option(format!(
                 "{path}: sample {sample}: the pack does not say how large its image is"

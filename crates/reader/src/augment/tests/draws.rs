@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use super::{key, plan};
 use crate::augment::color::jitter_order;
 use crate::augment::draws::{Draws, MIX};
-use crate::augment::finish::erased;
+use crate::augment::erase::{erased, normals};
 use crate::augment::frame::{Frame, Shown};
 use crate::augment::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Size};
-use crate::augment::{Augment, SampleKey};
+use crate::augment::policy::{self, DEEDS, Deed, Space};
+use crate::augment::{Augment, Policy, SampleKey};
 use crate::device::Patch;
 
 const VECTORS: &str = include_str!("../../../../../fixtures/augment/vectors.json");
@@ -79,6 +80,17 @@ fn draws_are_the_documented_vectors() {
         for (idx, which) in jitter_order(draws).iter().enumerate() {
             assert_eq!(json!(which), vector["jitter"][idx]);
         }
+        for (idx, value) in [normals(draws, 0), normals(draws, 1)]
+            .as_flattened()
+            .iter()
+            .enumerate()
+        {
+            let wanted = vector["normals"][idx].as_f64().unwrap();
+            assert!(
+                (f64::from(*value) - wanted).abs() < 1e-6,
+                "{value} is not {wanted}"
+            );
+        }
         close(draws.uniform(4, (0.6, 1.4)), &vector["jitter"][4]);
         close(draws.uniform(7, (-0.1, 0.1)), &vector["jitter"][7]);
         let mix = Draws::new(key.root(), MIX, MIX);
@@ -109,6 +121,127 @@ fn padded_crops_are_the_documented_vectors() {
         };
         assert_eq!(json!([x, y]), vector["crop32_4"]);
     }
+}
+
+/// Says whether a policy draws what a vector has.
+fn assert_deeds(text: &str, draws: Draws, (width, height): (u32, u32), wanted: &Value) {
+    let Augment { ops, .. } = Augment::parse(text).unwrap();
+    let drawn: Vec<_> = policy::drawn(&ops[0], draws, Size { width, height }).collect();
+    let wanted = wanted.as_array().unwrap();
+    assert_eq!(drawn.len(), wanted.len(), "{text} {drawn:?} {wanted:?}");
+    for (found, wanted) in drawn.iter().zip(wanted) {
+        assert_eq!(json!(format!("{:?}", found.deed)), wanted[0], "{text}");
+        close(found.magnitude, &wanted[1]);
+    }
+}
+
+#[test]
+fn policies_draw_the_documented_vectors() {
+    let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
+    for vector in &vectors {
+        let number = |idx: usize| vector["at"][idx].as_str().unwrap().parse::<u64>().unwrap();
+        let key = SampleKey {
+            seed: number(0),
+            epoch: u32::try_from(number(1)).unwrap(),
+            sample: number(2),
+        };
+        let small = |idx| u32::try_from(number(idx)).unwrap();
+        let draws = Draws::new(key.root(), small(3), small(4));
+        for (text, size, name) in [
+            ("randaugment", (224, 160), "randaugment_224x160"),
+            ("trivialaugment", (9, 9), "trivialaugment"),
+            ("autoaugment", (32, 32), "autoaugment_imagenet_32x32"),
+            ("autoaugment:cifar10", (32, 32), "autoaugment_cifar10_32x32"),
+            ("autoaugment:svhn", (32, 32), "autoaugment_svhn_32x32"),
+        ] {
+            assert_deeds(text, draws, size, &vector[name]);
+        }
+    }
+}
+
+/// How often each of `n` things comes, of 40,000 samples.
+fn shares(n: usize, which: impl Fn(Draws) -> usize) -> Vec<f64> {
+    let mut counts = vec![0.0; n];
+    for sample in 0..40_000 {
+        counts[which(Draws::new(key(sample).root(), 0, 0))] += 1.0 / 40_000.0;
+    }
+    counts
+}
+
+fn assert_even(shares: &[f64]) {
+    let even = 1.0 / shares.len() as f64;
+    for share in shares {
+        assert!(
+            (share - even).abs() < 5.0 * (even / 40_000.0).sqrt(),
+            "{shares:?}"
+        );
+    }
+}
+
+#[test]
+fn random_policies_draw_operations_magnitudes_and_signs_evenly() {
+    let size = Size::from(224);
+    let of = |text: &str| Augment::parse(text).unwrap().ops.remove(0);
+    let (rand, trivial) = (of("randaugment:3/9"), of("trivialaugment:11"));
+    let place = |deed: Deed| DEEDS.iter().position(|known| *known == deed).unwrap();
+    for number in 0..3 {
+        assert_even(&shares(14, |draws| {
+            place(policy::drawn(&rand, draws, size).nth(number).unwrap().deed)
+        }));
+    }
+    assert_even(&shares(14, |draws| {
+        place(policy::drawn(&trivial, draws, size).next().unwrap().deed)
+    }));
+    // The bin that a magnitude of the wide space is of, with its sign: of brightness, which has both.
+    let bin = |drawn: policy::Drawn| {
+        (0..11)
+            .position(|bin| {
+                let known = Space::Wide.magnitude(drawn.deed, bin, 11);
+                (known - drawn.magnitude.abs()).abs() < 1e-6
+            })
+            .unwrap()
+    };
+    let turned = |draws| policy::drawn(&trivial, draws, size).next().unwrap();
+    let shares = shares(23, |draws| match turned(draws) {
+        drawn if !(1..10).contains(&place(drawn.deed)) => 22,
+        drawn => 2 * bin(drawn) + usize::from(drawn.magnitude.is_sign_negative()),
+    });
+    assert!((shares[22] - 5.0 / 14.0).abs() < 0.012, "{shares:?}");
+    for share in &shares[..22] {
+        assert!((share - 9.0 / 14.0 / 22.0).abs() < 0.005, "{shares:?}");
+    }
+}
+
+#[test]
+fn learned_policies_draw_pairs_evenly_and_keep_their_probabilities() {
+    let svhn = Augment::parse("autoaugment:svhn").unwrap().ops.remove(0);
+    let first = |draws| policy::drawn(&svhn, draws, Size::from(32)).next();
+    let shares = shares(3, |draws| match first(draws) {
+        None => 0,
+        Some(drawn) if drawn.deed == Deed::Solarize => 1,
+        Some(_) => 2,
+    });
+    assert!(shares.iter().all(|share| *share > 0.01), "{shares:?}");
+    let pairs = 25.0;
+    // Solarize comes first of all where it is the first of its pair (0.7 of one of them), or where the first is left out.
+    let second = [(0.6, 0.6), (0.9, 0.2), (0.9, 0.3), (0.7, 0.4)];
+    let left: f64 = second.iter().map(|(p, q)| (1.0 - p) * q).sum();
+    let wanted = (0.7 + left) / pairs;
+    assert!((shares[1] - wanted).abs() < 0.004, "{shares:?} {wanted}");
+    assert_eq!(Policy::Svhn.to_string(), "svhn");
+}
+
+#[test]
+fn random_values_are_normally_distributed() {
+    let draws = Draws::new(key(1).root(), 0, 0);
+    let value = |n: u64| f64::from(normals(draws, n / 2)[usize::from(n % 2 == 1)]);
+    let (mean, variance) = moments(40_000, value);
+    assert!(mean.abs() < 0.02, "{mean}");
+    assert!((variance - 1.0).abs() < 0.03, "{variance}");
+    let (fourth, _) = moments(40_000, |n| value(n).powi(4));
+    assert!((fourth - 3.0).abs() < 0.25, "{fourth}");
+    let (product, _) = moments(20_000, |n| value(2 * n) * value(2 * n + 1));
+    assert!(product.abs() < 0.03, "{product}");
 }
 
 #[test]

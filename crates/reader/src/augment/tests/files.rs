@@ -1,6 +1,6 @@
 //! Pictures in files: stored way up, seen through the decoder, in every type and order.
 
-use packds_pixels::ops::Affine;
+use packds_pixels::ops::{Affine, Sampling};
 use packds_pixels::{
     DecodeOptions, Decoder, Filter, FloatType, Geometry, Layout, Pixels, cast_into, encode_jpeg,
     probe, to_layout_into,
@@ -164,7 +164,7 @@ fn every_type_and_order_has_the_values_of_the_conversion() {
 }
 
 #[test]
-fn rotated_images_blend_four_pixels_unless_nearest_is_asked_for() {
+fn rotated_images_blend_as_many_pixels_as_the_filter_says() {
     let image = picture(20, 14, 3, 15);
     let degrees = Draws::new(key(2).root(), 0, 0).uniform(0, (-40.0, 40.0));
     let mut affine = Affine::rotation(20, 14, degrees).unwrap();
@@ -174,15 +174,15 @@ fn rotated_images_blend_four_pixels_unless_nearest_is_asked_for() {
         height: 14,
         channels: 3,
     };
-    let mut results = [vec![0; image.len()], vec![0; image.len()]];
-    for (bilinear, wanted) in [true, false].into_iter().zip(&mut results) {
-        affine.bilinear = bilinear;
+    let mut results = [(); 3].map(|()| vec![0; image.len()]);
+    let filters = [
+        (Sampling::Bilinear, Filter::Bilinear),
+        (Sampling::Nearest, Filter::Nearest),
+        (Sampling::Bicubic, Filter::Bicubic),
+    ];
+    for ((sampling, filter), wanted) in filters.into_iter().zip(&mut results) {
+        affine.sampling = sampling;
         affine.apply_into(pixels, wanted).unwrap();
-        let filter = if bilinear {
-            Filter::Bilinear
-        } else {
-            Filter::Nearest
-        };
         let text = format!("rotate:40,filter:{filter}");
         let mut augmenter = augmenter(&text, Some((20, 14)));
         assert!(
@@ -191,6 +191,7 @@ fn rotated_images_blend_four_pixels_unless_nearest_is_asked_for() {
         );
     }
     assert_ne!(results[0], results[1]);
+    assert_ne!(results[0], results[2]);
     let mut default = augmenter("rotate:40", Some((20, 14)));
     assert!(apply(&mut default, 2, raw(&image, 20, 14, 3)) == results[0]);
 }

@@ -6,6 +6,7 @@ mod draws;
 mod files;
 mod pipeline;
 mod rejections;
+mod torchvision;
 mod windows;
 mod words;
 

@@ -7,10 +7,13 @@ use packds_pixels::{Area, Filter, Image, Pixels, encode_jpeg, encode_png, resize
 
 use super::{apply, augmenter, encoded, key, picture, plan, raw};
 use crate::augment::draws::Draws;
-use crate::augment::finish::cut_out;
+use crate::augment::erase::{cut_out, erased, normals};
 use crate::augment::frame::{Frame, Shown};
 use crate::augment::op::Size;
+use crate::augment::policy::drawn;
+use crate::augment::steps::Step;
 use crate::augment::{Augment, Augmenter, Mix};
+use crate::device::Patch;
 
 const SIMCLR: &str = "rrc32:0.2-1,flip,jitter:0.4/0.4/0.4/0.1/0.8,gray:0.2,blur:5/0.1-2,solarize:128/0.2,erase:0.5,\
     views:2,norm:imagenet,f16,chw";
@@ -417,4 +420,122 @@ fn affine_maps_take_their_documented_draws() {
             wanted
         );
     }
+}
+
+#[test]
+fn every_word_that_turns_pictures_has_the_fill_outside() {
+    let white = vec![255; 20 * 10 * 3];
+    for text in [
+        "rotate:40",
+        "affine:40/0.3/0.3/0.5-0.8",
+        "randaugment:6/30",
+        "trivialaugment",
+    ] {
+        let mut seen = [false; 2];
+        for (fill, seen) in ["", ",fill:9/80/201"].into_iter().zip(&mut seen) {
+            let mut augmenter = augmenter(&format!("{text}{fill},filter:nearest"), Some((20, 10)));
+            for sample in 0..40 {
+                let found = apply(&mut augmenter, sample, raw(&white, 20, 10, 3));
+                let outside = if fill.is_empty() {
+                    [0, 0, 0]
+                } else {
+                    [9, 80, 201]
+                };
+                *seen |= found.as_chunks::<3>().0.contains(&outside);
+            }
+        }
+        assert_eq!(seen, [true; 2], "{text}");
+    }
+}
+
+#[test]
+fn policies_move_masks_with_their_images_and_leave_their_values() {
+    // A mask of numbered pixels shows where each pixel of the image came from.
+    let image = picture(15, 11, 3, 12);
+    let mask: Vec<u8> = (1..=165).collect();
+    let mut moved = 0;
+    for text in ["randaugment:1/20", "trivialaugment", "autoaugment:svhn"] {
+        let mut augmenter = augmenter(text, Some((15, 11)));
+        for sample in 0..60 {
+            let draws = Draws::new(key(sample).root(), 0, 0);
+            let op = Augment::parse(text).unwrap().ops.remove(0);
+            let (mut out, mut mask_out) = (vec![0; image.len()], vec![0; mask.len()]);
+            let from = raw(&mask, 15, 11, 1);
+            augmenter
+                .apply(
+                    key(sample),
+                    raw(&image, 15, 11, 3),
+                    Some(from),
+                    &mut [&mut out],
+                    &mut [&mut mask_out],
+                )
+                .unwrap();
+            let (mut wanted, mut spare) = (mask.clone(), mask.clone());
+            let size = Size {
+                width: 15,
+                height: 11,
+            };
+            for drawn in drawn(&op, draws, size) {
+                if let Some(Step::Map(affine)) = drawn.step(size).unwrap() {
+                    let pixels = Pixels {
+                        data: &wanted,
+                        width: 15,
+                        height: 11,
+                        channels: 1,
+                    };
+                    affine.apply_into(pixels, &mut spare).unwrap();
+                    std::mem::swap(&mut wanted, &mut spare);
+                    moved += 1;
+                }
+            }
+            assert_eq!(mask_out, wanted, "{text} {sample}");
+        }
+    }
+    assert!(moved > 40, "{moved}");
+}
+
+#[test]
+fn random_erasing_is_the_same_in_every_layout_and_type() {
+    let image = picture(12, 10, 3, 8);
+    let text = "erase:1/0.2-0.3/0.5-2/random,norm:0.5/0.5";
+    let of = |layout: &str| {
+        let bytes = apply(
+            &mut augmenter(&format!("{text},{layout},f32"), Some((12, 10))),
+            4,
+            raw(&image, 12, 10, 3),
+        );
+        let floats: Vec<f32> = bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|v| f32::from_le_bytes(*v))
+            .collect();
+        floats
+    };
+    let (planes, pixels) = (of("chw"), of("hwc"));
+    let draws = Draws::new(key(4).root(), 0, 0);
+    let size = Size {
+        width: 12,
+        height: 10,
+    };
+    let Patch { x, y } = erased(draws, size, 1.0, (0.2, 0.3), (0.5, 2.0)).unwrap();
+    let mut number = 0;
+    for (c, row, column) in (0..3)
+        .flat_map(|c| (0..10).flat_map(move |row| (0..12).map(move |column| (c, row, column))))
+    {
+        let at = |n: u32| usize::try_from(n).unwrap();
+        let value = planes[at((c * 10 + row) * 12 + column)];
+        assert_eq!(
+            value.to_bits(),
+            pixels[at((row * 12 + column) * 3 + c)].to_bits()
+        );
+        if (x.0..x.1).contains(&column) && (y.0..y.1).contains(&row) {
+            let wanted = normals(draws, number / 2)[usize::from(number % 2 == 1)];
+            assert_eq!(value.to_bits(), wanted.to_bits(), "{c} {row} {column}");
+            number += 1;
+        } else {
+            assert!((-1.0..=1.0).contains(&value));
+        }
+    }
+    assert!(number > 40, "{number}");
 }

@@ -38,6 +38,13 @@ fn malformed_words_are_named_with_their_form() {
         "views:-1",
         "blur:3",
         "erase:0.5/0-1",
+        "erase:random",
+        "randaugment:2",
+        "autoaugment:mnist",
+        "trivialaugment:a",
+        "fill",
+        "fill:256",
+        "fill:1/2",
         "dct9",
     ] {
         let error = refused(word);
@@ -65,6 +72,12 @@ fn numbers_out_of_range_are_refused() {
         ("blur:4/1-2", "kernel"),
         ("blur:3/0-2", "sigma"),
         ("erase:0.5/0.1-0.2/1-2/256", "value"),
+        ("erase:0.5/random", "value"),
+        ("randaugment:0/9", "number of operations"),
+        ("randaugment:2/31", "magnitude"),
+        ("randaugment:2/0/1", "number of bins"),
+        ("trivialaugment:1", "number of bins"),
+        ("fill:9,flip", "setting"),
         ("cutout:0", "size"),
         ("views:0", "number"),
         ("mixup:0", "alpha"),
@@ -89,7 +102,9 @@ fn ops_out_of_order_are_refused_with_the_reason() {
         ("flip,center32", "put it in front"),
         ("center32,crop16", "one crop"),
         ("rotate:5,flip", "right after the crop"),
-        ("gray,rotate:5", "come before colours"),
+        ("gray,rotate:5", "come before policies, colours"),
+        ("gray,randaugment", "policies come before colours"),
+        ("autoaugment,rotate:5", "come before policies"),
         ("cutout:4,gray", "erasing comes last"),
     ] {
         let error = refused(text);

@@ -108,3 +108,20 @@ fn an_area_longer_than_the_table_has_no_window() {
     assert!(window(20, 20).is_some());
     assert_eq!((window(21, 20), window(20, 21)), (None, None));
 }
+
+#[test]
+fn what_only_the_host_draws_is_not_left_to_a_device() {
+    let picture = Size::from(16);
+    for words in ["randaugment", "trivialaugment", "autoaugment"] {
+        let augmenter = augmenter(&format!("rrc8,{words},f16"), None);
+        let plan = augmenter.plan();
+        let reason = plan.finish_windows(picture).unwrap_err();
+        assert!(reason.contains(words), "{reason}");
+        // Types and orders of the pixels that the host has made are the device's.
+        assert!(plan.finish().is_some(), "{words}");
+    }
+    let augmenter = augmenter("rrc8,erase:0.5/random,f16", None);
+    let plan = augmenter.plan();
+    assert!(plan.finish_windows(picture).unwrap_err().contains("erase"));
+    assert_eq!(plan.finish(), None);
+}

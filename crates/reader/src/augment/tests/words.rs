@@ -4,7 +4,7 @@ use packds_format::DType;
 use packds_pixels::{Filter, Layout, Resize};
 use proptest::prelude::*;
 
-use crate::augment::{Augment, Padding, Size};
+use crate::augment::{Augment, Padding, Policy, Size};
 
 fn op() -> impl Strategy<Value = fn(Augment, f64, u32) -> Augment> {
     let ops: Vec<fn(Augment, f64, u32) -> Augment> = vec![
@@ -40,6 +40,17 @@ fn op() -> impl Strategy<Value = fn(Augment, f64, u32) -> Augment> {
         |a, p, _| a.solarize(128, p),
         |a, p, _| a.random_erasing(p),
         |a, p, _| a.random_erasing_with(p, (0.0, p), (0.3, 3.3), &[-1.5, 0.25, 3.0]),
+        |a, p, _| a.random_erasing_randomly(p, (0.02, 0.33), (0.3, 3.3)),
+        |a, p, _| a.random_erasing_randomly(p, (0.0, p), (0.3, 3.3)),
+        |a, _, n| a.rand_augment(1 + n % 16, n % 31, 31),
+        |a, _, n| a.rand_augment(2, 9, 10 + n % 900),
+        |a, _, _| a.rand_augment(2, 9, 31),
+        |a, _, n| a.trivial_augment(2 + n % 900),
+        |a, _, _| a.trivial_augment(31),
+        |a, _, _| a.auto_augment(Policy::ImageNet),
+        |a, _, _| a.auto_augment(Policy::Svhn),
+        |a, _, _| a.fill(&[1, 2, 3]),
+        |a, _, _| a.fill(&[7]),
         |a, _, n| a.cutout(n),
         |a, p, _| a.mixup(0.1 + p),
         |a, p, _| a.cutmix(0.1 + p),
@@ -71,7 +82,9 @@ proptest! {
 fn every_word_of_the_page_is_read() {
     let page = "rrc224|rrc224:0.2-1.0|crop32+4|center224|resize256|resize256x128|flip|vflip|rotate:15|affine:15|\
         affine:15/0.1/0.1|affine:15/0.1/0.1/0.9-1.1/10|jitter:0.4/0.4/0.4/0.1|gray:0.2|blur:23/0.1-2|solarize:128/0.2|\
-        erase:0.25|cutout:16|mixup:0.2|cutmix:1|views:2|filter:bicubic|dct|norm:imagenet|norm:0.5/0.5|u8|f32|f16|bf16|chw|hwc";
+        randaugment|randaugment:2/9|randaugment:1/5/10|trivialaugment|trivialaugment:10|autoaugment|autoaugment:imagenet|\
+        autoaugment:cifar10|autoaugment:svhn|fill:128|fill:1/2/3|erase:0.25|erase:0.25/random|\
+        erase:0.25/0.02-0.4/0.3-3.3/random|erase:0.1/0.02-0.4/0.3-3.3/1/2/3|cutout:16|mixup:0.2|cutmix:1|views:2|filter:bicubic|dct|norm:imagenet|norm:0.5/0.5|u8|f32|f16|bf16|chw|hwc";
     for word in page.split('|') {
         let augment = Augment::parse(word).unwrap();
         assert_eq!(

@@ -1,0 +1,217 @@
+//! Rectangles of finished values that are set: to given values, or to random ones.
+
+use packds_pixels::{FloatType, Layout};
+
+use super::AugmentPlan;
+use super::draws::Draws;
+use super::frame::pixels;
+use super::op::{Filling, Op, Size, Span};
+use crate::device::Patch;
+
+/// The first of the draws that random values come from.
+const NORMALS: u64 = 32;
+
+/// Sets the drawn rectangles of finished values.
+pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
+    for (op, draws, patch) in drawn(plan, root, view) {
+        match erased_to(op) {
+            Some(values) => fill(plan, patch, values, out),
+            None => fill_randomly(plan, patch, draws, out),
+        }
+    }
+}
+
+impl AugmentPlan {
+    /// Whether random values are set, which no device draws.
+    pub(super) fn erases_randomly(&self) -> bool {
+        let random = Filling::Random;
+        let mut ops = self.ops.iter();
+        ops.any(|op| matches!(op, Op::Erase { value, .. } if *value == random))
+    }
+}
+
+/// The ops that erase, with their draws and rectangles, one after the other; empty ones where nothing is erased.
+pub(super) fn drawn(
+    plan: &AugmentPlan,
+    root: u64,
+    view: u32,
+) -> impl Iterator<Item = (&Op, Draws, Patch)> {
+    (0..).zip(&plan.ops).filter_map(move |(number, op)| {
+        let draws = Draws::new(root, view, number);
+        let patch = match *op {
+            Op::Erase {
+                p, scale, ratio, ..
+            } => erased(draws, plan.size(), p, scale, ratio).unwrap_or_default(),
+            Op::Cutout(side) => cut_out(draws, plan.size(), side),
+            _ => return None,
+        };
+        Some((op, draws, patch))
+    })
+}
+
+/// What an op that erases sets values to; none where they are random.
+pub(super) fn erased_to(op: &Op) -> Option<&[f32]> {
+    match op {
+        Op::Erase {
+            value: Filling::Values(values),
+            ..
+        } => Some(values),
+        Op::Cutout(_) => Some(&[0.0]),
+        _ => None,
+    }
+}
+
+/// torchvision's `RandomErasing.get_params`: draw 0 decides, try `t` takes draws `1 + 2 t` (area) and
+/// `2 + 2 t` (ratio), the place draws 21 (y) and 22 (x).
+pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span) -> Option<Patch> {
+    if !draws.chance(0, p) {
+        return None;
+    }
+    let (full_width, full_height) = (f64::from(size.width), f64::from(size.height));
+    for attempt in 0..10 {
+        let area = full_width * full_height * draws.uniform(1 + 2 * attempt, scale);
+        let aspect = draws.log_uniform(2 + 2 * attempt, ratio);
+        let height = (area * aspect).sqrt().round_ties_even();
+        let width = (area / aspect).sqrt().round_ties_even();
+        if height < full_height && width < full_width {
+            let (width, height) = (pixels(width), pixels(height));
+            let y = draws.below(21, size.height - height + 1);
+            let x = draws.below(22, size.width - width + 1);
+            return Some(Patch {
+                x: (x, x + width),
+                y: (y, y + height),
+            });
+        }
+    }
+    None
+}
+
+/// The square around the pixel of draws 0 (y) and 1 (x), as far as it lies inside.
+pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
+    let span = |index, full: u32| {
+        let center = draws.below(index, full);
+        let start = i64::from(center) - i64::from(side / 2);
+        let end = start + i64::from(side);
+        let clip = |place: i64| u32::try_from(place.clamp(0, full.into())).unwrap_or(0);
+        (clip(start), clip(end))
+    };
+    Patch {
+        y: span(0, size.height),
+        x: span(1, size.width),
+    }
+}
+
+/// Sets the values of a rectangle; `value` has one number, or one for each channel.
+fn fill(plan: &AugmentPlan, patch: Patch, value: &[f32], out: &mut [u8]) {
+    let channels = usize::from(plan.output().channels);
+    let encoded = plan.encoded(value);
+    let n = plan.value_bytes();
+    plan.for_each_run(patch, |run, channel| {
+        let Some(run) = out.get_mut(run) else { return };
+        for (place, to) in run.chunks_exact_mut(n).enumerate() {
+            let channel = channel.unwrap_or(place % channels);
+            if let Some(from) = encoded.get(channel) {
+                to.copy_from_slice(&from[..n]);
+            }
+        }
+    });
+}
+
+impl AugmentPlan {
+    /// Bytes of one value of the result.
+    pub(super) fn value_bytes(&self) -> usize {
+        self.float.map_or(1, FloatType::n_bytes)
+    }
+
+    /// Hands out the byte ranges of a rectangle of a result, row by row: all channels together, or
+    /// with the channel where the planes lie apart.
+    pub(super) fn for_each_run(
+        &self,
+        patch: Patch,
+        mut run: impl FnMut(std::ops::Range<usize>, Option<usize>),
+    ) {
+        let index = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
+        let channels = usize::from(self.output().channels);
+        let (planes, values) = match self.output().layout {
+            Layout::Hwc => (1, channels),
+            Layout::Chw => (channels, 1),
+        };
+        let pixel = values * self.value_bytes();
+        let (width, height) = (index(self.size().width), index(self.size().height));
+        let (left, right) = (index(patch.x.0), index(patch.x.1));
+        for plane in 0..planes {
+            for row in index(patch.y.0)..index(patch.y.1) {
+                let start = (plane * height + row) * width;
+                let bytes = (start + left) * pixel..(start + right) * pixel;
+                run(bytes, (planes > 1).then_some(plane));
+            }
+        }
+    }
+}
+
+/// Sets the values of a rectangle to numbers of the normal distribution, drawn plane by plane and row by row.
+fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8]) {
+    let Some(float) = plan.float else { return };
+    let side = |(first, end): (u32, u32)| u64::from(end.saturating_sub(first));
+    let (width, height) = (side(patch.x), side(patch.y));
+    let channels = u64::from(plan.output().channels);
+    let n = float.n_bytes();
+    // Neighbours in a plane are mostly a pair: the last one of each.
+    let mut pairs = [(u64::MAX, [0.0; 2]); 3];
+    let mut row = 0;
+    plan.for_each_run(patch, |run, plane| {
+        let Some(run) = out.get_mut(run) else { return };
+        for (place, to) in (0..).zip(run.chunks_exact_mut(n)) {
+            // `row` counts on from plane to plane.
+            let (channel, number) = match plane {
+                Some(_) => (0, row * width + place),
+                None => {
+                    let channel = place % channels;
+                    (channel, (channel * height + row) * width + place / channels)
+                }
+            };
+            let Some(last) = usize::try_from(channel)
+                .ok()
+                .and_then(|at| pairs.get_mut(at))
+            else {
+                continue;
+            };
+            if last.0 != number / 2 {
+                *last = (number / 2, normals(draws, number / 2));
+            }
+            let value = last.1[usize::from(!number.is_multiple_of(2))];
+            to.copy_from_slice(&encode(Some(float), value)[..n]);
+        }
+        row += 1;
+    });
+}
+
+/// Two numbers of the normal distribution, from the halves of a draw, by Box and Muller.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounds to the nearest f32: none is above 7"
+)]
+pub(super) fn normals(draws: Draws, pair: u64) -> [f32; 2] {
+    let word = draws.word(NORMALS + pair);
+    let part = |bits: u64, above: f64| (f64::from(bits as u32) + above) * 2.0_f64.powi(-32);
+    let radius = (-2.0 * part(word >> 32, 0.5).ln()).sqrt();
+    let (sin, cos) = (std::f64::consts::TAU * part(word, 0.0)).sin_cos();
+    [(radius * cos) as f32, (radius * sin) as f32]
+}
+
+/// The value in the type of the result, in the first bytes.
+pub(super) fn encode(float: Option<FloatType>, value: f32) -> [u8; 4] {
+    let half = |[low, high]: [u8; 2]| [low, high, 0, 0];
+    match float {
+        // Whole and from 0 to 255: checked when the plan was made.
+        None => [
+            u8::try_from(pixels(value.into())).unwrap_or(u8::MAX),
+            0,
+            0,
+            0,
+        ],
+        Some(FloatType::F32) => value.to_le_bytes(),
+        Some(FloatType::F16) => half(half::f16::from_f32(value).to_le_bytes()),
+        Some(FloatType::Bf16) => half(half::bf16::from_f32(value).to_le_bytes()),
+    }
+}

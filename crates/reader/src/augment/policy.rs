@@ -1,0 +1,353 @@
+//! torchvision's policies: `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps that a view's draws choose.
+//! docs/augmentation.md, "Policies", has the tables and the draws.
+
+use std::fmt;
+use std::str::FromStr;
+
+use packds_pixels::PixelError;
+use packds_pixels::ops::{Adjustment, Affine};
+
+use super::draws::Draws;
+use super::op::{Op, Size};
+use super::steps::Step;
+
+/// Whose learned policy `AutoAugment` follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// ImageNet's.
+    ImageNet,
+    /// CIFAR-10's.
+    Cifar10,
+    /// SVHN's.
+    Svhn,
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ImageNet => "imagenet",
+            Self::Cifar10 => "cifar10",
+            Self::Svhn => "svhn",
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let all = [Self::ImageNet, Self::Cifar10, Self::Svhn];
+        all.into_iter()
+            .find(|policy| policy.to_string() == text)
+            .ok_or(())
+    }
+}
+
+/// What a policy may do, by torchvision's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    Identity,
+    ShearX,
+    ShearY,
+    TranslateX,
+    TranslateY,
+    Rotate,
+    Brightness,
+    Color,
+    Contrast,
+    Sharpness,
+    Posterize,
+    Solarize,
+    AutoContrast,
+    Equalize,
+    Invert,
+}
+
+use Deed::{
+    AutoContrast, Brightness, Color, Contrast, Equalize, Identity, Invert, Posterize, Rotate,
+    Sharpness, ShearX, ShearY, Solarize, TranslateX, TranslateY,
+};
+
+/// Those that `RandAugment` and `TrivialAugmentWide` draw from.
+pub(super) const DEEDS: [Deed; 14] = [
+    Identity,
+    ShearX,
+    ShearY,
+    TranslateX,
+    TranslateY,
+    Rotate,
+    Brightness,
+    Color,
+    Contrast,
+    Sharpness,
+    Posterize,
+    Solarize,
+    AutoContrast,
+    Equalize,
+];
+
+/// A deed that was drawn, and how much of it: degrees, pixels, bits, a threshold, or what a factor is above 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Drawn {
+    pub(super) deed: Deed,
+    pub(super) magnitude: f64,
+}
+
+/// How far magnitudes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Space {
+    /// `RandAugment`'s and `AutoAugment`'s, by the picture's size.
+    Sized(Size),
+    /// `TrivialAugmentWide`'s.
+    Wide,
+}
+
+/// `AutoAugment`'s bins.
+const BINS: u32 = 10;
+
+/// What is done to a view of `size`, in order; nothing for other ops than policies.
+pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = Drawn> {
+    let (policy, n) = match *op {
+        Op::AutoAugment(policy) => (Some(policy), 2),
+        Op::RandAugment { n, .. } => (None, n),
+        Op::TrivialAugment { .. } => (None, 1),
+        _ => (None, 0),
+    };
+    let learned = policy.map(|policy| learned(policy, draws, size));
+    let random = (0..u64::from(n)).map(move |number| match *op {
+        Op::RandAugment {
+            magnitude, bins, ..
+        } => {
+            let deed = DEEDS[below(draws, 2 * number, DEEDS.len())];
+            let of = Space::Sized(size).magnitude(deed, magnitude, bins);
+            Some(signed(deed, of, draws.chance(2 * number + 1, 0.5)))
+        }
+        Op::TrivialAugment { bins } => {
+            let deed = DEEDS[below(draws, 0, DEEDS.len())];
+            let of = Space::Wide.magnitude(deed, draws.below(1, bins), bins);
+            Some(signed(deed, of, draws.chance(2, 0.5)))
+        }
+        _ => learned.and_then(|pair| pair[usize::from(number > 0)]),
+    });
+    random.flatten()
+}
+
+/// The two of a learned policy: draw 0 chooses them, draws 1 and 2 whether they are done, 3 and 4 their signs.
+fn learned(policy: Policy, draws: Draws, size: Size) -> [Option<Drawn>; 2] {
+    let table = table(policy);
+    let pair = table[below(draws, 0, table.len())];
+    [(1, pair.0), (2, pair.1)].map(|(index, (deed, tenths, bin))| {
+        draws.chance(index, f64::from(tenths) / 10.0).then(|| {
+            let of = Space::Sized(size).magnitude(deed, bin, BINS);
+            signed(deed, of, draws.chance(index + 2, 0.5))
+        })
+    })
+}
+
+/// A draw as an index of a list that is short.
+fn below(draws: Draws, index: u64, len: usize) -> usize {
+    let len = u32::try_from(len).unwrap_or(u32::MAX);
+    usize::try_from(draws.below(index, len)).unwrap_or(0)
+}
+
+fn signed(deed: Deed, magnitude: f64, negative: bool) -> Drawn {
+    let turns = match deed {
+        ShearX | ShearY | TranslateX | TranslateY | Rotate => true,
+        Brightness | Color | Contrast | Sharpness => true,
+        Identity | Posterize | Solarize | AutoContrast | Equalize | Invert => false,
+    };
+    Drawn {
+        deed,
+        magnitude: if turns && negative {
+            -magnitude
+        } else {
+            magnitude
+        },
+    }
+}
+
+impl Space {
+    /// How much of a deed bin `bin` of `bins` is; 0 of what there is no more or less of.
+    pub(super) fn magnitude(self, deed: Deed, bin: u32, bins: u32) -> f64 {
+        let by_space = |sized, wide| match self {
+            Self::Sized(_) => sized,
+            Self::Wide => wide,
+        };
+        let by_side = |side: fn(Size) -> u32| match self {
+            Self::Sized(size) => 150.0 / 331.0 * f64::from(side(size)),
+            Self::Wide => 32.0,
+        };
+        let most = match deed {
+            ShearX | ShearY => by_space(0.3, 0.99),
+            TranslateX => by_side(|size| size.width),
+            TranslateY => by_side(|size| size.height),
+            Rotate => by_space(30.0, 135.0),
+            Brightness | Color | Contrast | Sharpness => by_space(0.9, 0.99),
+            Posterize => return bits(by_space(4.0, 6.0), bin, bins),
+            Solarize => return even(255.0, 0.0, bin, bins),
+            Identity | AutoContrast | Equalize | Invert => return 0.0,
+        };
+        even(0.0, most, bin, bins)
+    }
+}
+
+/// The bits that stay of a value: 8, of the last bin `most` fewer.
+fn bits(most: f64, bin: u32, bins: u32) -> f64 {
+    let part = f64::from(bins - 1) / most;
+    let cleared = single(f64::from(bin)) / single(part);
+    8.0 - f64::from(cleared.round_ties_even())
+}
+
+/// `torch.linspace(from, to, n)[place]`, in `f32`: from the nearer end.
+fn even(from: f64, to: f64, place: u32, n: u32) -> f64 {
+    let (from, to) = (single(from), single(to));
+    let count = |steps: u32| single(f64::from(steps));
+    let step = (to - from) / count(n - 1);
+    f64::from(if place < n / 2 {
+        from + step * count(place)
+    } else {
+        to - step * count(n - 1 - place)
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounds to the nearest f32: no magnitude is out of its range"
+)]
+fn single(value: f64) -> f32 {
+    value as f32
+}
+
+impl Drawn {
+    /// The step that it is; none of what does nothing.
+    pub(super) fn step(self, size: Size) -> Result<Option<Step>, PixelError> {
+        let Self { deed, magnitude } = self;
+        let Size { width, height } = size;
+        let factor = single(1.0 + magnitude);
+        // torchvision's `int`.
+        let moved = |x, y| Affine::new(width, height, 0.0, (x, y), 1.0, (0.0, 0.0));
+        let slant = magnitude.atan().to_degrees();
+        Ok(Some(match deed {
+            Identity => return Ok(None),
+            ShearX => Step::Map(Affine::shear(slant, 0.0)?),
+            ShearY => Step::Map(Affine::shear(0.0, slant)?),
+            TranslateX => Step::Map(moved(magnitude.trunc(), 0.0)?),
+            TranslateY => Step::Map(moved(0.0, magnitude.trunc())?),
+            Rotate => Step::Map(Affine::rotation(width, height, magnitude)?),
+            Brightness => Step::Adjust(Adjustment::Brightness(factor)),
+            Color => Step::Adjust(Adjustment::Saturation(factor)),
+            Contrast => Step::Adjust(Adjustment::Contrast(factor)),
+            Sharpness => Step::Sharpen(factor),
+            Posterize => Step::Posterize(byte(magnitude)),
+            // Bytes are whole: those from the threshold up are those from the next whole number up.
+            Solarize => Step::Adjust(Adjustment::Solarize(byte(magnitude.ceil()))),
+            AutoContrast => Step::Autocontrast,
+            Equalize => Step::Equalize,
+            Invert => Step::Adjust(Adjustment::Solarize(0)),
+        }))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bits and thresholds are 0 to 255"
+)]
+fn byte(value: f64) -> u8 {
+    value as u8
+}
+
+/// A deed, tenths of its probability, and its bin.
+type Chosen = (Deed, u8, u32);
+
+fn table(policy: Policy) -> &'static [(Chosen, Chosen); 25] {
+    match policy {
+        Policy::ImageNet => &IMAGENET,
+        Policy::Cifar10 => &CIFAR10,
+        Policy::Svhn => &SVHN,
+    }
+}
+
+const IMAGENET: [(Chosen, Chosen); 25] = [
+    ((Posterize, 4, 8), (Rotate, 6, 9)),
+    ((Solarize, 6, 5), (AutoContrast, 6, 0)),
+    ((Equalize, 8, 0), (Equalize, 6, 0)),
+    ((Posterize, 6, 7), (Posterize, 6, 6)),
+    ((Equalize, 4, 0), (Solarize, 2, 4)),
+    ((Equalize, 4, 0), (Rotate, 8, 8)),
+    ((Solarize, 6, 3), (Equalize, 6, 0)),
+    ((Posterize, 8, 5), (Equalize, 10, 0)),
+    ((Rotate, 2, 3), (Solarize, 6, 8)),
+    ((Equalize, 6, 0), (Posterize, 4, 6)),
+    ((Rotate, 8, 8), (Color, 4, 0)),
+    ((Rotate, 4, 9), (Equalize, 6, 0)),
+    ((Equalize, 0, 0), (Equalize, 8, 0)),
+    ((Invert, 6, 0), (Equalize, 10, 0)),
+    ((Color, 6, 4), (Contrast, 10, 8)),
+    ((Rotate, 8, 8), (Color, 10, 2)),
+    ((Color, 8, 8), (Solarize, 8, 7)),
+    ((Sharpness, 4, 7), (Invert, 6, 0)),
+    ((ShearX, 6, 5), (Equalize, 10, 0)),
+    ((Color, 4, 0), (Equalize, 6, 0)),
+    ((Equalize, 4, 0), (Solarize, 2, 4)),
+    ((Solarize, 6, 5), (AutoContrast, 6, 0)),
+    ((Invert, 6, 0), (Equalize, 10, 0)),
+    ((Color, 6, 4), (Contrast, 10, 8)),
+    ((Equalize, 8, 0), (Equalize, 6, 0)),
+];
+
+const CIFAR10: [(Chosen, Chosen); 25] = [
+    ((Invert, 1, 0), (Contrast, 2, 6)),
+    ((Rotate, 7, 2), (TranslateX, 3, 9)),
+    ((Sharpness, 8, 1), (Sharpness, 9, 3)),
+    ((ShearY, 5, 8), (TranslateY, 7, 9)),
+    ((AutoContrast, 5, 0), (Equalize, 9, 0)),
+    ((ShearY, 2, 7), (Posterize, 3, 7)),
+    ((Color, 4, 3), (Brightness, 6, 7)),
+    ((Sharpness, 3, 9), (Brightness, 7, 9)),
+    ((Equalize, 6, 0), (Equalize, 5, 0)),
+    ((Contrast, 6, 7), (Sharpness, 6, 5)),
+    ((Color, 7, 7), (TranslateX, 5, 8)),
+    ((Equalize, 3, 0), (AutoContrast, 4, 0)),
+    ((TranslateY, 4, 3), (Sharpness, 2, 6)),
+    ((Brightness, 9, 6), (Color, 2, 8)),
+    ((Solarize, 5, 2), (Invert, 0, 0)),
+    ((Equalize, 2, 0), (AutoContrast, 6, 0)),
+    ((Equalize, 2, 0), (Equalize, 6, 0)),
+    ((Color, 9, 9), (Equalize, 6, 0)),
+    ((AutoContrast, 8, 0), (Solarize, 2, 8)),
+    ((Brightness, 1, 3), (Color, 7, 0)),
+    ((Solarize, 4, 5), (AutoContrast, 9, 0)),
+    ((TranslateY, 9, 9), (TranslateY, 7, 9)),
+    ((AutoContrast, 9, 0), (Solarize, 8, 3)),
+    ((Equalize, 8, 0), (Invert, 1, 0)),
+    ((TranslateY, 7, 9), (AutoContrast, 9, 0)),
+];
+
+const SVHN: [(Chosen, Chosen); 25] = [
+    ((ShearX, 9, 4), (Invert, 2, 0)),
+    ((ShearY, 9, 8), (Invert, 7, 0)),
+    ((Equalize, 6, 0), (Solarize, 6, 6)),
+    ((Invert, 9, 0), (Equalize, 6, 0)),
+    ((Equalize, 6, 0), (Rotate, 9, 3)),
+    ((ShearX, 9, 4), (AutoContrast, 8, 0)),
+    ((ShearY, 9, 8), (Invert, 4, 0)),
+    ((ShearY, 9, 5), (Solarize, 2, 6)),
+    ((Invert, 9, 0), (AutoContrast, 8, 0)),
+    ((Equalize, 6, 0), (Rotate, 9, 3)),
+    ((ShearX, 9, 4), (Solarize, 3, 3)),
+    ((ShearY, 8, 8), (Invert, 7, 0)),
+    ((Equalize, 9, 0), (TranslateY, 6, 6)),
+    ((Invert, 9, 0), (Equalize, 6, 0)),
+    ((Contrast, 3, 3), (Rotate, 8, 4)),
+    ((Invert, 8, 0), (TranslateY, 0, 2)),
+    ((ShearY, 7, 6), (Solarize, 4, 8)),
+    ((Invert, 6, 0), (Rotate, 8, 4)),
+    ((ShearY, 3, 7), (TranslateX, 9, 3)),
+    ((ShearX, 1, 6), (Invert, 6, 0)),
+    ((Solarize, 7, 2), (TranslateY, 6, 7)),
+    ((ShearY, 8, 4), (Invert, 8, 0)),
+    ((ShearX, 7, 9), (TranslateY, 8, 3)),
+    ((ShearY, 8, 5), (AutoContrast, 7, 0)),
+    ((ShearX, 7, 2), (Invert, 1, 0)),
+];

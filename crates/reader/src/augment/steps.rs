@@ -1,0 +1,158 @@
+//! What is done to the pixels of a view after it is shown: maps, policies and colours, drawn here, in the order in which they
+//! are done.
+
+use packds_pixels::ops::{
+    Adjustment, Affine, Blur, Sampling, Sharpen, autocontrast, equalize, posterize,
+};
+use packds_pixels::{PixelError, Pixels};
+
+use super::draws::Draws;
+use super::op::{Op, Size, Stage};
+use super::{AugmentError, AugmentPlan, color, policy};
+
+/// A step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Step {
+    /// How it samples and what lies outside is the plan's.
+    Map(Affine),
+    Adjust(Adjustment),
+    Blur {
+        kernel: u32,
+        sigma: f32,
+    },
+    Sharpen(f32),
+    Posterize(u8),
+    Autocontrast,
+    Equalize,
+}
+
+/// Hands out the steps of a view of the sample whose root key is `root`.
+pub(super) fn each_step(
+    plan: &AugmentPlan,
+    root: u64,
+    view: u32,
+    mut to: impl FnMut(Step) -> Result<(), AugmentError>,
+) -> Result<(), AugmentError> {
+    for (number, op) in (0..).zip(&plan.ops) {
+        let draws = Draws::new(root, view, number);
+        match op.stage() {
+            Stage::Map => to(Step::Map(map(op, draws, plan.size())?))?,
+            Stage::Policy => {
+                for drawn in policy::drawn(op, draws, plan.size()) {
+                    if let Some(step) = drawn.step(plan.size())? {
+                        to(step)?;
+                    }
+                }
+            }
+            Stage::Color => color::steps(op, draws)
+                .into_iter()
+                .flatten()
+                .try_for_each(&mut to)?,
+            Stage::Resize | Stage::Crop | Stage::Flip | Stage::Erase => {}
+        }
+    }
+    Ok(())
+}
+
+/// A rotation's or an affine map's draws; other ops change nothing.
+fn map(op: &Op, draws: Draws, size: Size) -> Result<Affine, PixelError> {
+    let Size { width, height } = size;
+    let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
+    match *op {
+        Op::Affine {
+            degrees,
+            translate,
+            scale,
+            shear,
+        } => {
+            let right = both_ways(1, translate.0 * f64::from(width)).round_ties_even();
+            let down = both_ways(2, translate.1 * f64::from(height)).round_ties_even();
+            let scale = draws.uniform(3, scale);
+            let shear = (both_ways(4, shear.0), both_ways(5, shear.1));
+            let turn = both_ways(0, degrees);
+            Affine::new(width, height, turn, (right, down), scale, shear)
+        }
+        Op::Rotation(degrees) => Affine::rotation(width, height, both_ways(0, degrees)),
+        _ => Affine::rotation(width, height, 0.0),
+    }
+}
+
+/// What steps are done with.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    blur: Blur,
+    sharpen: Sharpen,
+}
+
+impl Tools {
+    /// Does the steps of one view, from one buffer into the other and back; returns the one that has the result. A plan without
+    /// [`AugmentPlan::maps`] needs no other buffer.
+    pub(super) fn work<'a>(
+        &mut self,
+        plan: &AugmentPlan,
+        (root, view): (u64, u32),
+        mut from: &'a mut [u8],
+        mut to: &'a mut [u8],
+    ) -> Result<&'a mut [u8], AugmentError> {
+        let Size { width, height } = plan.size();
+        let channels = plan.output().channels;
+        each_step(plan, root, view, |step| {
+            match step {
+                Step::Map(affine) => {
+                    let map = Affine {
+                        sampling: plan.sampling(),
+                        fill: plan.fill,
+                        ..affine
+                    };
+                    map.apply_into(pixels(from, plan.size(), channels), to)?;
+                    std::mem::swap(&mut from, &mut to);
+                }
+                Step::Adjust(adjustment) => adjustment.apply(from, channels),
+                Step::Blur { kernel, sigma } => {
+                    self.blur
+                        .gaussian(from, width, height, channels, kernel, sigma)?;
+                }
+                Step::Sharpen(factor) => {
+                    self.sharpen.adjust(from, width, height, channels, factor)?
+                }
+                Step::Posterize(bits) => posterize(from, bits),
+                Step::Autocontrast => autocontrast(from, channels),
+                Step::Equalize => equalize(from, channels),
+            }
+            Ok(())
+        })?;
+        Ok(from)
+    }
+}
+
+/// As [`Tools::work`], for a mask: it gets the maps alone, by nearest pixels, and 0 where nothing is.
+pub(super) fn map_mask<'a>(
+    plan: &AugmentPlan,
+    (root, view): (u64, u32),
+    channels: u8,
+    mut from: &'a mut [u8],
+    mut to: &'a mut [u8],
+) -> Result<&'a mut [u8], AugmentError> {
+    each_step(plan, root, view, |step| {
+        if let Step::Map(affine) = step {
+            let map = Affine {
+                sampling: Sampling::Nearest,
+                fill: [0; 4],
+                ..affine
+            };
+            map.apply_into(pixels(from, plan.size(), channels), to)?;
+            std::mem::swap(&mut from, &mut to);
+        }
+        Ok(())
+    })?;
+    Ok(from)
+}
+
+fn pixels(data: &[u8], Size { width, height }: Size, channels: u8) -> Pixels<'_> {
+    Pixels {
+        data,
+        width,
+        height,
+        channels,
+    }
+}
