@@ -9,8 +9,8 @@ DATA is a folder with train/CLASS/ and val/CLASS/, or one of class folders alone
 are made at the first run: the files' own bytes, with an index by which random crops decode faster.
 
 What torchvision's references/classification/train.py has is here by the same names: SGD with momentum, label smoothing, a linear warmup and
-then a cosine, no weight decay of norms, mixup and cutmix (--mix), an average of the weights (--ema). What it does for data
-(ImageFolder, transforms, samplers, collate functions, set_epoch) is the two loaders of `loaders`.
+then a cosine, no weight decay of norms, mixup and cutmix (--mix), policies (--policy), random erasing (--erase), an average of the
+weights (--ema). What it does for data (ImageFolder, transforms, samplers, collate functions, set_epoch) is the two loaders of `loaders`.
 
 GPUs compute in bfloat16. Needs PyTorch, and torchvision for the nets.
 """
@@ -92,7 +92,8 @@ def loaders(options: argparse.Namespace, group: Group) -> tuple[packds.Loader, p
     train, val = make_packs(options, group)
     common: dict[str, Any] = {"normalize": "imagenet", "layout": "channels_last", "output": "torch", "device": group.device}
     common |= {"dtype": "bf16" if group.on_gpu else "f32", "threads": options.threads}
-    augment = f"rrc{options.train_size},flip" + (",mixup:0.2,cutmix:1" if options.mix else "")
+    words = [f"rrc{options.train_size}", "flip", options.policy, f"erase:{options.erase}" if options.erase else None]
+    augment = [word for word in (*words, *(("mixup:0.2", "cutmix:1") if options.mix else ())) if word]
     middle = f"resize{options.resize_size},center{options.val_size}"
     return (
         packds.Loader(train, options.batch_size, seed=options.seed, augment=augment, **common),
@@ -242,6 +243,8 @@ def arguments() -> argparse.Namespace:
     add("--weight-decay", type=float, default=5e-5, help="[5e-5]")
     add("--label-smoothing", type=float, default=0.1, help="[0.1]")
     add("--mix", action="store_true", help="mixup and cutmix")
+    add("--policy", metavar="WORD", help="trivialaugment, randaugment, autoaugment: the reference's --auto-augment")
+    add("--erase", type=float, default=0.0, metavar="P", help="probability of random erasing [0]")
     add("--ema", action="store_true", help="test an average of the weights")
     add("--train-size", type=int, default=176, help="side of training images [176]")
     add("--resize-size", type=int, default=232, help="short side of test images [232]")

@@ -48,7 +48,7 @@ def imagenet(photos, packs, *more, processes=1):
 
 
 def test_a_resnet_trains_by_the_reference_recipe(photos, tmp_path, torchvision):
-    said = imagenet(photos, tmp_path, "--steps", 4, "--batch-size", 8, "--mix", "--ema")
+    said = imagenet(photos, tmp_path, "--steps", 4, "--batch-size", 8, "--mix", "--ema", "--policy", "trivialaugment", "--erase", 0.1)
     assert "step 4 of 4" in said and "after step 4" in said
 
 

@@ -185,7 +185,8 @@ class Loader:
         dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.
         layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw` with the memory of `hwc`.
         normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` of values in 0..1.
-        augment: Words of docs/augmentation.md, as a list or with commas: `"rrc224,flip"`.
+        augment: Words of docs/augmentation.md, as a list or with commas: `"rrc224,flip,trivialaugment"`. That page says which words
+            stand for which of torchvision's transforms.
         rank: `env` (what torch.distributed or torchrun say, else the only process), None, or `(rank, world)`.
         drop_last: Whether samples that do not fill a last batch are left out. By default they are, except with the order
             `sequential`, where these would be the same in every epoch. Where they are not, one process gets a shorter batch;
