@@ -326,10 +326,14 @@ impl Shared {
         }
     }
 
-    /// The pieces that a step needs and nobody has loaded. Looks into the chunks' tables where samples have their own
-    /// sizes, which may wait for the disk: not under the lock.
+    /// The pieces that a step needs and nobody has loaded. Looks into the tables of chunks, which may wait for the disk: not
+    /// under the lock.
     fn pieces_of_step(&self, step: u64) -> Vec<u64> {
         let pieces = self.fetch.pieces();
+        // A file that is shorter now is told of by the step that reads it.
+        if self.fetch.pack().protect().is_err() {
+            return Vec::new();
+        }
         let mut found = Vec::new();
         for sample in self.plan.samples_at(step) {
             for range in self.fetch.needed(sample) {
