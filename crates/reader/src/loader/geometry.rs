@@ -59,7 +59,9 @@ impl BatchGeometry {
 }
 
 /// Parts of names of fields that say where something is in the image.
-const PLACES: [&str; 7] = ["box", "coord", "flow", "keyp", "landmark", "point", "polygon"];
+const PLACES: [&str; 7] = [
+    "box", "coord", "flow", "keyp", "landmark", "point", "polygon",
+];
 
 /// The fields that look like places or pixels of an image that is moved, while they stay as they are: images and masks beside
 /// those that are augmented, arrays of the image's rows and columns, and numbers or JSON called as places are.

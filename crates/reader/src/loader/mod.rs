@@ -61,6 +61,7 @@ mod refused;
 mod remedy;
 mod sources;
 mod stats;
+mod stored_images;
 mod tuner;
 
 #[cfg(test)]

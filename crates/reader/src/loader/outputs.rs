@@ -6,7 +6,8 @@ use packds_format::{DType, Field, FieldKind, Schema, Store};
 
 use super::error::LoadError;
 use super::filling::Row;
-use super::pictures::{ChunkSource, Pictures};
+use super::pictures::Pictures;
+use super::stored_images::ChunkSource;
 use crate::MappedPack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 use crate::device::{FileLimits, Finish};

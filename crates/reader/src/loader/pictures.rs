@@ -1,8 +1,6 @@
 //! Images on their way through the augmentation: which fields they lie in, and how an item becomes a picture.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use packds_format::{Coding, DType, Field, FieldKind, Role, Schema, Store};
@@ -15,14 +13,15 @@ use super::filling::Row;
 use super::kept::ImageSize;
 use super::outputs::{Outputs, Source};
 use super::refused::RefusedFiles;
+use super::stored_images::{ChunkSource, StoredImages};
 use crate::arena::SlotMut;
 use crate::augment::{
     Augment, AugmentError, AugmentPlan, Augmenter, Geometry, ImageSource, Located, Mix, Output,
     Picture, SampleKey, Size,
 };
 use crate::device::{
-    Changes, ChunkImages, ColorOp, Device, FileHead, FileLimits, Finish, Frame, Holding, Patch,
-    Resampling, Share, Windows,
+    Changes, ColorOp, FileHead, FileLimits, Finish, Frame, Holding, Patch, Resampling, Share,
+    Windows,
 };
 use crate::fetch::StepItems;
 use crate::{MappedPack, ReadError};
@@ -36,82 +35,6 @@ pub(crate) struct OnDevice {
     pub(crate) holds: Holding,
     /// It decodes such JPEG files.
     pub(crate) decodes: Option<FileLimits>,
-}
-
-/// Where a device's chunks come from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ChunkSource<'a> {
-    pub(crate) device: &'a dyn Device,
-    pub(crate) pack: &'a MappedPack,
-    /// Of the step, which has all samples of its chunks.
-    pub(crate) items: &'a StepItems,
-}
-
-/// The images of a chunk as they are stored.
-struct StoredImages<'a> {
-    source: &'a ChunkSource<'a>,
-    position: usize,
-    /// Their field in the schema, where the loader has not read them.
-    unread: Option<usize>,
-    samples: Range<u64>,
-    /// Of an image.
-    bytes: usize,
-    scratch: Vec<u8>,
-    /// Why they could not be read.
-    failed: Option<ReadError>,
-}
-
-impl StoredImages<'_> {
-    fn item(&mut self, sample: u64) -> Result<&[u8], ReadError> {
-        let (pack, items) = (self.source.pack, self.source.items);
-        let Some(number) = self.unread else {
-            return items.item(self.position, sample, &mut self.scratch);
-        };
-        match pack.told(pack.item_unchecked(number, sample))? {
-            Cow::Borrowed(item) => Ok(item),
-            Cow::Owned(item) => {
-                self.scratch = item;
-                Ok(&self.scratch)
-            }
-        }
-    }
-}
-
-impl ChunkImages for StoredImages<'_> {
-    fn in_file(&mut self) -> Option<Range<usize>> {
-        let file = self.source.pack.bytes_unchecked().as_ptr().addr();
-        let mut found: Option<Range<usize>> = None;
-        for sample in self.samples.clone() {
-            let (start, len) = match self.item(sample) {
-                Ok(item) => (item.as_ptr().addr().checked_sub(file)?, item.len()),
-                Err(error) => {
-                    self.failed = Some(error);
-                    return None;
-                }
-            };
-            let known = found.get_or_insert(start..start);
-            if known.end != start || len != self.bytes {
-                return None;
-            }
-            known.end += len;
-        }
-        // What lies elsewhere in memory may lie behind the map.
-        found.filter(|range| range.end <= self.source.pack.bytes_unchecked().len())
-    }
-
-    fn write(&mut self, to: &mut [u8]) -> bool {
-        let places = to.chunks_exact_mut(self.bytes.max(1));
-        for (sample, to) in self.samples.clone().zip(places) {
-            match self.item(sample) {
-                Ok(item) => to.copy_from_slice(item),
-                Err(error) => {
-                    self.failed = Some(error);
-                    return false;
-                }
-            }
-        }
-        true
-    }
 }
 
 /// The image field that is augmented, its mask and its seek index.
