@@ -228,11 +228,11 @@ mod tests {
             "converting [===================>          ] 640 of 1000 images, 160 images/s, 16 MB/s, 2 s left"
         );
         assert_eq!(
-            drawn(79),
+            drawn(75),
             "converting [======>   ] 640 of 1000 images, 160 images/s, 16 MB/s, 2 s left"
         );
         assert_eq!(
-            drawn(49),
+            drawn(52),
             "converting [======>   ] 640 of 1000 images, 2 s left"
         );
         assert_eq!(drawn(40), "converting [=====>  ] 640 of 1000 images");

@@ -209,7 +209,10 @@ fn a_mixture_is_the_same_in_every_world_and_after_resuming() {
     other[1].sampler = Sampler::new(Order::Random).seed(77);
     let other = Mixture::new(&other, Ranks::single(), Batching::global(32)).unwrap();
     let refused = other.at(&eight.state(1));
-    assert!(matches!(refused, Err(PlanError::OtherRun { .. })));
+    assert!(matches!(
+        refused,
+        Err(PlanError::OtherMixture { batch: 32 })
+    ));
     assert!(MixtureState::from_json("{\"v\":1,\"step\":3}").is_err());
 }
 

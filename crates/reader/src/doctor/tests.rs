@@ -361,6 +361,9 @@ fn a_process_that_does_all_in_turn_wants_workers() {
 #[test]
 fn what_a_prediction_leaves_out_is_said() {
     let mut case = case([30.0, 0.0, 10.0, 20.0, 0.0]);
+    case.overlap = Overlap::Nothing;
+    case.facts.threads = 0;
+    case.facts.growth = None;
     case.facts.converted = Some(5.0);
     let text = |case: &Case| {
         let advice = diagnose(case.clone()).advice;
