@@ -24,6 +24,7 @@ pub mod arena;
 #[path = "arena/tests.rs"]
 mod arena_tests;
 pub mod augment;
+mod available;
 mod copy;
 mod dataset;
 mod decode;

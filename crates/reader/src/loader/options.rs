@@ -20,6 +20,7 @@ use super::{BadSamples, LoadError, Loader, Remedy, in_file_order};
 use crate::MappedPack;
 use crate::arena::{Arena, SLOT_ALIGN};
 use crate::augment::Augment;
+use crate::available::check_available;
 use crate::device::{Device, Holding, HostDevice, OwnSlots, Resampling, Staged};
 use crate::fetch::{Access, Checksums, FetchOptions, FetchStats, against_holding, choose};
 use crate::plan::{
@@ -742,7 +743,9 @@ fn ring(
             budget: memory,
         });
     }
-    Arena::new(n_slots, slot_bytes).map_err(|source| LoadError::Reserve {
+    let arena = check_available(slot_bytes.saturating_mul(n_slots))
+        .and_then(|()| Arena::new(n_slots, slot_bytes));
+    arena.map_err(|source| LoadError::Reserve {
         bytes: needed,
         slots: n_slots,
         source,

@@ -11,6 +11,7 @@ use packds_format::BlockItems;
 
 use super::buffer::Buffer;
 use crate::arena::Arena;
+use crate::available::check_available;
 
 /// Counts events that may have freed memory, so that none is missed between looking and waiting.
 #[derive(Debug, Default)]
@@ -62,6 +63,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(n_slots: usize, slot_bytes: usize, decoded_bytes: u64) -> io::Result<Self> {
+        check_available(slot_bytes.saturating_mul(n_slots))?;
         Ok(Self {
             arena: Arena::new(n_slots, slot_bytes)?,
             bell: Arc::default(),

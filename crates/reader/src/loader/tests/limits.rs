@@ -43,6 +43,16 @@ fn slots_count_with_the_pages_that_they_take() {
 }
 
 #[test]
+fn a_ring_that_no_machine_has_memory_for_is_refused() {
+    let (_folder, pack) = opened(40);
+    let large = builder(&pack).batch(1).fields(&["label"]);
+    let error = refused(large.slots(some(1 << 34)).memory_bytes(u64::MAX));
+    assert!(matches!(error, LoadError::Reserve { .. }), "{error}");
+    let told = error.to_string();
+    assert!(told.contains("of memory are available"), "{told}");
+}
+
+#[test]
 fn a_batch_whose_rows_alone_fill_the_memory_is_refused() {
     let fields = vec![Field::variable("text", FieldKind::String)];
     let (_folder, pack) = write(4, fields, |block, _| {
