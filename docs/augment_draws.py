@@ -77,27 +77,27 @@ def linspace(a, b, n, i):
     step = f32(f32(b - a) / (n - 1))
     return f32(a + f32(step * i)) if i < n // 2 else f32(b - f32(step * (n - 1 - i)))
 
-DEEDS = ["Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast",
-         "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize"]
+POLICY_OPS = ["Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast",
+              "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize"]
 
-def magnitude(deed, i, n, size):                  # size is None for the wide space
+def magnitude(op, i, n, size):                    # size is None for the wide space
     w, h = [32.0] * 2 if size is None else [150 / 331 * side for side in size]
     s, a, f, p = (0.99, 135.0, 0.99, 6) if size is None else (0.3, 30.0, 0.9, 4)
-    if deed == "Posterize": return 8.0 - round(f32(i / f32((n - 1) / p)))
-    if deed == "Solarize": return linspace(255.0, 0.0, n, i)
+    if op == "Posterize": return 8.0 - round(f32(i / f32((n - 1) / p)))
+    if op == "Solarize": return linspace(255.0, 0.0, n, i)
     most = {"ShearX": s, "ShearY": s, "TranslateX": w, "TranslateY": h, "Rotate": a}
     most.update(dict.fromkeys(["Brightness", "Color", "Contrast", "Sharpness"], f))
-    return linspace(0.0, most[deed], n, i) if deed in most else 0.0
+    return linspace(0.0, most[op], n, i) if op in most else 0.0
 
-def signed(deed, m, negative): return [deed, -m if negative and deed in DEEDS[1:10] else m]
+def signed(op, m, negative): return [op, -m if negative and op in POLICY_OPS[1:10] else m]
 
-def randaugment(d, n, i, bins, size):             # deeds and magnitudes
-    deeds = [DEEDS[d.below(2 * k, 14)] for k in range(n)]
-    return [signed(deed, magnitude(deed, i, bins, size), d.unit(2 * k + 1) < 0.5) for k, deed in enumerate(deeds)]
+def randaugment(d, n, i, bins, size):             # ops and magnitudes
+    ops = [POLICY_OPS[d.below(2 * k, 14)] for k in range(n)]
+    return [signed(op, magnitude(op, i, bins, size), d.unit(2 * k + 1) < 0.5) for k, op in enumerate(ops)]
 
 def trivialaugment(d, bins):
-    deed = DEEDS[d.below(0, 14)]
-    return [signed(deed, magnitude(deed, d.below(1, bins), bins, None), d.unit(2) < 0.5)]
+    op = POLICY_OPS[d.below(0, 14)]
+    return [signed(op, magnitude(op, d.below(1, bins), bins, None), d.unit(2) < 0.5)]
 
 POLICIES = {
     "imagenet":
@@ -134,9 +134,9 @@ POLICIES = {
 
 def autoaugment(d, policy, size):
     words = POLICIES[policy].split("|")[d.below(0, 25)].split()
-    deeds = [(deed, int(tenths) / 10, int(i)) for deed, tenths, i in (words[:3], words[3:])]
-    return [signed(deed, magnitude(deed, i, 10, size), d.unit(3 + k) < 0.5)
-            for k, (deed, p, i) in enumerate(deeds) if d.unit(1 + k) < p]
+    ops = [(op, int(tenths) / 10, int(i)) for op, tenths, i in (words[:3], words[3:])]
+    return [signed(op, magnitude(op, i, 10, size), d.unit(3 + k) < 0.5)
+            for k, (op, p, i) in enumerate(ops) if d.unit(1 + k) < p]
 
 def vector(seed, epoch, sample, view, op):
     d, mix = Draws(seed, epoch, sample, view, op), Draws(seed, epoch, sample, 2**32 - 1, 2**32 - 1)

@@ -95,16 +95,16 @@ def test_policies_give_the_bytes_of_torchvision(made, torchvision, text):
         found = results(path, f"{text}{values},filter:{name}")
         for number, image in enumerate(images):
             wanted = to_pil(image)
-            deeds = POLICIES[text](D.Draws(SEED, EPOCH, number, 0, 0), (width, height))
-            for deed, magnitude in deeds:
+            ops = POLICIES[text](D.Draws(SEED, EPOCH, number, 0, 0), (width, height))
+            for op, magnitude in ops:
                 lone = fill[0] if channels == 1 and isinstance(fill, list) else fill
-                wanted = _apply_op(wanted, deed, magnitude, mode, lone)
-            np.testing.assert_array_equal(found[number], from_pil(wanted), f"{deeds} {name} {fill}")
+                wanted = _apply_op(wanted, op, magnitude, mode, lone)
+            np.testing.assert_array_equal(found[number], from_pil(wanted), f"{ops} {name} {fill}")
 
 
 def test_every_operation_is_drawn_in_these_tests():
-    drawn = [deed for number in range(N) for draw in POLICIES.values() for deed, _ in draw(D.Draws(SEED, EPOCH, number, 0, 0), (33, 24))]
-    assert {*D.DEEDS, "Invert"} == set(drawn)
+    drawn = [op for number in range(N) for draw in POLICIES.values() for op, _ in draw(D.Draws(SEED, EPOCH, number, 0, 0), (33, 24))]
+    assert {*D.POLICY_OPS, "Invert"} == set(drawn)
 
 
 def test_magnitudes_are_those_of_torchvisions_tables(torchvision):
@@ -114,17 +114,17 @@ def test_magnitudes_are_those_of_torchvisions_tables(torchvision):
         spaces = [(RandAugment(), (width, height)) for width, height in SIZES + [(224, 224), (331, 662)]]
         for transform, size in [*spaces, (TrivialAugmentWide(), None), (AutoAugment(), (32, 32))]:
             space = transform._augmentation_space(*([bins] if size is None else [bins, size[::-1]]))
-            for deed, (magnitudes, is_signed) in space.items():
-                assert is_signed == (deed in D.DEEDS[1:10])
-                found = [D.magnitude(deed, place, bins, size) for place in range(bins)]
+            for op, (magnitudes, is_signed) in space.items():
+                assert is_signed == (op in D.POLICY_OPS[1:10])
+                found = [D.magnitude(op, place, bins, size) for place in range(bins)]
                 if magnitudes.ndim == 0:
                     assert set(found) == {0.0}
                     continue
                 # The last bits of torch's depend on the processor.
                 np.testing.assert_allclose(found, magnitudes.tolist(), rtol=2e-6, atol=1e-6)
-                if deed.startswith("Translate"):
+                if op.startswith("Translate"):
                     assert [int(m) for m in found] == [int(m) for m in magnitudes.tolist()]
-                if deed == "Solarize":
+                if op == "Solarize":
                     assert [math.ceil(m) for m in found] == [math.ceil(m) for m in magnitudes.tolist()]
 
 
@@ -134,7 +134,7 @@ def test_learned_policies_are_torchvisions(torchvision):
     for policy in AutoAugmentPolicy:
         words = [row.split() for row in D.POLICIES[policy.value].split("|")]
         ours = [[(w[0], int(w[1]) / 10, int(w[2])), (w[3], int(w[4]) / 10, int(w[5]))] for w in words]
-        assert ours == [[(deed, p, bin_ or 0) for deed, p, bin_ in pair] for pair in AutoAugment(policy).policies]
+        assert ours == [[(op, p, bin_ or 0) for op, p, bin_ in pair] for pair in AutoAugment(policy).policies]
 
 
 def test_affine_maps_give_the_bytes_of_torchvision(made, torchvision):
@@ -204,8 +204,8 @@ def test_a_recipe_of_the_references_is_one_text(made, torch, torchvision):
         wanted = to_pil(image)
         if draws[0].unit(0) < 0.5:
             wanted = F.hflip(wanted)
-        for deed, magnitude in D.trivialaugment(draws[1], 31):
-            wanted = _apply_op(wanted, deed, magnitude, filters(torchvision)[1][1], None)
+        for op, magnitude in D.trivialaugment(draws[1], 31):
+            wanted = _apply_op(wanted, op, magnitude, filters(torchvision)[1][1], None)
         tensor = F.normalize(F.convert_image_dtype(F.pil_to_tensor(wanted), torch.float), [0.45] * channels, [0.25] * channels)
         area = D.erased(draws[2], width, height, 0.3, (0.02, 0.33), (0.3, 3.3))
         if area is not None:

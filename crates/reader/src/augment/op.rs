@@ -240,7 +240,7 @@ impl Op {
             }
             Self::Cutout(side) => self.sides(Size::from(side)),
             Self::RandAugment { n, magnitude, bins } => {
-                let holds = (1..=MAX_DEEDS).contains(&n);
+                let holds = (1..=MAX_POLICY_OPS).contains(&n);
                 self.hold("number of operations", "1 to 16", holds, n.to_string())?;
                 self.bins(bins)?;
                 let found = format!("{magnitude} of {bins} bins");
@@ -341,5 +341,5 @@ impl Op {
 /// Larger sides are a slip of the hand.
 const MAX_SIDE: u32 = 65_535;
 const MAX_KERNEL: u32 = 255;
-const MAX_DEEDS: u32 = 16;
+const MAX_POLICY_OPS: u32 = 16;
 const MAX_BINS: u32 = 1000;

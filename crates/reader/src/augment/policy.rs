@@ -45,7 +45,7 @@ impl FromStr for Policy {
 
 /// What a policy may do, by torchvision's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum PolicyOp {
     Identity,
     ShearX,
     ShearY,
@@ -63,13 +63,13 @@ pub(super) enum Deed {
     Invert,
 }
 
-use Deed::{
+use PolicyOp::{
     AutoContrast, Brightness, Color, Contrast, Equalize, Identity, Invert, Posterize, Rotate,
     Sharpness, ShearX, ShearY, Solarize, TranslateX, TranslateY,
 };
 
 /// Those that `RandAugment` and `TrivialAugmentWide` draw from.
-pub(super) const DEEDS: [Deed; 14] = [
+pub(super) const POLICY_OPS: [PolicyOp; 14] = [
     Identity,
     ShearX,
     ShearY,
@@ -86,10 +86,10 @@ pub(super) const DEEDS: [Deed; 14] = [
     Equalize,
 ];
 
-/// A deed that was drawn, and how much of it: degrees, pixels, bits, a threshold, or what a factor is above 1.
+/// An operation that was drawn, and how much of it: degrees, pixels, bits, a threshold, or what a factor is above 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Drawn {
-    pub(super) deed: Deed,
+    pub(super) op: PolicyOp,
     pub(super) magnitude: f64,
 }
 
@@ -118,14 +118,14 @@ pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = D
         Op::RandAugment {
             magnitude, bins, ..
         } => {
-            let deed = DEEDS[below(draws, 2 * number, DEEDS.len())];
-            let of = Space::Sized(size).magnitude(deed, magnitude, bins);
-            Some(signed(deed, of, draws.chance(2 * number + 1, 0.5)))
+            let op = POLICY_OPS[below(draws, 2 * number, POLICY_OPS.len())];
+            let of = Space::Sized(size).magnitude(op, magnitude, bins);
+            Some(signed(op, of, draws.chance(2 * number + 1, 0.5)))
         }
         Op::TrivialAugment { bins } => {
-            let deed = DEEDS[below(draws, 0, DEEDS.len())];
-            let of = Space::Wide.magnitude(deed, draws.below(1, bins), bins);
-            Some(signed(deed, of, draws.chance(2, 0.5)))
+            let op = POLICY_OPS[below(draws, 0, POLICY_OPS.len())];
+            let of = Space::Wide.magnitude(op, draws.below(1, bins), bins);
+            Some(signed(op, of, draws.chance(2, 0.5)))
         }
         _ => learned.and_then(|pair| pair[usize::from(number > 0)]),
     });
@@ -136,10 +136,10 @@ pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = D
 fn learned(policy: Policy, draws: Draws, size: Size) -> [Option<Drawn>; 2] {
     let table = table(policy);
     let pair = table[below(draws, 0, table.len())];
-    [(1, pair.0), (2, pair.1)].map(|(index, (deed, tenths, bin))| {
+    [(1, pair.0), (2, pair.1)].map(|(index, (op, tenths, bin))| {
         draws.chance(index, f64::from(tenths) / 10.0).then(|| {
-            let of = Space::Sized(size).magnitude(deed, bin, BINS);
-            signed(deed, of, draws.chance(index + 2, 0.5))
+            let of = Space::Sized(size).magnitude(op, bin, BINS);
+            signed(op, of, draws.chance(index + 2, 0.5))
         })
     })
 }
@@ -150,14 +150,14 @@ fn below(draws: Draws, index: u64, len: usize) -> usize {
     usize::try_from(draws.below(index, len)).unwrap_or(0)
 }
 
-fn signed(deed: Deed, magnitude: f64, negative: bool) -> Drawn {
-    let turns = match deed {
+fn signed(op: PolicyOp, magnitude: f64, negative: bool) -> Drawn {
+    let turns = match op {
         ShearX | ShearY | TranslateX | TranslateY | Rotate => true,
         Brightness | Color | Contrast | Sharpness => true,
         Identity | Posterize | Solarize | AutoContrast | Equalize | Invert => false,
     };
     Drawn {
-        deed,
+        op,
         magnitude: if turns && negative {
             -magnitude
         } else {
@@ -167,8 +167,8 @@ fn signed(deed: Deed, magnitude: f64, negative: bool) -> Drawn {
 }
 
 impl Space {
-    /// How much of a deed bin `bin` of `bins` is; 0 of what there is no more or less of.
-    pub(super) fn magnitude(self, deed: Deed, bin: u32, bins: u32) -> f64 {
+    /// How much of an operation bin `bin` of `bins` is; 0 of what there is no more or less of.
+    pub(super) fn magnitude(self, op: PolicyOp, bin: u32, bins: u32) -> f64 {
         let by_space = |sized, wide| match self {
             Self::Sized(_) => sized,
             Self::Wide => wide,
@@ -177,7 +177,7 @@ impl Space {
             Self::Sized(size) => 150.0 / 331.0 * f64::from(side(size)),
             Self::Wide => 32.0,
         };
-        let most = match deed {
+        let most = match op {
             ShearX | ShearY => by_space(0.3, 0.99),
             TranslateX => by_side(|size| size.width),
             TranslateY => by_side(|size| size.height),
@@ -221,13 +221,13 @@ fn single(value: f64) -> f32 {
 impl Drawn {
     /// The step that it is; none of what does nothing.
     pub(super) fn step(self, size: Size) -> Result<Option<Step>, PixelError> {
-        let Self { deed, magnitude } = self;
+        let Self { op, magnitude } = self;
         let Size { width, height } = size;
         let factor = single(1.0 + magnitude);
         // torchvision's `int`.
         let moved = |x, y| Affine::new(width, height, 0.0, (x, y), 1.0, (0.0, 0.0));
         let slant = magnitude.atan().to_degrees();
-        Ok(Some(match deed {
+        Ok(Some(match op {
             Identity => return Ok(None),
             ShearX => Step::Map(Affine::shear(slant, 0.0)?),
             ShearY => Step::Map(Affine::shear(0.0, slant)?),
@@ -257,8 +257,8 @@ fn byte(value: f64) -> u8 {
     value as u8
 }
 
-/// A deed, tenths of its probability, and its bin.
-type Chosen = (Deed, u8, u32);
+/// An operation, tenths of its probability, and its bin.
+type Chosen = (PolicyOp, u8, u32);
 
 fn table(policy: Policy) -> &'static [(Chosen, Chosen); 25] {
     match policy {

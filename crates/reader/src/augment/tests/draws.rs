@@ -12,7 +12,7 @@ use crate::augment::draws::{Draws, MIX};
 use crate::augment::erase::{erased, normals};
 use crate::augment::frame::{Frame, Shown};
 use crate::augment::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Op, Size};
-use crate::augment::policy::{self, DEEDS, Deed, Space};
+use crate::augment::policy::{self, POLICY_OPS, PolicyOp, Space};
 use crate::augment::{Augment, Policy, SampleKey};
 use crate::device::Patch;
 
@@ -124,13 +124,13 @@ fn padded_crops_are_the_documented_vectors() {
 }
 
 /// Says whether a policy draws what a vector has.
-fn assert_deeds(text: &str, draws: Draws, (width, height): (u32, u32), wanted: &Value) {
+fn assert_policy_ops(text: &str, draws: Draws, (width, height): (u32, u32), wanted: &Value) {
     let Augment { ops, .. } = Augment::parse(text).unwrap();
     let drawn: Vec<_> = policy::drawn(&ops[0], draws, Size { width, height }).collect();
     let wanted = wanted.as_array().unwrap();
     assert_eq!(drawn.len(), wanted.len(), "{text} {drawn:?} {wanted:?}");
     for (found, wanted) in drawn.iter().zip(wanted) {
-        assert_eq!(json!(format!("{:?}", found.deed)), wanted[0], "{text}");
+        assert_eq!(json!(format!("{:?}", found.op)), wanted[0], "{text}");
         close(found.magnitude, &wanted[1]);
     }
 }
@@ -154,7 +154,7 @@ fn policies_draw_the_documented_vectors() {
             ("autoaugment:cifar10", (32, 32), "autoaugment_cifar10_32x32"),
             ("autoaugment:svhn", (32, 32), "autoaugment_svhn_32x32"),
         ] {
-            assert_deeds(text, draws, size, &vector[name]);
+            assert_policy_ops(text, draws, size, &vector[name]);
         }
     }
 }
@@ -183,27 +183,27 @@ fn random_policies_draw_operations_magnitudes_and_signs_evenly() {
     let size = Size::from(224);
     let of = |text: &str| Augment::parse(text).unwrap().ops.remove(0);
     let (rand, trivial) = (of("randaugment:3/9"), of("trivialaugment:11"));
-    let place = |deed: Deed| DEEDS.iter().position(|known| *known == deed).unwrap();
+    let place = |op: PolicyOp| POLICY_OPS.iter().position(|known| *known == op).unwrap();
     for number in 0..3 {
         assert_even(&shares(14, |draws| {
-            place(policy::drawn(&rand, draws, size).nth(number).unwrap().deed)
+            place(policy::drawn(&rand, draws, size).nth(number).unwrap().op)
         }));
     }
     assert_even(&shares(14, |draws| {
-        place(policy::drawn(&trivial, draws, size).next().unwrap().deed)
+        place(policy::drawn(&trivial, draws, size).next().unwrap().op)
     }));
     // The bin that a magnitude of the wide space is of, with its sign: of brightness, which has both.
     let bin = |drawn: policy::Drawn| {
         (0..11)
             .position(|bin| {
-                let known = Space::Wide.magnitude(drawn.deed, bin, 11);
+                let known = Space::Wide.magnitude(drawn.op, bin, 11);
                 (known - drawn.magnitude.abs()).abs() < 1e-6
             })
             .unwrap()
     };
     let turned = |draws| policy::drawn(&trivial, draws, size).next().unwrap();
     let shares = shares(23, |draws| match turned(draws) {
-        drawn if !(1..10).contains(&place(drawn.deed)) => 22,
+        drawn if !(1..10).contains(&place(drawn.op)) => 22,
         drawn => 2 * bin(drawn) + usize::from(drawn.magnitude.is_sign_negative()),
     });
     assert!((shares[22] - 5.0 / 14.0).abs() < 0.012, "{shares:?}");
@@ -218,7 +218,7 @@ fn learned_policies_draw_pairs_evenly_and_keep_their_probabilities() {
     let first = |draws| policy::drawn(&svhn, draws, Size::from(32)).next();
     let shares = shares(3, |draws| match first(draws) {
         None => 0,
-        Some(drawn) if drawn.deed == Deed::Solarize => 1,
+        Some(drawn) if drawn.op == PolicyOp::Solarize => 1,
         Some(_) => 2,
     });
     assert!(shares.iter().all(|share| *share > 0.01), "{shares:?}");
