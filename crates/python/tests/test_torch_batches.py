@@ -65,3 +65,14 @@ def test_accelerate_moves_batches_with_names(numbered, torch):
     moved = operations.send_to_device(batch, "cpu")
     assert isinstance(moved, packds.NamedBatch) and torch.equal(moved["label"], batch["label"])
     assert operations.find_batch_size(batch) == 4
+
+
+@pytest.mark.parametrize("device", ["cpu", "simulated"])
+def test_mixed_labels_are_tensors_where_batches_go(tmp_path, torch, device):
+    schema = {"labels": "labels", "target": "f64"}
+    with packds.write(tmp_path / "a.pack", {"image": "image", **schema}) as writer:
+        for number in range(8):
+            writer.add(image=image_of(number), labels=[number % 5], target=number / 3)
+    batch = next(iter(packds.Loader(tmp_path / "a.pack", 8, augment="mixup:1", output="torch", device=device)))
+    assert batch["labels"].dtype == batch["target"].dtype == torch.float32
+    assert torch.allclose(batch["labels"].sum(1), torch.ones(8)) and ((batch["labels"] > 0) & (batch["labels"] < 1)).any()

@@ -73,6 +73,11 @@ def multi_hot(bits: np.ndarray[Any, Any], n_classes: int) -> np.ndarray[Any, Any
     return np.unpackbits(bits, axis=-1, count=n_classes, bitorder="little").astype(np.float32)
 
 
+def widened_bfloat16(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Values of bfloat16, which NumPy may only know as bits, as float32."""
+    return (array.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
 def as_torch(memory: _packds.Memory) -> Any:
     """The memory as a tensor, which keeps it alive; a copy of what is lent, since every tensor can be written."""
     array = np.asarray(memory)

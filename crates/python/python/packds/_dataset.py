@@ -15,7 +15,7 @@ from typing import Any, Union
 import numpy as np
 
 from . import _checks, _packds
-from ._arrays import NUMPY_NAMES, as_numpy, json_dict, multi_hot
+from ._arrays import NUMPY_NAMES, as_numpy, json_dict, multi_hot, widened_bfloat16
 from ._errors import OptionError, ReadError
 from ._progress import Progress
 from ._types import DatasetChecksums
@@ -334,7 +334,7 @@ class Dataset:
                 return multi_hot(array, self.n_label_classes)
             if array.ndim > 0:
                 return array
-            return array.item() if field.dtype != "bf16" else _float_of(array)
+            return array.item() if field.dtype != "bf16" else widened_bfloat16(array).item()
         return json.loads(item) if field.kind == "json" else item
 
     def _items(self, field: Field, samples: list[int]) -> Any:
@@ -383,12 +383,6 @@ class Dataset:
                 yield f"<span>#{index}: {html.escape(str(error))}</span> "
                 continue
             yield f"<img src='data:image/png;base64,{png}' title='#{index}' style='margin:2px'>"
-
-
-def _float_of(bfloat16: np.ndarray[Any, Any]) -> float:
-    """A single number whose type NumPy may not know, by its bits."""
-    number: float = (bfloat16.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32).item()
-    return number
 
 
 def open(path: PathLike, *, checksums: DatasetChecksums = "always") -> Dataset:

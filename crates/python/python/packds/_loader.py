@@ -29,6 +29,7 @@ from ._words import (
     cropped_to,
     drawn_seed,
     memory_bytes,
+    mixes,
     number_or_auto,
     seed_of,
     subset,
@@ -311,7 +312,7 @@ class Loader:
         self._made_in = os.getpid()
         self._native = self._make(self._options)
         self._output = (output, layout, device, fields, as_tuple)
-        self._plan = Plan(self.datasets, self._native, *self._output)
+        self._plan = self._planned(self._native, self._options)
         self._number = whole("epoch", epoch, 32)
         # An epoch without a batch is refused here, not in the loop.
         self._native.steps(self._number)
@@ -335,10 +336,25 @@ class Loader:
     def _make(self, options: dict[str, Any]) -> _packds.Loader:
         return _packds.Loader([dataset._pack for dataset in self.datasets], options)
 
+    def _planned(self, native: _packds.Loader, options: dict[str, Any]) -> Plan:
+        return Plan(self.datasets, native, *self._output, mixes=mixes(options["augment"]))
+
     def _warn(self) -> None:
         """Warns of what costs accuracy."""
-        for doubt in self._native.doubts():
-            warn(_in_python(doubt))
+        for doubt in [*map(_in_python, self._native.doubts()), *self._unmixed()]:
+            warn(doubt)
+
+    def _unmixed(self) -> list[str]:
+        """That fields stay as they are stored while images are mixed, where it is so."""
+        names = self._plan.unmixed
+        if not names:
+            return []
+        stay = "stays" if len(names) == 1 else "stay"
+        quoted = ", ".join(f"`{name}`" for name in names)
+        return [
+            f"{quoted} {stay} as stored while images are mixed: batch.mix, of loader.batches(), says with which and how much; "
+            "fields= leaves out what is not wanted"
+        ]
 
     def _twin(self) -> Loader:
         """A loader with the same options and a ring of its own, whose batches nobody misses."""
@@ -479,7 +495,7 @@ class Loader:
             native = native.resumed(self._resume)
             self._resume_left = _left(native.epoch_at(self._resume))
         native.steps(_numbered(self._number))
-        self._plan = Plan(self.datasets, native, *self._output)
+        self._plan = self._planned(native, options)
         self._native, self._options = native, options
         self._warn()
 
@@ -554,7 +570,7 @@ class Loader:
 
     def notices(self) -> list[str]:
         """What was decided where options left it open, and what is doubtful, in sentences."""
-        return [_in_python(notice) for notice in self._native.notices()]
+        return [*map(_in_python, self._native.notices()), *self._unmixed()]
 
     @property
     def access(self) -> tuple[str, str, str]:

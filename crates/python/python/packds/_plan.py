@@ -14,6 +14,7 @@ from ._batch import NamedBatch
 from ._cuda import SIMULATED, Gpu, number_of, widened
 from ._dataset import Dataset, Field, is_label, pair_of
 from ._errors import OptionError
+from ._mixing import mixers
 
 
 class Plan:
@@ -28,6 +29,8 @@ class Plan:
         device: str,
         fields: Sequence[str] | None,
         as_tuple: bool | None,
+        *,
+        mixes: bool,
     ) -> None:
         dataset = datasets[0]
         convert = converter(output)
@@ -49,10 +52,12 @@ class Plan:
         self.several_views = len(names) < len(self.fields)
         roles = [dataset.fields[name].role for name in names]
         self.image = names[roles.index("image")] if "image" in roles else None
-        self.label = names[roles.index("label")] if "label" in roles else None
         # What a training loop takes apart; None where it gets the fields by name.
-        self.unpacked = _unpacked([dataset.fields[name] for name in names], fields is not None, as_tuple)
-        self._n_classes: int | None = None
+        loaded = [dataset.fields[name] for name in names]
+        self.unpacked = _unpacked(loaded, fields is not None, as_tuple)
+        self._mixers = mixers(datasets, loaded) if mixes else {}
+        # What stays as it is stored while images are mixed.
+        self.unmixed = [name for name in names if name not in (self.image, *self._mixers)] if mixes else []
 
     def _conversion(self, field: Any, dtype: str, shape: list[int] | None, layout: str | None) -> Any:
         convert, device = self.convert, self.device
@@ -107,8 +112,8 @@ class Plan:
         mix = native.mix()
         of_gpu = [None] * len(self.fields) if self.gpu is None else self.gpu.tensors(native)
         for (name, convert), value, tensor in zip(self.fields, native.values(), of_gpu):
-            if mix is not None and name == self.label:
-                values[name] = self._soft(as_numpy(value), as_numpy(mix[0]), as_numpy(mix[1]))
+            if mix is not None and name in self._mixers:
+                values[name] = self._out(self._mixers[name](value, as_numpy(mix[0]), as_numpy(mix[1])))
                 continue
             # Sets of labels are taken apart on the host.
             value = value if tensor is None or convert == self._multi_hot else tensor
@@ -118,20 +123,6 @@ class Plan:
             else:
                 values[name] = convert(value)
         return values
-
-    def _soft(self, ids: np.ndarray[Any, Any], partner: np.ndarray[Any, Any], share: np.ndarray[Any, Any]) -> Any:
-        """Labels of mixed images: rows `[n, classes]` float32 that sum to 1."""
-        if self._n_classes is None:
-            assert self.label is not None
-            columns = [dataset.columns[self.label] for dataset in self.datasets]
-            if any(int(column.min()) < 0 for column in columns):
-                raise OptionError(f"images of a class below 0 cannot be mixed: field {self.label!r} has some")
-            self._n_classes = max(*(len(one.classes) for one in self.datasets), *(int(column.max()) + 1 for column in columns))
-        soft = np.zeros((len(ids), self._n_classes), np.float32)
-        rows = np.arange(len(ids))
-        soft[rows, ids] += share
-        soft[rows, ids[partner]] += 1 - share
-        return self._out(soft)
 
     def _out(self, array: np.ndarray[Any, Any]) -> Any:
         """An array of our own where batches go."""

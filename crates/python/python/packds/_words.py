@@ -179,6 +179,11 @@ def augmentation(
     return ",".join(words) or None
 
 
+def mixes(augment: str | Sequence[str] | None) -> bool:
+    """Whether the words mix the images of a batch."""
+    return any(word.partition(":")[0] in ("mixup", "cutmix") for word in _split(augment))
+
+
 def crop_of(augment: str | Sequence[str] | None) -> tuple[int, int] | None:
     """The (width, height) that the words crop to; None where none does.
 
