@@ -99,6 +99,18 @@ def test_weights_divided_by_their_sum_are_an_error_that_says_so(numbered):
         packds.Loader(numbered, 5, weights=weights / weights.sum())
 
 
+@pytest.mark.parametrize("weight", [np.inf, np.nan])
+def test_weights_that_are_no_numbers_are_an_error_and_no_warning(numbered, weight):
+    weights = np.ones(1000)
+    weights[7] = weight
+
+    def refused():
+        with pytest.raises(packds.OptionError, match="weight"):
+            packds.Loader(numbered, 5, weights=weights)
+
+    assert said(refused) == []
+
+
 def test_classes_of_some_samples_come_equally_often(tmp_path):
     arrays = {"image": np.zeros((100, 8, 8, 3), np.uint8), "label": np.repeat([0, 1], [90, 10])}
     packds.from_dataset(arrays, tmp_path / "a.pack", progress=False)

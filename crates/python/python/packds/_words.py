@@ -116,7 +116,7 @@ def weights_of(weights: Any, n_samples: int, least: int) -> list[float]:
 def _check_sum(total: float, n_samples: int, least: int) -> None:
     """Names an epoch's length where it is far from the pack's: weights may be meant as shares."""
     # What is no weight at all the native part says.
-    if not total > 0 or n_samples / 2 <= total <= n_samples * 2:
+    if not 0 < total < math.inf or n_samples / 2 <= total <= n_samples * 2:
         return
     cause = ", as if divided by their sum" if math.isclose(total, 1, rel_tol=1e-3) else ""
     text = f"weights: they sum to {total:g}{cause}, and that is how many samples an epoch has; the pack has {n_samples}"
