@@ -42,6 +42,40 @@ def test_images_grow_while_training_goes_on(file_pack):
     assert loader.augment == "rrc96x64,flip" and loader.resolution == (96, 64)
 
 
+@pytest.mark.parametrize(
+    ("augment", "size", "expected"),
+    [
+        ("resize72,center64", 96, "resize108,center96"),
+        ("resize256,center224", 160, "resize183,center160"),
+        ("resize40x72,crop32x64", 48, "resize60x54,crop48"),
+        ("resize40,center32", (48, 64), "resize80,center48x64"),
+        ("resize32,crop32+4,flip", 64, "resize64,crop64+4,flip"),
+    ],
+)
+def test_what_is_cropped_from_grows_along_with_the_crop(file_pack, augment, size, expected):
+    loader = packds.Loader(file_pack, 4, augment=augment)
+    loader.resolution = size
+    assert loader.augment == expected
+
+
+def test_a_picture_that_is_resized_for_its_crop_gets_no_border(photos, tmp_path):
+    packds.convert(photos, tmp_path / "a.pack", mode="encoded", progress=False)
+    loader, fresh = (packds.Loader(tmp_path / "a.pack", 4, augment=augment, order="sequential") for augment in ("resize72,center64", "resize108,center96"))
+    loader.resolution = 96
+    (images, _), (expected, _) = next(iter(loader)), next(iter(fresh))
+    np.testing.assert_array_equal(images, expected)
+
+
+def test_the_words_do_not_depend_on_the_resolutions_before(file_pack):
+    loader = packds.Loader(file_pack, 4, augment="resize256,center224")
+    for size in (160, 97, 224):
+        loader.resolution = size
+    assert loader.augment == "resize256,center224"
+    loader.augment = "resize100,center50"
+    loader.resolution = 75
+    assert loader.augment == "resize150,center75"
+
+
 def test_images_can_be_as_they_are_stored_again(photo_pack):
     loader = packds.Loader(photo_pack, 4, augment="rrc32", order="sequential")
     loader.augment = None

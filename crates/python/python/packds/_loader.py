@@ -283,6 +283,8 @@ class Loader:
         self._samples = None if samples is None else subset(dataset, samples, order)
         self._is_drawn = seed is None
         self._augment = augment
+        # What `resolution` goes by, so that the sizes before the last one leave no trace.
+        self._unsized = augment
         # What is done to images behind `augment`, whatever that becomes.
         self._finish = {"dtype": dtype, "layout": layout, "normalize": normalize}
         batch = whole("batch_size", batch_size, 32)
@@ -470,6 +472,10 @@ class Loader:
 
     @augment.setter
     def augment(self, augment: str | Sequence[str] | None) -> None:
+        self._change_augment(augment)
+        self._unsized = augment
+
+    def _change_augment(self, augment: str | Sequence[str] | None) -> None:
         words = augmentation(self.datasets[0], self._options["fields"], augment, **self._finish)
         self._change("augment", augment=words)
         self._augment = augment
@@ -477,12 +483,12 @@ class Loader:
     @property
     def resolution(self) -> tuple[int, int] | None:
         """(width, height) that `augment` crops to; None where it does not. Assign another, or one number for both, for the epochs
-        that come: `rrc`, `crop` or `center` gets that size, and all other words stay."""
+        that come: `rrc`, `crop` or `center` gets that size, a `resize` before it grows or shrinks alike, and all other words stay."""
         return crop_of(self._augment)
 
     @resolution.setter
     def resolution(self, size: int | tuple[int, int]) -> None:
-        self.augment = cropped_to(self._augment, size)
+        self._change_augment(cropped_to(self._unsized, size))
 
     def _change(self, name: str, **changed: Any) -> None:
         """Makes the native loader anew with other options. What does not fit leaves this one as it was."""

@@ -7,6 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Union
 
 import numpy as np
@@ -25,6 +26,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 _DTYPES = ("u8", "f16", "bf16", "f32")
 # A word that crops: its name, its size, and what else it says.
 _CROP = re.compile(r"\s*(rrc|crop|center)(\d+)(?:x(\d+))?(.*)", re.DOTALL)
+_RESIZE = re.compile(r"resize(\d+)(?:x(\d+))?")
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -198,17 +200,37 @@ def crop_of(augment: str | Sequence[str] | None) -> tuple[int, int] | None:
 
 
 def cropped_to(augment: str | Sequence[str] | None, size: Any) -> str:
-    """The words with another size of the crop.
+    """The words with another size of the crop, and with a `resize` before it that shows as much.
 
-    >>> cropped_to("rrc224:0.35-1,flip", 160), cropped_to(["crop32+4"], (24, 16))
-    ('rrc160:0.35-1,flip', 'crop24x16+4')
+    >>> cropped_to("rrc224:0.35-1,flip", 160), cropped_to(["crop32+4"], (24, 16)), cropped_to("resize72,center64", 96)
+    ('rrc160:0.35-1,flip', 'crop24x16+4', 'resize108,center96')
     """
     side = size if isinstance(size, Sequence) and not isinstance(size, str) else (size, size)
     width, height = (whole("resolution", one, 32) for one in _checks.two("resolution", "a number or (width, height)", side))
-    if crop_of(augment) is None:
+    before = crop_of(augment)
+    if before is None:
         raise OptionError(f"resolution: augment={augment!r} has no crop to resize", "assign augment='rrc160' or 'center160' instead")
     text = str(width) if width == height else f"{width}x{height}"
-    return ",".join(_CROP.sub(lambda found: f"{found[1]}{text}{found[4]}", word) for word in _split(augment))
+
+    def sized(word: str) -> str:
+        if found := _RESIZE.fullmatch(word):
+            return _resized(found[1], found[2], before, (width, height))
+        return _CROP.sub(lambda found: f"{found[1]}{text}{found[4]}", word)
+
+    return ",".join(map(sized, _split(augment)))
+
+
+def _resized(width: str, height: str | None, before: tuple[int, int], after: tuple[int, int]) -> str:
+    """`resize` for a crop of another size, to the nearest pixel. The short side grows as the side that grows most, so that a picture
+    which was as large as its crop still is."""
+    factors = [Fraction(new, max(old, 1)) for new, old in zip(after, before)]
+    if height is None:
+        return f"resize{_nearest(int(width) * max(factors))}"
+    return f"resize{_nearest(int(width) * factors[0])}x{_nearest(int(height) * factors[1])}"
+
+
+def _nearest(number: Fraction) -> int:
+    return math.floor(number + Fraction(1, 2))
 
 
 def _split(augment: str | Sequence[str] | None) -> list[str]:
