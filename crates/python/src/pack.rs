@@ -174,6 +174,12 @@ impl Pack {
         Ok(memory)
     }
 
+    /// Whether the file is still the one that was opened: arrays that look into it show what it is now.
+    fn still_good(&self, py: Python<'_>) -> PyResult<()> {
+        let good = py.detach(|| self.pack()?.still_good().map_err(Failure::from));
+        Ok(good?)
+    }
+
     /// Compares samples with their own checksums, whatever was found before; with their chunks' on first touch where they have
     /// none.
     fn check(&self, py: Python<'_>, samples: Vec<u64>) -> PyResult<()> {

@@ -119,6 +119,27 @@ def test_columns_outlive_their_data_set(numbered):
     assert sorted(labels.tolist()) == list(range(1000))
 
 
+@pytest.mark.parametrize("as_lists", [False, True])
+def test_labels_and_columns_of_a_file_that_changed_are_an_error_each_time(as_lists, tmp_path):
+    path = tmp_path / "a.pack"
+    name = "labels" if as_lists else "label"
+    with packds.write(path, {"image": "image", name: name}) as writer:
+        for number in range(100):
+            writer.add(image=np.zeros((40, 40, 3), np.uint8), **{name: [number % 9] if as_lists else number % 9})
+    ds = packds.open(path)
+    assert ds.labels.shape[0] == len(ds.columns[name]) == 100
+    place = next(column["offset"] for column in ds.info()["columns"] if column["name"] == name)
+    with open(path, "r+b") as file:
+        file.seek(place)
+        file.write(bytes([1] * 20))
+    os.utime(path, ns=(1, 1))
+    for change, told in ((lambda: None, "changed after it was opened"), (lambda: os.truncate(path, place), "changed while it was read")):
+        change()
+        for look in (lambda: ds.labels, lambda: ds.columns[name], lambda: ds.labels[:5], lambda: ds.labels[-3:]):
+            with pytest.raises(packds.ReadError, match=told):
+                look()
+
+
 def test_a_column_that_is_not_there_names_those_that_are(numbered):
     with pytest.raises(KeyError, match="label"):
         packds.open(numbered).columns["nothing"]

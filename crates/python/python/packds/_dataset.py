@@ -78,7 +78,8 @@ def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:
 
 
 class Columns(Mapping[str, np.ndarray[Any, Any]]):
-    """The columns of a pack by name: read-only arrays `[samples, ...]` that lie in the file."""
+    """The columns of a pack by name: read-only arrays `[samples, ...]` that lie in the file. Each access looks whether the file is still
+    the one that was opened; an array that was taken before shows what the file has now."""
 
     def __init__(self, pack: _packds.Pack, names: Sequence[str]) -> None:
         self._pack = pack
@@ -88,7 +89,9 @@ class Columns(Mapping[str, np.ndarray[Any, Any]]):
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         if name not in self._names:
             raise KeyError(f"{name!r} is no column; there are {', '.join(self._names)}")
-        if name not in self._arrays:
+        if name in self._arrays:
+            self._pack.still_good()
+        else:
             # Its checksums are verified once: one pass over it.
             self._arrays[name] = as_numpy(self._pack.column(name))
         return self._arrays[name]
@@ -156,6 +159,7 @@ class Dataset:
         Raises:
             KeyError: There is no such column.
             FormatError: It does not match its checksums.
+            ReadError: The file was written to or cut short since it was opened.
         """
         return self._columns
 
@@ -166,11 +170,14 @@ class Dataset:
 
         Raises:
             OptionError: The pack has none.
+            ReadError: The file was written to or cut short since it was opened.
         """
         if (field := self._by_role("label")) is not None:
             return self._columns[field.name]
         if (field := self._by_role("labels")) is not None:
-            return multi_hot(self._columns[field.name], self.n_label_classes)
+            rows = multi_hot(self._columns[field.name], self.n_label_classes)
+            self._pack.still_good()
+            return rows
         raise OptionError(f"{self.path}: the pack has no labels that are class ids; its fields are {', '.join(self._fields)}")
 
     @functools.cached_property
