@@ -137,7 +137,7 @@ fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Fa
     }
     writeln!(
         out,
-        "{path}: damaged: {} of {n_chunks} chunks, {} samples named, {} places outside the chunks",
+        "{path}: damaged: {} of {n_chunks} chunks, {} samples named, {} other places",
         report.bad_chunks.len(),
         report.bad_samples.len(),
         report.errors.len()

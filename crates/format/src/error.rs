@@ -202,6 +202,18 @@ pub enum FormatError {
         /// Expected and found sizes, or the decompressor's reason.
         reason: String,
     },
+    /// An item that is not what the columns that describe it say.
+    #[error("chunk {chunk}, sample {sample}, field `{field}`: {reason}")]
+    BadItem {
+        /// The chunk.
+        chunk: u64,
+        /// The sample.
+        sample: u64,
+        /// The field.
+        field: String,
+        /// What was expected and found.
+        reason: String,
+    },
     /// The paths section does not hold what it should.
     #[error("paths, group {group}: {reason}")]
     BadPaths {

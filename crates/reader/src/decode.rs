@@ -9,9 +9,15 @@ use crate::augment::AugmentError;
 /// Decodes the items of a field of images of sizes of their own. One for each thread: it keeps a decoder's buffers.
 #[derive(Debug)]
 pub struct ItemDecoder {
-    field: String,
-    color: Color,
+    field: SizedField,
     decoder: Decoder,
+}
+
+/// A field of images of sizes of their own, which columns describe.
+#[derive(Debug)]
+pub(crate) struct SizedField {
+    name: String,
+    color: Color,
 }
 
 /// An item's `u8` pixels.
@@ -27,21 +33,18 @@ impl ItemDecoder {
     /// A decoder for the items of `field`.
     #[must_use]
     pub fn new(field: &Field) -> Self {
-        let color = color_of(field);
-        Self {
-            field: field.name.clone(),
-            color,
-            decoder: Decoder::new(DecodeOptions {
-                color,
-                ..DecodeOptions::default()
-            }),
-        }
+        let field = SizedField::new(field);
+        let decoder = Decoder::new(DecodeOptions {
+            color: field.color,
+            ..DecodeOptions::default()
+        });
+        Self { field, decoder }
     }
 
     /// The field whose items it decodes.
     #[must_use]
     pub fn field(&self) -> &str {
-        &self.field
+        &self.field.name
     }
 
     /// The pixels of a sample's item: of a file decoded, raw ones as they are.
@@ -55,27 +58,56 @@ impl ItemDecoder {
         sample: u64,
         item: &[u8],
     ) -> Result<ItemPixels, AugmentError> {
-        let coding = pack.coding(&self.field, sample).map_err(damaged)?;
-        if coding != Some(Coding::Raw) {
-            let image = self.decoder.decode(item)?;
-            let sides = [image.height, image.width, image.channels.into()];
-            let shape = self.shape(sides.map(u64::from));
-            let data = image.data;
+        if let Some(shape) = self.field.raw_shape(pack, sample, item.len())? {
+            let data = item.to_vec();
             return Ok(ItemPixels { data, shape });
         }
-        let size = pack.item_shape(&self.field, sample).map_err(damaged)?;
+        let image = self.decoder.decode(item)?;
+        let sides = [image.height, image.width, image.channels.into()];
+        let shape = self.field.shape(sides.map(u64::from));
+        let data = image.data;
+        Ok(ItemPixels { data, shape })
+    }
+}
+
+impl SizedField {
+    pub(crate) fn new(field: &Field) -> Self {
+        Self {
+            name: field.name.clone(),
+            color: color_of(field),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The shape of a sample's raw pixels, which are so many bytes; none where its item is a file.
+    ///
+    /// # Errors
+    /// [`AugmentError::Picture`] where its size makes another number of bytes, or the columns that tell it are damaged.
+    pub(crate) fn raw_shape(
+        &self,
+        pack: &MappedPack,
+        sample: u64,
+        item_bytes: usize,
+    ) -> Result<Option<Vec<usize>>, AugmentError> {
+        let coding = pack.coding(&self.name, sample).map_err(damaged)?;
+        if coding != Some(Coding::Raw) {
+            return Ok(None);
+        }
+        let size = pack.item_shape(&self.name, sample).map_err(damaged)?;
         let (height, width, channels) = size.unwrap_or((0, 0, 0));
-        let shape = self.shape([height, width, channels]);
-        let bytes = shape.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
-        if bytes != Some(item.len()) {
+        let sides = [height, width, channels];
+        let bytes = sides.iter().try_fold(1_u64, |n, side| n.checked_mul(*side));
+        if bytes != u64::try_from(item_bytes).ok() {
             return Err(AugmentError::Picture {
                 what: "size",
-                expected: format!("{shape:?}"),
-                found: format!("{} bytes", item.len()),
+                expected: format!("{sides:?}"),
+                found: format!("{item_bytes} bytes"),
             });
         }
-        let data = item.to_vec();
-        Ok(ItemPixels { data, shape })
+        Ok(Some(self.shape(sides)))
     }
 
     fn shape(&self, sides: [u64; 3]) -> Vec<usize> {

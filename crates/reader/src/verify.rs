@@ -4,8 +4,8 @@
 //! error and not the end of the process. The bytes go in small pieces through one buffer a thread, so that they are still
 //! in the cache when they are summed; only a chunk whose sum is wrong is read whole.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
 use packds_format::{
@@ -14,6 +14,7 @@ use packds_format::{
 use packds_system::in_parallel;
 use rustix::fs::{Advice, fadvise};
 
+use self::sizes::RawSizes;
 use crate::{MappedPack, ReadError};
 
 /// Bytes summed at a time: they fit the second-level cache together with what the kernel touches.
@@ -79,7 +80,8 @@ pub struct VerifyReport {
     pub bad_chunks: Vec<BadChunk>,
     /// The damaged samples, as far as samples have checksums of their own.
     pub bad_samples: Vec<BadSample>,
-    /// Damage outside the chunks: columns, sections, padding.
+    /// Other damage: first what lies outside the chunks (columns, sections, padding), then the first item of each chunk and field whose
+    /// raw pixels are not of the size that its columns say.
     pub errors: Vec<FormatError>,
 }
 
@@ -94,7 +96,8 @@ impl VerifyReport {
 /// Reads the whole pack and checks every byte of it. `progress` is told the bytes of chunks done and their total, from
 /// any thread. The report is the same for any number of threads.
 ///
-/// What lies outside the chunks is read through the map, see [`Mapping`](crate::Mapping).
+/// What lies outside the chunks, and how long items are, is read through the map, see [`Mapping`](crate::Mapping). Compressed images of
+/// sizes of their own are decompressed for that.
 ///
 /// # Errors
 /// [`ReadError::Changed`] where the file changed its length, [`ReadError::Read`] where the system could not read.
@@ -105,6 +108,7 @@ pub fn verify(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<VerifyReport, ReadError> {
     pack.check_len()?;
+    pack.protect()?;
     // Advice alone: where it is refused, reading is merely slower.
     let _ = fadvise(pack.file(), 0, None, Advice::Sequential);
     let mut report = VerifyReport {
@@ -114,12 +118,14 @@ pub fn verify(
         ..VerifyReport::default()
     };
     let tasks = Tasks::new(pack)?;
-    let mut damaged = tasks.run(options.jobs, progress)?;
-    damaged.sort_by_key(|found| found.chunk.chunk);
+    let found = tasks.run(options.jobs, progress)?;
     pack.check_len()?;
     report.errors = check_outside_chunks(pack).err().unwrap_or_default();
+    report
+        .errors
+        .extend(found.wrong.into_iter().map(|(_, error)| error));
     let mut describe = Describe::new(pack);
-    for found in damaged {
+    for found in found.damaged {
         let samples = found.samples.iter();
         report
             .bad_samples
@@ -129,6 +135,14 @@ pub fn verify(
     // What is no longer there looks damaged: say that it has gone. What somebody wrote is damage.
     pack.no_page_lost()?;
     Ok(report)
+}
+
+/// What threads find, in the order of chunks once all is found.
+#[derive(Default)]
+struct Found {
+    damaged: Vec<Damaged>,
+    /// Items of chunks that are whole, with their chunks.
+    wrong: Vec<(u64, FormatError)>,
 }
 
 /// A damaged chunk and its damaged samples.
@@ -147,7 +161,8 @@ struct Tasks<'a> {
     stop: AtomicBool,
     total: u64,
     done: AtomicU64,
-    found: Mutex<Vec<Damaged>>,
+    sizes: RawSizes<'a>,
+    found: Mutex<Found>,
     failed: Mutex<Option<ReadError>>,
 }
 
@@ -168,16 +183,13 @@ impl<'a> Tasks<'a> {
             stop: AtomicBool::new(false),
             total,
             done: AtomicU64::new(0),
-            found: Mutex::new(Vec::new()),
+            sizes: RawSizes::new(pack),
+            found: Mutex::default(),
             failed: Mutex::new(None),
         })
     }
 
-    fn run(
-        self,
-        jobs: usize,
-        progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Vec<Damaged>, ReadError> {
+    fn run(self, jobs: usize, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Found, ReadError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let jobs = if jobs == 0 { cores } else { jobs };
         let n_tasks = self.pack.n_chunks().div_ceil(self.task_chunks);
@@ -186,10 +198,13 @@ impl<'a> Tasks<'a> {
         let failed = self.failed.into_inner();
         match failed.unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some(error) => Err(error),
-            None => Ok(self
-                .found
-                .into_inner()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)),
+            None => {
+                let found = self.found.into_inner();
+                let mut found = found.unwrap_or_else(std::sync::PoisonError::into_inner);
+                found.damaged.sort_by_key(|found| found.chunk.chunk);
+                found.wrong.sort_by_key(|(chunk, _)| *chunk);
+                Ok(found)
+            }
         }
     }
 
@@ -225,7 +240,7 @@ impl<'a> Tasks<'a> {
         failed.get_or_insert(error);
     }
 
-    /// Sums one chunk; gives its bytes.
+    /// Sums one chunk, and compares the sizes in it where the sum is right; gives its bytes.
     fn check(&self, chunk: u64, buffer: &mut [u8]) -> Result<u64, ReadError> {
         let entry = self
             .pack
@@ -245,13 +260,21 @@ impl<'a> Tasks<'a> {
         }
         if crc.value() != entry.crc32c {
             let damaged = self.examine(chunk, &entry, crc.value())?;
-            let mut found = self
-                .found
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            found.push(damaged);
+            self.found().damaged.push(damaged);
+            return Ok(entry.stored_len);
+        }
+        let wrong = self.sizes.wrong_in(chunk)?;
+        if !wrong.is_empty() {
+            let wrong = wrong.into_iter().map(|error| (chunk, error));
+            self.found().wrong.extend(wrong);
         }
         Ok(entry.stored_len)
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Reads a chunk again, whole, to tell its samples apart.
@@ -354,5 +377,6 @@ fn integer(bytes: &[u8]) -> Option<i64> {
     }
 }
 
+mod sizes;
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use packds_format::{
-    BlockBuilder, Crc32c, DType, Field, FooterParts, FormatError, PackOptions, PackWriter, Role,
-    Schema,
+    BlockBuilder, Codec, Coding, Crc32c, DType, Field, FieldKind, Filter, FooterParts, FormatError,
+    PackOptions, PackWriter, Role, Schema,
 };
 use tempfile::TempDir;
 
@@ -232,4 +232,81 @@ fn verify_keeps_up_with_reading_and_summing() {
             );
         }
     }
+}
+
+/// A pack of 12 raw images of 4 x 3 pixels in chunks of 4, or of files where `coding` says so; the columns say `wrong` of samples 5,
+/// 6 and 9.
+fn sized(wrong: (u32, u32, u8), coding: Coding, codec: Codec) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.pack");
+    let column = |name: &str, dtype, role| {
+        let mut field = Field::column(name, dtype, &[]).with_role(role);
+        field.of = Some("image".to_owned());
+        field
+    };
+    let mut image = Field::variable("image", FieldKind::Image).with_role(Role::Image);
+    image.codec = codec;
+    let fields = vec![
+        image,
+        column("coding", DType::U8, Role::Coding),
+        column("width", DType::U32, Role::Width),
+        column("height", DType::U32, Role::Height),
+        column("channels", DType::U8, Role::Channels),
+    ];
+    let options = PackOptions::new(Schema::new(fields).unwrap(), 4);
+    let mut writer = PackWriter::new(Vec::new(), options).unwrap();
+    for first in (0..12).step_by(4) {
+        let mut block = BlockBuilder::new(writer.schema());
+        for sample in first..first + 4 {
+            let is_wrong = [5, 6, 9].contains(&sample);
+            let (width, height, channels) = if is_wrong { wrong } else { (4, 3, 3) };
+            block.item_mut(0).unwrap().extend([sample; 36]);
+            block.set_column(1, &[coding.number()]).unwrap();
+            block.set_column(2, &width.to_le_bytes()).unwrap();
+            block.set_column(3, &height.to_le_bytes()).unwrap();
+            block.set_column(4, &[channels]).unwrap();
+            block.finish_sample().unwrap();
+        }
+        writer.append(block.finish().unwrap()).unwrap();
+    }
+    fs::write(&path, writer.finish(FooterParts::default()).unwrap().0).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn raw_pixels_that_are_not_of_their_size_are_damage_by_right_checksums_too() {
+    let filter = Filter::for_pixels(3, true);
+    for codec in [Codec::None, Codec::Zstd { level: 1, filter }] {
+        for wrong in [(0, 3, 3), (4, 4, 3), (4, 3, 1), (u32::MAX, u32::MAX, 255)] {
+            let (_folder, path) = sized(wrong, Coding::Raw, codec);
+            let pack = open(&path).unwrap();
+            for jobs in [1, 3] {
+                let report = report(&pack, jobs);
+                assert!(!report.is_ok() && report.bad_chunks.is_empty());
+                let (width, height, channels) = wrong;
+                let size = format!(
+                    "picture: size must be [{height}, {width}, {channels}], found 36 bytes"
+                );
+                let told: Vec<String> = report.errors.iter().map(ToString::to_string).collect();
+                let expected = [(1, 5), (2, 9)].map(|(chunk, sample)| {
+                    format!("chunk {chunk}, sample {sample}, field `image`: {size}")
+                });
+                assert_eq!(told, expected);
+            }
+        }
+        let (_folder, path) = sized((4, 4, 3), Coding::Jpeg, codec);
+        assert!(report(&open(&path).unwrap(), 1).is_ok());
+    }
+}
+
+#[test]
+fn sizes_in_a_damaged_column_are_the_damage_of_the_column_alone() {
+    let (_folder, path) = sized((4, 3, 3), Coding::Raw, Codec::None);
+    let offset = open(&path).unwrap().columns()[1].offset;
+    flip(&path, offset);
+    let report = report(&open(&path).unwrap(), 1);
+    assert!(matches!(
+        report.errors[..],
+        [FormatError::ChecksumMismatch { .. }]
+    ));
 }
