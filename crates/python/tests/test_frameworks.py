@@ -232,11 +232,16 @@ def test_jax_knows_batches_with_names(numbered, jax):
         assert isinstance(shared, packds.NamedBatch) and isinstance(shared["label"], jax.Array)
 
 
-def test_float_labels_and_lists_of_labels_are_float32_in_jax(tmp_path, jax):
-    with packds.write(tmp_path / "a.pack", {"image": "image", "target": "f64"}, keep_order=True) as writer:
-        writer.extend(image=np.zeros((4, 8, 8, 3), np.uint8), target=np.arange(4) / 3)
-    [(_, targets)] = packds.Loader(tmp_path / "a.pack", 4, output="jax")
-    assert targets.dtype == np.float32
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
+def test_float_labels_are_float32_in_jax(tmp_path, jax, dtype):
+    with packds.write(tmp_path / "a.pack", {"image": "image", "target": dtype}, keep_order=True) as writer:
+        for number in range(4):
+            writer.add(image=np.zeros((8, 8, 3), np.uint8), target=number / 4)
+    [(_, targets)] = packds.Loader(tmp_path / "a.pack", 4, order="sequential", output="jax")
+    assert targets.dtype == np.float32 and targets.tolist() == [0, 0.25, 0.5, 0.75]
+
+
+def test_lists_of_labels_are_float32_in_jax(tmp_path, jax):
     with packds.write(tmp_path / "b.pack", {"image": "image", "labels": "labels"}, keep_order=True) as writer:
         writer.extend(image=np.zeros((4, 8, 8, 3), np.uint8), labels=[[0], [1, 2], [], [2]])
     [(_, labels)] = packds.Loader(tmp_path / "b.pack", 4, order="sequential", output="jax")

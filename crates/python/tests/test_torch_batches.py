@@ -9,16 +9,21 @@ from conftest import image_of, module_or_skip
 pytestmark = pytest.mark.usefixtures("torch")
 
 
-def test_float_labels_are_float32(tmp_path, torch):
+@pytest.mark.parametrize("shape", [(), (2,)], ids=str)
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
+def test_float_labels_are_float32(tmp_path, torch, dtype, shape):
     from packds.torch import MapDataset
 
-    samples = [{"image": np.zeros((8, 8, 3), np.uint8), "target": number / 3, "other": 0.5} for number in range(8)]
-    packds.from_dataset(samples, tmp_path / "a.pack", {"image": "image", "target": "f64"}, keep_order=True, progress=False)
-    expected = torch.tensor([number / 3 for number in range(8)], dtype=torch.float32)
-    [(_, targets)] = packds.Loader(tmp_path / "a.pack", 8, order="sequential", output="torch")
+    samples = [{"image": np.zeros((8, 8, 3), np.uint8), "target": np.full(shape, number / 4), "other": 0.5} for number in range(8)]
+    packds.from_dataset(samples, tmp_path / "a.pack", {"image": "image", "target": (dtype, shape)}, keep_order=True, progress=False)
+    expected = torch.tensor(np.stack([one["target"] for one in samples]), dtype=torch.float32)
+    for device in ("cpu", "simulated"):
+        [(_, targets)] = packds.Loader(tmp_path / "a.pack", 8, order="sequential", output="torch", device=device)
+        assert targets.dtype == torch.float32 and torch.equal(targets, expected)
+    dataset = MapDataset(tmp_path / "a.pack")
+    [(_, targets)] = torch.utils.data.DataLoader(dataset, batch_size=8)
     assert targets.dtype == torch.float32 and torch.equal(targets, expected)
-    [(_, targets)] = torch.utils.data.DataLoader(MapDataset(tmp_path / "a.pack"), batch_size=8)
-    assert targets.dtype == torch.float32 and torch.equal(targets, expected)
+    assert torch.equal(dataset[3][1], expected[3]) and dataset[3][1].dtype == torch.float32
 
 
 @pytest.mark.parametrize("device", ["cpu", "simulated"])

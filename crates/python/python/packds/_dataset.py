@@ -57,6 +57,9 @@ class Field:
         return f"{NUMPY_NAMES[self.dtype]} {list(self.shape)}" if self.shape else NUMPY_NAMES[self.dtype]
 
 
+#: Element types that are floats.
+FLOATS = ("f16", "bf16", "f32", "f64")
+
 #: What fields of labels are called, by conversions too; earlier ones win.
 LABEL_NAMES: list[str] = _packds.LABEL_NAMES
 
@@ -64,6 +67,11 @@ LABEL_NAMES: list[str] = _packds.LABEL_NAMES
 def is_label(field: Field) -> bool:
     """Whether a field is what is to be predicted: by its role, or called as labels are."""
     return field.role in ("label", "labels") or (field.role is None and field.name.lower() in LABEL_NAMES)
+
+
+def is_float_label(field: Field) -> bool:
+    """Whether it is a label of floats, which PyTorch and JAX get as float32: their models and losses refuse others beside that."""
+    return field.dtype in FLOATS and is_label(field)
 
 
 def pair_of(fields: Sequence[Field]) -> tuple[str, str] | None:

@@ -9,14 +9,12 @@ import numpy as np
 
 from . import _packds
 from ._arrays import as_numpy, multi_hot, widened_bfloat16
-from ._dataset import Dataset, Field, is_label
+from ._dataset import FLOATS, Dataset, Field, is_label
 from ._errors import OptionError
 
 _Array = np.ndarray[Any, Any]
 #: Labels of a batch, the partner of each sample and its own share: the mixed labels, float32.
 Mixer = Callable[[_packds.Memory, _Array, _Array], _Array]
-
-_FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 def mixers(datasets: Sequence[Dataset], fields: Sequence[Field]) -> dict[str, Mixer]:
@@ -34,7 +32,7 @@ def _mixer(datasets: Sequence[Dataset], field: Field) -> Mixer:
     if field.kind != "tensor":
         text = f"images are mixed, and their label `{field.name}` is {field}, which cannot be mixed"
         raise OptionError(text, "leave mixup and cutmix out, or the field, with fields=")
-    if field.dtype in _FLOATS:
+    if field.dtype in FLOATS:
         return lambda numbers, partner, share: _mixed(_floats(numbers), partner, share)
     if field.shape:
         return lambda rows, partner, share: _mixed(_bits(field.name, as_numpy(rows)), partner, share)

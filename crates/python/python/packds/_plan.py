@@ -12,7 +12,7 @@ from . import _packds
 from ._arrays import as_numpy, converter, multi_hot
 from ._batch import NamedBatch
 from ._cuda import SIMULATED, Gpu, number_of, widened
-from ._dataset import Dataset, Field, is_label, pair_of
+from ._dataset import FLOATS, Dataset, Field, is_float_label, pair_of
 from ._errors import OptionError
 from ._mixing import mixers
 
@@ -72,16 +72,16 @@ class Plan:
         if field.role == "labels":
             return self._multi_hot
         if self.output != "torch":
-            is_narrowed = self.output == "jax" and _is_wide_label(field)
-            return (lambda memory: convert(memory).astype("float32")) if is_narrowed else convert
+            is_made_float32 = self.output == "jax" and is_float_label(field)
+            return (lambda memory: convert(memory).astype("float32")) if is_made_float32 else convert
         # On a GPU they are tensors already.
         steps = [convert] if self.gpu is None else [step for step in [widened(dtype)] if step is not None]
         if layout == "channels_last" and field.role == "image" and len(shape) == 3:
             steps.append(lambda tensor: tensor.permute(0, 3, 1, 2))
-        if field.role == "label" and dtype not in ("i64", "f16", "bf16", "f32", "f64"):
+        if field.role == "label" and dtype not in ("i64", *FLOATS):
             # What losses take as class ids.
             steps.append(lambda tensor: tensor.long())
-        if _is_wide_label(field):
+        if is_float_label(field):
             steps.append(lambda tensor: tensor.float())
         if device != "cpu" and self.gpu is None:
             steps.append(lambda tensor: tensor.to(device, non_blocking=True))
@@ -141,11 +141,6 @@ class Plan:
         if self.unpacked is None:
             return NamedBatch(values)
         return tuple(values[name] for name in self.unpacked)
-
-
-def _is_wide_label(field: Field) -> bool:
-    """Whether it is a label of float64, which models and losses of float32 refuse."""
-    return field.dtype == "f64" and is_label(field)
 
 
 def _unpacked(fields: Sequence[Field], are_named: bool, as_tuple: bool | None) -> tuple[str, ...] | None:

@@ -16,11 +16,11 @@ import numpy as np
 import torch
 import torch.utils.data
 
-from ._arrays import tensor_of
+from ._arrays import tensor_of, widened_bfloat16
 from ._batch import NamedBatch
 from ._callers import refuse_collation, refuse_division
 from ._checks import text, whole
-from ._dataset import Dataset, Field, PathLike, is_label, opened, pair_of
+from ._dataset import Dataset, Field, PathLike, is_float_label, opened, pair_of
 from ._errors import OptionError
 from ._loader import Loader
 from ._passes import Passes
@@ -71,7 +71,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         self._image = next((field for field in chosen if field.role == "image"), None)
         label = next((field for field in chosen if field.role == "label"), None)
         self._label = None if label is None else label.name
-        self._float_labels = [field.name for field in chosen if is_label(field) and field.dtype in ("f16", "bf16", "f32", "f64")]
+        self._float_labels = [field for field in chosen if is_float_label(field)]
         self._pair = pair_of(chosen) if fields is None else None
 
     @property
@@ -108,9 +108,8 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         if self._label is not None:
             label = int(sample[self._label])
             sample[self._label] = label if self.target_transform is None else self.target_transform(label)
-        for name in self._float_labels:
-            # PyTorch makes float64 of Python's.
-            sample[name] = torch.tensor(sample[name], dtype=torch.float32)
+        for field in self._float_labels:
+            sample[field.name] = _float32(sample[field.name], field)
         if self._pair is None:
             return sample
         first, second = self._pair
@@ -128,6 +127,14 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         if not is_planar and image.ndim == 3:
             image = np.moveaxis(image, -1, 0)
         return tensor_of(np.ascontiguousarray(image), field.dtype)
+
+
+def _float32(label: Any, field: Field) -> torch.Tensor:
+    """A label of floats, which are Python's, NumPy's, or the bits of bfloat16."""
+    array = np.asarray(label)
+    if field.dtype == "bf16" and array.dtype.itemsize == 2:
+        array = widened_bfloat16(array)
+    return torch.tensor(array, dtype=torch.float32)
 
 
 def _wants_pictures(transform: Any) -> bool:
