@@ -114,20 +114,36 @@ def test_images_of_sizes_of_their_own_come_as_pixels(photos, tmp_path, mode):
     assert seen == 5 * (len(ds) // 5)
 
 
-def test_masks_of_sizes_of_their_own_have_rows_and_columns(tmp_path):
+def with_masks(folder, mode):
+    """A pack of images of sizes of their own, with masks of one channel."""
     from PIL import Image
 
     lines = ["path,mask"]
     for number in range(6):
-        Image.fromarray(image_of(number, 8 + number)).save(tmp_path / f"{number}.png")
-        Image.fromarray(image_of(number, 8 + number)[..., 0]).save(tmp_path / f"{number}-mask.png")
+        Image.fromarray(image_of(number, 8 + number)).save(folder / f"{number}.png")
+        Image.fromarray(image_of(number, 8 + number)[..., 0]).save(folder / f"{number}-mask.png")
         lines.append(f"{number}.png,{number}-mask.png")
-    (tmp_path / "in.csv").write_text("\n".join(lines))
-    packds.convert(tmp_path / "in.csv", tmp_path / "a.pack", mode="encoded", keep_order=True, progress=False)
+    (folder / "in.csv").write_text("\n".join(lines))
+    resize = "none" if mode == "raw" else None
+    packds.convert(folder / "in.csv", folder / "a.pack", mode=mode, resize=resize, keep_order=True, progress=False)
+    return folder / "a.pack"
+
+
+def test_masks_of_sizes_of_their_own_have_rows_and_columns(tmp_path):
+    with_masks(tmp_path, "encoded")
     batch = first(tmp_path / "a.pack")
     for number, (image, mask) in enumerate(zip(batch["image"], batch["mask"])):
         assert image.shape == (8 + number, 8 + number, 3)
         np.testing.assert_array_equal(mask, image_of(number, 8 + number)[..., 0])
+
+
+@pytest.mark.parametrize("mode", ["raw", "encoded"])
+@pytest.mark.parametrize("layout", ["hwc", "chw"])
+def test_masks_that_moved_with_images_of_sizes_of_their_own_have_rows_and_columns(tmp_path, mode, layout):
+    pack = with_masks(tmp_path, mode)
+    batch = first(pack, augment="rrc8,flip", layout=layout, fields=["image", "mask"])
+    assert batch["mask"].shape == (4, 8, 8) and batch["mask"].dtype == np.uint8
+    assert packds.Loader(pack, 4, augment="rrc8").fields["mask"] == ("u8", (8, 8))
 
 
 def test_pixels_outlive_their_batch_and_copies_are_given_where_many_are_held(file_pack):

@@ -544,7 +544,7 @@ impl PictureField {
             position: position.unwrap_or(0),
             size,
             channels: if is_mask { 1 } else { source.channels },
-            is_flat: field.kind == FieldKind::Tensor && field.shape.len() == 2,
+            is_flat: is_mask || (field.kind == FieldKind::Tensor && field.shape.len() == 2),
         })
     }
 
