@@ -127,6 +127,42 @@ def test_fields_that_do_not_move_with_the_image_are_named_in_a_warning(pointed):
         packds.Loader(pointed, 16, augment="flip", fields=["image", "boxes"])
 
 
+def warned_of(tmp_path, **kinds):
+    """The fields that a loader which crops warns of, of a pack with these."""
+    path = tmp_path / "named.pack"
+    values = {name: np.zeros(kind[1]) if isinstance(kind, tuple) else {"json": [], "text": ""}.get(kind, 0) for name, kind in kinds.items()}
+    with packds.write(path, {"image": "image", **kinds}, force=True) as writer:
+        for _ in range(4):
+            writer.add(image=np.zeros((16, 16, 3), np.uint8), **values)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        packds.Loader(path, 4, augment="rrc8")
+    return set().union(*(str(one.message).split(" stay")[0].replace("`", "").split(", ") for one in caught))
+
+
+@pytest.mark.parametrize(
+    "name",
+    "joints rect xywh xyxy pose gaze bbox bboxes gt_boxes boxes2d faceBox BoundingBox coords coordinates flow optical_flow keypoints kpts keypts landmarks points polygon "
+    "segmentation corners".split(),
+)
+def test_fields_that_are_called_as_places_are_named(tmp_path, name):
+    assert warned_of(tmp_path, **{name: ("f32", (4,))}) == {name}
+
+
+@pytest.mark.parametrize("name", "viewpoint checkpoint inbox appointments bbox_label point_ids n_points box_scores workflow reposed".split())
+def test_fields_that_only_sound_like_places_are_not_named(tmp_path, name):
+    assert warned_of(tmp_path, **{name: ("f32", (4,))}) == set()
+
+
+def test_a_single_number_is_no_place(tmp_path):
+    assert warned_of(tmp_path, pose="i32", gaze="f32", boxes="json") == {"boxes"}
+
+
+def test_a_second_image_is_known_by_its_size_with_channels_first_or_last(tmp_path):
+    kinds = {"first": ("f32", (3, 16, 16)), "last": ("f32", (16, 16, 3)), "plane": ("f32", (16, 16)), "other": ("f32", (3, 16, 8)), "stack": ("f32", (16, 3, 16))}
+    assert warned_of(tmp_path, **kinds) == {"first", "last", "plane"}
+
+
 def test_what_moves_no_pixel_is_no_warning(pointed):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -58,10 +58,95 @@ impl BatchGeometry {
     }
 }
 
-/// Parts of names of fields that say where something is in the image.
-const PLACES: [&str; 7] = [
-    "box", "coord", "flow", "keyp", "landmark", "point", "polygon",
+/// Words in names of fields that say where something is in the image; each may end in `s` or `es`.
+const PLACES: [&str; 35] = [
+    "bbox",
+    "bndbox",
+    "boundingbox",
+    "box",
+    "contour",
+    "coord",
+    "coordinate",
+    "corner",
+    "cxcywh",
+    "facebox",
+    "flow",
+    "gaze",
+    "joint",
+    "keypoint",
+    "keypt",
+    "kp",
+    "kpt",
+    "landmark",
+    "opticalflow",
+    "point",
+    "polygon",
+    "polyline",
+    "pose",
+    "pt",
+    "quad",
+    "rect",
+    "rectangle",
+    "roi",
+    "segmentation",
+    "skeleton",
+    "vertex",
+    "vertice",
+    "xy",
+    "xywh",
+    "xyxy",
 ];
+
+/// Words by which a name speaks of something about places, as `bbox_label` does.
+const ABOUT: [&str; 16] = [
+    "area",
+    "categorie",
+    "category",
+    "class",
+    "confidence",
+    "count",
+    "id",
+    "idx",
+    "index",
+    "label",
+    "n",
+    "name",
+    "num",
+    "score",
+    "valid",
+    "visibility",
+];
+
+/// Whether a name is that of places in the image.
+fn names_places(name: &str) -> bool {
+    let spaced = spaced(name);
+    let has_one_of = |known: &[&str]| {
+        spaced.split(' ').any(|word| {
+            let mut rests = known.iter().filter_map(|one| word.strip_prefix(one));
+            rests.any(|rest| matches!(rest, "" | "s" | "es"))
+        })
+    };
+    has_one_of(&PLACES) && !has_one_of(&ABOUT)
+}
+
+/// The letters of a name in lower case, with blanks between its words: `faceBox2` is `face box `.
+fn spaced(name: &str) -> String {
+    let mut spaced = String::with_capacity(name.len() * 2);
+    let mut was_lower = false;
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && was_lower {
+            spaced.push(' ');
+        }
+        was_lower = c.is_ascii_lowercase();
+        let is_letter = c.is_ascii_alphabetic();
+        spaced.push(if is_letter {
+            c.to_ascii_lowercase()
+        } else {
+            ' '
+        });
+    }
+    spaced
+}
 
 /// The fields that look like places or pixels of an image that is moved, while they stay as they are: images and masks beside
 /// those that are augmented, arrays of the image's rows and columns, and numbers or JSON called as places are.
@@ -86,16 +171,23 @@ fn is_of_places(field: &Field, image: Option<(u32, u32)>) -> bool {
     if let Some(role) = field.role {
         return matches!(role, Role::Image | Role::Mask);
     }
-    let sides = image.map(|(width, height)| [u64::from(height), u64::from(width)]);
-    let name = field.name.to_lowercase();
     match field.kind {
         FieldKind::Image => true,
-        FieldKind::Tensor
-            if field.shape.get(..2) == sides.as_ref().map(|s| &s[..]) && sides.is_some() =>
-        {
-            true
+        FieldKind::Tensor => {
+            // A single number is no place.
+            let has_several = field.shape.iter().any(|n| *n > 1);
+            has_several && (names_places(&field.name) || is_of_size(&field.shape, image))
         }
-        FieldKind::Tensor | FieldKind::Json => PLACES.iter().any(|place| name.contains(place)),
+        FieldKind::Json => names_places(&field.name),
         FieldKind::Bytes | FieldKind::String => false,
     }
+}
+
+/// Whether an array has the rows and columns of the image, channels first or last.
+fn is_of_size(shape: &[u64], image: Option<(u32, u32)>) -> bool {
+    let Some((width, height)) = image else {
+        return false;
+    };
+    let sides = [u64::from(height), u64::from(width)];
+    shape.starts_with(&sides) || (shape.len() == 3 && shape.ends_with(&sides))
 }
