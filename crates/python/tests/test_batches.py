@@ -89,6 +89,11 @@ def test_as_tuple_decides_what_a_batch_is(numbered):
     np.testing.assert_array_equal(alone, labels)
 
 
+def test_a_field_is_loaded_once(numbered):
+    with pytest.raises(packds.OptionError, match="`image` is named twice"):
+        packds.Loader(numbered, 4, fields=["image", "label", "image"])
+
+
 def test_a_batch_object_says_how_it_is_taken_apart(numbered):
     batch = next(packds.Loader(numbered, 4).batches())
     with pytest.raises(TypeError, match=r"take batch\['image'\], batch\['label'\], or unpack batch.as_tuple\(\)"):

@@ -180,7 +180,7 @@ class Loader:
             order and augmentation. None draws one from PyTorch's generator where it is imported, else from NumPy's, as
             `torch.manual_seed` and `numpy.random.seed` set them; `loader.seed` tells it. Several ranks need the same, so they must be given one.
         epoch: The epoch that the first iteration gives.
-        fields: Name of the field to load, or of several; default all that one trains with.
+        fields: Name of the field to load, or of several, each once; default all that one trains with.
         as_tuple: True for tuples of the fields, in the order of `fields` or else of the pack, False for fields by name, also where
             there are only an image and a label.
         dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.

@@ -327,14 +327,19 @@ fn numbers(pack: &MappedPack, wanted: Option<&[String]>) -> Result<Vec<usize>, L
             .filter(|(_, field)| field.is_data())
             .map(|(number, _)| number)
             .collect()),
-        Some(names) => names
-            .iter()
-            .map(|name| {
-                schema
-                    .index_of(name)
-                    .map_err(|source| LoadError::Read(pack.error(source)))
-            })
-            .collect(),
+        Some(names) => {
+            let mut numbers = Vec::with_capacity(names.len());
+            for name in names {
+                let number = schema.index_of(name);
+                let number = number.map_err(|source| LoadError::Read(pack.error(source)))?;
+                if numbers.contains(&number) {
+                    let text = format!("field `{name}` is named twice: name each field once");
+                    return Err(LoadError::Option(text));
+                }
+                numbers.push(number);
+            }
+            Ok(numbers)
+        }
     }
 }
 
