@@ -104,13 +104,8 @@ impl Augment {
         };
         let name = if name == "hwc" { "chw" } else { name };
         let Some((_, form)) = WORDS.iter().find(|(known, _)| *known == name) else {
-            let names: Vec<&str> = WORDS.iter().map(|(known, _)| *known).collect();
-            return Err(AugmentError::Word {
-                word: word.to_owned(),
-                expected: format!("one of {}, hwc", names.join(", ")),
-            });
+            return Err(refused(word, unknown(name)));
         };
-        let form = *form;
         let size = &head[name.len()..];
         let parsed = match name {
             "rrc" | "crop" | "center" | "resize" => sized(self, name, size, options),
@@ -120,10 +115,39 @@ impl Augment {
                 Some(options) => with_options(self, name, options),
             },
         };
-        parsed.ok_or_else(|| AugmentError::Word {
-            word: word.to_owned(),
-            expected: form.to_owned(),
-        })
+        parsed.ok_or_else(|| refused(word, format!("{form}{}", missing(name, options))))
+    }
+}
+
+/// A word that is none, or not well written, with what was expected: the word itself where only its capitals are wrong.
+fn refused(word: &str, expected: String) -> AugmentError {
+    let lower = word.to_ascii_lowercase();
+    let is_lower_meant = lower != word && Augment::new().word(&lower).is_ok();
+    AugmentError::Word {
+        word: word.to_owned(),
+        expected: if is_lower_meant {
+            format!("{lower}: words are in lower case")
+        } else {
+            expected
+        },
+    }
+}
+
+/// What could stand in the place of a name that is no word's.
+fn unknown(name: &str) -> String {
+    if name.eq_ignore_ascii_case("augmix") {
+        return "randaugment, trivialaugment or autoaugment: AugMix is not here, since it blends chains of pictures".to_owned();
+    }
+    let names: Vec<&str> = WORDS.iter().map(|(known, _)| *known).collect();
+    format!("one of {}, hwc", names.join(", "))
+}
+
+/// What numbers are missing or too many, where the form of the word alone does not show it.
+fn missing(name: &str, options: Option<&str>) -> String {
+    match options.map_or(0, |options| options.split('/').count()) {
+        2 if name == "affine" => "; Y is missing behind X".to_owned(),
+        n @ 7.. if name == "affine" => format!("; these are {n} values, the most are 6"),
+        _ => String::new(),
     }
 }
 

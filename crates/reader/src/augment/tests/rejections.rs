@@ -22,6 +22,44 @@ fn unknown_words_are_named_with_what_is_known() {
 }
 
 #[test]
+fn words_in_capitals_are_named_as_they_are_written() {
+    for (word, lower) in [
+        ("RandAugment", "randaugment"),
+        ("autoaugment:CIFAR10", "autoaugment:cifar10"),
+        ("RRC224:0.2-1", "rrc224:0.2-1"),
+        ("Norm:ImageNet", "norm:imagenet"),
+    ] {
+        let expected = format!("augmentation {word:?}: expected {lower}: words are in lower case");
+        assert_eq!(refused(word).to_string(), expected);
+    }
+}
+
+#[test]
+fn augmix_is_told_not_to_be_there() {
+    for word in ["augmix", "AugMix", "augmix:3"] {
+        let message = refused(word).to_string();
+        assert!(message.contains("AugMix is not here"), "{message}");
+        assert!(message.contains("trivialaugment"), "{message}");
+    }
+}
+
+#[test]
+fn a_map_with_a_number_too_few_is_told_which() {
+    for (word, missing) in [
+        ("affine:10/0.2", "; Y is missing behind X"),
+        ("affine:10/a", "; Y is missing behind X"),
+        (
+            "affine:1/0/0/1-1/2/3/4",
+            "; these are 7 values, the most are 6",
+        ),
+    ] {
+        let message = refused(word).to_string();
+        assert!(message.contains("expected affine:DEGREES["), "{message}");
+        assert!(message.ends_with(missing), "{message}");
+    }
+}
+
+#[test]
 fn malformed_words_are_named_with_their_form() {
     for word in [
         "rrc",
