@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     Load(LoadError),
     /// A conversion or an export failed.
     Convert(ConvertError),
+    /// The system starts no thread.
+    Thread(std::io::Error),
     /// What was asked for is not possible.
     Option(String),
     /// Bytes are not what they should be; the text says where.
@@ -34,6 +36,7 @@ impl Failure {
             Self::Load(error) => of_load(error),
             Self::Convert(ConvertError::SourceMissing { .. }) => "SourceNotFoundError",
             Self::Convert(_) => "ConvertError",
+            Self::Thread(_) => "Error",
             Self::Option(_) => "OptionError",
             Self::Damaged(_) => "FormatError",
         }
@@ -46,6 +49,7 @@ impl Failure {
             Self::Load(LoadError::OnDevice { why, .. }) => why.clone(),
             Self::Load(error) => error.to_string(),
             Self::Convert(error) => error.to_string(),
+            Self::Thread(error) => format!("cannot start a thread: {error}"),
             Self::Option(text) | Self::Damaged(text) => text.clone(),
         }
     }
@@ -56,6 +60,7 @@ impl Failure {
                 error.hint().map(str::to_owned)
             }
             Self::Convert(error) => error.hint(),
+            Self::Thread(_) | Self::Load(LoadError::Thread(_)) => Some(MORE_THREADS.to_owned()),
             Self::Load(LoadError::Plan(PlanError::NoBatch { .. })) => {
                 Some("give drop_last=False, or a smaller batch_size".to_owned())
             }
@@ -99,6 +104,9 @@ impl Failure {
         Ok(error)
     }
 }
+
+const MORE_THREADS: &str =
+    "end other programs, or allow more threads: `ulimit -u`, and the `pids` limit of a container";
 
 /// `ENOENT`.
 const NO_SUCH_FILE: i32 = 2;

@@ -9,6 +9,8 @@ use packds_convert::{Observer, Phase, Progress};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::failure::Failure;
+
 /// Between two looks.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -101,7 +103,8 @@ pub(crate) fn watched<T: Send + 'static>(
     let thread = builder.spawn(move || {
         let over = over;
         work(&over.0)
-    })?;
+    });
+    let thread = thread.map_err(Failure::Thread)?;
     let mut failed: Option<PyErr> = None;
     while !py.detach(|| watch.wait()) {
         if failed.is_some() {

@@ -69,7 +69,7 @@ enum Job {
 }
 
 impl Crew {
-    /// Starts `n` threads.
+    /// Starts `n` threads; fewer where the system starts no more, at least one.
     pub(crate) fn start(self: &Arc<Self>, n: usize) -> Result<Vec<JoinHandle<()>>, LoadError> {
         let mut threads = Vec::with_capacity(n);
         for number in 0..n {
@@ -77,9 +77,10 @@ impl Crew {
             let named = thread::Builder::new().name(format!("packds-load-{number}"));
             match named.spawn(move || crew.guarded(number)) {
                 Ok(thread) => threads.push(thread),
+                // They do all of the work: batches do not depend on their number.
+                Err(_) if number > 0 => break,
                 Err(error) => {
                     self.stop();
-                    threads.into_iter().for_each(|t| drop(t.join()));
                     return Err(LoadError::Thread(error));
                 }
             }

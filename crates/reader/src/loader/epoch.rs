@@ -78,6 +78,11 @@ impl Epoch {
         })
     }
 
+    /// Threads that load it.
+    pub(crate) const fn n_threads(&self) -> usize {
+        self.threads.len()
+    }
+
     /// The epoch's number.
     #[must_use]
     pub const fn number(&self) -> u32 {

@@ -137,6 +137,8 @@ pub struct Loader {
     journal: Option<Arc<Journal>>,
     /// Threads of an epoch, of which the tuner lets as many load as are needed.
     threads: usize,
+    /// As many of them as the system has not started for the last epoch.
+    not_started: AtomicUsize,
     tuner: Arc<Mutex<Tuner>>,
     bad_samples: BadSamples,
     /// Batches to make ahead, as they were asked for.
@@ -252,7 +254,10 @@ impl Loader {
             .table_bytes
             .store(table_bytes, Ordering::Relaxed);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&crew);
-        Epoch::start(crew, self.threads, number, lease)
+        let epoch = Epoch::start(crew, self.threads, number, lease)?;
+        let not_started = self.threads.saturating_sub(epoch.n_threads());
+        self.not_started.store(not_started, Ordering::Relaxed);
+        Ok(epoch)
     }
 
     /// Whether batches may lie in the pack as they are wanted.
@@ -357,7 +362,8 @@ impl Loader {
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
     pub fn notices(&self) -> Result<Vec<String>, LoadError> {
-        let mut all: Vec<String> = self.too_far_ahead().into_iter().collect();
+        let of_loader = [self.too_far_ahead(), self.fewer_threads()];
+        let mut all: Vec<String> = of_loader.into_iter().flatten().collect();
         all.extend(self.of_each_pack(|pack, schedule, access| {
             let report = shuffle_report(pack, schedule)?;
             Ok(notices(&report, access))
@@ -412,6 +418,20 @@ impl Loader {
         })
     }
 
+    /// How many threads the last epoch had, where the system started fewer than there were to be.
+    fn only_started(&self) -> Option<usize> {
+        let missing = self.not_started.load(Ordering::Relaxed);
+        (missing > 0).then_some(self.threads.saturating_sub(missing))
+    }
+
+    /// That they are fewer, where it is so.
+    fn fewer_threads(&self) -> Option<String> {
+        let asked = self.threads;
+        self.only_started().map(|started| {
+            format!("the system started only {started} of {asked} loading threads: loading may be slower; allow more threads (`ulimit -u`, the `pids` limit of a container)")
+        })
+    }
+
     /// What was done so far, and who waited for whom.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
@@ -425,7 +445,9 @@ impl Loader {
         let counters = &self.counters;
         let (threads, prefetch) = {
             let tuner = self.tuner();
-            (tuner.threads(), tuner.prefetch())
+            let threads = tuner.threads();
+            let there = self.only_started().unwrap_or(threads);
+            (threads.min(there), tuner.prefetch())
         };
         LoaderStats {
             batches: count(&counters.batches),

@@ -313,6 +313,7 @@ impl LoaderBuilder {
             device,
             counters,
             threads: most_threads,
+            not_started: AtomicUsize::new(0),
             tuner: Arc::new(Mutex::new(tuner)),
             bad_samples: self.bad_samples,
             asked_prefetch: self.prefetch,
