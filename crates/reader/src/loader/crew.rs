@@ -196,9 +196,7 @@ impl Crew {
         if self.course.kept().is_none() {
             thread::sleep(self.disk_delay);
         }
-        for pack in self.packs.iter() {
-            pack.protect()?;
-        }
+        self.protect()?;
         let items = self.course.items(step)?;
         add_time(
             &self.counters.disk_waited,
@@ -243,6 +241,8 @@ impl Crew {
         let step = filling.step;
         let at_step = |error| (step, error);
         let stopped = &self.board.stopped;
+        // Other code may have put its handler in front since the batch was begun.
+        self.protect().map_err(at_step)?;
         filler.fill(filling, &mut piece, stopped).map_err(at_step)?;
         if self.board.is_stopped() {
             return Ok(());
@@ -423,6 +423,14 @@ impl Crew {
         // A device takes no buffers.
         let run = run.filter(|run| self.device.takes_lent() || run.in_file().is_some());
         Ok(run.map(|run| (number, run)))
+    }
+
+    /// Sees to it that pages which files lose end no thread that reads them now.
+    fn protect(&self) -> Result<(), LoadError> {
+        for pack in self.packs.iter() {
+            pack.protect()?;
+        }
+        Ok(())
     }
 
     /// Whether all packs are still the files that were opened.

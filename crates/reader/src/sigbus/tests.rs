@@ -14,7 +14,9 @@ use memmap2::{Mmap, MmapOptions};
 use packds_format::{BlockBuilder, DType, Field, FooterParts, PackOptions, PackWriter, Schema};
 
 use super::{default_action, exchange, protect};
-use crate::loader::{LoadError, Loader};
+use crate::arena::{SlotMut, SlotRef};
+use crate::device::{Device, DeviceError, HostDevice, Transfer};
+use crate::loader::{LoadError, Loader, LoaderBuilder};
 use crate::plan::Order;
 use crate::{Access, Mapping, ReadError, open};
 
@@ -365,9 +367,52 @@ fn without_a_handler_the_length_of_the_file_is_compared_before_each_batch() {
     }
 }
 
-/// A loader that makes no batch while one is held, and the file it reads. The column lies behind the body, and nothing of it is
-/// in memory that was not read.
+/// The host, where other code puts its handler in front each time that a batch is begun.
+#[derive(Debug)]
+struct Disturbed;
+
+impl Device for Disturbed {
+    fn name(&self) -> &'static str {
+        "disturbed"
+    }
+
+    fn recycle(&self, _: &mut SlotMut) {
+        while is_loading_ahead() {
+            thread::yield_now();
+        }
+        put_in_front(leave);
+    }
+
+    fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError> {
+        assert!(super::is_ours(&exchange(None).unwrap()));
+        HostDevice.submit(slot, len)
+    }
+}
+
+#[test]
+fn protection_is_looked_at_again_before_the_pieces_of_a_batch_are_filled() {
+    if is_child() {
+        let (_file, builder) = builder_of_one_slot();
+        let loader = builder.device(Arc::new(Disturbed)).build().unwrap();
+        let batches = loader.epoch(0).unwrap();
+        assert_eq!(batches.map(|batch| batch.unwrap().len()).sum::<usize>(), 64);
+        // SAFETY: has no conditions.
+        unsafe { libc::_exit(48) }
+    } else {
+        let status = child("protection_is_looked_at_again_before_the_pieces_of_a_batch_are_filled");
+        assert_eq!(status.code(), Some(48), "{status}");
+    }
+}
+
+/// A loader that makes no batch while one is held, and the file it reads.
 fn loader_of_one_slot() -> (File, Loader) {
+    let (file, builder) = builder_of_one_slot();
+    (file, builder.build().unwrap())
+}
+
+/// The same, not yet made. The column lies behind the body, and nothing of it is
+/// in memory that was not read.
+fn builder_of_one_slot() -> (File, LoaderBuilder) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");
     let fields = vec![
@@ -390,5 +435,5 @@ fn loader_of_one_slot() -> (File, Loader) {
     let loader = Loader::builder(pack).batch(8).order(Order::Sequential);
     let loader = loader.access(Access::Mapped).slots(one).threads(one);
     let file = File::options().write(true).open(&path).unwrap();
-    (file, loader.build().unwrap())
+    (file, loader)
 }
