@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use rustix::fs::{CWD, FileType, mknodat};
@@ -96,7 +97,7 @@ fn a_pipe_beside_the_images_is_refused_or_left_out() {
         folder.path("in/cat/a.jpg"),
     )
     .unwrap();
-    pipe(&folder, "in/packds.json");
+    pipe(&folder, "in/notes.txt");
     let ran = within_a_minute(&folder, &["convert", "in", "a.pack"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     pipe(&folder, "in/pipe.jpg");
@@ -122,6 +123,103 @@ fn a_pipe_beside_the_images_is_refused_or_left_out() {
         ran.code == 2 && ran.stderr.contains("not a regular file"),
         "{ran:?}"
     );
+}
+
+/// Puts a pipe, and then a link that leads nowhere, in the place of `name`: `source` is refused for it.
+fn is_refused_without(folder: &Folder, source: &str, name: &str) {
+    for put in ["pipe", "link"] {
+        let path = folder.path(name);
+        if path.is_file() {
+            fs::remove_file(&path).unwrap();
+        }
+        match put {
+            "pipe" => pipe(folder, name),
+            _ => symlink("nowhere", &path).unwrap(),
+        }
+        let ran = within_a_minute(folder, &["convert", source, "b.pack"]);
+        fs::remove_file(&path).unwrap();
+        let last = name.rsplit('/').next().unwrap();
+        assert!(
+            matches!(ran.code, 1 | 2) && ran.stderr.contains(last),
+            "{source} with a {put} as {name}: {ran:?}"
+        );
+        assert!(!folder.path("b.pack").exists(), "{source}: {name}");
+    }
+}
+
+#[test]
+fn no_file_that_an_export_wrote_is_missing_without_a_word() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "a.pack");
+    for (format, more) in [
+        ("zarr", &["--zarr-version", "2"][..]),
+        ("zarr", &[]),
+        ("npy", &[]),
+        ("image-folder", &[]),
+        ("webdataset", &[]),
+        ("tfrecord", &[]),
+        ("parquet", &[]),
+    ] {
+        let export = |out: &str| {
+            let mut args = vec!["export", "a.pack", out, "--to", format];
+            args.extend(more);
+            folder.packds(&args).ok();
+        };
+        export("out");
+        let names = folder.files("out");
+        for name in &names {
+            // Images are told as left out, and nothing is read from the list of them.
+            if format == "image-folder" && name != "packds.json" {
+                continue;
+            }
+            let kept = fs::read(folder.path(&format!("out/{name}"))).unwrap();
+            is_refused_without(&folder, "out", &format!("out/{name}"));
+            fs::write(folder.path(&format!("out/{name}")), kept).unwrap();
+        }
+        folder.packds(&["convert", "out", "b.pack"]);
+        assert!(folder.path("b.pack").exists(), "{format} {more:?}");
+        fs::remove_file(folder.path("b.pack")).unwrap();
+        fs::remove_dir_all(folder.path("out")).unwrap();
+    }
+}
+
+#[test]
+fn labels_and_class_names_beside_images_are_not_missing_without_a_word() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "a.pack");
+    for name in [
+        "x_train.h5",
+        "x_train.npz",
+        "x_train.pt",
+        "x_train.safetensors",
+    ] {
+        folder.packds(&["export", "a.pack", name]).ok();
+        is_refused_without(&folder, name, &name.replacen("x", "y", 1));
+    }
+    folder
+        .packds(&["export", "a.pack", "out", "--to", "npy"])
+        .ok();
+    fs::rename(folder.path("out/image.npy"), folder.path("x_train.npy")).unwrap();
+    for name in ["y_train.npy", "labels.npy", "x_train.json"] {
+        is_refused_without(&folder, "x_train.npy", name);
+    }
+    // One image of each, 1 x 1 and 32 x 32 pixels.
+    fs::create_dir(folder.path("mnist")).unwrap();
+    let idx = [0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 7];
+    fs::write(folder.path("mnist/train-images-idx3-ubyte"), idx).unwrap();
+    for name in ["train-labels-idx1-ubyte", "t10k-images-idx3-ubyte"] {
+        is_refused_without(&folder, "mnist", &format!("mnist/{name}"));
+    }
+    fs::create_dir(folder.path("cifar")).unwrap();
+    fs::write(folder.path("cifar/data_batch_1.bin"), [0; 3073]).unwrap();
+    for name in [
+        "data_batch_2.bin",
+        "test_batch.bin",
+        "batches.meta.txt",
+        "batches.meta",
+    ] {
+        is_refused_without(&folder, "cifar", &format!("cifar/{name}"));
+    }
 }
 
 #[test]

@@ -8,9 +8,11 @@ use std::io::Read;
 use std::path::Path;
 
 use packds_format::{Classes, Field, FormatError, Pack, Role, Stats};
-use packds_system::open_regular;
+use packds_system::{is_regular, open_regular};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::error::ConvertError;
 
 /// The name of the attribute, key or file that holds it.
 pub(crate) const METADATA_KEY: &str = "packds";
@@ -83,17 +85,21 @@ impl Metadata {
         }
     }
 
-    /// What the file [`METADATA_FILE`] in `folder` says; nothing where there is none, or none that can be read.
-    pub(crate) fn in_folder(folder: &Path) -> Option<Result<Self, String>> {
+    /// What the file [`METADATA_FILE`] in `folder` says, if it is there.
+    pub(crate) fn in_folder(folder: &Path) -> Result<Option<Result<Self, String>>, ConvertError> {
         // Far more than the class names of any data set; nothing says that the file is ours.
         const MAX_BYTES: u64 = 1 << 28;
-        let file = open_regular(&folder.join(METADATA_FILE)).ok()?;
+        let path = folder.join(METADATA_FILE);
+        if !is_regular(&path).map_err(ConvertError::io(&path))? {
+            return Ok(None);
+        }
+        let file = open_regular(&path).map_err(ConvertError::io(&path))?;
         let mut text = String::new();
         let read = file.take(MAX_BYTES).read_to_string(&mut text);
-        Some(match read {
+        Ok(Some(match read {
             Ok(_) => Self::parse(&text),
             Err(error) => Err(error.to_string()),
-        })
+        }))
     }
 
     /// The field of this name.

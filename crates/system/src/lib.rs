@@ -7,4 +7,4 @@ mod parallel;
 mod regular;
 
 pub use parallel::in_parallel;
-pub use regular::{create_regular, open_regular, read_regular};
+pub use regular::{create_regular, is_regular, open_regular, read_regular};

@@ -1,6 +1,6 @@
 //! Regular files: pipes, sockets and devices can make whoever opens or reads them wait for ever.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -23,6 +23,28 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Whether a regular file is there; links are followed. Opens nothing.
+///
+/// # Errors
+/// As [`open_regular`] for what is there and is something else, and for a link that leads nowhere.
+pub fn is_regular(path: &Path) -> io::Result<bool> {
+    match path.metadata() {
+        Ok(found) => check(&found).map(|()| true),
+        Err(error) => match error.kind() {
+            // No file can have such a name.
+            io::ErrorKind::InvalidFilename => Ok(false),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if !path.is_symlink() => {
+                Ok(false)
+            }
+            io::ErrorKind::NotFound => Err(io::Error::new(
+                error.kind(),
+                "a link to a file that is not there",
+            )),
+            _ => Err(error),
+        },
+    }
 }
 
 /// Makes a file for writing; with `force` an existing regular file is emptied instead. It never waits.
@@ -48,16 +70,18 @@ fn open_checked(path: &Path, flags: OFlags) -> io::Result<File> {
         Err(rustix::io::Errno::NXIO) => return Err(not_regular()),
         Err(error) => return Err(error.into()),
     };
-    let found = file.metadata()?;
-    if found.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if !found.is_file() {
-        return Err(not_regular());
-    }
+    check(&file.metadata()?)?;
     // io_uring gives up where it should wait if this stays.
     fcntl_setfl(&file, OFlags::empty())?;
     Ok(file)
+}
+
+/// Refuses what is no regular file.
+fn check(found: &Metadata) -> io::Result<()> {
+    if found.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    found.is_file().then_some(()).ok_or_else(not_regular)
 }
 
 fn not_regular() -> io::Error {
@@ -103,6 +127,20 @@ mod tests {
         let error = create_regular(&path("file"), false).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         create_regular(&path("new"), false).unwrap();
+        symlink("nowhere", path("dangling")).unwrap();
+        symlink("circle", path("circle")).unwrap();
+        for name in ["dangling", "circle", "pipe", "socket", "."] {
+            assert!(is_regular(&path(name)).is_err(), "{name}");
+        }
+        let long = "x".repeat(300);
+        for (name, is) in [
+            ("link", true),
+            ("nothing", false),
+            ("file/a", false),
+            (&long, false),
+        ] {
+            assert_eq!(is_regular(&path(name)).unwrap(), is, "{name}");
+        }
         let kind = |path: &Path| open_regular(path).unwrap_err().kind();
         assert_eq!(kind(dir.path()), io::ErrorKind::IsADirectory);
         assert_eq!(kind(&path("nothing")), io::ErrorKind::NotFound);

@@ -265,7 +265,7 @@ impl ArraySet {
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
     ) -> Result<Vec<Shards>, ConvertError> {
         let parts = shards.by_split();
-        let pairs = parts.first().map(|part| pairs(&part.files));
+        let pairs = parts.first().map(|part| pairs(&part.files)).transpose()?;
         let ([whole @ Shards { split: None, .. }], Some(first)) = (
             parts.as_slice(),
             pairs.as_ref().and_then(|pairs| pairs.first()),
@@ -310,7 +310,7 @@ impl ArraySet {
             read(&Arc::new(file))
         };
         let mut all: Option<(Self, Keys<'_>)> = None;
-        for pair in pairs(&part.files) {
+        for pair in pairs(&part.files)? {
             let mut set = open(&pair.images)?;
             let keys = set.keep_split(part.split.as_deref(), Keys::of(options));
             if let Some(labels) = pair.labels {

@@ -5,6 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::there::is_there;
+use crate::error::ConvertError;
+
 /// What stands between the words of a name.
 const BETWEEN: [char; 3] = ['_', '-', '.'];
 /// Words that name images, and what the labels' file has in their place.
@@ -60,8 +63,9 @@ fn exchanged(stem: &str, from: &str, to: &str) -> Option<String> {
 
 /// The files of images among those of a part, each with its labels. These are looked for among the files too, and where
 /// only one was named, in its folder.
-pub(super) fn pairs(files: &[PathBuf]) -> Vec<Pair> {
-    let labels: Vec<Option<PathBuf>> = files.iter().map(|file| labels_of(file, files)).collect();
+pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
+    let labels = files.iter().map(|file| labels_of(file, files));
+    let labels = labels.collect::<Result<Vec<Option<PathBuf>>, _>>()?;
     let is_label = |file: &PathBuf| labels.iter().flatten().any(|label| label == file);
     let pair = |(images, labels): (&PathBuf, &Option<PathBuf>)| Pair {
         images: images.clone(),
@@ -69,18 +73,26 @@ pub(super) fn pairs(files: &[PathBuf]) -> Vec<Pair> {
     };
     let of_images = files.iter().zip(&labels);
     let of_images = of_images.filter(|(file, _)| !is_label(file));
-    of_images.map(pair).collect()
+    Ok(of_images.map(pair).collect())
 }
 
-fn labels_of(images: &Path, files: &[PathBuf]) -> Option<PathBuf> {
-    let stem = images.file_stem()?.to_str()?;
-    let extension = images.extension()?.to_str()?;
-    let stems = label_stems(stem).into_iter();
-    let mut paths = stems.map(|stem| images.with_file_name(format!("{stem}.{extension}")));
-    paths.find(|path| match files {
-        [_] => path.is_file(),
-        files => files.contains(path),
-    })
+fn labels_of(images: &Path, files: &[PathBuf]) -> Result<Option<PathBuf>, ConvertError> {
+    let stem = images.file_stem().and_then(|stem| stem.to_str());
+    let extension = images.extension().and_then(|extension| extension.to_str());
+    let Some((stem, extension)) = stem.zip(extension) else {
+        return Ok(None);
+    };
+    for stem in label_stems(stem) {
+        let path = images.with_file_name(format!("{stem}.{extension}"));
+        let is_one = match files {
+            [_] => is_there(&path)?,
+            files => files.contains(&path),
+        };
+        if is_one {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -112,7 +124,7 @@ mod tests {
     fn files_of_a_part_are_paired_and_labels_are_no_images() {
         let files = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
         let both = files(&["a_labels.npz", "a.npz", "b.npz", "x_1.npz", "y_1.npz"]);
-        let found = pairs(&both);
+        let found = pairs(&both).unwrap();
         let names: Vec<(&Path, Option<&Path>)> = found
             .iter()
             .map(|pair| (pair.images.as_path(), pair.labels.as_deref()))

@@ -10,10 +10,11 @@ use super::arrays::{Described, StoredArray};
 use super::column::{ColumnValues, SourceColumn};
 use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::listing::Faults;
-use super::npy::{Elements, text_file};
+use super::npy::Elements;
 use super::numbers::read_ids;
 use super::shards::Shards;
 use super::store::OpenFile;
+use super::there::{first_there, is_there_as_file, text_file};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use packds_format::DType;
@@ -31,28 +32,35 @@ pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![Shards::one(source)]);
     }
-    let numbered = |ending: &str| -> Vec<PathBuf> {
-        let names = (1..=9).map(|n| source.join(format!("data_batch_{n}{ending}")));
-        names.filter(|path| path.is_file()).collect()
+    let numbered = |ending: &str| -> Result<Vec<PathBuf>, ConvertError> {
+        let mut found = Vec::new();
+        for path in (1..=9).map(|n| source.join(format!("data_batch_{n}{ending}"))) {
+            if is_there_as_file(&path)? {
+                found.push(path);
+            }
+        }
+        Ok(found)
     };
-    let named = |names: &[&str]| -> Vec<PathBuf> {
-        let found = names
-            .iter()
-            .map(|name| source.join(name))
-            .find(|path| path.is_file());
-        found.into_iter().collect()
+    let named = |names: &[&str]| -> Result<Vec<PathBuf>, ConvertError> {
+        let found = first_there(names.iter().map(|name| source.join(name)))?;
+        Ok(found.into_iter().collect())
     };
     let sets = [
         (
             "test",
-            vec![named(&["test_batch.bin", "test_batch", "test.bin", "test"])],
+            vec![named(&[
+                "test_batch.bin",
+                "test_batch",
+                "test.bin",
+                "test",
+            ])?],
         ),
         (
             "train",
             vec![
-                numbered(".bin"),
-                numbered(""),
-                named(&["train.bin", "train"]),
+                numbered(".bin")?,
+                numbered("")?,
+                named(&["train.bin", "train"])?,
             ],
         ),
     ];

@@ -286,7 +286,8 @@ fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertErro
 
 /// What the files in a folder itself say.
 fn of_own_files(folder: &Path) -> Option<DataFormat> {
-    let has = |name: &str| folder.join(name).exists();
+    // What is there and cannot be read, its reader reports.
+    let has = |name: &str| std::fs::symlink_metadata(folder.join(name)).is_ok();
     if [".zgroup", ".zarray", "zarr.json"].into_iter().any(has) {
         return Some(DataFormat::Zarr);
     }

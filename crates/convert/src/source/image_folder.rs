@@ -57,7 +57,7 @@ fn list_scanned(
         .collect();
     let below = walk_classes(root, top.identity, &labelled, jobs)?;
     if below.paths.len() > 0 {
-        return Ok(class_listing(root, &top, all_classes, below));
+        return class_listing(root, &top, all_classes, below);
     }
 
     let mut found = Found {
@@ -84,7 +84,7 @@ fn list_scanned(
         masks: None,
         images: Images::Files,
         fields: Vec::new(),
-        metadata: known_metadata(root),
+        metadata: known_metadata(root)?,
         faults: Faults::new(),
         warnings: found.oddities.into_warnings(),
         ignored: found.ignored,
@@ -92,11 +92,16 @@ fn list_scanned(
 }
 
 /// What a pack left beside the class folders; a file of that name that says something else is somebody else's.
-pub(super) fn known_metadata(root: &Path) -> Option<Metadata> {
-    Metadata::in_folder(root).and_then(Result::ok)
+pub(super) fn known_metadata(root: &Path) -> Result<Option<Metadata>, ConvertError> {
+    Ok(Metadata::in_folder(root)?.and_then(Result::ok))
 }
 
-fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found) -> Listing {
+fn class_listing(
+    root: &Path,
+    top: &Directory,
+    classes: &[Vec<u8>],
+    found: Found,
+) -> Result<Listing, ConvertError> {
     let mut used = vec![false; classes.len()];
     for label in &found.directory_labels {
         if let Some(used) = usize::try_from(*label)
@@ -128,7 +133,7 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
         });
     }
     warnings.extend(found.oddities.into_warnings());
-    Listing {
+    Ok(Listing {
         kind: SourceKind::ImageFolder,
         root: root.to_owned(),
         paths: found.paths,
@@ -139,11 +144,11 @@ fn class_listing(root: &Path, top: &Directory, classes: &[Vec<u8>], found: Found
         masks: None,
         images: Images::Files,
         fields: Vec::new(),
-        metadata: known_metadata(root),
+        metadata: known_metadata(root)?,
         faults: Faults::new(),
         warnings,
         ignored: found.ignored + count(top.n_others()),
-    }
+    })
 }
 
 /// Walks the classes with `jobs` threads. What is found, and which error is returned, does not

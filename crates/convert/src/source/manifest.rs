@@ -12,6 +12,7 @@ use super::{
     ListOptions,
     column::{ColumnValues, SourceColumn},
     found::role_of,
+    image_folder::known_metadata,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, in_known_order},
     listing::{Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
@@ -46,7 +47,7 @@ pub(super) fn list(
     let mut rows = Rows::open(source, form)?;
     let scans = scan(&mut rows, options)?;
     // A file of that name that says something else is most likely somebody else's.
-    let metadata = Metadata::in_folder(&root.path).and_then(Result::ok);
+    let metadata = known_metadata(&root.path)?;
     let known = metadata.as_ref().filter(|_| form == RowForm::JsonLines);
     let plan = Plan::new(source, rows.columns(), &scans, known, options)?;
     let mut rows = rows.reopen()?;

@@ -16,6 +16,7 @@ use super::shards::Shards;
 use super::split::is_split_name;
 use super::spool::Spool;
 use super::store::OpenFile;
+use super::there::{first_there, is_there_as_file};
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -38,9 +39,12 @@ pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     for entry in std::fs::read_dir(source).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let name = path.file_name().and_then(|name| name.to_str());
-        let Some(name) = name.filter(|name| is_images(name) && path.is_file()) else {
+        let Some(name) = name.filter(|name| is_images(name)) else {
             continue;
         };
+        if !is_there_as_file(&path)? {
+            continue;
+        }
         let plain = name.trim_end_matches(".gz").to_owned();
         // Of a file and the one it was unpacked from, the plain one is read.
         if plain == name || !sets.contains_key(&plain) {
@@ -98,7 +102,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let name = images.file_name().and_then(|name| name.to_str());
     let labels = label_names(name.unwrap_or_default());
     let found = labels.iter().map(|name| images.with_file_name(name));
-    match found.into_iter().find(|path| path.is_file()) {
+    match first_there(found)? {
         Some(path) => {
             let file = IdxFile::open(&path, options)?;
             if file.shape.len() > 1 {

@@ -64,6 +64,7 @@ mod swapped;
 mod table;
 mod tar;
 mod tfrecord;
+mod there;
 mod torchvision;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 mod tree;

@@ -11,10 +11,11 @@ use super::arrays::{ArraySet, Described};
 use super::beside::pairs;
 use super::found::{Found, Keys, is_made_anew};
 use super::key_split::{self, SplitNames};
-use super::npy::{Elements, MAX_HEADER, MAX_TEXT, NpyHeader, header_error};
+use super::npy::{Elements, MAX_HEADER, NpyHeader, header_error};
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
+use super::there::MAX_TEXT;
 use super::warning::Warning;
 use super::zip_dir::{ZipEntry, unpack, zip_entries};
 use crate::data_format::DataFormat;
@@ -35,7 +36,7 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     else {
         return Ok(parts);
     };
-    let pairs = pairs(files);
+    let pairs = pairs(files)?;
     let Some(first) = pairs.first().map(|pair| &pair.images) else {
         return Ok(parts);
     };
@@ -55,7 +56,7 @@ fn key(entry: &ZipEntry) -> Option<&str> {
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut all: Option<(ArraySet, Keys<'_>)> = None;
-    for pair in pairs(&part.files) {
+    for pair in pairs(&part.files)? {
         let split = part.split.as_deref();
         let (mut set, keys) = read_file(&pair.images, split, options)?;
         if let Some(labels) = pair.labels {

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use packds_format::FieldKind;
 use packds_pixels::ImageFormat;
-use packds_system::read_regular;
 
 use super::ListOptions;
 use super::column::TextArena;
@@ -21,6 +20,7 @@ use super::listing::Faults;
 use super::protobuf::Part;
 use super::shards::{Shards, allow_open_files};
 use super::store::{Content, OpenFile, Span};
+use super::there::text_file;
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -58,7 +58,7 @@ pub(super) use frames::is_tfrecord;
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     allow_open_files(part.files.len());
     let mut warnings = Vec::new();
-    let metadata = metadata_beside(part, &mut warnings);
+    let metadata = metadata_beside(part, &mut warnings)?;
     let mut records = Records::new(options, metadata.as_ref());
     let mut files = Vec::new();
     for (number, path) in (0_u32..).zip(&part.files) {
@@ -79,15 +79,20 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
 }
 
 /// What a pack left in the folder of the records; a single file has no place for it.
-fn metadata_beside(part: &Shards, warnings: &mut Vec<Warning>) -> Option<Metadata> {
-    let folder = part.root.is_dir().then_some(part.root.as_path());
-    match folder.and_then(Metadata::in_folder)? {
-        Ok(metadata) => Some(metadata),
-        Err(reason) => {
+fn metadata_beside(
+    part: &Shards,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Metadata>, ConvertError> {
+    if !part.root.is_dir() {
+        return Ok(None);
+    }
+    Ok(match Metadata::in_folder(&part.root)? {
+        Some(Err(reason)) => {
             warnings.push(Warning::BadMetadata { reason });
             None
         }
-    }
+        found => found.and_then(Result::ok),
+    })
 }
 
 /// Where a record is.
@@ -496,9 +501,8 @@ impl<'a> Records<'a> {
             field: name.clone(),
             reason: "the first record, which says what features there are, lacks it".to_owned(),
         }));
-        let folder = part.root.is_dir().then_some(part.root.as_path());
         let metadata = self.metadata.cloned();
-        let classes = match folder.and_then(label_names) {
+        let classes = match label_names(&part.root)? {
             Some(names) => names,
             None if metadata.is_none() => self.classes_of_texts(),
             None => Vec::new(),
@@ -583,14 +587,10 @@ fn is_text(bytes: &[u8]) -> bool {
     text.is_ok_and(|text| !text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)))
 }
 
-/// The class names that TensorFlow Datasets puts beside its records.
-fn label_names(folder: &Path) -> Option<Vec<String>> {
-    const MAX_BYTES: u64 = 1 << 26;
-    let file = folder.join("label.labels.txt");
-    let metadata = std::fs::metadata(&file).ok()?;
-    let text = (metadata.is_file() && metadata.len() <= MAX_BYTES)
-        .then(|| String::from_utf8(read_regular(&file).ok()?).ok())??;
-    Some(text.lines().map(str::to_owned).collect())
+/// The class names that TensorFlow Datasets puts in the folder of its records.
+fn label_names(folder: &Path) -> Result<Option<Vec<String>>, ConvertError> {
+    let text = text_file(&folder.join("label.labels.txt"))?;
+    Ok(text.map(|text| text.lines().map(str::to_owned).collect()))
 }
 
 #[cfg(test)]

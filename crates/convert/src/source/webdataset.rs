@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use packds_system::read_regular;
 use serde_json::Value;
 
 use self::names::{Kind, is_image, key_and_extension, kind_and_field, shown, without_root};
@@ -23,6 +22,7 @@ use super::shards::{Shards, allow_open_files};
 use super::spool::Spool;
 use super::store::{Content, OpenFile, Span};
 use super::tar::{Member, TarReader};
+use super::there::text_file;
 use super::warning::{Tally, Warning};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -587,7 +587,7 @@ impl<'a> Samples<'a> {
             fields: self.fields,
             names: Names::Paths(self.paths.into_iter().map(without_root).collect()),
             files,
-            classes: classes_beside(part),
+            classes: classes_beside(part)?,
             labels,
             metadata,
             warnings,
@@ -723,20 +723,19 @@ impl ShardFile<'_> {
 }
 
 /// The names of classes in the file `classes.txt` beside the shards, one on each line.
-fn classes_beside(part: &Shards) -> Vec<String> {
-    const MAX_BYTES: u64 = 1 << 26;
+fn classes_beside(part: &Shards) -> Result<Vec<String>, ConvertError> {
     let folder = match () {
         () if part.root.is_dir() => Some(part.root.as_path()),
         // What lies beside a single file may belong to another one.
         () if part.root.is_file() => None,
         () => part.root.parent(),
     };
-    let file = folder.map(|folder| folder.join(CLASSES_FILE));
-    let text = file
-        .filter(|file| std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.len() <= MAX_BYTES))
-        .and_then(|file| String::from_utf8(read_regular(&file).ok()?).ok());
-    text.map(|text| text.lines().map(str::to_owned).collect())
-        .unwrap_or_default()
+    let text = match folder {
+        Some(folder) => text_file(&folder.join(CLASSES_FILE))?,
+        None => None,
+    };
+    let names = text.map(|text| text.lines().map(str::to_owned).collect());
+    Ok(names.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use super::shards::Shards;
 use super::spool::Spool;
 use super::store::OpenFile;
 use super::table::{Columns, Gather, InFile, Piece, ROWS_A_BYTE, Spot, TablePlan, guarded};
+use super::there::is_there;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
@@ -41,7 +42,7 @@ const MAX_JSON_BYTES: u64 = 64 << 20;
 /// The splits of a source: the folders that Hugging Face saved, or those that file names tell.
 pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let listed = source.join(DATASET_DICT);
-    if !listed.is_file() {
+    if !is_there(&listed)? {
         return Ok(Shards::find(source, DataFormat::Arrow)?.by_split());
     }
     let value = read_json(&listed)?;
@@ -305,7 +306,7 @@ impl<'a> Tasks<'a> {
 /// Refuses a data set of Hugging Face whose rows are to be read in an order that lies elsewhere.
 fn check_state(folder: &Path) -> Result<(), ConvertError> {
     let path = folder.join(DATASET_STATE);
-    if !path.is_file() {
+    if !is_there(&path)? {
         return Ok(());
     }
     let state = read_json(&path)?;

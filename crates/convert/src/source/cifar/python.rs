@@ -9,6 +9,7 @@ use super::super::npy::header_error;
 use super::super::pickle::{Bytes, Id, NumpyArray, Tree, numpy_array, read_pickle};
 use super::super::spool::Spool;
 use super::super::store::OpenFile;
+use super::super::there::is_there;
 use super::{Batches, IMAGE_BYTES, SHAPE, U8};
 use crate::error::ConvertError;
 
@@ -164,7 +165,7 @@ fn latin1(text: &[u8], half: &mut Option<u8>, file: &OpenFile) -> Result<Vec<u8>
 
 /// The list of names under `key`; empty where there is no such file.
 pub(super) fn names(path: &Path, key: &str) -> Result<Vec<String>, ConvertError> {
-    if !path.is_file() {
+    if !is_there(path)? {
         return Ok(Vec::new());
     }
     let file = OpenFile::open(path).map_err(ConvertError::io(path))?;

@@ -33,7 +33,7 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     if by_name.iter().any(|part| part.split.is_some()) {
         return Ok(by_name);
     }
-    let pairs = pairs(&shards.files);
+    let pairs = pairs(&shards.files)?;
     let Some(first) = pairs.first().map(|pair| &pair.images) else {
         return Ok(vec![shards]);
     };
@@ -50,7 +50,7 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
 /// Finds the samples.
 pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     guarded(&part.root, || {
-        let pairs = pairs(&part.files);
+        let pairs = pairs(&part.files)?;
         let files: Result<Vec<H5File>, _> = pairs.iter().map(|p| H5File::open(&p.images)).collect();
         let mut files = Files::of(files?, options)?;
         for labels in pairs.iter().filter_map(|pair| pair.labels.as_ref()) {

@@ -8,8 +8,6 @@ pub(super) use header::{Elements, HeaderError, MAX_HEADER, NpyHeader, elements, 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use packds_system::read_regular;
-
 use super::ListOptions;
 use super::arrays::{ArraySet, Described, StoredArray};
 use super::beside::label_stems;
@@ -17,6 +15,7 @@ use super::found::{Found, Keys, Part, find_field};
 use super::key_split::{self, SplitNames};
 use super::shards::Shards;
 use super::store::OpenFile;
+use super::there::{is_there, is_there_as_file, text_file};
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
@@ -26,8 +25,6 @@ use crate::metadata::METADATA_KEY;
 const HEAD_BYTES: u64 = 512;
 /// The most files that are looked at as fields.
 const MAX_FIELDS: usize = 64;
-/// The most bytes of a text with metadata or class names.
-pub(super) const MAX_TEXT: u64 = 64 << 20;
 
 /// One part for each split that the names of a folder's files tell.
 pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
@@ -77,7 +74,9 @@ fn npy_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ConvertError> {
         let path = entry.map_err(unreadable)?.path();
         let name = path.file_name().and_then(|name| name.to_str());
         let stem = name.and_then(npy_stem);
-        if let Some(stem) = stem.filter(|_| path.is_file()) {
+        if let Some(stem) = stem
+            && is_there_as_file(&path)?
+        {
             files.push((stem.to_owned(), path));
         }
     }
@@ -106,7 +105,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
     let beside = |name: &str| path.with_file_name(format!("{name}.npy"));
     if let Some(key) = &options.label_key {
         let file = beside(key);
-        if !file.is_file() {
+        if !is_there(&file)? {
             return Err(ConvertError::SourceMissing { path: file });
         }
         push_file(&mut set, "label", &file)?;
@@ -115,7 +114,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
         let any = ["labels", "y"].map(|stem| (stem.to_owned(), false));
         for (name, is_own) in own.chain(any) {
             let file = beside(&name);
-            if name == stem || !file.is_file() {
+            if name == stem || !is_there(&file)? {
                 continue;
             }
             push_file(&mut set, "label", &file)?;
@@ -223,17 +222,6 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
 /// The text that a pack left in a folder.
 fn metadata_text(folder: &Path) -> Result<Option<String>, ConvertError> {
     text_file(&folder.join(format!("{METADATA_KEY}.json")))
-}
-
-/// A small text file, if it is there.
-pub(super) fn text_file(path: &Path) -> Result<Option<String>, ConvertError> {
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_file() && found.len() <= MAX_TEXT => {
-            let bytes = read_regular(path).map_err(ConvertError::io(path))?;
-            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
-        }
-        _ => Ok(None),
-    }
 }
 
 /// Takes the array of a file, under this name.

@@ -245,8 +245,11 @@ fn named(path: &std::path::Path, reason: String) -> String {
 fn open(path: &std::path::Path) -> Result<Option<OpenFile>, String> {
     match OpenFile::open(path) {
         Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(named(path, error.to_string())),
+        // A link that leads nowhere is no chunk that nobody wrote.
+        Err(error) => match packds_system::is_regular(path) {
+            Ok(false) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            _ => Err(named(path, error.to_string())),
+        },
     }
 }
 

@@ -17,6 +17,7 @@ use super::found::Found;
 use super::shards::Shards;
 use super::spool::Spool;
 use super::store::{ArrayType, Content, RowPart, Store};
+use super::there::is_there;
 use super::tree::{self, Node, NodeKind, Tree, class_names_in};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
@@ -101,18 +102,18 @@ impl Group {
             let reason = format!("more than {MAX_MEMBERS} groups, or more than {MAX_DEPTH} deep");
             return Err(ConvertError::malformed(folder, "", reason));
         }
-        let has = |name: &str| folder.join(name).is_file();
-        let (metadata, attributes, is_array) = if has("zarr.json") {
+        let has = |name: &str| is_there(&folder.join(name));
+        let (metadata, attributes, is_array) = if has("zarr.json")? {
             let metadata = json(&folder.join("zarr.json"))?;
             let attributes = metadata.get("attributes").and_then(Value::as_object);
             let is_array = metadata.get("node_type").and_then(Value::as_str) == Some("array");
             (metadata.clone(), attributes.cloned(), is_array)
-        } else if has(".zarray") || has(".zgroup") {
-            let attributes = match has(".zattrs") {
+        } else if has(".zarray")? || has(".zgroup")? {
+            let attributes = match has(".zattrs")? {
                 true => json(&folder.join(".zattrs"))?.as_object().cloned(),
                 false => None,
             };
-            let is_array = has(".zarray");
+            let is_array = has(".zarray")?;
             let name = if is_array { ".zarray" } else { ".zgroup" };
             (json(&folder.join(name))?, attributes, is_array)
         } else {
@@ -137,9 +138,16 @@ impl Group {
         names.sort();
         for name in names {
             let inner = folder.join(&name);
-            let Some(name) = name.to_str().filter(|_| inner.is_dir()) else {
+            let Some(name) = name.to_str() else {
                 continue;
             };
+            if !inner.is_dir() {
+                // Other files may lie here; a pipe or a link to nothing may have been meant for an array.
+                if !name.starts_with('.') {
+                    is_there(&inner)?;
+                }
+                continue;
+            }
             let path = match path {
                 "" => name.to_owned(),
                 path => format!("{path}/{name}"),
