@@ -557,6 +557,40 @@ fn dry_run_tells_the_plan_and_writes_nothing() {
 }
 
 #[test]
+fn a_chunk_counts_texts_beside_the_image() {
+    let dir = temp_dir();
+    let image = folder().join("cat/a.jpg");
+    let write = |name: &str, text: &str| {
+        let rows = format!("{{\"path\": {image:?}, \"caption\": \"{text}\"}}\n").repeat(40);
+        let path = dir.path().join(name);
+        fs::write(&path, rows).unwrap();
+        path
+    };
+    let long = write("long.jsonl", &"a".repeat(512 << 10));
+    let short = write("short.jsonl", "a cat");
+    for (source, mode, expected) in [
+        (&long, "raw", 16),
+        (&long, "encoded", 16),
+        (&short, "encoded", 1024),
+        (&short, "raw", 1024),
+    ] {
+        let size = ["--resize", "32x32", "--json"];
+        let options = match mode {
+            "raw" => &size[..],
+            _ => &["--mode", mode, "--json"],
+        };
+        let out = dir.path().join(format!("{expected}.{mode}.pack"));
+        let planned = run(&[options, &["--dry-run"]].concat(), source, &out);
+        let planned: Value = serde_json::from_str(&stdout(&planned)).unwrap();
+        assert_eq!(planned["chosen"]["chunk_samples"], expected, "{planned}");
+        let result = run(options, source, &out);
+        assert_eq!(result.status.code(), Some(0), "{}", stderr(&result));
+        let found = open(&out).header().chunk_samples;
+        assert_eq!(found, expected, "{source:?} {mode}");
+    }
+}
+
+#[test]
 fn report_has_what_machines_read() {
     let dir = temp_dir();
     let result = run(&["--json"], &folder(), &dir.path().join("out.pack"));

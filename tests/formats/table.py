@@ -179,5 +179,12 @@ def long_texts(path):
     pyarrow.feather.write_feather(table.set_column(2, "long", shared), f"{path}.arrow", compression="zstd")
 
 
+def long_batch(path):
+    n = 200
+    table = pa.table({"image": pa.array([png(pixels()[0])] * n), "label": [0] * n, "long": ["a" * (1 << 20)] * n})
+    pyarrow.feather.write_feather(table, path, compression="zstd", chunksize=n)
+
+
 if __name__ == "__main__":
-    print(json.dumps({"write": write, "read": read, "load": load, "long_texts": long_texts}[sys.argv[1]](sys.argv[2])))
+    jobs = {"write": write, "read": read, "load": load, "long_texts": long_texts, "long_batch": long_batch}
+    print(json.dumps(jobs[sys.argv[1]](sys.argv[2])))

@@ -219,6 +219,28 @@ fn real_clients_read_what_goes_out() {
 }
 
 #[test]
+fn a_record_batch_that_memory_has_no_room_for_is_an_error() {
+    let folder = Folder::new();
+    let path = folder.path("long.arrow");
+    python(&["table.py", "long_batch", path.to_str().unwrap()]);
+    assert!(fs::metadata(&path).unwrap().len() < 1 << 17);
+    for room in [300_000, 500_000] {
+        let command = format!("ulimit -v {room}; exec \"$0\" convert long.arrow a.pack --jobs 1");
+        let mut run = Command::new("bash");
+        run.args(["-c", &command, env!("CARGO_BIN_EXE_packds")]);
+        let output = run.current_dir(folder.path("")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let expected = "and there is no memory for twice as many";
+        assert!(said.contains(expected), "{said}");
+    }
+    // Chunks count the texts: they are not 1024 times as large as one.
+    folder.packds(&["convert", "long.arrow", "a.pack"]).ok();
+    let pack = open(&folder.path("a.pack"));
+    assert_eq!(pack.header().chunk_samples, 8);
+}
+
+#[test]
 fn long_texts_that_few_bytes_stand_for_are_not_kept_in_memory() {
     let folder = Folder::new();
     let path = folder.path("long.parquet");

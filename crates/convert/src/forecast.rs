@@ -13,7 +13,7 @@ use crate::plan::{ImageForm, Plan, plan};
 use crate::restored::Restored;
 use crate::sample::SampleReader;
 use crate::source::Listing;
-use crate::survey::mean_item_bytes;
+use crate::survey::{mean_item_bytes, mean_other_bytes};
 
 /// Images decoded to learn how fast that is.
 const TRIED: usize = 32;
@@ -106,15 +106,17 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let copied = copy_rate(raw_bytes);
     let decoded = decode_rate(listing, &raw_options, &raw_plan);
     let (raw_stored, raw_rate) = match options.compression {
-        Compression::None => (raw_bytes, copied),
+        Compression::None => (raw_bytes + mean_other_bytes(listing, &raw_plan), copied),
         Compression::Zstd(_) => compressed(listing, &raw_options, &raw_plan)?,
     };
+    let others = mean_other_bytes(listing, &chosen);
     // The rule for chunks goes by the items before compression, the size by what is stored.
     let form = |mode, item: u64, stored: u64, images_per_s| {
         let chunk_samples = match (mode, options.chunk_samples) {
             ("raw", _) => raw_plan.pack.chunk_samples,
+            (mode, _) if mode == options.mode.name() => chosen.pack.chunk_samples,
             (_, Some(n)) => n,
-            (_, None) => chunk_samples_for(item, options.batch),
+            (_, None) => chunk_samples_for(item.saturating_add(others), options.batch),
         };
         let n_chunks = n.div_ceil(u64::from(chunk_samples));
         FormForecast {
@@ -137,8 +139,8 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     let mixed_rate = 1.0 / (share / copied + (1.0 - share) / decoded);
     let forms = vec![
         form("raw", raw_bytes, raw_stored, raw_rate),
-        form("encoded", encoded_item, encoded_item, decoded),
-        form("mixed", mixed_item, mixed_item, mixed_rate),
+        form("encoded", encoded_item, encoded_item + others, decoded),
+        form("mixed", mixed_item, mixed_item + others, mixed_rate),
     ];
     let of_mode = forms
         .iter()

@@ -11,7 +11,7 @@ use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
 use crate::pipeline::Observer;
 use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceField};
-use crate::survey::{Sizes, mean_item_bytes, survey};
+use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
 /// Short side and centre crop of images of several sizes: the customary evaluation at 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
@@ -472,11 +472,12 @@ impl Plan {
             .body()
             .filter_map(|(_, f)| f.item_bytes())
             .fold(0, u64::saturating_add);
-        let variable = match self.form {
+        let pictures = match self.form {
             ImageForm::Fixed { .. } | ImageForm::Array(_) => 0,
-            ImageForm::Encoded { quality: None } => listing_mean_bytes(listing),
+            ImageForm::Encoded { quality: None } => mean_file_bytes(listing),
             _ => mean_item_bytes(listing, options, self)?,
         };
+        let variable = pictures.saturating_add(mean_other_bytes(listing, self));
         let most = chunk_samples_for(fixed.saturating_add(variable), options.batch);
         let schema = &self.pack.schema;
         // Elsewhere the last chunk ends with its last sample.
@@ -690,14 +691,6 @@ fn extra_field(name: &str, values: &ColumnValues, options: &ConvertOptions) -> F
         ColumnValues::Text(_) => text(FieldKind::String),
         ColumnValues::Json(_) => text(FieldKind::Json),
     }
-}
-
-/// Mean size of the source's files.
-fn listing_mean_bytes(listing: &Listing) -> u64 {
-    let total: u64 = (0..listing.len())
-        .map(|i| listing.sample(i).bytes)
-        .fold(0, u64::saturating_add);
-    total / u64::try_from(listing.len()).unwrap_or(1).max(1)
 }
 
 /// The coding of an image file kept as it is.

@@ -9,8 +9,8 @@ use crate::ordered::{Next, ordered};
 use crate::pipeline::{Observer, Phase, Progress};
 use crate::plan::Plan;
 use crate::sample::SampleReader;
-use crate::source::Listing;
 use crate::source::store::Content;
+use crate::source::{ColumnValues, Listing};
 
 /// The sizes that a geometry gives the images of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +173,7 @@ fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo
     None
 }
 
-/// The mean size of the image's item, over evenly spaced samples encoded for real.
+/// The mean size of the items of image and mask that have sizes of their own, over evenly spaced samples encoded for real.
 pub(crate) fn mean_item_bytes(
     listing: &Listing,
     options: &ConvertOptions,
@@ -186,9 +186,42 @@ pub(crate) fn mean_item_bytes(
     for k in 0..wanted {
         let mut block = BlockBuilder::new(&plan.pack.schema);
         if let Ok(facts) = reader.add(k * listing.len() / wanted, &mut block, &mut histogram) {
-            total = total.saturating_add(facts.item_bytes);
+            total = total.saturating_add(facts.item_bytes + facts.mask_bytes);
             n += 1;
         }
     }
     Ok(total / n.max(1))
+}
+
+/// Mean bytes of what a sample has beside image and mask in items of their own size: texts, JSON and bytes.
+pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
+    let texts = listing.columns().iter().map(|column| match &column.values {
+        ColumnValues::Text(texts) | ColumnValues::Json(texts) => texts.n_bytes(),
+        _ => 0,
+    });
+    let texts = texts.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
+    let fields = listing.fields().iter().zip(&plan.fields.source_fields);
+    let variable = fields.filter(|(_, number)| plan.item_bytes(**number) == 0);
+    let items = variable.flat_map(|(field, _)| {
+        let all = 0..listing.len();
+        all.map(|idx| field.store.bytes(idx))
+    });
+    mean(texts.chain(items), listing)
+}
+
+/// Mean size of the source's files: of the image and its mask.
+pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
+    let of = |idx| {
+        listing
+            .sample(idx)
+            .bytes
+            .saturating_add(listing.mask_bytes(idx))
+    };
+    mean((0..listing.len()).map(of), listing)
+}
+
+/// A sum of all samples for each of them.
+fn mean(bytes: impl Iterator<Item = u64>, listing: &Listing) -> u64 {
+    let total = bytes.fold(0, u64::saturating_add);
+    total / u64::try_from(listing.len()).unwrap_or(1).max(1)
 }

@@ -67,9 +67,7 @@ impl SampleReader<'_> {
                 ColumnValues::F64(values) => block.set_column(field, &values[id].to_le_bytes())?,
                 ColumnValues::Bool(values) => block.set_column(field, &[u8::from(values[id])])?,
                 ColumnValues::Text(texts) | ColumnValues::Json(texts) => {
-                    block
-                        .item_mut(field)?
-                        .extend_from_slice(texts.get(id).as_bytes());
+                    append(block.item_mut(field)?, texts.get(id).as_bytes())?;
                 }
             }
         }
@@ -100,7 +98,7 @@ impl SampleReader<'_> {
             if self.plan.is_column(field) {
                 block.set_column(field, &self.file)?;
             } else if self.plan.item_bytes(field) == 0 {
-                block.item_mut(field)?.extend_from_slice(&self.file);
+                append(block.item_mut(field)?, &self.file)?;
             } else {
                 let out = block.tensor_mut(field)?;
                 if out.len() != self.file.len() {
@@ -112,6 +110,14 @@ impl SampleReader<'_> {
         }
         Ok(valid)
     }
+}
+
+/// Appends an item as long as it may be: that there is no memory for it is an error.
+fn append(items: &mut Vec<u8>, item: &[u8]) -> Result<(), SampleError> {
+    let room = items.try_reserve(item.len());
+    room.map_err(|_| SampleError::Read(std::io::ErrorKind::OutOfMemory.into()))?;
+    items.extend_from_slice(item);
+    Ok(())
 }
 
 /// Fills in the columns that describe an item of variable size.

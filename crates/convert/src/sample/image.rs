@@ -322,17 +322,18 @@ impl SampleReader<'_> {
         Ok(u64::try_from(index.len()).unwrap_or(u64::MAX))
     }
 
-    /// Adds the mask: nearest pixels through the image's geometry, or the file as it is.
+    /// Adds the mask: nearest pixels through the image's geometry, or the file as it is. Returns the bytes that were read, and
+    /// those of an item of its own size.
     pub(super) fn mask(
         &mut self,
         id: usize,
         image: SourceSize,
         block: &mut BlockBuilder,
-    ) -> Result<u64, SampleError> {
+    ) -> Result<(u64, u64), SampleError> {
         let mut name = Vec::new();
         let path = self.listing.mask_path_into(id, &mut name);
         let Some((_, field)) = path.zip(self.plan.fields.mask) else {
-            return Ok(0);
+            return Ok((0, 0));
         };
         let mask = String::from_utf8_lossy(&name).into_owned();
         let wrong = |source: SampleError| SampleError::Mask {
@@ -365,6 +366,7 @@ impl SampleReader<'_> {
             geometry: &geometry,
             expected,
         };
+        let mut item_bytes = 0;
         if self.plan.fields.mask_size.is_some() {
             let out = block.tensor_mut(field)?;
             let rendered = rendered.render(&mut self.mask_decoder, &mut self.planes, out);
@@ -391,12 +393,21 @@ impl SampleReader<'_> {
                     coding: Coding::Raw,
                 }
             };
+            item_bytes = mask_item_bytes(&item, bytes);
             if let Some(columns) = self.plan.fields.mask_columns {
                 describe(&columns, &item, block)?;
             }
         }
         self.times.decode += started.elapsed();
-        Ok(bytes)
+        Ok((bytes, item_bytes))
+    }
+}
+
+/// Bytes of a mask that is an item of its own size: its pixels, or the file that was kept.
+fn mask_item_bytes(item: &Item, file_bytes: u64) -> u64 {
+    match item.coding {
+        Coding::Raw => u64::from(item.width) * u64::from(item.height),
+        _ => file_bytes,
     }
 }
 

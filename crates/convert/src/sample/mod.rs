@@ -135,6 +135,8 @@ impl Times {
 pub(crate) struct Facts {
     pub(crate) bytes_in: u64,
     pub(crate) item_bytes: u64,
+    /// Bytes of the mask, where it is an item of its own size.
+    pub(crate) mask_bytes: u64,
     /// Bytes of the image's seek index; 0 where it has none.
     pub(crate) index_bytes: u64,
     /// The file has an EXIF orientation other than upright.
@@ -220,10 +222,9 @@ impl<'a> SampleReader<'a> {
             bytes_in,
             pixels,
         } = made;
-        let mask_bytes = if self.listing.has_masks() {
-            self.mask(id, size, block)?
-        } else {
-            0
+        let (mask_read, mask_bytes) = match self.listing.has_masks() {
+            true => self.mask(id, size, block)?,
+            false => (0, 0),
         };
         let index_bytes = self.seek_index(item_bytes, block)?;
         let valid = self.source_fields(id, block)?;
@@ -242,8 +243,9 @@ impl<'a> SampleReader<'a> {
         block.finish_sample()?;
         self.times.encode += started.elapsed();
         Ok(Facts {
-            bytes_in: bytes_in + mask_bytes,
+            bytes_in: bytes_in + mask_read,
             item_bytes,
+            mask_bytes,
             index_bytes,
             oriented: size.orientation != 1,
             n_pixels: u64::from(size.width) * u64::from(size.height),

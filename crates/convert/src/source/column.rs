@@ -80,7 +80,7 @@ impl TextArena {
     }
 
     /// Bytes of all texts together.
-    pub(super) fn n_bytes(&self) -> usize {
+    pub(crate) fn n_bytes(&self) -> usize {
         self.texts.n_bytes()
     }
 

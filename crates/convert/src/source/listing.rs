@@ -240,6 +240,15 @@ impl Listing {
         }
     }
 
+    /// Bytes of the mask of sample `idx` in the source; 0 where it has none.
+    pub(crate) fn mask_bytes(&self, idx: usize) -> u64 {
+        match &self.masks {
+            None => 0,
+            Some(Masks::Files { bytes, .. }) => bytes.get(idx).copied().unwrap_or(0),
+            Some(Masks::Stored(store)) => store.bytes(idx),
+        }
+    }
+
     /// Appends the image of sample `idx`, or as many of its first bytes as `limit` says, to `out`, and says what they are.
     pub(crate) fn append_image(
         &self,

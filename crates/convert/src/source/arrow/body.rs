@@ -53,8 +53,9 @@ impl Buffers {
         let len = usize::try_from(frame.bytes).map_err(|_| "too many bytes".to_owned())?;
         // Zeros that nobody touches take no memory; that there is room for them is asked first, since making them ends
         // the program where there is none.
-        let room = Vec::<u8>::new().try_reserve_exact(len);
-        room.map_err(|e| e.to_string())?;
+        if !has_room(len) {
+            return Err(format!("there is no memory for its {len} bytes"));
+        }
         let mut body = vec![0_u8; len];
         let mut at = 0_u64;
         for (offset, len) in gaps.into_iter().chain([(frame.bytes, 0)]) {
@@ -104,8 +105,24 @@ impl Buffers {
                 "its arrays have {sum} bytes unpacked: write it with smaller record batches"
             ));
         }
+        // Once as they are unpacked, once as they are taken apart.
+        let twice = usize::try_from(sum.saturating_mul(2)).unwrap_or(usize::MAX);
+        if !has_room(twice) {
+            return Err(format!(
+                "its arrays have {sum} bytes unpacked, and there is no memory for twice as many: write it with smaller record batches"
+            ));
+        }
         Ok(())
     }
+}
+
+/// Whether memory for so many bytes is to be had: whoever takes it without asking ends the program where there is none.
+fn has_room(bytes: usize) -> bool {
+    let mut room = Vec::<u8>::new();
+    let is_there = room.try_reserve_exact(bytes).is_ok();
+    // Else the compiler leaves out what nobody uses, and takes it for granted.
+    std::hint::black_box(&mut room);
+    is_there
 }
 
 /// Reads the body's bytes `from..to`.
