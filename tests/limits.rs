@@ -223,6 +223,38 @@ fn labels_and_class_names_beside_images_are_not_missing_without_a_word() {
 }
 
 #[test]
+fn what_stands_in_the_way_of_an_output_is_named() {
+    let folder = Folder::new();
+    SamplePack::default().write(&folder, "a.pack");
+    fs::write(folder.path("file"), "precious").unwrap();
+    symlink("circle", folder.path("circle")).unwrap();
+    for (args, expected) in [
+        (&["extract", "a.pack", "file"][..], "this is a file"),
+        (
+            &["export", "a.pack", "circle", "--to", "hdf5", "--force"],
+            "a link that leads back to itself",
+        ),
+    ] {
+        let ran = folder.packds(args);
+        assert!(
+            ran.code == 2 && ran.stderr.contains(expected),
+            "{args:?}: {ran:?}"
+        );
+    }
+    assert_eq!(fs::read(folder.path("file")).unwrap(), b"precious");
+    // The library of HDF5 tells this in its own words.
+    let command = "ulimit -f 0; exec \"$0\" export a.pack a.h5 2>&1";
+    let mut run = Command::new("bash");
+    run.args(["-c", command, binary().to_str().unwrap()]);
+    let output = run.current_dir(folder.path("")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("File too large") && said.contains("ulimit -f") && !said.contains("H5F"),
+        "{said}"
+    );
+}
+
+#[test]
 fn damaged_texts_of_hdf5_attributes_are_an_error() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "a.pack");

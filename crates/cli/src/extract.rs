@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use clap::Args;
-use packds_convert::{ItemFile, Observer, item_file, safe_name, safe_names, stem};
+use packds_convert::{ConvertError, ItemFile, Observer, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role, SectionTag};
 use packds_reader::{MappedPack, ReadError};
 use packds_system::{create_regular, in_parallel};
@@ -126,6 +126,10 @@ fn make_folder(dir: &Path, force: bool) -> Result<(), Failure> {
     let empty = match fs::read_dir(dir) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) if error.kind() == ErrorKind::NotFound => true,
+        Err(_) if dir.exists() && !dir.is_dir() => {
+            let path = dir.to_owned();
+            return Err(ConvertError::OutputIsFile { path }.into());
+        }
         Err(error) => return Err(Failure::write(dir, &error)),
     };
     if !empty && !force {

@@ -80,12 +80,16 @@ pub(super) fn resolved(target: &Path) -> Result<PathBuf, ConvertError> {
     if !target.is_symlink() {
         return Ok(target.to_owned());
     }
-    target
-        .canonicalize()
-        .map_err(|_| ConvertError::OutputNotRegular {
+    target.canonicalize().map_err(|error| {
+        let is_loop = error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+        ConvertError::OutputNotRegular {
             path: target.to_owned(),
-            found: "a link to a file that is not there",
-        })
+            found: match is_loop {
+                true => "a link that leads back to itself",
+                false => "a link to a file that is not there",
+            },
+        }
+    })
 }
 
 pub(super) fn parent(target: &Path) -> PathBuf {

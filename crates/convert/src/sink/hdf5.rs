@@ -318,7 +318,17 @@ impl Sink for Hdf5Sink {
 fn failed(target: &Path, error: &::hdf5::Error) -> ConvertError {
     ConvertError::Io {
         path: target.to_owned(),
-        source: std::io::Error::other(error.to_string()),
+        source: of_library(&error.to_string()),
+    }
+}
+
+/// The system's error where the library's text has its number, which says more than the rest of it.
+fn of_library(text: &str) -> std::io::Error {
+    let behind = text.split_once("errno = ").map_or("", |(_, behind)| behind);
+    let digits = behind.split(|c: char| !c.is_ascii_digit()).next();
+    match digits.unwrap_or_default().parse() {
+        Ok(number) => std::io::Error::from_raw_os_error(number),
+        Err(_) => std::io::Error::other(text.to_owned()),
     }
 }
 

@@ -148,8 +148,10 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut unique: Vec<&[u8]> = batches.names.iter().map(Vec::as_slice).collect();
     unique.sort_unstable();
     unique.dedup();
-    // Names that repeat tell no sample from another.
-    let named = batches.names.len() == images.len() && unique.len() == images.len();
+    // Names that repeat tell no sample from another, and an empty one is none.
+    let named = batches.names.len() == images.len()
+        && unique.len() == images.len()
+        && unique.first().is_some_and(|name| !name.is_empty());
     Ok(Found {
         kind: DataFormat::Cifar.into(),
         images,

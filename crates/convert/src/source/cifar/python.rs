@@ -61,14 +61,25 @@ pub(super) fn read(
 
 /// The labels of a list, one for each image.
 fn ids(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<i64>, ConvertError> {
-    let items = tree.items(list).unwrap_or_default();
-    let ids: Option<Vec<i64>> = items.iter().map(|id| tree.int(*id)).collect();
-    let ids = ids.filter(|ids| ids.len() == n);
-    ids.ok_or_else(|| {
-        let reason = format!("expected a list of {n} labels, found {}", tree.kind(list));
-        let hint = "give the file one label for each image";
-        ConvertError::contradictory(&file.path, "labels", reason, hint)
-    })
+    let hint = "give the file one label for each image";
+    each(tree, list, (n, "labels", "a number"), |id| tree.int(id))
+        .map_err(|reason| ConvertError::contradictory(&file.path, "labels", reason, hint))
+}
+
+/// What `one` takes from each item of a list of `n`; or why there is no such list, by the words for all items and for one.
+fn each<T>(
+    tree: &Tree,
+    list: Id,
+    (n, all, kind): (usize, &str, &str),
+    one: impl Fn(Id) -> Option<T>,
+) -> Result<Vec<T>, String> {
+    let items = tree.items(list).filter(|items| items.len() == n);
+    let items =
+        items.ok_or_else(|| format!("expected a list of {n} {all}, found {}", tree.kind(list)))?;
+    let taken = items.iter().enumerate().map(|(place, id)| {
+        one(*id).ok_or_else(|| format!("item {place}: expected {kind}, found {}", tree.kind(*id)))
+    });
+    taken.collect()
 }
 
 /// The file names of a list, one for each image.
@@ -78,14 +89,10 @@ fn file_names(
     list: Id,
     n: usize,
 ) -> Result<Vec<Vec<u8>>, ConvertError> {
-    let items = tree.items(list).unwrap_or_default();
-    let name = |id: &Id| Some(tree.text(*id)?.as_bytes().to_vec());
-    let names: Option<Vec<Vec<u8>>> = items.iter().map(name).collect();
-    names.filter(|names| names.len() == n).ok_or_else(|| {
-        let reason = format!("expected a list of {n} names, found {}", tree.kind(list));
-        let hint = "give the file one name for each image, or none";
-        ConvertError::contradictory(&file.path, "filenames", reason, hint)
-    })
+    let name = |id| Some(tree.text(id)?.as_bytes().to_vec());
+    let hint = "give the file one name for each image, or none";
+    each(tree, list, (n, "names", "a text"), name)
+        .map_err(|reason| ConvertError::contradictory(&file.path, "filenames", reason, hint))
 }
 
 /// The pixels, in place where they lie plainly in the pickle.

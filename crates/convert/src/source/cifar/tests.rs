@@ -287,6 +287,7 @@ fn names_of_files_are_taken_only_where_each_image_has_its_own() {
     };
     assert_eq!(path(&["a.png", "b.png", "c.png"]), "b.png");
     assert_eq!(path(&["a.png", "a.png", "c.png"]), "data_batch_1/1");
+    assert_eq!(path(&["a.png", "", "c.png"]), "data_batch_1/1");
     // As many different names as images, and one more that repeats.
     for names in [&["a", "a", "b", "c"][..], &["a"]] {
         let error = listed(names).unwrap_err().to_string();

@@ -67,6 +67,7 @@ impl Tree {
         let id = match self.made(id) {
             // Bytes as Python 3 writes them for Python 2.
             Some(("_codecs.encode", [text, ..], _)) => *text,
+            Some(("__builtin__.bytes" | "builtins.bytes", [], _)) => return Some(""),
             _ => id,
         };
         match self.get(id) {
