@@ -1,5 +1,6 @@
 //! `packds convert`: a source into a pack.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
@@ -303,7 +304,8 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     let list_time = started.elapsed();
     let report = shown.stoppable("planning", "", || {
         convert_listing(&listing, list_time, &args.output, &options, &shown)
-    })?;
+    });
+    let report = report.map_err(|error| stopped_at(error, &args.output, &[]))?;
     if console.json {
         console.document(&report.to_json())?;
     } else {
@@ -389,8 +391,24 @@ fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -
             ))
             .at(output)
         }
+        (error, _) if is_full(&error) => {
+            let hint = "make room there, or write to another disk; '--dry-run' tells how much room the pack needs";
+            Failure::from(error).hint(hint)
+        }
         (error, _) => error.into(),
     }
+}
+
+/// Whether the disk has no room for the output.
+fn is_full(error: &ConvertError) -> bool {
+    let (ConvertError::Io { source, .. } | ConvertError::OutputNotWritable { source, .. }) = error
+    else {
+        return false;
+    };
+    matches!(
+        source.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+    )
 }
 
 /// The folder that a file will lie in.
@@ -603,6 +621,21 @@ fn show_forecast(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_of_the_dry_run_by_conversions_alone() {
+        let full = || ConvertError::Io {
+            path: PathBuf::from("a.pack"),
+            source: ErrorKind::StorageFull.into(),
+        };
+        let told = stopped_at(full(), Path::new("a.pack"), &[]).text();
+        assert!(told.contains("'--dry-run' tells"), "{told}");
+        let other = Failure::from(full()).text();
+        assert!(
+            other.contains("make room") && !other.contains("dry-run"),
+            "{other}"
+        );
+    }
 
     #[test]
     fn splits_get_names_of_their_own() {

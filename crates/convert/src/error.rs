@@ -562,7 +562,7 @@ impl ConvertError {
 pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room there, or write to another disk; a conversion's '--dry-run' tells how much room its pack needs"
+            "make room there, or write to another disk"
         }
         io::ErrorKind::FileTooLarge => {
             "files must not become that large here: raise the limit ('ulimit -f'), or write to another file system"
