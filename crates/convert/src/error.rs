@@ -377,6 +377,14 @@ impl ConvertError {
     }
 
     /// A [`Self::Io`] of reading or writing `path`.
+    /// The same, where it was a pack that was read.
+    pub(crate) fn of_pack(self) -> Self {
+        match self {
+            Self::Format(damage) => Self::BadPack(damage),
+            other => other,
+        }
+    }
+
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |source| Self::Io {
             path: path.to_owned(),

@@ -154,13 +154,14 @@ pub fn export<D: AsRef<[u8]> + Sync>(
 ) -> Result<ExportReport, ConvertError> {
     let format = target_format(target, options)?;
     sink::check_options(format, target, options)?;
-    let exported = Exported::of(pack, format, sink::holds(format), options.images)?;
+    let exported = Exported::of(pack, format, sink::holds(format), options.images);
+    let exported = exported.map_err(ConvertError::of_pack)?;
     let described = exported.fields.iter().map(|f| f.field.clone()).collect();
-    let metadata = Metadata::of_pack(pack, described)?;
+    let metadata = Metadata::of_pack(pack, described).map_err(ConvertError::BadPack)?;
     let is_folder = sink::is_folder(format, target, options);
     let output = Output::create_kind(target, options.force, is_folder)?;
     let started = Instant::now();
-    let paths = all_paths(pack, &exported)?;
+    let paths = all_paths(pack, &exported).map_err(ConvertError::of_pack)?;
     let batch_samples = options.chunk_samples.unwrap_or(pack.header().chunk_samples);
     let start = SinkStart {
         path: output.working(),

@@ -57,10 +57,7 @@ pub(crate) struct BatchReader<'a, D> {
 impl<D: AsRef<[u8]>> BatchReader<'_, D> {
     /// Reads `n` samples from `first`; what they lie in was compared with its checksum.
     pub(crate) fn read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
-        self.try_read(first, n).map_err(|error| match error {
-            ConvertError::Format(damage) => ConvertError::BadPack(damage),
-            other => other,
-        })
+        self.try_read(first, n).map_err(ConvertError::of_pack)
     }
 
     fn try_read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
