@@ -8,6 +8,9 @@ use crate::terminal_line::{cut, width};
 /// The columns that a bar has at most, and those below which there is none.
 const BAR: (usize, usize) = (30, 8);
 
+/// In less time a rate says nothing.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 /// What has not moved for so long is said to stand still.
 const STANDSTILL: Duration = Duration::from_secs(60);
 
@@ -124,6 +127,10 @@ impl Amount {
                 parts
             }
         };
+        if elapsed < SHORTEST {
+            parts.truncate(1);
+            return parts;
+        }
         let (done, total) = self.share().unwrap_or_default();
         // What passes while nothing is done yet tells nothing of what is left.
         if let Some(left) = time_left(done, total, elapsed) {
@@ -237,6 +244,14 @@ mod tests {
         );
         assert_eq!(drawn(40), "converting [=====>  ] 640 of 1000 images");
         assert_eq!(drawn(20), "converting 640 of 10");
+    }
+
+    #[test]
+    fn no_rate_is_told_of_next_to_no_time() {
+        let line = |elapsed| bar("planning", IMAGES, elapsed, 80);
+        let begun = line(Duration::from_micros(3));
+        assert!(begun.ends_with("640 of 1000 images"), "{begun}");
+        assert!(line(SHORTEST).contains("images/s"));
     }
 
     #[test]

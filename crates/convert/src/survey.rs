@@ -119,20 +119,31 @@ where
         observer: &dyn Observer,
     ) -> Result<T, ConvertError> {
         let mut next = 0;
-        let (mut found, mut done) = (self.unit, 0_usize);
+        let mut found = self.unit;
+        let tell = |done: usize| {
+            observer.progress(Progress {
+                samples: u64::try_from(done).unwrap_or(u64::MAX),
+                total: u64::try_from(listing.len()).unwrap_or(u64::MAX),
+                bytes_in: 0,
+                phase: Phase::Plan,
+            });
+        };
+        let mut done = 0;
+        tell(done);
         ordered(
             jobs,
             jobs * 2,
             Vec::new,
             |head: &mut Vec<u8>, range: std::ops::Range<usize>| {
                 let mut known = self.unit;
+                let n = range.len();
                 for idx in range {
                     known = (self.fold)(known, (self.one)(idx, head));
                     if (self.is_enough)(&known) {
                         break;
                     }
                 }
-                known
+                (known, n)
             },
             || {
                 // The first batches are small: what is enough mostly shows at once.
@@ -141,15 +152,10 @@ where
                 next = range.end;
                 Ok::<_, ConvertError>((!range.is_empty()).then_some(range))
             },
-            |known| {
+            |(known, n)| {
                 observer.check()?;
-                done += BATCH;
-                observer.progress(Progress {
-                    samples: u64::try_from(done.min(listing.len())).unwrap_or(u64::MAX),
-                    total: u64::try_from(listing.len()).unwrap_or(u64::MAX),
-                    bytes_in: 0,
-                    phase: Phase::Plan,
-                });
+                done += n;
+                tell(done);
                 found = (self.fold)(found, known);
                 Ok(match (self.is_enough)(&found) {
                     true => Next::Stop,
