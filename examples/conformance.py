@@ -4,7 +4,7 @@
     python conformance.py loader map-dataset          # some of them
     python conformance.py my_adapters:MyLoader        # another loader: the name of its adapter, a class as `Run` below
 
-docs/conformance.md says what is checked and how to write an adapter.
+docs/how-to/conformance.md says what is checked and how to write an adapter.
 """
 
 from __future__ import annotations

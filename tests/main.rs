@@ -8,6 +8,7 @@ mod convert_refusals;
 mod converting;
 mod cut_short;
 mod doctor;
+mod documentation;
 mod export;
 mod first_touch;
 mod formats;

@@ -12,7 +12,7 @@ import numpy as np
 from python.checksum import Checksum
 
 # The reader of packs that needs no packds stands beside the description of the format.
-DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 
 
 def pair(folder: Path) -> tuple[np.ndarray, np.ndarray]:

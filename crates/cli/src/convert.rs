@@ -147,7 +147,7 @@ struct PixelArgs {
     /// baked into float pixels, noted for the reader with u8
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = NormalizeBy::from_str)]
     normalize: NormalizeBy,
-    /// Decode JPEGs at 1/2, 1/4 or 1/8 where that is still large enough: faster, other pixels (see docs/pixels.md)
+    /// Decode JPEGs at 1/2, 1/4 or 1/8 where that is still large enough: faster, other pixels (see docs/reference/pixels.md)
     #[arg(long)]
     jpeg_scaling: bool,
     /// Decode files that are kept untouched all the same: finds every damaged one, and measures mean and std

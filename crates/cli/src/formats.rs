@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// List the formats that packds reads (convert) and writes (export)
 ///
-/// docs/formats.md says for each what is recognized, what survives and what does not.
+/// docs/reference/formats.md says for each what is recognized, what survives and what does not.
 #[derive(Debug, Args)]
 pub(crate) struct FormatsArgs {}
 

@@ -1,6 +1,6 @@
 //! What a pack says about its data set, as one JSON text that travels along in other formats.
 //!
-//! Every sink puts it where its format has room for text, and every source looks for it there; docs/formats.md says
+//! Every sink puts it where its format has room for text, and every source looks for it there; docs/reference/formats.md says
 //! where that is. Foreign readers can ignore it: what is customary in a format (class names of a Parquet column, the
 //! attributes of a data set) is written in the customary way as well.
 

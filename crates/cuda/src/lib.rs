@@ -2,7 +2,7 @@
 //!
 //! [`CudaDevice`] is a device of `packds-reader`: the loader's staging ring is registered with the driver, each filled slot
 //! is copied to the GPU by a stream of its own, and [`finish`] writes the batch's fields, on the stream that the user
-//! works on, into memory that the user took. docs/cuda.md is the guide.
+//! works on, into memory that the user took. docs/reference/cuda.md is the guide.
 //!
 //! ```no_run
 //! use packds_cuda::CudaDevice;

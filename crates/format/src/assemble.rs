@@ -1,4 +1,4 @@
-//! Chunks from encoded blocks: what the writer puts between two chunk boundaries. docs/format.md, "Chunks".
+//! Chunks from encoded blocks: what the writer puts between two chunk boundaries. docs/reference/format.md, "Chunks".
 
 use crate::block::{Block, BlockPart};
 use crate::checksum::crc32c;

@@ -1,4 +1,4 @@
-//! Chunks: the table that says where they lie, and what lies in one. docs/format.md, "Chunks".
+//! Chunks: the table that says where they lie, and what lies in one. docs/reference/format.md, "Chunks".
 
 use std::ops::Range;
 

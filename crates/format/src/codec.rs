@@ -1,4 +1,4 @@
-//! Codecs: bytes to bytes, one block at a time. docs/format.md, "Codecs".
+//! Codecs: bytes to bytes, one block at a time. docs/reference/format.md, "Codecs".
 
 use std::cell::RefCell;
 

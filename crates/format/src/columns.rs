@@ -1,4 +1,4 @@
-//! Columns: one contiguous array for each small field of a sample. docs/format.md, "Columns".
+//! Columns: one contiguous array for each small field of a sample. docs/reference/format.md, "Columns".
 
 use crate::checksum::crc32c;
 use crate::le::{self, len_u64, to_u64};

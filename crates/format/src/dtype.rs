@@ -35,7 +35,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Every element type, in the order of docs/format.md.
+    /// Every element type, in the order of docs/reference/format.md.
     pub const ALL: [Self; 13] = [
         Self::Bool,
         Self::U8,

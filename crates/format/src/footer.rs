@@ -1,4 +1,4 @@
-//! The footer: a table of tagged sections, then the sections. docs/format.md, "Footer".
+//! The footer: a table of tagged sections, then the sections. docs/reference/format.md, "Footer".
 
 use crate::checksum::crc32c;
 use crate::limits::MAX_SECTIONS;

@@ -1,4 +1,4 @@
-//! The first 4096 bytes. docs/format.md, "Header".
+//! The first 4096 bytes. docs/reference/format.md, "Header".
 
 use crate::checksum::crc32c;
 use crate::le;
@@ -20,7 +20,7 @@ pub const FEATURE_ZSTD: u64 = 2;
 /// Every required feature this crate understands.
 const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | FEATURE_ZSTD;
 
-/// Name, offset and size of each number in the header, as docs/format.md lists them.
+/// Name, offset and size of each number in the header, as docs/reference/format.md lists them.
 pub const HEADER_LAYOUT: [(&str, usize, usize); 18] = [
     ("magic", 0, 8),
     ("major", 8, 2),

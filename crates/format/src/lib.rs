@@ -1,6 +1,6 @@
 //! The pack file format: bytes to types and back, checked.
 //!
-//! A pack is one immutable file: header, schema, chunks of whole samples, columns, footer, trailer. `docs/format.md`
+//! A pack is one immutable file: header, schema, chunks of whole samples, columns, footer, trailer. `docs/reference/format.md`
 //! is the only description of its bytes; this crate is that page in code. It knows no files, threads, clock or pixels:
 //! [`PackWriter`] writes to any [`std::io::Write`], [`Pack`] reads any `AsRef<[u8]>` (a memory map, a `Vec`).
 //!
@@ -85,7 +85,7 @@ pub use trailer::Trailer;
 pub use verify::{ChunkDamage, check_chunk, check_outside_chunks};
 pub use writer::{FooterParts, PackOptions, PackWriter, WriteSummary};
 
-/// Sizes, offsets and numbers that `docs/format.md` fixes; a test compares them with its tables.
+/// Sizes, offsets and numbers that `docs/reference/format.md` fixes; a test compares them with its tables.
 pub mod constants {
     pub use crate::chunk::{
         CHUNK_ENTRY_BYTES, KIND_EXPLICIT, KIND_STRIDED, PART_ALIGN, PART_ENTRY_BYTES,

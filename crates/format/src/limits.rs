@@ -2,7 +2,7 @@
 
 /// Limits on what a pack may declare before anything of that size is allocated or decompressed.
 ///
-/// The hard limits of the format (docs/format.md, "Limits") hold whatever these say.
+/// The hard limits of the format (docs/reference/format.md, "Limits") hold whatever these say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The most bytes one chunk may have, stored or decoded. Default 1 GiB.

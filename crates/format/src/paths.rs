@@ -1,4 +1,4 @@
-//! Each sample's path in its source, compressed in groups so that one is found without the others. docs/format.md, "Paths".
+//! Each sample's path in its source, compressed in groups so that one is found without the others. docs/reference/format.md, "Paths".
 
 use crate::le::{self, len_u64};
 use crate::{FormatError, codec};

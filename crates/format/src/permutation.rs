@@ -1,4 +1,4 @@
-//! A keyed permutation of `0..n` that answers one position at a time, without a table. docs/format.md, "Permutation".
+//! A keyed permutation of `0..n` that answers one position at a time, without a table. docs/reference/format.md, "Permutation".
 //!
 //! A balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black and
 //! Rogaway, "Ciphers with Arbitrary Finite Domains", 2002) and SplitMix64's finalizer (Steele, Lea and Flood, 2014)

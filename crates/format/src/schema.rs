@@ -1,4 +1,4 @@
-//! The schema: the ordered, named, typed fields of a sample. docs/format.md, "Schema".
+//! The schema: the ordered, named, typed fields of a sample. docs/reference/format.md, "Schema".
 
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +108,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Every coding, in the order of docs/format.md.
+    /// Every coding, in the order of docs/reference/format.md.
     pub const ALL: [Self; 7] = [
         Self::Raw,
         Self::Jpeg,
@@ -187,7 +187,7 @@ pub struct Field {
     /// The image field that a width, height, channels or coding column describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// The image field whose items' seek indexes these are: docs/format.md, "Seek index".
+    /// The image field whose items' seek indexes these are: docs/reference/format.md, "Seek index".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seek_index_of: Option<String>,
     /// How its chunks are compressed.

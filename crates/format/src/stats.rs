@@ -1,4 +1,4 @@
-//! What the footer says about the data: exact counts and what follows from them. docs/format.md, "Statistics".
+//! What the footer says about the data: exact counts and what follows from them. docs/reference/format.md, "Statistics".
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The last 64 bytes: a file without them is unfinished. docs/format.md, "Trailer".
+//! The last 64 bytes: a file without them is unfinished. docs/reference/format.md, "Trailer".
 
 use crate::checksum::Crc32c;
 use crate::header::Uuid;
@@ -8,7 +8,7 @@ use crate::{FormatError, le};
 pub const END_MAGIC: [u8; 8] = [0x89, b'P', b'K', b'E', b'N', b'D', 0x0d, 0x0a];
 /// Length of the trailer.
 pub const TRAILER_BYTES: u64 = 64;
-/// Name, offset and size of each number in the trailer, as docs/format.md lists them.
+/// Name, offset and size of each number in the trailer, as docs/reference/format.md lists them.
 pub const TRAILER_LAYOUT: [(&str, usize, usize); 8] = [
     ("file_len", 0, 8),
     ("footer_off", 8, 8),

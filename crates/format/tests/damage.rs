@@ -1,4 +1,4 @@
-//! Every flipped bit, every truncation and every extension of a pack is found. docs/format.md, "Abuse list", 2 to 4.
+//! Every flipped bit, every truncation and every extension of a pack is found. docs/reference/format.md, "Abuse list", 2 to 4.
 
 use packds_format::{
     BlockBuilder, Codec, DType, Field, FieldKind, FooterParts, FormatError, Pack, PackOptions,

@@ -1,4 +1,4 @@
-//! No file makes a reader allocate much more than the file's own length and the limits justify. docs/format.md, "Abuse
+//! No file makes a reader allocate much more than the file's own length and the limits justify. docs/reference/format.md, "Abuse
 //! list", 7 to 12 and 15. In a binary of its own, since memory is counted for the whole process.
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Tests of the file format, one module a subject. docs/format.md is what they hold the code to.
+//! Tests of the file format, one module a subject. docs/reference/format.md is what they hold the code to.
 
 #[cfg(test)]
 mod cases;

@@ -1,4 +1,4 @@
-//! docs/read_pack.py, which was written from docs/format.md alone, reads every golden pack as this crate does.
+//! docs/reference/read_pack.py, which was written from docs/reference/format.md alone, reads every golden pack as this crate does.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ fn python(packs: &[std::path::PathBuf]) -> Vec<Value> {
     let python =
         std::env::var_os("PACKDS_PYTHON").map_or(root.join(".venv/bin/python"), Into::into);
     let output = Command::new(&python)
-        .arg(root.join("docs/read_pack.py"))
+        .arg(root.join("docs/reference/read_pack.py"))
         .args(packs)
         .output()
         .unwrap_or_else(|e| panic!("{}: {e}: run scripts/setup", python.display()));

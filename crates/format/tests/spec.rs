@@ -1,4 +1,4 @@
-//! docs/format.md and the code say the same: its tables are parsed and compared with the constants.
+//! docs/reference/format.md and the code say the same: its tables are parsed and compared with the constants.
 
 use std::fmt::Write;
 
@@ -10,7 +10,8 @@ use packds_format::{
 use crate::support::golden_folder;
 
 fn page() -> String {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/format.md");
     std::fs::read_to_string(path).unwrap()
 }
 
@@ -19,7 +20,7 @@ fn table(below: &str, first_column: &str) -> Vec<Vec<String>> {
     let page = page();
     let start = page
         .find(below)
-        .unwrap_or_else(|| panic!("{below:?} is not in docs/format.md"));
+        .unwrap_or_else(|| panic!("{below:?} is not in docs/reference/format.md"));
     let head = format!("| {first_column} |");
     let lines = page[start..]
         .lines()
@@ -123,7 +124,10 @@ fn record_sizes_are_those_of_the_tables() {
         format!("end of the table aligned to {SECTION_ALIGN}"),
         format!("`ceil(paths / {PATH_GROUP})`"),
     ] {
-        assert!(page.contains(&text), "{text:?} is not in docs/format.md");
+        assert!(
+            page.contains(&text),
+            "{text:?} is not in docs/reference/format.md"
+        );
     }
     assert_eq!(SECTION_MUST_UNDERSTAND, 1);
 }

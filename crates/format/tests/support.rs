@@ -1,4 +1,4 @@
-//! Layout of a pack as docs/format.md gives it, written down a second time for the tests: where things lie in a file
+//! Layout of a pack as docs/reference/format.md gives it, written down a second time for the tests: where things lie in a file
 //! that may be damaged, and how to make its checksums right again so that damage gets past them.
 //!
 //! Nothing here panics on any bytes: what does not lie in the file is left alone.

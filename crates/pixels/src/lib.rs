@@ -5,7 +5,7 @@
 //! pixels for mean and deviation; `cast_into` makes floats of them; `ops` changes them at load time.
 //!
 //! "As Pillow" means Pillow 13: `Image.open(file).convert("RGB")`, then torchvision's `Resize` and
-//! `CenterCrop` on the Pillow image, the same bytes. docs/pixels.md lists what was measured, and the
+//! `CenterCrop` on the Pillow image, the same bytes. docs/reference/pixels.md lists what was measured, and the
 //! few places where the bytes differ.
 //!
 //! ```

@@ -128,7 +128,7 @@ def test_errors_go_to_other_processes(kind):
     assert (type(again), str(again), again.hint) == (kind, str(error), "look elsewhere")
 
 
-GUIDES = ["README.md", "docs/python.md", "examples/migrate_from_dataloader.md", "examples/migrate_from_ffcv.md"]
+GUIDES = ["README.md", "docs/reference/python.md", "examples/migrate_from_dataloader.md", "examples/migrate_from_ffcv.md"]
 
 
 @pytest.mark.parametrize("page", GUIDES)
@@ -194,7 +194,7 @@ def test_words_of_types_are_those_that_are_known(numbered, photos, tmp_path):
 
 
 def test_every_argument_of_a_loader_is_described():
-    guide = (REPOSITORY / "docs" / "python.md").read_text()
+    guide = (REPOSITORY / "docs" / "reference" / "python.md").read_text()
     arguments = list(inspect.signature(packds.Loader).parameters)
     described = re.findall(r"^ +([\w, ]+): ", inspect.getdoc(packds.Loader) or "", re.M)
     assert {name for names in described for name in names.split(", ")} == {*arguments, "OptionError", "UserWarning"}

@@ -1,6 +1,6 @@
 """The words of the augmentation language against torchvision's own transforms of Pillow images, on the same draws.
 
-The draws are those of docs/augment_draws.py, which is written from docs/augmentation.md alone.
+The draws are those of docs/reference/augment_draws.py, which is written from docs/reference/augmentation.md alone.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ N = 60
 
 
 def load_draws():
-    spec = importlib.util.spec_from_file_location("augment_draws", REPOSITORY / "docs" / "augment_draws.py")
+    spec = importlib.util.spec_from_file_location("augment_draws", REPOSITORY / "docs" / "reference" / "augment_draws.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -3,7 +3,7 @@
 //! [`open`] maps a pack and checks everything but its chunks and columns, in milliseconds whatever its size. [`verify`]
 //! reads it whole and names the damage. A [`Loader`](loader::Loader) makes batches of it, in an order that [`plan`]
 //! computes, [augmented](augment) where that is wanted. [`MappedPack::sample`] and [`MappedPack::chunk`] show single ones.
-//! docs/loading.md is the guide. The [`doctor`] says why training waits.
+//! docs/reference/loading.md is the guide. The [`doctor`] says why training waits.
 //!
 //! ```no_run
 //! use packds_reader::loader::{LoadError, Loader};
@@ -54,5 +54,5 @@ pub use view::{ArrayView, Element, WrongType};
 
 /// The guide's examples, so that they compile.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/loading.md")]
+#[doc = include_str!("../../../docs/reference/loading.md")]
 struct LoadingGuide;

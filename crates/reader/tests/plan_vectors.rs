@@ -1,4 +1,4 @@
-//! The test vectors of docs/sampling.md, computed again; and how long it takes.
+//! The test vectors of docs/reference/sampling.md, computed again; and how long it takes.
 
 #![cfg(test)]
 
@@ -9,11 +9,13 @@ use packds_reader::plan::{
     Batching, Choice, Dataset, Domain, EpochPlan, Last, Order, Ranks, Sampler, key, random,
 };
 
-const DOC: &str = include_str!("../../../docs/sampling.md");
+const DOC: &str = include_str!("../../../docs/reference/sampling.md");
 
 /// The cells of the rows of the table whose header starts with `header`.
 fn table(header: &str) -> Vec<Vec<String>> {
-    let from = DOC.find(header).expect("the table is in docs/sampling.md");
+    let from = DOC
+        .find(header)
+        .expect("the table is in docs/reference/sampling.md");
     DOC[from..]
         .lines()
         .take_while(|line| line.starts_with('|'))

@@ -22,7 +22,7 @@ use crate::progress::Benchmarking;
 ///
 /// Each format's files are made from the same images and read in the same orders and batches, on as many threads, warm and
 /// cold. What each delivers is checked: a format whose checksum is not that of the images ends the run with exit code 1.
-/// See docs/bench-formats.md for how it is measured.
+/// See docs/how-to/bench-formats.md for how it is measured.
 #[derive(Debug, Args)]
 pub(crate) struct FormatsBenchArgs {
     /// An image folder or manifest, or a pack of raw images: u8, all of one size, hwc or chw
@@ -216,7 +216,7 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     if machine.free_page_reporting {
         writeln!(
             out,
-            "         gives free memory back to its host: cold figures vary, see docs/bench-formats.md"
+            "         gives free memory back to its host: cold figures vary, see docs/how-to/bench-formats.md"
         )?;
     }
     writeln!(

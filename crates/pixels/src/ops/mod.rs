@@ -2,7 +2,7 @@
 //!
 //! Every operation works on interleaved bytes `[height, width, channels]` of 1 or 3 channels and
 //! keeps the size. The colour operations, `erase`, `Blur` and `Sharpen` work in place; `Affine` writes to
-//! another picture, and `Emit` is the one pass that makes the floats of a batch. docs/pixels.md says
+//! another picture, and `Emit` is the one pass that makes the floats of a batch. docs/reference/pixels.md says
 //! what was compared with what. Not for drawing random numbers: the caller brings every factor.
 //!
 //! The factors of the colour operations are any `f32`. Below 0 and above 1 they extrapolate and clip,

@@ -1,4 +1,4 @@
-//! The seek index as bytes. docs/format.md, "Seek index".
+//! The seek index as bytes. docs/reference/format.md, "Seek index".
 
 use std::ops::RangeInclusive;
 
@@ -379,7 +379,7 @@ impl Unpacker<'_> {
     }
 }
 
-/// The lower 32 bits of `hash_bytes(0, bytes)` of docs/format.md, "Permutation".
+/// The lower 32 bits of `hash_bytes(0, bytes)` of docs/reference/format.md, "Permutation".
 pub(super) fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     const G: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |x: u64| {

@@ -233,7 +233,7 @@ fn a_file_cut_short_gets_no_index() {
     }
 }
 
-/// Changes here are changes of the format: docs/format.md, "Seek index".
+/// Changes here are changes of the format: docs/reference/format.md, "Seek index".
 #[test]
 fn an_index_has_the_bytes_that_it_always_had() {
     for (name, len, sum) in [

@@ -10,7 +10,7 @@ True
 >>> for images, labels in packds.Loader(ds, batch_size=4, seed=1):
 ...     assert images.shape == (4, 224, 224, 3) and labels.shape == (4,)
 
-`packds.torch` has data sets for PyTorch's own DataLoader, `packds.jax` arrays for JAX. docs/python.md is the guide.
+`packds.torch` has data sets for PyTorch's own DataLoader, `packds.jax` arrays for JAX. docs/reference/python.md is the guide.
 """
 
 from ._batch import Batch, NamedBatch

@@ -60,7 +60,7 @@ def convert(
 ) -> dict[str, Any]:
     """Packs an image folder, a manifest or a data set of another format into the file `dst`.
 
-    The options are those of `packds convert`, which docs/convert.md explains; `from_format` is its `--from`. What is doubtful about
+    The options are those of `packds convert`, which docs/reference/convert.md explains; `from_format` is its `--from`. What is doubtful about
     the source, and sizes that were decided here (images of several sizes become 224 x 224), are warnings of Python's, and stand
     in the report.
 
@@ -80,7 +80,7 @@ def convert(
         dtype: `u8` (the default), `f16`, `bf16` or `f32`, in any spelling of NumPy's or PyTorch's. Floats are 0 to 1, then normalized.
         normalize: `none` (the default), `imagenet`, `dataset` (measured first) or (mean, std). Part of float pixels; with `u8` noted for
             whoever reads the pack.
-        jpeg_scaling: Decodes JPEGs at 1/2, 1/4 or 1/8 where that is large enough: faster, other pixels (docs/pixels.md).
+        jpeg_scaling: Decodes JPEGs at 1/2, 1/4 or 1/8 where that is large enough: faster, other pixels (docs/reference/pixels.md).
         check_decode: Decodes files that are stored as they are too: finds every damaged one, and measures mean and std.
         seekable: With `encoded` adds an index to each JPEG, 1 to 2 % of its bytes, with which random crops decode faster.
         layout: `hwc` or `chw`; by default that of arrays, else `hwc`.
@@ -166,7 +166,7 @@ def export(
 ) -> dict[str, Any]:
     """Writes a pack's samples in another format, that of the name `dst` or `to`.
 
-    The options are those of `packds export`; docs/formats.md says what survives in each format.
+    The options are those of `packds export`; docs/reference/formats.md says what survives in each format.
 
     Args:
         pack: A `Dataset` or a path.

@@ -166,7 +166,7 @@ class Loader:
     """Batches of a pack in training order: iterate over it once for each epoch.
 
     A batch is `(images, labels)` where there is one image and one label; with `fields=`, or where there are other fields, it is
-    a `NamedBatch`: `batch["image"]`. `as_tuple` says it otherwise (docs/python.md has a table). Arrays are the loader's own memory,
+    a `NamedBatch`: `batch["image"]`. `as_tuple` says it otherwise (docs/reference/python.md has a table). Arrays are the loader's own memory,
     not copies: they stay as they are while anything refers to them, and may be written. Iterating again is the next epoch; an
     iteration begins with its first batch.
 
@@ -175,7 +175,7 @@ class Loader:
         batch_size: Samples of a batch, on each rank.
         order: `auto`, `random`, `window`, `chunks` or `sequential`.
         window: Chunks mixed at one time, with the order `window`.
-        lanes: Parts of the epoch that are read side by side: docs/sampling.md, "Lanes".
+        lanes: Parts of the epoch that are read side by side: docs/reference/sampling.md, "Lanes".
         seed: The same seed, epoch and options give the same batches on any number of threads. 0 is the default: every run has the same
             order and augmentation. None draws one from PyTorch's generator where it is imported, else from NumPy's, as
             `torch.manual_seed` and `numpy.random.seed` set them; `loader.seed` tells it. Several ranks need the same, so they must be given one.
@@ -186,7 +186,7 @@ class Loader:
         dtype: Element type of images: `u8`, `f16`, `bf16`, `f32`, or NumPy's or PyTorch's.
         layout: `hwc`, `chw`, or with torch `channels_last`: the shape of `chw` with the memory of `hwc`.
         normalize: `dataset` (the pack's own mean and std), `imagenet`, or `(mean, std)` of values in 0..1.
-        augment: Words of docs/augmentation.md, as a list or with commas: `"rrc224,flip,trivialaugment"`. That page says which words
+        augment: Words of docs/reference/augmentation.md, as a list or with commas: `"rrc224,flip,trivialaugment"`. That page says which words
             stand for which of torchvision's transforms.
         rank: `env` (what torch.distributed or torchrun say, else the only process), None, or `(rank, world)`.
         drop_last: Whether samples that do not fill a last batch are left out. By default they are, except with the order
@@ -205,15 +205,15 @@ class Loader:
         bad_samples: `error`, `skip` or `substitute`, for samples that are damaged.
         output: `numpy`, `torch` or `jax`.
         device: `cpu`; with torch another. Batches for `cuda:0` and the like are copied while training goes on, and images are
-            finished there (docs/cuda.md). To devices of other kinds PyTorch copies each batch.
+            finished there (docs/reference/cuda.md). To devices of other kinds PyTorch copies each batch.
         tier: Where images are, with a GPU: `resident` (the whole set there), `gpu-window` (the chunks that batches are made of),
             `host-window` and `host` (as without a GPU, in the order `window` or any), or `auto`, which asks for memory.
         register: What the GPU's driver registers: `staging` memory, or with `tier="gpu-window"` or `"host"` the mapped `file` too, so
             that chunks, or batches that lie there as they are, are copied from the page cache; `gds`, with `tier="gpu-window"` and
             `checksums="off"`, registers the file with cuFile, so that chunks are read from the disk into the GPU's memory
-            (docs/cuda.md). `stats()["copies"]` tells whether that could be done.
+            (docs/reference/cuda.md). `stats()["copies"]` tells whether that could be done.
         jpeg: Who decodes JPEG files, with a GPU: `host`, or `gpu`, by NVIDIA's nvJPEG, whose pixels differ a little from the host's
-            (docs/cuda.md); for `augment` with `rrc`. The host makes the images of others, which
+            (docs/reference/cuda.md); for `augment` with `rrc`. The host makes the images of others, which
             `stats()["host_decoded"]` counts, and `notices()` tells which these are.
         lend: Whether batches may be the pack's own memory where that saves a copy. Such arrays cannot be written.
         proportions: Of the packs, where there are several: a positive number for each.
@@ -558,7 +558,7 @@ class Loader:
     # What it tells.
 
     def stats(self) -> dict[str, Any]:
-        """What was done so far and who waited for whom, in seconds: docs/loading.md, "What binds"."""
+        """What was done so far and who waited for whom, in seconds: docs/reference/loading.md, "What binds"."""
         return json_dict(self._native.stats())
 
     def tuning(self) -> list[dict[str, Any]]:

@@ -299,7 +299,7 @@ impl Augment {
     }
 
     /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size where `resize` makes them that much
-    /// smaller; it needs one. Faster, but not Pillow's pixels: docs/pixels.md has the difference.
+    /// smaller; it needs one. Faster, but not Pillow's pixels: docs/reference/pixels.md has the difference.
     #[must_use]
     pub fn dct_scaling(mut self, on: bool) -> Self {
         self.dct_scaling = on;

@@ -1,5 +1,5 @@
 //! Random numbers of augmentation: pure functions of (seed, epoch, sample, view, op, draw).
-//! docs/augmentation.md, "Draws".
+//! docs/reference/augmentation.md, "Draws".
 
 use crate::plan::{Domain, key, random};
 

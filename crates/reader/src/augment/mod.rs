@@ -2,7 +2,7 @@
 //!
 //! [`Augment`] describes it, [`AugmentPlan`] is the description checked against a field of a pack,
 //! and an [`Augmenter`], one for each thread, applies it. What is drawn for a sample is a pure
-//! function of seed, epoch, sample and view: docs/augmentation.md specifies it. Not for reading or
+//! function of seed, epoch, sample and view: docs/reference/augmentation.md specifies it. Not for reading or
 //! batching: pictures come in as bytes, results go into the caller's memory.
 //!
 //! ```

@@ -1,5 +1,5 @@
 //! torchvision's policies: `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps that a view's draws choose.
-//! docs/augmentation.md, "Policies", has the tables and the draws.
+//! docs/reference/augmentation.md, "Policies", has the tables and the draws.
 
 use std::fmt;
 use std::str::FromStr;

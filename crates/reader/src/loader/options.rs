@@ -97,7 +97,7 @@ impl LoaderBuilder {
     /// Mixes in another pack: each global batch has samples of every pack in their proportions, which are relative to
     /// each other and rounded to whole samples ([`Mixture::quotas`] tells them). The fields that are loaded must be the
     /// same in all packs. Order, seed, augmentation and all other options are for every pack; each goes through epochs
-    /// of its own. See docs/sampling.md, "Mixtures".
+    /// of its own. See docs/reference/sampling.md, "Mixtures".
     #[must_use]
     pub fn mix(mut self, pack: impl Into<Arc<MappedPack>>, proportion: f64) -> Self {
         self.others.push((pack.into(), proportion));

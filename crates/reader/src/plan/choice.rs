@@ -1,4 +1,4 @@
-//! Which samples an epoch has, and how often: subsets, weights and balanced classes. docs/sampling.md, "Weights".
+//! Which samples an epoch has, and how often: subsets, weights and balanced classes. docs/reference/sampling.md, "Weights".
 //!
 //! Made in one pass over a column and kept in at most 7 bits a sample. It knows no order.
 

@@ -1,4 +1,4 @@
-//! Choices of samples by what a pack's columns say of them. docs/sampling.md, "Weights".
+//! Choices of samples by what a pack's columns say of them. docs/reference/sampling.md, "Weights".
 //!
 //! The only part of a plan that reads a file. A column is checked against its checksum and then gone through once.
 

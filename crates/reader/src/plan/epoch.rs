@@ -1,4 +1,4 @@
-//! The plan of one epoch: which sample comes at which position, which positions are whose. docs/sampling.md.
+//! The plan of one epoch: which sample comes at which position, which positions are whose. docs/reference/sampling.md.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,5 @@
 //! Lanes: the line cut into equal parts that are read side by side, so that every global batch takes the same number of
-//! samples from each and a rank reads few chunks. docs/sampling.md, "Lanes".
+//! samples from each and a rank reads few chunks. docs/reference/sampling.md, "Lanes".
 
 use super::line::Line;
 

@@ -1,5 +1,5 @@
 //! The line: all samples of an epoch, chunk after chunk, in the order in which an epoch visits chunks.
-//! docs/sampling.md, "The line".
+//! docs/reference/sampling.md, "The line".
 //!
 //! Lanes and windows are cut from it elsewhere; here is only which sample lies at which place.
 

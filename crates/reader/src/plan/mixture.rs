@@ -1,4 +1,4 @@
-//! Several packs in fixed proportions: every batch has the same number of samples of each. docs/sampling.md, "Mixtures".
+//! Several packs in fixed proportions: every batch has the same number of samples of each. docs/reference/sampling.md, "Mixtures".
 
 use std::collections::VecDeque;
 use std::ops::Range;

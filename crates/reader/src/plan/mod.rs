@@ -1,5 +1,5 @@
 //! Which sample comes when, computed and never stored: orders, windows, subsets, weights, ranks, resuming.
-//! docs/sampling.md says what is guaranteed, with the formulas and test vectors.
+//! docs/reference/sampling.md says what is guaranteed, with the formulas and test vectors.
 //!
 //! A [`Sampler`] (options) fitted to a [`Dataset`], [`Ranks`] and a [`Batching`] is a [`Schedule`]; each of its epochs
 //! is an [`EpochPlan`]. All of it is arithmetic on a few numbers: no order is stored, and without a [`Choice`] of samples

@@ -1,4 +1,4 @@
-//! How well an order mixes, as formulas of a few numbers. docs/sampling.md, "Quality".
+//! How well an order mixes, as formulas of a few numbers. docs/reference/sampling.md, "Quality".
 
 use super::sampler::{OrderKind, Recipe, default_lanes};
 use packds_format::Geometry;

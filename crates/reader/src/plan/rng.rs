@@ -1,5 +1,5 @@
 //! Where all randomness of a plan comes from: keys and a counter-based generator, both pure functions.
-//! docs/sampling.md, "Keys and random numbers".
+//! docs/reference/sampling.md, "Keys and random numbers".
 
 use packds_format::{hash_bytes, mix64};
 
@@ -8,7 +8,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What a key is for, so that no two uses of one seed and epoch share their numbers.
 ///
-/// The numbers are part of docs/sampling.md: changing one changes every order.
+/// The numbers are part of docs/reference/sampling.md: changing one changes every order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
     /// The order of the full chunks.

@@ -1,4 +1,4 @@
-//! Where a run is: under 200 bytes from which it goes on at any step. docs/sampling.md, "State".
+//! Where a run is: under 200 bytes from which it goes on at any step. docs/reference/sampling.md, "State".
 
 use super::error::PlanError;
 use super::sampler::{OrderKind, Recipe};

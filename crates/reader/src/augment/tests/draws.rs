@@ -1,4 +1,4 @@
-//! The vectors of docs/augmentation.md, and the distributions that the draws have.
+//! The vectors of docs/reference/augmentation.md, and the distributions that the draws have.
 
 use std::path::Path;
 use std::process::Command;
@@ -250,7 +250,7 @@ fn the_script_of_the_page_computes_the_same_vectors() {
     let python =
         std::env::var_os("PACKDS_PYTHON").map_or(root.join(".venv/bin/python"), Into::into);
     let output = Command::new(&python)
-        .arg(root.join("docs/augment_draws.py"))
+        .arg(root.join("docs/reference/augment_draws.py"))
         .arg(root.join("fixtures/augment/vectors.json"))
         .output()
         .unwrap_or_else(|e| panic!("{}: {e}: run scripts/setup", python.display()));

@@ -1,4 +1,4 @@
-"""Draws of docs/augmentation.md, written from that page alone; checks the vectors of the file given."""
+"""Draws of docs/reference/augmentation.md, written from that page alone; checks the vectors of the file given."""
 import json, math, struct, sys
 
 M, C = 2**64 - 1, 0x9E3779B97F4A7C15

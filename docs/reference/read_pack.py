@@ -1,7 +1,7 @@
 """A reader of pack files in plain Python and NumPy, written from format.md to prove that page. Slow, checks checksums.
 
     pack = Pack("train.pack"); pack.item("image", 17); pack.columns["label"][17]; pack.paths()[17]
-    python docs/read_pack.py FILE      # a summary in JSON, with a CRC32C of all items of each field
+    python docs/reference/read_pack.py FILE      # a summary in JSON, with a CRC32C of all items of each field
 """
 import json
 import sys
