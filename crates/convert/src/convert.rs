@@ -13,11 +13,12 @@ use packds_format::{
 use packds_pixels::Histogram;
 
 use crate::ConvertError;
+use crate::identity;
 use crate::options::{ConvertOptions, NormalizeBy, OnError};
 use crate::output::{Output, check_output};
 use crate::pipeline::{Findings, Observer, Pass, Phase, Progress};
 use crate::plan::{ImageForm, Order, Plan, plan};
-use crate::provenance::{self, options_json, uuids};
+use crate::provenance::{self, options_json};
 use crate::report::{Report, Skipped, Stages};
 use crate::restored::Restored;
 use crate::sample::Times;
@@ -120,7 +121,8 @@ pub(crate) fn refuse_fault(
     options: &ConvertOptions,
 ) -> Result<(), ConvertError> {
     let first = listing
-        .first_fault()
+        .faulty()
+        .next()
         .filter(|_| options.on_error == OnError::Stop);
     match first.and_then(|id| Some((id, listing.fault(id)?))) {
         None => Ok(()),
@@ -183,7 +185,8 @@ fn write_pack(
     let started = Instant::now();
     let options_json = options_json(options, plan);
     let mut pack = plan.pack.clone();
-    (pack.dataset_uuid, pack.pack_uuid) = uuids(listing, &options_json);
+    (pack.dataset_uuid, pack.pack_uuid) =
+        identity::uuids(listing, &options_json, env!("CARGO_PKG_VERSION"));
     let failed = |e| write_error(output, e);
     let target = Timed {
         file: output.file(),

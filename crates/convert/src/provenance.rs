@@ -1,9 +1,9 @@
 //! What the footer says about the pack's origin: everything that decided its bytes, nothing that did not.
 
-use packds_format::Uuid;
 use packds_pixels::Geometry;
 use serde_json::{Map, Value, json};
 
+use crate::data_format::DataFormat;
 use crate::options::{ConvertOptions, Mode};
 use crate::plan::{ImageForm, Plan};
 use crate::report::Skipped;
@@ -56,32 +56,28 @@ pub(crate) fn options_json(options: &ConvertOptions, plan: &Plan) -> Value {
         "on_error": options.on_error.name(),
         "max_pixels": options.max_pixels,
     });
-    // Only where it is asked for: all other packs keep the identifiers that they had before there was such an option.
-    if options.seekable {
-        json["seekable"] = Value::Bool(true);
+    // Younger options are there only where they were given, so that older packs keep their identifiers.
+    let list = &options.list;
+    let from = list.from.map(DataFormat::name);
+    let given = [
+        ("seekable", options.seekable.then(|| true.into())),
+        ("check_decode", options.check_decode.then(|| true.into())),
+        ("from", from.map(Value::from)),
+        ("split", list.split.clone().map(Value::from)),
+        ("image_key", list.image_key.clone().map(Value::from)),
+        ("label_key", list.label_key.clone().map(Value::from)),
+        ("mask_key", list.mask_key.clone().map(Value::from)),
+        (
+            "leave_out",
+            (!list.leave_out.is_empty()).then(|| list.leave_out.clone().into()),
+        ),
+    ];
+    for (key, value) in given {
+        if let Some(value) = value {
+            json[key] = value;
+        }
     }
     json
-}
-
-/// Identifies the data set, and this pack of it: a hash of the listing and of the options that decide the bytes.
-pub(crate) fn uuids(listing: &Listing, options: &Value) -> (Uuid, Uuid) {
-    let mut hasher = blake3::Hasher::new();
-    listing.fingerprint_into(&mut |bytes| {
-        hasher.update(bytes);
-    });
-    let dataset = first_16(&hasher.finalize());
-    hasher.update(options.to_string().as_bytes());
-    hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
-    (dataset, first_16(&hasher.finalize()))
-}
-
-fn first_16(hash: &blake3::Hash) -> Uuid {
-    let mut bytes = [0; 16];
-    bytes
-        .iter_mut()
-        .zip(hash.as_bytes())
-        .for_each(|(to, from)| *to = *from);
-    Uuid(bytes)
 }
 
 /// What the conversion found out about the source.

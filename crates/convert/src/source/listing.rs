@@ -11,7 +11,7 @@ use std::{
 use packds_format::Role;
 
 use super::{
-    column::{ColumnValues, SourceColumn, TextArena},
+    column::SourceColumn,
     paths::{PathTable, as_path, join_into},
     store::{Content, Store},
     warning::Warning,
@@ -316,9 +316,9 @@ impl Listing {
         Some(SampleError::Source(format!("sample {idx}: {reason}")))
     }
 
-    /// The first sample that is known to be bad without reading any.
-    pub(crate) fn first_fault(&self) -> Option<usize> {
-        self.faults.keys().next().copied()
+    /// The samples that are known to be bad without reading any.
+    pub(crate) fn faulty(&self) -> impl Iterator<Item = usize> {
+        self.faults.keys().copied()
     }
 
     /// What was odd about the source.
@@ -329,84 +329,6 @@ impl Listing {
     /// How many files of the folder are no images; 0 for a manifest.
     pub fn ignored(&self) -> u64 {
         self.ignored
-    }
-
-    /// Feeds everything that identifies the data set, except the bytes of the images, to `feed`.
-    ///
-    /// The encoding, in which every number is 8 bytes, little-endian, and a *string* is its length
-    /// and its bytes, so that no two listings give the same bytes:
-    ///
-    /// 1. the string `packds source 1`;
-    /// 2. the number of classes and each name as a string;
-    /// 3. the number of samples; then for each sample, in listing order, its path relative to the
-    ///    root as a string, its file's size, its labels, which are 0 (none), 1 and the label, or 2,
-    ///    the number of labels and each label; and its mask, which is 0 (none), or 1, the path as
-    ///    a string and the file's size;
-    /// 4. the number of columns; then for each its name as a string, its type (0 i64, 1 f64,
-    ///    2 bool, 3 text, 4 json) and a value for each sample: the integer, the float's bits,
-    ///    0 or 1, or the string.
-    ///
-    /// The root and the kind are left out: the same data elsewhere, or by way of a manifest, are
-    /// the same data. `feed` is called about once for each sample.
-    pub fn fingerprint_into(&self, feed: &mut impl FnMut(&[u8])) {
-        let mut piece = Vec::new();
-        push_string(&mut piece, b"packds source 1");
-        push_len(&mut piece, self.classes.len());
-        for class in &self.classes {
-            push_string(&mut piece, class);
-        }
-        push_len(&mut piece, self.len());
-        let mut path = Vec::new();
-        for idx in 0..self.len() {
-            path.clear();
-            self.path_into(idx, &mut path);
-            push_string(&mut piece, &path);
-            push_u64(&mut piece, self.bytes[idx]);
-            self.push_labels(&mut piece, idx);
-            path.clear();
-            if let Some(bytes) = self.mask_path_into(idx, &mut path) {
-                push_u64(&mut piece, 1);
-                push_string(&mut piece, &path);
-                push_u64(&mut piece, bytes);
-            } else {
-                push_u64(&mut piece, 0);
-            }
-            feed(&piece);
-            piece.clear();
-        }
-        // These two only where there are any: all other data sets keep the identifiers that they had before.
-        for field in &self.fields {
-            push_string(&mut piece, field.name.as_bytes());
-            push_string(
-                &mut piece,
-                format!("{:?}", field.store.content(0)).as_bytes(),
-            );
-        }
-        for (idx, reason) in &self.faults {
-            push_len(&mut piece, *idx);
-            push_string(&mut piece, reason.as_bytes());
-        }
-        push_len(&mut piece, self.columns.len());
-        for column in &self.columns {
-            push_string(&mut piece, column.name.as_bytes());
-            push_values(&mut piece, &column.values, feed);
-        }
-        feed(&piece);
-    }
-
-    fn push_labels(&self, piece: &mut Vec<u8>, idx: usize) {
-        if let Some(label) = self.label(idx) {
-            push_u64(piece, 1);
-            push_u64(piece, label.cast_unsigned());
-        } else if let Some(labels) = self.label_list(idx) {
-            push_u64(piece, 2);
-            push_len(piece, labels.len());
-            for label in labels {
-                push_u64(piece, label.cast_unsigned());
-            }
-        } else {
-            push_u64(piece, 0);
-        }
     }
 }
 
@@ -437,60 +359,4 @@ pub(crate) fn append_stored(
     } else {
         Err(SampleError::WrongLength { expected, found })
     }
-}
-
-/// Feeds the values of a column, behind what is in `piece`.
-fn push_values(piece: &mut Vec<u8>, values: &ColumnValues, feed: &mut impl FnMut(&[u8])) {
-    match values {
-        ColumnValues::I64(values) => {
-            push_u64(piece, 0);
-            values
-                .iter()
-                .for_each(|value| push_u64(piece, value.cast_unsigned()));
-        }
-        ColumnValues::F64(values) => {
-            push_u64(piece, 1);
-            values
-                .iter()
-                .for_each(|value| push_u64(piece, value.to_bits()));
-        }
-        ColumnValues::Bool(values) => {
-            push_u64(piece, 2);
-            values
-                .iter()
-                .for_each(|value| push_u64(piece, u64::from(*value)));
-        }
-        ColumnValues::Text(texts) => {
-            push_u64(piece, 3);
-            feed_texts(piece, texts, feed);
-        }
-        ColumnValues::Json(texts) => {
-            push_u64(piece, 4);
-            feed_texts(piece, texts, feed);
-        }
-    }
-    feed(piece);
-    piece.clear();
-}
-
-/// Text by text, so that they are not in memory twice.
-fn feed_texts(piece: &mut Vec<u8>, texts: &TextArena, feed: &mut impl FnMut(&[u8])) {
-    for text in texts.iter() {
-        push_string(piece, text.as_bytes());
-        feed(piece);
-        piece.clear();
-    }
-}
-
-fn push_string(piece: &mut Vec<u8>, bytes: &[u8]) {
-    push_len(piece, bytes.len());
-    piece.extend_from_slice(bytes);
-}
-
-fn push_len(piece: &mut Vec<u8>, len: usize) {
-    push_u64(piece, len as u64);
-}
-
-fn push_u64(piece: &mut Vec<u8>, value: u64) {
-    piece.extend_from_slice(&value.to_le_bytes());
 }

@@ -90,6 +90,6 @@ fn classes(listing: &Listing) -> Vec<&str> {
 
 fn fingerprint(listing: &Listing) -> Vec<u8> {
     let mut bytes = Vec::new();
-    listing.fingerprint_into(&mut |piece| bytes.extend_from_slice(piece));
+    crate::identity::encode(listing, &mut |piece| bytes.extend_from_slice(piece));
     bytes
 }

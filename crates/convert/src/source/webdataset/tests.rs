@@ -101,7 +101,7 @@ fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
         let listing = crate::source::list(&path, &options(key)).unwrap();
         let found = [0, 1].map(|idx| listing.label(idx).unwrap());
         assert_eq!((listing.len(), found), (2, labels));
-        assert_eq!(listing.first_fault(), Some(lacks.0));
+        assert_eq!(listing.faulty().next(), Some(lacks.0));
         let fault = listing.fault(lacks.0).unwrap().to_string();
         assert!(
             fault.contains(lacks.1) && fault.contains("s.tar"),
@@ -112,7 +112,7 @@ fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
     save(&path, &[("a.png", PNG), ("b.png", PNG), ("b.cls", b"4")]);
     let listing = crate::source::list(&path, &options(None)).unwrap();
     assert_eq!(
-        (listing.first_fault(), listing.label(1)),
+        (listing.faulty().next(), listing.label(1)),
         (Some(0), Some(4))
     );
     let members = [
@@ -126,7 +126,7 @@ fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
         &[&members[..], &[("c.png", PNG), ("c.json", x)]].concat(),
     );
     let listing = crate::source::list(&path, &options(Some("y"))).unwrap();
-    assert_eq!(listing.first_fault(), Some(1));
+    assert_eq!(listing.faulty().next(), Some(1));
     assert_eq!(listing.classes(), [b"x".to_vec(), b"y".to_vec()]);
     assert_eq!((listing.label(0), listing.label(2)), (Some(1), Some(0)));
 }

@@ -1,0 +1,177 @@
+//! Who a dataset is, and who a pack of it is: the encoding that `dataset_uuid` and `pack_uuid` are hashes of.
+//!
+//! The encoding is part of the format. `docs/format.md` describes it, and golden identifiers in the tests freeze it.
+
+use packds_format::Uuid;
+use serde_json::Value;
+
+use crate::source::store::Content;
+use crate::source::{ColumnValues, Listing, SourceColumn, SourceField, TextArena};
+
+/// The first string of the encoding. A change of the encoding needs another one.
+const VERSION: &[u8] = b"packds source 1";
+
+/// The identifiers of the dataset and of this pack of it.
+///
+/// `options` is the object `options` of the PROVENANCE section, `tool` the version of the program that writes.
+pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uuid) {
+    let mut hasher = blake3::Hasher::new();
+    encode(listing, &mut |bytes| {
+        hasher.update(bytes);
+    });
+    let dataset = uuid(&hasher);
+    hasher.update(options.to_string().as_bytes());
+    hasher.update(tool.as_bytes());
+    (dataset, uuid(&hasher))
+}
+
+/// The first half of a hash of 32 bytes.
+fn uuid(hasher: &blake3::Hasher) -> Uuid {
+    let mut id = [0; 16];
+    hasher.finalize_xof().fill(&mut id);
+    Uuid(id)
+}
+
+/// Feeds the encoding of a listing to `feed`, about once per sample.
+///
+/// The root and the kind of the source are not part of it: the same files in another place, or listed by a manifest, are
+/// the same dataset.
+pub(crate) fn encode(listing: &Listing, feed: &mut impl FnMut(&[u8])) {
+    let mut out = Encoder::default();
+    out.string(VERSION);
+    out.len(listing.classes().len());
+    for class in listing.classes() {
+        out.string(class);
+    }
+    out.len(listing.len());
+    for idx in 0..listing.len() {
+        encode_sample(listing, idx, &mut out);
+        out.flush(feed);
+    }
+    out.len(listing.columns().len());
+    for column in listing.columns() {
+        encode_column(column, &mut out, feed);
+    }
+    encode_fields_and_faults(listing, &mut out);
+    out.flush(feed);
+}
+
+fn encode_sample(listing: &Listing, idx: usize, out: &mut Encoder) {
+    let mut path = Vec::new();
+    listing.path_into(idx, &mut path);
+    out.string(&path);
+    out.number(listing.sample(idx).bytes);
+    if let Some(label) = listing.label(idx) {
+        out.number(1);
+        out.number(label.cast_unsigned());
+    } else if let Some(labels) = listing.label_list(idx) {
+        out.number(2);
+        out.len(labels.len());
+        labels
+            .iter()
+            .for_each(|label| out.number(label.cast_unsigned()));
+    } else {
+        out.number(0);
+    }
+    path.clear();
+    if let Some(bytes) = listing.mask_path_into(idx, &mut path) {
+        out.number(1);
+        out.string(&path);
+        out.number(bytes);
+    } else {
+        out.number(0);
+    }
+}
+
+fn encode_column(column: &SourceColumn, out: &mut Encoder, feed: &mut impl FnMut(&[u8])) {
+    out.string(column.name.as_bytes());
+    match &column.values {
+        ColumnValues::I64(values) => {
+            out.number(0);
+            values
+                .iter()
+                .for_each(|value| out.number(value.cast_unsigned()));
+        }
+        ColumnValues::F64(values) => {
+            out.number(1);
+            values.iter().for_each(|value| out.number(value.to_bits()));
+        }
+        ColumnValues::Bool(values) => {
+            out.number(2);
+            values.iter().for_each(|value| out.number((*value).into()));
+        }
+        ColumnValues::Text(texts) => encode_texts(3, texts, out, feed),
+        ColumnValues::Json(texts) => encode_texts(4, texts, out, feed),
+    }
+    out.flush(feed);
+}
+
+/// Feeds text by text, so that they are not in memory twice.
+fn encode_texts(kind: u64, texts: &TextArena, out: &mut Encoder, feed: &mut impl FnMut(&[u8])) {
+    out.number(kind);
+    for text in texts.iter() {
+        out.string(text.as_bytes());
+        out.flush(feed);
+    }
+}
+
+/// Encodes nothing for a listing without fields and faults. Its identifier is older than both.
+fn encode_fields_and_faults(listing: &Listing, out: &mut Encoder) {
+    if listing.fields().is_empty() && listing.faulty().next().is_none() {
+        return;
+    }
+    out.len(listing.fields().len());
+    for field in listing.fields() {
+        encode_field(field, out);
+    }
+    let faults: Vec<usize> = listing.faulty().collect();
+    out.len(faults.len());
+    faults.into_iter().for_each(|idx| out.len(idx));
+}
+
+fn encode_field(field: &SourceField, out: &mut Encoder) {
+    out.string(field.name.as_bytes());
+    let content = field.store.content(0);
+    out.number(match content {
+        Content::File => 0,
+        Content::Bytes => 1,
+        Content::Text => 2,
+        Content::Json => 3,
+        Content::Pixels(_) | Content::Array(_) => 4,
+    });
+    let array = match content {
+        Content::Pixels(shape) => shape.array(),
+        Content::Array(array) => array,
+        Content::File | Content::Bytes | Content::Text | Content::Json => return,
+    };
+    out.string(array.dtype.name().as_bytes());
+    out.len(array.shape.len());
+    array.shape.into_iter().for_each(|dim| out.number(dim));
+}
+
+/// Bytes of the encoding that were not fed yet.
+#[derive(Default)]
+struct Encoder(Vec<u8>);
+
+impl Encoder {
+    fn number(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn len(&mut self, len: usize) {
+        self.number(len as u64);
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        self.len(bytes.len());
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn flush(&mut self, feed: &mut impl FnMut(&[u8])) {
+        feed(&self.0);
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

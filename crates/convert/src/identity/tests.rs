@@ -1,0 +1,193 @@
+//! Golden identifiers. They are never rewritten: a changed one makes the same dataset another one.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::uuids;
+use crate::export::ExportOptions;
+use crate::options::{ConvertOptions, Mode};
+use crate::plan::plan;
+use crate::provenance::options_json;
+use crate::sink::test_pack::{fields, pack_of, to};
+use crate::source::{ListOptions, Listing, list};
+
+fn images() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/images")
+}
+
+fn listed(source: &Path) -> Listing {
+    list(source, &ListOptions::default()).unwrap()
+}
+
+fn dataset(listing: &Listing) -> String {
+    uuids(listing, &json!({}), "").0.to_string()
+}
+
+/// A listing of five samples with several fields, by way of a file of this name.
+fn exported(name: &str) -> Listing {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join(name);
+    to(&pack_of(5, fields()), &target, &ExportOptions::default()).unwrap();
+    listed(&target)
+}
+
+/// A tar of PNG files; the second sample lacks a member that the first one has.
+fn tar_with_a_fault(missing: &str) -> Listing {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.tar");
+    let image = std::fs::read(images().join("folder/cat/d.png")).unwrap();
+    let mut tar = tar::Builder::new(std::fs::File::create(&path).unwrap());
+    for sample in ["a", "b"] {
+        for (kind, bytes) in [("png", &image[..]), ("cls", b"0"), ("txt", b"text")] {
+            if (sample, kind) != ("b", missing) {
+                let mut header = tar::Header::new_ustar();
+                header.set_size(bytes.len() as u64);
+                tar.append_data(&mut header, format!("{sample}.{kind}"), bytes)
+                    .unwrap();
+            }
+        }
+    }
+    tar.finish().unwrap();
+    listed(&path)
+}
+
+#[test]
+fn datasets_keep_their_identifiers() {
+    let manifest = images().join("masks/manifest.csv");
+    let found = [
+        dataset(&listed(&images().join("folder"))),
+        dataset(&listed(&images().join("folder/cat"))),
+        dataset(&listed(&manifest)),
+        dataset(&exported("x.npz")),
+        dataset(&exported("x.tar")),
+        dataset(&exported("x.parquet")),
+        dataset(&tar_with_a_fault("txt")),
+    ];
+    let expected = [""; 7];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_sample_that_lacks_something_changes_the_dataset() {
+    let whole = dataset(&tar_with_a_fault("nothing"));
+    let lacks = dataset(&tar_with_a_fault("cls"));
+    assert_ne!(whole, lacks);
+}
+
+/// The identifier of the pack that these options make of the fixture folder.
+fn pack(options: &ConvertOptions) -> String {
+    let listing = list(&images().join("folder"), &options.list).unwrap();
+    let plan = plan(&listing, options, &()).unwrap();
+    uuids(&listing, &options_json(options, &plan), "0.1.0")
+        .1
+        .to_string()
+}
+
+fn encoded() -> ConvertOptions {
+    ConvertOptions {
+        mode: Mode::Encoded,
+        ..ConvertOptions::default()
+    }
+}
+
+#[test]
+fn packs_keep_their_identifiers() {
+    let resized = ConvertOptions {
+        resize: Some("short:64".parse().unwrap()),
+        crop: Some("32".parse().unwrap()),
+        dtype: packds_format::DType::F32,
+        normalize: "0.5,0.5,0.5/0.25,0.25,0.25".parse().unwrap(),
+        compression: "zstd:3".parse().unwrap(),
+        seed: 7,
+        ..ConvertOptions::default()
+    };
+    let seekable = ConvertOptions {
+        seekable: true,
+        ..encoded()
+    };
+    let found = [pack(&resized), pack(&encoded()), pack(&seekable)];
+    let expected = [""; 3];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn each_option_that_decides_bytes_is_in_the_identifier_of_the_pack() {
+    let with_list = |list| ConvertOptions { list, ..encoded() };
+    let key = |key: &str| Some(key.to_owned());
+    let changed = [
+        ConvertOptions {
+            check_decode: true,
+            ..encoded()
+        },
+        ConvertOptions {
+            seekable: true,
+            ..encoded()
+        },
+        ConvertOptions {
+            seed: 1,
+            ..encoded()
+        },
+        ConvertOptions {
+            keep_order: true,
+            ..encoded()
+        },
+        ConvertOptions {
+            chunk_samples: Some(3),
+            ..encoded()
+        },
+        ConvertOptions {
+            batch: Some(3),
+            ..encoded()
+        },
+        ConvertOptions {
+            quality: Some(90),
+            ..encoded()
+        },
+        ConvertOptions {
+            compression: "zstd".parse().unwrap(),
+            ..encoded()
+        },
+        ConvertOptions {
+            on_error: crate::OnError::Skip,
+            ..encoded()
+        },
+        ConvertOptions {
+            max_pixels: 1 << 20,
+            ..encoded()
+        },
+        with_list(ListOptions {
+            from: Some(crate::DataFormat::ImageFolder),
+            ..ListOptions::default()
+        }),
+    ];
+    let mut found: Vec<String> = changed.iter().map(pack).collect();
+    found.push(pack(&encoded()));
+    let keys = ListOptions {
+        image_key: key("a"),
+        label_key: key("b"),
+        mask_key: key("c"),
+        leave_out: vec!["d".to_owned()],
+        split: key("e"),
+        ..ListOptions::default()
+    };
+    let listing = listed(&images().join("folder"));
+    let plan = plan(&listing, &encoded(), &()).unwrap();
+    let json = options_json(&with_list(keys), &plan);
+    let texts = ["image_key", "label_key", "mask_key", "split"].map(|key| json[key].as_str());
+    assert_eq!(texts, [Some("a"), Some("b"), Some("c"), Some("e")]);
+    assert_eq!(json["leave_out"], Value::from(vec!["d"]));
+    found.sort();
+    found.dedup();
+    assert_eq!(found.len(), changed.len() + 1);
+}
+
+#[test]
+fn threads_and_force_do_not_change_the_identifier_of_the_pack() {
+    let other = ConvertOptions {
+        jobs: 3,
+        force: true,
+        ..encoded()
+    };
+    assert_eq!(pack(&other), pack(&encoded()));
+}
