@@ -19,8 +19,8 @@ use scanner::{blank_comments_and_literals, line_at, sources, standard_paths, wor
 /// Each workspace crate and the workspace crates it may depend on, dev-dependencies included.
 const ARROWS: &[(&str, &[&str])] = &[
     ("packds-system", &[]),
-    ("packds-format", &[]),
-    ("packds-pixels", &[]),
+    ("packds-format", &["packds-system"]),
+    ("packds-pixels", &["packds-system"]),
     (
         "packds-convert",
         &["packds-system", "packds-format", "packds-pixels"],
@@ -41,7 +41,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "packds-cuda",
-        &["packds-format", "packds-pixels", "packds-reader"],
+        &[
+            "packds-system",
+            "packds-format",
+            "packds-pixels",
+            "packds-reader",
+        ],
     ),
     (
         "packds",
@@ -57,6 +62,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "packds-python",
         &[
+            "packds-system",
             "packds-format",
             "packds-pixels",
             "packds-convert",

@@ -1,5 +1,6 @@
 //! `packds bench convert`: conversion and verification beside their limits.
 
+use packds_system::to_u64;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -84,7 +85,7 @@ pub fn bench_convert(
     .n_jobs();
     let runs = options.runs.max(1);
     // Each figure has a warm-up besides its runs.
-    let n_cells = u64::try_from(3 * (runs + 1) + 1).unwrap_or(u64::MAX);
+    let n_cells = to_u64(3 * (runs + 1) + 1);
     let progress = &Progress::new(watcher, n_cells);
     let workload = |enough| Workload::new(data, options.scratch.as_deref(), jobs, enough);
     let bench = |workload| Bench {

@@ -12,7 +12,7 @@ use packds_convert::source::Listing;
 use packds_format::Crc32c;
 use packds_pixels::{DecodeOptions, Decoder};
 
-use packds_system::open_regular;
+use packds_system::{open_regular, to_usize};
 
 use crate::BenchError;
 use crate::threads::start;
@@ -102,14 +102,14 @@ pub(crate) fn read_and_checksum(path: &Path, jobs: usize) -> Result<(Duration, u
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             start(scope, || {
-                let mut buffer = vec![0; usize::try_from(PIECE).unwrap_or(0)];
+                let mut buffer = vec![0; to_usize(PIECE)];
                 let mut mine = 0;
                 let outcome = loop {
                     let start = next.fetch_add(PIECE, Ordering::Relaxed);
                     if start >= len {
                         break None;
                     }
-                    let n = usize::try_from(PIECE.min(len - start)).unwrap_or(0);
+                    let n = to_usize(PIECE.min(len - start));
                     let piece = buffer.get_mut(..n).unwrap_or_default();
                     if let Err(error) = file.read_exact_at(piece, start) {
                         break Some(error);

@@ -95,6 +95,6 @@ impl PeakRss {
 /// Time of all threads of this process on a processor.
 pub(crate) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let seconds = time.tv_sec.max(0).cast_unsigned();
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }

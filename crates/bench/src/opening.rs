@@ -1,5 +1,6 @@
 //! How long it takes to open a pack of a data set of ImageNet's size and to read all that `info` shows.
 
+use packds_system::to_usize;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -46,7 +47,7 @@ pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
     let classes = Classes {
         field: "label".to_owned(),
         names: (0..CLASSES).map(|c| format!("n{c:08}")).collect(),
-        counts: vec![SAMPLES / CLASSES; usize::try_from(CLASSES).unwrap_or(0)],
+        counts: vec![SAMPLES / CLASSES; to_usize(CLASSES)],
     };
     let (mut file, _) = writer.finish(FooterParts {
         classes: vec![classes],

@@ -3,6 +3,7 @@
 //! A consumer that does nothing for the time of a training step takes batches from a [`Loader`], as users do, once for each
 //! configuration. Not for how fast a loader is at most: that is `load`.
 
+use packds_system::to_u64;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
@@ -417,9 +418,7 @@ impl Bench<'_> {
             end_ms: Wait::of(&ends).median,
             images_per_s: images / time,
             cpu_s_per_1000: used.as_secs_f64() / images.max(1.0) * 1e3,
-            memory_bytes: stats
-                .slot_bytes
-                .saturating_mul(u64::try_from(stats.slots).unwrap_or(u64::MAX)),
+            memory_bytes: stats.slot_bytes.saturating_mul(to_u64(stats.slots)),
             slots: stats.slots,
             prefetch_at_end: stats.prefetch,
         })

@@ -2,6 +2,7 @@
 
 use font8x8::{BASIC_FONTS, GREEK_FONTS, HIRAGANA_FONTS, LATIN_FONTS, UnicodeFonts};
 use packds_pixels::Image;
+use packds_system::to_usize;
 
 /// Red, green, blue.
 pub(crate) type Rgb = [u8; 3];
@@ -18,7 +19,7 @@ pub(crate) struct Canvas {
 
 impl Canvas {
     pub(crate) fn new(width: u32, height: u32, color: Rgb) -> Self {
-        let n = usize::try_from(u64::from(width) * u64::from(height)).unwrap_or(0);
+        let n = to_usize(u64::from(width) * u64::from(height));
         Self {
             width,
             height,
@@ -33,7 +34,7 @@ impl Canvas {
         }
         let start = (u64::from(y) * u64::from(self.width) + u64::from(x)) * 3;
         let len = u64::from(len.min(self.width - x)) * 3;
-        let index = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let index = |n: u64| to_usize(n);
         self.pixels
             .get_mut(index(start)..index(start + len))
             .unwrap_or_default()
@@ -48,7 +49,7 @@ impl Canvas {
 
     /// Draws an image of 3 channels.
     pub(crate) fn image(&mut self, x: u32, y: u32, image: &Image) {
-        let stride = usize::try_from(image.width).unwrap_or(0) * 3;
+        let stride = to_usize(image.width) * 3;
         let lines = image.data.chunks_exact(stride.max(1));
         for (line, source) in (y..).zip(lines) {
             let target = self.line(x, line, image.width);
@@ -90,7 +91,7 @@ fn glyph(c: char) -> [u8; 8] {
 
 /// Text cut to `width` pixels, with two dots where something is missing.
 pub(crate) fn fit(text: &str, width: u32, scale: u32) -> String {
-    let room = usize::try_from(width / (GLYPH * scale)).unwrap_or(0);
+    let room = to_usize(width / (GLYPH * scale));
     if text.chars().count() <= room {
         return text.to_owned();
     }

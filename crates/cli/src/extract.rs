@@ -11,7 +11,7 @@ use clap::Args;
 use packds_convert::{ConvertError, ItemFile, Observer, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role, SectionTag};
 use packds_reader::{MappedPack, ReadError};
-use packds_system::{create_regular, in_parallel};
+use packds_system::{create_regular, in_parallel, to_u64};
 use serde_json::json;
 
 use crate::args::PackPath;
@@ -199,7 +199,7 @@ impl<'a> Extraction<'a> {
         let tell = |done| {
             shown.tell(Amount::Of {
                 done,
-                total: u64::try_from(samples.len()).unwrap_or(u64::MAX),
+                total: to_u64(samples.len()),
                 things: "samples",
                 bytes: 0,
             });

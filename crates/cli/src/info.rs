@@ -1,5 +1,6 @@
 //! `packds info`: what a pack holds, from its header and footer alone.
 
+use packds_system::to_u64;
 use std::io::Write;
 
 use clap::Args;
@@ -280,7 +281,7 @@ impl<'a> Info<'a> {
             let listed = listed.map_or(&[][..], Vec::as_slice);
             // The pack lists as many as it has room for, and counts all.
             let counted = made.get(&format!("n_{key}")).and_then(Value::as_u64);
-            let n = counted.unwrap_or(u64::try_from(listed.len()).unwrap_or(u64::MAX));
+            let n = counted.unwrap_or(to_u64(listed.len()));
             if n > 0 {
                 lines.put(shown, &format!("{n} files"))?;
             }

@@ -1,5 +1,6 @@
 //! Which samples a command is about.
 
+use packds_system::share;
 use std::str::FromStr;
 
 use packds_format::mix64;
@@ -65,11 +66,9 @@ impl SampleList {
 pub(crate) fn spread(n: u64, n_samples: u64, seed: u64) -> Vec<u64> {
     let n = n.min(n_samples);
     let at = |i: u64| {
-        let edge = |i: u64| u128::from(i) * u128::from(n_samples) / u128::from(n.max(1));
+        let edge = |i: u64| share(n_samples, i, n);
         let (start, end) = (edge(i), edge(i + 1));
-        let within = u128::from(mix64(mix64(seed) ^ i)) % (end - start).max(1);
-        // Below `n_samples`, which is a u64.
-        u64::try_from(start + within).unwrap_or(0)
+        start + mix64(mix64(seed) ^ i) % (end - start).max(1)
     };
     (0..n).map(at).collect()
 }

@@ -4,6 +4,7 @@ mod picture;
 mod sheet;
 mod terminal;
 
+use packds_system::to_u64;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -248,7 +249,7 @@ fn cells(
     for (done, &sample) in (0..).zip(samples) {
         shown.tell(Amount::Of {
             done,
-            total: u64::try_from(samples.len()).unwrap_or(u64::MAX),
+            total: to_u64(samples.len()),
             things: "samples",
             bytes: 0,
         });

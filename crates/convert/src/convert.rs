@@ -1,5 +1,6 @@
 //! The conversion: list, plan, make blocks, write chunks, finish, give the file its name.
 
+use packds_system::to_u64;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -186,7 +187,7 @@ fn write_pack(
     let options_json = options_json(options, plan);
     let mut pack = plan.pack.clone();
     (pack.dataset_uuid, pack.pack_uuid) =
-        identity::uuids(listing, &options_json, env!("CARGO_PKG_VERSION"));
+        identity::uuids(listing, &options_json, provenance::VERSION);
     let failed = |e| write_error(output, e);
     let target = Timed {
         file: output.file(),
@@ -219,14 +220,7 @@ fn write_pack(
             skipped: findings.bad.len(),
         });
     }
-    let bad = findings
-        .bad
-        .iter()
-        .map(|(id, reason)| skipped(listing, *id, reason));
-    let (skipped, substituted) = match options.on_error {
-        OnError::Substitute => (Vec::new(), bad.collect()),
-        _ => (bad.collect(), Vec::new()),
-    };
+    let (skipped, substituted) = bad_samples(listing, &findings, options);
     let facts = provenance::Findings {
         skipped: &skipped,
         substituted: &substituted,
@@ -263,6 +257,20 @@ fn note_times(stages: &mut Stages, times: &Times) {
     stages.encode = times.encode;
 }
 
+/// The samples that were left out, and those that others took the place of.
+fn bad_samples(
+    listing: &Listing,
+    findings: &Findings,
+    options: &ConvertOptions,
+) -> (Vec<Skipped>, Vec<Skipped>) {
+    let bad = findings.bad.iter();
+    let bad = bad.map(|(id, reason)| skipped(listing, *id, reason));
+    match options.on_error {
+        OnError::Substitute => (Vec::new(), bad.collect()),
+        _ => (bad.collect(), Vec::new()),
+    }
+}
+
 fn skipped(listing: &Listing, id: usize, reason: &str) -> Skipped {
     let mut path = Vec::new();
     listing.path_into(id, &mut path);
@@ -292,7 +300,7 @@ fn stats(
 ) -> Stats {
     let mut stats = Stats::default();
     let substituted = substituted_count(findings, options);
-    let samples = u64::try_from(ids.len() - substituted).unwrap_or(0);
+    let samples = to_u64(ids.len() - substituted);
     // Zeros in the place of bad samples are none, of this conversion as of the one that the source comes from.
     let valid = samples.saturating_sub(findings.invalid);
     // Statistics of some of the images would pass for those of all.
@@ -486,7 +494,7 @@ fn report(
     warnings.extend(lost);
     let mut notes = plan.notes.clone();
     notes.extend(sorted);
-    let invalid = findings.invalid + u64::try_from(substituted.len()).unwrap_or(0);
+    let invalid = findings.invalid + to_u64(substituted.len());
     let seen = findings.counted > 0 && findings.counted + invalid == summary.n_samples;
     let (mean, std) = if seen {
         mean_and_std(&findings.histogram, options)

@@ -1,5 +1,6 @@
 //! The way out: a pack's samples, in file order, into another format.
 
+use packds_system::{to_u64, to_usize};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -291,7 +292,7 @@ impl<D: AsRef<[u8]> + Sync> Run<'_, D> {
                 self.observer.check()?;
                 let first = next;
                 next = total.min(first.saturating_add(step));
-                let n = usize::try_from(next - first).unwrap_or(usize::MAX);
+                let n = to_usize(next - first);
                 Ok::<_, ConvertError>((n > 0).then_some((first, n)))
             },
             |encoded: Result<_, ConvertError>| {
@@ -299,7 +300,7 @@ impl<D: AsRef<[u8]> + Sync> Run<'_, D> {
                 self.observer.check()?;
                 let (n, ready) = encoded?;
                 sink.write(ready)?;
-                done += u64::try_from(n).unwrap_or(0);
+                done += to_u64(n);
                 tell(done);
                 Ok(Next::Continue)
             },

@@ -1,5 +1,6 @@
 //! What a conversion would give, without converting: sizes of each form, chunk layout, how fast it would be read.
 
+use packds_system::to_u64;
 use std::time::Instant;
 
 use packds_format::{BlockBuilder, FooterParts, Pack, PackWriter, chunk_samples_for};
@@ -92,7 +93,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     refuse_fault(listing, options)?;
     let Restored { options, warnings } = &Restored::of(listing, options, &())?;
     let chosen = plan(listing, options, &())?;
-    let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);
+    let n = to_u64(listing.len());
     let bytes_in = (0..listing.len())
         .map(|i| listing.sample(i).bytes)
         .fold(0, u64::saturating_add);
@@ -212,7 +213,7 @@ fn compressed(
     let (mut stored, started) = (0, Instant::now());
     for chunk in 0..pack.n_chunks() {
         let bytes = pack.chunk_bytes(chunk)?;
-        stored += u64::try_from(bytes.len()).unwrap_or(0);
+        stored += to_u64(bytes.len());
         pack.for_each_item(plan.fields.image, chunk, bytes, |_, item| {
             std::hint::black_box(item);
             Ok::<_, ConvertError>(())

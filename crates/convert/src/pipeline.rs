@@ -1,5 +1,6 @@
 //! From listed files to blocks of encoded samples, in the pack's order: the part that uses all cores.
 
+use packds_system::{to_u64, to_usize};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -198,7 +199,7 @@ impl Pass<'_> {
     fn tell(&self, all: &Findings) {
         self.observer.progress(Progress {
             samples: all.n_samples,
-            total: u64::try_from(self.listing.len()).unwrap_or(u64::MAX),
+            total: to_u64(self.listing.len()),
             bytes_in: all.bytes_in,
             phase: self.phase,
         });
@@ -207,7 +208,7 @@ impl Pass<'_> {
     fn blocks_per_chunk(&self) -> usize {
         let pack = &self.plan.pack;
         let n = pack.chunk_samples.div_ceil(pack.block_samples());
-        usize::try_from(n).unwrap_or(1)
+        to_usize(n)
     }
 
     /// Makes one block.
@@ -299,8 +300,8 @@ impl Pass<'_> {
                 Ok::<_, ConvertError>((!range.is_empty()).then_some(range))
             },
             |(n, first)| {
-                done += u64::try_from(n).unwrap_or(0);
-                let total = u64::try_from(known).unwrap_or(u64::MAX);
+                done += to_u64(n);
+                let total = to_u64(known);
                 self.observer.progress(Progress {
                     samples: done,
                     total,
@@ -338,7 +339,7 @@ struct Dispatch {
 
 impl Dispatch {
     fn new(order: Order, plan: &Plan) -> Self {
-        let usize_of = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        let usize_of = |n: u32| to_usize(n);
         Self {
             order,
             position: 0,

@@ -5,6 +5,7 @@ use packds_format::{
     Schema, chunk_samples_for, chunk_samples_without_padding,
 };
 use packds_pixels::{Crop, Geometry, Layout, Resize};
+use packds_system::{to_u64, to_usize};
 
 use crate::ConvertError;
 use crate::options::{Compression, ConvertOptions, Mode, NormalizeBy, OnError};
@@ -375,7 +376,7 @@ impl Plan {
     pub(crate) fn item_bytes(&self, field: usize) -> usize {
         let field = self.pack.schema.fields().get(field);
         let bytes = field.and_then(Field::item_bytes).unwrap_or(0);
-        usize::try_from(bytes).unwrap_or(usize::MAX)
+        to_usize(bytes)
     }
 
     /// Whether a field lies in a column of its own.
@@ -484,7 +485,7 @@ impl Plan {
         let is_padded = schema.is_strided() && schema.body().count() > 1;
         Ok(match options.batch {
             None if is_padded => {
-                let n = u64::try_from(listing.len()).unwrap_or(u64::MAX);
+                let n = to_u64(listing.len());
                 chunk_samples_without_padding(most, n)
             }
             _ => most,
@@ -720,10 +721,7 @@ impl Order {
         if options.keep_order {
             return Self::Kept(listing.len());
         }
-        Self::Shuffled(Permutation::new(
-            u64::try_from(listing.len()).unwrap_or(u64::MAX),
-            options.seed,
-        ))
+        Self::Shuffled(Permutation::new(to_u64(listing.len()), options.seed))
     }
 
     /// The number in the listing of the sample at `position`.

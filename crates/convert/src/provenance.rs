@@ -9,6 +9,8 @@ use crate::plan::{ImageForm, Plan};
 use crate::report::Skipped;
 use crate::source::{Listing, SourceKind};
 
+/// The version of the program that writes.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Whose pixels these are: the libraries that decode.
 const DECODERS: &str =
     "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tiff 0.11, image-webp (image 0.25)";
@@ -103,7 +105,7 @@ pub(crate) fn provenance(
     let option = |key| options.get(key).cloned().unwrap_or_default();
     let (order, seed) = (option("order"), option("seed"));
     let value = json!({
-        "tool": concat!("packds ", env!("CARGO_PKG_VERSION")),
+        "tool": format!("packds {VERSION}"),
         "source": {"kind": kind, "n_files": listing.len(), "ignored": listing.ignored()},
         "options": options,
         "decoder": DECODERS,

@@ -2,6 +2,7 @@
 
 use packds_format::BlockBuilder;
 use packds_pixels::{Geometry, Histogram, ImageInfo, probe};
+use packds_system::to_u64;
 
 use crate::ConvertError;
 use crate::options::ConvertOptions;
@@ -122,8 +123,8 @@ where
         let mut found = self.unit;
         let tell = |done: usize| {
             observer.progress(Progress {
-                samples: u64::try_from(done).unwrap_or(u64::MAX),
-                total: u64::try_from(listing.len()).unwrap_or(u64::MAX),
+                samples: to_u64(done),
+                total: to_u64(listing.len()),
                 bytes_in: 0,
                 phase: Phase::Plan,
             });
@@ -205,7 +206,7 @@ pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
         ColumnValues::Text(texts) | ColumnValues::Json(texts) => texts.n_bytes(),
         _ => 0,
     });
-    let texts = texts.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
+    let texts = texts.map(to_u64);
     let fields = listing.fields().iter().zip(&plan.fields.source_fields);
     let variable = fields.filter(|(_, number)| plan.item_bytes(**number) == 0);
     let items = variable.flat_map(|(field, _)| {
@@ -229,5 +230,5 @@ pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
 /// A sum of all samples for each of them.
 fn mean(bytes: impl Iterator<Item = u64>, listing: &Listing) -> u64 {
     let total = bytes.fold(0, u64::saturating_add);
-    total / u64::try_from(listing.len()).unwrap_or(1).max(1)
+    total / to_u64(listing.len()).max(1)
 }

@@ -1,5 +1,6 @@
 //! A set that is on the GPU whole: the images of all samples of a pack, as bytes, of which the kernel shows windows.
 
+use packds_system::to_u64;
 use std::io::{self, ErrorKind};
 use std::num::NonZero;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl Tables {
         for (to, word) in places.iter_mut().zip(resampling.taps()) {
             *to = word.to_le_bytes();
         }
-        let bytes = u64::try_from(len).unwrap_or(u64::MAX);
+        let bytes = to_u64(len);
         let taps = driver.allocate(bytes, "tables for resizing");
         let tables = Self {
             taps: taps.map_err(failed)?,

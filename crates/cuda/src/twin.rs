@@ -1,5 +1,6 @@
 //! The kernel's work on the host: what a simulated device does, and what the kernel is held against.
 
+use packds_system::{to_u64, to_usize};
 use std::ops::Range;
 
 use packds_pixels::{AxisTaps, FloatType, Padding, Pixels, padded_crop_into};
@@ -106,7 +107,7 @@ fn each(emission: &Emission, patch: &Patch, mut one: impl FnMut(Range<usize>, us
 }
 
 fn index(n: u32) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
+    to_usize(n)
 }
 
 /// Writes all images before anything is set or mixed.
@@ -154,7 +155,7 @@ fn show_window(
         Some(frames) => *frames.get(number).ok_or_else(|| wrong("frames"))?,
         None => whole(emission, number),
     };
-    let start = usize::try_from(frame.source).unwrap_or(usize::MAX);
+    let start = to_usize(frame.source);
     let from = inputs.source.get(start..).unwrap_or_default();
     let shown = if frame.flips & Frame::RESIZED == 0 {
         let size = (index(frame.width), index(frame.height));
@@ -282,9 +283,7 @@ fn whole(emission: &Emission, number: usize) -> Frame {
     let row_bytes = emission.width.saturating_mul(emission.channels);
     let picture = u64::from(row_bytes) * u64::from(emission.height);
     Frame {
-        source: u64::try_from(number)
-            .unwrap_or(u64::MAX)
-            .saturating_mul(picture),
+        source: to_u64(number).saturating_mul(picture),
         width: emission.width,
         height: emission.height,
         row_bytes,

@@ -4,8 +4,9 @@ use crate::block::{Block, BlockPart};
 use crate::checksum::crc32c;
 use crate::chunk::{EXPLICIT_PART_ALIGN, PART_ENTRY_BYTES, strided_parts};
 use crate::geometry::check_chunk_bytes;
-use crate::le::{self, len_u64, to_u64};
+use crate::le::{self, len_u64};
 use crate::{Codec, Field, FieldKind, FormatError, Schema};
+use packds_system::{to_u64, to_usize};
 
 /// The bytes of a chunk made of whole `blocks`, handed to `write` piece by piece, each with its CRC32C.
 pub(crate) fn write_chunk(
@@ -127,7 +128,7 @@ fn write_zeros(
     const ZEROS: [u8; 4096] = [0; 4096];
     let mut left = n;
     while left > 0 {
-        let now = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
+        let now = to_usize(left).min(ZEROS.len());
         let zeros = ZEROS.get(..now).unwrap_or(&ZEROS);
         write(zeros, crc32c(zeros))?;
         left -= to_u64(now);

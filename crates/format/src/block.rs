@@ -4,6 +4,7 @@ use crate::checksum::{self, Crc32c, crc32c};
 use crate::filter::ItemShape;
 use crate::le::{self, len_u64};
 use crate::{Codec, Coding, Field, FieldKind, FormatError, Role, Schema, Store};
+use packds_system::{to_u64, to_usize};
 
 /// One body field of a block, ready to be written.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Block {
         let part_fits = |(part, (_, field)): (&BlockPart, (usize, &Field))| match part {
             BlockPart::Tensor { used, .. } => {
                 field.codec.is_none()
-                    && field.item_bytes().and_then(|b| b.checked_mul(n)) == Some(le::to_u64(*used))
+                    && field.item_bytes().and_then(|b| b.checked_mul(n)) == Some(to_u64(*used))
             }
             BlockPart::Items { lens, .. } => {
                 field.codec.is_none() && field.item_bytes().is_none() && len_u64(lens) == n
@@ -303,7 +304,7 @@ impl BlockBuilder {
                 }
                 BlockPart::Items { lens, payload } => {
                     let end: u64 = lens.iter().sum();
-                    payload.truncate(usize::try_from(end).unwrap_or(usize::MAX));
+                    payload.truncate(to_usize(end));
                 }
                 BlockPart::Frame { .. } => {}
             }
@@ -324,21 +325,19 @@ impl BlockBuilder {
             match part {
                 BlockPart::Tensor { bytes, used } => {
                     let item = field.item_bytes().unwrap_or(0);
-                    if le::to_u64(*used) != item.saturating_mul(count) {
+                    if to_u64(*used) != item.saturating_mul(count) {
                         return Err(FormatError::WrongUse(format!(
                             "field `{}` has no value",
                             field.name
                         )));
                     }
-                    let start = used.saturating_sub(usize::try_from(item).unwrap_or(0));
+                    let start = used.saturating_sub(to_usize(item));
                     crc.update(bytes.get(start..*used).unwrap_or(&[]));
                     sample_bytes += item;
                 }
                 BlockPart::Items { lens, payload } => {
                     let start: u64 = lens.iter().sum();
-                    let item = payload
-                        .get(usize::try_from(start).unwrap_or(usize::MAX)..)
-                        .unwrap_or(&[]);
+                    let item = payload.get(to_usize(start)..).unwrap_or(&[]);
                     crc.update(item);
                     sample_bytes += len_u64(item);
                     lens.push(len_u64(item));
@@ -418,7 +417,7 @@ impl BlockBuilder {
                 }
                 let mut rest = payload.as_mut_slice();
                 for (len, shape) in lens.iter().zip(shapes) {
-                    let (pixels, tail) = rest.split_at_mut(usize::try_from(*len).unwrap_or(0));
+                    let (pixels, tail) = rest.split_at_mut(to_usize(*len));
                     if let Some(shape) = shape {
                         filter.apply(pixels, shape, &mut scratch);
                     }
@@ -433,7 +432,7 @@ impl BlockBuilder {
 
     /// The shape of each item that the field's filter applies to.
     fn raw_shapes(&self, field: &Field) -> Vec<Option<ItemShape>> {
-        let n = usize::try_from(self.block.n_samples).unwrap_or(0);
+        let n = to_usize(self.block.n_samples);
         if field.codec.filter().is_none() {
             return vec![None; n];
         }

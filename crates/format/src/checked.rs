@@ -4,13 +4,14 @@
 //! them. Code that has a policy of its own, or that looks for damage, calls the accessors named `_unchecked`;
 //! `tests/architecture.rs` lists where it may. Only what is whole is remembered: damaged bytes fail again each time.
 
+use packds_system::{to_u64, to_usize};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::checksum::{Crc32c, crc32c};
 use crate::columns::ColumnEntry;
 use crate::footer::{SectionEntry, SectionTag};
-use crate::le::{self, to_u64};
+use crate::le;
 use crate::pack::{Pack, find, section};
 use crate::{FormatError, Role};
 
@@ -34,7 +35,7 @@ impl Bitmap {
     /// `n` bits, none of them set.
     #[must_use]
     pub fn new(n: u64) -> Self {
-        let words = usize::try_from(n.div_ceil(64)).unwrap_or(0);
+        let words = to_usize(n.div_ceil(64));
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 

@@ -1,10 +1,11 @@
 //! Chunks: the table that says where they lie, and what lies in one. docs/reference/format.md, "Chunks".
 
+use packds_system::{to_u64, to_usize};
 use std::ops::Range;
 
 use crate::geometry::{Geometry, check_chunk_bytes};
 use crate::header::Header;
-use crate::le::{self, len_u64, to_u64};
+use crate::le::{self, len_u64};
 use crate::limits::Limits;
 use crate::{Field, FormatError, Schema};
 
@@ -507,7 +508,7 @@ impl<'a> ChunkView<'a> {
         let table = le::slice("part's table", bytes, 0, table_len)?;
         let payload_len = part.len.saturating_sub(table_len);
         for (i, expected) in [(0, 0), (n, payload_len)] {
-            let found = le::u64_at(table, usize::try_from(i * 8).unwrap_or(usize::MAX));
+            let found = le::u64_at(table, to_usize(i * 8));
             if found != Some(expected) {
                 let at = entry.offset.saturating_add(part.offset);
                 return Err(FormatError::bad_value(
@@ -705,12 +706,10 @@ impl<'a> ChunkView<'a> {
         let n = u64::from(part.n_blocks);
         let table_len = (2 * n + 1) * 8;
         let table = le::slice("block table", bytes, 0, table_len)?;
-        let at = usize::try_from(block)
-            .unwrap_or(usize::MAX)
-            .saturating_mul(8);
+        let at = to_usize(block).saturating_mul(8);
         let start = le::u64_at(table, at).unwrap_or(u64::MAX);
         let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
-        let lens_at = usize::try_from((n + 1) * 8).unwrap_or(usize::MAX);
+        let lens_at = to_usize((n + 1) * 8);
         let decoded = le::u64_at(table, lens_at.saturating_add(at)).unwrap_or(u64::MAX);
         let payload_len = part.len - table_len;
         let is_last = u64::from(block) + 1 == n;
@@ -752,9 +751,7 @@ fn item_range(bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatErro
     let table_len = (u64::from(n) + 1) * 8;
     let table = le::slice("item table", bytes, 0, table_len)?;
     let payload_len = len_u64(bytes) - table_len;
-    let at = usize::try_from(index)
-        .unwrap_or(usize::MAX)
-        .saturating_mul(8);
+    let at = to_usize(index).saturating_mul(8);
     let start = le::u64_at(table, at).unwrap_or(u64::MAX);
     let end = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
     if start > end

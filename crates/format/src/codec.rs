@@ -1,5 +1,6 @@
 //! Codecs: bytes to bytes, one block at a time. docs/reference/format.md, "Codecs".
 
+use packds_system::to_u64;
 use std::cell::RefCell;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use zstd::zstd_safe;
 
 use crate::FormatError;
 use crate::filter::Filter;
-use crate::le::{len_u64, to_u64};
+use crate::le::len_u64;
 
 /// How the chunks of a field are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! Columns: one contiguous array for each small field of a sample. docs/reference/format.md, "Columns".
 
 use crate::checksum::crc32c;
-use crate::le::{self, len_u64, to_u64};
+use crate::le::{self, len_u64};
 use crate::{DType, FormatError, Schema};
+use packds_system::{to_u64, to_usize};
 
 /// Columns start at multiples of this.
 pub const COLUMN_ALIGN: u64 = 4096;
@@ -30,7 +31,7 @@ impl ColumnEntry {
     /// Checks the column's bytes against its checksums.
     pub(crate) fn check(&self, file: &[u8], name: &str) -> Result<(), FormatError> {
         let bytes = le::slice("column", file, self.offset, self.len)?;
-        let block = usize::try_from(COLUMN_BLOCK_BYTES).unwrap_or(usize::MAX);
+        let block = to_usize(COLUMN_BLOCK_BYTES);
         let crcs = le::slice(
             "column checksums",
             file,
@@ -69,7 +70,7 @@ pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
         out.extend_from_slice(&offset.to_le_bytes());
         out.extend_from_slice(&len_u64(bytes).to_le_bytes());
     }
-    let block = usize::try_from(COLUMN_BLOCK_BYTES).unwrap_or(usize::MAX);
+    let block = to_usize(COLUMN_BLOCK_BYTES);
     for (_, _, bytes) in columns {
         bytes
             .chunks(block)

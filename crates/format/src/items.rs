@@ -2,11 +2,12 @@
 //!
 //! Not for single samples at random: [`Pack::item`] decompresses a block for each.
 
+use packds_system::to_u64;
 use std::cell::RefCell;
 
 use crate::chunk::{ChunkView, item_of};
 use crate::filter::ItemShape;
-use crate::le::{self, to_u64};
+use crate::le;
 use crate::pack::Pack;
 use crate::{Field, FormatError};
 

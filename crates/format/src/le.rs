@@ -1,6 +1,7 @@
 //! Little-endian numbers in and out of byte slices: the only place that reads or writes integers.
 
 use crate::FormatError;
+use packds_system::to_u64;
 
 /// The `N` bytes at `offset`, or none where the slice ends before.
 fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
@@ -73,11 +74,6 @@ pub(crate) fn slice<'a>(
 /// The length of a slice; slices are never longer than 2^64.
 pub(crate) fn len_u64<T>(items: &[T]) -> u64 {
     to_u64(items.len())
-}
-
-/// `usize` as `u64`: no target has a wider `usize`.
-pub(crate) fn to_u64(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 /// The smallest multiple of `align` (not 0) that is at least `n`.

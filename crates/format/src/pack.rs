@@ -1,5 +1,6 @@
 //! Reading a pack: untrusted bytes become a [`Pack`] here and nowhere else.
 
+use packds_system::to_u64;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -249,7 +250,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.check_sample_id(sample)?;
         let out = || FormatError::OutOfRange {
             what: "field",
-            index: le::to_u64(field),
+            index: to_u64(field),
             len: len_u64(self.schema.fields()),
         };
         let described = self.schema.fields().get(field).ok_or_else(out)?;

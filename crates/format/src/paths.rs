@@ -2,6 +2,7 @@
 
 use crate::le::{self, len_u64};
 use crate::{FormatError, codec};
+use packds_system::to_usize;
 
 /// Paths of every group but the last.
 pub const PATH_GROUP: u64 = 4096;
@@ -125,7 +126,7 @@ pub(crate) fn read_group(
         payload_at,
         len_u64(section) - payload_at,
     )?;
-    let at = usize::try_from(group * 16).unwrap_or(usize::MAX);
+    let at = to_usize(group * 16);
     let start = le::u64_at(table, at).unwrap_or(u64::MAX);
     let decoded = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
     let end = le::u64_at(table, at.saturating_add(16)).unwrap_or(len_u64(payload));

@@ -1,5 +1,6 @@
 //! The schema: the ordered, named, typed fields of a sample. docs/reference/format.md, "Schema".
 
+use packds_system::to_u64;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::Codec;
@@ -397,7 +398,7 @@ impl Schema {
         if fields.len() > MAX_FIELDS {
             return Err(FormatError::LimitExceeded {
                 what: "number of fields",
-                limit: crate::le::to_u64(MAX_FIELDS),
+                limit: to_u64(MAX_FIELDS),
                 found: crate::le::len_u64(&fields),
             });
         }

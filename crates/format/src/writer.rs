@@ -1,5 +1,6 @@
 //! Writing a pack: one pass from the first byte to the last, to anything that takes bytes.
 
+use packds_system::{to_u64, to_usize};
 use std::io::Write;
 
 use crate::assemble;
@@ -10,7 +11,7 @@ use crate::columns::{self, COLUMN_ALIGN};
 use crate::footer::{self, SECTION_ALIGN, SectionTag};
 use crate::geometry::Geometry;
 use crate::header::{Header, MINOR, Uuid};
-use crate::le::{self, len_u64, to_u64};
+use crate::le::{self, len_u64};
 use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
 use crate::{Classes, FormatError, Paths, Schema, Stats};
@@ -378,7 +379,7 @@ impl<W: Write> PackWriter<W> {
 
     fn pad_to(&mut self, align: u64) -> Result<(), FormatError> {
         let end = le::align_up(self.position, align).unwrap_or(u64::MAX);
-        let zeros = vec![0; usize::try_from(end - self.position).unwrap_or(0)];
+        let zeros = vec![0; to_usize(end - self.position)];
         self.write(&zeros)
     }
 }

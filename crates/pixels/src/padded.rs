@@ -1,5 +1,6 @@
 //! A window of a picture that may reach beyond its edges.
 
+use packds_system::to_usize;
 use std::ops::Range;
 
 use crate::area::{Pixels, check_out};
@@ -123,10 +124,7 @@ impl Crop<'_> {
 
 /// The positions of a window of `len` at `first` that lie within `0..side`: the window's own count.
 fn overlap(first: i64, len: u32, side: u32) -> Range<usize> {
-    let within = |position: i64| {
-        let position = position.clamp(0, i64::from(len));
-        usize::try_from(position).unwrap_or(0)
-    };
+    let within = |position: i64| to_usize(position.clamp(0, i64::from(len)).cast_unsigned());
     let start = within(first.saturating_neg());
     let end = within(i64::from(side).saturating_sub(first));
     start..end.max(start)

@@ -1,5 +1,6 @@
 //! The options of a loader, from the words of Python.
 
+use packds_system::to_usize;
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -252,7 +253,7 @@ impl LoaderOptions {
                 if weights.iter().all(|&weight| weight == 0.0) {
                     return Err(Failure::Option("weights: all are 0".to_owned()));
                 }
-                let place = |sample| usize::try_from(sample).unwrap_or(usize::MAX);
+                let place = |sample| to_usize(sample);
                 let weight = |sample| weights.get(place(sample)).copied().unwrap_or(0.0);
                 Some(Choice::weighted(n, weight)?)
             }

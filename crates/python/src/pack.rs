@@ -1,5 +1,6 @@
 //! A pack, as Python looks into it.
 
+use packds_system::to_usize;
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,7 +67,7 @@ impl Pack {
             let text = format!("the items of field `{name}` have sizes of their own");
             return Err(Failure::Option(text));
         };
-        let item_bytes = usize::try_from(item_bytes).unwrap_or(usize::MAX);
+        let item_bytes = to_usize(item_bytes);
         let mut bytes = Vec::new();
         let room = item_bytes.checked_mul(samples.len());
         let room = room.filter(|room| bytes.try_reserve_exact(*room).is_ok());
@@ -90,7 +91,7 @@ impl Pack {
 }
 
 fn dimensions(field: &Field) -> Vec<usize> {
-    let dimension = |d: &u64| usize::try_from(*d).unwrap_or(usize::MAX);
+    let dimension = |d: &u64| to_usize(*d);
     field.shape.iter().map(dimension).collect()
 }
 
@@ -166,7 +167,7 @@ impl Pack {
                 let text = format!("field `{name}` is not a column");
                 Failure::from(self.pack.error(FormatError::WrongUse(text)))
             })?;
-            let mut shape = vec![usize::try_from(self.pack.n_samples()).unwrap_or(usize::MAX)];
+            let mut shape = vec![to_usize(self.pack.n_samples())];
             shape.extend(dimensions(field));
             let owner = Owner::Mapped(Arc::clone(&self.pack), place);
             Ok::<_, Failure>(Memory::new(owner, field.dtype, shape))

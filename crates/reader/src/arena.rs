@@ -21,6 +21,7 @@
 //! Bytes are plain `u8` and the map starts as zeros, so every byte always has a value. The map lives as long as the
 //! `Arc<Arena>` in each `Owner`.
 
+use packds_system::to_usize;
 use std::fs;
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
@@ -130,7 +131,7 @@ impl Arena {
     /// The system's reason, for example that it forbids the call or has no such node: everything works then too, only slower.
     pub fn prefer_node(&self, node: u32) -> io::Result<()> {
         let mut nodes = [0_u64; MOST_NODES / 64];
-        let number = usize::try_from(node).unwrap_or(usize::MAX);
+        let number = to_usize(node);
         let word = nodes.get_mut(number / 64).ok_or_else(|| {
             let text = format!("NUMA node {node} is beyond the {MOST_NODES} that are known");
             io::Error::new(io::ErrorKind::InvalidInput, text)

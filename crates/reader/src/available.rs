@@ -1,5 +1,6 @@
 //! How much memory there is for this process: of the machine, and of its control group.
 
+use packds_system::to_u64;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -11,7 +12,7 @@ use crate::human;
 /// # Errors
 /// [`io::ErrorKind::OutOfMemory`], with what there is.
 pub(crate) fn check_available(needed: usize) -> io::Result<()> {
-    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+    let needed = to_u64(needed);
     match available_bytes().filter(|available| needed > *available) {
         None => Ok(()),
         Some(available) => Err(io::Error::new(

@@ -2,6 +2,7 @@
 
 use packds_format::{Coding, Field, FormatError, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder};
+use packds_system::to_usize;
 
 use crate::MappedPack;
 use crate::augment::AugmentError;
@@ -113,7 +114,7 @@ impl SizedField {
     fn shape(&self, sides: [u64; 3]) -> Vec<usize> {
         let n_sides = if self.color == Color::Index { 2 } else { 3 };
         // A side that no memory holds is none of pixels that are there.
-        let side = |side: u64| usize::try_from(side).unwrap_or(usize::MAX);
+        let side = |side: u64| to_usize(side);
         sides.into_iter().take(n_sides).map(side).collect()
     }
 }

@@ -12,6 +12,7 @@
 //!
 //! [`MappedPack::still_good`]: crate::MappedPack::still_good
 
+use packds_system::to_u64;
 use std::fs::File;
 use std::io;
 
@@ -63,7 +64,7 @@ impl Mapping {
     /// until now were the file's.
     pub(crate) fn first_lost(&self) -> Option<u64> {
         let lost = self.map.as_ref()?.guard.first_lost()?;
-        Some(u64::try_from(lost).unwrap_or(u64::MAX))
+        Some(to_u64(lost))
     }
 
     /// Whether the page that holds byte `offset` is in memory; none where the system does not say.
@@ -87,7 +88,7 @@ impl Mapping {
 
     /// Reads bytes of the file into memory and the page table, as far as the file goes; returns when they are there.
     pub(crate) fn load(&self, offset: u64, len: u64) -> io::Result<()> {
-        let all = u64::try_from(self.as_ref().len()).unwrap_or(u64::MAX);
+        let all = to_u64(self.as_ref().len());
         let len = len.min(all.saturating_sub(offset));
         let (Some(guarded), Ok(offset), Ok(len)) = (
             self.map.as_ref().filter(|_| len > 0),

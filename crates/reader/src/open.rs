@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use packds_format::{FormatError, Limits, Pack};
-use packds_system::open_regular;
+use packds_system::{open_regular, to_u64};
 use rustix::fs::{Mode, OFlags, fcntl_setfl};
 
 use crate::{Mapping, ReadError, sigbus};
@@ -136,7 +136,7 @@ impl MappedPack {
             changed.unwrap_or_else(|| ReadError::Read {
                 path: self.path.clone(),
                 offset,
-                len: u64::try_from(out.len()).unwrap_or(u64::MAX),
+                len: to_u64(out.len()),
                 source,
             })
         })

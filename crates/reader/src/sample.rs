@@ -1,5 +1,6 @@
 //! Single samples and single chunks of a pack, where they lie: for looking and for code that has an order of its own.
 
+use packds_system::{to_u64, to_usize};
 use std::borrow::Cow;
 
 use packds_format::{DType, Field, FieldKind, FormatError, Store};
@@ -64,10 +65,10 @@ impl MappedPack {
         let number = self.schema().index_of(name).map_err(|e| self.error(e))?;
         let field = self.schema().fields().get(number);
         field.map(|field| (number, field)).ok_or_else(|| {
-            let len = u64::try_from(self.schema().fields().len()).unwrap_or(u64::MAX);
+            let len = to_u64(self.schema().fields().len());
             self.error(FormatError::OutOfRange {
                 what: "field",
-                index: u64::try_from(number).unwrap_or(u64::MAX),
+                index: to_u64(number),
                 len,
             })
         })
@@ -168,7 +169,7 @@ impl<'a> Chunk<'a> {
                 "field `{name}` does not lie in the file as an array: read its samples one by one"
             )))
         })?;
-        let mut shape = vec![usize::try_from(samples.end - samples.start).unwrap_or(0)];
+        let mut shape = vec![to_usize(samples.end - samples.start)];
         shape.extend(dimensions(field));
         Ok(ArrayView {
             dtype: field.dtype,
@@ -212,7 +213,7 @@ impl<'a> Chunk<'a> {
 }
 
 fn dimensions(field: &Field) -> Vec<usize> {
-    let dimension = |d: &u64| usize::try_from(*d).unwrap_or(usize::MAX);
+    let dimension = |d: &u64| to_usize(*d);
     field.shape.iter().map(dimension).collect()
 }
 

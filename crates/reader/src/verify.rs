@@ -11,7 +11,7 @@ use std::thread;
 use packds_format::{
     ChunkEntry, Classes, Crc32c, FormatError, Role, check_chunk, check_outside_chunks,
 };
-use packds_system::in_parallel;
+use packds_system::{in_parallel, to_u64, to_usize};
 use rustix::fs::{Advice, fadvise};
 
 use self::sizes::RawSizes;
@@ -250,13 +250,11 @@ impl<'a> Tasks<'a> {
         let mut at = entry.offset;
         let end = entry.offset + entry.stored_len;
         while at < end {
-            let n = usize::try_from(end - at)
-                .unwrap_or(usize::MAX)
-                .min(buffer.len());
+            let n = to_usize(end - at).min(buffer.len());
             let piece = buffer.get_mut(..n).unwrap_or_default();
             self.pack.read_at(piece, at)?;
             crc.update(piece);
-            at += u64::try_from(n).unwrap_or(0);
+            at += to_u64(n);
         }
         if crc.value() != entry.crc32c {
             let damaged = self.examine(chunk, &entry, crc.value())?;
@@ -282,7 +280,7 @@ impl<'a> Tasks<'a> {
         let first_sample = self.pack.geometry().first_sample(chunk);
         let end_sample = first_sample + u64::from(entry.n_samples);
         // A chunk's length was checked against the file's and the limits when the pack was opened.
-        let mut bytes = vec![0; usize::try_from(entry.stored_len).unwrap_or(0)];
+        let mut bytes = vec![0; to_usize(entry.stored_len)];
         self.pack.read_at(&mut bytes, entry.offset)?;
         // Samples are looked at through the map: not if the file is shorter by now.
         self.pack.check_len()?;

@@ -1,10 +1,12 @@
-//! What several crates ask of the operating system, and what may then go wrong: opening files, and starting threads.
+//! What several crates ask of the operating system, and what may then go wrong: opening files, starting threads, and sizes.
 //!
 //! Not for reading files: who opens one knows what is in it.
 #![forbid(unsafe_code)]
 
 mod parallel;
 mod regular;
+mod size;
 
 pub use parallel::in_parallel;
 pub use regular::{create_regular, is_regular, open_regular, read_regular};
+pub use size::{nanos, share, to_u64, to_usize};

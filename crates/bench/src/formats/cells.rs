@@ -1,5 +1,6 @@
 //! All runs: every format in every order, cache state and number of threads, in turn.
 
+use packds_system::to_u64;
 use std::time::Duration;
 
 use super::drive::{Measured, Pace, checked, measure, medians};
@@ -47,7 +48,7 @@ pub(super) fn count(options: &FormatsBenchOptions, n_formats: usize) -> u64 {
     let courses = options.orders.len().saturating_mul(options.threads.len());
     let each = courses.saturating_mul(timed.saturating_add(1));
     let all = n_formats.saturating_mul(each.saturating_add(1));
-    u64::try_from(all.saturating_add(2)).unwrap_or(u64::MAX)
+    to_u64(all.saturating_add(2))
 }
 
 /// One format's run.

@@ -1,6 +1,7 @@
 //! Batches in the consumer's hands, in the order of the plan: made ahead by threads that fill whole batches each, as the
 //! workers of PyTorch's loader do.
 
+use packds_system::to_usize;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
@@ -41,7 +42,7 @@ impl Lanes {
         sample_bytes: usize,
     ) -> Result<Self, BenchError> {
         let readers = candidate.open(course.threads)?;
-        let rows = usize::try_from(course.batch).unwrap_or(1);
+        let rows = to_usize(course.batch);
         let arena = Arena::new(readers.len() * BUFFERS, (rows * sample_bytes).max(1));
         Ok(Self {
             readers,
@@ -86,7 +87,7 @@ impl Feed for Lanes {
             let (to_free, free) = channel();
             let (ready, from_ready) = sync_channel(DEPTH);
             for _ in 0..BUFFERS {
-                let rows = usize::try_from(self.course.batch).unwrap_or(0);
+                let rows = to_usize(self.course.batch);
                 if let Some(batch) = Batch::take(&self.arena, self.sample_bytes, rows) {
                     // The receiver lives in `work`.
                     let _ = to_free.send(batch);

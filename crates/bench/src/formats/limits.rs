@@ -1,5 +1,6 @@
 //! What the machine could do at best with the same images, measured in the same run.
 
+use packds_system::to_u64;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,7 +89,7 @@ fn run(
 
 fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, BenchError> {
     // About 8 GB: long enough for a processor that is shared.
-    let bytes = reference.n_samples() * u64::try_from(reference.sample_bytes()).unwrap_or(1);
+    let bytes = reference.n_samples() * to_u64(reference.sample_bytes());
     run(
         reference,
         threads,

@@ -1,5 +1,6 @@
 //! Files mapped whole, and what of them the page cache holds. Not for packs: their reader maps them itself.
 
+use packds_system::to_u64;
 use std::fs::File;
 use std::path::Path;
 
@@ -51,5 +52,5 @@ pub(crate) fn cached_bytes(path: &Path) -> Result<u64, BenchError> {
         let in_cache = pages.iter().take(n_pages).filter(|p| **p & 1 == 1).count();
         cached += (in_cache * page).min(piece.len());
     }
-    Ok(u64::try_from(cached).unwrap_or(u64::MAX))
+    Ok(to_u64(cached))
 }

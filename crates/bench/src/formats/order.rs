@@ -1,5 +1,6 @@
 //! Which samples make which batch: the three orders, the same for every format.
 
+use packds_system::{to_u64, to_usize};
 use std::fmt;
 use std::ops::Range;
 
@@ -49,7 +50,7 @@ pub(crate) enum Rows {
 impl Rows {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Run(run) => usize::try_from(run.end.saturating_sub(run.start)).unwrap_or(0),
+            Self::Run(run) => to_usize(run.end.saturating_sub(run.start)),
             Self::Each(samples) => samples.len(),
         }
     }
@@ -92,7 +93,7 @@ impl Course {
         if let Some(shard) = self.shard {
             return self.by_shard(shard.max(batch), seed);
         }
-        let n = usize::try_from(self.batch).unwrap_or(1).max(1);
+        let n = to_usize(self.batch).max(1);
         let rows: Vec<Rows> = match self.order {
             OrderName::PerSample => permuted(self.n_samples, seed)
                 .chunks(n)
@@ -159,9 +160,9 @@ fn permuted(n: u64, seed: u64) -> Vec<u64> {
 /// Fisher and Yates, with numbers that the seed decides.
 fn shuffle<T>(items: &mut [T], seed: u64) {
     for last in (1..items.len()).rev() {
-        let place = u64::try_from(last).unwrap_or(0);
+        let place = to_u64(last);
         let random = mix64(seed.wrapping_add(mix64(place)));
-        let other = usize::try_from(random % (place + 1)).unwrap_or(0);
+        let other = to_usize(random % (place + 1));
         items.swap(last, other);
     }
 }

@@ -1,5 +1,6 @@
 //! The images that every format holds: a pack of raw pixels made from what the user named.
 
+use packds_system::{to_u64, to_usize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::symlink;
@@ -45,7 +46,7 @@ impl Reference {
     }
 
     pub(crate) fn sample_bytes(&self) -> usize {
-        usize::try_from(self.height * self.width * self.channels).unwrap_or(0)
+        to_usize(self.height * self.width * self.channels)
     }
 
     /// Takes at most `most` images of `data`: the first of a pack, or some spread evenly over a folder. In batches of at most
@@ -84,10 +85,10 @@ impl Reference {
             return Err(error.into());
         }
         let listing = list(data, &ListOptions::default())?;
-        let found = u64::try_from(listing.len()).unwrap_or(u64::MAX);
+        let found = to_u64(listing.len());
         let (n, batch) = whole_batches(found.min(most.unwrap_or(MOST)), batch);
         let images = work.join("images");
-        let several = link_some(&listing, &images, usize::try_from(n).unwrap_or(0))?;
+        let several = link_some(&listing, &images, to_usize(n))?;
         let (resize, crop, augment) = if several {
             let middle = Crop::Center {
                 width: MIDDLE,
@@ -308,7 +309,7 @@ impl Copying<'_> {
         let block = u64::from(writer.next_block_samples());
         let chunk = u64::from(self.chunk_samples);
         let blocks: Vec<(u64, u64)> = (0..self.n_samples)
-            .step_by(usize::try_from(chunk).unwrap_or(1))
+            .step_by(to_usize(chunk))
             .flat_map(|start| {
                 let end = (start + chunk).min(self.n_samples);
                 let n_blocks = (end - start).div_ceil(block);
@@ -341,7 +342,7 @@ impl Copying<'_> {
             }
         }
         let mut paths = Paths::default();
-        let n = usize::try_from(self.n_samples).unwrap_or(usize::MAX);
+        let n = to_usize(self.n_samples);
         let mut known = 0;
         self.source.for_each_path(|_, path| {
             known += 1;
@@ -373,7 +374,7 @@ impl Copying<'_> {
             let item = self.source.item(fields.image, sample)?;
             let pixels = block.tensor_mut(0)?;
             if fields.planar {
-                let channels = usize::try_from(fields.shape.2).unwrap_or(1);
+                let channels = to_usize(fields.shape.2);
                 interleave(&item, pixels, channels);
             } else {
                 pixels.copy_from_slice(&item);

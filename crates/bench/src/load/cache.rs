@@ -1,5 +1,6 @@
 //! The page cache: the pack is in it, or it is not, and either is proved.
 
+use packds_system::to_u64;
 use std::os::unix::fs::FileExt;
 
 use packds_reader::MappedPack;
@@ -25,7 +26,7 @@ pub(crate) fn read_into(pack: &MappedPack) -> Result<(), BenchError> {
         if n == 0 {
             return Ok(());
         }
-        offset += u64::try_from(n).unwrap_or(0);
+        offset += to_u64(n);
     }
 }
 

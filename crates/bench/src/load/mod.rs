@@ -7,6 +7,7 @@ pub(crate) mod limit;
 mod memory;
 mod slices;
 
+use packds_system::to_u64;
 use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
@@ -322,7 +323,7 @@ impl<'a> Bench<'a> {
         for batch in epoch.by_ref() {
             let batch = batch?;
             first_batch.get_or_insert_with(|| started.elapsed());
-            images += u64::try_from(batch.len()).unwrap_or(0);
+            images += to_u64(batch.len());
             drop(batch);
             anon.look();
             if started.elapsed() > most {

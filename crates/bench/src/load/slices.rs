@@ -1,5 +1,6 @@
 //! Slices of epochs, ours and the limit's in turn.
 
+use packds_system::{to_u64, to_usize};
 use std::time::{Duration, Instant};
 
 use packds_format::Crc32c;
@@ -80,7 +81,7 @@ fn ours(
     epoch: u32,
     n_batches: u64,
 ) -> Result<(Duration, Vec<Duration>), BenchError> {
-    let mut gaps = Vec::with_capacity(usize::try_from(n_batches).unwrap_or(0));
+    let mut gaps = Vec::with_capacity(to_usize(n_batches));
     let started = Instant::now();
     let mut last = started;
     let mut batches = loader.epoch(epoch)?;
@@ -120,7 +121,7 @@ pub(crate) fn read_once(
             break;
         }
     }
-    let images = u64::try_from(images).unwrap_or(0);
+    let images = to_u64(images);
     Ok(Some(to_f64(images) / started.elapsed().as_secs_f64()))
 }
 
@@ -135,7 +136,7 @@ pub(crate) fn cpu_s_per_image(
     let mut images = 0;
     let mut epoch = loader.epoch(2)?;
     for batch in epoch.by_ref() {
-        images += u64::try_from(batch?.len()).unwrap_or(0);
+        images += to_u64(batch?.len());
         if started.elapsed() > most {
             break;
         }

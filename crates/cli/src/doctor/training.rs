@@ -1,6 +1,7 @@
 //! A training that is run for some steps, to learn what they take. Its loaders tell it themselves: this only starts the
 //! training, reads what they told, and stops it.
 
+use packds_system::to_u64;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -143,11 +144,7 @@ impl Training {
             ));
         }
         if !others.is_empty() {
-            let others = counted(
-                u64::try_from(others.len()).unwrap_or(u64::MAX),
-                "more loader",
-                "more loaders",
-            );
+            let others = counted(to_u64(others.len()), "more loader", "more loaders");
             notes.push(format!(
                 "{others} of this pack, with other options, left out: this one took most of the time"
             ));

@@ -1,5 +1,6 @@
 //! An item as a picture: whatever a field holds, brought to RGB bytes for the eye.
 
+use packds_system::to_usize;
 use std::borrow::Cow;
 
 use packds_convert::interleave;
@@ -123,7 +124,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
 fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result<Image, String> {
     let (height, width, channels) = shape;
     let shown = if matches!(channels, 3 | 4) { 3 } else { 1 };
-    let index = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let index = |n: u64| to_usize(n);
     let kept: Cow<[u8]> = if shown == channels {
         data
     } else if is_chw {
@@ -173,7 +174,7 @@ fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
         .map(|n| n.value())
         .collect();
     if let Some(normalize) = field.normalize.as_ref().filter(|n| n.applied) {
-        let channel = |i: u64| usize::try_from(i / run.max(1) % channels.max(1)).unwrap_or(0);
+        let channel = |i: u64| to_usize(i / run.max(1) % channels.max(1));
         let undone = (0_u64..)
             .zip(&values)
             .map(|(i, v)| to_byte(255.0 * undo(normalize, channel(i), *v)));

@@ -1,6 +1,7 @@
 //! The contact sheet: where each thumbnail and each word goes.
 
 use packds_pixels::Image;
+use packds_system::to_usize;
 
 use crate::canvas::{Canvas, GLYPH, Rgb, fit};
 use crate::failure::Failure;
@@ -116,11 +117,9 @@ impl Layout {
 
     /// Words over the cross, as many lines as fit.
     fn reason(&self, canvas: &mut Canvas, x: u32, y: u32, reason: &str) {
-        let room = usize::try_from((self.side.saturating_sub(8)) / GLYPH)
-            .unwrap_or(1)
-            .max(1);
+        let room = to_usize((self.side.saturating_sub(8)) / GLYPH).max(1);
         let lines = wrap(reason, room);
-        let fits = usize::try_from(self.side.saturating_sub(8) / (GLYPH + 2)).unwrap_or(1);
+        let fits = to_usize(self.side.saturating_sub(8) / (GLYPH + 2));
         for (i, line) in (0_u32..).zip(lines.iter().take(fits)) {
             let (left, top) = (x + 4, y + 4 + i * (GLYPH + 2));
             let width = u32::try_from(line.chars().count()).unwrap_or(0) * GLYPH;

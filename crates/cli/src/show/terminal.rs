@@ -1,5 +1,6 @@
 //! Pictures in terminals that can show them.
 
+use packds_system::to_usize;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
@@ -63,7 +64,7 @@ fn base64(bytes: &[u8]) -> String {
         let byte = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for (i, shift) in [18, 12, 6, 0].into_iter().enumerate() {
-            let digit = usize::try_from(bits >> shift & 63).unwrap_or(0);
+            let digit = to_usize(bits >> shift & 63);
             let digit = DIGITS.get(digit).copied().unwrap_or(b'A');
             out.push(if i <= group.len() {
                 char::from(digit)

@@ -1,6 +1,7 @@
 //! The columns of a sample: labels, numbers, what the source gives besides images.
 
 use packds_format::{BlockBuilder, Coding, DType, Role};
+use packds_system::to_u64;
 
 use super::image::SourceSize;
 use super::{SampleError, SampleReader};
@@ -49,10 +50,7 @@ impl SampleReader<'_> {
         if let Some(field) = fields.valid {
             block.set_column(field, &[u8::from(size.is_some())])?;
         }
-        block.set_column(
-            fields.source_id,
-            &u64::try_from(id).unwrap_or(u64::MAX).to_le_bytes(),
-        )?;
+        block.set_column(fields.source_id, &to_u64(id).to_le_bytes())?;
         block.set_column(
             fields.source_width,
             &size.map_or(0, |i| i.width).to_le_bytes(),

@@ -1,5 +1,6 @@
 //! The image of a sample: decoded into the block, or its file kept or made anew. And its mask.
 
+use packds_system::{to_u64, to_usize};
 use std::time::Instant;
 
 use packds_format::{BlockBuilder, Coding, DType};
@@ -86,7 +87,7 @@ impl SampleReader<'_> {
             return Err(other_content(&expected, &content));
         }
         out.copy_from_slice(&self.file);
-        let item_bytes = u64::try_from(self.file.len()).unwrap_or(u64::MAX);
+        let item_bytes = to_u64(self.file.len());
         let (height, width) = self.plan.array_size();
         Ok(Made {
             size: SourceSize {
@@ -109,11 +110,11 @@ impl SampleReader<'_> {
         block: &mut BlockBuilder,
     ) -> Result<Made, SampleError> {
         let content = self.read_image(id)?;
-        let bytes_in = u64::try_from(self.file.len()).unwrap_or(u64::MAX);
+        let bytes_in = to_u64(self.file.len());
         let channels = self.options.color().channels();
         let n = pixel_bytes(width, height, channels);
         let out = block.tensor_mut(self.plan.fields.image)?;
-        let item_bytes = u64::try_from(out.len()).unwrap_or(u64::MAX);
+        let item_bytes = to_u64(out.len());
         let direct = self.options.dtype == DType::U8 && self.options.layout() == Layout::Hwc;
         let started = Instant::now();
         let item = RenderItem {
@@ -196,7 +197,7 @@ impl SampleReader<'_> {
         let content = self.listing.append_image(id, u64::MAX, out)?;
         self.times.read += started.elapsed();
         expect_file(&content)?;
-        let item_bytes = u64::try_from(out.len() - before).unwrap_or(u64::MAX);
+        let item_bytes = to_u64(out.len() - before);
         let started = Instant::now();
         let file = out.get(before..).unwrap_or(&[]);
         let (item, info) = check_file(file, self.options.max_pixels)?;
@@ -246,7 +247,7 @@ impl SampleReader<'_> {
             return self.kept_image(id, block);
         }
         let content = self.read_image(id)?;
-        let bytes_in = u64::try_from(self.file.len()).unwrap_or(u64::MAX);
+        let bytes_in = to_u64(self.file.len());
         let started = Instant::now();
         let size = source_size(&self.file, &content, self.options.max_pixels)?;
         let geometry = &self.plan.geometry;
@@ -280,7 +281,7 @@ impl SampleReader<'_> {
             )?);
             Coding::Jpeg
         };
-        let item_bytes = u64::try_from(out.len() - before).unwrap_or(u64::MAX);
+        let item_bytes = to_u64(out.len() - before);
         if let Some(columns) = self.plan.fields.image_columns {
             describe(
                 &columns,
@@ -314,12 +315,12 @@ impl SampleReader<'_> {
         };
         let started = Instant::now();
         let images = block.item_mut(self.plan.fields.image)?;
-        let n = usize::try_from(item_bytes).unwrap_or(usize::MAX);
+        let n = to_usize(item_bytes);
         let item = images.get(images.len().saturating_sub(n)..);
         let index = build_seek_index(item.unwrap_or_default()).unwrap_or_default();
         block.item_mut(field)?.extend_from_slice(&index);
         self.times.encode += started.elapsed();
-        Ok(u64::try_from(index.len()).unwrap_or(u64::MAX))
+        Ok(to_u64(index.len()))
     }
 
     /// Adds the mask: nearest pixels through the image's geometry, or the file as it is. Returns the bytes that were read, and
@@ -343,7 +344,7 @@ impl SampleReader<'_> {
         let mut file = Vec::new();
         let content = self.listing.append_mask(id, &mut file).map_err(wrong)?;
         let content = content.unwrap_or(Content::Bytes);
-        let bytes = u64::try_from(file.len()).unwrap_or(u64::MAX);
+        let bytes = to_u64(file.len());
         let size = source_size(&file, &content, self.options.max_pixels).map_err(wrong)?;
         if (size.width, size.height) != (image.width, image.height) {
             let (expected, found) = ((image.width, image.height), (size.width, size.height));
@@ -530,7 +531,5 @@ fn check_file(file: &[u8], limit: u64) -> Result<(Item, ImageInfo), SampleError>
 
 /// Bytes of the pixels of an image.
 pub(super) fn pixel_bytes(width: u32, height: u32, channels: usize) -> usize {
-    usize::try_from(u64::from(width) * u64::from(height))
-        .unwrap_or(usize::MAX)
-        .saturating_mul(channels)
+    to_usize(u64::from(width) * u64::from(height)).saturating_mul(channels)
 }

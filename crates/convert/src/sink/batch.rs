@@ -1,6 +1,7 @@
 //! Samples on the way out: some consecutive ones of a pack, decoded and checked.
 
 use packds_format::Pack;
+use packds_system::to_u64;
 
 use super::fields::{Exported, ExportedField, Form};
 use super::item_file::item_file;
@@ -61,7 +62,7 @@ impl<D: AsRef<[u8]>> BatchReader<'_, D> {
     }
 
     fn try_read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
-        let end = first.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+        let end = first.saturating_add(to_u64(n));
         let fields = self.exported.fields.iter();
         let columns = fields.map(|field| self.column(field, first..end));
         let paths = (first..end).filter_map(|s| self.paths.get(usize::try_from(s).ok()?));

@@ -3,6 +3,7 @@
 //! Each part ends at a whole byte and without the mark of the last block (zlib's sync flush), so that they can stand one behind
 //! the other in one member: readers of streams, as Python's `tarfile` is one, take no second member.
 
+use packds_system::{to_u64, to_usize};
 use std::io::{self, Write};
 
 use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, checksum, checksum_combine};
@@ -34,13 +35,13 @@ impl GzipPart {
             packed.reserve(ROOM);
             let before = compress.total_in();
             compress.compress_vec(rest, &mut packed, FlushCompress::Sync)?;
-            let read = usize::try_from(compress.total_in() - before).unwrap_or(usize::MAX);
+            let read = to_usize(compress.total_in() - before);
             rest = rest.get(read..).unwrap_or_default();
         }
         Ok(Self {
             packed,
             checksum: checksum(Crc32IsoHdlc, bytes),
-            bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+            bytes: to_u64(bytes.len()),
         })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not for compressing: the library does that itself, one chunk at a time.
 
+use packds_system::{to_u64, to_usize};
 use std::fs::File as Plain;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -86,7 +87,7 @@ impl Hdf5Sink {
             target: start.target.to_owned(),
             fields,
             has_paths: start.exported.has_paths,
-            n_samples: usize::try_from(start.n_samples).unwrap_or(usize::MAX),
+            n_samples: to_usize(start.n_samples),
             classes,
             metadata: start.metadata.to_text(),
             chunked: start.options.chunk_samples.is_some() || gzip.is_some(),
@@ -183,9 +184,7 @@ impl Hdf5Sink {
         shape: &[u64],
         chunk: usize,
     ) -> ::hdf5::Result<Place> {
-        let dims = shape
-            .iter()
-            .map(|n| usize::try_from(*n).unwrap_or(usize::MAX));
+        let dims = shape.iter().map(|n| to_usize(*n));
         let chunk = self.chunked.then_some(chunk);
         let dataset = self.make(name, &descriptor(dtype), dims.collect(), chunk)?;
         let bytes = shape.iter().product::<u64>() * dtype.size();
@@ -232,7 +231,7 @@ impl Hdf5Sink {
     ) -> Result<(), ConvertError> {
         let first = batch.first;
         let bad = |idx: usize, reason: String| ConvertError::BadItem {
-            sample: first.saturating_add(u64::try_from(idx).unwrap_or(0)),
+            sample: first.saturating_add(to_u64(idx)),
             field: field.field.name.clone(),
             reason: format!("HDF5 cannot hold this text: {reason}"),
         };
@@ -352,7 +351,7 @@ fn descriptor(dtype: DType) -> TypeDescriptor {
 
 fn slab(dims: usize, first: u64, count: usize) -> Hyperslab {
     let mut slice = vec![SliceOrIndex::SliceCount {
-        start: usize::try_from(first).unwrap_or(usize::MAX),
+        start: to_usize(first),
         step: 1,
         count,
         block: 1,

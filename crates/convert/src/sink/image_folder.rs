@@ -3,6 +3,7 @@
 //!
 //! Only files lie beside the class folders: `ImageFolder` takes every folder for a class, hidden ones as well.
 
+use packds_system::to_u64;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -179,7 +180,7 @@ impl ImageFolderSink {
     }
 
     fn write_sample(&mut self, batch: &Batch, k: usize) -> Result<(), ConvertError> {
-        let sample = batch.first.saturating_add(u64::try_from(k).unwrap_or(0));
+        let sample = batch.first.saturating_add(to_u64(k));
         let item = |place: usize| batch.columns.get(place).map_or(&[][..], |c| c.item(k));
         let label = self.columns.label;
         let label = label

@@ -1,5 +1,6 @@
 //! NumPy's `.npy`: the images in one file, a folder with a file for each field, or a folder with a file for each sample.
 
+use packds_system::to_u64;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -138,7 +139,7 @@ pub(super) fn header_of(array: &Planned) -> Vec<u8> {
 fn place(file: PlacedFile, array: &Planned) -> Result<Places, ConvertError> {
     let header = header_of(array);
     file.write_at(&header, 0)?;
-    let start = u64::try_from(header.len()).unwrap_or(u64::MAX);
+    let start = to_u64(header.len());
     Ok(Places {
         file,
         starts: vec![(start, array.item_bytes)],
@@ -219,7 +220,7 @@ impl Samples {
 
     fn write(&mut self, batch: &Batch) -> Result<(), ConvertError> {
         for idx in 0..batch.n {
-            let number = batch.first.saturating_add(u64::try_from(idx).unwrap_or(0));
+            let number = batch.first.saturating_add(to_u64(idx));
             let name = match batch.paths.get(idx) {
                 Some(path) => safe_name(stem(path)),
                 None => format!("{number:08}"),

@@ -1,5 +1,6 @@
 //! NumPy's `.npz`: each field an array in a zip file, stored as it is or deflated.
 
+use packds_system::{to_u64, to_usize};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
@@ -62,7 +63,7 @@ impl NpzSink {
         let mut extras = Vec::new();
         let classes = start.metadata.class_names("label");
         if !classes.is_empty() && !is_taken(&arrays, "classes") {
-            let n = u64::try_from(classes.len()).unwrap_or(0);
+            let n = to_u64(classes.len());
             extras.push(("classes".to_owned(), texts(classes, &[n])));
         }
         if !is_taken(&arrays, METADATA_KEY) {
@@ -99,7 +100,7 @@ impl NpzSink {
         let mut end = 0;
         for array in &self.arrays {
             let head = header_of(array);
-            let header = u64::try_from(head.len()).unwrap_or(0);
+            let header = to_u64(head.len());
             let name = format!("{}.npy", array.name);
             let mut member = Member::stored(&name, header.saturating_add(array.bytes()), end);
             member.crc = crc32(&head);
@@ -139,7 +140,7 @@ impl Open {
             Some(waiting) => waiting.write_all(bytes).map_err(ConvertError::io(target))?,
             None => file.write_at(bytes, self.member.end())?,
         }
-        self.member.stored += u64::try_from(bytes.len()).unwrap_or(0);
+        self.member.stored += to_u64(bytes.len());
         Ok(())
     }
 
@@ -159,7 +160,7 @@ impl Open {
                 return Ok(());
             }
             file.write_at(piece.get(..n).unwrap_or_default(), at)?;
-            at += u64::try_from(n).unwrap_or(0);
+            at += to_u64(n);
         }
     }
 }
@@ -187,7 +188,7 @@ fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
         let rest = bytes.get(taken..).unwrap_or_default();
         let before = (state.total_in(), out.len());
         let status = state.compress_vec(rest, &mut out, FlushCompress::Full);
-        taken += usize::try_from(state.total_in() - before.0).unwrap_or(0);
+        taken += to_usize(state.total_in() - before.0);
         // With room left over, everything was flushed.
         let done = taken == bytes.len() && out.len() < out.capacity();
         if done || !matches!(status, Ok(Status::Ok | Status::BufError)) {
@@ -214,7 +215,7 @@ impl Encode for NpzEncoder {
 
     fn encode(&self, batch: Batch) -> Result<NpzPieces, ConvertError> {
         let mut pieces = self.pieces.pieces(batch);
-        let whole = |piece: &Piece| u64::try_from(piece.bytes.len()).unwrap_or(0);
+        let whole = |piece: &Piece| to_u64(piece.bytes.len());
         let whole = pieces.pieces.iter().map(whole).collect();
         if let Some(level) = self.level {
             for piece in &mut pieces.pieces {
@@ -266,7 +267,7 @@ impl Sink for NpzSink {
         }
         let mut members: Vec<Member> = self.members.into_iter().map(|open| open.member).collect();
         for (name, bytes) in &self.extras {
-            let len = u64::try_from(bytes.len()).unwrap_or(0);
+            let len = to_u64(bytes.len());
             let mut member = Member::stored(&format!("{name}.npy"), len, end);
             member.crc = crc32(bytes);
             self.file.write_at(&member.local_header(), end)?;

@@ -3,6 +3,7 @@
 //!
 //! Not for the columns: that is `table`.
 
+use packds_system::to_u64;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -174,7 +175,7 @@ impl Encode for ParquetEncoder {
             let chunks = self.columns(&batch.slice(row, rows));
             groups.push((shard, chunks.map_err(|e| failed(&self.target, e))?));
             row += rows;
-            sample = sample.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
+            sample = sample.saturating_add(to_u64(rows));
         }
         Ok(groups)
     }

@@ -1,6 +1,7 @@
 //! Arrays whose places in the output are known from the start: batches are written where they belong, so that every field
 //! lies in one piece though samples come with all of theirs.
 
+use packds_system::{to_u64, to_usize};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
             name: PATHS.to_owned(),
             dtype: None,
             shape: vec![start.n_samples],
-            item_bytes: u64::try_from(longest).unwrap_or(0),
+            item_bytes: to_u64(longest),
         });
     }
     arrays
@@ -141,7 +142,7 @@ impl Encode for PieceEncoder {
 }
 
 fn padded(paths: &[Vec<u8>], item_bytes: u64) -> Vec<u8> {
-    let item_bytes = usize::try_from(item_bytes).unwrap_or(0);
+    let item_bytes = to_usize(item_bytes);
     let mut bytes = Vec::with_capacity(item_bytes.saturating_mul(paths.len()));
     for path in paths {
         let end = bytes.len().saturating_add(item_bytes);

@@ -2,10 +2,12 @@
 //!
 //! Not for any message in particular.
 
+use packds_system::to_u64;
+
 /// Appends a field of bytes, a text or a message.
 pub(super) fn bytes_field(number: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.push(number << 3 | 2);
-    varint(u64::try_from(bytes.len()).unwrap_or(u64::MAX), out);
+    varint(to_u64(bytes.len()), out);
     out.extend_from_slice(bytes);
 }
 

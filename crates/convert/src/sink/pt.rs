@@ -1,6 +1,7 @@
 //! PyTorch's `.pt` as `torch.save` writes it: a dictionary of tensors, with class names and the pack's metadata beside them.
 
 use packds_format::DType;
+use packds_system::to_u64;
 
 use super::pickle_writer::PickleWriter;
 use super::placed::{
@@ -31,7 +32,7 @@ impl PtSink {
         let file = PlacedFile::open(start.path, start.target)?;
         let (mut members, mut end) = (Vec::new(), 0);
         let small = |name: &str, bytes: &[u8], members: &mut Vec<Member>, end: &mut u64| {
-            let len = u64::try_from(bytes.len()).unwrap_or(0);
+            let len = to_u64(bytes.len());
             let mut member = Member::stored(&format!("{FOLDER}/{name}"), len, *end);
             member.crc = crc32(bytes);
             file.write_at(&member.local_header(), member.header)?;
@@ -94,7 +95,7 @@ impl Sink for PtSink {
     fn write(&mut self, ready: Pieces) -> Result<(), ConvertError> {
         let members = self.members.iter_mut().skip(self.n_before);
         for (member, piece) in members.zip(&ready.pieces) {
-            let len = u64::try_from(piece.bytes.len()).unwrap_or(0);
+            let len = to_u64(piece.bytes.len());
             member.crc = crc32_joined(member.crc, piece.crc, len);
         }
         self.places.write(&ready)

@@ -1,6 +1,7 @@
 //! Hugging Face's `.safetensors`: a header in JSON, then every field in one piece.
 
 use packds_format::DType;
+use packds_system::to_u64;
 use serde_json::{Map, Value, json};
 
 use super::placed::{PieceEncoder, Pieces, PlacedFile, Places, Planned, planned};
@@ -49,7 +50,7 @@ impl SafetensorsSink {
             text.push(' ');
         }
         let file = PlacedFile::open(start.path, start.target)?;
-        let len = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        let len = to_u64(text.len());
         file.write_at(&len.to_le_bytes(), 0)?;
         file.write_at(text.as_bytes(), 8)?;
         let start_of = |array: &Planned| {

@@ -3,6 +3,7 @@
 //!
 //! Not for writing files: that is `parquet` and `arrow`.
 
+use packds_system::to_usize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -317,7 +318,7 @@ fn array(
             Arc::new(made.map_err(|e| unfit(&e.to_string()))?)
         }
         Values::FixedList(dtype, width) => {
-            let each = usize::try_from(*width).unwrap_or(0);
+            let each = to_usize(width.max(&0).cast_unsigned());
             let values = numbers(*dtype, column.bytes, n.saturating_mul(each));
             let made = FixedSizeListArray::try_new(item_field(*dtype), *width, values, None);
             Arc::new(made.map_err(|e| unfit(&e.to_string()))?)

@@ -2,6 +2,7 @@
 
 use packds_format::{DType, Field, Role, crc32c};
 use packds_pixels::probe;
+use packds_system::to_u64;
 
 use super::number::Number;
 use super::protobuf::{bytes_field, varint};
@@ -85,7 +86,7 @@ impl Encode for ExampleEncoder {
     fn encode(&self, batch: Batch) -> Result<Vec<Piece>, ConvertError> {
         let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
         for k in 0..batch.n {
-            let sample = batch.first.saturating_add(u64::try_from(k).unwrap_or(0));
+            let sample = batch.first.saturating_add(to_u64(k));
             let shard = self.spread.shard(sample);
             if shard.is_first {
                 if !bytes.is_empty() {
@@ -103,9 +104,7 @@ impl Encode for ExampleEncoder {
 /// Appends a record in its frame.
 fn frame(record: &[u8], out: &mut Vec<u8>) {
     let masked = |bytes: &[u8]| crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
-    let len = u64::try_from(record.len())
-        .unwrap_or(u64::MAX)
-        .to_le_bytes();
+    let len = to_u64(record.len()).to_le_bytes();
     out.extend_from_slice(&len);
     out.extend_from_slice(&masked(&len).to_le_bytes());
     out.extend_from_slice(record);

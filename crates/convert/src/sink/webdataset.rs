@@ -3,6 +3,7 @@
 //! ustar headers without times or owners; the pack's metadata in a global pax record, which tar readers pass over.
 
 use packds_format::Role;
+use packds_system::to_u64;
 
 use super::item_bytes::item_bytes;
 use super::number::Number;
@@ -114,7 +115,7 @@ impl Encode for TarEncoder {
     fn encode(&self, batch: Batch) -> Result<Vec<Piece>, ConvertError> {
         let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
         for k in 0..batch.n {
-            let sample = batch.first.saturating_add(u64::try_from(k).unwrap_or(0));
+            let sample = batch.first.saturating_add(to_u64(k));
             let shard = self.spread.shard(sample);
             if shard.is_first {
                 self.cut(&mut bytes, &mut pieces)?;

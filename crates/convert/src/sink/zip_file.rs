@@ -3,6 +3,8 @@
 //! Not for reading them: that is `source::zip_dir`. Written are names in UTF-8, no times, and the 64-bit fields where a size
 //! or a place needs them.
 
+use packds_system::to_u64;
+
 /// Member data start at a multiple of this, so that arrays can be used where they lie.
 const ALIGNMENT: u64 = 64;
 /// From here on a size or place needs 64 bits.
@@ -161,5 +163,5 @@ fn short_of(n: u64) -> u32 {
 }
 
 fn u64_of(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
+    to_u64(n)
 }

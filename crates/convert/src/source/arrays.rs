@@ -3,6 +3,7 @@
 //!
 //! Not for finding the arrays: the module of each format does that.
 
+use packds_system::to_usize;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -123,7 +124,7 @@ impl StoredArray {
             },
         });
         Some(if swapped {
-            let element = usize::try_from(dtype.size()).unwrap_or(1);
+            let element = to_usize(dtype.size());
             Arc::new(Swapped {
                 store: rows,
                 element,

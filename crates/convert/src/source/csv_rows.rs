@@ -10,7 +10,7 @@ use std::{
 };
 
 use csv::{ByteRecord, Position, ReaderBuilder};
-use packds_system::open_regular;
+use packds_system::{open_regular, to_u64};
 
 use super::rows::malformed;
 use crate::error::ConvertError;
@@ -133,7 +133,7 @@ impl CsvRows {
             .map_err(io_error)?;
         let skipped = row.iter().take_while(|byte| byte.is_ascii_whitespace());
         let feeds = before.iter().chain(skipped).filter(|b| **b == b'\n');
-        Ok(Some(u64::try_from(feeds.count()).unwrap_or(u64::MAX) + 1))
+        Ok(Some(to_u64(feeds.count()) + 1))
     }
 
     /// The line, counted from 1, on which the current row starts; at the end, the line behind the
@@ -152,7 +152,7 @@ impl CsvRows {
             .iter()
             .filter(|byte| **byte == b'\n')
             .count();
-        let inside = u64::try_from(inside).unwrap_or(u64::MAX);
+        let inside = to_u64(inside);
         here.line()
             .saturating_sub(inside + self.ends.counted(here))
             .max(1)

@@ -187,7 +187,7 @@ impl Directory {
             .fd()
             .map(|folder| statat(folder, self.name(other), AtFlags::empty()));
         stat.flatten()
-            .map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+            .map_or(0, |stat| stat.st_size.max(0).cast_unsigned())
     }
 
     /// True if the first bytes of a file are an image's.
@@ -216,5 +216,5 @@ fn identity_of(stat: &Stat) -> Identity {
 pub(super) fn file_size(root: &OwnedFd, path: &[u8]) -> Result<Option<u64>, Errno> {
     let stat = statat(root, path, AtFlags::empty())?;
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    Ok(regular.then(|| u64::try_from(stat.st_size).unwrap_or(0)))
+    Ok(regular.then(|| stat.st_size.max(0).cast_unsigned()))
 }

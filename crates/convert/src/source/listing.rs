@@ -2,6 +2,7 @@
 //!
 //! Not for finding them: that is `image_folder` and `manifest`.
 
+use packds_system::to_u64;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -342,7 +343,7 @@ pub(crate) fn append_stored(
     let (content, limit) = (store.content(idx), limit.min(MAX_FILE_BYTES + 1));
     let before = out.len();
     store.append(idx, limit, out)?;
-    let found = u64::try_from(out.len() - before).unwrap_or(u64::MAX);
+    let found = to_u64(out.len() - before);
     let expected = match &content {
         Content::Pixels(shape) => shape.bytes(),
         Content::Array(array) => array.bytes().unwrap_or(u64::MAX),

@@ -1,5 +1,6 @@
 //! MNIST's idx files and those of its followers: read in place, or unpacked once where they are gzipped.
 
+use packds_system::to_u64;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -179,7 +180,7 @@ impl IdxFile {
         let expected = bytes.and_then(|n| n.checked_add(data)).unwrap_or(u64::MAX);
         let mut spool = Spool::create(&options.spool_folder())?;
         spool.append(&head)?;
-        let mut found = u64::try_from(head.len()).unwrap_or(0);
+        let mut found = to_u64(head.len());
         let mut piece = vec![0; PIECE_BYTES];
         while found <= expected {
             let n = source.read(&mut piece).map_err(damaged)?;
@@ -187,7 +188,7 @@ impl IdxFile {
                 break;
             }
             spool.append(piece.get(..n).unwrap_or_default())?;
-            found = found.saturating_add(u64::try_from(n).unwrap_or(0));
+            found = found.saturating_add(to_u64(n));
         }
         if found != expected {
             let reason = format!("expected {expected} bytes when unpacked, found {found}");
@@ -250,7 +251,7 @@ fn header(path: &Path, head: &[u8]) -> Result<(DType, Vec<u64>, u64), ConvertErr
         size.reverse();
         u32::from_le_bytes(size).into()
     });
-    let data = u64::try_from(4 + 4 * n).unwrap_or(0);
+    let data = to_u64(4 + 4 * n);
     Ok((dtype, shape.collect(), data))
 }
 

@@ -1,5 +1,6 @@
 //! NumPy's `.npz`: arrays in a zip file. Stored ones are read in place, deflated ones unpacked once.
 
+use packds_system::{to_u64, to_usize};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -165,7 +166,7 @@ impl Member {
     /// Reads the header, and as much as it needs of the member.
     fn open(file: &OpenFile, entry: &ZipEntry) -> Result<Self, ConvertError> {
         let mut head = Vec::new();
-        let most = u64::try_from(MAX_HEADER).unwrap_or(0);
+        let most = to_u64(MAX_HEADER);
         let read = unpack(file, entry)?.take(most).read_to_end(&mut head);
         read.map_err(|error| damaged(&file.path, entry, &error))?;
         let header = NpyHeader::parse(&head);
@@ -208,7 +209,7 @@ impl Member {
             if n == 0 {
                 break;
             }
-            found = found.saturating_add(u64::try_from(n).unwrap_or(0));
+            found = found.saturating_add(to_u64(n));
             if found > expected {
                 break;
             }
@@ -264,7 +265,7 @@ impl Member {
             bytes.extend_from_slice(piece);
             Ok(())
         })?;
-        let data = usize::try_from(self.header.data).unwrap_or(usize::MAX);
+        let data = to_usize(self.header.data);
         let data = bytes.get(data..).unwrap_or_default();
         Ok(super::numbers::text_of(data, wide))
     }

@@ -6,6 +6,7 @@ use super::npy::Elements;
 use super::swapped::swap;
 use crate::error::ConvertError;
 use packds_format::DType;
+use packds_system::{to_u64, to_usize};
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -19,7 +20,7 @@ fn each_element(
         Elements::Numbers { dtype, swapped } => (dtype.size(), swapped.then_some(dtype.size())),
         Elements::Text { bytes, swapped, .. } => (bytes, swapped.then_some(4)),
     };
-    let size = usize::try_from(element).unwrap_or(usize::MAX).max(1);
+    let size = to_usize(element).max(1);
     let at_a_time = (PIECE_BYTES / size).max(1);
     let swapped = swapped.and_then(|n| usize::try_from(n).ok());
     let mut piece = Vec::new();
@@ -35,9 +36,9 @@ fn each_element(
                 true => at_a_time.min(part.rows - row),
                 false => 1,
             };
-            let at = u64::try_from(row).unwrap_or(u64::MAX);
+            let at = to_u64(row);
             let offset = at.saturating_mul(part.stride).saturating_add(part.offset);
-            let bytes = u64::try_from(n).unwrap_or(u64::MAX).saturating_mul(element);
+            let bytes = to_u64(n).saturating_mul(element);
             piece.clear();
             let read = part.file.append_at(offset, bytes, &mut piece);
             read.map_err(read_error)?;

@@ -1,6 +1,7 @@
 //! The files of a source that may be one file, a folder of files, or a pattern such as `train-{000..099}.tar`; and the
 //! splits that their names tell.
 
+use packds_system::to_u64;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -154,7 +155,7 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 pub(super) fn allow_open_files(n: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     const OTHERS: u64 = 256;
-    let wanted = u64::try_from(n).unwrap_or(u64::MAX).saturating_add(OTHERS);
+    let wanted = to_u64(n).saturating_add(OTHERS);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_some_and(|current| current < wanted) {
         let current = Some(maximum.map_or(wanted, |maximum| maximum.min(wanted)));

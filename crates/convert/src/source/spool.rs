@@ -3,6 +3,7 @@
 //!
 //! The file has no name: whatever ends the program, the system takes it back.
 
+use packds_system::to_u64;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ impl Spool {
         let offset = self.bytes;
         let written = self.file.write_all(bytes);
         written.map_err(|e| spool_error(&self.folder.path, e))?;
-        self.bytes += u64::try_from(bytes.len()).unwrap_or(0);
+        self.bytes += to_u64(bytes.len());
         if let Some(told) = &self.folder.unpacking.0
             && self.bytes / TOLD_BYTES != offset / TOLD_BYTES
         {

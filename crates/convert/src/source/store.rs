@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use packds_format::DType;
-use packds_system::open_regular;
+use packds_system::{open_regular, to_u64, to_usize};
 
 use crate::sample::SampleError;
 
@@ -268,7 +268,7 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     fn width(&self) -> usize {
-        usize::try_from(self.array.dtype.size()).unwrap_or(1)
+        to_usize(self.array.dtype.size())
     }
 }
 
@@ -293,7 +293,7 @@ impl Store for Numbers {
         let start = idx.saturating_mul(self.width());
         let number = self.bytes.get(start..start.saturating_add(self.width()));
         let number = number.ok_or(SampleError::Missing)?;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let limit = to_usize(limit);
         out.extend_from_slice(number.get(..limit).unwrap_or(number));
         Ok(())
     }
@@ -338,7 +338,7 @@ impl Store for Rows {
         let mut row = idx;
         for part in &self.parts {
             if row < part.rows {
-                let row = u64::try_from(row).unwrap_or(u64::MAX);
+                let row = to_u64(row);
                 let offset = row.checked_mul(part.stride);
                 let offset = offset.and_then(|o| o.checked_add(part.offset));
                 let offset = offset.ok_or(SampleError::Missing)?;

@@ -1,5 +1,6 @@
 //! Items whose numbers are in big-endian order, handed out in little-endian order.
 
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use super::store::{Content, Store};
@@ -33,12 +34,12 @@ impl Store for Swapped {
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         let before = out.len();
         // Whole numbers, so that each can be turned.
-        let element = u64::try_from(self.element).unwrap_or(1).max(1);
+        let element = to_u64(self.element).max(1);
         let whole = limit.div_ceil(element).saturating_mul(element);
         self.store.append(idx, whole, out)?;
         let numbers = out.get_mut(before..).unwrap_or_default();
         swap(numbers, self.element);
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let limit = to_usize(limit);
         out.truncate(before.saturating_add(limit));
         Ok(())
     }

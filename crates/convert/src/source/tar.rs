@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
-use packds_system::open_regular;
+use packds_system::{open_regular, to_u64, to_usize};
 
 use super::store::OpenFile;
 use crate::error::ConvertError;
@@ -151,7 +151,7 @@ impl TarReader {
         let passed = self.at.saturating_sub(member.offset);
         let wanted = member.bytes.saturating_sub(passed).min(limit);
         let before = out.len();
-        let wanted_len = usize::try_from(wanted).unwrap_or(usize::MAX);
+        let wanted_len = to_usize(wanted);
         if let Input::Plain(file) = &self.input
             && self.at.saturating_add(wanted) > file.bytes
         {
@@ -168,7 +168,7 @@ impl TarReader {
                 None => Ok(0),
             };
             let found = found.map_err(|e| self.unreadable(e))?;
-            let advanced = u64::try_from(found).unwrap_or(u64::MAX);
+            let advanced = to_u64(found);
             self.at = self.at.saturating_add(advanced);
             self.rest = self.rest.saturating_sub(advanced);
             if found < step {
@@ -219,9 +219,7 @@ impl TarReader {
     /// Fills `out`; fewer bytes only at the end.
     fn read(&mut self, out: &mut [u8]) -> Result<usize, ConvertError> {
         let found = read_input(&mut self.input, self.at, out).map_err(|e| self.unreadable(e))?;
-        self.at = self
-            .at
-            .saturating_add(u64::try_from(found).unwrap_or(u64::MAX));
+        self.at = self.at.saturating_add(to_u64(found));
         Ok(found)
     }
 
@@ -296,7 +294,7 @@ fn read_input(input: &mut Input, at: u64, out: &mut [u8]) -> std::io::Result<usi
     while let Some(room) = out.get_mut(n..).filter(|room| !room.is_empty()) {
         let found = match input {
             Input::Plain(file) => {
-                let at = at.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+                let at = at.saturating_add(to_u64(n));
                 std::os::unix::fs::FileExt::read_at(&file.file, room, at)
             }
             Input::Gzip(input) => input.read(room),

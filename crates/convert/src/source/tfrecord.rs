@@ -5,6 +5,7 @@
 mod example;
 mod frames;
 
+use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -127,11 +128,11 @@ impl Place<'_> {
     }
 
     fn span(&self, part: Part<'_>) -> Span {
-        let at = u64::try_from(part.at).unwrap_or(u64::MAX);
+        let at = to_u64(part.at);
         Span {
             file: self.file,
             offset: self.offset.saturating_add(at),
-            bytes: u64::try_from(part.bytes.len()).unwrap_or(u64::MAX),
+            bytes: to_u64(part.bytes.len()),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not for choosing the classes: that is `image_folder`.
 
+use packds_system::to_u64;
 use std::{cmp::Reverse, collections::BinaryHeap, path::Path};
 
 use super::{
@@ -124,5 +125,5 @@ fn check_loop(
 
 /// A number of files as it is reported.
 pub(super) fn count(n_files: usize) -> u64 {
-    u64::try_from(n_files).unwrap_or(u64::MAX)
+    to_u64(n_files)
 }

@@ -5,6 +5,7 @@
 
 mod names;
 
+use packds_system::{to_u64, to_usize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,7 +39,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut samples = Samples::new(options);
     let (shards, files) = list_shards(part, options, &mut samples)?;
     for shard in shards {
-        let file = files.get(usize::try_from(shard.file).unwrap_or(usize::MAX));
+        let file = files.get(to_usize(shard.file));
         let file = file.ok_or_else(|| ConvertError::malformed(&shard.path, "", "no such file"))?;
         samples.add_shard(&shard, file)?;
     }
@@ -198,7 +199,7 @@ fn folders_of(names: &Names) -> Option<Warning> {
     };
     let folders: BTreeSet<Vec<u8>> = paths.iter().filter_map(folder).collect();
     let first = folders.first()?.clone();
-    let count = u64::try_from(folders.len()).unwrap_or(u64::MAX);
+    let count = to_u64(folders.len());
     (count > 1).then_some(Warning::FoldersInTar { count, first })
 }
 

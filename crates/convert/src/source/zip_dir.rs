@@ -3,6 +3,7 @@
 //!
 //! Not for writing them: that is `sink::zip_file`. Names are only names: nothing is ever unpacked to them.
 
+use packds_system::to_u64;
 use std::collections::BTreeSet;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -95,7 +96,7 @@ fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     let tail = read(file, tail_offset, tail_bytes)?;
     let at = tail.windows(4).rposition(|four| four == b"PK\x05\x06");
     let at = at.ok_or_else(cut)?;
-    let end = tail_offset + u64::try_from(at).unwrap_or(0);
+    let end = tail_offset + to_u64(at);
     let mut record = Fields {
         bytes: tail.get(at + 12..).unwrap_or_default(),
     };

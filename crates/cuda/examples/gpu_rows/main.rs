@@ -12,6 +12,7 @@ mod file;
 mod kernel;
 mod memory;
 
+use packds_system::to_u64;
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -129,7 +130,7 @@ impl Drop for Bench {
 }
 
 fn bytes(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
+    to_u64(n)
 }
 
 /// GB/s.

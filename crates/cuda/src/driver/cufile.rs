@@ -3,6 +3,7 @@
 //! Its types are declared here as cufile.h has them, with numbers in the place of enumerations, so that an error that is newer than this
 //! code is a number and not a value that Rust does not know.
 
+use packds_system::to_usize;
 use std::ffi::{c_int, c_uint, c_void};
 use std::fs::File;
 use std::io;
@@ -155,8 +156,7 @@ impl DirectFile for CuFile {
     unsafe fn read(&self, offset: u64, to: DevicePtr, bytes: usize) -> Result<(), CudaError> {
         let functions = functions()?;
         let _current = Current::of(self.context)?;
-        let base: *mut c_void =
-            std::ptr::with_exposed_provenance_mut(usize::try_from(to.0).unwrap_or(0));
+        let base: *mut c_void = std::ptr::with_exposed_provenance_mut(to_usize(to.0));
         let mut done = 0;
         while done < bytes {
             let within = i64::try_from(done);
@@ -201,7 +201,7 @@ fn taken(returned: isize) -> Result<usize, CudaError> {
         -1 => failed("-1".to_owned(), io::Error::last_os_error().to_string()),
         // Of cuFile, its number with a minus.
         code if code < 0 => failed(code.to_string(), text_of(-code)),
-        bytes => Ok(usize::try_from(bytes).unwrap_or(0)),
+        bytes => Ok(bytes.cast_unsigned()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! NVIDIA's driver, loaded when it is first asked for: a program with this in it starts and runs without one.
 
+use packds_system::{to_u64, to_usize};
 use std::ffi::{CStr, c_int, c_void};
 use std::fs::{self, File};
 use std::ptr;
@@ -293,7 +294,7 @@ impl Driver for Nvidia {
         checked("cuMemGetInfo", unsafe {
             sys::cuMemGetInfo_v2(&raw mut free, &raw mut total)
         })?;
-        let bytes = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let bytes = |n: usize| to_u64(n);
         Ok(Memory {
             free: bytes(free),
             total: bytes(total),
@@ -561,12 +562,12 @@ fn positive(n: c_int) -> u32 {
 
 /// A handle of the driver's as a number.
 fn number<T>(handle: *mut T) -> u64 {
-    u64::try_from(handle.expose_provenance()).unwrap_or(0)
+    to_u64(handle.expose_provenance())
 }
 
 /// The number of a handle, or of a stream that PyTorch told, as the driver takes it.
 fn handle<T>(number: u64) -> *mut T {
-    ptr::with_exposed_provenance_mut(usize::try_from(number).unwrap_or(0))
+    ptr::with_exposed_provenance_mut(to_usize(number))
 }
 
 #[cfg(test)]

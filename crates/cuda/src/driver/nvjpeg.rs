@@ -3,6 +3,7 @@
 //! Its types are declared here as nvjpeg.h has them, with numbers in the place of enumerations, so that a status that is newer than this
 //! code is a number and not a value that Rust does not know.
 
+use packds_system::to_usize;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -343,8 +344,8 @@ fn planes_of(file: &JpegFile<'_>) -> Planes {
         channel: [ptr::null_mut(); PLANES],
         pitch: [0; PLANES],
     };
-    planes.channel[0] = ptr::with_exposed_provenance_mut(usize::try_from(file.to.0).unwrap_or(0));
-    planes.pitch[0] = usize::try_from(file.row_bytes).unwrap_or(0);
+    planes.channel[0] = ptr::with_exposed_provenance_mut(to_usize(file.to.0));
+    planes.pitch[0] = to_usize(file.row_bytes);
     planes
 }
 
@@ -367,7 +368,7 @@ impl JpegDecoder for NvJpeg {
             return Ok(Vec::new());
         }
         let _current = Current::of(self.context)?;
-        let stream = ptr::with_exposed_provenance_mut(usize::try_from(stream.0).unwrap_or(0));
+        let stream = ptr::with_exposed_provenance_mut(to_usize(stream.0));
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.rotate_left(1);
         let lost = || CudaError::Use("nvJPEG without a state".to_owned());

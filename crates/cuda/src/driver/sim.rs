@@ -10,6 +10,7 @@ mod memory;
 mod op;
 mod state;
 
+use packds_system::{nanos, to_u64, to_usize};
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
@@ -244,7 +245,7 @@ impl Shared {
 
     /// How long a step takes.
     fn delay(&self, state: &mut State) -> Duration {
-        let most = u64::try_from(self.longest.as_micros()).unwrap_or(u64::MAX);
+        let most = nanos(self.longest) / 1000;
         Duration::from_micros(state.draw(most.saturating_add(1)))
     }
 
@@ -287,7 +288,7 @@ impl Driver for SimDriver {
     fn memory(&self) -> Result<Memory, CudaError> {
         let state = self.shared.call("memory")?;
         let used = state.allocated.values().map(Vec::len).sum::<usize>();
-        let used = u64::try_from(used).unwrap_or(u64::MAX);
+        let used = to_u64(used);
         Ok(Memory {
             free: self.bytes.saturating_sub(used),
             total: self.bytes,
@@ -297,7 +298,7 @@ impl Driver for SimDriver {
     fn allocate(&self, bytes: u64, what: &'static str) -> Result<DevicePtr, CudaError> {
         let free = self.memory()?.free;
         let mut state = self.shared.call("allocate")?;
-        let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let len = to_usize(bytes);
         if bytes > free {
             return Err(CudaError::Memory { bytes, what });
         }

@@ -2,6 +2,7 @@
 //!
 //! Nobody checks what arrives but a comparison when the loader is made, so it is only for loaders that check nothing.
 
+use packds_system::to_u64;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -45,14 +46,14 @@ impl DirectReads {
     /// # Safety
     /// The memory has as many bytes, and nobody uses it meanwhile.
     pub(super) unsafe fn read(&self, part: &Range<usize>, to: DevicePtr) -> Result<(), CudaError> {
-        let offset = u64::try_from(part.start).unwrap_or(u64::MAX);
+        let offset = to_u64(part.start);
         // SAFETY: the caller's.
         unsafe { self.file.read(offset, to, part.len()) }
     }
 
     /// A part of the file after it was read into the device's memory and copied back.
     fn arrived(&self, part: &Range<usize>) -> Result<Vec<u8>, CudaError> {
-        let len = u64::try_from(part.len()).unwrap_or(u64::MAX);
+        let len = to_u64(part.len());
         let memory = self.driver.allocate(len, "a comparison")?;
         let mut back = vec![0; part.len()];
         // SAFETY: the memory was just taken.

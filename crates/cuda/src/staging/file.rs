@@ -5,6 +5,7 @@
 //! read, whether letting go of it makes the system write the file again, and whether what arrives is what is in the file. Where
 //! anything is wrong they are copied through staging memory, as without it.
 
+use packds_system::to_u64;
 use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
@@ -143,7 +144,7 @@ fn keeps_clean(
     map: &[u8],
     dirtied: &mut dyn FnMut() -> Option<u64>,
 ) -> Result<(), String> {
-    let pages = u64::try_from(map.len()).unwrap_or(u64::MAX) / PAGE_BYTES;
+    let pages = to_u64(map.len()) / PAGE_BYTES;
     let untold = || "the system does not tell how many pages become dirty".to_owned();
     for _ in 0..TRIALS {
         let before = dirtied().ok_or_else(untold)?;
@@ -174,7 +175,7 @@ fn dirtied_in(vmstat: &str) -> Option<u64> {
 
 /// Registered bytes after a copy to the device and back.
 fn arrived(driver: &dyn Driver, bytes: &[u8]) -> Result<Vec<u8>, CudaError> {
-    let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let len = to_u64(bytes.len());
     let memory = driver.allocate(len, "a comparison")?;
     let result = driver.stream().and_then(|stream| {
         let result = driver.event().and_then(|event| {

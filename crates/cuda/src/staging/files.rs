@@ -16,6 +16,7 @@
 //! Files do not change from the call until `uploaded`, since the reaper keeps their slot. A decoder may wait for batches that it was
 //! given before.
 
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_reader::arena::SlotMut;
@@ -90,7 +91,7 @@ impl Staging {
         plan: &Arc<FilePlan>,
         files: FilesPart,
     ) -> Result<Vec<usize>, CudaError> {
-        let n_rows = u64::try_from(files.rows).unwrap_or(u64::MAX);
+        let n_rows = to_u64(files.rows);
         if n_rows > plan.rows {
             let text = format!(
                 "a batch of {n_rows} files for a device that was made for a loader of {}",
@@ -99,7 +100,7 @@ impl Staging {
             return Err(CudaError::Use(text));
         }
         let mirror = self.mirror_of(slot.number());
-        let at = |offset: usize| mirror.plus(u64::try_from(offset).unwrap_or(u64::MAX));
+        let at = |offset: usize| mirror.plus(to_u64(offset));
         let pixels = at(self.arena.slot_bytes());
         let places = files.rows.saturating_mul(files.item_bytes);
         let end = files.offset.saturating_add(places);
@@ -149,14 +150,14 @@ fn file_of(
     let FileHead::File { len, width, height } = FileHead::of(place) else {
         return Ok(None);
     };
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
+    let len = to_usize(len);
     let end = FileHead::BYTES.saturating_add(len);
     let bytes = place.get(FileHead::BYTES..end).ok_or_else(outside)?;
     let row_bytes = width.saturating_mul(channels);
     if u64::from(row_bytes) * u64::from(height) > limits.pixel_bytes.into() {
         return Err(outside());
     }
-    let before = u64::try_from(row).unwrap_or(u64::MAX);
+    let before = to_u64(row);
     let before = before.saturating_mul(limits.pixel_bytes.into());
     Ok(Some(JpegFile {
         bytes,

@@ -28,6 +28,7 @@ mod files;
 mod tests;
 mod window;
 
+use packds_system::{to_u64, to_usize};
 use std::any::Any;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -145,7 +146,7 @@ impl Ring {
         source: &ImageSource,
     ) -> Result<Self, CudaError> {
         let (host, len) = arena.address();
-        let slot_bytes = u64::try_from(arena.slot_bytes()).unwrap_or(u64::MAX);
+        let slot_bytes = to_u64(arena.slot_bytes());
         let behind = match source {
             ImageSource::Files(plan) => plan.pixel_bytes(),
             _ => 0,
@@ -181,7 +182,7 @@ impl Ring {
                 is_emitted: false,
             }));
         }
-        let n_slots = u64::try_from(staging.arena.n_slots()).unwrap_or(u64::MAX);
+        let n_slots = to_u64(staging.arena.n_slots());
         let bytes = mirror_step.saturating_mul(n_slots);
         let mirror = staging.driver.allocate(bytes, "staged batches")?;
         // SAFETY: the arena is kept as long as the staging, whose `drop` unregisters it.
@@ -266,7 +267,7 @@ impl Staging {
         for (start, part) in parts {
             let outside = || CudaError::Use("a part of a batch lies outside its slot".to_owned());
             let part = part.ok_or_else(outside)?;
-            let start = u64::try_from(start).unwrap_or(u64::MAX);
+            let start = to_u64(start);
             // SAFETY: the bytes lie in the arena or in the file, which are registered, and do not change: the caller keeps
             // `slot` until `uploaded` has happened, and the file, which nobody writes, is kept as long as the staging. Their
             // part of the mirror is used by this slot's copies, which the stream orders, and by what `emitted` marks, which
@@ -339,7 +340,7 @@ impl Staging {
                 return unsafe { self.driver.record(copied, self.copies) };
             }
         };
-        let len = usize::try_from(window.plan.chunk_bytes).unwrap_or(usize::MAX);
+        let len = to_usize(window.plan.chunk_bytes);
         let bytes = slot.get(..len).unwrap_or(&slot);
         // SAFETY: the bytes lie in the window's ring, which is registered, and do not change: the reaper keeps them until
         // `copied` has happened.
@@ -364,7 +365,7 @@ impl Staging {
                 self.driver
                     .copy_in(piece.as_ptr(), to, piece.len(), self.copies)?;
             }
-            to = to.plus(u64::try_from(piece.len()).unwrap_or(0));
+            to = to.plus(to_u64(piece.len()));
         }
         Ok(())
     }
@@ -388,7 +389,7 @@ impl Staging {
     }
 
     fn mirror_of(&self, number: usize) -> DevicePtr {
-        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        let number = to_u64(number);
         self.mirror.plus(number.saturating_mul(self.mirror_step))
     }
 
@@ -685,7 +686,7 @@ impl Upload {
             return Ok(());
         }
         let slot = self.staging.mirror_of(self.number);
-        let at = |offset: usize| slot.plus(u64::try_from(offset).unwrap_or(u64::MAX));
+        let at = |offset: usize| slot.plus(to_u64(offset));
         let from = at(field.offset());
         if let Some(finish) = &field.finish {
             let mut emission = emission(batch.len(), from, at(finish.offset()), finish, to)?;

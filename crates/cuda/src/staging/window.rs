@@ -14,6 +14,7 @@
 //! A read from the disk into a place is in no stream. It begins when every such reading has happened, which the loader's thread waits
 //! for, and has ended before the slots that need it are submitted. A window of such reads has no copies of chunks.
 
+use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -116,7 +117,7 @@ impl Window {
         plan: Arc<WindowPlan>,
         n_slots: usize,
     ) -> Result<Self, CudaError> {
-        let slots = u64::try_from(n_slots).unwrap_or(u64::MAX);
+        let slots = to_u64(n_slots);
         let n_places = plan
             .chunks_of_batch
             .saturating_mul(slots)
@@ -200,7 +201,7 @@ impl Window {
 
     /// First byte of a place in the window.
     pub(super) fn start_of(&self, place: usize) -> u64 {
-        let place = u64::try_from(place).unwrap_or(u64::MAX);
+        let place = to_u64(place);
         place.saturating_mul(self.plan.place_bytes())
     }
 

@@ -22,6 +22,7 @@ use crate::jpeg::JpegDecoder;
 use crate::probe::{ImageInfo, probe};
 use crate::resize::Resampler;
 use crate::seek::Splicer;
+use packds_system::{to_u64, to_usize};
 
 /// Pillow's own limit (`Image.MAX_IMAGE_PIXELS` twice over is its error, once its warning).
 const MAX_PIXELS: u64 = 178_956_970;
@@ -325,7 +326,7 @@ fn guarded<T>(
 
 /// A `u32` as a length in memory: on every supported machine `usize` has at least 32 bits.
 pub(crate) fn usize_of(value: u32) -> usize {
-    usize::try_from(value).unwrap_or(usize::MAX)
+    to_usize(value)
 }
 
 /// Bytes of an image, where they fit memory at all.
@@ -346,7 +347,7 @@ pub(crate) fn zeroed(width: u32, height: u32, channels: usize) -> Result<Vec<u8>
 /// Gives `buffer` that length; an error where there is no memory for it.
 pub(crate) fn resize_zeroed(buffer: &mut Vec<u8>, n_bytes: usize) -> Result<(), PixelError> {
     let more = n_bytes.saturating_sub(buffer.len());
-    let bytes = u64::try_from(n_bytes).unwrap_or(u64::MAX);
+    let bytes = to_u64(n_bytes);
     buffer
         .try_reserve_exact(more)
         .map_err(|_| PixelError::OutOfMemory { bytes })?;

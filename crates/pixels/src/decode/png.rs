@@ -1,5 +1,6 @@
 //! PNG, raw: indices stay indices.
 
+use packds_system::to_u64;
 use std::io::Cursor;
 
 use ::png::{BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Limits, Transformations};
@@ -29,11 +30,7 @@ pub(super) fn decode(
 ) -> Result<Raster, PixelError> {
     let bits = u64::from(info.width) * u64::from(info.bit_depth);
     let raw = bits.div_ceil(8).saturating_mul(u64::from(info.height));
-    if raw
-        > u64::try_from(bytes.len())
-            .unwrap_or(u64::MAX)
-            .saturating_mul(MAX_EXPANSION)
-    {
+    if raw > to_u64(bytes.len()).saturating_mul(MAX_EXPANSION) {
         let reason = format!(
             "{} bytes cannot hold {}x{} pixels",
             bytes.len(),

@@ -1,5 +1,6 @@
 //! WebP, lossy and lossless: the first frame.
 
+use packds_system::to_usize;
 use std::io::Cursor;
 
 use image::codecs::webp::WebPDecoder;
@@ -47,10 +48,7 @@ pub(super) fn read(decoder: impl ImageDecoder, info: &ImageInfo) -> Result<Raste
         }
     };
     let mut samples = Vec::new();
-    resize_zeroed(
-        &mut samples,
-        usize::try_from(decoder.total_bytes()).unwrap_or(usize::MAX),
-    )?;
+    resize_zeroed(&mut samples, to_usize(decoder.total_bytes()))?;
     decoder
         .read_image(&mut samples)
         .map_err(|cause| error(info.format, &cause))?;

@@ -1,5 +1,6 @@
 //! JPEG encoding, for fixtures and exports.
 
+use packds_system::to_usize;
 use std::ffi::{c_int, c_ulong};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -83,7 +84,7 @@ pub fn encode_jpeg(
         }
         Err(payload) => resume_unwind(payload),
     }
-    let n_bytes = usize::try_from(compressor.n_bytes).unwrap_or(0);
+    let n_bytes = to_usize(compressor.n_bytes);
     // SAFETY: after `jpeg_finish_compress` `bytes` leads to `n_bytes` written bytes.
     Ok(unsafe { std::slice::from_raw_parts(compressor.bytes, n_bytes) }.to_vec())
 }

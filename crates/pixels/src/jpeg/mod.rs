@@ -6,6 +6,7 @@
 
 mod encode;
 
+use packds_system::to_usize;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -181,7 +182,7 @@ impl Session<'_> {
         self.state.cinfo.scale_denom = 8;
         // SAFETY: the header was read by `open`.
         self.call(|cinfo| unsafe { jpeg_start_decompress(cinfo) })?;
-        let found = usize::try_from(self.state.cinfo.output_components).unwrap_or(0);
+        let found = to_usize(self.state.cinfo.output_components.max(0).cast_unsigned());
         if found != raw.channels() {
             let reason = format!("{found} channels decoded, {} expected", raw.channels());
             return Err(PixelError::malformed(ImageFormat::Jpeg, reason));
@@ -216,9 +217,8 @@ impl Session<'_> {
     /// Decodes the next row into the start of `row`.
     pub(crate) fn read_row(&mut self, row: &mut [u8]) -> Result<(), PixelError> {
         let cinfo = &self.state.cinfo;
-        let channels = u64::try_from(cinfo.output_components).unwrap_or(u64::MAX);
-        let needed = u64::from(cinfo.output_width).saturating_mul(channels);
-        let expected = usize::try_from(needed).unwrap_or(usize::MAX);
+        let channels = to_usize(cinfo.output_components.max(0).cast_unsigned());
+        let expected = to_usize(cinfo.output_width).saturating_mul(channels);
         if row.len() < expected {
             return Err(PixelError::WrongBuffer {
                 expected,
@@ -333,9 +333,7 @@ extern "C-unwind" fn skip_input_data(
 ) {
     // SAFETY: `src` was set in `new` to a source that lives as long as the decompressor.
     let source = unsafe { &mut *cinfo.src };
-    let n_bytes = usize::try_from(n_bytes)
-        .unwrap_or(0)
-        .min(source.bytes_in_buffer);
+    let n_bytes = to_usize(n_bytes.max(0).cast_unsigned()).min(source.bytes_in_buffer);
     source.bytes_in_buffer -= n_bytes;
     // SAFETY: `n_bytes` is at most the number of bytes left in the slice.
     source.next_input_byte = unsafe { source.next_input_byte.add(n_bytes) };

@@ -3,6 +3,7 @@
 use crate::area::Pixels;
 use crate::decode::usize_of;
 use crate::error::PixelError;
+use packds_system::to_usize;
 
 use super::sample::{self, Map, Picture};
 
@@ -325,7 +326,7 @@ fn fixed(value: f64) -> i32 {
 }
 
 fn whole(place: i32) -> usize {
-    usize::try_from(place >> 16).unwrap_or(usize::MAX)
+    to_usize((place >> 16).max(0).cast_unsigned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Huffman tables: as the file has them, with codes added, and as a look-up for decoding.
 
+use packds_system::to_usize;
+
 /// The largest category of a DC difference in a baseline file of 8 bits.
 pub(super) const MAX_DC_CATEGORY: u8 = 11;
 /// The AC symbol that ends a block.
@@ -187,7 +189,7 @@ impl<'a> Lookup<'a> {
     /// What the bits at the upper end of `bits` begin with.
     pub(super) fn step(&self, bits: u64) -> Option<Step> {
         // OK because LOOK bits are left: less than the table has entries.
-        let at = usize::try_from(bits >> (64 - LOOK)).unwrap_or(0);
+        let at = to_usize(bits >> (64 - LOOK));
         let step = self.short[at & ((1 << LOOK) - 1)];
         if step.n_bits > 0 {
             Some(step)

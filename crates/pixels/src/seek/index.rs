@@ -1,5 +1,6 @@
 //! The seek index as bytes. docs/reference/format.md, "Seek index".
 
+use packds_system::{to_u64, to_usize};
 use std::ops::RangeInclusive;
 
 use super::headers::Headers;
@@ -332,7 +333,7 @@ pub(super) fn unpack(
     let mut unpacker = Unpacker {
         reader: CodeReader::new(codes),
         predictor: Predictor {
-            columns: usize::try_from(grid.columns()).unwrap_or(usize::MAX),
+            columns: to_usize(grid.columns()),
         },
         parameters,
         n_fields,
@@ -387,7 +388,7 @@ pub(super) fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
         let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         x ^ (x >> 31)
     };
-    let mut hash = mix(G) ^ u64::try_from(bytes.len()).unwrap_or(0);
+    let mut hash = mix(G) ^ to_u64(bytes.len());
     for piece in bytes.chunks(8) {
         let mut eight = [0; 8];
         eight[..piece.len()].copy_from_slice(piece);

@@ -1,5 +1,6 @@
 //! Applying a plan to one sample after the other.
 
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_pixels::{Color, DecodeOptions, Filter, PixelError};
@@ -196,7 +197,7 @@ fn check_buffers(
     outs: &[&mut [u8]],
     n_bytes: usize,
 ) -> Result<(), AugmentError> {
-    let views = usize::try_from(plan.output().views).unwrap_or(usize::MAX);
+    let views = to_usize(plan.output().views);
     if outs.len() != views {
         return Err(AugmentError::Buffer {
             what: "number of outputs, one for each view",
@@ -230,7 +231,7 @@ pub(super) fn grow(memory: &mut Vec<u8>, n_bytes: usize) -> Result<(), AugmentEr
         memory
             .try_reserve_exact(more)
             .map_err(|_| PixelError::OutOfMemory {
-                bytes: u64::try_from(n_bytes).unwrap_or(u64::MAX),
+                bytes: to_u64(n_bytes),
             })?;
         memory.resize(n_bytes, 0);
     }

@@ -1,6 +1,7 @@
 //! Rectangles of finished values that are set: to given values, or to random ones.
 
 use packds_pixels::{FloatType, Layout};
+use packds_system::to_usize;
 
 use super::AugmentPlan;
 use super::draws::Draws;
@@ -130,7 +131,7 @@ impl AugmentPlan {
         patch: Patch,
         mut run: impl FnMut(std::ops::Range<usize>, Option<usize>),
     ) {
-        let index = |place: u32| usize::try_from(place).unwrap_or(usize::MAX);
+        let index = |place: u32| to_usize(place);
         let channels = usize::from(self.output().channels);
         let (planes, values) = match self.output().layout {
             Layout::Hwc => (1, channels),

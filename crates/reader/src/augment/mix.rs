@@ -1,6 +1,7 @@
 //! Mixing the samples of a batch: mixup and cutmix.
 
 use packds_pixels::{FloatType, PixelError};
+use packds_system::{to_u64, to_usize};
 
 use super::draws::{Draws, MIX};
 use super::frame::pixels;
@@ -54,14 +55,14 @@ impl Mix {
         let mut soft = Vec::new();
         soft.try_reserve_exact(n_values)
             .map_err(|_| PixelError::OutOfMemory {
-                bytes: u64::try_from(n_values.saturating_mul(4)).unwrap_or(u64::MAX),
+                bytes: to_u64(n_values.saturating_mul(4)),
             })?;
         soft.resize(n_values, 0.0);
         let shares = self.partner.iter().zip(&self.lambda);
         // A row of no classes has no label that passed.
         let rows = soft.chunks_exact_mut(n_classes.max(1));
         for ((place, row), (partner, lambda)) in rows.enumerate().zip(shares) {
-            let partner = usize::try_from(*partner).unwrap_or(usize::MAX);
+            let partner = to_usize(*partner);
             let (Some(own), Some(other)) = (labels.get(place), labels.get(partner)) else {
                 return Err(AugmentError::Buffer {
                     what: "samples of a batch, for a partner to be one of",

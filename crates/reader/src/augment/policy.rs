@@ -1,6 +1,7 @@
 //! torchvision's policies: `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps that a view's draws choose.
 //! docs/reference/augmentation.md, "Policies", has the tables and the draws.
 
+use packds_system::to_usize;
 use std::fmt;
 use std::str::FromStr;
 
@@ -147,7 +148,7 @@ fn learned(policy: Policy, draws: Draws, size: Size) -> [Option<Drawn>; 2] {
 /// A draw as an index of a list that is short.
 fn below(draws: Draws, index: u64, len: usize) -> usize {
     let len = u32::try_from(len).unwrap_or(u32::MAX);
-    usize::try_from(draws.below(index, len)).unwrap_or(0)
+    to_usize(draws.below(index, len))
 }
 
 fn signed(op: PolicyOp, magnitude: f64, negative: bool) -> Drawn {

@@ -1,5 +1,6 @@
 //! What a device that finishes images has left to do with them.
 
+use packds_system::to_usize;
 use std::sync::Arc;
 
 use packds_format::DType;
@@ -266,16 +267,14 @@ impl Windows {
 
 /// Bytes of the views before one.
 fn of_views(view: u32, bytes: usize) -> usize {
-    usize::try_from(view)
-        .unwrap_or(usize::MAX)
-        .saturating_mul(bytes)
+    to_usize(view).saturating_mul(bytes)
 }
 
 impl Finish {
     /// Dimensions of an image.
     #[must_use]
     pub fn shape(&self) -> Vec<usize> {
-        let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        let size = |n: u32| to_usize(n);
         let (height, width) = (size(self.height), size(self.width));
         match self.layout {
             Layout::Hwc => vec![height, width, size(self.channels)],

@@ -1,5 +1,6 @@
 //! A device that is none: it copies late, poisons recycled memory and notes every slot that changes while it reads.
 
+use packds_system::nanos;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::mpsc::{Sender, channel};
@@ -134,7 +135,7 @@ impl Device for SimDevice {
         let transfer = Arc::new(SimTransfer::default());
         let checksum = packds_format::crc32c(slot.get(..len).unwrap_or(&[]));
         let draw = mix64(self.seed ^ u64::from(checksum));
-        let micros = u64::try_from(self.longest.as_micros()).unwrap_or(u64::MAX);
+        let micros = nanos(self.longest) / 1000;
         let delay = Duration::from_micros(draw % micros.saturating_add(1));
         lock(&self.shared.reading).insert(index);
         let job = Job {

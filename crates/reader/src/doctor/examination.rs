@@ -1,5 +1,6 @@
 //! Measuring a loader: with each of its stages cached, and with what could be changed.
 
+use packds_system::to_usize;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -296,7 +297,7 @@ impl Bench<'_> {
         };
         let through = alone.clone().access(access).build()?;
         // Once untimed, so that they are there.
-        let in_cache = usize::try_from(steps).unwrap_or(usize::MAX);
+        let in_cache = to_usize(steps);
         let started = Instant::now();
         for batch in through.epoch(0)?.take(in_cache) {
             drop(batch?);

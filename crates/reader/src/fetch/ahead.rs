@@ -7,6 +7,7 @@
 //!
 //! A pack that is in memory already needs nothing of this but the page table, once; after that no thread is started.
 
+use packds_system::{nanos, share, to_u64};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -139,7 +140,7 @@ impl State {
         self.planning = false;
         self.found |= !pieces.is_empty();
         self.next_step = step.saturating_add(1);
-        let n = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
+        let n = to_u64(pieces.len());
         if n > 0 {
             self.missing.insert(step, n);
             if step > self.asked {
@@ -235,8 +236,7 @@ impl Drop for Ahead {
 pub(super) fn is_cold(fetch: &MappedFetch) -> bool {
     let len = fetch.pack().file_len();
     (0..PROBES).any(|probe| {
-        let at = u128::from(len) * u128::from(probe) / u128::from(PROBES);
-        let at = u64::try_from(at).unwrap_or(0);
+        let at = share(len, probe, PROBES);
         fetch.pack().data().is_resident(at) == Some(false)
     })
 }
@@ -262,7 +262,7 @@ impl Shared {
                     .wait(state)
                     .unwrap_or_else(PoisonError::into_inner);
             }
-            let waited = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let waited = nanos(start.elapsed());
             self.wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
         if state.stopped {

@@ -1,5 +1,6 @@
 //! Items out of the memory map: addresses computed once, no copy, no system call.
 
+use packds_system::to_u64;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,8 +66,8 @@ impl MappedFetch {
         if let Some(position) = positions.iter().find(|position| **position >= n_fields) {
             return Err(pack.error(packds_format::FormatError::OutOfRange {
                 what: "body field",
-                index: u64::try_from(*position).unwrap_or(u64::MAX),
-                len: u64::try_from(n_fields).unwrap_or(u64::MAX),
+                index: to_u64(*position),
+                len: to_u64(n_fields),
             }));
         }
         let strides = strides(&pack)?;
@@ -116,7 +117,7 @@ impl MappedFetch {
                 pieces.extend(pieces_of(&range));
             }
         }
-        let pieces = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
+        let pieces = to_u64(pieces.len());
         (bytes, pieces.saturating_mul(PIECE_BYTES))
     }
 
@@ -162,8 +163,8 @@ impl MappedFetch {
         let out = || {
             self.pack.error(packds_format::FormatError::OutOfBounds {
                 what: "item",
-                offset: u64::try_from(range.start).unwrap_or(u64::MAX),
-                size: u64::try_from(range.len()).unwrap_or(u64::MAX),
+                offset: to_u64(range.start),
+                size: to_u64(range.len()),
                 len: self.pack.file_len(),
             })
         };

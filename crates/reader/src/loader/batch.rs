@@ -1,5 +1,6 @@
 //! A batch in the consumer's hands: typed views of its fields. Its memory is its own until it is dropped.
 
+use packds_system::to_u64;
 use std::sync::Arc;
 
 use super::board::{Board, Ready};
@@ -303,7 +304,7 @@ impl Batch {
             .map(|f| f.item_bytes * self.len())
             .sum();
         let ragged: usize = self.prepared.ragged.iter().map(|r| r.bytes.len()).sum();
-        u64::try_from(fixed + ragged).unwrap_or(u64::MAX)
+        to_u64(fixed + ragged)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The loader's threads: they begin steps in order, fill their pieces, and finish them.
 
+use packds_system::to_u64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -162,7 +163,7 @@ impl Crew {
             }
         }
         let ahead = progress.next_begin - progress.next_out;
-        let prefetch = u64::try_from(progress.prefetch).unwrap_or(u64::MAX);
+        let prefetch = to_u64(progress.prefetch);
         if progress.beginning || progress.next_begin >= progress.steps || ahead >= prefetch {
             return None;
         }
@@ -321,7 +322,7 @@ impl Crew {
             }
         };
         add(&self.counters.host_decoded, n_decoded);
-        let n_bad = u64::try_from(prepared.bad.len()).unwrap_or(u64::MAX);
+        let n_bad = to_u64(prepared.bad.len());
         add(&self.counters.bad_samples, n_bad);
         let step = prepared.step;
         let ready = Ready {

@@ -1,5 +1,6 @@
 //! An epoch in the consumer's hands: an iterator of batches. Dropping it ends its threads.
 
+use packds_system::to_u64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -215,10 +216,7 @@ impl Iterator for Epoch {
                 let crew = &self.crew;
                 let batch = Batch::new(crew, self.number, ready);
                 add(&crew.counters.batches, 1);
-                add(
-                    &crew.counters.samples,
-                    u64::try_from(batch.len()).unwrap_or(u64::MAX),
-                );
+                add(&crew.counters.samples, to_u64(batch.len()));
                 add(&crew.counters.bytes, batch.n_bytes());
                 if let Some(journal) = &crew.journal {
                     journal.tell();

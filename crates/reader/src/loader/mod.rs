@@ -67,6 +67,7 @@ mod tuner;
 #[cfg(test)]
 mod tests;
 
+use packds_system::to_u64;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -467,7 +468,7 @@ impl Loader {
             threads,
             prefetch,
             slots: self.arena.n_slots(),
-            slot_bytes: u64::try_from(self.arena.slot_bytes()).unwrap_or(u64::MAX),
+            slot_bytes: to_u64(self.arena.slot_bytes()),
             numa_node: self.arena.node(),
             table_bytes: count(&counters.table_bytes),
         }

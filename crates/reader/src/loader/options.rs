@@ -2,6 +2,7 @@
 
 mod decodable;
 
+use packds_system::{to_u64, to_usize};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, Weak};
@@ -281,7 +282,7 @@ impl LoaderBuilder {
         check_alike(&packs, &outputs)?;
         check_columns(&packs, &outputs)?;
         let arena = ring(&outputs, memory, self.slots, self.device.as_ref())?;
-        let ring_bytes = u64::try_from(arena.address().1).unwrap_or(u64::MAX);
+        let ring_bytes = to_u64(arena.address().1);
         let options = self.fetching(memory.saturating_sub(ring_bytes), &outputs);
         let counters = Arc::new(Counters::default());
         let journal = self.journal(schedule.recipe(), &counters);
@@ -504,7 +505,7 @@ impl LoaderBuilder {
 
     /// What batches hold.
     fn outputs(&self, pictures: Option<Pictures>) -> Result<Outputs, LoadError> {
-        let rows = usize::try_from(self.batch).unwrap_or(usize::MAX);
+        let rows = to_usize(self.batch);
         let mut outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
         if self.decodes_images {
             outputs.decode_images(self.pack.schema());
@@ -718,8 +719,8 @@ fn ring(
     let slot_bytes = slot_bytes
         .checked_next_multiple_of(SLOT_ALIGN)
         .unwrap_or(usize::MAX);
-    let bytes = u64::try_from(slot_bytes).unwrap_or(u64::MAX);
-    let rows = u64::try_from(outputs.rows.saturating_mul(size_of::<Row>())).unwrap_or(u64::MAX);
+    let bytes = to_u64(slot_bytes);
+    let rows = to_u64(outputs.rows.saturating_mul(size_of::<Row>()));
     if rows > memory {
         return Err(LoadError::Memory {
             what: "the list of a batch's samples",
@@ -736,7 +737,7 @@ fn ring(
             usize::try_from(fit).unwrap_or(2)
         }
     };
-    let needed = bytes.saturating_mul(u64::try_from(n_slots).unwrap_or(u64::MAX));
+    let needed = bytes.saturating_mul(to_u64(n_slots));
     if needed > memory {
         return Err(LoadError::Memory {
             what: "the staging ring",

@@ -1,5 +1,6 @@
 //! What a batch holds: each field's type, shape and place in a staging slot, decided once for a loader.
 
+use packds_system::to_u64;
 use std::sync::Arc;
 
 use packds_format::{DType, Field, FieldKind, Schema, Store};
@@ -186,9 +187,9 @@ impl Outputs {
             return Ok(());
         };
         let (dtype, shape, views) = pictures.output(source);
-        let bytes = shape.iter().fold(dtype.size(), |n, d| {
-            n.saturating_mul(u64::try_from(*d).unwrap_or(u64::MAX))
-        });
+        let bytes = shape
+            .iter()
+            .fold(dtype.size(), |n, d| n.saturating_mul(to_u64(*d)));
         let bytes = match (source, pictures.files()) {
             (Source::Held, _) => 0,
             (Source::File, Some(limits)) => {

@@ -1,5 +1,6 @@
 //! Images on their way through the augmentation: which fields they lie in, and how an item becomes a picture.
 
+use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -244,7 +245,7 @@ impl Pictures {
             position,
             unread: number.filter(|_| self.are_unread()),
             samples: first..first + u64::from(geometry.samples_in(chunk)),
-            bytes: usize::try_from(self.picture_bytes().unwrap_or(0)).unwrap_or(usize::MAX),
+            bytes: to_usize(self.picture_bytes().unwrap_or(0)),
             scratch: Vec::new(),
             failed: None,
         };
@@ -304,7 +305,7 @@ impl Pictures {
         let (Some(windows), Some(limits)) = (&finish.windows, finish.files) else {
             return Ok(0);
         };
-        let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let number = |n: usize| to_u64(n);
         let (slot_bytes, channels) = (number(slot.len()), finish.channels);
         let mut n_pixels = 0;
         for (at, row) in rows.iter().enumerate() {
@@ -447,7 +448,7 @@ impl Pictures {
     /// Element type, shape and views of what comes out.
     pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
         let output = self.plan.output();
-        let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        let size = |n: u32| to_usize(n);
         let (height, width) = (size(output.height), size(output.width));
         if source == Source::Mask {
             let mut shape = vec![height, width];
@@ -474,7 +475,7 @@ impl Pictures {
     ) -> Result<(ImageSize, Option<Image>), LoadError> {
         let mut scratch = Vec::new();
         let item = items.item(self.image.position, row.sample, &mut scratch)?;
-        let stored = u64::try_from(item.len()).unwrap_or(u64::MAX);
+        let stored = to_u64(item.len());
         let channels = self.plan.output().channels;
         let size = |width: u32, height: u32| {
             let pixels = u64::from(width) * u64::from(height);

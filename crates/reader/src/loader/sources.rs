@@ -1,5 +1,6 @@
 //! The packs of a loader: whether they can be mixed, how they share memory, and how each is read.
 
+use packds_system::to_u64;
 use std::sync::Arc;
 
 use packds_format::{Classes, Field, FieldKind, Role, Store};
@@ -204,7 +205,7 @@ pub(crate) fn fetches(
     // What buffers leave may be taken for the first batch of packs that are mapped.
     let left = options.memory_bytes.saturating_sub(shares.iter().sum());
     let mapped = needs.iter().filter(|need| need.is_none()).count();
-    let each = left / u64::try_from(mapped).unwrap_or(1).max(1);
+    let each = left / to_u64(mapped).max(1);
     for (share, _) in shares
         .iter_mut()
         .zip(&needs)
@@ -257,7 +258,7 @@ pub(crate) fn share_out(budget: u64, needs: &[Option<u64>]) -> Vec<u64> {
         .collect();
     by_need.sort_unstable();
     let mut shares = vec![0; needs.len()];
-    let (mut left, mut waiting) = (budget, u64::try_from(by_need.len()).unwrap_or(u64::MAX));
+    let (mut left, mut waiting) = (budget, to_u64(by_need.len()));
     let all = waiting;
     for (need, i) in &by_need {
         let share = (left / waiting.max(1)).min(*need);

@@ -1,5 +1,6 @@
 //! What a loader did, and who waited for whom.
 
+use packds_system::nanos;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ pub(crate) fn add(counter: &AtomicU64, n: u64) {
 
 /// Adds a time to a counter of nanoseconds.
 pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
-    add(counter, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    add(counter, nanos(time));
 }
 
 /// What a counter says.

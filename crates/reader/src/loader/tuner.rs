@@ -1,6 +1,7 @@
 //! How many threads load, and how many batches they make ahead: as few as keep the consumer from waiting. It has no clock:
 //! it is told what each step took, and says what to set.
 
+use packds_system::{nanos, to_usize};
 use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -62,9 +63,9 @@ impl Spent {
 
     /// Threads that would do all of this without a break, and half as many again.
     fn threads_needed(&self) -> usize {
-        let occupied = (self.busy + self.read).as_nanos().saturating_mul(3);
-        let needed = occupied.div_ceil(self.passed.as_nanos().saturating_mul(2).max(1));
-        usize::try_from(needed).unwrap_or(usize::MAX).max(1)
+        let occupied = nanos(self.busy + self.read).saturating_mul(3);
+        let needed = occupied.div_ceil(nanos(self.passed).saturating_mul(2).max(1));
+        to_usize(needed).max(1)
     }
 
     /// Whether this many threads had hardly a break.

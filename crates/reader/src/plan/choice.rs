@@ -2,6 +2,7 @@
 //!
 //! Made in one pass over a column and kept in at most 7 bits a sample. It knows no order.
 
+use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -159,7 +160,7 @@ impl Choice {
     /// Bytes it takes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        u64::try_from(self.codes.len() + self.palette.len() * 8).unwrap_or(u64::MAX)
+        to_u64(self.codes.len() + self.palette.len() * 8)
     }
 
     /// Whether some sample occurs more often in one epoch than in another.
@@ -221,14 +222,14 @@ impl Codes {
         Self {
             n_samples,
             bits,
-            bytes: vec![0; usize::try_from(len).unwrap_or(usize::MAX)],
+            bytes: vec![0; to_usize(len)],
         }
     }
 
     fn place(bits: u8, sample: u64) -> (usize, u32) {
         let bit = sample * u64::from(bits);
         let shift = u32::try_from(bit % 8).unwrap_or(0);
-        (usize::try_from(bit / 8).unwrap_or(usize::MAX), shift)
+        (to_usize(bit / 8), shift)
     }
 
     fn set(&mut self, sample: u64, code: u8) {

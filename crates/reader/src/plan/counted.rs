@@ -1,5 +1,6 @@
 //! The design effect that batches show, counted: what [`LabelReport::deff`](super::LabelReport::deff) predicts.
 
+use packds_system::share;
 use std::collections::BTreeMap;
 
 use super::epoch::EpochPlan;
@@ -25,9 +26,9 @@ impl EpochPlan {
         }
         let (mut sum, mut size) = (0.0, 0.0);
         for nth in 0..taken {
-            let step = u128::from(nth) * u128::from(steps) / u128::from(taken);
+            let step = share(steps, nth, taken);
             let mut counts: BTreeMap<i64, f64> = BTreeMap::new();
-            for slot in self.batch(u64::try_from(step).unwrap_or(0)) {
+            for slot in self.batch(step) {
                 *counts.entry(label(slot.sample)).or_default() += 1.0;
             }
             size = counts.values().sum();

@@ -1,5 +1,6 @@
 //! The plan of one epoch: which sample comes at which position, which positions are whose. docs/reference/sampling.md.
 
+use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -158,7 +159,7 @@ impl EpochPlan {
             Mix::Groups(lanes) => size_of_val(lanes.as_slice()),
             Mix::Keep | Mix::All(_) => 0,
         };
-        self.line.memory_bytes() + u64::try_from(lanes).unwrap_or(u64::MAX)
+        self.line.memory_bytes() + to_u64(lanes)
     }
 
     /// The sample at position `position` of the epoch, whoever gets it; none beyond the last. Under a microsecond for
@@ -393,7 +394,7 @@ impl Iterator for Batch<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = usize::try_from(self.end - self.next).unwrap_or(usize::MAX);
+        let left = to_usize(self.end - self.next);
         (left, Some(left))
     }
 }

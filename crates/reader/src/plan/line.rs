@@ -3,6 +3,7 @@
 //!
 //! Lanes and windows are cut from it elsewhere; here is only which sample lies at which place.
 
+use packds_system::to_u64;
 use std::sync::Arc;
 
 use packds_format::{Geometry, Permutation};
@@ -93,7 +94,7 @@ impl Line {
     /// Bytes of tables made for this epoch.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let entries = self.counts.as_ref().map_or(0, |counts| counts.before.len());
-        u64::try_from(entries * 8).unwrap_or(u64::MAX)
+        to_u64(entries * 8)
     }
 
     /// The chunk in a slot.
@@ -134,7 +135,7 @@ impl Line {
             return (slot, self.whole_start(slot));
         };
         let entries = counts.before.partition_point(|&before| before <= x);
-        let entry = u64::try_from(entries.saturating_sub(1)).unwrap_or(0);
+        let entry = to_u64(entries.saturating_sub(1));
         let mut slot = entry * counts.slots_per_entry;
         let mut start = counts.entry(entry);
         // Where an entry is one slot, it is this slot: no chunk needs to be counted.

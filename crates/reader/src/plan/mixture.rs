@@ -1,5 +1,6 @@
 //! Several packs in fixed proportions: every batch has the same number of samples of each. docs/reference/sampling.md, "Mixtures".
 
+use packds_system::{to_u64, to_usize};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -167,8 +168,8 @@ impl Mixture {
 
     /// The source of each place of this rank's batches, and which of its samples of the global batch it is.
     fn rank_places(&self) -> &[(usize, u32)] {
-        let per_rank = self.places.len() / usize::try_from(self.ranks.world()).unwrap_or(1).max(1);
-        let first = usize::try_from(self.ranks.rank()).unwrap_or(0) * per_rank;
+        let per_rank = self.places.len() / to_usize(self.ranks.world()).max(1);
+        let first = to_usize(self.ranks.rank()) * per_rank;
         self.places.get(first..first + per_rank).unwrap_or_default()
     }
 
@@ -191,7 +192,7 @@ impl Mixture {
             SourcePlan {
                 schedule: part.schedule.clone(),
                 epoch_steps: part.steps,
-                places: start..start + u64::try_from(n).unwrap_or(0),
+                places: start..start + to_u64(n),
                 first,
                 steps,
                 epochs: Mutex::default(),
@@ -400,7 +401,7 @@ fn apportion(sources: &[Source], batch: u32) -> Result<Vec<u32>, PlanError> {
     }
     let given: u32 = quotas.iter().sum();
     losses.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let missing = usize::try_from(batch.saturating_sub(given)).unwrap_or(0);
+    let missing = to_usize(batch.saturating_sub(given));
     for (_, source_index) in losses.into_iter().take(missing) {
         if let Some(quota) = quotas.get_mut(source_index) {
             *quota += 1;

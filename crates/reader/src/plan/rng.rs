@@ -48,5 +48,5 @@ pub const fn random(key: u64, index: u64) -> u64 {
 #[must_use]
 pub fn below(word: u64, n: u64) -> u64 {
     // The product is below n * 2^64, so its upper half is below n.
-    u64::try_from((u128::from(word) * u128::from(n)) >> 64).unwrap_or(0)
+    ((u128::from(word) * u128::from(n)) >> 64) as u64
 }

@@ -1,5 +1,6 @@
 //! All pixels as one array somewhere in one file, mapped: `.npy`, `.npz`, `.pt`, `.safetensors`.
 
+use packds_system::{to_u64, to_usize};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ impl ArrayFile {
 
     fn at(made: &Made, offset: usize) -> Result<Self, BenchError> {
         let len = std::fs::metadata(&made.path).map_err(BenchError::io(&made.path))?;
-        let start = u64::try_from(offset).unwrap_or(u64::MAX);
+        let start = to_u64(offset);
         if start.saturating_add(made.pixel_bytes()) > len.len() {
             return Err(made.odd("too short for all pixels"));
         }
@@ -97,7 +98,7 @@ fn stored_members(made: &Made) -> Result<Vec<Member>, BenchError> {
         let start = member.data_start().unwrap_or(u64::MAX);
         members.push(Member {
             name: member.name().to_owned(),
-            start: usize::try_from(start).unwrap_or(usize::MAX),
+            start: to_usize(start),
             bytes: member.size(),
         });
     }
@@ -127,7 +128,7 @@ struct MappedRows {
 impl MappedRows {
     /// The pixels of samples that lie one behind the other.
     fn pixels(&self, first: u64, bytes: usize) -> &[u8] {
-        let first = usize::try_from(first).unwrap_or(usize::MAX);
+        let first = to_usize(first);
         let start = first.saturating_mul(self.sample_bytes);
         let start = start.saturating_add(self.offset);
         let all = self.map.as_ref().as_ref();

@@ -1,6 +1,7 @@
 //! HDF5: rows of a data set, read straight into the batch as h5py's `read_direct` does. The library lets one thread in at a
 //! time, whatever the number of threads.
 
+use packds_system::to_usize;
 use std::sync::Arc;
 
 use ::hdf5::{Dataset, Dataspace, Datatype, File, Hyperslab, SliceOrIndex};
@@ -108,7 +109,7 @@ impl DatasetRows {
     /// Reads `out.len()` bytes of rows from `first` on.
     fn read(&self, first: u64, out: &mut [u8]) -> Result<(), ::hdf5::Error> {
         let n = out.len() / self.made.sample_bytes.max(1);
-        let first = usize::try_from(first).unwrap_or(usize::MAX);
+        let first = to_usize(first);
         let mut slab = vec![SliceOrIndex::from(first..first.saturating_add(n))];
         slab.extend((1..self.dataset.ndim()).map(|_| SliceOrIndex::from(..)));
         let rows = self.dataset.space()?.select(Hyperslab::from(slab))?;

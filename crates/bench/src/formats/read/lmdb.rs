@@ -2,6 +2,7 @@
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
+use packds_system::to_usize;
 
 use super::Made;
 use super::npy::header_bytes;
@@ -33,7 +34,7 @@ fn failed(made: &Made, error: &heed::Error) -> BenchError {
 
 /// Opens the database for reading, without a lock: nobody writes to it.
 fn open(made: &Made) -> Result<Env<WithoutTls>, heed::Error> {
-    let bytes = usize::try_from(made.pixel_bytes()).unwrap_or(0);
+    let bytes = to_usize(made.pixel_bytes());
     // More than the pixels take in whole pages; what is not there takes no memory.
     let room = (bytes * 2 + (64 << 20)).next_multiple_of(1 << 20);
     let mut options = EnvOpenOptions::new().read_txn_without_tls();

@@ -38,6 +38,7 @@ pub(crate) use shards::{Kind, Shards};
 #[cfg(feature = "zarr")]
 pub(crate) use zarr::{ReadBy, ZarrArray};
 
+use packds_system::to_u64;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ pub(crate) struct Made {
 impl Made {
     /// Bytes of all pixels.
     pub(crate) fn pixel_bytes(&self) -> u64 {
-        let sample = u64::try_from(self.sample_bytes).unwrap_or(u64::MAX);
+        let sample = to_u64(self.sample_bytes);
         self.n_samples.saturating_mul(sample)
     }
 

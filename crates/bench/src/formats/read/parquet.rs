@@ -9,6 +9,7 @@ use ::parquet::arrow::arrow_reader::{
 };
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::PageIndexPolicy;
+use packds_system::{to_u64, to_usize};
 
 use super::Made;
 use super::columns::{label, pixels};
@@ -76,10 +77,10 @@ impl RowGroups {
     fn selection(&self, sorted: &[u64], groups: &[usize]) -> RowSelection {
         let size = self.made.batch.max(1);
         let mut selectors = Vec::new();
-        let narrow = |n: u64| usize::try_from(n).unwrap_or(0);
+        let narrow = |n: u64| to_usize(n);
         for group in groups {
             let mut at = 0;
-            let group = u64::try_from(*group).unwrap_or(0);
+            let group = to_u64(*group);
             for sample in sorted.iter().filter(|sample| **sample / size == group) {
                 let row = sample % size;
                 if row > at {
@@ -104,7 +105,7 @@ impl Reader for RowGroups {
         let mut wanted: Vec<(u64, usize)> = rows.iter().zip(0..).collect();
         wanted.sort_unstable();
         let sorted: Vec<u64> = wanted.iter().map(|(sample, _)| *sample).collect();
-        let group = |sample: &u64| usize::try_from(sample / size).unwrap_or(usize::MAX);
+        let group = |sample: &u64| to_usize(sample / size);
         let mut groups: Vec<usize> = sorted.iter().map(group).collect();
         groups.dedup();
         let selection = match rows {

@@ -1,5 +1,6 @@
 //! A file for each sample: `.npy` files, or image files that are decoded.
 
+use packds_system::to_usize;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -83,7 +84,7 @@ struct OneByOne {
 impl Reader for OneByOne {
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError> {
         for (sample, (pixels, label)) in rows.iter().zip(out.rows_mut()) {
-            let number = usize::try_from(sample).unwrap_or(usize::MAX);
+            let number = to_usize(sample);
             let Some((path, class)) = self.files.get(number) else {
                 continue;
             };

@@ -1,5 +1,6 @@
 //! Files that are read from the beginning to the end: WebDataset's tar files and TFRecord files.
 
+use packds_system::to_usize;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -122,7 +123,7 @@ impl Walk {
         if self.open.is_some() && self.next == sample && !begins {
             return Ok(());
         }
-        let number = usize::try_from(sample / self.shard).unwrap_or(usize::MAX);
+        let number = to_usize(sample / self.shard);
         let path = self.files.get(number).cloned().unwrap_or_default();
         let file = File::open(&path).map_err(BenchError::io(&path))?;
         if !begins {

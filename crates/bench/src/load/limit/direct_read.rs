@@ -1,6 +1,7 @@
 //! The limit of cold reading: the same chunks in the same order, by io_uring with O_DIRECT into reused buffers, and thrown
 //! away.
 
+use packds_system::{to_u64, to_usize};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -42,7 +43,7 @@ impl<'a> DirectRead<'a> {
     /// How long these requests take.
     pub(crate) fn time(&self, requests: &[(u64, u32)]) -> Result<Duration, BenchError> {
         let failed = |source| BenchError::io(self.loader.pack().file_path())(source);
-        let slot_bytes = usize::try_from(REQUEST_BYTES).unwrap_or(0);
+        let slot_bytes = to_usize(REQUEST_BYTES);
         let arena = Arena::new(DEPTH, slot_bytes).map_err(failed)?;
         let mut buffers: Vec<SlotMut> = std::iter::from_fn(|| arena.try_take()).collect();
         for buffer in &mut buffers {
@@ -116,7 +117,7 @@ fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> st
             let read = opcode::Read::new(fd, buffer.as_mut_ptr(), *len)
                 .offset(*offset)
                 .build()
-                .user_data(u64::try_from(number).unwrap_or(0));
+                .user_data(to_u64(number));
             // SAFETY: the buffer has REQUEST_BYTES, `len` is at most that; it is not touched before its completion has
             // come, and this function does not return before all have.
             let pushed = unsafe { ring.submission().push(&read) };
@@ -131,7 +132,7 @@ fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> st
         ring.submit_and_wait(1)?;
         let mut failed = None;
         for completion in ring.completion() {
-            free.push(usize::try_from(completion.user_data()).unwrap_or(0));
+            free.push(to_usize(completion.user_data()));
             if completion.result() < 0 {
                 failed = Some(std::io::Error::from_raw_os_error(-completion.result()));
             }
@@ -139,10 +140,7 @@ fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> st
         if let Some(error) = failed {
             while free.len() < buffers.len() {
                 ring.submit_and_wait(1)?;
-                free.extend(
-                    ring.completion()
-                        .map(|c| usize::try_from(c.user_data()).unwrap_or(0)),
-                );
+                free.extend(ring.completion().map(|c| to_usize(c.user_data())));
             }
             return Err(error);
         }

@@ -1,5 +1,6 @@
 //! The limit of copying: blocks of a batch into reused buffers.
 
+use packds_system::{to_u64, to_usize};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +32,7 @@ impl<'a> Memcpy<'a> {
         let body = loader.pack().bytes_unchecked();
         let fields = loader.fields().iter();
         let sample: usize = fields.map(BatchField::n_bytes).sum();
-        let batch = usize::try_from(loader.schedule().rank_batch()).unwrap_or(1);
+        let batch = to_usize(loader.schedule().rank_batch());
         let batch_bytes = (sample * batch).max(1);
         let blocks = (body.len().min(MOST_SOURCE) / batch_bytes).max(1);
         let source_bytes = blocks * batch_bytes;
@@ -59,7 +60,7 @@ impl<'a> Memcpy<'a> {
             buffer.fill(1);
         }
         let next = AtomicU64::new(0);
-        let n_blocks = u64::try_from(self.source_bytes / self.batch_bytes).unwrap_or(1);
+        let n_blocks = to_u64(self.source_bytes / self.batch_bytes);
         let started = Instant::now();
         thread::scope(|scope| {
             for mine in buffers.chunks_mut(BUFFERS) {
@@ -69,7 +70,7 @@ impl<'a> Memcpy<'a> {
                         if block >= n_batches {
                             return;
                         }
-                        let block = usize::try_from(block % n_blocks).unwrap_or(0);
+                        let block = to_usize(block % n_blocks);
                         let from = &self.source[block * self.batch_bytes..][..self.batch_bytes];
                         if let Some(to) = mine.get_mut(turn) {
                             to[..self.batch_bytes].copy_from_slice(from);

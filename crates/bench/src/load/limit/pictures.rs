@@ -1,6 +1,7 @@
 //! The limit of augmenting: the same crops of the same samples, decoded and resized by the same functions, and nothing
 //! else: no plan, no batch, no hand-over. What comes after the resize (colours, floats) is not in it.
 
+use packds_system::to_usize;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -186,7 +187,7 @@ impl<'a> CropResizes<'a> {
 
     fn work_off(&self, work: &[Work<'_>], next: &AtomicUsize) -> Result<(), PixelError> {
         let output = self.plan.output();
-        let side = |n: u32| usize::try_from(n).unwrap_or(0);
+        let side = |n: u32| to_usize(n);
         let n_bytes = side(output.width) * side(output.height) * usize::from(output.channels);
         let color = if output.channels == 1 {
             Color::Gray

@@ -3,6 +3,7 @@
 
 mod tree;
 
+use packds_system::to_u64;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -119,7 +120,7 @@ impl Encode for EntryEncoder {
     fn encode(&self, batch: Batch) -> Result<Self::Ready, ConvertError> {
         let mut entries = Vec::new();
         for k in 0..batch.n {
-            let sample = batch.first.saturating_add(u64::try_from(k).unwrap_or(0));
+            let sample = batch.first.saturating_add(to_u64(k));
             let key = format!("{sample:0digits$}", digits = self.digits);
             if let Some(image) = self.exported.fields.first() {
                 let (_, value) = item_bytes(image, &batch, 0, k);

@@ -4,6 +4,7 @@
 //! values as they come, then the branches. Everything else that LMDB is for, transactions and readers beside a writer, a
 //! file that is written once has no need of.
 
+use packds_system::to_u64;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
@@ -149,7 +150,7 @@ impl TreeWriter {
         self.file.write_all(value)?;
         let fill = n_pages * PAGE - PAGE_HEADER - value.len();
         self.file.write_all(&vec![0; fill])?;
-        let n_pages = u64::try_from(n_pages).unwrap_or(0);
+        let n_pages = to_u64(n_pages);
         self.next_page += n_pages;
         self.n_overflow += n_pages;
         self.add_node(key, bytes, BIG, &first.to_le_bytes())
@@ -188,11 +189,11 @@ impl TreeWriter {
             self.end_leaf()?;
         }
         let mut level = std::mem::take(&mut self.leaves);
-        let n_leaves = u64::try_from(level.len()).unwrap_or(0);
+        let n_leaves = to_u64(level.len());
         let (mut depth, mut n_branches) = (u16::from(n_leaves > 0), 0_u64);
         while level.len() > 1 {
             level = self.branches(level)?;
-            n_branches += u64::try_from(level.len()).unwrap_or(0);
+            n_branches += to_u64(level.len());
             depth += 1;
         }
         let database = Database {

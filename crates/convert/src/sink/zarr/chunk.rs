@@ -2,6 +2,7 @@
 //!
 //! Not for what describes them: that is `array`.
 
+use packds_system::to_u64;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -103,7 +104,7 @@ impl Shards {
         let Some(shard) = &mut self.open else {
             return Ok(());
         };
-        let len = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        let len = to_u64(chunk.len());
         let written = shard.file.write_all(chunk);
         written.map_err(ConvertError::io(&shard.path))?;
         shard.index.push((shard.end, len));

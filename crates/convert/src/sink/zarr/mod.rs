@@ -5,6 +5,7 @@
 mod array;
 mod chunk;
 
+use packds_system::{to_u64, to_usize};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -218,7 +219,7 @@ pub(super) struct Chunks {
 
 impl ZarrEncoder {
     fn chunk(&self, array: &Array, number: usize, batch: &mut Batch) -> Result<Vec<u8>, String> {
-        let element = usize::try_from(array.element_bytes()).unwrap_or(1);
+        let element = to_usize(array.element_bytes());
         let Some(column) = batch.columns.get_mut(number) else {
             let paths = batch.paths.iter();
             let paths: Vec<_> = paths.map(|path| String::from_utf8_lossy(path)).collect();
@@ -227,7 +228,7 @@ impl ZarrEncoder {
         };
         let bytes = match array.sample_bytes() {
             Some(bytes) => {
-                let bytes = usize::try_from(bytes).unwrap_or(0);
+                let bytes = to_usize(bytes);
                 let mut chunk = std::mem::take(&mut column.bytes);
                 chunk.resize(bytes.saturating_mul(self.chunk), 0);
                 chunk
@@ -264,7 +265,7 @@ impl Encode for ZarrEncoder {
         Ok(Chunks {
             first: batch.first,
             chunks,
-            bent_paths: u64::try_from(bent).unwrap_or(u64::MAX),
+            bent_paths: to_u64(bent),
         })
     }
 }
@@ -276,7 +277,7 @@ impl Sink for ZarrSink {
         ZarrEncoder {
             arrays: self.arrays.clone(),
             has_paths: self.has_paths,
-            chunk: usize::try_from(self.grid.chunk).unwrap_or(usize::MAX),
+            chunk: to_usize(self.grid.chunk),
             codec: self.grid.codec,
         }
     }

@@ -3,6 +3,7 @@
 use arrow_buffer::Buffer;
 use arrow_ipc::RecordBatch;
 use arrow_schema::{DataType, Schema};
+use packds_system::to_usize;
 
 use super::frames::{Frame, MAX_BODY_BYTES};
 use crate::source::store::OpenFile;
@@ -93,12 +94,12 @@ impl Buffers {
     fn check_sizes(&self, body: &[u8]) -> Result<(), String> {
         let mut sum = 0_u64;
         for &(offset, len) in self.places.iter().filter(|_| self.compressed) {
-            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let start = to_usize(offset);
             let said = body.get(start..start.saturating_add(8));
             let said = said.filter(|_| len >= 8);
             let said = said.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
             let said = said.map_or(0, i64::from_le_bytes);
-            sum = sum.saturating_add(u64::try_from(said).unwrap_or(0));
+            sum = sum.saturating_add(said.max(0).cast_unsigned());
         }
         if sum > MAX_BODY_BYTES {
             return Err(format!(
@@ -106,7 +107,7 @@ impl Buffers {
             ));
         }
         // Once as they are unpacked, once as they are taken apart.
-        let twice = usize::try_from(sum.saturating_mul(2)).unwrap_or(usize::MAX);
+        let twice = to_usize(sum.saturating_mul(2));
         if !has_room(twice) {
             return Err(format!(
                 "its arrays have {sum} bytes unpacked, and there is no memory for twice as many: write it with smaller record batches"
@@ -133,8 +134,7 @@ fn read_into(
     to: u64,
     body: &mut [u8],
 ) -> Result<(), String> {
-    let narrow = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let Some(room) = body.get_mut(narrow(from)..narrow(to)) else {
+    let Some(room) = body.get_mut(to_usize(from)..to_usize(to)) else {
         // Arrays that overlap; the library will say what it thinks of them.
         return Ok(());
     };

@@ -6,6 +6,7 @@
 mod body;
 mod frames;
 
+use packds_system::to_usize;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,7 +78,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let plan = Arc::new(plan);
     let spool = Spool::create(&options.spool_folder())?;
     let mut gather = Gather::new(&part.root, Arc::clone(&plan), spool, file_bytes);
-    let most = usize::try_from(MEMORY_BYTES / body_bytes.max(1)).unwrap_or(usize::MAX);
+    let most = to_usize(MEMORY_BYTES / body_bytes.max(1));
     let jobs = options.jobs.min(MAX_THREADS).min(most).max(1);
     let mut tasks = Tasks::new(&part.files, &plan, options);
     ordered(

@@ -1,5 +1,6 @@
 //! The values of one field of samples that a program hands over, as they come.
 
+use packds_system::to_u64;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -167,7 +168,7 @@ impl GivenField {
                 let start = spool.append(bytes)?;
                 let content = content(&self.kind, value);
                 note(contents, ends.len(), content);
-                ends.push(start + u64::try_from(bytes.len()).unwrap_or(0));
+                ends.push(start + to_u64(bytes.len()));
             }
             (Kept::Rows(spool, _), GivenValue::Array { bytes, .. }) => {
                 spool.append(bytes)?;
@@ -302,7 +303,7 @@ fn note(contents: &mut Contents, n: usize, content: Content) {
 }
 
 fn check_bytes(bytes: &[u8]) -> Result<(), String> {
-    let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let len = to_u64(bytes.len());
     if len > MAX_FILE_BYTES {
         return Err(format!(
             "expected at most {MAX_FILE_BYTES} bytes, found {len}"

@@ -2,6 +2,7 @@
 //!
 //! Not for filters other than gzip, lzf, shuffle and fletcher32: those are left to the library.
 
+use packds_system::{to_u64, to_usize};
 use std::io::Read;
 
 use ::hdf5::dataset::{ChunkInfo, FillValue, Layout};
@@ -49,7 +50,7 @@ pub(super) fn check_band(
     rows: usize,
 ) -> Result<u64, ConvertError> {
     let all = dataset.shape.first().copied().unwrap_or(0);
-    let rows = u64::try_from(rows).unwrap_or(u64::MAX).min(all);
+    let rows = to_u64(rows).min(all);
     let bytes = row_bytes(file, dataset)?.checked_mul(rows);
     bytes
         .filter(|bytes| *bytes <= MAX_BAND_BYTES)
@@ -131,12 +132,10 @@ impl<'a> Chunks<'a> {
     ) -> Result<(), ConvertError> {
         let rows = self.dataset.shape.first().copied().unwrap_or(0);
         let step = self.chunk.first().copied().unwrap_or(1);
-        let in_band = usize::try_from(step).unwrap_or(usize::MAX);
+        let in_band = to_usize(step);
         let band_bytes = check_band(self.file, self.dataset, in_band)?.max(1);
         self.chunk_bytes()?;
-        let fit = usize::try_from(WINDOW_BYTES / band_bytes)
-            .unwrap_or(1)
-            .max(1);
+        let fit = to_usize(WINDOW_BYTES / band_bytes).max(1);
         let jobs = options.jobs.max(1).min(fit);
         let mut next = 0;
         ordered(
@@ -173,7 +172,7 @@ impl<'a> Chunks<'a> {
     /// The rows `start..start + count`, which begin at a chunk's first row and lie in no other chunks.
     fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
         let row = row_bytes(self.file, self.dataset)?;
-        let len = usize::try_from(row.saturating_mul(count)).unwrap_or(0);
+        let len = to_usize(row.saturating_mul(count));
         let mut out = vec![0; len];
         let from = self
             .infos
@@ -241,7 +240,7 @@ fn chunk_count(shape: &[u64], chunk: &[u64]) -> Option<u64> {
 /// Inflates what zlib's frame holds, at most `most` bytes.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
-    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let limit = to_u64(most).saturating_add(1);
     let mut inflated = flate2::read::ZlibDecoder::new(bytes).take(limit);
     let read = inflated.read_to_end(&mut out);
     read.map_err(|e| format!("the gzip data are damaged: {e}"))?;
@@ -250,7 +249,7 @@ fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
 
 /// Puts the bytes of each element together again: first bytes of all elements, second bytes, and so on.
 fn unshuffle(bytes: &[u8], element: u64) -> Vec<u8> {
-    let size = usize::try_from(element).unwrap_or(1).max(1);
+    let size = to_usize(element).max(1);
     let n = bytes.len() / size;
     if size == 1 || n <= 1 {
         return bytes.to_vec();

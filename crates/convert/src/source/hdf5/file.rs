@@ -2,6 +2,7 @@
 //!
 //! Not for their bytes: that is `rows`.
 
+use packds_system::to_u64;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -323,7 +324,7 @@ impl Members<'_> {
 
 fn described(path: String, dataset: Dataset) -> ::hdf5::Result<H5Dataset> {
     let shape = dataset.shape().into_iter();
-    let shape = shape.map(|n| u64::try_from(n).unwrap_or(u64::MAX));
+    let shape = shape.map(to_u64);
     let element = element(&dataset.dtype()?);
     Ok(H5Dataset {
         path,
@@ -362,7 +363,7 @@ fn element(dtype: &Datatype) -> Element {
         return Element::Text;
     }
     if dtype.conv_to::<FixedUnicode<8>>().is_some() || dtype.conv_to::<FixedAscii<8>>().is_some() {
-        return Element::FixedText(u64::try_from(size).unwrap_or(u64::MAX));
+        return Element::FixedText(to_u64(size));
     }
     if size > 8 || dtype.conv_to::<f64>().is_none() {
         return Element::Other(format!(

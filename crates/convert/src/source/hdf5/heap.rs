@@ -1,5 +1,6 @@
 //! Items of variable length: a data set holds references into global heaps, which lie in the file as they are.
 
+use packds_system::to_u64;
 use std::collections::HashMap;
 
 use super::file::H5File;
@@ -22,9 +23,9 @@ pub(super) fn spans(file: &H5File, part: &RowPart, number: u32) -> Result<Vec<Sp
     while row < part.rows {
         let n = BAND_ROWS.min(part.rows - row);
         bytes.clear();
-        let at = u64::try_from(row).unwrap_or(u64::MAX);
+        let at = to_u64(row);
         let at = part.offset.saturating_add(at.saturating_mul(16));
-        let len = u64::try_from(n).unwrap_or(u64::MAX).saturating_mul(16);
+        let len = to_u64(n).saturating_mul(16);
         let read = part.file.append_at(at, len, &mut bytes);
         read.map_err(|e| bad(e.to_string()))?;
         for reference in bytes.chunks_exact(16) {

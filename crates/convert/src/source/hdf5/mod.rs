@@ -9,6 +9,7 @@ mod header;
 mod heap;
 mod rows;
 
+use packds_system::to_u64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -295,7 +296,7 @@ impl Tree for Files<'_> {
                     Some(Some(span)) => file.open.append_at(span.offset, span.bytes, &mut text),
                     Some(None) => Ok(()),
                     None => {
-                        let row = u64::try_from(idx).unwrap_or(u64::MAX);
+                        let row = to_u64(idx);
                         let at = part.offset.saturating_add(row.saturating_mul(part.stride));
                         part.file.append_at(at, part.stride, &mut text)
                     }

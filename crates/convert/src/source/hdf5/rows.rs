@@ -1,5 +1,6 @@
 //! The rows of a data set: read in place where they lie one after the other, unpacked otherwise.
 
+use packds_system::to_usize;
 use std::sync::Arc;
 
 use ::hdf5::dataset::Layout;
@@ -131,7 +132,7 @@ pub(super) fn unpack(
     // Nothing was ever written to it: references to nothing, texts without a letter.
     let unwritten = dataset.dataset.offset().is_none();
     if unwritten && dataset.dataset.layout() == Layout::Contiguous {
-        let row = usize::try_from(row_bytes(file, dataset)?).unwrap_or(0);
+        let row = to_usize(row_bytes(file, dataset)?);
         for _ in 0..count(file, dataset)? {
             spool.append(&vec![0; row])?;
         }
@@ -184,7 +185,7 @@ fn by_library(
 ) -> Result<(), ConvertError> {
     let rows = count(file, dataset)?;
     let band = BAND_BYTES / row_bytes(file, dataset)?.max(1);
-    let mut band = usize::try_from(band.max(1)).unwrap_or(1);
+    let mut band = to_usize(band.max(1));
     let chunk = dataset.dataset.chunk();
     if let Some(&chunk) = chunk.as_ref().and_then(|chunk| chunk.first()) {
         // Whole chunks: the library keeps only small ones between two reads.

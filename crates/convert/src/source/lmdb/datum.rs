@@ -3,6 +3,7 @@
 use super::super::protobuf::{Message, Part, Wire};
 use super::super::store::{ArrayType, Content};
 use packds_format::DType;
+use packds_system::to_usize;
 
 /// What a value holds.
 #[derive(Debug, PartialEq)]
@@ -22,7 +23,7 @@ impl<'a> Datum<'a> {
             match message.next() {
                 Ok(None) => break,
                 Ok(Some((number @ 1..=3, Wire::Varint(size)))) => {
-                    let place = usize::try_from(number - 1).unwrap_or(0);
+                    let place = to_usize(number - 1);
                     sizes.iter_mut().skip(place).take(1).for_each(|s| *s = size);
                 }
                 Ok(Some((4, Wire::Bytes(part)))) => data = Some(part),

@@ -7,6 +7,7 @@
 mod datum;
 mod tree;
 
+use packds_system::to_u64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -308,7 +309,7 @@ impl<'a> Reader<'a> {
     }
 
     fn array(&self, entry: &Entry) -> Result<Item<'static>, ConvertError> {
-        let head = self.bytes(entry, u64::try_from(MAX_HEADER).unwrap_or(0))?;
+        let head = self.bytes(entry, to_u64(MAX_HEADER))?;
         let (array, skip) =
             npy_head(&head, entry.bytes).map_err(|reason| self.wrong(entry, &reason))?;
         let span = Span {
@@ -333,7 +334,7 @@ impl<'a> Reader<'a> {
             let hint = "convert it to image files or arrays of bytes first";
             ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
         })?;
-        let len = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let len = |n: usize| to_u64(n);
         Ok(datum.map(|datum| {
             let span = Span {
                 file: 0,

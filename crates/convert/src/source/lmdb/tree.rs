@@ -3,6 +3,7 @@
 //! The layout is that of LMDB 0.9 on 64-bit little-endian machines. Every page and every node is checked before it is used,
 //! and no page is visited twice as often as there are pages. Not for writing, and not for databases with duplicate keys.
 
+use packds_system::to_u64;
 use std::path::Path;
 
 use super::super::store::OpenFile;
@@ -125,7 +126,7 @@ impl<'a> Tree<'a> {
 
     fn entry(&self, page: u64, node: &Node<'_>) -> Result<Entry, ConvertError> {
         let in_page = page.saturating_mul(self.page_bytes);
-        let at = |offset: usize| in_page.saturating_add(u64::try_from(offset).unwrap_or(0));
+        let at = |offset: usize| in_page.saturating_add(to_u64(offset));
         let mut entry = Entry {
             key: node.key.to_vec(),
             offset: at(node.data_at),
@@ -162,7 +163,7 @@ impl<'a> Tree<'a> {
         let head = self.head(first)?;
         let flags = u16_at(&head, 10).unwrap_or(0);
         let n_pages = u32_at(&head, 12).map_or(0, u64::from);
-        let header = u64::try_from(PAGE_HEADER).unwrap_or(0);
+        let header = to_u64(PAGE_HEADER);
         let room = n_pages.saturating_mul(self.page_bytes);
         let is_inside = first
             .checked_add(n_pages)

@@ -1,5 +1,6 @@
 //! A folder of one `.npy` file for each sample: in class folders, or flat.
 
+use packds_system::to_usize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -387,7 +388,7 @@ impl Store for NpyFiles {
         file.append_at((*start).into(), self.bytes(idx).min(wanted), out)?;
         if element > 0 {
             swap(out.get_mut(before..).unwrap_or_default(), element);
-            out.truncate(before.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)));
+            out.truncate(before.saturating_add(to_usize(limit)));
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! Not for the data, and never for pickled objects: an array of objects is refused.
 
 use packds_format::DType;
+use packds_system::{to_u64, to_usize};
 
 use crate::source::store::ArrayType;
 
@@ -104,7 +105,7 @@ impl NpyHeader {
         Ok(Self {
             elements,
             shape: words.shape,
-            data: u64::try_from(data).unwrap_or(u64::MAX),
+            data: to_u64(data),
             bytes,
         })
     }
@@ -126,9 +127,7 @@ fn header_end(head: &[u8]) -> Result<usize, HeaderError> {
             ));
         }
     };
-    let end = usize::try_from(len)
-        .unwrap_or(usize::MAX)
-        .saturating_add(start);
+    let end = to_usize(len).saturating_add(start);
     if end > MAX_HEADER {
         return Err(HeaderError::Malformed(format!(
             "a header of {len} bytes, more than the limit of {MAX_HEADER}"

@@ -5,6 +5,7 @@ mod header;
 
 pub(super) use header::{Elements, HeaderError, MAX_HEADER, NpyHeader, elements, npy_head};
 
+use packds_system::to_u64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -241,7 +242,7 @@ fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<(), ConvertE
 
 /// Reads the header of an array that starts at `offset` of a file and has at most `room` bytes.
 fn read_header(file: &OpenFile, offset: u64, room: u64) -> Result<NpyHeader, ConvertError> {
-    let most = u64::try_from(MAX_HEADER).unwrap_or(0);
+    let most = to_u64(MAX_HEADER);
     let mut head = Vec::new();
     let mut look = |bytes: u64| {
         head.clear();

@@ -1,6 +1,7 @@
 //! How many bytes a row becomes. A file holds a value once that thousands of rows have, so a few bytes of it can become
 //! any number in memory.
 
+use packds_system::to_usize;
 use std::sync::Arc;
 
 use ::parquet::basic::{Encoding, Type};
@@ -60,12 +61,12 @@ fn largest(mut values: &[u8]) -> u64 {
     while let Some((len, rest)) = values.split_first_chunk::<4>() {
         let len = u32::from_le_bytes(*len);
         largest = largest.max(len.into());
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let len = to_usize(len);
         values = rest.get(len..).unwrap_or_default();
     }
     largest
 }
 
 fn unsigned(n: i64) -> u64 {
-    u64::try_from(n).unwrap_or(0)
+    n.max(0).cast_unsigned()
 }

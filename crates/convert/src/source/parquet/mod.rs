@@ -5,6 +5,7 @@
 mod expansion;
 mod footer;
 
+use packds_system::{to_u64, to_usize};
 use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -157,7 +158,7 @@ impl Table {
         let mut first_row = 0_u64;
         (0..groups).flat_map(move |group| {
             let described = table.metadata.metadata().row_group(group);
-            let rows = u64::try_from(described.num_rows()).unwrap_or(0);
+            let rows = described.num_rows().max(0).cast_unsigned();
             let is_read = |root: usize| table.columns.places.contains(&root);
             let row_bytes = guarded(table.path(), "a dictionary", || {
                 Ok(expansion::row_bytes(&table.file, described, is_read))
@@ -196,7 +197,6 @@ impl Task {
     }
 
     fn reader(&self) -> Result<ParquetRecordBatchReader, ConvertError> {
-        let narrow = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let (file, metadata) = (Arc::clone(&self.table.file), self.table.metadata.clone());
         let columns = &self.table.columns;
         let mask = match columns.are_all {
@@ -208,9 +208,9 @@ impl Task {
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(AnyPlace(file), metadata)
             .with_projection(mask)
             .with_row_groups(vec![self.group])
-            .with_offset(narrow(self.start))
-            .with_limit(narrow(self.rows))
-            .with_batch_size(narrow(self.rows.min(MAX_BATCH_ROWS)))
+            .with_offset(to_usize(self.start))
+            .with_limit(to_usize(self.rows))
+            .with_batch_size(to_usize(self.rows.min(MAX_BATCH_ROWS)))
             .build();
         reader.map_err(|e| failed(self.table.path(), &self.place(), &e))
     }
@@ -226,7 +226,7 @@ impl Task {
                 in_file: None,
             };
             pieces.push(Piece::of(plan, &batch, &spot)?);
-            let n = u64::try_from(batch.num_rows()).unwrap_or(u64::MAX);
+            let n = to_u64(batch.num_rows());
             rows = rows.saturating_add(n);
         }
         if rows == self.rows {
@@ -307,9 +307,7 @@ struct From {
 impl Read for From {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let n = self.file.file.read_at(out, self.offset)?;
-        self.offset = self
-            .offset
-            .saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+        self.offset = self.offset.saturating_add(to_u64(n));
         Ok(n)
     }
 }

@@ -1,5 +1,6 @@
 //! The machine of a pickle, step by step.
 
+use packds_system::{to_u64, to_usize};
 use std::collections::HashMap;
 
 use super::input::Input;
@@ -275,7 +276,7 @@ impl Machine<'_> {
             let line = self
                 .input
                 .long_line(MAX_TEXT.saturating_sub(self.text_bytes))?;
-            self.text_bytes += u64::try_from(line.len()).unwrap_or(u64::MAX);
+            self.text_bytes += to_u64(line.len());
             let Some(text) = unescaped(&line) else {
                 return self.wrong("expected a text whose escapes are those of characters");
             };
@@ -412,7 +413,7 @@ impl Machine<'_> {
             }
             0x93 => {
                 let (name, module) = (self.pop()?, self.pop()?);
-                let text = |id| match self.nodes.get(usize::try_from(id).unwrap_or(0)) {
+                let text = |id| match self.nodes.get(to_usize(id)) {
                     Some(Node::Text(Bytes::Here(text))) => Some(text.to_vec()),
                     _ => None,
                 };
@@ -465,7 +466,7 @@ impl Machine<'_> {
 
     /// What a call would give, if it is one that merely wraps data.
     fn made(&mut self, callable: Id, args: Id) -> Result<(), ConvertError> {
-        let name = match self.nodes.get(usize::try_from(callable).unwrap_or(0)) {
+        let name = match self.nodes.get(to_usize(callable)) {
             Some(Node::Global(name)) => name.to_string(),
             _ => "what is no name".to_owned(),
         };

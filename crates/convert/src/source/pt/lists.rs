@@ -1,5 +1,6 @@
 //! Python lists of numbers or texts in what `torch.save` wrote, as arrays of one item an element: labels often are.
 
+use packds_system::to_u64;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -79,7 +80,7 @@ impl Listed {
         let described = Described {
             name,
             elements: self.elements,
-            shape: &[u64::try_from(self.n).unwrap_or(u64::MAX)],
+            shape: &[to_u64(self.n)],
             offset: 0,
             room: file.bytes,
             stride: None,

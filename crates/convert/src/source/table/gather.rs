@@ -1,5 +1,6 @@
 //! Pieces of batches, in order, into what was found: items into a spool or as places in the files, the rest in memory.
 
+use packds_system::{to_u64, to_usize};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -92,10 +93,8 @@ impl Gather {
 
     /// Adds the next piece, of the source's file `file`.
     pub(in crate::source) fn push(&mut self, piece: Piece, file: u32) -> Result<(), ConvertError> {
-        let before = usize::try_from(self.rows).unwrap_or(usize::MAX);
-        self.rows = self
-            .rows
-            .saturating_add(u64::try_from(piece.rows).unwrap_or(u64::MAX));
+        let before = to_usize(self.rows);
+        self.rows = self.rows.saturating_add(to_u64(piece.rows));
         if self.rows > self.max_rows {
             let reason = "it says that it has more rows than so few bytes can hold";
             return Err(ConvertError::malformed(&self.root, "", reason));
@@ -215,7 +214,7 @@ fn push_texts(
         spans.push(Span {
             file: SPOOLED,
             offset: spool.append(text.as_bytes())?,
-            bytes: u64::try_from(text.len()).unwrap_or(u64::MAX),
+            bytes: to_u64(text.len()),
         });
     }
     Ok(())
@@ -388,7 +387,7 @@ fn stored(
 
 /// Puts the first bytes of `value` in the place of the numbers of these rows.
 fn fill(bytes: &mut [u8], dtype: DType, rows: &[usize], value: &[u8]) {
-    let width = usize::try_from(dtype.size()).unwrap_or(1);
+    let width = to_usize(dtype.size());
     for &row in rows {
         let start = row.saturating_mul(width);
         let place = bytes.get_mut(start..start.saturating_add(width));
@@ -400,7 +399,7 @@ fn fill(bytes: &mut [u8], dtype: DType, rows: &[usize], value: &[u8]) {
 
 /// Whole numbers of a type, as wide as any.
 fn integers(dtype: DType, bytes: &[u8]) -> impl Iterator<Item = i128> {
-    let width = usize::try_from(dtype.size()).unwrap_or(1);
+    let width = to_usize(dtype.size());
     let signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
     bytes.chunks_exact(width).map(move |number| {
         let negative = signed && number.last().is_some_and(|byte| byte & 0x80 != 0);

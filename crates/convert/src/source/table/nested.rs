@@ -7,6 +7,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 use packds_format::DType;
+use packds_system::{to_u64, to_usize};
 
 /// The most dimensions.
 const MAX_LEVELS: usize = 8;
@@ -144,7 +145,7 @@ impl Levels {
         let (mut idx, mut shape) = (0, Vec::new());
         for level in &self.levels {
             let (start, end) = level.range(idx).ok_or("a list that is not there")?;
-            shape.push(u64::try_from(end.saturating_sub(start)).unwrap_or(u64::MAX));
+            shape.push(to_u64(end.saturating_sub(start)));
             idx = start;
         }
         Ok(shape)
@@ -191,7 +192,7 @@ pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
     }
     let dtype = dtype_of(array.data_type());
     let dtype = dtype.ok_or_else(|| format!("expected numbers, found {}", array.data_type()))?;
-    let width = usize::try_from(dtype.size()).unwrap_or(1);
+    let width = to_usize(dtype.size());
     let data = array.to_data();
     let range = data
         .offset()

@@ -3,6 +3,7 @@
 //!
 //! Not for joining the pieces: that is `gather`.
 
+use packds_system::to_u64;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,9 +49,7 @@ impl InFile<'_> {
 
 impl Spot<'_> {
     fn place(&self, row: usize, column: &str) -> String {
-        let row = self
-            .first_row
-            .saturating_add(u64::try_from(row).unwrap_or(u64::MAX));
+        let row = self.first_row.saturating_add(to_u64(row));
         format!("row {row}, column `{column}`")
     }
 
@@ -108,7 +107,7 @@ impl ItemsPiece {
         }
         self.items.push(PieceItem {
             in_file,
-            bytes: u64::try_from(item.len()).unwrap_or(u64::MAX),
+            bytes: to_u64(item.len()),
         });
     }
 }

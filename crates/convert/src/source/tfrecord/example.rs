@@ -1,5 +1,6 @@
 //! `tf.Example`: named features, each a list of byte strings, floats or integers.
 
+use packds_system::to_u64;
 use std::collections::BTreeMap;
 
 use packds_format::DType;
@@ -138,7 +139,7 @@ impl<'a> Example<'a> {
         is_image: bool,
     ) -> Result<Content, String> {
         if let Some(array) = self.array_of(name) {
-            let found = u64::try_from(value.bytes.len()).unwrap_or(u64::MAX);
+            let found = to_u64(value.bytes.len());
             return match array.bytes() {
                 Some(bytes) if bytes == found => Ok(Content::of_array(array)),
                 _ => Err(format!(

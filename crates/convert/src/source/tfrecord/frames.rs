@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use packds_format::crc32c;
-use packds_system::open_regular;
+use packds_system::{open_regular, to_usize};
 
 use super::super::ListOptions;
 use super::super::spool::Spool;
@@ -84,7 +84,7 @@ impl Frames {
         let start = self.at.saturating_add(12);
         record.clear();
         self.fill(record, bytes.saturating_add(4))?;
-        let data = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let data = to_usize(bytes);
         let Some((data, crc)) = record.split_at_checked(data).filter(|(_, c)| c.len() == 4) else {
             let reason = format!("the file ends in a record of {bytes} bytes");
             return Err(self.wrong(&reason));

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use packds_format::DType;
-use packds_system::read_regular;
+use packds_system::{read_regular, to_usize};
 use serde_json::{Map, Value};
 
 use super::codec::{Chain, Packing, ToBytes};
@@ -307,12 +307,12 @@ fn element2(dtype: &str) -> Result<(Element, bool), String> {
 fn fill_bytes(element: &Element, value: &Value) -> Result<Vec<u8>, String> {
     let Element::Number(dtype) = element else {
         let bytes = match element {
-            Element::FixedText { bytes, .. } => usize::try_from(*bytes).unwrap_or(0),
+            Element::FixedText { bytes, .. } => to_usize(*bytes),
             _ => 0,
         };
         return Ok(vec![0; bytes]);
     };
-    let size = usize::try_from(dtype.size()).unwrap_or(8);
+    let size = to_usize(dtype.size());
     let unknown = || format!("the fill value {value} of {dtype}");
     let float = match value {
         Value::Null => return Ok(vec![0; size]),

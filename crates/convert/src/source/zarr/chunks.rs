@@ -1,5 +1,6 @@
 //! The chunks of a Zarr array: found, read and unpacked on all threads.
 
+use packds_system::{to_u64, to_usize};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -74,9 +75,7 @@ impl Array {
                     "write the array again with chunks of fewer samples",
                 )
             })?;
-        let fit = usize::try_from(WINDOW_BYTES / band.max(1))
-            .unwrap_or(1)
-            .max(1);
+        let fit = to_usize(WINDOW_BYTES / band.max(1)).max(1);
         let jobs = options.jobs.max(1).min(fit);
         let mut next = 0_u64;
         ordered(
@@ -116,7 +115,7 @@ impl Array {
         let element = self.element_bytes();
         let mut out = Vec::new();
         if !variable {
-            let len = usize::try_from(self.row_bytes()?.saturating_mul(count)).unwrap_or(0);
+            let len = to_usize(self.row_bytes()?.saturating_mul(count));
             out = self.fill.iter().copied().cycle().take(len).collect();
         }
         let mut indexes = HashMap::new();
@@ -181,12 +180,12 @@ impl Array {
             _ => &self.chain,
         };
         let variable = inner.to_bytes == ToBytes::Variable;
-        let element = usize::try_from(self.element_bytes()).unwrap_or(1);
+        let element = to_usize(self.element_bytes());
         let bytes = self.unit().iter().product::<u64>() * self.element_bytes();
-        let most = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let most = to_usize(bytes);
         let most = if variable { MAX_VARIABLE_BYTES } else { most };
         // Data that are larger when packed are no good either.
-        let most_stored = u64::try_from(most).unwrap_or(u64::MAX).saturating_mul(2) + (1 << 16);
+        let most_stored = to_u64(most).saturating_mul(2) + (1 << 16);
         let ToBytes::Shard(sharding) = &self.chain.to_bytes else {
             let Some(file) = open(&path)? else {
                 return Ok(None);
@@ -212,7 +211,7 @@ impl Array {
         for ((at, outer), inner) in at.iter().zip(&self.chunk).zip(&sharding.chunk) {
             number = number * (outer / inner) + at % outer / inner;
         }
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        let number = to_usize(number);
         let Some((offset, len)) = index.get(number).copied().flatten() else {
             return Ok(None);
         };
@@ -295,7 +294,7 @@ impl Sharding {
 
 /// The items that a chunk of variable length holds, `rows` of them.
 pub(super) fn items(bytes: &[u8], rows: u64) -> Result<Vec<&[u8]>, String> {
-    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    let rows = to_usize(rows);
     // Nobody wrote the chunk.
     if bytes.is_empty() {
         return Ok(vec![&[]; rows]);
@@ -303,7 +302,7 @@ pub(super) fn items(bytes: &[u8], rows: u64) -> Result<Vec<&[u8]>, String> {
     let short = || format!("expected {rows} items, found less");
     let number = |bytes: &[u8]| {
         let number = bytes.try_into().map(u32::from_le_bytes).unwrap_or(0);
-        usize::try_from(number).unwrap_or(usize::MAX)
+        to_usize(number)
     };
     let (count, mut rest) = bytes.split_at_checked(4).ok_or_else(short)?;
     if number(count) < rows {

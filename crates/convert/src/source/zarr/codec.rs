@@ -2,6 +2,7 @@
 //!
 //! Not for Zarr's metadata as a whole: that is `array`. No codec gives more than the bytes that a chunk has.
 
+use packds_system::to_u64;
 use std::borrow::Cow;
 use std::io::Read;
 
@@ -177,7 +178,7 @@ impl Packing {
 
     fn decode(self, bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, String> {
         let damaged = |e: std::io::Error| format!("the {} data are damaged: {e}", self.name());
-        let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+        let most = to_u64(limit).saturating_add(1);
         let mut out = Vec::new();
         match self {
             Self::Gzip => {

@@ -4,6 +4,7 @@ mod array;
 mod chunks;
 mod codec;
 
+use packds_system::{to_u64, to_usize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -231,7 +232,7 @@ impl Tree for Arrays<'_> {
         array.unpack(self.options, |bytes, rows| {
             for item in items(&bytes, rows).map_err(|e| array.malformed(e))? {
                 spool.append(item)?;
-                end += u64::try_from(item.len()).unwrap_or(0);
+                end += to_u64(item.len());
                 ends.push(end);
             }
             Ok(())
@@ -245,7 +246,7 @@ impl Tree for Arrays<'_> {
         array.unpack(self.options, |bytes, rows| {
             match array.element {
                 Element::FixedText { bytes: size, wide } => {
-                    let size = usize::try_from(size).unwrap_or(1).max(1);
+                    let size = to_usize(size).max(1);
                     texts.extend(bytes.chunks_exact(size).map(|text| fixed_text(text, wide)));
                 }
                 _ => {

@@ -1,5 +1,6 @@
 //! The process's memory as the simulated driver sees it: ranges of addresses, and the bytes at them.
 
+use packds_system::{to_u64, to_usize};
 use std::fs;
 use std::ops::Range;
 use std::ptr;
@@ -14,11 +15,11 @@ pub(super) fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
 }
 
 pub(super) fn address(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
+    to_u64(n)
 }
 
 pub(super) fn place(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
+    to_usize(n)
 }
 
 /// The bytes at an address that a caller of the driver promised to be there.

@@ -1,5 +1,6 @@
 //! What the simulated driver knows: its queues, events and memory; and how one queued step is done, after a look at all rules.
 
+use packds_system::{to_u64, to_usize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -88,8 +89,8 @@ impl State {
         let streams = self.streams.iter();
         let ready = streams.filter(|(_, queue)| queue.front().is_some_and(can));
         let ready: Vec<u64> = ready.map(|(stream, _)| *stream).collect();
-        let n = u64::try_from(ready.len()).unwrap_or(0);
-        let at = usize::try_from(self.draw(n)).unwrap_or(0);
+        let n = to_u64(ready.len());
+        let at = to_usize(self.draw(n));
         ready.get(at).copied()
     }
 
@@ -126,7 +127,7 @@ impl State {
 
     pub(super) fn is_allocated(&self, range: &Range<u64>) -> bool {
         let before = self.allocated.range(..=range.start).next_back();
-        let end = before.map(|(base, memory)| base + u64::try_from(memory.len()).unwrap_or(0));
+        let end = before.map(|(base, memory)| base + to_u64(memory.len()));
         end.is_some_and(|end| range.end <= end)
     }
 

@@ -18,6 +18,7 @@
 //!
 //! [`ChunkUse::until`]: crate::plan::ChunkUse::until
 
+use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -156,8 +157,8 @@ impl Ahead {
             return Ok(None);
         };
         let slot = self.acquire(uses)?;
-        let start = usize::try_from(entry.offset - extent.offset).unwrap_or(0);
-        let len = usize::try_from(entry.stored_len).unwrap_or(0);
+        let start = to_usize(entry.offset - extent.offset);
+        let len = to_usize(entry.stored_len);
         let buffer = Buffer::new(Some(chunk), start, len, shared.memory.ring());
         self.loads.start(&buffer, slot, &[extent], &shared.memory);
         self.loads.submit(&mut *self.engine);
@@ -287,13 +288,13 @@ impl Slots {
             return;
         };
         let extent = self.place(extent);
-        let within = usize::try_from(range.start - extent.offset).unwrap_or(usize::MAX);
+        let within = to_usize(range.start - extent.offset);
         self.places.push(SamplePlace {
             sample,
             position,
             buffer: self.slots.len() - 1,
             start: (self.taken - extent.len).saturating_add(within),
-            len: usize::try_from(len).unwrap_or(usize::MAX),
+            len: to_usize(len),
         });
     }
 
@@ -302,9 +303,9 @@ impl Slots {
     fn place(&mut self, extent: Extent) -> Extent {
         let last = self.slots.last_mut().and_then(|extents| extents.last_mut());
         if let Some(last) = last {
-            let last_end = last.offset + u64::try_from(last.len).unwrap_or(0);
-            let end = extent.offset + u64::try_from(extent.len).unwrap_or(0);
-            let more = usize::try_from(end.saturating_sub(last_end)).unwrap_or(usize::MAX);
+            let last_end = last.offset + to_u64(last.len);
+            let end = extent.offset + to_u64(extent.len);
+            let more = to_usize(end.saturating_sub(last_end));
             let touches = last.offset <= extent.offset && extent.offset <= last_end;
             if touches && more <= self.slot_bytes - self.taken {
                 last.len += more;

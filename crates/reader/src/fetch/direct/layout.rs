@@ -1,6 +1,7 @@
 //! What of a pack's layout direct reading needs: how large buffers must be, and where items lie in a chunk.
 
 use packds_format::FormatError;
+use packds_system::to_u64;
 
 use crate::MappedPack;
 use crate::arena::SLOT_ALIGN;
@@ -47,8 +48,8 @@ impl Layout {
         let body: Vec<_> = pack.schema().body().map(|(_, field)| field).collect();
         let out = |position: &usize| FormatError::OutOfRange {
             what: "body field",
-            index: u64::try_from(*position).unwrap_or(u64::MAX),
-            len: u64::try_from(body.len()).unwrap_or(u64::MAX),
+            index: to_u64(*position),
+            len: to_u64(body.len()),
         };
         let mut compressed = false;
         let mut sample_bytes = Some(0_u64);

@@ -1,5 +1,6 @@
 //! Buffers being read: each cut into requests, put together again when all have come, tried again where that can help.
 
+use packds_system::{nanos, to_u64};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -100,7 +101,7 @@ impl Loads {
             let mut left = extent.len;
             while left > 0 {
                 let len = left.min(REQUEST_BYTES);
-                let step = u64::try_from(len).unwrap_or(u64::MAX);
+                let step = to_u64(len);
                 let wanted = file_len.saturating_sub(offset).min(step);
                 lens.push(len);
                 places.push((offset, usize::try_from(wanted).unwrap_or(len)));
@@ -175,7 +176,7 @@ impl Loads {
                 .busy_since
                 .take()
                 .map_or(Duration::ZERO, |at| at.elapsed());
-            let busy = u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
+            let busy = nanos(busy);
             self.counts.busy_ns.fetch_add(busy, Ordering::Relaxed);
         }
         Ok(true)
@@ -186,7 +187,7 @@ impl Loads {
         match result {
             Ok(n) => {
                 let n = n.min(request.piece.len() - request.filled);
-                let bytes = u64::try_from(n).unwrap_or(0);
+                let bytes = to_u64(n);
                 self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
                 let end = request.filled + n;
                 if end >= request.wanted {
@@ -232,8 +233,8 @@ impl Loads {
             _ => None,
         };
         let rest = request.wanted.saturating_sub(request.filled);
-        let at = request.offset + u64::try_from(request.filled).unwrap_or(0);
-        let len = u64::try_from(rest).unwrap_or(u64::MAX);
+        let at = request.offset + to_u64(request.filled);
+        let len = to_u64(rest);
         let failure = changed.unwrap_or_else(|| Failure::read(at, len, error));
         if let Some(load) = self.loads.get_mut(&request.load) {
             load.failure.get_or_insert(failure);

@@ -16,6 +16,7 @@ mod pread;
 mod tests;
 mod uring;
 
+use packds_system::{nanos, to_u64, to_usize};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -67,7 +68,7 @@ impl EngineKind {
 pub(crate) fn chunk_memory(pack: &MappedPack, positions: &[usize]) -> Result<u64, ReadError> {
     let layout = pack.told(Layout::new(pack, positions))?;
     let bytes = layout.chunk_slot.saturating_add(layout.decoded);
-    Ok(u64::try_from(bytes).unwrap_or(u64::MAX))
+    Ok(to_u64(bytes))
 }
 
 /// One loader's pack, read directly.
@@ -253,7 +254,7 @@ impl DirectFetch {
         } else {
             self.layout.chunk_slot
         };
-        let slots = u64::try_from(slot_bytes.saturating_mul(n_slots)).unwrap_or(u64::MAX);
+        let slots = to_u64(slot_bytes.saturating_mul(n_slots));
         let decoded = self.memory_bytes.saturating_sub(slots);
         Memory::new(n_slots, slot_bytes, decoded).map(Arc::new)
     }
@@ -266,7 +267,7 @@ impl DirectFetch {
             (self.bytes_for(1), self.pack.n_chunks().saturating_mul(2))
         };
         let fit = self.memory_bytes / each.max(1);
-        usize::try_from(fit.min(most)).unwrap_or(usize::MAX)
+        to_usize(fit.min(most))
     }
 
     fn fits_whole(&self, n_slots: usize) -> bool {
@@ -276,12 +277,12 @@ impl DirectFetch {
     /// Bytes that `chunks` chunks take in memory.
     fn bytes_for(&self, chunks: usize) -> u64 {
         let each = self.layout.chunk_slot.saturating_add(self.layout.decoded);
-        u64::try_from(each.saturating_mul(chunks)).unwrap_or(u64::MAX)
+        to_u64(each.saturating_mul(chunks))
     }
 
     /// Bytes that `slots` slots of single samples take.
     fn bytes_for_samples(&self, slots: usize) -> u64 {
-        u64::try_from(self.layout.samples_slot.saturating_mul(slots)).unwrap_or(u64::MAX)
+        to_u64(self.layout.samples_slot.saturating_mul(slots))
     }
 
     /// Whether single samples are checked: that needs all their fields.
@@ -509,7 +510,7 @@ impl DirectEpoch {
             }
         };
         if let Some(began) = began {
-            let waited = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let waited = nanos(began.elapsed());
             shared.wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
         result
@@ -551,8 +552,8 @@ impl DirectEpoch {
             chunks_checked: checked.chunks,
             samples_checked: checked.samples,
             chunks_evicted: load(&shared.evicted),
-            buffers: u64::try_from(arena.n_slots()).unwrap_or(u64::MAX),
-            buffers_in_use: u64::try_from(arena.n_slots() - arena.n_free()).unwrap_or(u64::MAX),
+            buffers: to_u64(arena.n_slots()),
+            buffers_in_use: to_u64(arena.n_slots() - arena.n_free()),
         }
     }
 }
@@ -664,7 +665,7 @@ impl DirectStep {
         let pack = &*fetch.pack;
         let entry = pack.told(pack.chunk_entry(chunk))?;
         // Its length was compared with the file's and the limits when the pack was opened.
-        let mut bytes = vec![0; usize::try_from(entry.stored_len).unwrap_or(0)];
+        let mut bytes = vec![0; to_usize(entry.stored_len)];
         pack.read_at(&mut bytes, entry.offset)?;
         fetch.checks.check_chunk(pack, chunk, &bytes)
     }

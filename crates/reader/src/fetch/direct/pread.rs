@@ -1,5 +1,6 @@
 //! Reading with threads that wait: where io_uring is not to be had, as in many containers.
 
+use packds_system::to_u64;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -51,7 +52,7 @@ impl Pread {
 
 /// Reads once.
 pub(super) fn read(files: &Files, request: &mut Request) -> io::Result<usize> {
-    let offset = request.offset + u64::try_from(request.filled).unwrap_or(u64::MAX);
+    let offset = request.offset + to_u64(request.filled);
     let file = files.of(request);
     let rest = request.piece.get_mut(request.filled..).unwrap_or_default();
     file.read_at(rest, offset)

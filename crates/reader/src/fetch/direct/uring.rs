@@ -7,6 +7,7 @@
 //! no reference to its bytes in between. An engine that is dropped waits for all of them first. Should even waiting
 //! fail, they are leaked: the memory is lost, but it stays nobody's.
 
+use packds_system::{to_u64, to_usize};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ impl Uring {
             .setup_coop_taskrun()
             .build(DEPTH)
             .or_else(|_| IoUring::new(DEPTH))?;
-        let depth = usize::try_from(DEPTH).unwrap_or(0);
+        let depth = to_usize(DEPTH);
         Ok(Self {
             ring,
             files,
@@ -56,7 +57,7 @@ impl Uring {
     /// Moves all completions there are to `done`.
     fn reap(&mut self, done: &mut Vec<Done>) {
         for completion in self.ring.completion() {
-            let number = usize::try_from(completion.user_data()).unwrap_or(usize::MAX);
+            let number = to_usize(completion.user_data());
             let request = self.under_way.get_mut(number).and_then(Option::take);
             let Some(request) = request else { continue };
             self.free.push(number);
@@ -95,7 +96,7 @@ impl Engine for Uring {
             return;
         };
         let fd = types::Fd(self.files.of(&request).as_raw_fd());
-        let offset = request.offset + u64::try_from(request.filled).unwrap_or(u64::MAX);
+        let offset = request.offset + to_u64(request.filled);
         // Stored before the kernel hears of it; from here on nobody touches the piece's bytes.
         let request = self
             .under_way
@@ -107,7 +108,7 @@ impl Engine for Uring {
         let read = opcode::Read::new(fd, rest.as_mut_ptr(), len)
             .offset(offset)
             .build()
-            .user_data(u64::try_from(number).unwrap_or(u64::MAX));
+            .user_data(to_u64(number));
         // SAFETY: the buffer is the rest of a piece of the arena, `len` bytes at most; the piece stays in `under_way`,
         // which keeps it exclusive, mapped and in place, until its completion has come, see the module's head; the file
         // stays open as long as `self.files`.

@@ -1,5 +1,6 @@
 //! JPEG files that a device decodes: whether a loader has such, and how large they may be.
 
+use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
 
 use packds_format::Coding;
@@ -170,11 +171,9 @@ impl LoaderBuilder {
 
     /// The limits of files that were seen, and whether the room makes them lower.
     fn within(&self, room: u64, seen: &SeenFiles) -> (FileLimits, bool) {
-        let slots = self.slots.map_or(FEW_SLOTS, |slots| {
-            u64::try_from(slots.get()).unwrap_or(u64::MAX)
-        });
+        let slots = self.slots.map_or(FEW_SLOTS, |slots| to_u64(slots.get()));
         let for_each = room / slots.saturating_mul(self.batch.into()).max(1);
-        let bytes = |file: &SeenFile| u64::try_from(file.bytes).unwrap_or(u64::MAX);
+        let bytes = |file: &SeenFile| to_u64(file.bytes);
         let (file, pixels) = (seen.usual(bytes), seen.usual(SeenFile::pixels));
         let (file, pixels) = (
             file.next_multiple_of(FILE_STEP),
@@ -184,7 +183,7 @@ impl LoaderBuilder {
         let pixel_room = pixels.min((for_each - file_room) / PIXEL_STEP * PIXEL_STEP);
         let longest = seen.usual(SeenFile::side).min(LONGEST.into());
         let limits = FileLimits {
-            file_bytes: usize::try_from(file_room).unwrap_or(usize::MAX),
+            file_bytes: to_usize(file_room),
             pixel_bytes: u32::try_from(pixel_room).unwrap_or(u32::MAX),
             side: u32::try_from(longest).unwrap_or(LONGEST).max(1),
         };
