@@ -1,6 +1,6 @@
 //! What a sample is labelled with, whatever way its pack keeps that.
 
-use packds_format::{Classes, ColumnView, DType, Field, Role};
+use packds_format::{Classes, ColumnView, DType, Field, Role, Scalar};
 use packds_reader::{MappedPack, ReadError};
 
 use crate::escape::escape;
@@ -28,15 +28,7 @@ pub(crate) enum Label {
     None,
     Class(i64),
     Set(Vec<u64>),
-    Numbers(Vec<Number>),
-}
-
-/// A number of a label.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Number {
-    Integer(i128),
-    Single(f32),
-    Double(f64),
+    Numbers(Vec<Scalar>),
 }
 
 impl<'a> Labels<'a> {
@@ -150,7 +142,7 @@ impl Label {
             Self::None => String::new(),
             Self::Class(id) => id.to_string(),
             Self::Set(ids) => join(ids.iter().map(u64::to_string).collect()),
-            Self::Numbers(numbers) => join(numbers.iter().map(Number::text).collect()),
+            Self::Numbers(numbers) => join(numbers.iter().map(Scalar::to_string).collect()),
         }
     }
 
@@ -162,74 +154,24 @@ impl Label {
             Self::Class(id) => id.to_string(),
             Self::Set(ids) => list(ids.iter().map(u64::to_string).collect()),
             Self::Numbers(numbers) => match numbers.as_slice() {
-                [one] => one.json(),
-                _ => list(numbers.iter().map(Number::json).collect()),
+                [one] => json(one),
+                _ => list(numbers.iter().map(json).collect()),
             },
         }
     }
 }
 
-impl Number {
-    fn text(&self) -> String {
-        match self {
-            Self::Integer(n) => n.to_string(),
-            Self::Single(x) => x.to_string(),
-            Self::Double(x) => x.to_string(),
-        }
-    }
-
-    /// JSON has no infinities and no NaN: they become null.
-    fn json(&self) -> String {
-        match self {
-            Self::Single(x) if !x.is_finite() => "null".to_owned(),
-            Self::Double(x) if !x.is_finite() => "null".to_owned(),
-            _ => self.text(),
-        }
-    }
-
-    /// For pictures: the nearest double.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a colour needs no more than 53 bits"
-    )]
-    pub(crate) fn value(&self) -> f64 {
-        match self {
-            Self::Integer(n) => *n as f64,
-            Self::Single(x) => f64::from(*x),
-            Self::Double(x) => *x,
-        }
+/// JSON has no infinities and no NaN: they become null.
+fn json(number: &Scalar) -> String {
+    match number.float() {
+        Some(value) if !value.is_finite() => "null".to_owned(),
+        _ => number.to_string(),
     }
 }
 
 /// The numbers of an item, little-endian as in the file.
-pub(crate) fn numbers(bytes: &[u8], dtype: DType) -> Vec<Number> {
-    fn each<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> Number) -> Vec<Number> {
-        bytes
-            .as_chunks::<N>()
-            .0
-            .iter()
-            .map(|b| number(*b))
-            .collect()
-    }
-    let int = |n: i128| Number::Integer(n);
-    match dtype {
-        DType::Bool | DType::U8 => each(bytes, |[b]| int(b.into())),
-        DType::I8 => each(bytes, |b| int(i8::from_le_bytes(b).into())),
-        DType::U16 => each(bytes, |b| int(u16::from_le_bytes(b).into())),
-        DType::I16 => each(bytes, |b| int(i16::from_le_bytes(b).into())),
-        DType::U32 => each(bytes, |b| int(u32::from_le_bytes(b).into())),
-        DType::I32 => each(bytes, |b| int(i32::from_le_bytes(b).into())),
-        DType::U64 => each(bytes, |b| int(u64::from_le_bytes(b).into())),
-        DType::I64 => each(bytes, |b| int(i64::from_le_bytes(b).into())),
-        DType::F16 => each(bytes, |b| {
-            Number::Single(half::f16::from_le_bytes(b).into())
-        }),
-        DType::Bf16 => each(bytes, |b| {
-            Number::Single(half::bf16::from_le_bytes(b).into())
-        }),
-        DType::F32 => each(bytes, |b| Number::Single(f32::from_le_bytes(b))),
-        DType::F64 => each(bytes, |b| Number::Double(f64::from_le_bytes(b))),
-    }
+pub(crate) fn numbers(bytes: &[u8], dtype: DType) -> Vec<Scalar> {
+    Scalar::each(dtype, bytes).collect()
 }
 
 #[cfg(test)]

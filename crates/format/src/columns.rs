@@ -2,7 +2,7 @@
 
 use crate::checksum::crc32c;
 use crate::le::{self, len_u64};
-use crate::{DType, FormatError, Schema};
+use crate::{DType, FormatError, Scalar, Schema};
 use packds_system::{to_u64, to_usize};
 
 /// Columns start at multiples of this.
@@ -185,17 +185,7 @@ impl<'a> ColumnView<'a> {
         if len_u64(bytes) != self.dtype.size() {
             return None;
         }
-        match self.dtype {
-            DType::Bool | DType::U8 => bytes.first().map(|v| i64::from(*v)),
-            DType::I8 => le::array_at(bytes, 0).map(|b| i64::from(i8::from_le_bytes(b))),
-            DType::U16 => le::u16_at(bytes, 0).map(i64::from),
-            DType::I16 => le::array_at(bytes, 0).map(|b| i64::from(i16::from_le_bytes(b))),
-            DType::U32 => le::u32_at(bytes, 0).map(i64::from),
-            DType::I32 => le::array_at(bytes, 0).map(|b| i64::from(i32::from_le_bytes(b))),
-            DType::U64 => le::u64_at(bytes, 0).and_then(|v| i64::try_from(v).ok()),
-            DType::I64 => le::array_at(bytes, 0).map(i64::from_le_bytes),
-            DType::F16 | DType::Bf16 | DType::F32 | DType::F64 => None,
-        }
+        Scalar::of(self.dtype, bytes)?.integer()
     }
 
     /// One sample's value of a `u32` column.

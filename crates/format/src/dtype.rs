@@ -63,6 +63,12 @@ impl DType {
         }
     }
 
+    /// Whether it is a floating-point type.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
+    }
+
     /// What NumPy calls it, or its followers.
     #[must_use]
     pub const fn numpy_name(self) -> &'static str {

@@ -107,7 +107,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
     let bytes = if field.dtype == DType::U8 && field.normalize.as_ref().is_none_or(|n| !n.applied) {
         Cow::Borrowed(item)
     } else if is_index(field) {
-        let wrap = |n: &crate::label::Number| to_byte(n.value().rem_euclid(256.0));
+        let wrap = |n: &packds_format::Scalar| to_byte(n.nearest_f64().rem_euclid(256.0));
         numbers(item, field.dtype).iter().map(wrap).collect()
     } else {
         Cow::Owned(visible(
@@ -171,7 +171,7 @@ fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Resul
 fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
     let values: Vec<f64> = numbers(item, field.dtype)
         .iter()
-        .map(|n| n.value())
+        .map(|n| n.nearest_f64())
         .collect();
     if let Some(normalize) = field.normalize.as_ref().filter(|n| n.applied) {
         let channel = |i: u64| to_usize(i / run.max(1) % channels.max(1));

@@ -64,7 +64,15 @@ fn datasets_keep_their_identifiers() {
         dataset(&exported("x.parquet")),
         dataset(&tar_with_a_fault("txt")),
     ];
-    let expected = [""; 7];
+    let expected = [
+        "abf22fbd51936582ce7d4fce1ee752b5",
+        "ad26f07bef7703d6ab299d614ecab375",
+        "46ebb8d992d06e346d0b93273b0deec4",
+        "ec2219ace9514ded7287241f2a9880fe",
+        "12978f61406a6691389066d8ae6acc94",
+        "e7362aa287adffd72f060c33e3d82f2b",
+        "0089dba12a218846bd4a663e7f279d92",
+    ];
     assert_eq!(found, expected);
 }
 
@@ -95,7 +103,7 @@ fn encoded() -> ConvertOptions {
 fn packs_keep_their_identifiers() {
     let resized = ConvertOptions {
         resize: Some("short:64".parse().unwrap()),
-        crop: Some("32".parse().unwrap()),
+        crop: Some("center:32".parse().unwrap()),
         dtype: packds_format::DType::F32,
         normalize: "0.5,0.5,0.5/0.25,0.25,0.25".parse().unwrap(),
         compression: "zstd:3".parse().unwrap(),
@@ -107,7 +115,11 @@ fn packs_keep_their_identifiers() {
         ..encoded()
     };
     let found = [pack(&resized), pack(&encoded()), pack(&seekable)];
-    let expected = [""; 3];
+    let expected = [
+        "33cf60d34aea0b493438e1b6fd8abc84",
+        "244aed8d2876c5c8be80dd5ed73de248",
+        "285d1e5d80da941e0392b8997dcf7a2e",
+    ];
     assert_eq!(found, expected);
 }
 

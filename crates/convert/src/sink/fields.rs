@@ -1,6 +1,6 @@
 //! Which fields of a pack leave it, and as what.
 
-use packds_format::{Field, FieldKind, Pack, Role};
+use packds_format::{DType, Field, FieldKind, Pack, Role};
 
 use super::image_folder;
 use crate::data_format::DataFormat;
@@ -36,6 +36,11 @@ pub(crate) enum Form {
     Text,
     /// JSON text.
     Json,
+}
+
+/// Whether a label of this type leaves in digits where a format has arrays too.
+pub(crate) fn is_in_digits(dtype: DType) -> bool {
+    !matches!(dtype, DType::F16 | DType::Bf16)
 }
 
 /// A field that leaves the pack.

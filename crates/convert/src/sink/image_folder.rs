@@ -9,10 +9,10 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use packds_format::{DType, Field, Role};
+use packds_format::{DType, Field, Role, Scalar};
 use serde_json::{Map, Value};
 
-use super::number::Number;
+use super::fields::is_in_digits;
 use super::renamed::Renamed;
 use super::{AsItIs, Batch, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
@@ -89,7 +89,7 @@ impl Columns {
         for (place, field) in exported.fields.iter().enumerate().skip(1) {
             let dtype = field.field.dtype;
             match (&field.form, field.field.role) {
-                (Form::Array(_), Some(Role::Label)) if Number::is_label(dtype) => {
+                (Form::Array(_), Some(Role::Label)) if is_in_digits(dtype) => {
                     columns.label = Some((place, dtype));
                 }
                 (Form::Array(_), Some(Role::Labels)) => columns.label_set = Some(place),
@@ -184,7 +184,7 @@ impl ImageFolderSink {
         let item = |place: usize| batch.columns.get(place).map_or(&[][..], |c| c.item(k));
         let label = self.columns.label;
         let label = label
-            .and_then(|(place, dtype)| Number::of(dtype, item(place)).and_then(Number::integer));
+            .and_then(|(place, dtype)| Scalar::of(dtype, item(place)).and_then(Scalar::integer));
         let folder = match label {
             Some(id) => self.class_folder(id)?,
             None => String::new(),
@@ -255,6 +255,15 @@ impl ImageFolderSink {
     }
 }
 
+/// The number in JSON, which has no infinities: these and NaN are `null`.
+fn json(number: Scalar) -> Value {
+    match number {
+        Scalar::Bool(value) => value.into(),
+        Scalar::Unsigned(value) => value.into(),
+        other => other.float().map_or(other.integer().into(), Value::from),
+    }
+}
+
 /// The numbers of the bits that are set.
 fn set_bits(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
     let bits = bytes.iter().flat_map(|b| (0..8).map(move |i| b >> i & 1));
@@ -266,9 +275,10 @@ impl Column {
     fn value(&mut self, item: &[u8]) -> Value {
         match &self.form {
             Form::Array(array) => {
-                let number = Number::of(array.dtype, item);
-                self.infinite += u64::from(number.is_some_and(Number::is_infinite));
-                number.map_or(Value::Null, Number::json)
+                let number = Scalar::of(array.dtype, item);
+                let float = number.and_then(Scalar::float);
+                self.infinite += u64::from(float.is_some_and(f64::is_infinite));
+                number.map_or(Value::Null, json)
             }
             Form::Json => serde_json::from_slice(item).unwrap_or_default(),
             _ => String::from_utf8_lossy(item).into_owned().into(),

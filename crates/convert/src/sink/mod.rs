@@ -16,7 +16,6 @@ mod lmdb;
 mod npy;
 mod npy_header;
 mod npz;
-mod number;
 #[cfg(feature = "arrow")]
 mod parquet;
 mod pickle_writer;

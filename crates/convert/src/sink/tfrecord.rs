@@ -1,10 +1,9 @@
 //! TFRecord: a file, or a folder of them, of `tf.Example` messages in frames with two checksums.
 
-use packds_format::{DType, Field, Role, crc32c};
+use packds_format::{DType, Field, Role, Scalar, crc32c};
 use packds_pixels::probe;
 use packds_system::to_u64;
 
-use super::number::Number;
 use super::protobuf::{bytes_field, varint};
 use super::shard_files::{Piece, ShardFiles, Spread, gzip_level};
 use super::{Batch, Encode, Exported, ExportedField, Form, Sink, SinkStart};
@@ -177,8 +176,8 @@ impl ExampleEncoder {
             Form::File if place == 0 => image(&field.field, item, extension, features),
             Form::File | Form::Bytes | Form::Text | Form::Json => features.bytes(name, item),
             Form::Array(array) if array.shape.is_empty() => {
-                let number = Number::of(array.dtype, item);
-                match number.and_then(Number::integer) {
+                let number = Scalar::of(array.dtype, item);
+                match number.and_then(Scalar::integer) {
                     Some(id) if field.field.role == Some(Role::Label) => {
                         features.ints("image/class/label", [id]);
                         let class = usize::try_from(id).ok().and_then(|id| self.classes.get(id));

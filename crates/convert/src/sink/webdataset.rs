@@ -2,11 +2,11 @@
 //!
 //! ustar headers without times or owners; the pack's metadata in a global pax record, which tar readers pass over.
 
-use packds_format::Role;
+use packds_format::{Role, Scalar};
 use packds_system::to_u64;
 
+use super::fields::is_in_digits;
 use super::item_bytes::item_bytes;
-use super::number::Number;
 use super::shard_files::{Piece, ShardFiles, Spread, gzip_level};
 use super::{Batch, Encode, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
@@ -45,7 +45,7 @@ impl WebDatasetSink {
         let exported = start.exported.clone();
         let exported_paths = exported.has_paths;
         let label = exported.by_role(Role::Label).filter(|(_, label)| {
-            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && Number::is_label(a.dtype))
+            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype))
         });
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
         let infix = |(place, (name, field)): (usize, (String, &super::ExportedField))| {
@@ -156,7 +156,7 @@ impl TarEncoder {
         for (place, (field, infix)) in self.exported.fields.iter().zip(&self.infixes).enumerate() {
             if self.label == Some(place) {
                 let item = batch.columns.get(place).map_or(&[][..], |c| c.item(k));
-                let id = Number::of(field.field.dtype, item).map(Number::text);
+                let id = Scalar::of(field.field.dtype, item).map(|id| id.widened().to_string());
                 member(
                     &format!("{key}.cls"),
                     b'0',

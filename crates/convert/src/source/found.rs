@@ -561,11 +561,6 @@ pub(super) fn role_of(metadata: Option<&Metadata>, name: &str) -> Option<Role> {
     metadata.and_then(|m| m.field(name)).and_then(|f| f.role)
 }
 
-/// Whether labels can be of this type; floats are labels only where all are whole numbers.
-pub(super) fn is_integer(dtype: DType) -> bool {
-    !matches!(dtype, DType::F16 | DType::Bf16 | DType::F32 | DType::F64)
-}
-
 #[cfg(test)]
 mod tests {
     use packds_format::Classes;

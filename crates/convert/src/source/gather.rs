@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, Field, FieldKind, Role};
+use packds_format::{DType, Field, FieldKind, Role, Scalar};
 
 use super::ListOptions;
 use super::arrays::PATHS;
@@ -464,9 +464,7 @@ impl Gathered {
     fn may_be_labels(&self, metadata: Option<&Metadata>) -> bool {
         match &self.items {
             Items::Stored(_, Contents::All(Content::Array(array))) => {
-                array.shape.iter().all(|n| *n == 1)
-                    && !matches!(array.dtype, DType::F16 | DType::Bf16)
-                    && !self.is_set_of_labels(metadata)
+                array.is_one_number() && !self.is_set_of_labels(metadata)
             }
             Items::Stored(..) | Items::Jsons(_) | Items::Rows(_) => false,
             Items::Texts(_) | Items::Ints(_) | Items::Floats(_) => true,
@@ -548,30 +546,18 @@ impl Gathered {
         let Content::Array(array) = store.content(0) else {
             return Err(ConvertError::malformed(source, &name, "expected labels"));
         };
-        let (mut ids, mut floats, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ids, mut bytes) = (Some(Vec::new()), Vec::new());
         for idx in 0..n {
             bytes.clear();
             let read = store.append(idx, u64::MAX, &mut bytes);
             read.map_err(|e| ConvertError::malformed(source, &name, e.to_string()))?;
-            match number(array.dtype, &bytes) {
-                Some(Label::Id(id)) => ids.push(id),
-                Some(Label::Number(value)) => floats.push(value),
-                None => {
-                    let reason =
-                        format!("item {idx} is no label: expected a number of at most 2^63 - 1");
-                    let hint =
-                        "leave the field out with --leave-out, or name another with --label-key";
-                    return Err(ConvertError::contradictory(source, &name, reason, hint));
-                }
-            }
+            let id = Scalar::of(array.dtype, &bytes).and_then(Scalar::class_id);
+            ids = ids.zip(id).map(|(mut ids, id)| {
+                ids.push(id);
+                ids
+            });
         }
-        let values = match floats.is_empty() {
-            true => LabelValues::Ids(ids),
-            false => match numbers(floats) {
-                LabelValues::Numbers(_) => LabelValues::Typed(store),
-                ids => ids,
-            },
-        };
+        let values = ids.map_or(LabelValues::Typed(store), LabelValues::Ids);
         Ok(FoundLabels {
             name,
             values,
@@ -610,43 +596,11 @@ impl Gathered {
     }
 }
 
-/// A number as a label.
-enum Label {
-    Id(i64),
-    Number(f64),
-}
-
-fn number(dtype: DType, bytes: &[u8]) -> Option<Label> {
-    Some(Label::Id(match dtype {
-        DType::Bool | DType::U8 => bytes.first().copied()?.into(),
-        DType::I8 => i8::from_le_bytes([*bytes.first()?]).into(),
-        DType::U16 => u16::from_le_bytes(*bytes.first_chunk()?).into(),
-        DType::I16 => i16::from_le_bytes(*bytes.first_chunk()?).into(),
-        DType::U32 => u32::from_le_bytes(*bytes.first_chunk()?).into(),
-        DType::I32 => i32::from_le_bytes(*bytes.first_chunk()?).into(),
-        DType::U64 => i64::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()?,
-        DType::I64 => i64::from_le_bytes(*bytes.first_chunk()?),
-        DType::F32 => {
-            return Some(Label::Number(
-                f32::from_le_bytes(*bytes.first_chunk()?).into(),
-            ));
-        }
-        DType::F64 => return Some(Label::Number(f64::from_le_bytes(*bytes.first_chunk()?))),
-        DType::F16 | DType::Bf16 => return None,
-    }))
-}
-
-/// Floats are class ids where all are whole numbers.
+/// Numbers as labels: class ids where all are whole.
 fn numbers(values: Vec<f64>) -> LabelValues {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let whole = |v: &f64| v.fract() == 0.0 && (0.0..EXACT).contains(v);
-    if values.iter().all(whole) {
-        // Whole and in range: the text of the number is that of the integer.
-        let ids = values
-            .iter()
-            .map(|v| format!("{v:.0}").parse().unwrap_or(0));
-        LabelValues::Ids(ids.collect())
-    } else {
-        LabelValues::Numbers(values)
+    let ids = values.iter().map(|value| Scalar::Double(*value).class_id());
+    match ids.collect() {
+        Some(ids) => LabelValues::Ids(ids),
+        None => LabelValues::Numbers(values),
     }
 }

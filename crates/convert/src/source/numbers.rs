@@ -5,7 +5,7 @@ use super::column::TextArena;
 use super::npy::Elements;
 use super::swapped::swap;
 use crate::error::ConvertError;
-use packds_format::DType;
+use packds_format::Scalar;
 use packds_system::{to_u64, to_usize};
 
 /// Bytes read at a time.
@@ -52,14 +52,14 @@ fn each_element(
     Ok(())
 }
 
-/// The integers of an array of one number an item; none where some are no whole numbers.
+/// The class ids of an array of one number per item; none where some are not whole.
 pub(super) fn read_ids(array: &StoredArray) -> Result<Option<Vec<i64>>, ConvertError> {
     let Elements::Numbers { dtype, .. } = array.elements else {
         return Ok(None);
     };
     let mut ids = Some(Vec::new());
     each_element(array, |number| {
-        let id = integer(dtype, number);
+        let id = Scalar::of(dtype, number).and_then(Scalar::class_id);
         match (&mut ids, id) {
             (Some(list), Some(id)) => list.push(id),
             _ => ids = None,
@@ -67,36 +67,6 @@ pub(super) fn read_ids(array: &StoredArray) -> Result<Option<Vec<i64>>, ConvertE
         Ok(())
     })?;
     Ok(ids)
-}
-
-/// The number as an integer, if it is one.
-fn integer(dtype: DType, number: &[u8]) -> Option<i64> {
-    let mut wide = [0_u8; 8];
-    wide.get_mut(..number.len())?.copy_from_slice(number);
-    let bits = u64::from_le_bytes(wide);
-    // Shifted up and down again, a number fills the upper bits with its sign.
-    let signed = |bits: u64, spare: u32| Some((bits << spare).cast_signed() >> spare);
-    match dtype {
-        DType::Bool | DType::U8 | DType::U16 | DType::U32 | DType::U64 => bits.try_into().ok(),
-        DType::I8 => signed(bits, 56),
-        DType::I16 => signed(bits, 48),
-        DType::I32 => signed(bits, 32),
-        DType::I64 => signed(bits, 0),
-        DType::F32 => whole(f32::from_bits(u32::try_from(bits).ok()?).into()),
-        DType::F64 => whole(f64::from_bits(bits)),
-        // Nobody keeps class ids in half precision: above 2048 it has not even all integers.
-        DType::F16 | DType::Bf16 => None,
-    }
-}
-
-/// A float as an integer, if it is one that a float holds exactly.
-fn whole(number: f64) -> Option<i64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let is_whole = number.abs() <= EXACT && number.fract().abs().to_bits() == 0;
-    // A whole number of this size prints as an integer.
-    is_whole
-        .then(|| format!("{number:.0}").parse().ok())
-        .flatten()
 }
 
 /// The texts of an array of one text an item, without the zeros behind them.

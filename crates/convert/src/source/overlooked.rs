@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::column::{ColumnValues, TextArena};
-use super::found::{is_integer, is_label_name};
+use super::found::is_label_name;
 use super::listing::Listing;
 use super::store::{Content, Store};
 use super::warning::Warning;
@@ -26,7 +26,7 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
 
 /// Fields of one whole number for each sample.
 fn fields_of_one_number(listing: &Listing) -> Vec<String> {
-    let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.shape.iter().all(|n| *n == 1) && is_integer(array.dtype));
+    let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.is_one_number() && !array.dtype.is_float());
     let fields = listing.fields.iter();
     let fields = fields.filter(|field| is_one(field.store.as_ref()));
     fields.map(|field| field.name.clone()).collect()

@@ -25,6 +25,11 @@ impl ArrayType {
         let n = |n: u64, &d: &u64| n.checked_mul(d);
         self.shape.iter().try_fold(self.dtype.size(), n)
     }
+
+    /// Whether an item is one number.
+    pub(crate) fn is_one_number(&self) -> bool {
+        self.shape.iter().all(|n| *n == 1)
+    }
 }
 
 /// The size of an image of `u8` pixels.

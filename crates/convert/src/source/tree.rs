@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, FieldKind, Role};
+use packds_format::{DType, FieldKind, Role, Scalar};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
     Found, FoundLabels, Keys, LabelValues, Names, Part, check_same_classes, find_field,
-    find_image_field, is_image_name, is_integer, is_made_anew, role_of,
+    find_image_field, is_image_name, is_made_anew, role_of,
 };
 use super::listing::{Faults, SourceField};
 use super::shards::Shards;
@@ -408,7 +408,7 @@ impl Fields<'_> {
         // A set of up to eight labels is one number as well.
         let is_label = is_label && role != Some(Role::Labels);
         match &node.kind {
-            NodeKind::Array(array) if is_label && is_one_number(array) => {
+            NodeKind::Array(array) if is_label && array.is_one_number() => {
                 let classes = self.classes(tree, number)?;
                 let values = tree.rows(number, array)?;
                 let values = self.label_values(node, array, values)?;
@@ -513,7 +513,7 @@ impl Fields<'_> {
     /// The node of the array whose names the ids of the field `label` take.
     fn class_list_of(&self, tree: &impl Tree, label: usize) -> Option<usize> {
         let (number, node) = self.node(label).ok()?;
-        let has_ids = matches!(&node.kind, NodeKind::Array(array) if is_one_number(array));
+        let has_ids = matches!(&node.kind, NodeKind::Array(array) if array.is_one_number());
         let is_used = has_ids && tree.classes(number).is_ok_and(|classes| classes.is_empty());
         self.class_list().filter(|_| is_used)
     }
@@ -537,41 +537,18 @@ impl Fields<'_> {
             array: array.clone(),
         };
         let bad = |reason: String| ConvertError::malformed(self.source, &node.path, reason);
-        let (mut item, mut ids, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut whole = true;
+        let (mut item, mut ids) = (Vec::new(), Vec::new());
         for idx in 0..rows.len() {
             item.clear();
             rows.append(idx, u64::MAX, &mut item)
                 .map_err(|e| bad(e.to_string()))?;
-            if is_integer(array.dtype) {
-                let Some(id) = integer(array.dtype, &item) else {
-                    return Ok(LabelValues::Typed(Arc::new(rows)));
-                };
-                ids.push(id);
-            } else {
-                let number = float(array.dtype, &item)
-                    .ok_or_else(|| bad("labels cannot be of this type".to_owned()))?;
-                whole = whole && number.fract().abs() < f64::MIN_POSITIVE && number.abs() < 2e9;
-                numbers.push(number);
+            match Scalar::of(array.dtype, &item).and_then(Scalar::class_id) {
+                Some(id) => ids.push(id),
+                None => return Ok(LabelValues::Typed(Arc::new(rows))),
             }
         }
-        if is_integer(array.dtype) {
-            return Ok(LabelValues::Ids(ids));
-        }
-        if whole {
-            // Whole numbers below 2e9 print as they are.
-            let ids = numbers.iter().map(|n| format!("{n:.0}").parse().ok());
-            if let Some(ids) = ids.collect() {
-                return Ok(LabelValues::Ids(ids));
-            }
-        }
-        Ok(LabelValues::Typed(Arc::new(rows)))
+        Ok(LabelValues::Ids(ids))
     }
-}
-
-/// Whether an item of the array is one number.
-fn is_one_number(array: &ArrayType) -> bool {
-    array.shape.iter().product::<u64>() == 1
 }
 
 fn arena(texts: &[Vec<u8>]) -> TextArena {
@@ -582,31 +559,6 @@ fn arena(texts: &[Vec<u8>]) -> TextArena {
 
 fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
-}
-
-/// An integer of this type; none if it does not fit.
-fn integer(dtype: DType, bytes: &[u8]) -> Option<i64> {
-    let mut wide = [0_u8; 8];
-    wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    let unsigned = u64::from_le_bytes(wide);
-    match (dtype, bytes) {
-        (DType::I8, &[b]) => Some(i8::from_le_bytes([b]).into()),
-        (DType::I16, &[a, b]) => Some(i16::from_le_bytes([a, b]).into()),
-        (DType::I32, &[a, b, c, d]) => Some(i32::from_le_bytes([a, b, c, d]).into()),
-        (DType::I64, _) => Some(i64::from_le_bytes(wide)),
-        _ => i64::try_from(unsigned).ok(),
-    }
-}
-
-/// A number of a floating-point type of 4 or 8 bytes.
-fn float(dtype: DType, bytes: &[u8]) -> Option<f64> {
-    match (dtype, bytes) {
-        (DType::F32, &[a, b, c, d]) => Some(f32::from_le_bytes([a, b, c, d]).into()),
-        (DType::F64, &[a, b, c, d, e, f, g, h]) => {
-            Some(f64::from_le_bytes([a, b, c, d, e, f, g, h]))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]
@@ -630,13 +582,5 @@ mod tests {
             let found = found.as_ref().map(|(s, r)| (s.as_str(), r.as_str()));
             assert_eq!(found, expected, "{path}");
         }
-    }
-
-    #[test]
-    fn integers_keep_their_sign_and_large_ones_are_refused() {
-        assert_eq!(integer(DType::I8, &[255]), Some(-1));
-        assert_eq!(integer(DType::U8, &[255]), Some(255));
-        assert_eq!(integer(DType::I32, &(-7_i32).to_le_bytes()), Some(-7));
-        assert_eq!(integer(DType::U64, &u64::MAX.to_le_bytes()), None);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use packds_format::{DType, Field, FieldKind};
+use packds_format::{DType, Field, FieldKind, Scalar};
 use serde_json::{Number, Value};
 
 use super::{
@@ -94,9 +94,6 @@ pub(super) enum ColumnType {
     Json,
 }
 
-/// Integers up to this one are exact in an `f64`.
-pub(super) const EXACT_IN_F64: u64 = 1 << 53;
-
 /// Which kinds of cells a column has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KindsSeen {
@@ -116,7 +113,7 @@ impl KindsSeen {
             CellKind::Missing => self.missing = true,
             CellKind::Integer(value) => {
                 self.integer = true;
-                self.wide |= value.unsigned_abs() > EXACT_IN_F64;
+                self.wide |= value.unsigned_abs() > Scalar::EXACT_IN_F64;
             }
             CellKind::Float(_) => self.float = true,
             CellKind::Bool(_) => self.boolean = true,

@@ -4,7 +4,6 @@ use std::fmt;
 
 use packds_format::DType;
 
-use super::found::is_integer;
 use crate::error::quoted;
 
 /// Something odd about a source that does not stop the conversion.
@@ -137,7 +136,7 @@ pub enum Warning {
 impl Warning {
     /// That the field of labels has numbers that are no class ids.
     pub(super) fn no_ids(field: &str, dtype: DType) -> Self {
-        let found = match is_integer(dtype) {
+        let found = match !dtype.is_float() {
             true => format!("{dtype} of which some are above 2^63 - 1"),
             false => "numbers that are not whole".to_owned(),
         };

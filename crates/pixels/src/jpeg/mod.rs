@@ -217,7 +217,7 @@ impl Session<'_> {
     /// Decodes the next row into the start of `row`.
     pub(crate) fn read_row(&mut self, row: &mut [u8]) -> Result<(), PixelError> {
         let cinfo = &self.state.cinfo;
-        let channels = to_usize(cinfo.output_components.max(0).cast_unsigned());
+        let channels = to_usize(cinfo.output_components.cast_unsigned());
         let expected = to_usize(cinfo.output_width).saturating_mul(channels);
         if row.len() < expected {
             return Err(PixelError::WrongBuffer {

@@ -325,8 +325,9 @@ fn fixed(value: f64) -> i32 {
     (value * 65536.0 + 0.5).floor() as i32
 }
 
+/// The whole part of a 16.16 number; a negative one lies behind every image.
 fn whole(place: i32) -> usize {
-    to_usize((place >> 16).max(0).cast_unsigned())
+    to_usize((place >> 16).cast_unsigned())
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use packds_system::to_u64;
 use std::fs::File;
 use std::path::PathBuf;
 
-use packds_format::Role;
+use packds_format::{Role, Scalar};
 
 use self::tree::TreeWriter;
+use super::fields::is_in_digits;
 use super::item_bytes::item_bytes;
-use super::number::Number;
 use super::{Batch, Encode, Exported, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::{LMDB_CLASSES, LMDB_METADATA};
@@ -50,7 +50,7 @@ impl LmdbSink {
         let mut others: Vec<(usize, String)> = names.into_iter().enumerate().skip(1).collect();
         others.sort_by(|a, b| a.1.cmp(&b.1));
         let label = exported.by_role(Role::Label).filter(|(_, label)| {
-            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && Number::is_label(a.dtype))
+            matches!(&label.form, Form::Array(a) if a.shape.is_empty() && is_in_digits(a.dtype))
         });
         let label = label.map(|(place, _)| place);
         let path = start.path.join(DATA_FILE);
@@ -133,7 +133,7 @@ impl Encode for EntryEncoder {
                 };
                 if self.label == Some(*place) {
                     let item = batch.columns.get(*place).map_or(&[][..], |c| c.item(k));
-                    let id = Number::of(field.field.dtype, item).map(Number::text);
+                    let id = Scalar::of(field.field.dtype, item).map(|id| id.widened().to_string());
                     let id = id.unwrap_or_default().into_bytes();
                     entries.push((format!("{key}/{name}.txt"), id));
                     continue;

@@ -4,7 +4,7 @@ use packds_system::{to_u64, to_usize};
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::DType;
+use packds_format::{DType, Scalar};
 
 use super::kind::Kind;
 use super::piece::{ColumnPiece, ItemsPiece, Piece, nan_bytes, no_bytes};
@@ -12,11 +12,10 @@ use super::plan::{Planned, TablePlan, Use};
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::source::column::{ColumnValues, SourceColumn, TextArena};
-use crate::source::found::{Found, FoundLabels, LabelValues, Names, is_integer, role_of};
+use crate::source::found::{Found, FoundLabels, LabelValues, Names, role_of};
 use crate::source::listing::{Faults, SourceField};
 use crate::source::spool::Spool;
 use crate::source::store::{ArrayType, Content, Contents, Numbers, OpenFile, Span, Spans, Store};
-use crate::source::values::EXACT_IN_F64;
 
 /// The most rows for each byte of the files: a few bytes can say that there are billions of rows, each of which costs
 /// memory here.
@@ -283,10 +282,7 @@ impl<'a> FoundParts<'a> {
                 if planned.part == Use::Label {
                     // Whatever lies there would pass for a label; the sample is bad anyway.
                     fill(&mut bytes, *dtype, &nulls, &[0; 8]);
-                    let values = label_values(*dtype, &bytes);
-                    let values = values
-                        .map_err(|reason| ConvertError::malformed(root, &planned.name, reason))?;
-                    self.put_labels(planned, values);
+                    self.put_labels(planned, label_values(*dtype, bytes));
                 } else {
                     self.put_numbers(planned, *dtype, bytes, &nulls);
                 }
@@ -397,75 +393,43 @@ fn fill(bytes: &mut [u8], dtype: DType, rows: &[usize], value: &[u8]) {
     }
 }
 
-/// Whole numbers of a type, as wide as any.
-fn integers(dtype: DType, bytes: &[u8]) -> impl Iterator<Item = i128> {
-    let width = to_usize(dtype.size());
-    let signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
-    bytes.chunks_exact(width).map(move |number| {
-        let negative = signed && number.last().is_some_and(|byte| byte & 0x80 != 0);
-        let mut wide = [if negative { 0xff } else { 0 }; 16];
-        wide.iter_mut()
-            .zip(number)
-            .for_each(|(to, from)| *to = *from);
-        i128::from_le_bytes(wide)
-    })
-}
-
 /// Numbers or truth values of a type without NaN, some of which are null: by the rule of manifests.
 fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
     let mut nulls = nulls.iter().copied().peekable();
-    let mut rows = integers(dtype, bytes).enumerate().map(|(row, value)| {
+    let rows = Scalar::each(dtype, bytes).enumerate().map(|(row, value)| {
         let is_null = nulls.next_if_eq(&row).is_some();
         (!is_null).then_some(value)
     });
-    let values: Vec<Option<i128>> = rows.by_ref().collect();
-    let fits = |value: &i128| value.unsigned_abs() <= u128::from(EXACT_IN_F64);
+    let values: Vec<Option<Scalar>> = rows.collect();
+    let fits = |value: &Scalar| match value {
+        Scalar::Unsigned(value) => *value <= Scalar::EXACT_IN_F64,
+        other => other
+            .integer()
+            .is_some_and(|v| v.unsigned_abs() <= Scalar::EXACT_IN_F64),
+    };
     if dtype != DType::Bool && values.iter().flatten().all(fits) {
-        let float = |value: &Option<i128>| value.map_or(f64::NAN, |value| value as f64);
+        let float = |value: &Option<Scalar>| value.map_or(f64::NAN, Scalar::nearest_f64);
         return ColumnValues::F64(values.iter().map(float).collect());
     }
     let mut texts = TextArena::default();
     for value in values {
         match value {
             None => texts.push(""),
-            Some(value) if dtype == DType::Bool => {
-                texts.push(if value == 0 { "false" } else { "true" });
-            }
+            Some(Scalar::Bool(value)) => texts.push(if value { "true" } else { "false" }),
             Some(value) => texts.push(&value.to_string()),
         }
     }
     ColumnValues::Text(texts)
 }
 
-/// The labels of a column of numbers: ids where all are whole.
-fn label_values(dtype: DType, bytes: &[u8]) -> Result<LabelValues, String> {
-    if is_integer(dtype) {
-        let ids = integers(dtype, bytes).map(|value| {
-            i64::try_from(value).map_err(|_| format!("the label {value} is too large"))
-        });
-        return ids.collect::<Result<_, _>>().map(LabelValues::Ids);
-    }
-    let values: Vec<f64> = match dtype {
-        DType::F32 => {
-            let (numbers, _) = bytes.as_chunks::<4>();
-            numbers
-                .iter()
-                .map(|n| f32::from_le_bytes(*n).into())
-                .collect()
+/// The labels of a column of numbers: class ids where all are whole.
+fn label_values(dtype: DType, bytes: Vec<u8>) -> LabelValues {
+    match Scalar::each(dtype, &bytes).map(Scalar::class_id).collect() {
+        Some(ids) => LabelValues::Ids(ids),
+        None => {
+            let shape = Vec::new();
+            let array = ArrayType { dtype, shape };
+            LabelValues::Typed(Arc::new(Numbers { array, bytes }))
         }
-        DType::F64 => {
-            let (numbers, _) = bytes.as_chunks::<8>();
-            numbers.iter().map(|n| f64::from_le_bytes(*n)).collect()
-        }
-        _ => return Err(format!("labels cannot be of type {dtype}")),
-    };
-    let whole = |value: &f64| value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
-    if values.iter().all(whole) {
-        #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
-        return Ok(LabelValues::Ids(values.iter().map(|v| *v as i64).collect()));
     }
-    let shape = Vec::new();
-    let array = ArrayType { dtype, shape };
-    let bytes = bytes.to_vec();
-    Ok(LabelValues::Typed(Arc::new(Numbers { array, bytes })))
 }
