@@ -1,6 +1,6 @@
-//! What the pages point at is there: files, headings, and the pages that sources name.
+//! What the pages point at is there: files, headings, commands, messages, and the pages that sources name.
 //!
-//! Not for what the pages say: tests of each crate compare tables and run examples.
+//! Not for what the pages explain: tests of each crate compare tables and run examples.
 
 #![cfg(test)]
 
@@ -8,6 +8,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Component, Path, PathBuf},
+    process::{Command, Stdio},
 };
 
 /// Folders of builds and environments, and of what benchmarks write.
@@ -63,6 +64,103 @@ fn every_page_that_a_source_names_is_there() {
         }
     }
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+#[test]
+fn every_command_of_the_pages_is_understood() {
+    let folder = std::env::temp_dir().join(format!("packds-pages-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let mut violations = Vec::new();
+    let mut n_commands = 0;
+    for (page, text) in &pages() {
+        for (line, words) in commands(text) {
+            // No file that a command names is there, so that it ends when it has understood its options.
+            let output = Command::new(env!("CARGO_BIN_EXE_packds"))
+                .args(&words)
+                .current_dir(&folder)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            if said.contains("For more information, try") {
+                violations.push(format!("{}:{line}: {words:?}: {said}", page.display()));
+            }
+            n_commands += 1;
+        }
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(n_commands > 50, "only {n_commands} commands found");
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+#[test]
+fn every_message_of_the_troubleshooting_page_is_one_of_the_sources() {
+    let path = Path::new("docs/how-to/troubleshooting.md");
+    let page = fs::read_to_string(root().join(path)).unwrap();
+    let mut sources = String::new();
+    for path in files(&["rs", "py"]) {
+        let is_ours = path.starts_with("crates") && !path.iter().any(|part| part == "tests");
+        if is_ours {
+            sources += &fs::read_to_string(root().join(path)).unwrap();
+        }
+    }
+    let mut violations = Vec::new();
+    for (line, row) in prose(&page).filter(|(_, row)| row.starts_with("| `")) {
+        let messages = row.split(" | ").next().unwrap_or_default();
+        for quoted in messages.split('`').skip(1).step_by(2) {
+            // What is shortened stands for anything. Options and code are other tests' business.
+            let is_code = quoted.starts_with("packds ") || quoted.contains(" in loader");
+            for part in quoted.split("..").map(str::trim).filter(|_| !is_code) {
+                if part.len() > 5 && !sources.contains(part) {
+                    violations.push(format!(
+                        "{}:{line}: no source says {part:?}",
+                        path.display()
+                    ));
+                }
+            }
+        }
+    }
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+/// The commands in the fenced code of a page, as words of a shell, with their lines.
+fn commands(page: &str) -> Vec<(usize, Vec<String>)> {
+    let mut found = Vec::new();
+    let in_prose: Vec<usize> = prose(page).map(|(line, _)| line).collect();
+    for (line, text) in (1..).zip(page.lines()) {
+        let text = text
+            .trim()
+            .trim_start_matches("$ ")
+            .trim_start_matches("env/bin/");
+        // Brackets stand for a choice: such a line is a summary.
+        let is_command = text.starts_with("packds ") && !text.contains('[');
+        if is_command && in_prose.binary_search(&line).is_err() {
+            found.push((line, shell_words(text).split_off(1)));
+        }
+    }
+    found
+}
+
+/// The words of a command up to a comment, a pipe or a redirection.
+fn shell_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut quote = None;
+    let mut word = String::new();
+    for c in text.chars().chain([' ']) {
+        match (c, quote) {
+            ('\'', None) => quote = Some(c),
+            ('\'', Some(_)) => quote = None,
+            (' ', None) if !word.is_empty() => {
+                if ["#", "|", "&&", ">"].contains(&word.as_str()) {
+                    return words;
+                }
+                words.push(std::mem::take(&mut word));
+            }
+            (' ', None) => {}
+            _ => word.push(c),
+        }
+    }
+    words
 }
 
 /// Every page of the repository, by its path from the root.

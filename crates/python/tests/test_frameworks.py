@@ -70,7 +70,7 @@ def test_batches_are_divided_among_devices(numbered, jax):
     assert done.returncode == 0, done.stderr
 
 
-# What docs/reference/python.md says for Lightning.
+# What docs/how-to/pytorch.md says for Lightning.
 LIGHTNING = """
     import json, pathlib, sys
     import lightning, torch

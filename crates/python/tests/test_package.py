@@ -128,7 +128,9 @@ def test_errors_go_to_other_processes(kind):
     assert (type(again), str(again), again.hint) == (kind, str(error), "look elsewhere")
 
 
-GUIDES = ["README.md", "docs/reference/python.md", "examples/migrate_from_dataloader.md", "examples/migrate_from_ffcv.md"]
+GUIDES = ["README.md", "docs/tutorial/first-training.md", "docs/reference/python.md", "docs/reference/cuda.md"]
+GUIDES += [f"docs/how-to/{name}.md" for name in ("pytorch", "jax", "write-packs", "cookbook", "doctor")]
+GUIDES += ["examples/migrate_from_dataloader.md", "examples/migrate_from_ffcv.md"]
 
 
 @pytest.mark.parametrize("page", GUIDES)

@@ -184,7 +184,7 @@ def test_an_iterable_data_set_gives_as_many_batches_as_the_guide_says_and_no_len
     loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers)
     with pytest.raises(TypeError, match="has no len"):
         len(loader)
-    # As docs/reference/python.md says.
+    # As docs/how-to/pytorch.md says.
     n, world, workers = 1000, 2, max(workers, 1)
     assert sum(1 for _ in loader) == workers * (n // (world * workers * 110))
 

@@ -93,16 +93,25 @@ def test_all_code_of_a_guide_runs(page, with_ffcv, photos, tmp_path, torch, torc
     run_code(code_of(EXAMPLES / page, lambda code: with_ffcv or not ("ffcv" in code or "pipelines" in code)), photos, tmp_path)
 
 
-def test_the_readme_leads_to_a_training_step(photos, tmp_path, torchvision):
-    code = code_of(REPOSITORY / "README.md", lambda code: "packds.Loader" in code)
-    assert "optimizer.step()" in code
-    [convert] = re.findall(r"^env/bin/packds (convert .*)$", (REPOSITORY / "README.md").read_text(), re.M)
+def test_the_tutorial_leads_to_a_training(photos, tmp_path, torchvision):
+    page = REPOSITORY / "docs" / "tutorial" / "first-training.md"
+    code = code_of(page, lambda code: True)
+    assert "optimizer.step()" in code and "load_state_dict" in code
+    [convert] = re.findall(r"^env/bin/packds (convert examples/photos .*)$", page.read_text(), re.M)
     code = f"import packds.__main__, sys; sys.argv[1:] = {convert.split()}; assert not packds.__main__.main()\n{code}"
-    assert re.search(r"^epoch 0: loss \d", run_code(code, photos, tmp_path), re.M)
+    assert re.search(r"^epoch 2: loss \d", run_code(code, photos, tmp_path), re.M)
+
+
+def test_the_readme_converts_and_loads(photos, tmp_path):
+    code = code_of(REPOSITORY / "README.md", lambda code: "packds.Loader" in code)
+    code += "\nprint(images.shape, images.dtype, labels.dtype)"
+    assert run_code(code, photos, tmp_path).split("\n")[-2] == "torch.Size([8, 64, 64, 3]) torch.float32 torch.int64"
 
 
 def run_code(code, photos, folder):
-    """Runs a page's code where the photographs are ImageNet, with few of everything; what it prints."""
+    """Runs a page's code where the photographs lie and are ImageNet too, with few of everything; what it prints."""
+    (folder / "examples").mkdir()
+    (folder / "examples" / "photos").symlink_to(photos)
     for split in ("train", "val"):
         shutil.copytree(photos, folder / "imagenet" / split, ignore=lambda *_: ["LICENSES.md"])
     for whole, small in SMALL.items():

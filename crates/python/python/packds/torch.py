@@ -166,7 +166,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     `drop_last=True` leaves out what does not fill a batch of every worker, up to `num_workers * batch_size - 1` samples of each
     process. With `drop_last=False` each sample comes once in a single process; several fill up their last batches with samples of
     the epoch. It has no `len()`, because the number of batches is another for each number of workers, which only they are told
-    (docs/reference/python.md).
+    (docs/how-to/pytorch.md).
 
     Each pass is the next epoch, unless `set_epoch` says otherwise, whether workers are made anew for it or live on
     (`persistent_workers=True`). Passes that PyTorch seeds alike, because `torch.manual_seed` comes before each, are the same

@@ -3,7 +3,7 @@
 //! The method is to cache a batch at one stage of its way after the other and to time what is left: on the device, on the
 //! host, its samples processed, decoded, as they are stored, in the page cache, and not at all. Where time grows, there is
 //! the bottleneck. [`examine`] measures that of a loader; [`diagnose`] says what measured times mean, whoever measured
-//! them. docs/how-to/doctor.md has the model.
+//! them. docs/explanation/doctor.md has the model.
 //!
 //! ```no_run
 //! use packds_reader::doctor::{Options, Step, examine};

@@ -1,4 +1,4 @@
-//! From times to what they mean: which stage binds, and how fast training would be. Arithmetic alone; docs/how-to/doctor.md has the
+//! From times to what they mean: which stage binds, and how fast training would be. Arithmetic alone; docs/explanation/doctor.md has the
 //! reasons.
 
 /// Tracks that take no more than this much longer than the one with the step are hidden behind it.
