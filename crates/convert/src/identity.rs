@@ -1,6 +1,6 @@
 //! Who a dataset is, and who a pack of it is: the encoding that `dataset_uuid` and `pack_uuid` are hashes of.
 //!
-//! The encoding is part of the format. `docs/format.md` describes it, and golden identifiers in the tests freeze it.
+//! The encoding is part of the format. `docs/reference/format.md` describes it, and golden identifiers in the tests freeze it.
 
 use packds_format::Uuid;
 use serde_json::Value;
