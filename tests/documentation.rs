@@ -94,6 +94,37 @@ fn every_command_of_the_pages_is_understood() {
 }
 
 #[test]
+fn the_command_page_has_every_subcommand() {
+    let page = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
+    let mut missing = Vec::new();
+    for parent in ["", "bench"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_packds"));
+        let help = command
+            .args(parent.split_whitespace())
+            .arg("--help")
+            .output()
+            .unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+        let names = listed
+            .take_while(|line| !line.is_empty())
+            .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+            .filter_map(|line| line.split_whitespace().next());
+        for name in names.filter(|name| *name != "help") {
+            let wanted = format!("packds {parent} {name}").replace("  ", " ");
+            // Its own subcommands stand for it.
+            if name != "bench" && !page.contains(&format!("| `{wanted}")) {
+                missing.push(wanted);
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "docs/reference/command.md lacks {missing:?}"
+    );
+}
+
+#[test]
 fn every_message_of_the_troubleshooting_page_is_one_of_the_sources() {
     let path = Path::new("docs/how-to/troubleshooting.md");
     let page = fs::read_to_string(root().join(path)).unwrap();

@@ -60,6 +60,11 @@ pub use options::{convert_options, export_options};
 pub use show::sample_picture;
 pub use verify::verify_document;
 
+/// The guide's examples, so that they compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/how-to/rust.md")]
+struct RustGuide;
+
 /// Runs the command with `args`, the program's name first: prints results on stdout, everything else on stderr.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
     // The lock of neither is held: threads of a command draw and warn while it runs.
