@@ -13,6 +13,8 @@ use std::{
 
 /// Folders of builds and environments, and of what benchmarks write.
 const NOT_OURS: &[&str] = &["target", "out", "demo"];
+/// Folders that pages name and that are there only after a program made them.
+const MADE: &[&str] = &["bench/gpu/", "bench/out", "bench/.venv", "fuzz/corpus"];
 
 #[test]
 fn every_relative_link_leads_to_a_file_and_every_anchor_to_a_heading() {
@@ -60,6 +62,35 @@ fn every_page_that_a_source_names_is_there() {
         for (line, named) in named_pages(&text) {
             if !root().join(named).exists() {
                 violations.push(format!("{}:{line}: no file {named}", path.display()));
+            }
+        }
+    }
+    assert!(violations.is_empty(), "\n{}", violations.join("\n"));
+}
+
+#[test]
+fn every_path_that_a_page_names_is_there() {
+    let folders = [
+        "bench", "crates", "docs", "examples", "fixtures", "fuzz", "scripts", "tests",
+    ];
+    let mut violations = Vec::new();
+    for (page, text) in &pages() {
+        // What was true of an earlier version stays as it was written.
+        if page == Path::new("CHANGELOG.md") {
+            continue;
+        }
+        for (line, prose) in prose(text) {
+            for code in prose.split('`').skip(1).step_by(2) {
+                let named = code.split_whitespace().next().unwrap_or_default();
+                let is_path = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+                let folder = named.split_once('/').map_or("", |(folder, _)| folder);
+                if folders.contains(&folder)
+                    && named.chars().all(is_path)
+                    && !MADE.contains(&named)
+                    && !root().join(named).exists()
+                {
+                    violations.push(format!("{}:{line}: no {named}", page.display()));
+                }
             }
         }
     }
