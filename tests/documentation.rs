@@ -50,7 +50,7 @@ fn every_relative_link_leads_to_a_file_and_every_anchor_to_a_heading() {
 }
 
 #[test]
-fn every_page_that_a_source_names_is_there() {
+fn every_page_and_heading_that_a_source_names_is_there() {
     let mut violations = Vec::new();
     let endings = ["rs", "py", "pyi", "md", "ipynb", "toml", ""];
     for path in files(&endings) {
@@ -59,9 +59,17 @@ fn every_page_that_a_source_names_is_there() {
             continue;
         }
         let text = fs::read_to_string(root().join(&path)).unwrap_or_default();
-        for (line, named) in named_pages(&text) {
-            if !root().join(named).exists() {
+        for (line, named, heading) in named_pages(&text) {
+            let Ok(page) = fs::read_to_string(root().join(named)) else {
                 violations.push(format!("{}:{line}: no file {named}", path.display()));
+                continue;
+            };
+            let is_there = |heading| headings(&page).any(|title| title == heading);
+            if heading.is_some_and(|heading| !is_there(heading)) {
+                violations.push(format!(
+                    "{}:{line}: no heading {heading:?} in {named}",
+                    path.display()
+                ));
             }
         }
     }
@@ -278,15 +286,9 @@ fn links(text: &str) -> Vec<(usize, &str)> {
 /// The anchors of a page's headings, made as GitHub makes them.
 fn anchors(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for (_, line) in prose(text) {
-        let Some(title) = line.trim_start_matches('#').strip_prefix(' ') else {
-            continue;
-        };
-        if !line.starts_with('#') {
-            continue;
-        }
+    for title in headings(text) {
         let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
-        let anchor: String = title.trim().to_lowercase().chars().filter(kept).collect();
+        let anchor: String = title.to_lowercase().chars().filter(kept).collect();
         let anchor = anchor.replace(' ', "-");
         // The second heading of the same words is `words-1`.
         let n_before = found.iter().filter(|other| **other == anchor).count();
@@ -296,6 +298,13 @@ fn anchors(text: &str) -> Vec<String> {
         found.push(anchor);
     }
     found
+}
+
+/// The titles of a page's headings.
+fn headings(text: &str) -> impl Iterator<Item = &str> {
+    let lines = prose(text).map(|(_, line)| line);
+    let marked = lines.filter(|line| line.starts_with('#'));
+    marked.filter_map(|line| Some(line.trim_start_matches('#').strip_prefix(' ')?.trim()))
 }
 
 /// The lines of a page outside of fenced code, counted from 1.
@@ -308,8 +317,9 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Pages and programs below docs/ that a text names by their path from the root.
-fn named_pages(text: &str) -> Vec<(usize, &str)> {
+/// Pages and programs below docs/ that a text names by their path from the root, with the heading where one is named:
+/// `PAGE, "HEADING"`.
+fn named_pages(text: &str) -> Vec<(usize, &str, Option<&str>)> {
     let mut found = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         for (at, _) in text.match_indices("docs/") {
@@ -322,8 +332,10 @@ fn named_pages(text: &str) -> Vec<(usize, &str)> {
                 .find(|c| !is_path(c))
                 .map_or(text.len(), |n| at + n);
             let named = text[at..end].trim_end_matches('.');
+            let quoted = text[end..].strip_prefix(", \"");
+            let heading = quoted.and_then(|quoted| Some(quoted.split_once('"')?.0));
             if [".md", ".py", ".svg"].iter().any(|e| named.ends_with(e)) {
-                found.push((line, named));
+                found.push((line, named, heading));
             }
         }
     }

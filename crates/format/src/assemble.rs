@@ -1,4 +1,4 @@
-//! Chunks from encoded blocks: what the writer puts between two chunk boundaries. docs/reference/format.md, "Chunks".
+//! Chunks from encoded blocks: what the writer puts between two chunk boundaries. docs/reference/format.md, "Body".
 
 use crate::block::{Block, BlockPart};
 use crate::checksum::crc32c;

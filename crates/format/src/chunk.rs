@@ -1,4 +1,4 @@
-//! Chunks: the table that says where they lie, and what lies in one. docs/reference/format.md, "Chunks".
+//! Chunks: the table that says where they lie, and what lies in one. docs/reference/format.md, "Body".
 
 use packds_system::{to_u64, to_usize};
 use std::ops::Range;

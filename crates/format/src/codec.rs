@@ -1,4 +1,4 @@
-//! Codecs: bytes to bytes, one block at a time. docs/reference/format.md, "Codecs".
+//! Codecs: bytes to bytes, one block at a time. docs/reference/format.md, "Codecs and filters".
 
 use packds_system::to_u64;
 use std::cell::RefCell;
