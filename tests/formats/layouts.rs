@@ -410,7 +410,7 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
         (
             &["texts.csv"],
             1,
-            "no such file: ",
+            "no such file, named in line 2 of ",
             "pixels in texts are not read",
         ),
         (

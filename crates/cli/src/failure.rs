@@ -198,7 +198,6 @@ fn path_of(error: &ConvertError) -> Option<&Path> {
         | E::SymlinkLoop { path, .. }
         | E::ManifestMalformed { path, .. }
         | E::ManifestColumnMissing { path, .. }
-        | E::ManifestFileMissing { path, .. }
         | E::ManifestPathEscapes { path, .. }
         | E::BadSample { path, .. }
         | E::NothingLeft { path, .. }

@@ -168,18 +168,6 @@ pub enum ConvertError {
         /// The columns that are there, in order.
         found: Vec<String>,
     },
-    /// A manifest names a file that is not there or is no regular file.
-    #[error("{path}: line {line}: {}: {}", if *is_there { "not a regular file" } else { "no such file" }, cut(file))]
-    ManifestFileMissing {
-        /// The manifest.
-        path: PathBuf,
-        /// The line on which the row starts.
-        line: u64,
-        /// The file, with the root in front.
-        file: PathBuf,
-        /// Whether it is there and no regular file.
-        is_there: bool,
-    },
     /// A manifest names a file outside the root folder.
     #[error("{path}: line {line}: '{file}' lies outside the root {root}")]
     ManifestPathEscapes {
@@ -201,7 +189,7 @@ pub enum ConvertError {
         hint: String,
     },
     /// An image cannot be read, decoded or stored.
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", cut(path))]
     BadSample {
         /// The image's file.
         path: PathBuf,
@@ -406,10 +394,7 @@ impl ConvertError {
             | Self::Interrupted => None,
             Self::Options { hint, .. } | Self::SourceUnsupported { hint, .. } => Some(hint.clone()),
             Self::BadPack(_) => Some("'packds verify' lists all damage; nothing was written".to_owned()),
-            Self::BadSample { .. } => Some(
-                "'--on-error skip' leaves bad samples out and lists them, '--on-error substitute' puts zeros in their place"
-                    .to_owned(),
-            ),
+            Self::BadSample { source, .. } => Some(hint_of_sample(source).to_owned()),
             Self::NothingLeft { .. } => Some("run without '--on-error skip' to see the first reason".to_owned()),
             Self::UnknownFormat { .. } => {
                 Some("'packds formats' lists what is known; '--from FORMAT' says which it is".to_owned())
@@ -443,7 +428,6 @@ impl ConvertError {
             }
             Self::ManifestMalformed { .. }
             | Self::ManifestColumnMissing { .. }
-            | Self::ManifestFileMissing { .. }
             | Self::ManifestPathEscapes { .. } => self.hint_of_manifest().map(str::to_owned),
             Self::OutputExists { .. }
             | Self::OutputFolderFull { .. }
@@ -485,15 +469,6 @@ impl ConvertError {
             Self::ManifestColumnMissing { .. } => {
                 "name the columns with --image-key, --label-key and --mask-key"
             }
-            Self::ManifestFileMissing { file, .. } if is_numbers(file) => {
-                "pixels in texts are not read: make an array of each (numpy.fromstring(text, sep=' ')) and one of all, as .npz"
-            }
-            Self::ManifestFileMissing { is_there: true, .. } => {
-                "folders, pipes, sockets and devices are not read: name a file, or remove the line"
-            }
-            Self::ManifestFileMissing { .. } => {
-                "paths are relative to the manifest's folder; --root sets another folder"
-            }
             Self::ManifestPathEscapes { .. } => {
                 "pass --root with a folder that contains every file of the manifest"
             }
@@ -529,7 +504,6 @@ impl ConvertError {
             Self::EmptySource { .. }
             | Self::SymlinkLoop { .. }
             | Self::ManifestMalformed { .. }
-            | Self::ManifestFileMissing { .. }
             | Self::BadSample { .. }
             | Self::NothingLeft { .. }
             | Self::SourceMalformed { .. }
@@ -626,6 +600,25 @@ fn hint_of_fields(found: &[String]) -> &'static str {
         "name the fields with --image-key, --label-key and --mask-key; where each image is an array of its own, put all into one first (numpy.stack)"
     } else {
         "name the fields with --image-key, --label-key and --mask-key"
+    }
+}
+
+/// What to do about a bad sample.
+fn hint_of_sample(error: &SampleError) -> &'static str {
+    match error {
+        SampleError::Mask { source, .. } => hint_of_sample(source),
+        SampleError::NoFile { file, .. } if is_numbers(file) => {
+            "pixels in texts are not read: make an array of each (numpy.fromstring(text, sep=' ')) and one of all, as .npz"
+        }
+        SampleError::NoFile { is_there: true, .. } => {
+            "folders, pipes, sockets and devices are not read: name a file, or give '--on-error skip', which leaves such samples out and lists them"
+        }
+        SampleError::NoFile { .. } => {
+            "relative paths start in the manifest's folder: '--root FOLDER' names another one, '--on-error skip' leaves such samples out and lists them"
+        }
+        _ => {
+            "'--on-error skip' leaves bad samples out and lists them, '--on-error substitute' puts zeros in their place"
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use packds_convert::ConvertError;
+use packds_convert::{ConvertError, SampleError};
 use packds_format::FormatError;
 use packds_reader::ReadError;
 use packds_reader::augment::AugmentError;
@@ -34,7 +34,7 @@ impl Failure {
         match self {
             Self::Read(error) | Self::Load(LoadError::Read(error)) => of_read(error),
             Self::Load(error) => of_load(error),
-            Self::Convert(ConvertError::SourceMissing { .. }) => "SourceNotFoundError",
+            Self::Convert(error) if missing_in(error).is_some() => "SourceNotFoundError",
             Self::Convert(_) => "ConvertError",
             Self::Thread(_) => "Error",
             Self::Option(_) => "OptionError",
@@ -84,7 +84,7 @@ impl Failure {
                 }
                 _ => None,
             },
-            Self::Convert(ConvertError::SourceMissing { path }) => Some((NO_SUCH_FILE, path)),
+            Self::Convert(error) => Some((NO_SUCH_FILE, missing_in(error)?)),
             _ => None,
         }
     }
@@ -110,6 +110,23 @@ const MORE_THREADS: &str =
 
 /// `ENOENT`.
 const NO_SUCH_FILE: i32 = 2;
+
+/// What is not there: the source of a conversion, or a file that it names.
+fn missing_in(error: &ConvertError) -> Option<&Path> {
+    let sample = match error {
+        ConvertError::SourceMissing { path } => return Some(path),
+        ConvertError::BadSample { source, .. } => source,
+        _ => return None,
+    };
+    let file = match sample {
+        SampleError::Mask { source, .. } => source,
+        image => image,
+    };
+    match file {
+        SampleError::NoFile { file, is_there, .. } => (!is_there).then_some(file),
+        _ => None,
+    }
+}
 
 fn of_read(error: &ReadError) -> &'static str {
     match error {

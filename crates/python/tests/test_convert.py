@@ -1,6 +1,8 @@
 """Conversions, exports and the command."""
 
+import errno
 import inspect
+import json
 import os
 import pathlib
 import re
@@ -14,6 +16,7 @@ import warnings
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import packds
 
@@ -106,6 +109,38 @@ def test_a_bad_image_is_named_or_skipped(photos, tmp_path):
     assert "on_error='skip'" in raised.value.hint
     report = packds.convert(tmp_path / "in", tmp_path / "a.pack", on_error="skip", progress=False)
     assert [skipped["path"] for skipped in report["skipped"]] == ["cat/bad.jpg"]
+
+
+@pytest.mark.parametrize("name", ["list.csv", "list.jsonl"])
+@pytest.mark.parametrize("column", ["path", "mask"])
+def test_a_file_that_a_manifest_names_and_that_is_not_there_is_a_file_not_found(photos, tmp_path, name, column):
+    (tmp_path / "in").mkdir()
+    for place in ("a.png", "b.png"):
+        Image.new("L", (8, 8)).save(tmp_path / "in" / place)
+    rows = [{"path": "a.png", "mask": "a.png"}, {"path": "b.png", "mask": "b.png"} | {column: "gone/c.png"}]
+    lines = ["path,mask", *(f"{row['path']},{row['mask']}" for row in rows)] if name.endswith("csv") else map(json.dumps, rows)
+    source = tmp_path / "in" / name
+    source.write_text("\n".join(lines))
+    with pytest.raises(FileNotFoundError) as raised:
+        packds.convert(source, tmp_path / "a.pack", progress=False)
+    error = raised.value
+    assert isinstance(error, packds.SourceNotFoundError)
+    assert (error.errno, error.filename) == (errno.ENOENT, str(tmp_path / "in" / "gone" / "c.png"))
+    assert f"no such file, named in line {3 if name.endswith('csv') else 2} of {source}" in str(error) and "c.png" in str(error)
+    for said in ("start in the manifest's folder", "root='FOLDER'", "on_error='skip'"):
+        assert said in error.hint
+    assert "--" not in str(error)
+    with pytest.raises(FileNotFoundError):
+        packds.convert(source, tmp_path / "a.pack", dry_run=True, progress=False)
+    report = packds.convert(source, tmp_path / "a.pack", on_error="skip", progress=False)
+    [skipped] = report["skipped"]
+    assert report["n_samples"] == 1 and "no such file, named in line" in skipped["reason"]
+    assert skipped["path"] == ("gone/c.png" if column == "path" else "b.png")
+    # A folder is there.
+    source.write_text("path\nin\n" if name.endswith("csv") else '{"path": "in"}')
+    with pytest.raises(packds.ConvertError, match="not a regular file, named in line") as raised:
+        packds.convert(source, tmp_path / "b.pack", root=tmp_path, progress=False)
+    assert not isinstance(raised.value, FileNotFoundError)
 
 
 def test_every_split_becomes_a_pack(photos, tmp_path):

@@ -52,6 +52,18 @@ pub enum SampleError {
         /// Bytes of the item.
         found: u64,
     },
+    /// The file that a manifest names is not there, or is no regular file.
+    #[error("{}, named in line {line} of {manifest}", if *is_there { "not a regular file" } else { "no such file" })]
+    NoFile {
+        /// The file, with the root in front.
+        file: std::path::PathBuf,
+        /// Whether it is there and no regular file.
+        is_there: bool,
+        /// The manifest.
+        manifest: std::path::PathBuf,
+        /// The line on which the row starts, counted from 1.
+        line: u64,
+    },
     /// There is no such item.
     #[error("there is no such item in the source")]
     Missing,

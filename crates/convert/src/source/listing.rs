@@ -88,9 +88,36 @@ pub struct Listing {
     pub(super) ignored: u64,
 }
 
-/// Samples that lack something that they need, such as their label, by their number, with the reason. In the place of
-/// what is missing stands a value without meaning, so that every field has an item for each sample.
-pub(super) type Faults = BTreeMap<usize, Arc<str>>;
+/// Samples that lack something that they need, such as their label, by their number. In the place of what is missing stands a
+/// value without meaning, so that every field has an item for each sample.
+pub(super) type Faults = BTreeMap<usize, Fault>;
+
+/// What a sample lacks.
+#[derive(Debug, Clone)]
+pub(super) enum Fault {
+    /// In the words of the source's reader.
+    Said(Arc<str>),
+    /// The file that a manifest names in this line.
+    File {
+        manifest: Arc<Path>,
+        line: u64,
+        is_mask: bool,
+        /// It is there, but is a folder, pipe, socket or device.
+        is_there: bool,
+    },
+}
+
+impl From<Arc<str>> for Fault {
+    fn from(reason: Arc<str>) -> Self {
+        Self::Said(reason)
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Said(reason.into())
+    }
+}
 
 /// The labels of a [`Listing`].
 #[derive(Debug, Clone)]
@@ -313,8 +340,36 @@ impl Listing {
 
     /// Why sample `idx` is bad, if that is known without reading it.
     pub(crate) fn fault(&self, idx: usize) -> Option<SampleError> {
-        let reason = self.faults.get(&idx)?;
-        Some(SampleError::Source(format!("sample {idx}: {reason}")))
+        let (manifest, line, is_mask, is_there) = match self.faults.get(&idx)? {
+            Fault::Said(reason) => {
+                return Some(SampleError::Source(format!("sample {idx}: {reason}")));
+            }
+            Fault::File {
+                manifest,
+                line,
+                is_mask,
+                is_there,
+            } => (manifest.to_path_buf(), *line, *is_mask, *is_there),
+        };
+        let mut path = Vec::new();
+        if is_mask {
+            self.mask_path_into(idx, &mut path);
+        } else {
+            self.path_into(idx, &mut path);
+        }
+        let no_file = SampleError::NoFile {
+            file: self.root.join(as_path(&path)),
+            is_there,
+            manifest,
+            line,
+        };
+        Some(match is_mask {
+            false => no_file,
+            true => SampleError::Mask {
+                mask: String::from_utf8_lossy(&path).into_owned(),
+                source: Box::new(no_file),
+            },
+        })
     }
 
     /// The samples that are known to be bad without reading any.

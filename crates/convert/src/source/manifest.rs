@@ -6,7 +6,7 @@
 //! cells; the second takes the values. What stays in memory is the paths and the typed values,
 //! never the text of the manifest.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use super::{
     ListOptions,
@@ -14,10 +14,10 @@ use super::{
     found::role_of,
     image_folder::known_metadata,
     labels::{LabelBuilder, LabelForm, LabelScan, LabelSplit, in_known_order},
-    listing::{Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
+    listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
     paths::FileTable,
-    root::{FailedFile, Root},
+    root::Root,
     rows::{Cell, RowForm, Rows, malformed},
     values::{ColumnBuilder, ColumnType, KindsSeen},
 };
@@ -317,19 +317,29 @@ fn finish(
     metadata: Option<Metadata>,
     jobs: usize,
 ) -> Result<Listing, ConvertError> {
-    let images = root.file_sizes(&taken.images.paths, jobs);
-    let masks = match &taken.masks {
-        None => Ok(Vec::new()),
-        Some(masks) => root.file_sizes(&masks.paths, jobs),
-    };
-    let (bytes, mask_bytes) = match (images, masks) {
-        (Ok(images), Ok(masks)) => (images, masks),
-        (Err(image), Err(mask)) => {
-            let first = if mask.idx < image.idx { mask } else { image };
-            return Err(file_error(source, first, &taken.lines));
+    let manifest: Arc<Path> = source.into();
+    let images = root.file_sizes(&taken.images.paths, jobs)?;
+    let mut faults = Faults::new();
+    let mut note = |not_files: BTreeMap<usize, bool>, is_mask| {
+        for (idx, is_there) in not_files {
+            faults.entry(idx).or_insert_with(|| Fault::File {
+                manifest: Arc::clone(&manifest),
+                line: taken.lines[idx],
+                is_mask,
+                is_there,
+            });
         }
-        (Err(failed), _) | (_, Err(failed)) => {
-            return Err(file_error(source, failed, &taken.lines));
+    };
+    note(images.not_files, false);
+    let masks = match taken.masks {
+        None => None,
+        Some(masks) => {
+            let sizes = root.file_sizes(&masks.paths, jobs)?;
+            note(sizes.not_files, true);
+            Some(Masks::Files {
+                paths: masks.paths,
+                bytes: sizes.bytes,
+            })
         }
     };
     let (labels, classes) = taken
@@ -344,18 +354,15 @@ fn finish(
         kind: SourceKind::Manifest,
         root: root.path,
         paths: taken.images.paths,
-        bytes,
+        bytes: images.bytes,
         labels,
         classes,
         columns,
         images: Images::Files,
         fields,
         metadata,
-        faults: Faults::new(),
-        masks: taken.masks.map(|masks| Masks::Files {
-            paths: masks.paths,
-            bytes: mask_bytes,
-        }),
+        faults,
+        masks,
         warnings: Vec::new(),
         ignored: 0,
     })
@@ -389,19 +396,4 @@ fn narrowed_columns(
         }
     }
     (wide, fields)
-}
-
-fn file_error(source: &Path, failed: FailedFile, lines: &[u64]) -> ConvertError {
-    match failed.error {
-        Some(source) => ConvertError::Io {
-            path: failed.file,
-            source,
-        },
-        None => ConvertError::ManifestFileMissing {
-            is_there: failed.is_there,
-            path: source.to_owned(),
-            line: lines[failed.idx],
-            file: failed.file,
-        },
-    }
 }

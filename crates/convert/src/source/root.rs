@@ -3,6 +3,7 @@
 //! Not for image folders, which are walked.
 
 use std::{
+    collections::BTreeMap,
     ffi::OsStr,
     io::{self, ErrorKind},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
@@ -129,79 +130,71 @@ impl Root {
         below.and_then(without_dots)
     }
 
-    /// The sizes of all files, read by `jobs` threads, or the first file that fails.
-    pub(super) fn file_sizes(
-        &self,
-        table: &PathTable,
-        jobs: usize,
-    ) -> Result<Vec<u64>, FailedFile> {
-        let mut sizes = vec![0; table.len()];
+    /// The sizes of all files, read by `jobs` threads. The error is that of the first file of which the system says nothing.
+    pub(super) fn file_sizes(&self, table: &PathTable, jobs: usize) -> Result<Sizes, ConvertError> {
+        let mut bytes = vec![0; table.len()];
         let share = table.len().div_ceil(jobs.max(1)).max(1);
-        let shares = Mutex::new((0..).step_by(share).zip(sizes.chunks_mut(share)));
-        let first_failed: Mutex<Option<FailedFile>> = Mutex::new(None);
+        let shares = Mutex::new((0..).step_by(share).zip(bytes.chunks_mut(share)));
+        let not_files = Mutex::new(BTreeMap::new());
+        let failures = Mutex::new(BTreeMap::new());
         in_parallel(jobs, || {
             loop {
                 let next = lock(&shares).next();
-                let Some((first, sizes)) = next else { return };
-                if let Err(failed) = self.fill_sizes(table, first, sizes) {
-                    let mut so_far = lock(&first_failed);
-                    if so_far.as_ref().is_none_or(|other| failed.idx < other.idx) {
-                        *so_far = Some(failed);
+                let Some((first, bytes)) = next else { return };
+                for (idx, size) in (first..).zip(bytes) {
+                    match self.file_size(table, idx) {
+                        Ok(Found::File(found)) => *size = found,
+                        Ok(Found::NoFile { is_there }) => {
+                            lock(&not_files).insert(idx, is_there);
+                        }
+                        Err(error) => {
+                            lock(&failures).insert(idx, error);
+                            break;
+                        }
                     }
                 }
             }
         });
-        let failed = first_failed.into_inner();
-        match failed.unwrap_or_else(PoisonError::into_inner) {
-            Some(failed) => Err(failed),
-            None => Ok(sizes),
+        let mut failures = failures
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        let not_files = not_files.into_inner();
+        match failures.pop_first() {
+            Some((_, error)) => Err(error),
+            None => Ok(Sizes {
+                bytes,
+                not_files: not_files.unwrap_or_else(PoisonError::into_inner),
+            }),
         }
     }
 
-    fn fill_sizes(
-        &self,
-        table: &PathTable,
-        first: usize,
-        sizes: &mut [u64],
-    ) -> Result<(), FailedFile> {
+    fn file_size(&self, table: &PathTable, idx: usize) -> Result<Found, ConvertError> {
         let mut path = Vec::new();
-        for (idx, size) in (first..).zip(sizes) {
-            path.clear();
-            table.path_into(idx, &mut path);
-            *size = match file_size(&self.folder, &path) {
-                Ok(Some(size)) => size,
-                Ok(None) => {
-                    let mut failed = self.failed(idx, &path, None);
-                    failed.is_there = true;
-                    return Err(failed);
-                }
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {
-                    return Err(self.failed(idx, &path, None));
-                }
-                Err(error) => return Err(self.failed(idx, &path, Some(error.into()))),
-            };
-        }
-        Ok(())
-    }
-
-    fn failed(&self, idx: usize, path: &[u8], error: Option<io::Error>) -> FailedFile {
-        FailedFile {
-            idx,
-            file: self.path.join(as_path(path)),
-            is_there: false,
-            error,
+        table.path_into(idx, &mut path);
+        match file_size(&self.folder, &path) {
+            Ok(Some(size)) => Ok(Found::File(size)),
+            Ok(None) => Ok(Found::NoFile { is_there: true }),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => {
+                Ok(Found::NoFile { is_there: false })
+            }
+            Err(error) => Err(ConvertError::io(&self.path.join(as_path(&path)))(
+                error.into(),
+            )),
         }
     }
 }
 
-/// A file that is not there or is no regular file; or, with an error, one that the system says
-/// nothing about.
-pub(super) struct FailedFile {
-    pub(super) idx: usize,
-    pub(super) file: PathBuf,
-    /// It is there, but is a folder, pipe, socket or device.
-    pub(super) is_there: bool,
-    pub(super) error: Option<io::Error>,
+enum Found {
+    File(u64),
+    NoFile { is_there: bool },
+}
+
+/// The files of a column.
+pub(super) struct Sizes {
+    /// The size of each; 0 where there is no file.
+    pub(super) bytes: Vec<u64>,
+    /// Those that are no regular file, by their number: whether they are there at all.
+    pub(super) not_files: BTreeMap<usize, bool>,
 }
 
 /// A thread that panicked while it held the lock ends all with that panic.

@@ -525,7 +525,7 @@ impl<'a> Samples<'a> {
             begun.push_missing();
             self.faults
                 .entry(idx)
-                .or_insert_with(|| Arc::clone(&reason));
+                .or_insert_with(|| Arc::clone(&reason).into());
         }
         self.fields.push(begun);
     }
@@ -629,7 +629,7 @@ impl<'a> Samples<'a> {
         for (idx, _) in values.iter().enumerate().filter(|(_, v)| v.is_null()) {
             self.faults
                 .entry(idx)
-                .or_insert_with(|| Arc::clone(&reason));
+                .or_insert_with(|| Arc::clone(&reason).into());
         }
         let id = |value: &Value| match value {
             Value::Null => Some(0),

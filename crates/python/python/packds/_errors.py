@@ -153,6 +153,6 @@ class NotFoundError(ReadError, FileNotFoundError):
 
 
 class SourceNotFoundError(ConvertError, FileNotFoundError):
-    """There is no such source of a conversion. `filename` is its path."""
+    """There is no such source of a conversion, or no such file that a manifest names. `filename` is its path."""
 
     __module__ = "packds"

@@ -448,7 +448,8 @@ impl<'a> Reader<'a> {
                 let number = IMAGE_PREFIXES.iter().find_map(|p| key.strip_prefix(*p));
                 let label = number.and_then(|number| self.labels.get(number));
                 if label.is_none() {
-                    faults.insert(idx, "there are labels, but none for its key".into());
+                    let reason = "there are labels, but none for its key".to_owned();
+                    faults.insert(idx, reason.into());
                 }
                 texts.push(label.or(any).map_or("", String::as_str));
             }

@@ -101,7 +101,7 @@ impl Gather {
         for (row, reason) in piece.faults {
             self.faults
                 .entry(row.saturating_add(before))
-                .or_insert(reason);
+                .or_insert(reason.into());
         }
         let columns = self.plan.columns.iter().zip(&mut self.columns);
         for ((planned, column), piece) in columns.zip(piece.columns) {

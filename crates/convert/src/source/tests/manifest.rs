@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{Tree, classes, fingerprint, labels, paths};
 use crate::{
     error::ConvertError,
+    sample::SampleError,
     source::{ColumnValues, ListOptions, Listing, SourceKind, list},
 };
 
@@ -312,50 +313,47 @@ fn first_missing_file_is_named_with_its_line() {
     let text = "{\"path\":\"a.jpg\"}\n\n{\"path\":\"x.jpg\"}\n{\"path\":\"y.jpg\"}\n";
     for jobs in [1, 3] {
         let (tree, path) = tree("m.ndjson", text);
-        let error = list(
-            &path,
-            &ListOptions {
-                jobs,
-                ..ListOptions::default()
-            },
-        )
-        .unwrap_err();
-        match error {
-            ConvertError::ManifestFileMissing { line, file, .. } => {
+        let options = ListOptions {
+            jobs,
+            ..ListOptions::default()
+        };
+        let listing = list(&path, &options).unwrap();
+        assert_eq!(listing.faulty().next(), Some(1));
+        match listing.fault(1).unwrap() {
+            SampleError::NoFile { line, file, .. } => {
                 assert_eq!((line, file), (3, tree.path("x.jpg")));
             }
             other => panic!("{other}"),
         }
+        assert!(listing.fault(0).is_none() && listing.fault(2).is_some());
     }
     // A folder is no file; of a missing image and a missing mask, the earlier line counts.
-    let error = csv("path,mask\na.jpg,m/none.png\nsub,m/a.png\n").unwrap_err();
-    assert!(
-        matches!(error, ConvertError::ManifestFileMissing { line: 2, .. }),
-        "{error}"
-    );
-    let error = csv("path,mask\nsub,m/a.png\na.jpg,m/none.png\n").unwrap_err();
-    assert!(
-        matches!(error, ConvertError::ManifestFileMissing { line: 2, .. }),
-        "{error}"
-    );
+    let none = "mask `m/none.png`: no such file, named in line 2 of ";
+    assert_no_file("path,mask\na.jpg,m/none.png\nsub,m/a.png\n", 0, none);
+    let folder = "not a regular file, named in line 2 of ";
+    assert_no_file("path,mask\nsub,m/a.png\na.jpg,m/none.png\n", 0, folder);
+    assert_no_file("path,mask\nsub,m/none.png\n", 0, folder);
+}
+
+/// The first sample without its file, and how its error begins.
+#[track_caller]
+fn assert_no_file(text: &str, sample: usize, expected: &str) {
+    let listing = csv(text).unwrap();
+    assert_eq!(listing.faulty().next(), Some(sample));
+    let fault = listing.fault(sample).unwrap().to_string();
+    assert!(fault.starts_with(expected), "{fault}");
 }
 
 #[test]
 fn line_is_where_the_row_starts() {
-    let error = csv("path,note\na.jpg,\"two\nlines\"\nx.jpg,n\n").unwrap_err();
-    assert!(
-        matches!(error, ConvertError::ManifestFileMissing { line: 4, .. }),
-        "{error}"
-    );
+    let text = "path,note\na.jpg,\"two\nlines\"\nx.jpg,n\n";
+    assert_no_file(text, 1, "no such file, named in line 4 of ");
 }
 
 #[test]
 fn blank_lines_are_skipped_and_counted() {
-    let error = csv("path\na.jpg\n\n\nx.jpg\n").unwrap_err();
-    assert!(
-        matches!(error, ConvertError::ManifestFileMissing { line: 5, .. }),
-        "{error}"
-    );
+    let text = "path\na.jpg\n\n\nx.jpg\n";
+    assert_no_file(text, 1, "no such file, named in line 5 of ");
 }
 
 #[test]
