@@ -2,9 +2,10 @@
 
     python conformance.py                             # packds's three data loaders, and PyTorch's over an ImageFolder
     python conformance.py loader map-dataset          # some of them
-    python conformance.py my_adapters:MyLoader        # another loader: the name of its adapter, a class as `Run` below
+    python conformance.py my_adapters:MyLoader        # another loader: its adapter in my_adapters.py of this folder, a class as `Run` below
 
-docs/how-to/conformance.md says what is checked and how to write an adapter.
+A loader that does not end fails: each check has a limit of time, and each epoch of batches. It needs Pillow; packds only for its own
+loaders and for adapters that read the pack. docs/how-to/conformance.md says what is checked and how to write an adapter.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
+import importlib.util
 import itertools
+import os
 import pathlib
 import pickle
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-import numpy as np
-
-import packds
-
 #: No multiple of the batch: something is left over at the end of an epoch.
 SAMPLES, BATCH, SEED = 101, 8, 7
+#: What ends a loader that does not: batches of an epoch, many more than any has, and seconds of a check.
+MOST_BATCHES, SECONDS = 10 * SAMPLES, 300.0
 Batch = list[int]
 
 
@@ -34,6 +36,7 @@ class Data:
     """A data set for the checks: sample `i` is the only one of its class, so that its label is its number `i`."""
 
     folder: pathlib.Path
+    #: Is not there where packds is not installed.
     pack: pathlib.Path
 
     @classmethod
@@ -44,8 +47,11 @@ class Data:
         images = folder / "images"
         for number in range(SAMPLES):
             (images / f"{number:03}").mkdir(parents=True)
-            Image.fromarray(np.full((8, 8, 3), number, np.uint8)).save(images / f"{number:03}" / "a.png")
-        packds.convert(images, folder / "images.pack", chunk=4, progress=False)
+            Image.new("RGB", (8, 8), (number, number, number)).save(images / f"{number:03}" / "a.png")
+        if is_installed("packds"):
+            import packds
+
+            packds.convert(images, folder / "images.pack", chunk=4, progress=False)
         return cls(images, folder / "images.pack")
 
 
@@ -74,8 +80,11 @@ class Loader:
     """`packds.Loader`."""
 
     at_once = 1
+    needs = ("packds",)
 
     def __init__(self, data: Data, rank: int, world: int, batch: int) -> None:
+        import packds
+
         self.loader = packds.Loader(data.pack, batch // world, seed=SEED, rank=(rank, world))
 
     def epoch(self) -> Iterator[Batch]:
@@ -92,6 +101,7 @@ class IterableDataset:
     """`packds.torch.IterableDataset` in PyTorch's DataLoader, which has no state: that of the data set is saved."""
 
     at_once = 1
+    needs = ("packds", "torch")
 
     def __init__(self, data: Data, rank: int, world: int, batch: int) -> None:
         import torch.utils.data
@@ -115,6 +125,7 @@ class StatefulWorkers:
     """`packds.torch.IterableDataset` in the workers of torchdata's StatefulDataLoader."""
 
     at_once = 2
+    needs = ("packds", "torch", "torchdata")
 
     def __init__(self, data: Data, rank: int, world: int, batch: int) -> None:
         from torchdata.stateful_dataloader import StatefulDataLoader
@@ -138,6 +149,7 @@ class Sampled:
     """A map-style data set in PyTorch's DataLoader. It goes on behind the steps that it had of its epoch, by their number."""
 
     at_once = 1
+    needs: tuple[str, ...] = ("torch",)
     dataset: Any
 
     def __init__(self, data: Data, rank: int, world: int, batch: int) -> None:
@@ -175,6 +187,8 @@ class Sampled:
 class MapDataset(Sampled):
     """`packds.torch.MapDataset`."""
 
+    needs = ("packds", "torch")
+
     def opened(self, data: Data) -> Any:
         from packds.torch import MapDataset
 
@@ -183,6 +197,8 @@ class MapDataset(Sampled):
 
 class ImageFolder(Sampled):
     """torchvision's ImageFolder."""
+
+    needs = ("torch", "torchvision")
 
     def opened(self, data: Data) -> Any:
         from torchvision import datasets, transforms
@@ -216,11 +232,11 @@ def exact_cover(adapter: type[Run], data: Data) -> None:
     """Every epoch has each sample once, but for what does not fill the last global batches. Epochs differ, runs do not."""
     for world in (1, 2, 4):
         runs = ranks(adapter, data, world)
-        epochs = [[list(run.epoch()) for run in runs] for _ in range(2)]
+        epochs = [[list(epoch(run)) for run in runs] for _ in range(2)]
         for number, of_ranks in enumerate(epochs):
             covered(adapter, [batch for batches in of_ranks for batch in batches], f"epoch {number}, {world} ranks")
         expect(epochs[0] != epochs[1], f"{world} ranks: epochs 0 and 1 have the same batches in the same order")
-        again = [list(run.epoch()) for run in ranks(adapter, data, world)]
+        again = [list(epoch(run)) for run in ranks(adapter, data, world)]
         expect(again == epochs[0], f"{world} ranks: a second run with the same seed has other batches")
 
 
@@ -229,17 +245,17 @@ def equal_steps(adapter: type[Run], data: Data) -> None:
     for world in (1, 2, 4):
         runs = ranks(adapter, data, world)
         for number in range(2):
-            epoch = [list(run.epoch()) for run in runs]
-            steps = [len(batches) for batches in epoch]
+            of_ranks = [list(epoch(run)) for run in runs]
+            steps = [len(batches) for batches in of_ranks]
             expect(len(set(steps)) == 1, f"epoch {number}: ranks have {steps} batches")
-            sizes = {len(batch) for batches in epoch for batch in batches}
+            sizes = {len(batch) for batches in of_ranks for batch in batches}
             expect(sizes == {BATCH // world}, f"epoch {number}, {world} ranks: batches have {sizes} samples")
 
 
 def resume_twice(adapter: type[Run], data: Data) -> None:
     """A run that stops in the middle of an epoch, goes on, stops and goes on again has the batches of one that never stopped."""
     (whole,) = ranks(adapter, data, 1)
-    expected = [batch for _ in range(3) for batch in whole.epoch()]
+    expected = [batch for _ in range(3) for batch in epoch(whole)]
     steps = len(expected) // 3
     for first, second in ((3, 2), (steps - 1, 1), (steps + 1, 1), (steps + 3, 4), (steps + 4, steps)):
         taken: list[Batch] = []
@@ -263,10 +279,10 @@ def elastic_ranks(adapter: type[Run], data: Data) -> None:
             for run in runs:
                 # All are in their second epoch.
                 if state is None:
-                    list(run.epoch())
+                    list(epoch(run))
                 else:
                     run.go_on(state)
-                taken += itertools.islice(run.epoch(), more) if more != 0 else ()
+                taken += itertools.islice(epoch(run), more) if more != 0 else ()
             # Any rank saves it.
             state = state if more == 0 else pickle.loads(pickle.dumps(runs[-1].state()))
         covered(adapter, taken, f"{steps[0]} steps on 4 ranks, {steps[1]} on 2, the rest on 1")
@@ -280,10 +296,17 @@ def ranks(adapter: type[Run], data: Data, world: int) -> list[Run]:
     return [adapter(data, rank, world, BATCH) for rank in range(world)]
 
 
+def epoch(run: Run) -> Iterator[Batch]:
+    """A run's batches of one epoch, which has to end."""
+    for number, batch in enumerate(run.epoch()):
+        expect(number < MOST_BATCHES, f"an epoch of {SAMPLES} samples has more than {MOST_BATCHES} batches")
+        yield batch
+
+
 def stream(run: Run) -> Iterator[Batch]:
     """A run's batches, epoch after epoch. An epoch of which nothing was left may be empty."""
     for _ in range(4):
-        yield from run.epoch()
+        yield from epoch(run)
 
 
 def covered(adapter: type[Run], batches: list[Batch], where: str) -> None:
@@ -305,17 +328,34 @@ def differs(found: list[Batch], expected: list[Batch]) -> str:
     return f"{len(found)} batches, and {len(expected)} without a stop"
 
 
-def failures(adapter: type[Run], data: Data) -> dict[str, str]:
-    """The checks that a loader fails, with what was found."""
-    failed = {}
-    for check in CHECKS:
-        try:
-            check(adapter, data)
-        except Failed as error:
-            failed[check.__name__] = str(error)
-        except Exception as error:
-            failed[check.__name__] = f"{type(error).__name__}: {error}"
+def failures(adapter: type[Run], data: Data, seconds: float = SECONDS) -> dict[str, str]:
+    """The checks that a loader fails, with what was found. One that waits for ever is left alone after so many seconds."""
+    failed: dict[str, str] = {}
+    for number, check in enumerate(CHECKS):
+        # Nothing else ends a loader that waits in native code.
+        running = threading.Thread(target=run_check, args=(check, adapter, data, failed), daemon=True)
+        running.start()
+        running.join(seconds)
+        if running.is_alive():
+            later = {other.__name__: f"not run, because {check.__name__} did not end" for other in CHECKS[number + 1 :]}
+            return failed | {check.__name__: f"no end after {seconds:g} s"} | later
     return failed
+
+
+def run_check(check: Callable[[type[Run], Data], None], adapter: type[Run], data: Data, failed: dict[str, str]) -> None:
+    """Runs a check, and notes in `failed` what it found."""
+    try:
+        check(adapter, data)
+    except Failed as error:
+        failed[check.__name__] = str(error)
+    except BaseException as error:  # As `SystemExit`, which would end the thread alone.
+        failed[check.__name__] = f"{type(error).__name__}: {error}"
+
+
+def is_installed(module: str) -> bool:
+    spec = importlib.util.find_spec(module)
+    # A folder of that name is a package without an origin.
+    return spec is not None and spec.origin is not None
 
 
 def named(name: str) -> type[Run]:
@@ -325,24 +365,39 @@ def named(name: str) -> type[Run]:
     module, found, attribute = name.partition(":")
     if not found:
         raise SystemExit(f"conformance: expected one of {', '.join(ADAPTERS)}, or module:class, found {name!r}")
-    adapter: type[Run] = getattr(importlib.import_module(module), attribute)
+    try:
+        adapter: type[Run] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SystemExit(f"conformance: {name}: {error}; modules are looked for in {os.getcwd()} first") from error
     return adapter
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("adapters", nargs="*", default=list(ADAPTERS), help=f"{', '.join(ADAPTERS)}, or module:class; all by default")
-    adapters = {name: named(name) for name in parser.parse_args().adapters}
-    status = 0
+    parser.add_argument("adapters", nargs="*", help=f"{', '.join(ADAPTERS)}, or module:class; all of these by default")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="the most that a check may take; %(default)g by default")
+    asked = parser.parse_args()
+    # A script has its own folder there.
+    sys.path.insert(0, os.getcwd())
+    adapters = {name: named(name) for name in asked.adapters or ADAPTERS}
+    is_checked, has_failed = False, False
     with tempfile.TemporaryDirectory() as folder:
         data = Data.make(pathlib.Path(folder))
         for name, adapter in adapters.items():
-            failed = failures(adapter, data)
+            missing = [module for module in getattr(adapter, "needs", ()) if not is_installed(module)]
+            if missing:
+                print(f"{name:<20} not checked: {missing[0]} is not installed", flush=True)
+                # Who names a loader wants it checked.
+                has_failed |= name in asked.adapters
+                continue
+            failed = failures(adapter, data, asked.seconds)
             for check in (check.__name__ for check in CHECKS):
-                print(f"{name:<20} {check:<15} {'FAILED: ' + failed[check] if check in failed else 'ok'}")
-            status = 1 if failed else status
-    return status
+                print(f"{name:<20} {check:<15} {'FAILED: ' + failed[check] if check in failed else 'ok'}", flush=True)
+            is_checked, has_failed = True, has_failed or bool(failed)
+    return 1 if has_failed or not is_checked else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    # Without a wait for checks that do not end.
+    os._exit(status)

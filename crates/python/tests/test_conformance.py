@@ -1,8 +1,10 @@
 """The checks that every loader passes, and loaders that do not."""
 
 import importlib.util
+import itertools
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -80,11 +82,74 @@ def test_each_check_finds_the_loaders_that_fail_it(conformance, data):
     assert "without a stop" in failed["resume_twice"]
 
 
+def test_loaders_that_do_not_end_fail(conformance, data):
+    def endless(self):
+        return itertools.repeat([1])
+
+    def waiting(self, state):
+        threading.Event().wait()
+
+    failed = conformance.failures(broken(conformance, epoch=endless), data)
+    assert failed == dict.fromkeys(failed, "an epoch of 101 samples has more than 1010 batches") and len(failed) == 4
+    failed = conformance.failures(broken(conformance, go_on=waiting), data, 5)
+    assert failed == {"resume_twice": "no end after 5 s", "elastic_ranks": "not run, because resume_twice did not end"}
+
+
+def script(folder, *arguments, options=(), **environment):
+    command = [sys.executable, *options, str(SCRIPT), *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
+
+
+def test_the_script_finds_adapters_in_the_current_folder_and_says_where_it_looked(tmp_path):
+    (tmp_path / "mine.py").write_text("from conformance import Loader as Mine\n")
+    done = script(tmp_path, "mine:Mine")
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 4, done.stderr
+    for name, said in (("other:Mine", "No module named 'other'"), ("mine:Other", "has no attribute 'Other'")):
+        done = script(tmp_path, name)
+        assert done.returncode == 1 and said in done.stderr and f"looked for in {tmp_path} first" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_the_script_ends_where_a_loader_waits_for_ever(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import threading\nfrom conformance import Loader\n"
+        "class Mine(Loader):\n    def epoch(self): threading.Event().wait()\n"
+    )
+    done = script(tmp_path, "mine:Mine", "--seconds", "1")
+    assert done.returncode == 1 and "exact_cover     FAILED: no end after 1 s" in done.stdout, done.stderr
+
+
+def test_without_packds_other_loaders_are_checked(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import random\n"
+        "class Mine:\n"
+        "    at_once = 1\n"
+        "    def __init__(self, data, rank, world, batch):\n"
+        "        self.n, self.at, self.part = sum(1 for _ in data.folder.iterdir()), (0, 0), (rank, world, batch)\n"
+        "    def epoch(self):\n"
+        "        (epoch, step), (rank, world, batch) = self.at, self.part\n"
+        "        order = random.Random(epoch).sample(range(self.n), self.n)\n"
+        "        for step in range(step, self.n // batch):\n"
+        "            self.at = (epoch, step + 1)\n"
+        "            yield order[step * batch:(step + 1) * batch][rank::world]\n"
+        "        self.at = (epoch + 1, 0)\n"
+        "    def state(self): return self.at\n"
+        "    def go_on(self, state): self.at = state\n"
+    )
+    # Hides the package from the script, which has a finder of its own packages otherwise.
+    hidden = "import importlib.util as u, runpy, sys; find = u.find_spec; u.find_spec = lambda m: None if m == 'packds' else find(m); "
+    hidden += "sys.modules['packds'] = None; sys.argv = sys.argv[1:]; sys.path[0] = ''; runpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", hidden, str(SCRIPT), "mine:Mine", "loader"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    lines = done.stdout.splitlines()
+    assert [line.split()[-1] for line in lines[:4]] == ["ok"] * 4, done.stdout + done.stderr
+    assert lines[4:] == [f"{'loader':<20} not checked: packds is not installed"] and done.returncode == 1
+
+
 def test_the_script_tells_each_check_and_takes_adapters_of_others(tmp_path):
     (tmp_path / "mine.py").write_text("from conformance import Loader\nclass Mine(Loader):\n    def go_on(self, state): pass\n")
     # Also without assertions.
-    command = [sys.executable, "-O", str(SCRIPT), "loader", "mine:Mine"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={"PYTHONPATH": f"{tmp_path}:{SCRIPT.parent}"})
+    done = script(SCRIPT.parent, "loader", "mine:Mine", options=["-O"], PYTHONPATH=str(tmp_path))
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and len(lines) == 8, done.stderr
     assert all(line.endswith("ok") for line in lines[:6])
