@@ -161,6 +161,41 @@ def test_a_loader_tells_how_many_samples_an_epoch_has(numbered):
     assert packds.Loader([numbered, numbered], batch_size=4).n_samples == 2000
 
 
+def counts(loader) -> tuple[int, int, int, int]:
+    return len(loader), loader.batches_left, loader.n_samples, len(loader.dataset)
+
+
+def test_counts_are_those_of_the_guide(numbered):
+    loader = packds.Loader(numbered, 64)
+    assert counts(loader) == (15, 15, 1000, 1000)
+    batches = iter(loader)
+    assert counts(loader) == (15, 15, 1000, 1000)
+    for _ in range(5):
+        next(batches)
+    assert counts(loader) == (15, 10, 1000, 1000)
+    state = loader.state_dict()
+    batches.close()
+    assert (counts(loader), loader.epoch) == ((15, 15, 1000, 1000), 1)
+    loader.load_state_dict(state)
+    assert (counts(loader), loader.epoch) == ((15, 10, 1000, 1000), 0)
+    ranks = packds.Loader(numbered, 32, rank=(1, 2))
+    ranks.load_state_dict(state)
+    assert counts(ranks) == (15, 10, 1000, 1000)
+    # Each rank's batches, filled up or left out, and the samples of all.
+    for world in (1, 2, 4):
+        assert counts(packds.Loader(numbered, 64, rank=(0, world))) == (1000 // (64 * world), 1000 // (64 * world), 1000, 1000)
+        for options in ({"order": "sequential"}, {"drop_last": False}):
+            whole = -(-1000 // (64 * world))
+            assert counts(packds.Loader(numbered, 64, rank=(0, world), **options)) == (whole, whole, 1000, 1000)
+    assert counts(packds.Loader(numbered, 64, samples=slice(300))) == (4, 4, 300, 300)
+    weighted = packds.Loader(numbered, 64, weights=np.full(1000, 1.5))
+    n = weighted.n_samples
+    assert 1400 < n < 1600 and counts(weighted) == (n // 64, n // 64, n, 1000)
+    weighted.set_epoch(1)
+    assert weighted.n_samples != n
+    assert counts(packds.Loader([numbered, numbered], 64, proportions=[3, 1]))[2:] == (2000, 1000)
+
+
 def test_the_data_set_of_chosen_samples_is_these(numbered):
     dataset = packds.Loader(numbered, batch_size=2, samples=[3, 8, 13], order="sequential").dataset
     ds = packds.open(numbered)

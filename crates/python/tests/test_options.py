@@ -153,9 +153,84 @@ def test_paths_of_images_that_are_missing_are_named(folder, tmp_path):
         ("sampler", "samples="),
         ("collate_fn", "MapDataset"),
         ("batchsize", "is it batch_size"),
-        ("xyzzy", "there are batch_size, order, "),
+        ("batchSize", "is it batch_size"),
+        ("bs", "batch_size="),
+        ("drop_lst", "is it drop_last"),
+        ("dropLast", "is it drop_last"),
+        ("drop_remainder", "drop_last="),
+        ("transforms", "for transform, give augment="),
+        ("suffle", "for shuffle, order="),
+        ("num_worker", "for num_workers, give threads="),
+        ("mean", "normalize="),
+        ("epochs", "iterating again is the next epoch"),
+        ("n_samples", "samples="),
+        ("resize", "augment="),
+        # None of ours or theirs is alike.
+        *((name, "; there are batch_size, order, ") for name in ("xyzzy", "mode", "train", "classes", "verbose", "stride")),
     ],
 )
 def test_options_of_other_loaders_are_told_what_they_are_called_here(folder, option, instead):
-    with pytest.raises(TypeError, match=f"has no option '{option}'.*{instead}"):
+    with pytest.raises(TypeError, match=f"^packds.Loader has no option '{option}'.*{instead}"):
         packds.Loader(folder / "a.pack", **{option: 1})
+
+
+@pytest.mark.parametrize(
+    ("function", "option", "instead"),
+    [
+        (packds.convert, "num_workers", "give jobs="),
+        (packds.convert, "overwrite", "give force=True"),
+        (packds.convert, "qualty", "is it quality"),
+        (packds.convert, "from", "give from_format="),
+        (packds.convert, "xyzzy", "; there are mode, raw_fraction, "),
+        (packds.export, "format", "give to="),
+        (packds.from_dataset, "shuffle", "keep_order=True"),
+        (packds.from_dataset, "class_names", "is it classes"),
+        (packds.from_dataset, "velocity", "; there are fields, classes, progress, mode, "),
+        (packds.write, "velocity", "; there are schema, classes, progress, mode, "),
+        (packds.Writer, "keeporder", "is it keep_order"),
+    ],
+)
+def test_unknown_options_of_functions_are_told_what_was_meant(tmp_path, function, option, instead):
+    with pytest.raises(TypeError, match=f"^packds.{function.__name__} has no option '{option}'.*{instead}"):
+        function([], tmp_path / "a.pack", **{option: 1})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("bach_size", "a Loader has no attribute 'bach_size': is it batch_size?"),
+        ("xyzzy", "a Loader has no attribute 'xyzzy';"),
+        ("epoch", r"epoch cannot be assigned: call set_epoch\(\)"),
+        ("n_samples", "n_samples cannot be changed: make another loader;"),
+        ("dataset", "dataset cannot be changed: make another loader;"),
+        ("world", "world cannot be changed: make another loader;"),
+    ],
+)
+def test_attributes_that_a_loader_does_not_have_are_not_assigned(folder, name, said):
+    loader = packds.Loader(folder / "a.pack", 2)
+    with pytest.raises(AttributeError, match=said) as raised:
+        setattr(loader, name, 3)
+    assert name == "epoch" or str(raised.value).endswith("batch_size, augment and resolution can be assigned")
+    assert not hasattr(loader, "bach_size") and not hasattr(loader, "xyzzy")
+
+
+def test_attributes_of_a_data_set_are_not_assigned(folder):
+    dataset = packds.open(folder / "a.pack")
+    with pytest.raises(AttributeError, match="a Dataset has no attribute 'clases': is it classes. none of its attributes can be assigned"):
+        dataset.clases = []
+    with pytest.raises(AttributeError, match="labels cannot be changed: make another data set"):
+        dataset.labels = []
+
+
+def test_classes_of_users_may_have_attributes_of_their_own(folder):
+    class Mine(packds.Loader):
+        def __init__(self, path):
+            super().__init__(path, 2)
+            self.bonus = 1
+
+    loader = Mine(folder / "a.pack")
+    loader.bonus += 1
+    assert loader.bonus == 2
+    with pytest.raises(AttributeError, match="seed cannot be changed"):
+        loader.seed = 3

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import packds
-from conftest import free_port, image_of
+from conftest import free_port, image_of, module_or_skip
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -108,6 +108,113 @@ def test_pipelines_that_make_tensors_of_pictures_get_pictures(photo_pack, torchv
     assert MapDataset(photo_pack, transforms.CenterCrop(8))[3][0].dtype == torch.uint8
     with pytest.raises(TypeError):
         MapDataset(photo_pack, transforms.ToTensor(), images="torch")[3]
+
+
+def calls_to_tensor(image):
+    from torchvision import transforms
+
+    return transforms.ToTensor()(image)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_functions_that_call_totensor_are_told_what_they_get(photo_pack, torchvision, torch, workers):
+    from packds.torch import MapDataset
+
+    def first(**options):
+        data = MapDataset(photo_pack, calls_to_tensor, **options)
+        return next(iter(torch.utils.data.DataLoader(data, num_workers=workers)))
+
+    got = r"transform got a torch.uint8 tensor \[3, 64, 64\], and raised TypeError: pic should be PIL Image"
+    with pytest.raises(packds.OptionError, match=got) as raised:
+        first()
+    assert "give images='pil' if it takes pictures, as ToTensor does, or images='numpy' for arrays [H, W, C]" in str(raised.value)
+    plain = MapDataset(photo_pack)[0][0]
+    for images in ("pil", "numpy"):
+        assert torch.equal(first(images=images)[0][0], plain.float() / 255)
+    # What was asked for by name is no surprise.
+    with pytest.raises(TypeError, match="pic should be PIL Image"):
+        first(images="torch")
+    with pytest.raises(packds.OptionError, match="raised AttributeError: 'Tensor' object has no attribute 'convert'"):
+        MapDataset(photo_pack, lambda image: image.convert("L"))[0]
+    with pytest.raises(KeyError):
+        MapDataset(photo_pack, lambda image: {}["a"])[0]
+
+
+def test_transforms_of_a_map_data_set_can_be_assigned_and_nothing_else(photo_pack, torchvision, torch):
+    from torchvision import transforms
+
+    from packds.torch import MapDataset
+
+    data = MapDataset(photo_pack)
+    data.transform, data.target_transform = transforms.ToTensor(), str
+    image, label = data[0]
+    assert image.dtype == torch.float32 and isinstance(label, str) and data.images == "pil"
+    data = pickle.loads(pickle.dumps(data))
+    data.transform = None
+    assert data[0][0].dtype == torch.uint8 and data.images == "torch"
+    with pytest.raises(packds.OptionError, match="transform: expected a function, found 3"):
+        data.transform = 3
+    with pytest.raises(AttributeError, match="images cannot be changed: make another data set; transform and target_transform can be assigned"):
+        data.images = "numpy"
+    with pytest.raises(AttributeError, match="a MapDataset has no attribute 'tranform': is it transform?"):
+        data.tranform = str
+
+
+def test_what_default_collate_makes_of_a_map_data_set(photo_pack, file_pack, torch, tmp_path):
+    """docs/how-to/pytorch.md has this as a table."""
+    from packds.torch import MapDataset
+
+    def batch(path, **options):
+        data = MapDataset(path, **options)
+        made = next(iter(torch.utils.data.DataLoader(data, batch_size=4)))
+        # Versions of PyTorch that take samples one by one make the same.
+        one_by_one = torch.utils.data.default_collate([data[number] for number in range(4)])
+        assert isinstance(made, list) or kinds(made) == kinds(one_by_one)
+        return made
+
+    def kinds(values):
+        return {name: (str(value.dtype), list(value.shape)) for name, value in values.items() if torch.is_tensor(value)}
+
+    images, labels = batch(photo_pack)
+    assert kinds({"image": images, "label": labels}) == {"image": ("torch.uint8", [4, 3, 64, 64]), "label": ("torch.int64", [4])}
+    assert kinds(batch(photo_pack, fields=["image", "label"])) == kinds({"image": images, "label": labels})
+    assert batch(photo_pack, images="numpy")[0].shape == (4, 64, 64, 3)
+    with pytest.raises(TypeError, match="PIL.Image"):
+        batch(photo_pack, images="pil")
+    schema = {"image": "image", "mask": "mask", "labels": "labels", "box": ("f32", (4,)), "age": "i16", "height": "f64"}
+    schema |= {"name": "text", "more": "json", "raw": "bytes"}
+    with packds.write(tmp_path / "all.pack", schema, classes=["a", "b", "c"]) as writer:
+        for number in range(4):
+            more = {"labels": [number % 3], "box": [0, 0, 1, 1], "age": number, "height": number / 2}
+            more |= {"name": str(number), "more": {"a": number}, "raw": bytes([number])}
+            writer.add(image=image_of(number), mask=np.zeros((8, 8), np.uint8), **more)
+    made = batch(tmp_path / "all.pack")
+    assert sorted(made.pop("name")) == ["0", "1", "2", "3"] and sorted(made.pop("raw")) == [b"\0", b"\1", b"\2", b"\3"]
+    assert made.pop("more")["a"].dtype == torch.int64
+    assert len(made) == 6 and kinds(made) == {
+        "image": ("torch.uint8", [4, 3, 8, 8]),
+        "mask": ("torch.uint8", [4, 8, 8]),
+        "labels": ("torch.float32", [4, 3]),
+        "box": ("torch.float32", [4, 4]),
+        "age": ("torch.int16", [4]),
+        "height": ("torch.float64", [4]),
+    }
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        batch(file_pack)
+
+
+def test_options_of_a_dataloader_are_sent_to_it(numbered, torch):
+    from packds.torch import IterableDataset, MapDataset
+
+    for make in (IterableDataset, MapDataset):
+        with pytest.raises(TypeError, match=f"packds.torch.{make.__name__} has no option 'num_workers': give it to the DataLoader"):
+            make(numbered, num_workers=2)
+    with pytest.raises(TypeError, match="no option 'batch_size': give it to the DataLoader"):
+        MapDataset(numbered, batch_size=2)
+    with pytest.raises(TypeError, match="packds.torch.IterableDataset has no option 'shufle': for shuffle, order="):
+        IterableDataset(numbered, shufle=True)
+    with pytest.raises(AttributeError, match="batch_size cannot be changed: make another data set; none of its attributes can be assigned"):
+        IterableDataset(numbered, 50).batch_size = 4
 
 
 def test_a_map_data_set_knows_classes_as_torchvision_does(photo_pack, torch):
@@ -343,7 +450,7 @@ def test_a_dataloader_that_would_batch_batches_is_refused(numbered, torch, worke
 
 
 @pytest.mark.parametrize(("workers", "context"), [(0, None), (2, "fork"), (2, "spawn")])
-def test_accelerate_does_not_divide_a_share_again(numbered, torch, workers, context):
+def test_a_dataloader_that_accelerate_prepared_is_refused(numbered, torch, workers, context):
     from packds.torch import IterableDataset
 
     # As its loaders iterate over PyTorch's, in a process that has batches for the others.
@@ -354,16 +461,30 @@ def test_accelerate_does_not_divide_a_share_again(numbered, torch, workers, cont
         options |= {"num_workers": workers, "multiprocessing_context": context}
         return torch.utils.data.DataLoader(IterableDataset(numbered, 50, rank=(0, world)), batch_size=None, **options)
 
-    world = 1
-    assert len(accelerate["first"](loader())) == 2
-    world = 2
-    assert len(next(iter(loader()))) == 2
     # Its launchers call the whole training.
     launcher = {"__name__": "accelerate.utils.launch"}
     exec("def call(function, *args): return function(*args)", launcher)
-    assert len(launcher["call"](lambda: next(iter(loader())))) == 2
-    with pytest.raises(packds.OptionError, match="accelerate would divide batches among 2 processes"):
-        accelerate["first"](loader())
+    for world in (1, 2):
+        assert len(next(iter(loader()))) == 2
+        assert len(launcher["call"](lambda: next(iter(loader())))) == 2
+        with pytest.raises(packds.OptionError, match="leave the DataLoader out of prepare"):
+            accelerate["first"](loader())
+
+
+def test_accelerate_sets_no_epoch_in_the_place_of_a_state(numbered, torch):
+    accelerate = module_or_skip("accelerate", "scripts/setup installs it")
+    from packds.torch import IterableDataset
+
+    data = IterableDataset(numbered, 50)
+    next(iter(torch.utils.data.DataLoader(data, batch_size=None)))
+    state = data.state_dict()
+    # Otherwise its version 0.29 takes no DataLoader without a batch size.
+    config = accelerate.utils.DataLoaderConfiguration(dispatch_batches=False)
+    prepared = accelerate.Accelerator(cpu=True, dataloader_config=config).prepare(torch.utils.data.DataLoader(data, batch_size=None))
+    data.load_state_dict(state)
+    with pytest.raises(packds.OptionError, match="set the epoch of each pass\nhint: leave the DataLoader out of prepare"):
+        next(iter(prepared))
+    assert len(labels_of(torch.utils.data.DataLoader(data, batch_size=None))) == 19
 
 
 def test_a_data_set_goes_on_from_its_state_in_the_middle_of_any_epoch(numbered, torch):
@@ -410,8 +531,6 @@ def test_states_that_do_not_fit_are_refused(numbered, torch):
 
 @pytest.fixture
 def stateful(torch):
-    from conftest import module_or_skip
-
     return module_or_skip("torchdata.stateful_dataloader", "scripts/setup installs it").StatefulDataLoader
 
 
@@ -456,7 +575,7 @@ def test_a_stateful_dataloader_with_another_global_batch_is_refused(numbered, to
         next(iter(going_on))
 
 
-@pytest.mark.parametrize("end", ["dataset.me = dataset", "import os; os.close(dataset._passes._fd); del dataset"])
+@pytest.mark.parametrize("end", ["dataset._me = dataset", "import os; os.close(dataset._passes._fd); del dataset"])
 def test_a_data_set_ends_without_a_word(numbered, torch, end):
     script = f"from packds.torch import IterableDataset; dataset = IterableDataset({str(numbered)!r}, 10); {end}"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=120)

@@ -8,7 +8,7 @@ from types import FrameType
 from ._errors import OptionError
 
 # What iterates over a prepared DataLoader. accelerate's launchers call whole trainings, prepared or not.
-_DIVIDER = "accelerate.data_loader"
+_PREPARED = "accelerate.data_loader"
 
 
 def refuse_collation() -> None:
@@ -18,14 +18,15 @@ def refuse_collation() -> None:
         raise OptionError("an IterableDataset gives whole batches, which this DataLoader would batch again", "give it batch_size=None")
 
 
-def refuse_division(world: int) -> None:
-    """Refuses a DataLoader whose batches accelerate divides among processes: they are this rank's share already.
+def refuse_preparation() -> None:
+    """Refuses a DataLoader that accelerate has prepared. It would divide batches among processes, which are this rank's share already,
+    and set the epoch of each pass, whatever `set_epoch` or a loaded state have said.
 
     Workers that are forked have the frames of the process that started them, and what goes to others is pickled under these.
     """
     frame: FrameType | None = sys._getframe(1)
-    while world > 1 and frame is not None:
-        if frame.f_globals.get("__name__") == _DIVIDER:
-            text = f"accelerate would divide batches among {world} processes that are divided among them already"
+    while frame is not None:
+        if frame.f_globals.get("__name__") == _PREPARED:
+            text = "accelerate would divide batches that are one process's share already, and set the epoch of each pass"
             raise OptionError(text, "leave the DataLoader out of prepare()")
         frame = frame.f_back

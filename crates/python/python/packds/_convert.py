@@ -13,6 +13,7 @@ from ._arrays import dtype_name, json_dict
 from ._checks import names, path, truth, whole
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, in_words, warn
+from ._habits import OF_CONVERSIONS, OF_EXPORTS, with_habits
 from ._progress import Progress
 from ._types import ExportedImages, Filter, Mode, OnError, Orientation, PackLayout
 from ._words import Normalize, mean_and_std
@@ -20,6 +21,7 @@ from ._words import Normalize, mean_and_std
 Size = Union[str, int, "tuple[int, int]", None]
 
 
+@with_habits("packds.convert", OF_CONVERSIONS)
 def convert(
     src: PathLike,
     dst: PathLike,
@@ -107,8 +109,9 @@ def convert(
         With `dry_run=True` what each mode would take; nothing is written.
 
     Raises:
+        SourceNotFoundError: The source is not there, or a file that a manifest names.
         ConvertError: The source or an image is not right, or `dst` cannot be written. Nothing is left at `dst`.
-        OptionError: Options that are unknown or contradict each other.
+        OptionError: Options that contradict each other.
         KeyboardInterrupt: Nothing is left at `dst`.
     """
     args = _arguments(
@@ -149,6 +152,7 @@ def convert(
     return told_report(text)
 
 
+@with_habits("packds.export", OF_EXPORTS)
 def export(
     pack: Dataset | PathLike,
     dst: PathLike,
@@ -269,15 +273,15 @@ def _normalize(normalize: Any) -> str | None:
     return "/".join(",".join(repr(number) for number in numbers) for numbers in mean_and_std(normalize))
 
 
+#: Options of a conversion that a writer takes.
+WRITER_OPTIONS = (
+    "mode raw_fraction quality resize crop filter orientation gray rgb dtype normalize jpeg_scaling check_decode seekable "
+    "layout codec chunk batch keep_order seed on_error max_pixels jobs force"
+).split()
+
+
 def writer_arguments(options: dict[str, Any]) -> list[str]:
     """The arguments of a conversion whose samples a program hands over."""
-    known = (
-        "mode raw_fraction quality resize crop filter orientation gray rgb dtype normalize jpeg_scaling check_decode seekable "
-        "layout codec chunk batch keep_order seed on_error max_pixels jobs force"
-    ).split()
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise TypeError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
     options = dict(options)
     if "resize" in options:
         options["resize"] = _size("resize", options["resize"], "")

@@ -18,6 +18,7 @@ from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, as_numpy, json_dict, multi_hot, widened_bfloat16
 from ._errors import OptionError, ReadError
 from ._progress import Progress
+from ._sealed import Sealed
 from ._types import DatasetChecksums
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -114,7 +115,7 @@ class Columns(Mapping[str, np.ndarray[Any, Any]]):
         return f"<columns: {', '.join(self._names)}>"
 
 
-class Dataset:
+class Dataset(Sealed):
     """An open pack. `packds.open` makes it.
 
     `ds[i]` is a dict of a sample's fields: arrays for images (decoded, `[height, width, channels]` uint8 where they are image
@@ -147,6 +148,7 @@ class Dataset:
         }
         self._data = [field for field in self._fields.values() if field.is_data]
         self._columns = Columns(self._pack, [f.name for f in self._fields.values() if f.is_column])
+        self._seal()
 
     # What it says about itself.
 

@@ -1,61 +1,183 @@
-"""Options of other loaders: an error that says what they are called here."""
+"""Options that a function does not have: an error that names the one that was meant."""
 
 from __future__ import annotations
 
 import difflib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_NAMES = {
+#: Names that are no more alike than this would be an absurd guess.
+_ALIKE = 0.8
+
+_NO_WORKERS = "leave it out: there are no worker processes"
+_THREADS = "give threads=, or leave it out: threads load as fast as training needs"
+_COPIES = "leave it out; device='cuda' copies batches to the GPU ahead of training"
+_PREFETCH = "give prefetch=, or leave it out"
+_AUGMENT = "give augment=, normalize= and dtype=; packds.torch.MapDataset takes functions"
+_SIZE = "give augment='rrc224' or 'resize256,center224'"
+_SOME = "give samples=, which takes indices, a slice or a mask"
+_RANK = "give rank=(rank, world)"
+_SEED = "give seed="
+_DATA = "give data="
+_OUTPUT = "give output='numpy', 'torch' or 'jax'"
+_LAYOUT = "give layout='hwc', 'chw' or 'channels_last'"
+_WINDOW = "give order='window', and window= as a number of chunks"
+
+#: What other loaders call what a loader has or does not need.
+OF_LOADERS = {
     "shuffle": "order='random' or 'window' shuffles, and so does the default; order='sequential' does not",
-    "num_workers": "give threads=, or leave it out: threads load as fast as training needs",
-    "transform": "give augment=, normalize= and dtype=; packds.torch.MapDataset takes functions",
+    "shuffle_buffer": _WINDOW,
+    "buffer_size": _WINDOW,
+    "num_workers": _THREADS,
+    "workers": _THREADS,
+    "num_threads": _THREADS,
+    "jobs": _THREADS,
+    "transform": _AUGMENT,
+    "pipelines": _AUGMENT,
+    "augmentation": "give augment=",
     "target_transform": "change labels in the loop; packds.torch.MapDataset takes functions",
     "collate_fn": "batches are made already; packds.torch.MapDataset with PyTorch's DataLoader takes functions",
-    "pin_memory": "leave it out; device='cuda' copies batches to the GPU ahead of training",
-    "pin_memory_device": "leave it out; device='cuda' copies batches to the GPU ahead of training",
-    "prefetch_factor": "give prefetch=, or leave it out",
-    "batches_ahead": "give prefetch=, or leave it out",
-    "persistent_workers": "leave it out: there are no worker processes",
-    "worker_init_fn": "leave it out: there are no worker processes",
-    "multiprocessing_context": "leave it out: there are no worker processes",
-    "timeout": "leave it out: there are no worker processes",
+    "resize": _SIZE,
+    "crop": _SIZE,
+    "image_size": _SIZE,
+    "resolution": _SIZE,
+    "mean": "give normalize=(mean, std)",
+    "std": "give normalize=(mean, std)",
+    "batch": "give batch_size=",
+    "bs": "give batch_size=",
+    "drop_remainder": "give drop_last=",
+    "epochs": "leave it out: iterating again is the next epoch; epoch= is the first one",
+    "pin_memory": _COPIES,
+    "pin_memory_device": _COPIES,
+    "non_blocking": _COPIES,
+    "prefetch_factor": _PREFETCH,
+    "batches_ahead": _PREFETCH,
+    "persistent_workers": _NO_WORKERS,
+    "worker_init_fn": _NO_WORKERS,
+    "multiprocessing_context": _NO_WORKERS,
+    "timeout": _NO_WORKERS,
     "sampler": "give order=, samples=, weights= or balance=; rank= divides among processes",
     "batch_sampler": "give batch_size=, with order=, samples=, weights= or balance=",
-    "generator": "give seed=",
-    "indices": "give samples=",
-    "pipelines": "give augment=, normalize= and dtype=",
+    "replacement": "give weights=, by which samples come more or less often",
+    "generator": _SEED,
+    "random_state": _SEED,
+    "indices": _SOME,
+    "subset": _SOME,
+    "n_samples": _SOME,
+    "num_samples": _SOME,
+    "max_samples": _SOME,
+    "limit": _SOME,
+    "columns": "give fields=",
+    "split": "give the pack of the split: packds.convert(src, dst, split='all') writes one for each",
     "distributed": "leave it out: rank='env' is the default",
-    "num_replicas": "give rank=(rank, world)",
-    "world_size": "give rank=(rank, world)",
+    "num_replicas": _RANK,
+    "world_size": _RANK,
+    "world": _RANK,
+    "local_rank": _RANK,
+    "memory_format": _LAYOUT,
+    "channels_last": _LAYOUT,
+    "return_type": _OUTPUT,
+    "framework": _OUTPUT,
+    "format": _OUTPUT,
     "os_cache": "leave it out, or give access='mapped' or 'direct'",
-    "num_threads": "give threads=",
-    "path": "give data=",
-    "dataset": "give data=",
+    "path": _DATA,
+    "dataset": _DATA,
 }
 
+_TO_LOADER = "give it to the DataLoader"
 
-def with_habits(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A function whose unknown options are errors that name the known ones."""
-    known = list(inspect.signature(function).parameters)
+#: What belongs to the DataLoader around a data set.
+OF_DATALOADERS = dict.fromkeys(
+    (
+        "num_workers workers collate_fn pin_memory pin_memory_device prefetch_factor persistent_workers worker_init_fn "
+        "multiprocessing_context timeout"
+    ).split(),
+    _TO_LOADER,
+)
 
-    @functools.wraps(function)
-    def called(*args: _P.args, **options: _P.kwargs) -> _R:
-        for name in options:
-            if name not in known:
-                raise TypeError(f"packds.Loader has no option {name!r}{_instead(name, known)}")
-        return function(*args, **options)
+#: What belongs to the DataLoader around a map-style data set, and what is otherwise there.
+OF_SAMPLES = {
+    **OF_DATALOADERS,
+    **dict.fromkeys("batch_size shuffle sampler batch_sampler drop_last generator".split(), _TO_LOADER),
+    "transforms": "give transform= for images, and target_transform= for labels",
+    "augment": "give transform=, a function; packds.Loader takes augment=",
+    "root": _DATA,
+    "path": _DATA,
+    "dataset": _DATA,
+    "samples": "wrap it in torch.utils.data.Subset",
+    "indices": "wrap it in torch.utils.data.Subset",
+}
 
-    return called
+_JOBS = "give jobs=, a number of threads"
+_FORCE = "give force=True"
+_SIZES = "give resize= or crop="
+_SKIP = "give on_error='skip'"
+_SHOWN = "give progress=True or False"
+
+#: What conversions and exports are called elsewhere.
+_OF_FILES = {
+    **dict.fromkeys(("num_workers", "workers", "threads", "num_threads", "n_jobs"), _JOBS),
+    **dict.fromkeys(("overwrite", "replace", "exist_ok"), _FORCE),
+    **dict.fromkeys(("verbose", "quiet"), _SHOWN),
+    "compression": "give codec=",
+    "chunk_size": "give chunk=, samples in a chunk",
+}
+OF_CONVERSIONS = {
+    **_OF_FILES,
+    **dict.fromkeys(("size", "image_size", "resolution"), _SIZES),
+    **dict.fromkeys(("skip_errors", "skip_bad", "ignore_errors", "errors"), _SKIP),
+    "shuffle": "samples are shuffled unless keep_order=True",
+    "batch_size": "give batch=",
+    "format": "give from_format=",
+    "from": "give from_format=",
+    "transform": "leave it out: loaders augment; resize=, crop= and dtype= are kept in the pack",
+    "exclude": "give leave_out=",
+    "image_column": "give image_key=",
+    "label_column": "give label_key=",
+    "mask_column": "give mask_key=",
+}
+OF_EXPORTS = {**_OF_FILES, "format": "give to=", "shards": "give shard=, samples in a shard"}
 
 
-def _instead(name: str, known: list[str]) -> str:
-    if name in _NAMES:
-        return f": {_NAMES[name]}"
-    alike = difflib.get_close_matches(name, known, 1)
-    return f": is it {alike[0]}?" if alike else f"; there are {', '.join(known[2:])}"
+def with_habits(
+    owner: str, habits: Mapping[str, str], more: Iterable[str] = ()
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """A function of this name whose unknown options are errors that name the known ones: its own, and those that it hands on."""
+
+    def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        own = inspect.signature(function).parameters.values()
+        named = [one.name for one in own if one.kind is not one.VAR_KEYWORD]
+        options = [one.name for one in own if one.kind is one.KEYWORD_ONLY or one.default is not one.empty]
+        known = [*options, *(name for name in more if name not in named)]
+
+        @functools.wraps(function)
+        def called(*args: _P.args, **given: _P.kwargs) -> _R:
+            for name in given:
+                if name not in named and name not in known:
+                    raise TypeError(f"{owner} has no option {name!r}{_instead(name, known, habits)}")
+            return function(*args, **given)
+
+        return called
+
+    return decorated
+
+
+def _instead(name: str, known: list[str], habits: Mapping[str, str]) -> str:
+    if name in habits:
+        return f": {habits[name]}"
+    # `batchSize` is `batch_size`. Ours go before those of others.
+    meant = {_plain(one): one for one in [*habits, *known]}
+    alike = difflib.get_close_matches(_plain(name), meant, 1, _ALIKE)
+    if not alike:
+        return f"; there are {', '.join(known)}"
+    one = meant[alike[0]]
+    return f": is it {one}?" if one in known else f": for {one}, {habits[one]}"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

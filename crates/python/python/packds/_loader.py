@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 from . import _checks, _packds
 from ._arrays import json_dict
@@ -15,9 +14,10 @@ from ._checks import whole
 from ._cuda import SIMULATED, device_name, find_nvjpeg, number_of
 from ._dataset import Dataset, PathLike, opened
 from ._errors import OptionError, warn, words
-from ._habits import with_habits
+from ._habits import OF_LOADERS, with_habits
 from ._plan import Plan
 from ._ranks import RankLike, check_group, ranks
+from ._sealed import Sealed
 from ._subset import Subset
 from ._types import Access, BadSamples, Checksums, Jpeg, Layout, Order, Output, Register, Tier
 from ._words import (
@@ -162,7 +162,7 @@ def _number_of(epoch: _packds.Epoch) -> int:
     return number
 
 
-class Loader:
+class Loader(Sealed):
     """Batches of a pack in training order: iterate over it once for each epoch.
 
     A batch is `(images, labels)` where there is one image and one label; with `fields=`, or where there are other fields, it is
@@ -225,7 +225,10 @@ class Loader:
         OptionError: What was asked for does not fit the pack, or each other.
     """
 
-    @with_habits
+    _ASSIGNABLE = ("batch_size", "augment", "resolution")
+    _NOUN = "loader"
+
+    @with_habits("packds.Loader", OF_LOADERS)
     def __init__(
         self,
         data: Union[Dataset, PathLike, Sequence[Union[Dataset, PathLike]]],
@@ -325,6 +328,7 @@ class Loader:
         self._open: tuple[_packds.Epoch, int] | None = None
         # Where an iteration was that was left early, with its epoch.
         self._last_state: tuple[int, str] | None = None
+        self._seal()
         self._warn()
 
     def _choice(self, weights: Any, balance: str | None, least: int) -> dict[str, Any]:
@@ -373,8 +377,8 @@ class Loader:
 
     @property
     def n_samples(self) -> int:
-        """Samples of the epoch that is under way or comes next, of all ranks together, before its last batch is cut or
-        filled: those of the pack, or that `samples` selects; with `weights` and `balance` each as often as it comes."""
+        """Samples of the epoch that is under way or comes next, of all ranks together, before its last batch is left out or
+        filled up: those of the pack, or that `samples` selects; with `weights` and `balance` each as often as it comes."""
         return 0 if self.epoch > _LAST_EPOCH else self._native.samples(self.epoch)
 
     @property
@@ -431,8 +435,8 @@ class Loader:
             self._last_state = None
 
     def __len__(self) -> int:
-        """Batches of the whole epoch that is under way or comes next; `batches_left` is what is left of it. 0 behind the last epoch
-        that has a number."""
+        """Batches that each rank gets in the whole epoch that is under way or comes next; `batches_left` is what is left of it. 0 behind
+        the last epoch that has a number."""
         return 0 if self.epoch > _LAST_EPOCH else self._native.steps(self.epoch)
 
     @property
@@ -504,13 +508,6 @@ class Loader:
         self._plan = self._planned(native, options)
         self._native, self._options = native, options
         self._warn()
-
-    if not TYPE_CHECKING:
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if name in _FIXED and "_last_state" in self.__dict__:
-                raise AttributeError(f"{name} cannot be changed: make another loader; batch_size, augment and resolution can be assigned")
-            super().__setattr__(name, value)
 
     # Stopping and going on.
 
@@ -621,7 +618,3 @@ class Loader:
         )
         on_gpu = "" if self.tier is None else f" on {self._plan.device} ({self.tier})"
         return f"<packds.Loader {self.dataset.path!r}: {len(self)} batches of {self.batch_size}{on_gpu}, {fields}>"
-
-
-#: Options that assigning to would change nothing.
-_FIXED = frozenset(inspect.signature(Loader).parameters) - {"batch_size", "augment"}

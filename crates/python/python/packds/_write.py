@@ -12,9 +12,10 @@ import numpy as np
 
 from . import _checks, _packds
 from ._arrays import NUMPY_NAMES, dtype_name
-from ._convert import writer_arguments, writer_report
+from ._convert import WRITER_OPTIONS, writer_arguments, writer_report
 from ._dataset import LABEL_NAMES, PathLike
 from ._errors import ConvertError, Error, OptionError, warn
+from ._habits import OF_CONVERSIONS, with_habits
 from ._loader import Loader
 from ._progress import Progress
 
@@ -262,6 +263,7 @@ class Writer:
         report: What was written, once it is closed; None before.
     """
 
+    @with_habits("packds.Writer", OF_CONVERSIONS, WRITER_OPTIONS)
     def __init__(
         self,
         dst: PathLike,
@@ -373,6 +375,7 @@ class Writer:
             self.abandon()
 
 
+@with_habits("packds.write", OF_CONVERSIONS, WRITER_OPTIONS)
 def write(
     dst: PathLike,
     schema: Schema = None,
@@ -411,6 +414,7 @@ def write(
     return Writer(dst, schema, classes=classes, progress=progress, **options)
 
 
+@with_habits("packds.from_dataset", OF_CONVERSIONS, WRITER_OPTIONS)
 def from_dataset(
     dataset: Any,
     dst: PathLike,

@@ -6,6 +6,7 @@ any other map-style data set, with samplers, workers and transforms; `IterableDa
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import os
 import warnings
@@ -18,34 +19,43 @@ import torch.utils.data
 
 from ._arrays import tensor_of, widened_bfloat16
 from ._batch import NamedBatch
-from ._callers import refuse_collation, refuse_division
+from ._callers import refuse_collation, refuse_preparation
 from ._checks import text, whole
 from ._dataset import Dataset, Field, PathLike, is_float_label, opened, pair_of
 from ._errors import OptionError
+from ._habits import OF_DATALOADERS, OF_LOADERS, OF_SAMPLES, with_habits
 from ._loader import Loader
 from ._passes import Passes
 from ._ranks import RankLike, check_group, ranks
+from ._sealed import Sealed
 from ._types import TorchImages
 from ._words import drawn_seed
 
 __all__ = ["IterableDataset", "MapDataset"]
 
 
-class MapDataset(torch.utils.data.Dataset[Any]):
+class MapDataset(Sealed, torch.utils.data.Dataset[Any]):
     """A pack as a map-style data set: `(image, label)` pairs where it has one image and one label, else dicts.
 
     It can be pickled, forked and spawned: workers share the pages of the file. `classes` and `targets` are as torchvision's
-    data sets have them.
+    data sets have them. `transform` and `target_transform` can be assigned.
 
     Args:
         data: A `packds.Dataset` or a path.
-        transform: What is done to each image.
+        transform: What is done to each image, which it gets as `images` says.
         target_transform: What is done to each label.
         fields: The field to load, or several; samples are then dicts.
         images: What images are: `torch` (uint8 `[C, H, W]`), `numpy` (`[H, W, C]`) or `pil`. By default `torch`, and `pil` where torchvision's
-            `ToTensor` or `PILToTensor` is in `transform`, because these take pictures.
+            `ToTensor` or `PILToTensor` is in `transform`, because these take pictures. A function that calls them itself needs
+            `images="pil"`, as nobody can see what it calls.
+
+    Raises:
+        OptionError: Options of the wrong type; or, when a sample is taken, `transform` does not take the tensor that it gets by default.
     """
 
+    _ASSIGNABLE = ("transform", "target_transform")
+
+    @with_habits("packds.torch.MapDataset", OF_SAMPLES)
     def __init__(
         self,
         data: Dataset | PathLike,
@@ -55,17 +65,12 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         fields: str | Sequence[str] | None = None,
         images: TorchImages | None = None,
     ) -> None:
-        if images is None:
-            images = "pil" if _wants_pictures(transform) else "torch"
-        if text("images", images) not in ("torch", "numpy", "pil"):
+        if images is not None and text("images", images) not in ("torch", "numpy", "pil"):
             raise OptionError(f"images: expected torch, numpy or pil, found {images!r}")
-        for name, function in (("transform", transform), ("target_transform", target_transform)):
-            if function is not None and not callable(function):
-                raise OptionError(f"{name}: expected a function, found {function!r}")
-        self.dataset = opened(data)
+        self._asked = images
         self.transform = transform
         self.target_transform = target_transform
-        self.images = images
+        self.dataset = opened(data)
         chosen = self.dataset._chosen(fields)
         self._names = [field.name for field in chosen]
         self._image = next((field for field in chosen if field.role == "image"), None)
@@ -73,6 +78,31 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         self._label = None if label is None else label.name
         self._float_labels = [field for field in chosen if is_float_label(field)]
         self._pair = pair_of(chosen) if fields is None else None
+        self._seal()
+
+    @property
+    def transform(self) -> Callable[[Any], Any] | None:
+        """What is done to each image."""
+        return self._transform
+
+    @transform.setter
+    def transform(self, function: Callable[[Any], Any] | None) -> None:
+        self._transform = _function("transform", function)
+        self._images: TorchImages = self._asked or ("pil" if _wants_pictures(function) else "torch")
+
+    @property
+    def target_transform(self) -> Callable[[Any], Any] | None:
+        """What is done to each label."""
+        return self._target_transform
+
+    @target_transform.setter
+    def target_transform(self, function: Callable[[Any], Any] | None) -> None:
+        self._target_transform = _function("target_transform", function)
+
+    @property
+    def images(self) -> TorchImages:
+        """What `transform` gets, or images are without one."""
+        return self._images
 
     @property
     def classes(self) -> list[str]:
@@ -94,7 +124,7 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Any:
-        return self._made(self.dataset.sample(int(index), self._names))
+        return self.__getitems__([int(index)])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Several samples at a time, as DataLoader asks for them: one pass over their checksums and pixels."""
@@ -103,11 +133,10 @@ class MapDataset(torch.utils.data.Dataset[Any]):
 
     def _made(self, sample: dict[str, Any]) -> Any:
         if self._image is not None:
-            image = self._converted(sample[self._image.name], self._image)
-            sample[self._image.name] = image if self.transform is None else self.transform(image)
+            sample[self._image.name] = self._transformed(self._converted(sample[self._image.name], self._image))
         if self._label is not None:
             label = int(sample[self._label])
-            sample[self._label] = label if self.target_transform is None else self.target_transform(label)
+            sample[self._label] = label if self._target_transform is None else self._target_transform(label)
         for field in self._float_labels:
             sample[field.name] = _float32(sample[field.name], field)
         if self._pair is None:
@@ -115,11 +144,23 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         first, second = self._pair
         return sample[first], sample[second]
 
+    def _transformed(self, image: Any) -> Any:
+        if self._transform is None:
+            return image
+        try:
+            return self._transform(image)
+        except (AttributeError, TypeError) as error:
+            if self._asked is not None or self._images != "torch":
+                raise
+            text = f"transform got a {image.dtype} tensor {list(image.shape)}, and raised {type(error).__name__}: {error}"
+            hint = "give images='pil' if it takes pictures, as ToTensor does, or images='numpy' for arrays [H, W, C]"
+            raise OptionError(text, hint) from error
+
     def _converted(self, image: np.ndarray[Any, Any], field: Field) -> Any:
         is_planar = field.layout == "chw"
-        if self.images == "numpy":
+        if self._images == "numpy":
             return image
-        if self.images == "pil":
+        if self._images == "pil":
             from PIL import Image
 
             pixels = np.moveaxis(image, 0, -1) if is_planar else image
@@ -127,6 +168,12 @@ class MapDataset(torch.utils.data.Dataset[Any]):
         if not is_planar and image.ndim == 3:
             image = np.moveaxis(image, -1, 0)
         return tensor_of(np.ascontiguousarray(image), field.dtype)
+
+
+def _function(name: str, function: Any) -> Any:
+    if function is not None and not callable(function):
+        raise OptionError(f"{name}: expected a function, found {function!r}")
+    return function
 
 
 def _float32(label: Any, field: Field) -> torch.Tensor:
@@ -157,7 +204,7 @@ def _steps(transform: Any) -> Iterator[str]:
             yield from _steps(step)
 
 
-class IterableDataset(torch.utils.data.IterableDataset[Any]):
+class IterableDataset(Sealed, torch.utils.data.IterableDataset[Any]):
     """Whole batches of a `packds.Loader`, divided among a DataLoader's workers so that each sample comes once.
 
     Use it as `DataLoader(IterableDataset(path, batch_size=256), batch_size=None, num_workers=4)`; a DataLoader that would batch
@@ -176,10 +223,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         data, batch_size, options: As of `packds.Loader`. `threads` is by default 1 in workers; `memory` is each worker's.
 
     Raises:
-        OptionError: As `packds.Loader`; when a pass begins, if the DataLoader batches again, or if accelerate divides the
-            batches that are this rank's already.
+        OptionError: As `packds.Loader`; when a pass begins, if the DataLoader batches again, or if accelerate has prepared it.
     """
 
+    @with_habits("packds.torch.IterableDataset", OF_LOADERS | OF_DATALOADERS, inspect.signature(Loader).parameters)
     def __init__(
         self,
         data: Dataset | PathLike,
@@ -207,6 +254,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         # Refused here, not in a worker. GPUs are for the process that trains: forked ones could not use theirs any more.
         here = {name: value for name, value in self.options.items() if name not in ("device", "tier", "register", "jpeg")}
         Loader(self.dataset, batch_size, rank=(self.rank, self.world), epoch=epoch, **here)
+        self._seal()
 
     @property
     def epoch(self) -> int:
@@ -215,12 +263,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next pass epoch `epoch`, from its first batch. Workers that live on hear of it too."""
+        refuse_preparation()
         self._passes.set(_holder(), whole("epoch", epoch, 32))
         self._begun = self._resume = None
 
     def __iter__(self) -> Iterator[Any]:
         refuse_collation()
-        refuse_division(self.world)
+        refuse_preparation()
         check_group(self._asked, (self.rank, self.world))
         # From here on the place is that of the new pass, even if it has no batch yet.
         self._begun = None
@@ -327,7 +376,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Spawned workers are handed the data set under the frames of whoever starts them.
-        refuse_division(self.world)
+        refuse_preparation()
         return self.__dict__ | {"_begun": None}
 
 
