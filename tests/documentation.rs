@@ -133,34 +133,52 @@ fn every_command_of_the_pages_is_understood() {
 }
 
 #[test]
-fn the_command_page_has_every_subcommand() {
+fn the_pages_have_every_subcommand_and_option() {
     let page = fs::read_to_string(root().join("docs/reference/command.md")).unwrap();
+    let docs = pages()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("docs"));
+    let docs: String = docs.map(|(_, text)| text).collect();
     let mut missing = Vec::new();
     for parent in ["", "bench"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_packds"));
-        let help = command
-            .args(parent.split_whitespace())
-            .arg("--help")
-            .output()
-            .unwrap();
-        let help = String::from_utf8(help.stdout).unwrap();
-        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+        let listed = help(parent);
         let names = listed
+            .lines()
+            .skip_while(|line| *line != "Commands:")
+            .skip(1)
             .take_while(|line| !line.is_empty())
             .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
             .filter_map(|line| line.split_whitespace().next());
-        for name in names.filter(|name| *name != "help") {
-            let wanted = format!("packds {parent} {name}").replace("  ", " ");
-            // Its own subcommands stand for it.
-            if name != "bench" && !page.contains(&format!("| `{wanted}")) {
-                missing.push(wanted);
+        // Its own subcommands stand for `bench`.
+        for name in names.filter(|name| !["help", "bench"].contains(name)) {
+            let command = format!("{parent} {name}");
+            let command = command.trim();
+            if !page.contains(&format!("| `packds {command}")) {
+                missing.push(format!("{command} in command.md"));
+            }
+            let help = help(command);
+            // A line of text may begin with an option too, and go on with a comma.
+            let options = help.lines().filter_map(|line| {
+                let words = line
+                    .trim_start()
+                    .starts_with('-')
+                    .then(|| line.split_whitespace())?;
+                let option = words.into_iter().find(|word| word.starts_with("--"))?;
+                Some(option.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()))
+            });
+            for option in options.filter(|option| !docs.contains(option)) {
+                missing.push(format!("{command} {option}"));
             }
         }
     }
-    assert!(
-        missing.is_empty(),
-        "docs/reference/command.md lacks {missing:?}"
-    );
+    assert!(missing.is_empty(), "the pages lack {missing:?}");
+}
+
+/// What `packds COMMAND --help` prints.
+fn help(command: &str) -> String {
+    let mut packds = Command::new(env!("CARGO_BIN_EXE_packds"));
+    let words = command.split_whitespace().chain(["--help"]);
+    String::from_utf8(packds.args(words).output().unwrap().stdout).unwrap()
 }
 
 #[test]
