@@ -2,7 +2,7 @@
 //!
 //! An ordinary store first reads the line that it will overwrite, and pushes out of the caches what is still wanted
 //! there. A batch is larger than the caches and written whole, so both are for nothing: stores that go around the caches
-//! leave that traffic out. docs/reference/benchmarks.md has what it gives. (Intel 64 and IA-32 Architectures Optimization Reference
+//! leave that traffic out. docs/internals/performance.md has what it gives. (Intel 64 and IA-32 Architectures Optimization Reference
 //! Manual, "Non-temporal stores".)
 
 /// Below this many bytes an item is copied the ordinary way: its two ends are most of it.
