@@ -106,6 +106,43 @@ fn every_path_that_a_page_names_is_there() {
 }
 
 #[test]
+fn every_module_of_the_map_is_there() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = map
+        .lines()
+        .skip_while(|line| *line != "| crate | modules |");
+    let mut missing = Vec::new();
+    let mut n_modules = 0;
+    for row in rows.skip(2).take_while(|line| line.starts_with('|')) {
+        let mut names = row.split('`').skip(1).step_by(2);
+        let folder = Path::new("crates").join(names.next().unwrap());
+        // A module is in lower case, and may be named by its path in the crate.
+        for name in names.filter(|name| {
+            name.chars()
+                .all(|c| c.is_ascii_lowercase() || "/_.".contains(c))
+        }) {
+            let places = [
+                format!("src/{name}.rs"),
+                format!("src/{name}"),
+                name.to_owned(),
+            ];
+            if !places
+                .iter()
+                .any(|place| root().join(&folder).join(place).exists())
+            {
+                missing.push(format!("{}: {name}", folder.display()));
+            }
+            n_modules += 1;
+        }
+    }
+    assert!(n_modules > 30, "only {n_modules} modules found");
+    assert!(
+        missing.is_empty(),
+        "ARCHITECTURE.md names what is gone: {missing:?}"
+    );
+}
+
+#[test]
 fn every_command_of_the_pages_is_understood() {
     let folder = std::env::temp_dir().join(format!("packds-pages-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
