@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 use packds_reader::augment::Augment;
 use packds_reader::loader::Loader;
 use packds_reader::plan::Order;
@@ -335,7 +335,7 @@ fn batches(
 }
 
 struct Bench<'a> {
-    pack: &'a Arc<MappedPack>,
+    pack: &'a Arc<Pack>,
     options: &'a TuneBenchOptions,
     augment: Option<Augment>,
 }

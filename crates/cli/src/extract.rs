@@ -10,7 +10,7 @@ use std::thread;
 use clap::Args;
 use packds_convert::{ConvertError, ItemFile, Observer, item_file, safe_name, safe_names, stem};
 use packds_format::{Field, Role, SectionTag};
-use packds_reader::{MappedPack, ReadError};
+use packds_reader::{Pack, ReadError};
 use packds_system::{create_regular, in_parallel, to_u64};
 use serde_json::json;
 
@@ -61,11 +61,7 @@ pub(crate) fn run(args: &ExtractArgs, console: &mut Console) -> Result<Exit, Fai
     with_pack(&args.pack.pack, |pack| write_samples(args, pack, console))
 }
 
-fn write_samples(
-    args: &ExtractArgs,
-    pack: &MappedPack,
-    console: &mut Console,
-) -> Result<Exit, Failure> {
+fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     let samples = match &args.samples {
         Some(list) => {
             let mut samples = list.within(pack.n_samples())?;
@@ -110,7 +106,7 @@ fn write_samples(
 }
 
 /// Reads what one sample's files are named and coded by, so that damage there is one failure and not one for each sample.
-fn check_described(pack: &MappedPack) -> Result<(), ReadError> {
+fn check_described(pack: &Pack) -> Result<(), ReadError> {
     if pack.n_samples() == 0 {
         return Ok(());
     }
@@ -148,7 +144,7 @@ struct Done {
 }
 
 struct Extraction<'a> {
-    pack: &'a MappedPack,
+    pack: &'a Pack,
     dir: &'a Path,
     force: bool,
     labels: Labels<'a>,
@@ -163,7 +159,7 @@ struct Extraction<'a> {
 }
 
 impl<'a> Extraction<'a> {
-    fn new(pack: &'a MappedPack, args: &'a ExtractArgs) -> Result<Self, Failure> {
+    fn new(pack: &'a Pack, args: &'a ExtractArgs) -> Result<Self, Failure> {
         let labels = Labels::open(pack)?;
         check_described(pack)?;
         let folders = safe_names(labels.names().iter().map(|name| name.as_bytes()));

@@ -6,7 +6,7 @@ use std::io::Write;
 use clap::Args;
 use packds_format::constants::MAJOR;
 use packds_format::{Classes, Codec, Field, FieldKind, LabelStats, Stats, Store};
-use packds_reader::{MappedPack, ReadError};
+use packds_reader::{Pack, ReadError};
 use serde_json::{Map, Value, json};
 
 use crate::args::PackPath;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &InfoArgs, console: &mut Console) -> Result<Exit, Failur
     with_pack(&args.pack.pack, |pack| tell(args, pack, console))
 }
 
-fn tell(args: &InfoArgs, pack: &MappedPack, console: &mut Console) -> Result<Exit, Failure> {
+fn tell(args: &InfoArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     let info = Info::read(pack)?;
     let shuffle = Shuffle::read(&args.shuffle, pack, &info.stats)?;
     if console.json {
@@ -71,13 +71,13 @@ fn tell(args: &InfoArgs, pack: &MappedPack, console: &mut Console) -> Result<Exi
 ///
 /// # Errors
 /// [`ReadError`] where the footer is damaged.
-pub fn info_document(pack: &MappedPack) -> Result<Value, ReadError> {
+pub fn info_document(pack: &Pack) -> Result<Value, ReadError> {
     Ok(Info::read(pack)?.json())
 }
 
 /// All that is told about a pack.
 struct Info<'a> {
-    pack: &'a MappedPack,
+    pack: &'a Pack,
     stats: Stats,
     classes: Vec<Classes>,
     provenance: Map<String, Value>,
@@ -85,7 +85,7 @@ struct Info<'a> {
 }
 
 impl<'a> Info<'a> {
-    fn read(pack: &'a MappedPack) -> Result<Self, ReadError> {
+    fn read(pack: &'a Pack) -> Result<Self, ReadError> {
         Ok(Self {
             pack,
             stats: pack.stats().map_err(|e| pack.error(e))?,

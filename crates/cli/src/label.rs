@@ -1,7 +1,7 @@
 //! What a sample is labelled with, whatever way its pack keeps that.
 
 use packds_format::{Classes, ColumnView, DType, Field, Role, Scalar};
-use packds_reader::{MappedPack, ReadError};
+use packds_reader::{Pack, ReadError};
 
 use crate::escape::escape;
 
@@ -33,7 +33,7 @@ pub(crate) enum Label {
 
 impl<'a> Labels<'a> {
     /// Checks the column of labels, if there is one: a pass over it.
-    pub(crate) fn open(pack: &'a MappedPack) -> Result<Self, ReadError> {
+    pub(crate) fn open(pack: &'a Pack) -> Result<Self, ReadError> {
         let Some((number, field, kind)) = label_field(pack) else {
             return Ok(Self {
                 kind: Kind::None,
@@ -118,7 +118,7 @@ impl<'a> Labels<'a> {
 type Make<'a> = fn(ColumnView<'a>, DType) -> Kind<'a>;
 
 /// The field that holds the labels: by its role, or by a usual name.
-fn label_field(pack: &MappedPack) -> Option<(usize, &Field, Make<'_>)> {
+fn label_field(pack: &Pack) -> Option<(usize, &Field, Make<'_>)> {
     let schema = pack.schema();
     if let Some((number, field)) = schema.by_role(Role::Label, None) {
         return Some((number, field, |view, _| Kind::Class(view)));

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use packds_format::{FormatError, SectionTag};
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 
 use crate::args::PackPath;
 use crate::console::Console;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &LabelsArgs, console: &mut Console) -> Result<Exit, Fail
     with_pack(&args.pack.pack, |pack| list(pack, console))
 }
 
-fn list(pack: &MappedPack, console: &mut Console) -> Result<Exit, Failure> {
+fn list(pack: &Pack, console: &mut Console) -> Result<Exit, Failure> {
     let labels = Labels::open(pack)?;
     if console.json {
         json(pack, &labels, console.out)?;
@@ -44,11 +44,11 @@ fn list(pack: &MappedPack, console: &mut Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn has_paths(pack: &MappedPack) -> bool {
+fn has_paths(pack: &Pack) -> bool {
     pack.sections().iter().any(|s| s.tag == SectionTag::PATHS)
 }
 
-fn text(pack: &MappedPack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
+fn text(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
     let mut line = String::new();
     let mut write = |sample: u64, path: &str| {
         let label = labels.of(sample);
@@ -72,7 +72,7 @@ fn text(pack: &MappedPack, labels: &Labels, out: &mut dyn Write) -> Result<(), F
     for_each_path(pack, |sample, path| write(sample, &escape_bytes(path)))
 }
 
-fn json(pack: &MappedPack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
+fn json(pack: &Pack, labels: &Labels, out: &mut dyn Write) -> Result<(), Failure> {
     let mut comma = "";
     out.write_all(b"{\"labels\":")?;
     if labels.is_none() {
@@ -104,7 +104,7 @@ fn json(pack: &MappedPack, labels: &Labels, out: &mut dyn Write) -> Result<(), F
 }
 
 fn for_each_path(
-    pack: &MappedPack,
+    pack: &Pack,
     mut each: impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> Result<(), Failure> {
     /// What stops the walk: the pack, or the console.

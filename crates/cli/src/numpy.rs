@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use packds_format::{Field, Role};
-use packds_reader::{MappedPack, ReadError};
+use packds_reader::{Pack, ReadError};
 
 /// A line for each body field, the image first, or why there is none.
 pub(crate) enum Numpy {
@@ -15,7 +15,7 @@ pub(crate) enum Numpy {
 }
 
 impl Numpy {
-    pub(crate) fn of(pack: &MappedPack) -> Result<Self, ReadError> {
+    pub(crate) fn of(pack: &Pack) -> Result<Self, ReadError> {
         let schema = pack.schema();
         if !schema.is_strided() {
             let compressed = schema.body().any(|(_, f)| !f.codec.is_none());
@@ -44,7 +44,7 @@ impl Numpy {
 }
 
 /// One field fills the body: its samples lie one after the other.
-fn memmap(pack: &MappedPack, field: &Field, path: &str) -> String {
+fn memmap(pack: &Pack, field: &Field, path: &str) -> String {
     let mut shape = vec![pack.n_samples()];
     shape.extend(&field.shape);
     format!(
@@ -56,7 +56,7 @@ fn memmap(pack: &MappedPack, field: &Field, path: &str) -> String {
 }
 
 /// Several fields: each lies at the same place of every chunk. The last chunk is as long as the others.
-fn strided(pack: &MappedPack, field: &Field, part: u64, path: &str) -> String {
+fn strided(pack: &Pack, field: &Field, part: u64, path: &str) -> String {
     let header = pack.header();
     let mut shape = vec![pack.n_chunks(), u64::from(header.chunk_samples)];
     shape.extend(&field.shape);

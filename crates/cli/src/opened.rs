@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 
 use crate::failure::Failure;
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// whatever came of the work.
 pub(crate) fn with_pack<T>(
     path: &Path,
-    work: impl FnOnce(&MappedPack) -> Result<T, Failure>,
+    work: impl FnOnce(&Pack) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let pack = packds_reader::open(path)?;
     let done = work(&pack);

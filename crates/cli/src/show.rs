@@ -11,7 +11,7 @@ use clap::Args;
 use packds_convert::stem;
 use packds_format::Field;
 use packds_pixels::encode_png;
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 use serde_json::json;
 
 use crate::args::PackPath;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failur
 
 fn draw(
     args: &ShowArgs,
-    pack: &MappedPack,
+    pack: &Pack,
     target: &Target<'_>,
     console: &mut Console,
 ) -> Result<Exit, Failure> {
@@ -182,10 +182,7 @@ impl<'a> Target<'a> {
 }
 
 /// The fields to show, with their positions in the body.
-fn chosen_fields<'a>(
-    pack: &'a MappedPack,
-    names: &[String],
-) -> Result<Vec<(usize, &'a Field)>, Failure> {
+fn chosen_fields<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<(usize, &'a Field)>, Failure> {
     let body: Vec<(usize, &Field)> = pack.schema().body().map(|(_, f)| f).enumerate().collect();
     if names.is_empty() {
         let found = body.into_iter().filter(|(_, f)| is_viewable(f));
@@ -215,7 +212,7 @@ fn chosen_fields<'a>(
 ///
 /// # Errors
 /// What is wrong with the sample, or that no field of the pack holds pictures.
-pub fn sample_picture(pack: &MappedPack, sample: u64, side: u32) -> Result<Vec<u8>, String> {
+pub fn sample_picture(pack: &Pack, sample: u64, side: u32) -> Result<Vec<u8>, String> {
     let mut body = pack.schema().body().map(|(_, field)| field).enumerate();
     let shown = body.find(|(_, field)| is_viewable(field));
     let (position, field) = shown.ok_or("no field of this pack holds pictures")?;
@@ -237,7 +234,7 @@ type BadPicture = (u64, String);
 
 /// The cells, and the samples that are not right.
 fn cells(
-    pack: &MappedPack,
+    pack: &Pack,
     fields: &[(usize, &Field)],
     samples: &[u64],
     side: u32,

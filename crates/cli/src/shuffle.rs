@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use packds_format::Stats;
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 use packds_reader::plan::{
     Batching, LabelReport, OrderKind, PlanError, Ranks, Sampler, ShuffleReport,
 };
@@ -69,7 +69,7 @@ impl Shuffle {
     /// The report on this order; none where nobody asked for it.
     pub(crate) fn read(
         args: &ShuffleArgs,
-        pack: &MappedPack,
+        pack: &Pack,
         stats: &Stats,
     ) -> Result<Option<Self>, Failure> {
         if !args.shuffle {
@@ -208,7 +208,7 @@ impl Plot {
     }
 }
 
-fn refused(error: &PlanError, pack: &MappedPack) -> Failure {
+fn refused(error: &PlanError, pack: &Pack) -> Failure {
     let failure = Failure::not_run(error).at(pack.file_path());
     match error {
         PlanError::NoBatch { .. } => failure.hint("give the batch you train with: --batch N"),

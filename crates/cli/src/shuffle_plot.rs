@@ -6,7 +6,7 @@ use packds_reader::plan::{
     Batching, Dataset, EpochPlan, Integers, Order, OrderKind, PlanError, Ranks, Sampler, Schedule,
     ShuffleReport, Verdict, WindowQuality,
 };
-use packds_reader::{MappedPack, ReadError};
+use packds_reader::{Pack, ReadError};
 
 use crate::escape::escape;
 use crate::figure::{Anchor, Figure, Place, Rgb};
@@ -98,7 +98,7 @@ impl From<ReadError> for NoEvidence {
 impl Evidence {
     /// Goes through the labels, if there are any, and some batches of epoch 0.
     pub(crate) fn read(
-        pack: &MappedPack,
+        pack: &Pack,
         schedule: &Schedule,
         report: &ShuffleReport,
         dataset: Dataset,
@@ -416,7 +416,7 @@ struct Bands {
 }
 
 impl Bands {
-    fn new(pack: &MappedPack, column: &Integers<'_>) -> Self {
+    fn new(pack: &Pack, column: &Integers<'_>) -> Self {
         let mut of = std::collections::BTreeMap::new();
         for sample in 0..pack.n_samples() {
             *of.entry(column.at(sample)).or_insert(0_usize) += 1;

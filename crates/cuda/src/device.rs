@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{Device, DeviceError, FileLimits, Holding, Transfer};
 use packds_reader::loader::{BadSamples, FileSurvey, Holdable, LoadError, LoaderBuilder, Remedy};
@@ -321,7 +321,7 @@ impl Device for CudaDevice {
         }
     }
 
-    fn holds(&self, pack: &MappedPack) -> Holding {
+    fn holds(&self, pack: &Pack) -> Holding {
         let found = pack.header().pack_uuid;
         match &self.images {
             ImageSource::Resident(set) if set.pack == found => Holding::All,

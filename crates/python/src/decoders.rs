@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use packds_format::Field;
 use packds_reader::augment::AugmentError;
-use packds_reader::{ItemDecoder, ItemPixels, MappedPack};
+use packds_reader::{ItemDecoder, ItemPixels, Pack};
 
 /// Decoders that nobody uses at the moment.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ impl Decoders {
     /// The pixels of an item of an image field of sizes of its own.
     pub(crate) fn pixels(
         &self,
-        pack: &MappedPack,
+        pack: &Pack,
         field: &Field,
         sample: u64,
         item: &[u8],

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use packds_reader::Access;
 use packds_reader::loader::{self, LoaderBuilder};
 use packds_reader::plan::{MixtureState, State};
-use packds_reader::{Access, MappedPack};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl Loader {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let options = LoaderOptions::read(options)?;
-        let packs: Vec<Arc<MappedPack>> = packs.iter().map(|pack| pack.mapped()).collect();
+        let packs: Vec<Arc<packds_reader::Pack>> = packs.iter().map(|pack| pack.mapped()).collect();
         Ok(py.detach(|| {
             let (builder, on_gpu) = options.builder(&packs)?;
             Self::made(builder, on_gpu)

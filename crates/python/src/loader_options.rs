@@ -8,7 +8,7 @@ use packds_reader::augment::Augment;
 use packds_reader::device::OwnSlots;
 use packds_reader::loader::{BadSamples, Loader, LoaderBuilder};
 use packds_reader::plan::{Choice, Integers, Last, Order, Ranks};
-use packds_reader::{Access, Checksums, MappedPack};
+use packds_reader::{Access, Checksums, Pack};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -103,7 +103,7 @@ impl LoaderOptions {
     /// A loader's builder with these options for these packs, of which there is at least one; and what was decided, on a GPU.
     pub(crate) fn builder(
         &self,
-        packs: &[Arc<MappedPack>],
+        packs: &[Arc<Pack>],
     ) -> Result<(LoaderBuilder, Option<OnGpu>), Failure> {
         let builder = self.on_host(packs)?;
         let Some(gpu) = &self.gpu else {
@@ -118,7 +118,7 @@ impl LoaderOptions {
         Ok((builder, Some(on_gpu)))
     }
 
-    fn on_host(&self, packs: &[Arc<MappedPack>]) -> Result<LoaderBuilder, Failure> {
+    fn on_host(&self, packs: &[Arc<Pack>]) -> Result<LoaderBuilder, Failure> {
         let Some((first, others)) = packs.split_first() else {
             return Err(Failure::Option("there is no pack to load".to_owned()));
         };
@@ -167,7 +167,7 @@ impl LoaderOptions {
     fn mix(
         &self,
         mut builder: LoaderBuilder,
-        others: &[Arc<MappedPack>],
+        others: &[Arc<Pack>],
     ) -> Result<LoaderBuilder, Failure> {
         let (packs, found) = (others.len() + 1, self.proportions.len());
         // One pack needs none.
@@ -239,7 +239,7 @@ impl LoaderOptions {
         }
     }
 
-    fn choice(&self, pack: &MappedPack) -> Result<Option<Choice>, Failure> {
+    fn choice(&self, pack: &Pack) -> Result<Option<Choice>, Failure> {
         let n = pack.n_samples();
         Ok(match &self.chosen {
             Chosen::All => None,

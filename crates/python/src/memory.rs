@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use packds_format::DType;
-use packds_reader::{ItemPixels, MappedPack};
+use packds_reader::{ItemPixels, Pack};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -26,7 +26,7 @@ pub(crate) enum Owner {
     /// Its own.
     Bytes(Vec<u8>),
     /// The file's: reading only.
-    Mapped(Arc<MappedPack>, Range<usize>),
+    Mapped(Arc<Pack>, Range<usize>),
     /// A field of a batch, by its number.
     Batch(Arc<Held>, usize),
     /// One row of a field of a batch.

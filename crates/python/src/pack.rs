@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use packds_format::{Field, FieldKind, FormatError};
-use packds_reader::{MappedPack, ReadError, VerifyOptions};
+use packds_reader::{ReadError, VerifyOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
@@ -19,19 +19,19 @@ use crate::watch::{AfterInterrupt, watched};
 #[pyclass(frozen, module = "packds._packds")]
 #[derive(Debug)]
 pub(crate) struct Pack {
-    pack: Arc<MappedPack>,
+    pack: Arc<packds_reader::Pack>,
     /// Whether items in the body are compared with their checksums.
     checks: bool,
     decoders: Decoders,
 }
 
 impl Pack {
-    pub(crate) fn mapped(&self) -> Arc<MappedPack> {
+    pub(crate) fn mapped(&self) -> Arc<packds_reader::Pack> {
         Arc::clone(&self.pack)
     }
 
     /// The pack, to read from now.
-    fn pack(&self) -> Result<&MappedPack, Failure> {
+    fn pack(&self) -> Result<&packds_reader::Pack, Failure> {
         self.pack.protect()?;
         Ok(&self.pack)
     }

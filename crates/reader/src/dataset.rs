@@ -3,9 +3,9 @@
 use packds_format::FieldKind;
 
 use crate::plan::Dataset;
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
-impl MappedPack {
+impl Pack {
     /// What plans need to know of this pack: its division, the bytes that a chunk takes in memory, and its identifier.
     ///
     /// # Errors

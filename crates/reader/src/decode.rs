@@ -4,7 +4,7 @@ use packds_format::{Coding, Field, FormatError, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder};
 use packds_system::to_usize;
 
-use crate::MappedPack;
+use crate::Pack;
 use crate::augment::AugmentError;
 
 /// Decodes the items of a field of images of sizes of their own. One for each thread: it keeps a decoder's buffers.
@@ -55,7 +55,7 @@ impl ItemDecoder {
     /// the pack says, or where what it says of them is damaged.
     pub fn pixels(
         &mut self,
-        pack: &MappedPack,
+        pack: &Pack,
         sample: u64,
         item: &[u8],
     ) -> Result<ItemPixels, AugmentError> {
@@ -89,7 +89,7 @@ impl SizedField {
     /// [`AugmentError::Picture`] where its size makes another number of bytes, or the columns that tell it are damaged.
     pub(crate) fn raw_shape(
         &self,
-        pack: &MappedPack,
+        pack: &Pack,
         sample: u64,
         item_bytes: usize,
     ) -> Result<Option<Vec<usize>>, AugmentError> {

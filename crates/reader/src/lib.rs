@@ -2,7 +2,7 @@
 //!
 //! [`open`] maps a pack and checks everything but its chunks and columns, in milliseconds whatever its size. [`verify`]
 //! reads it whole and names the damage. A [`Loader`](loader::Loader) makes batches of it, in an order that [`plan`]
-//! computes, [augmented](augment) where that is wanted. [`MappedPack::sample`] and [`MappedPack::chunk`] show single ones.
+//! computes, [augmented](augment) where that is wanted. [`Pack::sample`] and [`Pack::chunk`] show single ones.
 //! docs/reference/loading.md is the guide. The [`doctor`] says why training waits.
 //!
 //! ```no_run
@@ -36,9 +36,11 @@ mod human;
 pub mod loader;
 mod mmap;
 mod open;
+mod pack;
 pub mod plan;
 mod sample;
 mod sigbus;
+mod storage;
 mod sync;
 mod verify;
 mod view;
@@ -46,9 +48,11 @@ mod view;
 pub use decode::{ItemDecoder, ItemPixels};
 pub use error::ReadError;
 pub use fetch::{Access, AccessReport, Checksums, FetchStats};
-pub use mmap::Mapping;
-pub use open::{MappedPack, open, open_with};
+pub use open::{open, open_bytes, open_with};
+pub use pack::Pack;
 pub use sample::{Chunk, Item, Sample};
+#[doc(hidden)]
+pub use storage::PackBytes;
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
 pub use view::{ArrayView, Element, WrongType};
 

@@ -8,9 +8,9 @@
 //!   out of bounds.
 //! - Another process that shortens the file makes the pages behind its new end unreadable, and so does a disk that fails
 //!   to deliver one. Touching such a page raises SIGBUS, which by default ends the process; here the page then shows
-//!   zeros (see `sigbus`), and whoever read it learns that by [`MappedPack::still_good`].
+//!   zeros (see `sigbus`), and whoever read it learns that by [`Pack::still_good`].
 //!
-//! [`MappedPack::still_good`]: crate::MappedPack::still_good
+//! [`Pack::still_good`]: crate::Pack::still_good
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::sigbus::Guard;
 
 /// A read-only shared map of a whole file.
 #[derive(Debug)]
-pub struct Mapping {
+pub(crate) struct Mapping {
     /// None for an empty file, which cannot be mapped.
     map: Option<Guarded>,
 }

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use packds_format::{DType, Field, FieldKind, FormatError, Store};
 
 use crate::view::{ArrayView, Element, WrongType};
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// One sample of a mapped pack.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
-    pack: &'a MappedPack,
+    pack: &'a Pack,
     id: u64,
 }
 
@@ -29,11 +29,11 @@ pub struct Item<'a> {
 /// One chunk of a mapped pack.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
-    pack: &'a MappedPack,
+    pack: &'a Pack,
     number: u64,
 }
 
-impl MappedPack {
+impl Pack {
     /// A sample, by its place in the file from 0. Nothing is read yet.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ mod tests {
 
     use crate::open;
 
-    fn golden(name: &str) -> crate::MappedPack {
+    fn golden(name: &str) -> crate::Pack {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/v1");
         open(folder.join(name)).unwrap()
     }

@@ -15,7 +15,7 @@ use packds_system::{in_parallel, to_u64, to_usize};
 use rustix::fs::{Advice, fadvise};
 
 use self::sizes::RawSizes;
-use crate::{MappedPack, ReadError};
+use crate::{Pack, PackBytes, ReadError};
 
 /// Bytes summed at a time: they fit the second-level cache together with what the kernel touches.
 const PIECE_BYTES: usize = 256 << 10;
@@ -96,21 +96,23 @@ impl VerifyReport {
 /// Reads the whole pack and checks every byte of it. `progress` is told the bytes of chunks done and their total, from
 /// any thread. The report is the same for any number of threads.
 ///
-/// What lies outside the chunks, and how long items are, is read through the map, see [`Mapping`](crate::Mapping). Compressed images of
+/// What lies outside the chunks, and how long items are, is read where it lies. Compressed images of
 /// sizes of their own are decompressed for that.
 ///
 /// # Errors
 /// [`ReadError::Changed`] where the file changed its length, [`ReadError::Read`] where the system could not read.
 /// Damage is not an error, it is the report.
 pub fn verify(
-    pack: &MappedPack,
+    pack: &Pack,
     options: VerifyOptions,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<VerifyReport, ReadError> {
     pack.check_len()?;
     pack.protect()?;
-    // Advice alone: where it is refused, reading is merely slower.
-    let _ = fadvise(pack.file(), 0, None, Advice::Sequential);
+    if let Some(file) = pack.storage().file() {
+        // Advice alone: where it is refused, reading is merely slower.
+        let _ = fadvise(file, 0, None, Advice::Sequential);
+    }
     let mut report = VerifyReport {
         n_samples: pack.n_samples(),
         n_chunks: pack.n_chunks(),
@@ -153,7 +155,7 @@ struct Damaged {
 
 /// The work, handed out front to back in runs of chunks.
 struct Tasks<'a> {
-    pack: &'a MappedPack,
+    pack: &'a Pack,
     /// Chunks of one task.
     task_chunks: u64,
     /// The first chunk that no thread has taken.
@@ -167,7 +169,7 @@ struct Tasks<'a> {
 }
 
 impl<'a> Tasks<'a> {
-    fn new(pack: &'a MappedPack) -> Result<Self, ReadError> {
+    fn new(pack: &'a Pack) -> Result<Self, ReadError> {
         let n = pack.n_chunks();
         let (mut end, mut total) = (0, 0);
         if let Some(last) = n.checked_sub(1) {
@@ -284,7 +286,7 @@ impl<'a> Tasks<'a> {
         self.pack.read_at(&mut bytes, entry.offset)?;
         // Samples are looked at through the map: not if the file is shorter by now.
         self.pack.check_len()?;
-        let (error, samples) = match check_chunk::<crate::Mapping>(self.pack, chunk, &bytes) {
+        let (error, samples) = match check_chunk::<PackBytes>(self.pack, chunk, &bytes) {
             Err(damage) => (damage.error, damage.bad_samples),
             // The second reading is right where the first was wrong: memory or disk cannot be trusted.
             Ok(()) => {
@@ -317,14 +319,14 @@ impl<'a> Tasks<'a> {
 
 /// Names samples as far as labels and paths are themselves whole: others are not handed out.
 struct Describe<'a> {
-    pack: &'a MappedPack,
+    pack: &'a Pack,
     label_field: Option<usize>,
     classes: Classes,
     ready: bool,
 }
 
 impl<'a> Describe<'a> {
-    fn new(pack: &'a MappedPack) -> Self {
+    fn new(pack: &'a Pack) -> Self {
         Self {
             pack,
             label_field: None,

@@ -12,7 +12,7 @@ use packds_format::{FieldKind, Role, Store};
 use packds_reader::augment::Augment;
 use packds_reader::loader::{LoadError, Loader};
 use packds_reader::plan::{Choice, Order};
-use packds_reader::{Access, Checksums, MappedPack, open};
+use packds_reader::{Access, Checksums, Pack, open};
 
 /// A run of bytes with a checksum of its own, by what errors call it.
 struct Place {
@@ -32,7 +32,7 @@ fn place(name: String, is_chunk: bool, offset: u64, len: u64) -> Option<Place> {
 }
 
 /// Every section, column and chunk.
-fn places(pack: &MappedPack) -> Vec<Place> {
+fn places(pack: &Pack) -> Vec<Place> {
     let sections = pack.sections().iter();
     let sections = sections.map(|s| place(format!("section {}", s.tag), false, s.offset, s.len));
     let columns = pack.columns().iter().map(|c| {
@@ -57,7 +57,7 @@ fn told(way: String, result: Result<impl Debug, impl Display>) -> Told {
 }
 
 /// What single samples, chunks and choices show.
-fn look(pack: &MappedPack) -> Vec<Told> {
+fn look(pack: &Pack) -> Vec<Told> {
     let mut all = Vec::new();
     let names = || pack.schema().fields().iter().map(|f| f.name.as_str());
     for id in 0..pack.n_samples().min(20) {
@@ -106,7 +106,7 @@ const POLICIES: [Checksums; 3] = [Checksums::FirstTouch, Checksums::Always, Chec
 const ORDERS: [Order; 3] = [Order::Sequential, Order::Random, Order::Chunks];
 
 /// What loaders deliver: all fields, with and without an augmentation.
-fn load(pack: &Arc<MappedPack>, policies: &[Checksums]) -> Vec<Told> {
+fn load(pack: &Arc<Pack>, policies: &[Checksums]) -> Vec<Told> {
     let fields = pack.schema().fields();
     let is_image = |role| {
         move |f: &&packds_format::Field| {
@@ -160,7 +160,7 @@ fn golden() -> Vec<PathBuf> {
 }
 
 /// Damages every place of every golden pack and compares what `read` gives with what it gave before.
-fn compare(wanted: impl Fn(&Place) -> bool, read: impl Fn(&Arc<MappedPack>) -> Vec<Told>) {
+fn compare(wanted: impl Fn(&Place) -> bool, read: impl Fn(&Arc<Pack>) -> Vec<Told>) {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("a.pack");
     for golden in golden() {

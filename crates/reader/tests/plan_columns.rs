@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use packds_reader::plan::{Choice, Integers};
-use packds_reader::{MappedPack, open};
+use packds_reader::{Pack, open};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -15,11 +15,11 @@ fn golden(name: &str) -> PathBuf {
 }
 
 /// 6 samples with a class and a source id each.
-fn pack() -> MappedPack {
+fn pack() -> Pack {
     open(golden("full_footer.pack")).unwrap()
 }
 
-fn labels(pack: &MappedPack) -> Vec<i64> {
+fn labels(pack: &Pack) -> Vec<i64> {
     let column = pack.schema().index_of("label").unwrap();
     let column = pack.column(column).unwrap();
     (0..pack.n_samples())

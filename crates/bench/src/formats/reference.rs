@@ -13,7 +13,7 @@ use packds_format::{
     PackWriter, Paths, Role, Schema,
 };
 use packds_pixels::{Crop, Resize, probe};
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 
 use crate::BenchError;
 use crate::threads::start;
@@ -27,7 +27,7 @@ const MOST: u64 = 1024;
 
 /// The reference pack and what follows from it.
 pub(crate) struct Reference {
-    pub(crate) pack: MappedPack,
+    pub(crate) pack: Pack,
     /// Samples of a batch: fewer than asked for where there are few images. Divides the number of samples.
     pub(crate) batch: u32,
     pub(crate) height: u64,
@@ -194,7 +194,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn of(pack: &MappedPack) -> Result<Self, BenchError> {
+    fn of(pack: &Pack) -> Result<Self, BenchError> {
         let mut fields = pack.schema().fields().iter().enumerate();
         let image = fields.clone().find(|(_, f)| f.role == Some(Role::Image));
         let label = fields.find(|(_, f)| f.role == Some(Role::Label) && f.shape.is_empty());
@@ -246,7 +246,7 @@ fn described(field: &Field) -> String {
     }
 }
 
-fn labels(pack: &MappedPack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
+fn labels(pack: &Pack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
     let label = |sample| {
         let Some(field) = field else {
             return Ok(0);
@@ -267,7 +267,7 @@ fn labels(pack: &MappedPack, field: Option<usize>) -> Result<Vec<i64>, BenchErro
 
 /// Writing samples of a pack into another one.
 struct Copying<'a> {
-    source: &'a MappedPack,
+    source: &'a Pack,
     n_samples: u64,
     chunk_samples: u32,
     zstd: Option<i32>,

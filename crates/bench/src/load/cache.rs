@@ -3,7 +3,7 @@
 use packds_system::to_u64;
 use std::os::unix::fs::FileExt;
 
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::BenchError;
@@ -15,14 +15,13 @@ const PIECE: usize = 1 << 20;
 const SLACK: f64 = 0.02;
 
 /// Reads the whole file, so that it is in the page cache.
-pub(crate) fn read_into(pack: &MappedPack) -> Result<(), BenchError> {
+pub(crate) fn read_into(pack: &Pack) -> Result<(), BenchError> {
+    let failed = |error| BenchError::io(pack.file_path())(error);
+    let file = pack.file().map_err(failed)?;
     let mut buffer = vec![0; PIECE];
     let mut offset = 0;
     loop {
-        let n = pack
-            .file()
-            .read_at(&mut buffer, offset)
-            .map_err(BenchError::io(pack.file_path()))?;
+        let n = file.read_at(&mut buffer, offset).map_err(failed)?;
         if n == 0 {
             return Ok(());
         }
@@ -31,16 +30,17 @@ pub(crate) fn read_into(pack: &MappedPack) -> Result<(), BenchError> {
 }
 
 /// Asks the kernel to drop the file's pages.
-pub(crate) fn drop_from(pack: &MappedPack) -> Result<(), BenchError> {
-    let failed = |error: rustix::io::Errno| BenchError::io(pack.file_path())(error.into());
+pub(crate) fn drop_from(pack: &Pack) -> Result<(), BenchError> {
+    let failed = |error| BenchError::io(pack.file_path())(error);
+    let file = pack.file().map_err(failed)?;
     // Pages that are not on the disk yet are kept.
-    fdatasync(pack.file()).map_err(failed)?;
-    fadvise(pack.file(), 0, None, Advice::DontNeed).map_err(failed)
+    let kept = fdatasync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed));
+    kept.map_err(|error| failed(error.into()))
 }
 
 /// The part of the file that is in the page cache, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a part has few digits")]
-pub(crate) fn resident(pack: &MappedPack) -> Result<f64, BenchError> {
+pub(crate) fn resident(pack: &Pack) -> Result<f64, BenchError> {
     let bytes = pack.resident_bytes().ok_or(BenchError::WrongResult {
         what: "state of the page cache",
         expected: "a system that tells it".to_owned(),

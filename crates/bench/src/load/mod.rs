@@ -17,7 +17,7 @@ use packds_format::{FieldKind, Role};
 use packds_reader::augment::Augment;
 use packds_reader::loader::{Loader, LoaderBuilder};
 use packds_reader::plan::{Last, Order};
-use packds_reader::{Access, Checksums, MappedPack};
+use packds_reader::{Access, Checksums, Pack};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -292,7 +292,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn loader(&self, pack: MappedPack, last: Last, access: Access) -> Result<Loader, BenchError> {
+    fn loader(&self, pack: Pack, last: Last, access: Access) -> Result<Loader, BenchError> {
         let options = self.options;
         let mut builder: LoaderBuilder = Loader::builder(Arc::new(pack))
             .batch(self.batch)
@@ -371,7 +371,7 @@ impl<'a> Bench<'a> {
 
 /// Whether the pack's images have sizes of their own: a batch of them needs an augmentation.
 #[must_use]
-pub fn has_encoded_images(pack: &MappedPack) -> bool {
+pub fn has_encoded_images(pack: &Pack) -> bool {
     let mut images = pack
         .schema()
         .body()

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use packds_bench::has_encoded_images;
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 use packds_reader::augment::Augment;
 use packds_reader::doctor::{Options, Report, Step, examine};
 use packds_reader::loader::{LoadError, Loader, LoaderBuilder};
@@ -188,7 +188,7 @@ impl DoctorArgs {
     /// The loader with these options, and with those of the training where none are given.
     fn loader(
         &self,
-        pack: &Arc<MappedPack>,
+        pack: &Arc<Pack>,
         training: Option<&Training>,
     ) -> Result<LoaderBuilder, Failure> {
         let is_encoded = has_encoded_images(pack);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 use packds_reader::doctor::{MeasuredStep, Report, Time};
 use packds_reader::loader::JOURNAL;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -87,7 +87,7 @@ impl Training {
     /// Runs the command until its loader of this pack has told enough.
     pub(super) fn run(
         command: &[OsString],
-        pack: &MappedPack,
+        pack: &Pack,
         console: &mut Console,
     ) -> Result<Self, Failure> {
         let told = Told::new()?;

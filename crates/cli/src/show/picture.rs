@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use packds_convert::interleave;
 use packds_format::{Coding, DType, Field, FieldKind, Normalize, Role};
 use packds_pixels::{Color, DecodeOptions, Decoder, Filter, Geometry, Image, ImageFormat, resize};
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 
 use crate::canvas::Rgb;
 use crate::label::numbers;
@@ -25,7 +25,7 @@ fn is_index(field: &Field) -> bool {
 
 /// The item as an RGB image that fits a square of `side` pixels, or why there is none.
 pub(super) fn thumbnail(
-    pack: &MappedPack,
+    pack: &Pack,
     field: &Field,
     sample: u64,
     item: &[u8],
@@ -61,7 +61,7 @@ pub(super) fn thumbnail(
 }
 
 /// The item at its own size, with 1 or 3 channels.
-fn pixels(pack: &MappedPack, field: &Field, sample: u64, item: &[u8]) -> Result<Image, String> {
+fn pixels(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Image, String> {
     let coding = pack.coding(&field.name, sample);
     let coding = coding.map_err(|error| error.to_string())?;
     match field.kind {

@@ -3,10 +3,11 @@
 //! Nobody checks what arrives but a comparison when the loader is made, so it is only for loaders that check nothing.
 
 use packds_system::to_u64;
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 
 use super::file::middle;
 use crate::driver::{DevicePtr, DirectFile, Driver};
@@ -22,11 +23,14 @@ pub(crate) struct DirectReads {
 
 impl DirectReads {
     /// Opens the file of a pack, and compares what arrives of a piece of it; else says why not.
-    pub(super) fn new(driver: &Arc<dyn Driver>, pack: &MappedPack) -> Result<Self, String> {
+    pub(super) fn new(driver: &Arc<dyn Driver>, pack: &Pack) -> Result<Self, String> {
         let file = match pack.open_past_cache() {
             Some(file) => file,
             // The library knows whether it can do with that.
-            None => pack.file().try_clone().map_err(|error| error.to_string())?,
+            None => {
+                let file = pack.file().and_then(File::try_clone);
+                file.map_err(|error| error.to_string())?
+            }
         };
         let told = |error: CudaError| error.to_string();
         let reads = Self {

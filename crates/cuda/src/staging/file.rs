@@ -6,11 +6,11 @@
 //! anything is wrong they are copied through staging memory, as without it.
 
 use packds_system::to_u64;
-use std::fs;
+use std::fs::{self, File};
 use std::ops::Range;
 use std::sync::Arc;
 
-use packds_reader::MappedPack;
+use packds_reader::Pack;
 
 use super::direct::DirectReads;
 use crate::driver::{DevicePtr, Driver, Event, Stream};
@@ -40,13 +40,13 @@ pub(crate) enum Copies {
 
 impl Copies {
     /// From the pack's file, where that can be.
-    pub(crate) fn from_file(driver: &Arc<dyn Driver>, pack: &Arc<MappedPack>) -> Self {
+    pub(crate) fn from_file(driver: &Arc<dyn Driver>, pack: &Arc<Pack>) -> Self {
         let counted = &mut dirtied_pages;
         RegisteredFile::new(driver, pack, counted).map_or_else(Self::Refused, Self::File)
     }
 
     /// By reads from the disk, where that can be.
-    pub(crate) fn from_disk(driver: &Arc<dyn Driver>, pack: &MappedPack) -> Self {
+    pub(crate) fn from_disk(driver: &Arc<dyn Driver>, pack: &Pack) -> Self {
         DirectReads::new(driver, pack).map_or_else(Self::Refused, Self::Disk)
     }
 
@@ -77,20 +77,20 @@ impl Copies {
 #[derive(Debug)]
 pub(crate) struct RegisteredFile {
     driver: Arc<dyn Driver>,
-    pack: Arc<MappedPack>,
+    pack: Arc<Pack>,
 }
 
 impl RegisteredFile {
     /// Registers the map of a pack after trying; `dirtied` counts pages that the system was told to write. Else says why not.
     fn new(
         driver: &Arc<dyn Driver>,
-        pack: &Arc<MappedPack>,
+        pack: &Arc<Pack>,
         dirtied: &mut dyn FnMut() -> Option<u64>,
     ) -> Result<Self, String> {
         let told = |error: CudaError| error.to_string();
         if let Some(trial) = pack.bytes_unchecked().get(..TRIAL_BYTES) {
             // Pages that wait to be written are not counted again.
-            let synced = pack.file().sync_data();
+            let synced = pack.file().and_then(File::sync_data);
             synced.map_err(|error| format!("the file cannot be synced: {error}"))?;
             keeps_clean(driver.as_ref(), trial, dirtied)?;
         }
@@ -114,7 +114,7 @@ impl RegisteredFile {
     }
 
     /// Whether it is the file of this pack, in the same map.
-    pub(crate) fn is_of(&self, pack: &Arc<MappedPack>) -> bool {
+    pub(crate) fn is_of(&self, pack: &Arc<Pack>) -> bool {
         Arc::ptr_eq(&self.pack, pack)
     }
 
@@ -132,7 +132,7 @@ impl Drop for RegisteredFile {
 }
 
 /// The part of a file that is compared.
-pub(super) fn middle(pack: &MappedPack) -> Range<usize> {
+pub(super) fn middle(pack: &Pack) -> Range<usize> {
     let len = pack.bytes_unchecked().len();
     let start = len.saturating_sub(COMPARED_BYTES) / 2;
     start..len.min(start.saturating_add(COMPARED_BYTES))

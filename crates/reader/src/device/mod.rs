@@ -16,7 +16,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::MappedPack;
+use crate::Pack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 
 pub use files::{FileHead, FileLimits, FilesPart, FilesTaken};
@@ -52,7 +52,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// What it holds of the images of `pack`, as they are stored. A loader of that pack alone puts a [`Frame`] for each image
     /// into the slot instead of its pixels then, where the augmentation allows it; see
     /// [`LoaderBuilder::holdable`](crate::loader::LoaderBuilder::holdable).
-    fn holds(&self, pack: &MappedPack) -> Holding {
+    fn holds(&self, pack: &Pack) -> Holding {
         let _ = pack;
         Holding::Nothing
     }
@@ -147,7 +147,7 @@ pub trait Device: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone)]
 pub struct MappedPart<'a> {
     /// The pack.
-    pub pack: &'a Arc<MappedPack>,
+    pub pack: &'a Arc<Pack>,
     /// Which bytes of its file; they were checked as all that is read.
     pub range: Range<usize>,
     /// First byte in the slot.

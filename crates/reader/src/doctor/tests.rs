@@ -8,7 +8,7 @@ use super::{
     AsBytes, Case, Facts, Level, LoaderOption, Loading, Options, Overlap, Stage, Stages, Step,
     Time, diagnose, examine,
 };
-use crate::MappedPack;
+use crate::Pack;
 use crate::augment::Augment;
 use crate::device::SimDevice;
 use crate::loader::{Batch, Loader, LoaderBuilder};
@@ -394,7 +394,7 @@ fn a_time_is_the_median_of_its_slices() {
 }
 
 /// A pack of JPEG files of `side` pixels, or of pixels.
-fn pack(side: u32, files: bool) -> (TempDir, Arc<MappedPack>) {
+fn pack(side: u32, files: bool) -> (TempDir, Arc<Pack>) {
     let of = |mut field: Field| {
         field.of = Some("image".to_owned());
         field
@@ -442,7 +442,7 @@ fn pack(side: u32, files: bool) -> (TempDir, Arc<MappedPack>) {
     (folder, pack)
 }
 
-fn loader(pack: &Arc<MappedPack>, augment: &str) -> LoaderBuilder {
+fn loader(pack: &Arc<Pack>, augment: &str) -> LoaderBuilder {
     let builder = Loader::builder(Arc::clone(pack))
         .batch(16)
         .threads(NonZero::<usize>::MIN);

@@ -1,7 +1,7 @@
 //! How a pack is read: the user's choice, or what fits the machine.
 
 use super::FetchOptions;
-use crate::MappedPack;
+use crate::Pack;
 use crate::available::available_bytes;
 
 /// How a loader reads a pack.
@@ -43,12 +43,37 @@ pub(crate) struct Choice {
 }
 
 /// Decides how to read `pack`.
-pub(crate) fn choose(pack: &MappedPack, options: &FetchOptions) -> Choice {
+pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
     let mut wanted = pack.schema().body().enumerate();
     let compressed = wanted
         .find(|(at, (_, field))| options.positions.contains(at) && !field.codec.is_none())
         .map(|(_, (_, field))| field.name.as_str());
+    if pack.storage().file().is_none() {
+        return in_memory(compressed, options);
+    }
     decide(pack.file_len(), compressed, options, available_bytes())
+}
+
+/// Decides for a pack that lies in memory, whatever its size.
+fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
+    let (access, reason) = match (options.access, compressed) {
+        (Access::Direct, _) => (Access::Direct, "direct, as asked for".to_owned()),
+        (Access::Auto, Some(field)) => (
+            Access::Direct,
+            format!(
+                "direct, because `{field}` is compressed and whole chunks are decompressed at once"
+            ),
+        ),
+        _ => (
+            Access::Mapped,
+            "without a copy, because the pack lies in memory".to_owned(),
+        ),
+    };
+    Choice {
+        access,
+        past_cache: false,
+        reason,
+    }
 }
 
 /// Decides for a pack of `file_len` bytes, of which field `compressed`, if any, must be decompressed.
@@ -130,8 +155,12 @@ const REMOTE: &[(u64, &str)] = &[
 ];
 
 /// Why the pages of a pack's map should not be held in memory for as long as a loader lives, if so.
-pub(crate) fn against_holding(pack: &MappedPack) -> Option<String> {
-    let system = rustix::fs::fstatfs(pack.file()).ok();
+pub(crate) fn against_holding(pack: &Pack) -> Option<String> {
+    let file = match pack.file() {
+        Ok(file) => file,
+        Err(error) => return Some(error.to_string()),
+    };
+    let system = rustix::fs::fstatfs(file).ok();
     let kind = system.and_then(|system| u64::try_from(system.f_type).ok());
     against(pack.file_len(), available_bytes(), kind)
 }

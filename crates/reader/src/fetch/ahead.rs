@@ -166,8 +166,8 @@ impl Ahead {
             // What was loaded once has gone again: which of it nobody says.
             pieces.forget();
             // Refused where the kernel has no huge pages: then pages are small.
-            let _ = fetch.pack().data().advise_huge();
-        } else if pieces.all_loaded() {
+            let _ = fetch.pack().storage().will_load();
+        } else if pieces.all_loaded() || fetch.pack().storage().file().is_none() {
             return None;
         }
         let shared = Arc::new(Shared {
@@ -237,7 +237,7 @@ pub(super) fn is_cold(fetch: &MappedFetch) -> bool {
     let len = fetch.pack().file_len();
     (0..PROBES).any(|probe| {
         let at = share(len, probe, PROBES);
-        fetch.pack().data().is_resident(at) == Some(false)
+        fetch.pack().storage().is_resident(at) == Some(false)
     })
 }
 
@@ -345,13 +345,13 @@ impl Shared {
 
     fn load_piece(&self, piece: u64) {
         let start = piece * PIECE_BYTES;
-        let map = self.fetch.pack().data();
-        if map.is_resident(start) == Some(false) {
+        let storage = self.fetch.pack().storage();
+        if storage.is_resident(start) == Some(false) {
             self.bytes_read.fetch_add(PIECE_BYTES, Ordering::Relaxed);
             self.reads.fetch_add(1, Ordering::Relaxed);
         }
         // What cannot be loaded is found by who touches it.
-        let _ = map.load(start, PIECE_BYTES);
+        let _ = storage.load(start, PIECE_BYTES);
     }
 }
 
@@ -407,7 +407,7 @@ mod tests {
             if ahead.shared.cold {
                 for slot in plan.batch(step) {
                     for range in fetch.needed(slot.sample) {
-                        let here = fetch.pack().data().is_resident(range.start);
+                        let here = fetch.pack().storage().is_resident(range.start);
                         assert_eq!(here, Some(true), "sample {}", slot.sample);
                     }
                 }

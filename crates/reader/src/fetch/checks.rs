@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use packds_format::{Bitmap, Crc32c, Role, crc32c};
 
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// When a loader checks the bytes that it hands out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Checks {
     ///
     /// # Errors
     /// [`ReadError::Format`] where the column is damaged.
-    pub(super) fn new(pack: &MappedPack, policy: Checksums) -> Result<Self, ReadError> {
+    pub(super) fn new(pack: &Pack, policy: Checksums) -> Result<Self, ReadError> {
         let column = pack.schema().by_role(Role::SampleCrc32c, None);
         let mut sample_crcs = None;
         if let Some((number, _)) = column.filter(|_| policy != Checksums::Off) {
@@ -119,7 +119,7 @@ impl Checks {
     /// [`ReadError::Format`] with [`FormatError::ChunkChecksum`].
     pub(super) fn check_chunk(
         &self,
-        pack: &MappedPack,
+        pack: &Pack,
         chunk: u64,
         bytes: &[u8],
     ) -> Result<(), ReadError> {
@@ -141,7 +141,7 @@ impl Checks {
     /// [`ReadError::Sample`].
     pub(super) fn check_sample<'a>(
         &self,
-        pack: &MappedPack,
+        pack: &Pack,
         sample: u64,
         items: impl Iterator<Item = &'a [u8]>,
         places: impl FnOnce() -> Vec<Range<u64>>,
@@ -180,7 +180,7 @@ impl Checks {
         }
     }
 
-    fn sample_crc(&self, pack: &MappedPack, sample: u64) -> Option<u32> {
+    fn sample_crc(&self, pack: &Pack, sample: u64) -> Option<u32> {
         pack.column(self.sample_crcs?).ok()?.u32(sample)
     }
 

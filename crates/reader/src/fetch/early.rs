@@ -153,13 +153,13 @@ mod tests {
     use super::*;
     use crate::loader::Loader;
     use crate::plan::Order;
-    use crate::{MappedPack, open};
+    use crate::{Pack, open};
 
     const IMAGE: u64 = 224 * 224 * 3;
     const WINDOW: Order = Order::Window { chunks: None };
 
     /// A pack of 400 samples in chunks of 64, and its folder.
-    fn pack() -> (tempfile::TempDir, Arc<MappedPack>) {
+    fn pack() -> (tempfile::TempDir, Arc<Pack>) {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("a.pack");
         large_pack(&path, 400);
@@ -167,12 +167,12 @@ mod tests {
         (folder, Arc::new(open(&path).unwrap()))
     }
 
-    fn mapped(pack: &Arc<MappedPack>, checksums: Checksums) -> MappedFetch {
+    fn mapped(pack: &Arc<Pack>, checksums: Checksums) -> MappedFetch {
         let checks = Checks::new(pack, checksums).unwrap();
         MappedFetch::new(Arc::clone(pack), checks, &[0]).unwrap()
     }
 
-    fn early(pack: &Arc<MappedPack>, checksums: Checksums, order: Order) -> Option<Early> {
+    fn early(pack: &Arc<Pack>, checksums: Checksums, order: Order) -> Option<Early> {
         let plan: Arc<dyn Route> = plan(pack, order, 32);
         Early::start(&mapped(pack, checksums), &plan, 0, 1 << 30)
     }
@@ -243,12 +243,12 @@ mod tests {
     }
 
     /// The pack, out of memory as far as the system drops what it may; and whether it did.
-    fn cold(folder: &tempfile::TempDir) -> (Arc<MappedPack>, bool) {
+    fn cold(folder: &tempfile::TempDir) -> (Arc<Pack>, bool) {
         let path = folder.path().join("a.pack");
         let file = File::open(&path).unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         let pack = Arc::new(open(&path).unwrap());
-        let is_cold = pack.data().is_resident(pack.file_len() / 2) == Some(false);
+        let is_cold = pack.storage().is_resident(pack.file_len() / 2) == Some(false);
         (pack, is_cold)
     }
 

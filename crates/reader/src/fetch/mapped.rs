@@ -14,7 +14,7 @@ use super::direct::DirectStep;
 use super::early::Early;
 use super::{FetchStats, ItemRun, Run, chunk_memory};
 use crate::plan::Route;
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// Direct reads start and end at multiples of this.
 const PAGE: u64 = 4096;
@@ -22,7 +22,7 @@ const PAGE: u64 = 4096;
 /// One loader's mapped pack.
 #[derive(Debug)]
 pub(super) struct MappedFetch {
-    pack: Arc<MappedPack>,
+    pack: Arc<Pack>,
     checks: Arc<Checks>,
     /// Of each body field where its items lie, where that follows from the sample's number alone.
     strides: Vec<Option<Stride>>,
@@ -57,7 +57,7 @@ impl Stride {
 
 impl MappedFetch {
     pub(super) fn new(
-        pack: Arc<MappedPack>,
+        pack: Arc<Pack>,
         checks: impl Into<Arc<Checks>>,
         positions: &[usize],
     ) -> Result<Self, ReadError> {
@@ -88,7 +88,7 @@ impl MappedFetch {
         })
     }
 
-    pub(super) fn pack(&self) -> &Arc<MappedPack> {
+    pub(super) fn pack(&self) -> &Arc<Pack> {
         &self.pack
     }
 
@@ -201,7 +201,7 @@ impl MappedFetch {
 }
 
 /// Where the chunks lie in the file.
-fn body(pack: &MappedPack) -> Result<Range<u64>, ReadError> {
+fn body(pack: &Pack) -> Result<Range<u64>, ReadError> {
     let start = pack.header().data_off;
     let Some(last) = pack.n_chunks().checked_sub(1) else {
         return Ok(start..start);
@@ -215,7 +215,7 @@ fn wide(range: Range<usize>) -> Option<Range<u64>> {
 }
 
 /// Where each body field's items lie, for those of one size that are not compressed and whose chunks are strided.
-fn strides(pack: &MappedPack) -> Result<Vec<Option<Stride>>, ReadError> {
+fn strides(pack: &Pack) -> Result<Vec<Option<Stride>>, ReadError> {
     let n_fields = pack.schema().body().count();
     let Some(parts) = pack.told(pack.strided_parts())? else {
         return Ok(vec![None; n_fields]);

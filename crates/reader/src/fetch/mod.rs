@@ -13,7 +13,7 @@ mod early;
 mod mapped;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use self::checks::Checks;
 use self::direct::{DirectEpoch, DirectFetch, DirectRun, DirectStep};
 use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
 use crate::plan::Route;
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// What a loader asks of its fetching.
 #[derive(Debug, Clone)]
@@ -126,7 +126,7 @@ impl Fetch {
     /// # Errors
     /// [`ReadError::Format`] where a position is no body field or the column of checksums is damaged.
     pub(crate) fn chosen(
-        pack: Arc<MappedPack>,
+        pack: Arc<Pack>,
         options: FetchOptions,
         choice: Choice,
     ) -> Result<Arc<Self>, ReadError> {
@@ -145,8 +145,13 @@ impl Fetch {
             reason = format!("{reason}; {}", direct.describe());
             (direct.engine(), Engine::Direct(direct, mapped))
         } else {
+            let engine = if pack.storage().file().is_some() {
+                "mmap"
+            } else {
+                "memory"
+            };
             let mapped = MappedFetch::new(pack, checks, &options.positions)?;
-            ("mmap", Engine::Mapped(Arc::new(mapped)))
+            (engine, Engine::Mapped(Arc::new(mapped)))
         };
         let report = AccessReport {
             access,
@@ -162,10 +167,7 @@ impl Fetch {
     }
 
     #[cfg(test)]
-    pub(crate) fn new(
-        pack: Arc<MappedPack>,
-        options: FetchOptions,
-    ) -> Result<Arc<Self>, ReadError> {
+    pub(crate) fn new(pack: Arc<Pack>, options: FetchOptions) -> Result<Arc<Self>, ReadError> {
         let choice = choose(&pack, &options);
         Self::chosen(pack, options, choice)
     }
@@ -318,14 +320,14 @@ pub(crate) struct ItemRun(Run);
 #[derive(Debug, Clone)]
 enum Run {
     /// These bytes of the file.
-    Mapped(Arc<MappedPack>, Range<usize>),
+    Mapped(Arc<Pack>, Range<usize>),
     /// These bytes of a buffer.
     Direct(DirectRun),
 }
 
 impl ItemRun {
     /// Where they lie in a mapped file; none where they do not.
-    pub(crate) fn in_file(&self) -> Option<(&Arc<MappedPack>, &Range<usize>)> {
+    pub(crate) fn in_file(&self) -> Option<(&Arc<Pack>, &Range<usize>)> {
         match &self.0 {
             Run::Mapped(pack, range) => Some((pack, range)),
             Run::Direct(_) => None,

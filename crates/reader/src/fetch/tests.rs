@@ -9,9 +9,9 @@ use super::checks::Checks;
 use super::mapped::MappedFetch;
 use super::{Access, Checksums, Fetch, FetchOptions};
 use crate::plan::{Batching, Dataset, EpochPlan, Last, Order, Ranks, Sampler};
-use crate::{MappedPack, ReadError, open};
+use crate::{Pack, ReadError, open};
 
-pub(super) fn options(pack: &MappedPack, checksums: Checksums) -> FetchOptions {
+pub(super) fn options(pack: &Pack, checksums: Checksums) -> FetchOptions {
     FetchOptions {
         access: Access::Mapped,
         checksums,
@@ -23,7 +23,7 @@ pub(super) fn options(pack: &MappedPack, checksums: Checksums) -> FetchOptions {
 }
 
 /// The plan of an epoch of all samples in this order, in batches of `batch`, the last one filled up.
-pub(super) fn plan(pack: &MappedPack, order: Order, batch: u32) -> Arc<EpochPlan> {
+pub(super) fn plan(pack: &Pack, order: Order, batch: u32) -> Arc<EpochPlan> {
     let dataset = Dataset::new(*pack.geometry(), 1 << 20, &pack.header().pack_uuid.0);
     let sampler = Sampler::new(order).seed(7);
     let ranks = Ranks::new(0, 1).unwrap();
@@ -33,7 +33,7 @@ pub(super) fn plan(pack: &MappedPack, order: Order, batch: u32) -> Arc<EpochPlan
     Arc::new(schedule.epoch(0).unwrap())
 }
 
-pub(super) fn golden() -> Vec<PathBuf> {
+pub(crate) fn golden() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/golden/v1");
     let mut packs: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
@@ -126,7 +126,7 @@ fn flip(path: &Path, offset: u64) {
 }
 
 /// The error of each sample's first item, if there is one.
-fn errors(pack: &Arc<MappedPack>, checksums: Checksums) -> Vec<Option<ReadError>> {
+fn errors(pack: &Arc<Pack>, checksums: Checksums) -> Vec<Option<ReadError>> {
     let fetch = Fetch::new(Arc::clone(pack), options(pack, checksums)).unwrap();
     let plan = plan(pack, Order::Sequential, 1);
     let epoch = fetch.start(plan.clone(), 0).unwrap();
@@ -503,7 +503,7 @@ fn single_samples_of_compressed_chunks_come_through_the_map_where_it_may_be_used
 }
 
 /// The least memory with which the pack can be read directly.
-fn direct_chunk_bytes(pack: &Arc<MappedPack>, options: &FetchOptions) -> u64 {
+fn direct_chunk_bytes(pack: &Arc<Pack>, options: &FetchOptions) -> u64 {
     let mut options = options.clone();
     options.memory_bytes = 1;
     match Fetch::new(Arc::clone(pack), options) {

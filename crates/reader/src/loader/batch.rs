@@ -9,7 +9,7 @@ use super::error::LoadError;
 use super::filling::{Ragged, Row};
 use super::geometry::BatchGeometry;
 use super::outputs::{BatchField, Outputs, Source};
-use crate::MappedPack;
+use crate::Pack;
 use crate::arena::SlotRef;
 use crate::augment::Mix;
 use crate::device::Transfer;
@@ -60,7 +60,7 @@ pub struct BadSample {
 #[derive(Debug)]
 pub struct Batch {
     outputs: Arc<Outputs>,
-    packs: Arc<[Arc<MappedPack>]>,
+    packs: Arc<[Arc<Pack>]>,
     seeds: Arc<[u64]>,
     board: Arc<Board>,
     prepared: Prepared,

@@ -19,7 +19,7 @@ use super::outputs::{Outputs, Source};
 use super::stats::{Counters, add, add_time};
 use super::stored_images::ChunkSource;
 use super::tuner::Tuner;
-use crate::MappedPack;
+use crate::Pack;
 use crate::arena::{Arena, SlotMut, SlotRef};
 use crate::device::{Device, DeviceError, FilesPart, FilesTaken, MappedPart};
 use crate::fetch::{FetchStats, ItemRun, StepItems};
@@ -30,7 +30,7 @@ pub(crate) struct Crew {
     pub(crate) board: Arc<Board>,
     pub(crate) course: Course,
     pub(crate) outputs: Arc<Outputs>,
-    pub(crate) packs: Arc<[Arc<MappedPack>]>,
+    pub(crate) packs: Arc<[Arc<Pack>]>,
     pub(crate) arena: Arc<Arena>,
     pub(crate) device: Arc<dyn Device>,
     pub(crate) counters: Arc<Counters>,

@@ -11,7 +11,7 @@ use super::outputs::{BatchField, Outputs, Source};
 use super::pictures::{PictureFiller, Views, bad_sample};
 use crate::copy::{copy_past_caches, fence};
 use crate::fetch::StepItems;
-use crate::{ItemDecoder, MappedPack};
+use crate::{ItemDecoder, Pack};
 
 /// Batches larger than this are written around the caches: they would not stay in them.
 const PAST_CACHES: usize = 4 << 20;
@@ -20,7 +20,7 @@ const PAST_CACHES: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Filler {
     outputs: Arc<Outputs>,
-    packs: Arc<[Arc<MappedPack>]>,
+    packs: Arc<[Arc<Pack>]>,
     bad_samples: BadSamples,
     pictures: Option<PictureFiller>,
     /// For each field of images that are decoded.
@@ -33,7 +33,7 @@ pub(crate) struct Filler {
 impl Filler {
     pub(crate) fn new(
         outputs: &Arc<Outputs>,
-        packs: &Arc<[Arc<MappedPack>]>,
+        packs: &Arc<[Arc<Pack>]>,
         bad_samples: BadSamples,
         seeds: &Arc<[u64]>,
     ) -> Self {
@@ -153,7 +153,7 @@ impl Filler {
     }
 }
 
-fn decoders(outputs: &Outputs, packs: &[Arc<MappedPack>]) -> Vec<ItemDecoder> {
+fn decoders(outputs: &Outputs, packs: &[Arc<Pack>]) -> Vec<ItemDecoder> {
     let decoded = outputs
         .fields
         .iter()

@@ -7,14 +7,14 @@ use packds_format::{Field, FieldKind, Role};
 use super::error::LoadError;
 use super::filling::Row;
 use super::outputs::{BatchField, Outputs, Source};
-use crate::MappedPack;
+use crate::Pack;
 use crate::augment::Geometry;
 
 /// What was drawn for the images of a batch. It holds no slot.
 #[derive(Debug, Clone)]
 pub struct BatchGeometry {
     outputs: Arc<Outputs>,
-    packs: Arc<[Arc<MappedPack>]>,
+    packs: Arc<[Arc<Pack>]>,
     seeds: Arc<[u64]>,
     rows: Vec<Row>,
 }
@@ -22,7 +22,7 @@ pub struct BatchGeometry {
 impl BatchGeometry {
     pub(crate) fn new(
         outputs: &Arc<Outputs>,
-        packs: &Arc<[Arc<MappedPack>]>,
+        packs: &Arc<[Arc<Pack>]>,
         seeds: &Arc<[u64]>,
         rows: &[Row],
     ) -> Self {
@@ -150,7 +150,7 @@ fn spaced(name: &str) -> String {
 
 /// The fields that look like places or pixels of an image that is moved, while they stay as they are: images and masks beside
 /// those that are augmented, arrays of the image's rows and columns, and numbers or JSON called as places are.
-pub(crate) fn unmoved<'a>(pack: &MappedPack, outputs: &'a Outputs) -> Vec<&'a str> {
+pub(crate) fn unmoved<'a>(pack: &Pack, outputs: &'a Outputs) -> Vec<&'a str> {
     let Some(pictures) = outputs.pictures.as_ref().filter(|p| p.moves_pixels()) else {
         return Vec::new();
     };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::stats::{Counters, count};
-use crate::MappedPack;
+use crate::Pack;
 
 /// The environment variable that names the file. Each line is a JSON object: `loader` (a number of its own in each
 /// process, behind the process's number), `options` (those that decide what a batch costs: `order`, `window`, `augment`, `fields`,
@@ -36,7 +36,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// That of a loader of `pack`, if the environment names a file.
     pub(crate) fn asked_for(
-        pack: &MappedPack,
+        pack: &Pack,
         batch: u32,
         kind: &dyn Debug,
         options: &dyn Fn() -> Value,

@@ -81,7 +81,7 @@ use self::outputs::Outputs;
 use self::pictures::Pictures;
 use self::stats::{Counters, count, time};
 use self::tuner::Tuner;
-use crate::MappedPack;
+use crate::Pack;
 use crate::arena::Arena;
 use crate::augment::Output;
 use crate::device::Device;
@@ -121,7 +121,7 @@ pub enum BadSamples {
 /// epoch at a time.
 #[derive(Debug)]
 pub struct Loader {
-    packs: Arc<[Arc<MappedPack>]>,
+    packs: Arc<[Arc<Pack>]>,
     /// Of each pack.
     fetches: Vec<Arc<Fetch>>,
     /// Of the only pack, or the first.
@@ -158,7 +158,7 @@ pub struct Loader {
 impl Loader {
     /// Begins to make a loader for `pack`.
     #[must_use]
-    pub fn builder(pack: impl Into<Arc<MappedPack>>) -> LoaderBuilder {
+    pub fn builder(pack: impl Into<Arc<Pack>>) -> LoaderBuilder {
         LoaderBuilder::new(pack.into())
     }
 
@@ -279,14 +279,14 @@ impl Loader {
 
     /// The pack; of a mixture the first.
     #[must_use]
-    pub fn pack(&self) -> &Arc<MappedPack> {
+    pub fn pack(&self) -> &Arc<Pack> {
         // A loader is made from at least one pack.
         &self.packs[0]
     }
 
     /// All packs, in the order in which [`Batch::packs`] counts them.
     #[must_use]
-    pub fn packs(&self) -> &[Arc<MappedPack>] {
+    pub fn packs(&self) -> &[Arc<Pack>] {
         &self.packs
     }
 
@@ -396,7 +396,7 @@ impl Loader {
     /// What `tell` says of the only pack, or of each with its path.
     fn of_each_pack(
         &self,
-        tell: impl Fn(&MappedPack, &Schedule, &AccessReport) -> Result<Vec<String>, LoadError>,
+        tell: impl Fn(&Pack, &Schedule, &AccessReport) -> Result<Vec<String>, LoadError>,
     ) -> Result<Vec<String>, LoadError> {
         let Some(mixture) = &self.mixture else {
             return tell(self.pack(), &self.schedule, self.access());
@@ -480,7 +480,7 @@ pub(crate) const fn in_file_order(order: OrderKind) -> bool {
     matches!(order, OrderKind::Sequential | OrderKind::Chunks)
 }
 
-fn shuffle_report(pack: &MappedPack, schedule: &Schedule) -> Result<ShuffleReport, LoadError> {
+fn shuffle_report(pack: &Pack, schedule: &Schedule) -> Result<ShuffleReport, LoadError> {
     let stats = pack.stats().map_err(|error| pack.error(error))?;
     let labels: Vec<(&str, Option<f64>)> = stats
         .labels

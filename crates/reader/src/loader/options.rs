@@ -18,7 +18,7 @@ use super::sources::{check_alike, check_columns, fetches, share_out};
 use super::stats::Counters;
 use super::tuner::{Tunable, Tuner};
 use super::{BadSamples, LoadError, Loader, Remedy, in_file_order};
-use crate::MappedPack;
+use crate::Pack;
 use crate::arena::{Arena, SLOT_ALIGN};
 use crate::augment::Augment;
 use crate::available::check_available;
@@ -44,10 +44,10 @@ const MOST_THREADS: usize = 1024;
 /// The options of a [`Loader`]; all but the pack have defaults.
 #[derive(Debug, Clone)]
 pub struct LoaderBuilder {
-    pack: Arc<MappedPack>,
+    pack: Arc<Pack>,
     proportion: f64,
     /// The packs mixed in, with their proportions.
-    others: Vec<(Arc<MappedPack>, f64)>,
+    others: Vec<(Arc<Pack>, f64)>,
     sampler: Sampler,
     ranks: Ranks,
     batch: u32,
@@ -69,7 +69,7 @@ pub struct LoaderBuilder {
 }
 
 impl LoaderBuilder {
-    pub(super) fn new(pack: Arc<MappedPack>) -> Self {
+    pub(super) fn new(pack: Arc<Pack>) -> Self {
         Self {
             pack,
             proportion: 1.0,
@@ -100,7 +100,7 @@ impl LoaderBuilder {
     /// same in all packs. Order, seed, augmentation and all other options are for every pack; each goes through epochs
     /// of its own. See docs/reference/sampling.md, "Mixtures".
     #[must_use]
-    pub fn mix(mut self, pack: impl Into<Arc<MappedPack>>, proportion: f64) -> Self {
+    pub fn mix(mut self, pack: impl Into<Arc<Pack>>, proportion: f64) -> Self {
         self.others.push((pack.into(), proportion));
         self
     }
@@ -264,8 +264,7 @@ impl LoaderBuilder {
         let (schedule, mixture) = self.plan(memory)?;
         let pack = &self.pack;
         let others = self.others.iter().map(|(pack, _)| Arc::clone(pack));
-        let packs: Arc<[Arc<MappedPack>]> =
-            std::iter::once(Arc::clone(pack)).chain(others).collect();
+        let packs: Arc<[Arc<Pack>]> = std::iter::once(Arc::clone(pack)).chain(others).collect();
         let pictures = self.pictures(self.device.holds(pack))?;
         if pictures.as_ref().is_some_and(Pictures::come_in_chunks) {
             self.check_chunks(&schedule)?;
@@ -584,7 +583,7 @@ impl LoaderBuilder {
 
     /// The pack; of a mixture the first.
     #[must_use]
-    pub fn pack(&self) -> &Arc<MappedPack> {
+    pub fn pack(&self) -> &Arc<Pack> {
         &self.pack
     }
 
@@ -684,7 +683,7 @@ impl LoaderBuilder {
             .others
             .iter()
             .map(|(pack, proportion)| (pack, *proportion));
-        let packs: Vec<(&Arc<MappedPack>, f64)> = first.chain(others).collect();
+        let packs: Vec<(&Arc<Pack>, f64)> = first.chain(others).collect();
         let datasets = packs.iter().map(|(pack, _)| pack.dataset());
         let datasets: Vec<Dataset> = datasets.collect::<Result<_, _>>()?;
         let needs: Vec<Option<u64>> = datasets.iter().map(|d| Some(d.total_bytes())).collect();

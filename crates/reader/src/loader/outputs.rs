@@ -9,7 +9,7 @@ use super::error::LoadError;
 use super::filling::Row;
 use super::pictures::Pictures;
 use super::stored_images::ChunkSource;
-use crate::MappedPack;
+use crate::Pack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 use crate::device::{FileLimits, Finish};
 
@@ -101,7 +101,7 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// The fields named in `wanted`, or all that are data, in batches of `rows` samples.
     pub(crate) fn new(
-        pack: &MappedPack,
+        pack: &Pack,
         wanted: Option<&[String]>,
         pictures: Option<Pictures>,
         rows: usize,
@@ -318,7 +318,7 @@ impl Outputs {
 }
 
 /// The schema numbers of the fields to load.
-fn numbers(pack: &MappedPack, wanted: Option<&[String]>) -> Result<Vec<usize>, LoadError> {
+fn numbers(pack: &Pack, wanted: Option<&[String]>) -> Result<Vec<usize>, LoadError> {
     let schema = pack.schema();
     match wanted {
         None => Ok(schema

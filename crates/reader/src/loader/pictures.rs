@@ -25,7 +25,7 @@ use crate::device::{
     Windows,
 };
 use crate::fetch::StepItems;
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// What of images is a device's, not the loader's.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +77,7 @@ impl Pictures {
     /// What `augment` does to the images of `pack`: to the first field whose role is image, and with it to the first
     /// mask, where these are `wanted`. Where the device finishes images, as far as it does not.
     pub(crate) fn new(
-        pack: &MappedPack,
+        pack: &Pack,
         augment: &Augment,
         wanted: Option<&[String]>,
         device: OnDevice,
@@ -417,7 +417,7 @@ impl Pictures {
     /// What a view of a row shows of its picture.
     pub(crate) fn geometry(
         &self,
-        pack: &MappedPack,
+        pack: &Pack,
         row: Row,
         seeds: &[u64],
         view: u32,
@@ -469,7 +469,7 @@ impl Pictures {
     /// How large a sample's image is, and its pixels where they must be decoded.
     pub(crate) fn decoded(
         &self,
-        pack: &MappedPack,
+        pack: &Pack,
         items: &StepItems,
         row: Row,
     ) -> Result<(ImageSize, Option<Image>), LoadError> {
@@ -552,7 +552,7 @@ impl PictureField {
     /// The item of `sample` as a picture.
     fn picture<'a>(
         &self,
-        pack: &MappedPack,
+        pack: &Pack,
         sample: u64,
         item: &'a [u8],
         seek_index: Option<&'a [u8]>,
@@ -630,7 +630,7 @@ impl PictureFiller {
     /// Makes the views of one sample; of its `pixels`, where its image is decoded already.
     pub(crate) fn fill(
         &mut self,
-        pack: &Arc<MappedPack>,
+        pack: &Arc<Pack>,
         items: &StepItems,
         row: Row,
         pixels: Option<Pixels<'_>>,
@@ -714,7 +714,7 @@ fn device_file(image: Picture<'_>, limits: FileLimits, channels: u8) -> Option<(
     (is_plain && info.channels == channels && is_admitted).then_some(size)
 }
 
-pub(crate) fn bad_sample(pack: &MappedPack, sample: u64, source: AugmentError) -> LoadError {
+pub(crate) fn bad_sample(pack: &Pack, sample: u64, source: AugmentError) -> LoadError {
     LoadError::Sample {
         path: pack.file_path().to_owned(),
         sample,
@@ -734,7 +734,7 @@ fn key(seeds: &[u64], row: Row) -> SampleKey {
 }
 
 /// The sample's file in the source, for people.
-fn file_of(pack: &MappedPack, sample: u64) -> Option<String> {
+fn file_of(pack: &Pack, sample: u64) -> Option<String> {
     let path = pack.path(sample).ok().flatten()?;
     Some(String::from_utf8_lossy(&path).escape_debug().to_string())
 }

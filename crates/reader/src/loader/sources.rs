@@ -7,7 +7,7 @@ use packds_format::{Classes, Field, FieldKind, Role, Store};
 
 use super::error::LoadError;
 use super::outputs::{BatchField, Outputs};
-use crate::MappedPack;
+use crate::Pack;
 use crate::fetch::{Access, Fetch, FetchOptions, choose, chunk_memory};
 use crate::plan::{OrderKind, Schedule};
 
@@ -52,7 +52,7 @@ fn normalization(field: &Field) -> String {
 }
 
 /// Whether each field that is loaded is the same, and at the same place, in all packs, and its ids mean the same classes.
-pub(crate) fn check_alike(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Result<(), LoadError> {
+pub(crate) fn check_alike(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     let Some((first, others)) = packs.split_first() else {
         return Ok(());
     };
@@ -71,11 +71,7 @@ pub(crate) fn check_alike(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Resul
 
 /// Whether the ids of the label fields among these have the same names. A pack without names could mean any classes, so it is
 /// not mixed with one that has some.
-fn check_classes(
-    first: &MappedPack,
-    other: &MappedPack,
-    numbers: &[usize],
-) -> Result<(), LoadError> {
+fn check_classes(first: &Pack, other: &Pack, numbers: &[usize]) -> Result<(), LoadError> {
     let all_expected = first.classes().map_err(|error| first.error(error))?;
     let all_found = other.classes().map_err(|error| other.error(error))?;
     let loaded = numbers.iter();
@@ -121,7 +117,7 @@ fn first_difference(expected: &[String], found: &[String]) -> Option<(String, St
 
 /// Compares the columns that are loaded, and those that say what images are, with their checksums: so that damage is an error
 /// now, and not a bad sample in each batch.
-pub(crate) fn check_columns(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Result<(), LoadError> {
+pub(crate) fn check_columns(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     for pack in packs {
         let loaded = outputs.fields.iter().filter_map(BatchField::column);
         let described = outputs.fields.iter().flat_map(|field| {
@@ -135,12 +131,12 @@ pub(crate) fn check_columns(packs: &[Arc<MappedPack>], outputs: &Outputs) -> Res
     Ok(())
 }
 
-fn check_field(first: &MappedPack, other: &MappedPack, number: usize) -> Result<(), LoadError> {
+fn check_field(first: &Pack, other: &Pack, number: usize) -> Result<(), LoadError> {
     let Some(expected) = first.schema().fields().get(number) else {
         return Ok(());
     };
     let name = &expected.name;
-    let place = |pack: &MappedPack| {
+    let place = |pack: &Pack| {
         let mut body = pack.schema().body();
         let in_body = body.position(|(_, field)| field.name == *name);
         let fields = pack.schema().fields();
@@ -182,7 +178,7 @@ fn check_field(first: &MappedPack, other: &MappedPack, number: usize) -> Result<
 
 /// How each pack is read, with its share of the memory.
 pub(crate) fn fetches(
-    packs: &[Arc<MappedPack>],
+    packs: &[Arc<Pack>],
     schedules: &[&Schedule],
     options: &FetchOptions,
 ) -> Result<Vec<Arc<Fetch>>, LoadError> {
@@ -222,7 +218,7 @@ pub(crate) fn fetches(
 }
 
 /// Bytes with which a pack is read directly as well as it can be: all of it in random order, else two windows.
-fn need(pack: &MappedPack, schedule: &Schedule, positions: &[usize]) -> Result<u64, LoadError> {
+fn need(pack: &Pack, schedule: &Schedule, positions: &[usize]) -> Result<u64, LoadError> {
     let recipe = schedule.recipe();
     let wanted = match recipe.order {
         OrderKind::Random => u64::MAX,

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use crate::device::{ChunkImages, Device};
 use crate::fetch::StepItems;
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// Where a device's chunks come from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChunkSource<'a> {
     pub(crate) device: &'a dyn Device,
-    pub(crate) pack: &'a MappedPack,
+    pub(crate) pack: &'a Pack,
     /// Of the step, which has all samples of its chunks.
     pub(crate) items: &'a StepItems,
 }

@@ -5,7 +5,7 @@
 use packds_format::{ColumnView, DType, FormatError};
 
 use super::choice::Choice;
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// A column of one whole number a sample: classes, source ids, widths. Reads where the pack is mapped and copies nothing.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ impl<'a> Integers<'a> {
     ///
     /// # Errors
     /// [`ReadError::Format`] where there is no such column, its values are not whole numbers, or it is damaged.
-    pub fn open(pack: &'a MappedPack, name: &str) -> Result<Self, ReadError> {
+    pub fn open(pack: &'a Pack, name: &str) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
         let whole = Self { column };
         // Of all whole numbers only large ones of 64 bits are too large, so only then each is looked at.
@@ -34,7 +34,7 @@ impl<'a> Integers<'a> {
         }
     }
 
-    /// One sample's number; 0 beyond the last sample. Ask [`MappedPack::still_good`] after a pass over them: what a file
+    /// One sample's number; 0 beyond the last sample. Ask [`Pack::still_good`] after a pass over them: what a file
     /// lost meanwhile is 0 too.
     #[must_use]
     pub fn at(&self, sample: u64) -> i64 {
@@ -54,9 +54,9 @@ impl Choice {
     /// ```
     ///
     /// # Errors
-    /// As for [`Integers::open`], and what [`MappedPack::still_good`] finds.
+    /// As for [`Integers::open`], and what [`Pack::still_good`] finds.
     pub fn where_integer(
-        pack: &MappedPack,
+        pack: &Pack,
         name: &str,
         mut selected: impl FnMut(i64) -> bool,
     ) -> Result<Self, ReadError> {
@@ -70,10 +70,10 @@ impl Choice {
     /// sample.
     ///
     /// # Errors
-    /// [`ReadError::Format`] where there is no such column, or it is damaged; what [`MappedPack::still_good`]
+    /// [`ReadError::Format`] where there is no such column, or it is damaged; what [`Pack::still_good`]
     /// finds.
     pub fn where_bytes(
-        pack: &MappedPack,
+        pack: &Pack,
         name: &str,
         mut selected: impl FnMut(&[u8]) -> bool,
     ) -> Result<Self, ReadError> {
@@ -86,7 +86,7 @@ impl Choice {
     }
 }
 
-fn open<'a>(pack: &'a MappedPack, name: &str) -> Result<ColumnView<'a>, ReadError> {
+fn open<'a>(pack: &'a Pack, name: &str) -> Result<ColumnView<'a>, ReadError> {
     let number = pack.schema().index_of(name).map_err(|e| pack.error(e))?;
     pack.whole(pack.column(number))
 }

@@ -17,8 +17,9 @@ use super::{default_action, exchange, protect};
 use crate::arena::{SlotMut, SlotRef};
 use crate::device::{Device, DeviceError, HostDevice, Transfer};
 use crate::loader::{LoadError, Loader, LoaderBuilder};
+use crate::mmap::Mapping;
 use crate::plan::Order;
-use crate::{Access, Mapping, ReadError, open};
+use crate::{Access, ReadError, open};
 
 /// Whether the system refuses the handler: in processes of one test alone.
 pub(super) static IS_REFUSED: AtomicBool = AtomicBool::new(false);

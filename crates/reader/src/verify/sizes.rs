@@ -3,17 +3,17 @@
 use packds_format::{Field, FieldKind, FormatError};
 
 use crate::decode::SizedField;
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// The fields of a pack whose raw items have sizes of their own, by their numbers.
 pub(super) struct RawSizes<'a> {
-    pack: &'a MappedPack,
+    pack: &'a Pack,
     fields: Vec<(usize, SizedField)>,
 }
 
 impl<'a> RawSizes<'a> {
     /// Of fields whose columns are whole: damaged ones are told as such.
-    pub(super) fn new(pack: &'a MappedPack) -> Self {
+    pub(super) fn new(pack: &'a Pack) -> Self {
         let is_told = |field: &Field| {
             let sizes = pack.item_shape(&field.name, 0);
             pack.coding(&field.name, 0).is_ok_and(|c| c.is_some()) && sizes.is_ok()

@@ -12,7 +12,7 @@ use packds_format::{
 };
 use tempfile::TempDir;
 
-use crate::{MappedPack, ReadError, VerifyOptions, VerifyReport, open, verify};
+use crate::{Pack, ReadError, VerifyOptions, VerifyReport, open, verify};
 
 const SAMPLE_BYTES: u64 = 100;
 
@@ -50,7 +50,7 @@ fn flip(path: &Path, offset: u64) {
     file.write_all_at(&[byte[0] ^ 4], offset).unwrap();
 }
 
-fn report(pack: &MappedPack, jobs: usize) -> VerifyReport {
+fn report(pack: &Pack, jobs: usize) -> VerifyReport {
     verify(pack, VerifyOptions { jobs }, &|_, _| {}).unwrap()
 }
 

@@ -6,11 +6,11 @@ use super::*;
 const FROM_FILE: &str = "batches are copied from the registered file";
 
 /// Images and labels alone, so that batches may lie in the file as they are.
-fn plain_pack(n: u64) -> (TempDir, Arc<MappedPack>) {
+fn plain_pack(n: u64) -> (TempDir, Arc<Pack>) {
     pack_of(n, 8, Codec::None, false)
 }
 
-fn mapped(pack: &Arc<MappedPack>, words: &str, order: Order) -> LoaderBuilder {
+fn mapped(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
     let builder = builder(pack, words).order(order).access(Access::Mapped);
     builder.slots(NonZero::new(2).unwrap())
 }

@@ -7,7 +7,7 @@ use super::*;
 
 const FROM_DISK: &str = "chunks are read from the disk into the GPU's memory";
 
-fn unchecked(pack: &Arc<MappedPack>, words: &str, order: Order) -> LoaderBuilder {
+fn unchecked(pack: &Arc<Pack>, words: &str, order: Order) -> LoaderBuilder {
     let builder = builder(pack, words).order(order).checksums(Checksums::Off);
     builder.slots(NonZero::new(2).unwrap())
 }

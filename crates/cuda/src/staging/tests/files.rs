@@ -61,15 +61,11 @@ fn marked(mut file: Vec<u8>) -> Vec<u8> {
 }
 
 /// A pack of such files in chunks of 8, some of them with a mark; sample `bad` is cut short.
-fn file_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
+fn file_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     marked_pack(n, bad, |_| false)
 }
 
-fn marked_pack(
-    n: u64,
-    bad: Option<u64>,
-    has_mark: impl Fn(u64) -> bool,
-) -> (TempDir, Arc<MappedPack>) {
+fn marked_pack(n: u64, bad: Option<u64>, has_mark: impl Fn(u64) -> bool) -> (TempDir, Arc<Pack>) {
     pack_of(n, |sample| {
         let (mut file, coding, size, _) = file(sample);
         if has_mark(sample) {
@@ -85,7 +81,7 @@ fn marked_pack(
 fn pack_of(
     n: u64,
     file_of: impl Fn(u64) -> (Vec<u8>, Coding, (u32, u32, u8)),
-) -> (TempDir, Arc<MappedPack>) {
+) -> (TempDir, Arc<Pack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
     let of = |mut field: Field| {
@@ -155,7 +151,7 @@ fn assert_equals_host_by(
 }
 
 /// A pack of some pictures of which the first is 9,000 pixels wide.
-fn wide_pack() -> (TempDir, Arc<MappedPack>) {
+fn wide_pack() -> (TempDir, Arc<Pack>) {
     let width = |sample| if sample == 0 { 9000 } else { 30 };
     pack_of(4, |sample| {
         let (width, n) = (width(sample), width(sample) * 2 * 3);

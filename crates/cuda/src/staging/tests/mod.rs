@@ -18,7 +18,7 @@ use packds_reader::augment::Augment;
 use packds_reader::device::OwnSlots;
 use packds_reader::loader::{BadSamples, LoadError, Loader, LoaderBuilder};
 use packds_reader::plan::Order;
-use packds_reader::{Access, MappedPack};
+use packds_reader::{Access, Pack};
 use tempfile::TempDir;
 
 use super::*;
@@ -30,20 +30,20 @@ const ITEM: u64 = SIDE * SIDE * 3;
 const GIB: u64 = 1 << 30;
 
 /// A pack of `n` samples in chunks of 8: a colour image, a label, a text.
-fn pack(n: u64) -> (TempDir, Arc<MappedPack>) {
+fn pack(n: u64) -> (TempDir, Arc<Pack>) {
     pack_in_chunks(n, 8)
 }
 
-fn pack_in_chunks(n: u64, chunk: u32) -> (TempDir, Arc<MappedPack>) {
+fn pack_in_chunks(n: u64, chunk: u32) -> (TempDir, Arc<Pack>) {
     pack_with(n, chunk, Codec::None)
 }
 
-fn pack_with(n: u64, chunk: u32, codec: Codec) -> (TempDir, Arc<MappedPack>) {
+fn pack_with(n: u64, chunk: u32, codec: Codec) -> (TempDir, Arc<Pack>) {
     pack_of(n, chunk, codec, true)
 }
 
 /// The same, with the text or without.
-fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<MappedPack>) {
+fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<Pack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
     let mut image = Field::tensor("image", DType::U8, &[SIDE, SIDE, 3]).with_role(Role::Image);
@@ -81,7 +81,7 @@ fn pack_of(n: u64, chunk: u32, codec: Codec, has_text: bool) -> (TempDir, Arc<Ma
     (folder, Arc::new(packds_reader::open(path).unwrap()))
 }
 
-fn builder(pack: &Arc<MappedPack>, words: &str) -> LoaderBuilder {
+fn builder(pack: &Arc<Pack>, words: &str) -> LoaderBuilder {
     let builder = Loader::builder(Arc::clone(pack))
         .batch(16)
         .seed(5)
@@ -189,7 +189,7 @@ fn assert_found(
 }
 
 /// The same pack with a byte of a sample changed.
-fn damaged(folder: &TempDir, pack: Arc<MappedPack>, sample: u64) -> Arc<MappedPack> {
+fn damaged(folder: &TempDir, pack: Arc<Pack>, sample: u64) -> Arc<Pack> {
     let at = pack.sample_places(sample).unwrap()[0].start;
     drop(pack);
     let path = folder.path().join("a.pack");
@@ -200,7 +200,7 @@ fn damaged(folder: &TempDir, pack: Arc<MappedPack>, sample: u64) -> Arc<MappedPa
 }
 
 /// An epoch through a simulated GPU, on streams that the user changes, compared with the host's.
-fn assert_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64, slots: usize) {
+fn assert_equals_host(pack: &Arc<Pack>, words: &str, seed: u64, slots: usize) {
     assert_like_host(&builder(pack, words), words, seed, slots);
 }
 
@@ -424,7 +424,7 @@ fn batches_of_other_loaders_and_wrong_outputs_are_refused() {
 }
 
 /// As `assert_equals_host`, with the whole set on the GPU.
-fn assert_resident_equals_host(pack: &Arc<MappedPack>, words: &str, seed: u64) {
+fn assert_resident_equals_host(pack: &Arc<Pack>, words: &str, seed: u64) {
     let wanted = on_host(builder(pack, words));
     let driver = sim(seed);
     let device = CudaDevice::with(driver.clone());

@@ -64,11 +64,7 @@ impl Ahead {
         engine: Box<dyn Engine + Send>,
     ) -> Self {
         let fetch = &shared.fetch;
-        let loads = Loads::new(
-            Arc::clone(&fetch.pack),
-            Arc::clone(&fetch.files),
-            Arc::clone(&shared.counts),
-        );
+        let loads = Loads::new(Arc::clone(&fetch.source), Arc::clone(&shared.counts));
         Self {
             shared,
             plan,

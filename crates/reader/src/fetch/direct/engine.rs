@@ -3,11 +3,14 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
+use packds_system::to_u64;
 use rustix::fs::{Advice, fadvise};
 
 use super::memory::Ring;
-use crate::MappedPack;
+use crate::Pack;
 use crate::arena::PieceMut;
 
 /// Bytes of the file that go to a piece of memory.
@@ -19,7 +22,7 @@ pub(super) struct Request {
     pub(super) offset: u64,
     /// Where they go: exclusively the request's until it comes back.
     pub(super) piece: PieceMut,
-    /// Bytes that are there already: a multiple of 4096.
+    /// Bytes that are there already: a multiple of 4096 where it goes past the page cache.
     pub(super) filled: usize,
     /// Bytes that the file has for it: fewer than the piece's at the end of the file.
     pub(super) wanted: usize,
@@ -49,46 +52,75 @@ pub(super) trait Engine {
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()>;
 }
 
-/// The file, opened for both ways of reading.
+/// What requests are read from: a pack, and its file once more for reads past the page cache.
 #[derive(Debug)]
-pub(super) struct Files {
-    /// Past the page cache; none where the file system cannot do that.
+pub(super) struct Source {
+    pack: Arc<Pack>,
+    /// None where the file system cannot do that, or the pack lies in memory.
     direct: Option<File>,
-    buffered: File,
     /// Whether what is read through the page cache is to stay there.
     keep: bool,
 }
 
-impl Files {
+impl Source {
     /// `past_cache`: whether to read past the page cache, where that is possible.
-    pub(super) fn open(pack: &MappedPack, past_cache: bool) -> io::Result<Self> {
-        Ok(Self {
+    pub(super) fn new(pack: Arc<Pack>, past_cache: bool) -> Self {
+        Self {
             direct: past_cache.then(|| pack.open_past_cache()).flatten(),
-            buffered: pack.file().try_clone()?,
+            pack,
             keep: !past_cache,
-        })
+        }
     }
 
-    /// Whether reads go past the page cache.
-    pub(super) fn is_direct(&self) -> bool {
-        self.direct.is_some()
+    pub(super) fn pack(&self) -> &Pack {
+        &self.pack
     }
 
-    /// The file through which a request is to be read.
-    pub(super) fn of(&self, request: &Request) -> &File {
-        match &self.direct {
-            Some(direct) if !request.buffered => direct,
-            _ => &self.buffered,
+    /// Whether a request goes past the page cache, where all places are multiples of 4096.
+    pub(super) fn is_direct(&self, request: &Request) -> bool {
+        self.direct(request).is_some()
+    }
+
+    /// Where requests are read from, in words.
+    pub(super) fn describe(&self) -> &'static str {
+        match (&self.direct, self.pack.storage().file()) {
+            (Some(_), _) => "past the page cache",
+            (None, Some(_)) => "through the page cache",
+            (None, None) => "from memory",
+        }
+    }
+
+    /// The file past the page cache, where a request is to be read from it.
+    fn direct(&self, request: &Request) -> Option<&File> {
+        self.direct.as_ref().filter(|_| !request.buffered)
+    }
+
+    /// The file that a request is to be read from; none where the pack lies in memory.
+    pub(super) fn file(&self, request: &Request) -> Option<&File> {
+        self.direct(request).or_else(|| self.pack.storage().file())
+    }
+
+    /// Reads once.
+    pub(super) fn read(&self, request: &mut Request) -> io::Result<usize> {
+        let offset = request.offset + to_u64(request.filled);
+        let direct = self.direct(request);
+        let rest = request.piece.get_mut(request.filled..).unwrap_or_default();
+        match direct {
+            Some(file) => file.read_at(rest, offset),
+            None => self.pack.storage().read_at(rest, offset),
         }
     }
 
     /// What was read through the page cache only because there is no other way leaves it again, so that it pushes out
     /// nothing that is needed.
     pub(super) fn forget(&self, request: &Request) {
-        if !self.keep && (request.buffered || self.direct.is_none()) {
+        if self.keep || self.is_direct(request) {
+            return;
+        }
+        if let Some(file) = self.pack.storage().file() {
             let len = u64::try_from(request.piece.len()).ok();
             let len = len.and_then(std::num::NonZeroU64::new);
-            let _ = fadvise(&self.buffered, request.offset, len, Advice::DontNeed);
+            let _ = fadvise(file, request.offset, len, Advice::DontNeed);
         }
     }
 }

@@ -3,7 +3,7 @@
 use packds_format::FormatError;
 use packds_system::to_u64;
 
-use crate::MappedPack;
+use crate::Pack;
 use crate::arena::SLOT_ALIGN;
 
 /// Samples are read into slots of at least this, several to a slot.
@@ -44,7 +44,7 @@ impl Place {
 }
 
 impl Layout {
-    pub(super) fn new(pack: &MappedPack, positions: &[usize]) -> Result<Self, FormatError> {
+    pub(super) fn new(pack: &Pack, positions: &[usize]) -> Result<Self, FormatError> {
         let body: Vec<_> = pack.schema().body().map(|(_, field)| field).collect();
         let out = |position: &usize| FormatError::OutOfRange {
             what: "body field",
@@ -80,7 +80,7 @@ impl Layout {
 }
 
 /// The bytes of a slot that holds any chunk. Explicit chunks are all looked at; strided ones are all alike.
-fn largest_chunk(pack: &MappedPack) -> Result<usize, FormatError> {
+fn largest_chunk(pack: &Pack) -> Result<usize, FormatError> {
     let n = pack.n_chunks();
     let n = if pack.schema().is_strided() {
         n.min(1)
@@ -104,7 +104,7 @@ fn slot_for(len: u64) -> usize {
 }
 
 /// The bytes of a slot that holds any item; a chunk's where that is not known.
-fn largest_item(pack: &MappedPack, chunk_slot: usize) -> usize {
+fn largest_item(pack: &Pack, chunk_slot: usize) -> usize {
     let mut largest = 0;
     for (_, field) in pack.schema().body() {
         match field.item_bytes() {
@@ -115,7 +115,7 @@ fn largest_item(pack: &MappedPack, chunk_slot: usize) -> usize {
     largest
 }
 
-fn places(pack: &MappedPack) -> Result<Vec<Option<Place>>, FormatError> {
+fn places(pack: &Pack) -> Result<Vec<Option<Place>>, FormatError> {
     let sizes = pack.schema().body().map(|(_, field)| field.item_bytes());
     let Some(parts) = pack.strided_parts()? else {
         return Ok(sizes.map(|_| None).collect());

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::buffer::{Buffer, Failure};
-use super::engine::{Done, Engine, Files, Request};
+use super::engine::{Done, Engine, Request, Source};
 use super::memory::Memory;
-use crate::MappedPack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 
 /// Bytes of one request at most: enough for the disk, few enough that several are under way for one chunk.
@@ -53,8 +52,7 @@ struct Load {
 
 /// All buffers being read.
 pub(super) struct Loads {
-    pack: Arc<MappedPack>,
-    files: Arc<Files>,
+    source: Arc<Source>,
     counts: Arc<Counts>,
     loads: BTreeMap<u64, Load>,
     next_load: u64,
@@ -66,10 +64,9 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    pub(super) fn new(pack: Arc<MappedPack>, files: Arc<Files>, counts: Arc<Counts>) -> Self {
+    pub(super) fn new(source: Arc<Source>, counts: Arc<Counts>) -> Self {
         Self {
-            pack,
-            files,
+            source,
             counts,
             loads: BTreeMap::new(),
             next_load: 0,
@@ -93,7 +90,7 @@ impl Loads {
         extents: &[Extent],
         memory: &Memory,
     ) {
-        let file_len = self.pack.file_len();
+        let file_len = self.source.pack().file_len();
         let mut lens = Vec::new();
         let mut places = Vec::new();
         for extent in extents {
@@ -193,10 +190,13 @@ impl Loads {
                 if end >= request.wanted {
                     return self.finish(request);
                 }
-                // The next read has to start at a multiple again: what is behind the last one is read once more.
-                let aligned = end - end % SLOT_ALIGN;
-                if aligned > request.filled {
-                    request.filled = aligned;
+                let next = match self.source.is_direct(&request) {
+                    // The next read has to start at a multiple again: what is behind the last one is read once more.
+                    true => end - end % SLOT_ALIGN,
+                    false => end,
+                };
+                if next > request.filled {
+                    request.filled = next;
                     request.attempts = 0;
                     return self.pending.push_front(request);
                 }
@@ -208,8 +208,7 @@ impl Loads {
             // The disk wants another alignment than the file system said.
             Err(error)
                 if error.kind() == io::ErrorKind::InvalidInput
-                    && self.files.is_direct()
-                    && !request.buffered =>
+                    && self.source.is_direct(&request) =>
             {
                 request.buffered = true;
                 self.again(request, error);
@@ -221,14 +220,14 @@ impl Loads {
     fn again(&mut self, mut request: Request, error: io::Error) {
         request.attempts += 1;
         let ended = error.kind() == io::ErrorKind::UnexpectedEof;
-        if request.attempts >= MAX_ATTEMPTS || (ended && self.pack.check_len().is_err()) {
+        if request.attempts >= MAX_ATTEMPTS || (ended && self.source.pack().check_len().is_err()) {
             return self.fail(request, error);
         }
         self.pending.push_front(request);
     }
 
     fn fail(&mut self, request: Request, error: io::Error) {
-        let changed = match self.pack.check_len() {
+        let changed = match self.source.pack().check_len() {
             Err(crate::ReadError::Changed { found, .. }) => Some(Failure::Changed { found }),
             _ => None,
         };
@@ -244,7 +243,7 @@ impl Loads {
 
     /// Gives up a request; the last one of a buffer hands it its bytes.
     fn finish(&mut self, request: Request) {
-        self.files.forget(&request);
+        self.source.forget(&request);
         let Some(slot) = request.piece.join() else {
             return;
         };

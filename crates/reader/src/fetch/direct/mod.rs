@@ -29,7 +29,7 @@ use packds_format::FormatError;
 
 use self::ahead::Ahead;
 use self::buffer::{Buffer, Failure};
-use self::engine::{Engine, Files};
+use self::engine::{Engine, Source};
 use self::layout::Layout;
 use self::loads::Counts;
 use self::memory::{Memory, Pin, Ring};
@@ -38,7 +38,7 @@ use self::uring::Uring;
 use super::checks::{Checks, Checksums};
 use super::{FetchOptions, FetchStats};
 use crate::plan::{OrderKind, Route};
-use crate::{MappedPack, ReadError};
+use crate::{Pack, ReadError};
 
 /// What reads.
 #[derive(Debug, Clone)]
@@ -50,22 +50,22 @@ enum EngineKind {
 }
 
 impl EngineKind {
-    fn start(&self, files: &Arc<Files>) -> io::Result<Box<dyn Engine + Send>> {
+    fn start(&self, source: &Arc<Source>) -> io::Result<Box<dyn Engine + Send>> {
         Ok(match self {
-            Self::Uring => match Uring::new(Arc::clone(files)) {
+            Self::Uring => match Uring::new(Arc::clone(source)) {
                 Ok(uring) => Box::new(uring),
                 // Allowed when the loader was made, but not for so many loaders at a time.
-                Err(_) => Box::new(Pread::start(files)?),
+                Err(_) => Box::new(Pread::start(source)?),
             },
-            Self::Pread => Box::new(Pread::start(files)?),
+            Self::Pread => Box::new(Pread::start(source)?),
             #[cfg(test)]
-            Self::Faulty(faults) => Box::new(tests::faulty::Faulty::new(files, faults)),
+            Self::Faulty(faults) => Box::new(tests::faulty::Faulty::new(source, faults)),
         })
     }
 }
 
 /// Bytes that a chunk takes in memory where it is read directly, with what of it must be decompressed.
-pub(crate) fn chunk_memory(pack: &MappedPack, positions: &[usize]) -> Result<u64, ReadError> {
+pub(crate) fn chunk_memory(pack: &Pack, positions: &[usize]) -> Result<u64, ReadError> {
     let layout = pack.told(Layout::new(pack, positions))?;
     let bytes = layout.chunk_slot.saturating_add(layout.decoded);
     Ok(to_u64(bytes))
@@ -74,11 +74,11 @@ pub(crate) fn chunk_memory(pack: &MappedPack, positions: &[usize]) -> Result<u64
 /// One loader's pack, read directly.
 #[derive(Debug)]
 pub(super) struct DirectFetch {
-    pack: Arc<MappedPack>,
+    pack: Arc<Pack>,
     checks: Arc<Checks>,
     layout: Layout,
     positions: Vec<usize>,
-    files: Arc<Files>,
+    source: Arc<Source>,
     engine: EngineKind,
     /// Why it is not io_uring, where it is not.
     no_uring: Option<String>,
@@ -95,12 +95,13 @@ impl DirectFetch {
     /// [`ReadError::Memory`] where not one chunk fits in `options.memory_bytes`, [`ReadError::Format`] where a position
     /// is no body field, [`ReadError::Open`].
     pub(super) fn new(
-        pack: Arc<MappedPack>,
+        pack: Arc<Pack>,
         checks: impl Into<Arc<Checks>>,
         options: &FetchOptions,
         past_cache: bool,
     ) -> Result<Arc<Self>, ReadError> {
         let (engine, no_uring) = match Uring::probe() {
+            _ if pack.storage().file().is_none() => (EngineKind::Pread, None),
             Ok(()) => (EngineKind::Uring, None),
             Err(error) => (EngineKind::Pread, Some(error.to_string())),
         };
@@ -110,23 +111,20 @@ impl DirectFetch {
     }
 
     fn with_engine(
-        pack: Arc<MappedPack>,
+        pack: Arc<Pack>,
         checks: impl Into<Arc<Checks>>,
         options: &FetchOptions,
         past_cache: bool,
         engine: EngineKind,
     ) -> Result<Self, ReadError> {
         let layout = pack.told(Layout::new(&pack, &options.positions))?;
-        let files = Files::open(&pack, past_cache).map_err(|source| ReadError::Open {
-            path: pack.file_path().to_owned(),
-            source,
-        })?;
+        let source = Source::new(Arc::clone(&pack), past_cache);
         let fetch = Self {
             pack,
             checks: checks.into(),
             layout,
             positions: options.positions.clone(),
-            files: Arc::new(files),
+            source: Arc::new(source),
             engine,
             no_uring: None,
             memory_bytes: options.memory_bytes,
@@ -151,14 +149,10 @@ impl DirectFetch {
 
     /// What reads, in words: past the page cache or not, and why it is not io_uring.
     pub(super) fn describe(&self) -> String {
-        let cache = if self.files.is_direct() {
-            "past the page cache"
-        } else {
-            "through the page cache"
-        };
+        let place = self.source.describe();
         match &self.no_uring {
-            None => format!("{cache} with {}", self.engine()),
-            Some(reason) => format!("{cache} with {} (io_uring: {reason})", self.engine()),
+            None => format!("{place} with {}", self.engine()),
+            Some(reason) => format!("{place} with {} (io_uring: {reason})", self.engine()),
         }
     }
 
@@ -224,7 +218,7 @@ impl DirectFetch {
             evicted: AtomicU64::new(0),
             wait_ns: AtomicU64::new(0),
         });
-        let engine = self.engine.start(&self.files).map_err(open)?;
+        let engine = self.engine.start(&self.source).map_err(open)?;
         let ahead = Ahead::new(Arc::clone(&shared), plan, engine);
         let epoch = DirectEpoch { shared };
         thread::Builder::new()

@@ -1,13 +1,11 @@
 //! Reading with threads that wait: where io_uring is not to be had, as in many containers.
 
-use packds_system::to_u64;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::engine::{Done, Engine, Files, Request};
+use super::engine::{Done, Engine, Request, Source};
 
 /// Requests that wait for the disk at the same time: enough for a local disk to be busy.
 const THREADS: usize = 8;
@@ -22,17 +20,17 @@ pub(super) struct Pread {
 impl Pread {
     /// # Errors
     /// The system starts no thread.
-    pub(super) fn start(files: &Arc<Files>) -> io::Result<Self> {
+    pub(super) fn start(source: &Arc<Source>) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel::<Request>();
         let (back, done) = mpsc::channel();
         let queue = Arc::new(Mutex::new(queue));
         for number in 0..THREADS {
-            let (files, queue, back) = (Arc::clone(files), Arc::clone(&queue), back.clone());
+            let (source, queue, back) = (Arc::clone(source), Arc::clone(&queue), back.clone());
             let work = move || {
                 loop {
                     let request = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(mut request) = request else { return };
-                    let result = read(&files, &mut request);
+                    let result = source.read(&mut request);
                     if back.send((request, result)).is_err() {
                         return;
                     }
@@ -48,14 +46,6 @@ impl Pread {
         }
         Ok(Self { requests, done })
     }
-}
-
-/// Reads once.
-pub(super) fn read(files: &Files, request: &mut Request) -> io::Result<usize> {
-    let offset = request.offset + to_u64(request.filled);
-    let file = files.of(request);
-    let rest = request.piece.get_mut(request.filled..).unwrap_or_default();
-    file.read_at(rest, offset)
 }
 
 impl Engine for Pread {

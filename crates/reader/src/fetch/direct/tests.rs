@@ -18,14 +18,14 @@ use packds_format::{
 
 use self::faulty::Faults;
 use super::buffer::Buffer;
-use super::engine::Files;
+use super::engine::Source;
 use super::loads::{Extent, Loads};
 use super::memory::Memory;
 use super::{DirectFetch, EngineKind};
 use crate::fetch::checks::{Checks, Checksums};
 use crate::fetch::tests::{ORDERS, golden, options, plan};
 use crate::plan::{EpochPlan, Order};
-use crate::{MappedPack, ReadError, open};
+use crate::{Pack, ReadError, open};
 
 fn engines() -> Vec<EngineKind> {
     let short = Faults {
@@ -55,7 +55,7 @@ fn engines() -> Vec<EngineKind> {
 }
 
 fn fetch_with(
-    pack: &Arc<MappedPack>,
+    pack: &Arc<Pack>,
     memory_bytes: u64,
     checksums: Checksums,
     engine: EngineKind,
@@ -68,7 +68,7 @@ fn fetch_with(
 }
 
 /// The least memory with which an epoch can be read.
-fn least_memory(pack: &Arc<MappedPack>, plan: &Arc<EpochPlan>, engine: &EngineKind) -> u64 {
+fn least_memory(pack: &Arc<Pack>, plan: &Arc<EpochPlan>, engine: &EngineKind) -> u64 {
     let mut memory = 4096;
     loop {
         let all = fetch_with(pack, memory, Checksums::Off, engine.clone()).and_then(|fetch| {
@@ -180,13 +180,13 @@ fn strided(folder: &Path, n: u32, crcs: bool) -> PathBuf {
     path
 }
 
-fn strided_pack(n: u32) -> (tempfile::TempDir, Arc<MappedPack>) {
+fn strided_pack(n: u32) -> (tempfile::TempDir, Arc<Pack>) {
     let folder = tempfile::tempdir().unwrap();
     let path = strided(folder.path(), n, false);
     (folder, Arc::new(open(path).unwrap()))
 }
 
-fn faulty(pack: &Arc<MappedPack>, faults: Faults) -> (Arc<DirectFetch>, Arc<Faults>) {
+fn faulty(pack: &Arc<Pack>, faults: Faults) -> (Arc<DirectFetch>, Arc<Faults>) {
     let faults = Arc::new(faults);
     let engine = EngineKind::Faulty(Arc::clone(&faults));
     let fetch = fetch_with(pack, 1 << 20, Checksums::FirstTouch, engine).unwrap();
@@ -259,9 +259,9 @@ fn step_that_does_not_fit_is_refused_with_what_it_needs() {
 #[test]
 fn items_without_bytes_are_there_without_a_read() {
     let (_folder, pack) = strided_pack(16);
-    let files = Arc::new(Files::open(&pack, true).unwrap());
+    let source = Arc::new(Source::new(pack, true));
     let memory = Memory::new(1, 4096, 0).unwrap();
-    let mut loads = Loads::new(pack, files, Arc::default());
+    let mut loads = Loads::new(source, Arc::default());
     let nothing = Extent::around(4096, 0).unwrap();
     assert_eq!(nothing.len, 0);
     let buffer = Buffer::new(None, 0, 0, memory.ring());

@@ -9,20 +9,22 @@
 
 use packds_system::{to_u64, to_usize};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use io_uring::{IoUring, opcode, types};
 
-use super::engine::{Done, Engine, Files, Request};
+use super::engine::{Done, Engine, Request, Source};
 
+/// A descriptor of no file: a read from it comes back with an error.
+const NO_FILE: RawFd = -1;
 /// Requests under way at most.
 const DEPTH: u32 = 64;
 
 /// One ring.
 pub(super) struct Uring {
     ring: IoUring,
-    files: Arc<Files>,
+    source: Arc<Source>,
     /// The requests that the kernel knows of, at the number it knows them by.
     under_way: Vec<Option<Request>>,
     /// Numbers not in use.
@@ -32,7 +34,7 @@ pub(super) struct Uring {
 impl Uring {
     /// # Errors
     /// The kernel has no io_uring or does not allow it.
-    pub(super) fn new(files: Arc<Files>) -> io::Result<Self> {
+    pub(super) fn new(source: Arc<Source>) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
             .build(DEPTH)
@@ -40,7 +42,7 @@ impl Uring {
         let depth = to_usize(DEPTH);
         Ok(Self {
             ring,
-            files,
+            source,
             under_way: (0..depth).map(|_| None).collect(),
             free: (0..depth).collect(),
         })
@@ -95,7 +97,10 @@ impl Engine for Uring {
             debug_assert!(false, "more requests than the depth");
             return;
         };
-        let fd = types::Fd(self.files.of(&request).as_raw_fd());
+        let fd = self
+            .source
+            .file(&request)
+            .map_or(NO_FILE, AsRawFd::as_raw_fd);
         let offset = request.offset + to_u64(request.filled);
         // Stored before the kernel hears of it; from here on nobody touches the piece's bytes.
         let request = self
@@ -105,13 +110,13 @@ impl Engine for Uring {
         let rest = request.and_then(|request| request.piece.get_mut(request.filled..));
         let Some(rest) = rest else { return };
         let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-        let read = opcode::Read::new(fd, rest.as_mut_ptr(), len)
+        let read = opcode::Read::new(types::Fd(fd), rest.as_mut_ptr(), len)
             .offset(offset)
             .build()
             .user_data(to_u64(number));
         // SAFETY: the buffer is the rest of a piece of the arena, `len` bytes at most; the piece stays in `under_way`,
         // which keeps it exclusive, mapped and in place, until its completion has come, see the module's head; the file
-        // stays open as long as `self.files`.
+        // stays open as long as `self.source`.
         let pushed = unsafe { self.ring.submission().push(&read) };
         debug_assert!(pushed.is_ok(), "the queue has a place for each number");
     }

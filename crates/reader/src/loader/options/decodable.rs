@@ -6,7 +6,7 @@ use std::sync::Arc;
 use packds_format::Coding;
 
 use super::LoaderBuilder;
-use crate::MappedPack;
+use crate::Pack;
 use crate::device::{FileLimits, Holding, Resampling};
 use crate::loader::Remedy;
 use crate::loader::error::LoadError;
@@ -63,7 +63,7 @@ struct SeenFiles {
 
 impl SeenFiles {
     /// Looks at a pack. A sample that cannot be read says nothing; it is a bad one later.
-    fn add(&mut self, pack: &MappedPack, field: &str, channels: u8) {
+    fn add(&mut self, pack: &Pack, field: &str, channels: u8) {
         let n = pack.n_samples();
         let step = n.div_ceil(LOOKED_AT).max(1);
         for at in 0..n / step {
@@ -85,7 +85,7 @@ impl SeenFiles {
 }
 
 impl SeenFile {
-    fn of(pack: &MappedPack, field: &str, sample: u64) -> Option<Self> {
+    fn of(pack: &Pack, field: &str, sample: u64) -> Option<Self> {
         let number = pack.schema().index_of(field).ok()?;
         if pack.coding(field, sample).ok()? != Some(Coding::Jpeg) {
             return None;

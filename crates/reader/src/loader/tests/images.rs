@@ -14,7 +14,7 @@ use super::{builder, some};
 use crate::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey, Size};
 use crate::loader::{BadSamples, Kept, LoadError, Loader};
 use crate::plan::{Order, Ranks};
-use crate::{Access, MappedPack, open};
+use crate::{Access, Pack, open};
 
 const SIDE: u32 = 20;
 
@@ -28,7 +28,7 @@ fn mask(sample: u64) -> Vec<u8> {
 }
 
 /// A pack of `n` raw images with masks and labels.
-fn raw_pack(n: u64) -> (TempDir, Arc<MappedPack>) {
+fn raw_pack(n: u64) -> (TempDir, Arc<Pack>) {
     let side = u64::from(SIDE);
     let layout = |mut field: Field| {
         field.layout = Some("hwc".to_owned());
@@ -78,7 +78,7 @@ fn put(
 }
 
 /// A pack of `n` JPEG files of sizes of their own; sample `bad` is cut short.
-fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<MappedPack>) {
+fn jpeg_pack(n: u64, bad: Option<u64>) -> (TempDir, Arc<Pack>) {
     write(n, sized("image", Role::Image), |block, sample| {
         let (width, height) = (40 + sample as u32 % 30, 30 + sample as u32 % 50);
         let pixels: Vec<u8> = (0..width * height * 3)
@@ -114,7 +114,7 @@ fn wrong_sizes(channels: u8) -> Vec<(u32, u32, u8)> {
 }
 
 /// A pack of 4 raw images with masks, all of 20 x 20 pixels, whose columns say so but of sample 2.
-fn missized(image_size: (u32, u32, u8), mask_size: (u32, u32, u8)) -> (TempDir, Arc<MappedPack>) {
+fn missized(image_size: (u32, u32, u8), mask_size: (u32, u32, u8)) -> (TempDir, Arc<Pack>) {
     let fields = [sized("image", Role::Image), sized("mask", Role::Mask)].concat();
     write(4, fields, |block, sample| {
         let (mut of_image, mut of_mask) = ((SIDE, SIDE, 3), (SIDE, SIDE, 1));
@@ -183,7 +183,7 @@ pub(super) fn write(
     n: u64,
     fields: Vec<Field>,
     sample_into: impl FnMut(&mut BlockBuilder, u64),
-) -> (TempDir, Arc<MappedPack>) {
+) -> (TempDir, Arc<Pack>) {
     write_with(n, fields, FooterParts::default(), sample_into)
 }
 
@@ -193,7 +193,7 @@ pub(super) fn write_with(
     fields: Vec<Field>,
     footer: FooterParts,
     mut sample_into: impl FnMut(&mut BlockBuilder, u64),
-) -> (TempDir, Arc<MappedPack>) {
+) -> (TempDir, Arc<Pack>) {
     let folder = TempDir::new().unwrap();
     let path: PathBuf = folder.path().join("a.pack");
     let options = PackOptions::new(Schema::new(fields).unwrap(), 8);
@@ -211,7 +211,7 @@ pub(super) fn write_with(
     (folder, Arc::new(open(path).unwrap()))
 }
 
-fn augmented(pack: &Arc<MappedPack>, ops: &str) -> super::LoaderBuilder {
+fn augmented(pack: &Arc<Pack>, ops: &str) -> super::LoaderBuilder {
     builder(pack)
         .order(Order::Random)
         .augment(Augment::parse(ops).unwrap())

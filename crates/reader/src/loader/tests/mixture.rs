@@ -12,7 +12,7 @@ use super::{ORDERS, builder, opened, some};
 use crate::augment::{Augment, AugmentPlan, Augmenter, ImageSource, Picture, SampleKey};
 use crate::loader::{Batch, Epoch, LoadError, LoaderBuilder};
 use crate::plan::{Choice, Last, MixtureState, Order, PlanError, Ranks, State};
-use crate::{Access, MappedPack, ReadError};
+use crate::{Access, Pack, ReadError};
 
 const SIDE: u64 = 20;
 
@@ -37,7 +37,7 @@ fn fields() -> Vec<Field> {
 }
 
 /// The `number`th pack of a mixture.
-fn pack(number: usize, n: u64) -> (TempDir, Arc<MappedPack>) {
+fn pack(number: usize, n: u64) -> (TempDir, Arc<Pack>) {
     write(n, fields(), |block, sample| {
         let image = pixels(number, sample);
         block.tensor_mut(0).unwrap().copy_from_slice(&image);
@@ -47,7 +47,7 @@ fn pack(number: usize, n: u64) -> (TempDir, Arc<MappedPack>) {
 }
 
 /// A pack of 40 samples in which every value is 0.
-fn zeros(fields: Vec<Field>) -> (TempDir, Arc<MappedPack>) {
+fn zeros(fields: Vec<Field>) -> (TempDir, Arc<Pack>) {
     let written = fields.clone();
     write(40, fields, |block, _| {
         for (number, field) in written.iter().enumerate() {
@@ -62,7 +62,7 @@ fn zeros(fields: Vec<Field>) -> (TempDir, Arc<MappedPack>) {
 }
 
 /// Packs of 203, 50 and 9 samples.
-fn packs() -> Vec<(TempDir, Arc<MappedPack>)> {
+fn packs() -> Vec<(TempDir, Arc<Pack>)> {
     [203, 50, 9]
         .into_iter()
         .zip(0..)
@@ -71,7 +71,7 @@ fn packs() -> Vec<(TempDir, Arc<MappedPack>)> {
 }
 
 /// 11, 4 and 1 of 16 samples are of each pack: the last has 9 steps an epoch.
-fn mixed(packs: &[(TempDir, Arc<MappedPack>)]) -> LoaderBuilder {
+fn mixed(packs: &[(TempDir, Arc<Pack>)]) -> LoaderBuilder {
     builder(&packs[0].1)
         .proportion(11.0)
         .mix(Arc::clone(&packs[1].1), 4.0)
@@ -374,7 +374,7 @@ fn packs_whose_fields_differ_are_refused_with_the_field_and_both_values() {
 }
 
 /// A pack of 40 samples of classes with these names.
-fn named(names: &[&str]) -> (TempDir, Arc<MappedPack>) {
+fn named(names: &[&str]) -> (TempDir, Arc<Pack>) {
     let classes = Classes {
         field: "label".to_owned(),
         names: names.iter().map(|name| (*name).to_owned()).collect(),

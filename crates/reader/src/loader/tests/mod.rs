@@ -13,6 +13,7 @@ mod lifetimes;
 mod limits;
 mod mixture;
 mod resuming;
+mod storage;
 mod tuning;
 
 use std::fs::OpenOptions;
@@ -29,7 +30,7 @@ use tempfile::TempDir;
 
 use super::{Epoch, Loader, LoaderBuilder};
 use crate::plan::Order;
-use crate::{MappedPack, open};
+use crate::{Pack, open};
 
 const SAMPLE_BYTES: u64 = 5000;
 const ORDERS: [Order; 4] = [
@@ -91,12 +92,12 @@ fn label(sample: u64) -> i32 {
     (sample % 10) as i32
 }
 
-fn opened(n: u64) -> (TempDir, Arc<MappedPack>) {
+fn opened(n: u64) -> (TempDir, Arc<Pack>) {
     let (folder, path) = write_pack(n, false);
     (folder, Arc::new(open(path).unwrap()))
 }
 
-fn builder(pack: &Arc<MappedPack>) -> LoaderBuilder {
+fn builder(pack: &Arc<Pack>) -> LoaderBuilder {
     Loader::builder(Arc::clone(pack)).batch(16).seed(7)
 }
 
@@ -110,7 +111,7 @@ fn ids(epoch: Epoch) -> Vec<Vec<u64>> {
 }
 
 /// A pack of `n` samples with a flipped bit in the images of these.
-fn damaged(n: u64, samples: impl IntoIterator<Item = u64>) -> (TempDir, Arc<MappedPack>) {
+fn damaged(n: u64, samples: impl IntoIterator<Item = u64>) -> (TempDir, Arc<Pack>) {
     let (folder, path) = write_pack(n, false);
     let data_off = open(&path).unwrap().header().data_off;
     let file = OpenOptions::new()

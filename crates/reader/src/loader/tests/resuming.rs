@@ -10,13 +10,13 @@ use super::images::write;
 use super::{ORDERS, builder, some};
 use crate::loader::{Batch, Epoch, LoadError, Loader};
 use crate::plan::{Choice, Last, PlanError, Ranks, State};
-use crate::{Access, MappedPack};
+use crate::{Access, Pack};
 
 /// Samples of a batch on each rank, and ranks.
 type World = (u32, u32);
 
 /// A pack of `n` samples whose label is their number.
-fn numbered(n: u64) -> (TempDir, Arc<MappedPack>) {
+fn numbered(n: u64) -> (TempDir, Arc<Pack>) {
     let fields = vec![
         Field::tensor("image", DType::U8, &[8]),
         Field::column("label", DType::I32, &[]).with_role(Role::Label),

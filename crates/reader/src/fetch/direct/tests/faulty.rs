@@ -6,8 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::fetch::direct::engine::{Done, Engine, Files, Request};
-use crate::fetch::direct::pread;
+use crate::fetch::direct::engine::{Done, Engine, Request, Source};
 
 /// What is wrong with the disk.
 #[derive(Debug, Default)]
@@ -40,15 +39,15 @@ impl Faults {
 }
 
 pub(in crate::fetch::direct) struct Faulty {
-    files: Arc<Files>,
+    source: Arc<Source>,
     faults: Arc<Faults>,
     under_way: Vec<Request>,
 }
 
 impl Faulty {
-    pub(in crate::fetch::direct) fn new(files: &Arc<Files>, faults: &Arc<Faults>) -> Self {
+    pub(in crate::fetch::direct) fn new(source: &Arc<Source>, faults: &Arc<Faults>) -> Self {
         Self {
-            files: Arc::clone(files),
+            source: Arc::clone(source),
             faults: Arc::clone(faults),
             under_way: Vec::new(),
         }
@@ -70,7 +69,7 @@ impl Faulty {
         if faults.bad_byte.is_some_and(|bad| (from..to).contains(&bad)) {
             return Err(io::Error::from_raw_os_error(5));
         }
-        let read = pread::read(&self.files, request)?;
+        let read = self.source.read(request)?;
         if faults.short > 0 && read > faults.short {
             let filled = request.filled;
             // What a short read did not give must not be there.
