@@ -93,7 +93,7 @@ pub(crate) fn export(
     args: Vec<OsString>,
     told: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
-    let pack = pack.get().mapped();
+    let pack = pack.get().shared();
     let options = packds::export_options(pack.file_path(), &target, &args);
     let options = options.map_err(Failure::Option)?;
     packds_convert::check_apart(pack.file_path(), &target).map_err(Failure::from)?;

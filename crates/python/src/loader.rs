@@ -56,7 +56,7 @@ impl Loader {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
         let options = LoaderOptions::read(options)?;
-        let packs: Vec<Arc<packds_reader::Pack>> = packs.iter().map(|pack| pack.mapped()).collect();
+        let packs: Vec<Arc<packds_reader::Pack>> = packs.iter().map(|pack| pack.shared()).collect();
         Ok(py.detach(|| {
             let (builder, on_gpu) = options.builder(&packs)?;
             Self::made(builder, on_gpu)

@@ -25,8 +25,8 @@ pub(crate) struct Memory {
 pub(crate) enum Owner {
     /// Its own.
     Bytes(Vec<u8>),
-    /// The file's: reading only.
-    Mapped(Arc<Pack>, Range<usize>),
+    /// The pack's: reading only.
+    Pack(Arc<Pack>, Range<usize>),
     /// A field of a batch, by its number.
     Batch(Arc<Held>, usize),
     /// One row of a field of a batch.
@@ -56,7 +56,7 @@ impl Memory {
     fn bytes(&self) -> &[u8] {
         match &self.owner {
             Owner::Bytes(bytes) => bytes,
-            Owner::Mapped(pack, range) => pack
+            Owner::Pack(pack, range) => pack
                 .bytes_unchecked()
                 .get(range.clone())
                 .unwrap_or_default(),
@@ -68,7 +68,7 @@ impl Memory {
     fn is_read_only(&self) -> bool {
         match &self.owner {
             Owner::Bytes(_) | Owner::Row(..) => false,
-            Owner::Mapped(..) => true,
+            Owner::Pack(..) => true,
             Owner::Batch(held, _) => held.is_lent(),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
-    pub(crate) fn mapped(&self) -> Arc<packds_reader::Pack> {
+    pub(crate) fn shared(&self) -> Arc<packds_reader::Pack> {
         Arc::clone(&self.pack)
     }
 
@@ -169,7 +169,7 @@ impl Pack {
             })?;
             let mut shape = vec![to_usize(self.pack.n_samples())];
             shape.extend(dimensions(field));
-            let owner = Owner::Mapped(Arc::clone(&self.pack), place);
+            let owner = Owner::Pack(Arc::clone(&self.pack), place);
             Ok::<_, Failure>(Memory::new(owner, field.dtype, shape))
         })?;
         Ok(memory)

@@ -8,14 +8,14 @@ use packds_format::{DType, Field, FieldKind, FormatError, Store};
 use crate::view::{ArrayView, Element, WrongType};
 use crate::{Pack, ReadError};
 
-/// One sample of a mapped pack.
+/// One sample of a pack.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'a> {
     pack: &'a Pack,
     id: u64,
 }
 
-/// One field of one sample: borrowed from the map, or decompressed.
+/// One field of one sample: borrowed from the pack's bytes, or decompressed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item<'a> {
     /// Element type; `u8` where the item has a size of its own.
@@ -26,7 +26,7 @@ pub struct Item<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// One chunk of a mapped pack.
+/// One chunk of a pack.
 #[derive(Debug, Clone, Copy)]
 pub struct Chunk<'a> {
     pack: &'a Pack,

@@ -38,7 +38,7 @@ use packds_format::DType;
 use packds_pixels::{FloatType, Padding};
 use packds_reader::arena::{Arena, SlotMut, SlotRef};
 use packds_reader::device::{
-    ChunkImages, Device, DeviceError, FilesPart, FilesTaken, Finish, MappedPart, Transfer,
+    ChunkImages, Device, DeviceError, FilesPart, FilesTaken, Finish, StoredPart, Transfer,
 };
 use packds_reader::loader::{Batch, BatchField};
 
@@ -479,7 +479,7 @@ impl Device for Ring {
         "cuda"
     }
 
-    fn takes_mapped(&self) -> bool {
+    fn takes_stored(&self) -> bool {
         self.file().is_some()
     }
 
@@ -521,11 +521,11 @@ impl Device for Ring {
         self.queue_files(slot, len, files)
     }
 
-    fn submit_mapped(
+    fn submit_stored(
         &self,
         slot: SlotRef,
         len: usize,
-        part: MappedPart<'_>,
+        part: StoredPart<'_>,
     ) -> Result<Box<dyn Transfer>, DeviceError> {
         let file = self.file().filter(|file| file.is_of(part.pack));
         let bytes = file.and_then(|file| file.bytes(&part.range));

@@ -36,9 +36,9 @@ pub trait Device: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether it takes what a batch shows of a pack's mapped file from there: then such batches come by
-    /// [`submit_mapped`](Self::submit_mapped), and nobody copies that part of them into their slots.
-    fn takes_mapped(&self) -> bool {
+    /// Whether it takes what a batch shows of a pack's own bytes from there: then such batches come by
+    /// [`submit_stored`](Self::submit_stored), and nobody copies that part of them into their slots.
+    fn takes_stored(&self) -> bool {
         false
     }
 
@@ -125,27 +125,27 @@ pub trait Device: fmt::Debug + Send + Sync {
         })
     }
 
-    /// As [`submit`](Self::submit), of a batch of which a part lies in the mapped file, not in the slot.
+    /// As [`submit`](Self::submit), of a batch of which a part lies in the pack's bytes, not in the slot.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
-    fn submit_mapped(
+    fn submit_stored(
         &self,
         slot: SlotRef,
         len: usize,
-        part: MappedPart<'_>,
+        part: StoredPart<'_>,
     ) -> Result<Box<dyn Transfer>, DeviceError> {
         let _ = (slot, len, part);
         Err(DeviceError {
             device: self.name(),
-            reason: "it takes nothing from a mapped file".to_owned(),
+            reason: "it takes nothing from where a pack lies".to_owned(),
         })
     }
 }
 
-/// Bytes of a mapped pack in the place of those that a slot has from an offset on.
+/// Bytes of a pack in the place of those that a slot has from an offset on.
 #[derive(Debug, Clone)]
-pub struct MappedPart<'a> {
+pub struct StoredPart<'a> {
     /// The pack.
     pub pack: &'a Arc<Pack>,
     /// Which bytes of its file; they were checked as all that is read.
@@ -157,7 +157,7 @@ pub struct MappedPart<'a> {
 /// The images of a chunk, for a device that takes it.
 pub trait ChunkImages {
     /// Where they lie in the pack's file, one after the other, once they were checked as all that is read. None where the loader
-    /// does not read them from a map of the file, or could not read them: then they are to be [written](Self::write). For a device that
+    /// does not read them where they lie, or could not read them: then they are to be [written](Self::write). For a device that
     /// reads the file itself nothing of them is looked at.
     fn in_file(&mut self) -> Option<Range<usize>>;
 

@@ -319,15 +319,15 @@ pub(crate) struct ItemRun(Run);
 
 #[derive(Debug, Clone)]
 enum Run {
-    /// These bytes of the file.
+    /// These bytes of the pack.
     Mapped(Arc<Pack>, Range<usize>),
     /// These bytes of a buffer.
     Direct(DirectRun),
 }
 
 impl ItemRun {
-    /// Where they lie in a mapped file; none where they do not.
-    pub(crate) fn in_file(&self) -> Option<(&Arc<Pack>, &Range<usize>)> {
+    /// Where they lie in the pack's bytes; none where they lie in a buffer.
+    pub(crate) fn in_pack(&self) -> Option<(&Arc<Pack>, &Range<usize>)> {
         match &self.0 {
             Run::Mapped(pack, range) => Some((pack, range)),
             Run::Direct(_) => None,
@@ -338,7 +338,7 @@ impl ItemRun {
 impl AsRef<[u8]> for ItemRun {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
-            // The range was within the file when the run was made, and a mapping never shrinks.
+            // The range was within the pack when the run was made, and its bytes stay where they are.
             Run::Mapped(pack, range) => pack.bytes_unchecked().get(range.clone()).unwrap_or(&[]),
             Run::Direct(run) => run.as_ref(),
         }

@@ -21,7 +21,7 @@ use super::stored_images::ChunkSource;
 use super::tuner::Tuner;
 use crate::Pack;
 use crate::arena::{Arena, SlotMut, SlotRef};
-use crate::device::{Device, DeviceError, FilesPart, FilesTaken, MappedPart};
+use crate::device::{Device, DeviceError, FilesPart, FilesTaken, StoredPart};
 use crate::fetch::{FetchStats, ItemRun, StepItems};
 
 /// All that the threads of one epoch share.
@@ -350,10 +350,10 @@ impl Crew {
     fn submit(&self, slot: SlotMut, prepared: &Prepared) -> Result<FilesTaken, LoadError> {
         let len = self.outputs.slot_bytes;
         let lent = prepared.lent.as_ref();
-        let lent = lent.filter(|_| self.device.takes_mapped());
+        let lent = lent.filter(|_| self.device.takes_stored());
         let part = lent.and_then(|(number, run)| {
-            let (pack, range) = run.in_file()?;
-            Some(MappedPart {
+            let (pack, range) = run.in_pack()?;
+            Some(StoredPart {
                 pack,
                 range: range.clone(),
                 offset: self.outputs.fields.get(*number)?.offset,
@@ -370,7 +370,7 @@ impl Crew {
         }
         let slot: SlotRef = slot.freeze();
         let transfer = match part {
-            Some(part) => self.device.submit_mapped(slot.clone(), len, part)?,
+            Some(part) => self.device.submit_stored(slot.clone(), len, part)?,
             None => self.device.submit(slot.clone(), len)?,
         };
         Ok(FilesTaken::All(slot, transfer))
@@ -422,7 +422,7 @@ impl Crew {
             run => run?,
         };
         // A device takes no buffers.
-        let run = run.filter(|run| self.device.takes_lent() || run.in_file().is_some());
+        let run = run.filter(|run| self.device.takes_lent() || run.in_pack().is_some());
         Ok(run.map(|run| (number, run)))
     }
 

@@ -265,7 +265,7 @@ impl Loader {
     fn lends(&self) -> bool {
         let order = self.schedule.recipe().order;
         self.mixture.is_none()
-            && (self.device.takes_lent() || self.device.takes_mapped())
+            && (self.device.takes_lent() || self.device.takes_stored())
             && in_file_order(order)
     }
 

@@ -530,7 +530,7 @@ impl LoaderBuilder {
         Ok(self.plan(memory)?.0.recipe().order)
     }
 
-    /// Whether a device that takes batches [from the mapped file](Device::takes_mapped) finds some there, and the file may be held
+    /// Whether a device that takes batches [from the pack's bytes](Device::takes_stored) finds some there, and the file may be held
     /// in memory; else why not, in a sentence.
     ///
     /// # Errors

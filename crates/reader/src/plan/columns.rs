@@ -7,7 +7,7 @@ use packds_format::{ColumnView, DType, FormatError};
 use super::choice::Choice;
 use crate::{Pack, ReadError};
 
-/// A column of one whole number a sample: classes, source ids, widths. Reads where the pack is mapped and copies nothing.
+/// A column of one whole number a sample: classes, source ids, widths. Reads where the pack lies and copies nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Integers<'a> {
     column: ColumnView<'a>,
