@@ -1,9 +1,9 @@
 //! Opening, verifying and loading packs: what needs a file, on top of `packds-format`, which knows none.
 //!
-//! [`open`] maps a pack and checks everything but its chunks and columns, in milliseconds whatever its size. [`verify`]
-//! reads it whole and names the damage. A [`Loader`](loader::Loader) makes batches of it, in an order that [`plan`]
-//! computes, [augmented](augment) where that is wanted. [`Pack::sample`] and [`Pack::chunk`] show single ones.
-//! docs/reference/loading.md is the guide. The [`doctor`] says why training waits.
+//! [`open`] maps a pack and checks everything but its chunks and columns, in milliseconds whatever its size. [`open_bytes`]
+//! opens one that is in memory. [`verify`] reads it whole and names the damage. A [`Loader`](loader::Loader) makes batches of
+//! it, in an order that [`plan`] computes, [augmented](augment) where that is wanted. [`Pack::sample`] and [`Pack::chunk`] show
+//! single ones. docs/reference/loading.md is the guide. The [`doctor`] says why training waits.
 //!
 //! ```no_run
 //! use packds_reader::loader::{LoadError, Loader};

@@ -14,14 +14,14 @@ use crate::storage::{self, PackBytes, Storage, Version};
 
 /// An opened pack.
 ///
-/// It dereferences to [`packds_format::Pack`]. Its bytes are those of a mapped file, or of memory. A file that is mapped can
-/// change or lose pages: [`still_good`](Self::still_good) says whether it did.
+/// It dereferences to [`packds_format::Pack`]. Its bytes are read where they lie, in a mapped file or in memory. A file can
+/// change or lose pages meanwhile: [`still_good`](Self::still_good) says whether it did.
 #[derive(Debug)]
 pub struct Pack {
     pack: packds_format::Pack<PackBytes>,
     storage: Arc<dyn Storage>,
     path: PathBuf,
-    /// What was opened.
+    /// What the bytes were when they were opened.
     opened: Version,
 }
 
@@ -72,6 +72,7 @@ impl Pack {
     }
 
     /// The same file once more, for reads past the page cache; none where there is none, or its file system refuses.
+    #[doc(hidden)]
     #[must_use]
     pub fn open_past_cache(&self) -> Option<File> {
         storage::open_past_cache(self.storage.file()?, &self.path)
@@ -86,7 +87,7 @@ impl Pack {
     /// one system call.
     ///
     /// # Errors
-    /// As for [`check_len`](Self::check_len).
+    /// [`ReadError::Changed`], or [`ReadError::Open`] where the system does not say.
     pub fn protect(&self) -> Result<(), ReadError> {
         self.storage.protect().or_else(|_| self.check_len())
     }
@@ -101,7 +102,7 @@ impl Pack {
     ///
     /// # Errors
     /// [`ReadError::Changed`], or [`ReadError::Open`] where the system does not say.
-    pub fn check_len(&self) -> Result<(), ReadError> {
+    pub(crate) fn check_len(&self) -> Result<(), ReadError> {
         check_len(self.storage(), &self.path, self.file_len()).map(drop)
     }
 
@@ -110,7 +111,7 @@ impl Pack {
     ///
     /// # Errors
     /// [`ReadError::Changed`], [`ReadError::Modified`], or [`ReadError::Open`] where the system does not say.
-    pub fn check_unchanged(&self) -> Result<(), ReadError> {
+    pub(crate) fn check_unchanged(&self) -> Result<(), ReadError> {
         if check_len(self.storage(), &self.path, self.file_len())? != self.opened {
             return Err(ReadError::Modified {
                 path: self.path.clone(),
@@ -119,7 +120,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Whether all that was read through the map until now were the bytes that the file had when it was opened: nobody wrote to
+    /// Whether all that was read in place until now were the bytes that the file had when it was opened: nobody wrote to
     /// it, and no page shows zeros because the file no longer has it or the disk does not deliver it. Ask after reading: what
     /// was compared with a checksum once is not compared again. One system call.
     ///
@@ -150,7 +151,7 @@ impl Pack {
         })
     }
 
-    /// Reads bytes of the file, not through the map.
+    /// Reads bytes into a buffer.
     pub(crate) fn read_at(&self, out: &mut [u8], offset: u64) -> Result<(), ReadError> {
         let mut filled = 0;
         while let Some(rest) = out.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -176,7 +177,7 @@ impl Pack {
         Ok(())
     }
 
-    /// What was read through the map, if its pages were [there](Self::still_good): damage that the zeros of lost pages
+    /// What was read in place, if its pages were [there](Self::still_good): damage that the zeros of lost pages
     /// look like is told as what it is.
     ///
     /// # Errors
@@ -187,6 +188,7 @@ impl Pack {
     }
 
     /// Bytes of the file that are in the page cache, asked of every 16th page; none where the system does not say.
+    #[doc(hidden)]
     #[must_use]
     pub fn resident_bytes(&self) -> Option<u64> {
         let (starts, step) = self.looked_at()?;
@@ -201,8 +203,7 @@ impl Pack {
 
     /// Whether all of the file is in the page cache, asked of every 16th page; none where the system does not say. It says so to who
     /// owns a file or may write it.
-    #[must_use]
-    pub fn is_resident(&self) -> Option<bool> {
+    pub(crate) fn is_resident(&self) -> Option<bool> {
         use rustix::fs::{Access, access, fstat};
         if let Some(file) = self.storage.file() {
             let owner = fstat(file).ok()?.st_uid;

@@ -1,7 +1,7 @@
 //! Where the bytes of a pack lie: a mapped file, or memory.
 //!
-//! [`Storage`] is all that the rest of the crate knows of it. Hot paths read [`PackBytes`], which have their address in hand,
-//! so a call through the trait is made for a step, a chunk or a request, never for a sample.
+//! [`Storage`] is all that the rest of the crate knows of it. Its virtual methods are called once a step, a chunk or a request,
+//! never once a sample: samples are read from [`PackBytes`], whose address was looked up when the pack was opened.
 
 #[cfg(test)]
 pub(crate) mod faulty;
@@ -19,31 +19,31 @@ use bytes::Bytes;
 pub(crate) use self::mapped_file::{MappedFile, open_past_cache};
 pub(crate) use self::memory::Memory;
 
-/// The bytes of one pack. They do not change: what tells that they did is an error for whoever reads them.
+/// The bytes of one pack, which are expected not to change.
 pub(crate) trait Storage: fmt::Debug + Send + Sync {
-    /// All bytes, without a copy: the same slice at each call. A page that cannot be read shows zeros, see
-    /// [`first_lost`](Self::first_lost).
+    /// All bytes, without a copy. Each call gives the same slice. A page that cannot be read shows zeros, and
+    /// [`first_lost`](Self::first_lost) tells.
     fn bytes(&self) -> &[u8];
 
-    /// Copies bytes from `offset` on, not by way of [`bytes`](Self::bytes); gives how many. They may be fewer than `out` holds; none
-    /// are there behind the end.
+    /// Reads from `offset` on, not by way of [`bytes`](Self::bytes), and gives how many bytes came: fewer than `out` holds is no
+    /// error, 0 is the end.
     ///
     /// # Errors
     /// The system could not read.
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// What is there now.
+    /// What tells whether the bytes are still those that were opened.
     ///
     /// # Errors
     /// The system does not say.
     fn version(&self) -> io::Result<Version>;
 
-    /// The file that all bytes lie in, at the same offsets.
+    /// The file that has the same bytes at the same offsets, for reads by its descriptor.
     fn file(&self) -> Option<&File> {
         None
     }
 
-    /// Sees to it that a page which cannot be read shows zeros and does not end the process. Called before reading.
+    /// Makes sure that a page which cannot be read shows zeros and does not end the process. Called before reading.
     ///
     /// # Errors
     /// The system refuses.
@@ -61,7 +61,7 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
         Some(true)
     }
 
-    /// Prepares for much [loading](Self::load).
+    /// Says that much will be [loaded](Self::load).
     ///
     /// # Errors
     /// The system refuses; loading works all the same.
@@ -69,7 +69,7 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Has bytes in memory before they are read, as far as there are any; returns when they are there.
+    /// Brings bytes into memory before they are read, and returns when they are there. A range may end behind the last byte.
     ///
     /// # Errors
     /// The system could not load them.
@@ -78,7 +78,7 @@ pub(crate) trait Storage: fmt::Debug + Send + Sync {
     }
 }
 
-/// What tells a storage from what it was when the pack was opened.
+/// What changes when somebody replaces the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
     /// Bytes.
