@@ -1,5 +1,6 @@
 //! What a sample is labelled with, whatever way its pack keeps that.
 
+use packds_convert::source::LABEL_NAMES;
 use packds_format::{Classes, ColumnView, DType, Field, Role, Scalar};
 use packds_reader::{Pack, ReadError};
 
@@ -126,7 +127,11 @@ fn label_field(pack: &Pack) -> Option<(usize, &Field, Make<'_>)> {
     if let Some((number, field)) = schema.by_role(Role::Labels, None) {
         return Some((number, field, |view, _| Kind::Set(view)));
     }
-    let named = |name: &str| ["label", "labels", "target", "targets"].contains(&name);
+    let named = |name: &str| {
+        LABEL_NAMES
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(name))
+    };
     let mut columns = schema
         .columns()
         .filter(|(_, f)| f.role.is_none() && named(&f.name));

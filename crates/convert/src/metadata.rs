@@ -7,12 +7,13 @@
 use std::io::Read;
 use std::path::Path;
 
-use packds_format::{Classes, Field, FormatError, Pack, Role, Stats};
+use packds_format::{Classes, DType, Field, FieldKind, FormatError, Pack, Role, Stats};
 use packds_system::{is_regular, open_regular};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::ConvertError;
+use crate::source::store::ArrayType;
 
 /// The name of the attribute, key or file that holds it.
 pub(crate) const METADATA_KEY: &str = "packds";
@@ -105,6 +106,19 @@ impl Metadata {
     /// The field of this name.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The type that an array had in the pack, where it was exported as the integers that hold it: bf16 as u16, bool as u8.
+    pub(crate) fn restored(&self, name: &str, array: &ArrayType) -> ArrayType {
+        let field = self.field(name).filter(|field| {
+            let stored = (array.dtype, field.dtype);
+            let is_bits = matches!(stored, (DType::U16, DType::Bf16) | (DType::U8, DType::Bool));
+            is_bits && field.kind == FieldKind::Tensor && field.shape == array.shape
+        });
+        ArrayType {
+            dtype: field.map_or(array.dtype, |field| field.dtype),
+            shape: array.shape.clone(),
+        }
     }
 
     /// The field of images.

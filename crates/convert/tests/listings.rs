@@ -2,11 +2,7 @@
 //!
 //! `fixtures/listings/NAME.txt` holds what was found for the golden pack NAME. A change there is a change of what users'
 //! files are read as, and belongs in the changelog.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,6 @@
 //! Not for finding the arrays: the module of each format does that.
 
 use packds_system::to_usize;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,15 +13,18 @@ use super::ListOptions;
 use super::beside::pairs;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, Keys, LabelValues, Names, Part, check_same_classes, find_field,
-    find_image_field, is_label_name, is_made_anew, other_count, role_of, target,
+    Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, other_count, role_of,
+    target,
 };
 use super::key_split::{self, SplitNames};
 use super::listing::{Faults, SourceField};
 use super::npy::Elements;
 use super::numbers::{read_ids, read_texts};
+use super::roles::{
+    CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, is_label_name, is_path_name,
+};
 use super::shards::Shards;
-use super::store::{ArrayType, Content, OpenFile, RowPart, Rows, Store};
+use super::store::{ArrayType, OpenFile, RowPart, Rows, Store};
 use super::swapped::Swapped;
 use super::warning::{Tally, Warning};
 use crate::data_format::DataFormat;
@@ -134,6 +136,18 @@ impl StoredArray {
         })
     }
 
+    /// What its items are, for the part that it may play.
+    fn kind(&self) -> Items {
+        match self.elements {
+            Elements::Text { .. } if self.is_scalar() => Items::texts(),
+            Elements::Text { .. } => Items::other("arrays of texts"),
+            Elements::Numbers { dtype, .. } => Items::of_array(&ArrayType {
+                dtype,
+                shape: self.item.clone(),
+            }),
+        }
+    }
+
     /// As a field of this name.
     fn field(&self, name: &str, role: Option<Role>) -> Option<SourceField> {
         Some(SourceField {
@@ -202,16 +216,6 @@ impl ArraySet {
         match Metadata::parse(text) {
             Ok(metadata) => self.metadata = Some(metadata),
             Err(reason) => self.warnings.push(Warning::BadMetadata { reason }),
-        }
-    }
-
-    /// The keys of arrays that the source calls `image` and `label`, where the caller names no others.
-    pub(super) fn own_keys<'a>(&self, named: Keys<'a>) -> Keys<'a> {
-        let has_labels = self.arrays.iter().any(|array| array.name == "label");
-        Keys {
-            image: named.image.or(Some("image")),
-            label: named.label.or(has_labels.then_some("label")),
-            mask: named.mask,
         }
     }
 
@@ -422,35 +426,17 @@ impl ArraySet {
         self.take_class_names()?;
         self.restore_types();
         let names: Vec<String> = self.arrays.iter().map(|a| a.name.clone()).collect();
-        let known = self.metadata.as_ref();
-        let place = |part, role| choose(source, &names, known, (part, role, keys));
-        let image = match place(Part::Image, Role::Image)? {
-            Some(image) => image,
-            None => find_image_field(source, &names, keys)?,
-        };
-        let label = place(Part::Label, Role::Label)?;
-        let mask = place(Part::Mask, Role::Mask)?;
+        let roles = Roles::find(source, &names, keys, self.metadata.as_ref())?;
         if keys.image.is_none_or(|key| key == "image")
-            && let Some(images) = self.arrays.get(image)
+            && let Some(images) = self.arrays.get(roles.image)
         {
             self.refuse_single_sample(source, images)?;
         }
-        let images = self.arrays.get(image).and_then(StoredArray::store);
-        let images = images.ok_or_else(|| {
-            let name = names.get(image).map_or("", String::as_str);
-            ConvertError::unsupported(
-                source,
-                name,
-                "the images are texts",
-                "name the array of images with --image-key",
-            )
-        })?;
         let Sorted {
+            images,
             names,
             mut found,
-            warnings,
-        } = self.sort(source, images.as_ref(), (image, label, mask))?;
-        self.warnings.extend(warnings);
+        } = self.sort(source, roles)?;
         if self.others.count > 0 {
             let Tally { count, first } = std::mem::take(&mut self.others);
             self.warnings.push(Warning::OtherArrays { count, first });
@@ -473,32 +459,39 @@ impl ArraySet {
         })
     }
 
-    /// Decides what the arrays beside the images, which are at the place `image`, are.
-    fn sort(
-        &mut self,
-        source: &Path,
-        images: &dyn Store,
-        (image, label, mask): (usize, Option<usize>, Option<usize>),
-    ) -> Result<Sorted, ConvertError> {
+    /// Puts each array where its part says.
+    fn sort(&mut self, source: &Path, roles: Roles<'_>) -> Result<Sorted, ConvertError> {
+        let none = || ConvertError::malformed(source, "", "there are no images in it");
+        let array = self.arrays.get(roles.image).ok_or_else(none)?;
+        let part = Some(Part::Image);
+        roles.fitting(source, &array.name, part, &array.kind(), &mut self.warnings)?;
+        let images = array.store().ok_or_else(none)?;
         let mut sorted = Sorted {
+            images: Arc::clone(&images),
             names: Names::Numbered(std::mem::take(&mut self.dataset)),
             found: Columns::default(),
-            warnings: Vec::new(),
         };
         for (place, array) in self.arrays.iter().enumerate() {
-            let is_wanted = Some(place) == label || Some(place) == mask;
-            if place == image || is_made_anew(&array.name) {
+            if place == roles.image || is_made_anew(&array.name) {
                 continue;
             }
+            let part = roles.of(place);
             if array.rows() != images.len() {
-                if is_wanted {
-                    return Err(other_count(source, &array.name, images, array.rows()));
+                if part.is_some() {
+                    return Err(other_count(
+                        source,
+                        &array.name,
+                        images.as_ref(),
+                        array.rows(),
+                    ));
                 }
                 self.others.add(array.name.as_bytes());
-            } else if Some(place) == label {
-                sorted.take_label(array)?;
-            } else {
-                sorted.take(array, Some(place) == mask, self.metadata.as_ref())?;
+                continue;
+            }
+            let kind = array.kind();
+            match roles.fitting(source, &array.name, part, &kind, &mut self.warnings)? {
+                Some(Part::Label) => sorted.take_label(array, &mut self.warnings)?,
+                part => sorted.take(array, part == Some(Part::Mask), self.metadata.as_ref())?,
             }
         }
         Ok(sorted)
@@ -506,10 +499,9 @@ impl ArraySet {
 
     /// Takes the array of class names out.
     fn take_class_names(&mut self) -> Result<(), ConvertError> {
-        let names = ["classes", "class_names", "label_names"];
         let is_classes = |array: &StoredArray| {
             matches!(array.elements, Elements::Text { .. })
-                && names.contains(&array.name.as_str())
+                && CLASS_LIST_NAMES.contains(&array.name.as_str())
                 && array.is_scalar()
         };
         if let Some(place) = self.arrays.iter().position(is_classes) {
@@ -519,50 +511,29 @@ impl ArraySet {
         Ok(())
     }
 
-    /// Gives bf16 back to arrays that had to be written as the integers that hold it.
+    /// Gives arrays the element types back that they had in the exported pack.
     fn restore_types(&mut self) {
+        let Some(metadata) = &self.metadata else {
+            return;
+        };
         for array in &mut self.arrays {
-            let field = self.metadata.as_ref().and_then(|m| m.field(&array.name));
-            let is_bits = matches!(
-                array.elements,
-                Elements::Numbers {
-                    dtype: DType::U16,
-                    ..
-                }
-            );
-            if is_bits && field.is_some_and(|f| f.dtype == DType::Bf16 && f.shape == array.item) {
+            if let Elements::Numbers { dtype, swapped } = array.elements {
+                let shape = array.item.clone();
+                let restored = metadata.restored(&array.name, &ArrayType { dtype, shape });
                 array.elements = Elements::Numbers {
-                    dtype: DType::Bf16,
-                    swapped: false,
+                    dtype: restored.dtype,
+                    swapped,
                 };
             }
         }
     }
 }
 
-/// The place of the field that plays a part: what the caller says, else what the pack said that it comes from, else by the
-/// customary names.
-fn choose(
-    source: &Path,
-    names: &[String],
-    known: Option<&Metadata>,
-    (part, role, keys): (Part, Role, Keys<'_>),
-) -> Result<Option<usize>, ConvertError> {
-    match known {
-        Some(metadata) if keys.of_part(part).is_none() => {
-            let field = metadata.fields.iter().find(|f| f.role == Some(role));
-            let field = field.filter(|field| !keys.has(&field.name));
-            Ok(field.and_then(|field| names.iter().position(|name| *name == field.name)))
-        }
-        _ => find_field(source, names, part, keys),
-    }
-}
-
-/// The arrays beside the images.
+/// The arrays by their parts.
 struct Sorted {
+    images: Arc<dyn Store>,
     names: Names,
     found: Columns,
-    warnings: Vec<Warning>,
 }
 
 #[derive(Default)]
@@ -574,21 +545,16 @@ struct Columns {
 }
 
 impl Sorted {
-    fn take_label(&mut self, array: &StoredArray) -> Result<(), ConvertError> {
+    fn take_label(
+        &mut self,
+        array: &StoredArray,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), ConvertError> {
         let ids = |values| FoundLabels {
             name: array.name.clone(),
             values,
             classes: Vec::new(),
         };
-        if !array.is_scalar() {
-            // One number for each class, or a map: nothing that a class id could say.
-            self.warnings.push(Warning::NotLabels {
-                field: array.name.clone(),
-                found: format!("arrays of shape {:?}", array.item),
-            });
-            self.found.fields.extend(array.field(&array.name, None));
-            return Ok(());
-        }
         match array.elements {
             Elements::Text { .. } => {
                 self.found.labels = Some(ids(LabelValues::Names(read_texts(array)?)));
@@ -596,7 +562,7 @@ impl Sorted {
             Elements::Numbers { dtype, .. } => match read_ids(array)? {
                 Some(found) => self.found.labels = Some(ids(LabelValues::Ids(found))),
                 None => {
-                    self.warnings.push(Warning::no_ids(&array.name, dtype));
+                    warnings.push(Warning::no_ids(&array.name, dtype));
                     let name = target(array.name.clone());
                     self.found.fields.extend(array.field(&name, None));
                 }
@@ -627,7 +593,7 @@ impl Sorted {
             }
             return Ok(());
         };
-        if is_mask && matches!(store.content(0), Content::Pixels(_)) {
+        if is_mask {
             self.found.masks = Some(store);
         } else {
             let role = role_of(known, &array.name).filter(|role| *role != Role::Label);
@@ -639,9 +605,8 @@ impl Sorted {
 
 /// Whether an array has the samples' paths: as texts, or, where a pack was exported, as bytes.
 fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
-    let names = ["path", "paths", "filename", "filenames", "file_name"];
     match array.elements {
-        Elements::Text { .. } => names.contains(&array.name.as_str()) && array.is_scalar(),
+        Elements::Text { .. } => is_path_name(&array.name) && array.is_scalar(),
         Elements::Numbers { dtype, .. } => {
             dtype == DType::U8
                 && array.item.len() == 1
@@ -666,9 +631,10 @@ fn read_paths(array: &StoredArray) -> Result<Option<Vec<Vec<u8>>>, ConvertError>
         texts.item.clear();
     }
     let paths: TextArena = read_texts(&texts)?;
-    let unique: BTreeSet<&str> = paths.iter().collect();
-    let sound = unique.len() == paths.len() && !unique.contains("");
-    Ok(sound.then(|| paths.iter().map(|path| path.as_bytes().to_vec()).collect()))
+    Ok(
+        are_paths(paths.iter())
+            .then(|| paths.iter().map(|path| path.as_bytes().to_vec()).collect()),
+    )
 }
 
 #[cfg(test)]

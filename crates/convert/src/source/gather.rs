@@ -6,17 +6,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, Field, FieldKind, Role, Scalar};
+use packds_format::{Field, FieldKind, Role, Scalar};
 
 use super::ListOptions;
 use super::arrays::PATHS;
 use super::column::{ColumnValues, SourceColumn, TextArena};
-use super::found::{
-    Found, FoundLabels, Keys, LabelValues, Names, Part, find_field, find_image_field, is_made_anew,
-    role_of,
-};
+use super::found::{Found, FoundLabels, LabelValues, Names, is_made_anew, role_of};
 use super::listing::{Faults, SourceField};
 use super::narrow::{Wide, narrowed};
+use super::roles::{self, Keys, Part, Roles, are_paths, find_field, find_image_field};
 use super::store::{ArrayType, Content, Contents, OpenFile, Span, Spans, Store};
 use super::warning::Warning;
 use crate::data_format::DataFormat;
@@ -313,12 +311,13 @@ impl Gathering {
         self.take_paths();
         let names: Vec<String> = self.fields.iter().map(|f| f.name.clone()).collect();
         let keys = Keys::of(options);
-        let image = find_image_field(source, &names, keys)?;
+        let image = find_image_field(source, &names, keys, self.metadata.as_ref())?;
         let label = self.label_of(source, &names, keys)?;
         if label.is_some() {
             self.labels = None;
         }
-        let mask = find_field(source, &names, Part::Mask, keys)?;
+        let mask = find_field(source, &names, Part::Mask, keys, self.metadata.as_ref())?;
+        let roles = Roles::new(image, label, mask, keys);
         let mut found = Found {
             kind: self.format.into(),
             images: Arc::new(empty(&self.files)),
@@ -333,25 +332,15 @@ impl Gathering {
             ignored: self.ignored,
         };
         for (place, field) in self.fields.into_iter().enumerate() {
-            let name = field.name.clone();
-            let is_mask = match role_of(found.metadata.as_ref(), &name) {
-                Some(role) if keys.mask.is_none() => role == Role::Mask,
-                _ => Some(place) == mask,
-            };
-            if place == image {
-                found.images = field.into_store(source, &self.files)?;
-            } else if Some(place) == label && field.may_be_labels(found.metadata.as_ref()) {
-                found.labels = Some(field.into_labels(source, &self.files, &self.classes)?);
-            } else if Some(place) == label && !field.is_set_of_labels(found.metadata.as_ref()) {
-                found.warnings.push(Warning::NotLabels {
-                    found: field.kind().to_owned(),
-                    field: name,
-                });
-                field.into_field(&mut found, &self.files);
-            } else if is_mask && field.is_picture() {
-                found.masks = Some(field.into_store(source, &self.files)?);
-            } else {
-                field.into_field(&mut found, &self.files);
+            let items = field.kind();
+            let part = roles.of(place);
+            match roles.fitting(source, &field.name, part, &items, &mut found.warnings)? {
+                Some(Part::Image) => found.images = field.into_store(source, &self.files)?,
+                Some(Part::Mask) => found.masks = Some(field.into_store(source, &self.files)?),
+                Some(Part::Label) => {
+                    found.labels = Some(field.into_labels(source, &self.files, &self.classes)?);
+                }
+                None => field.into_field(&mut found, &self.files),
             }
         }
         Ok(found)
@@ -365,14 +354,14 @@ impl Gathering {
         keys: Keys<'_>,
     ) -> Result<Option<usize>, ConvertError> {
         let Some(labels) = &self.labels else {
-            return find_field(source, names, Part::Label, keys);
+            return find_field(source, names, Part::Label, keys, self.metadata.as_ref());
         };
         if keys.label.is_none_or(|key| key == labels.name) {
             return Ok(None);
         }
         // Behind the others, so that it is only there to be told.
         let all = [names, std::slice::from_ref(&labels.name)].concat();
-        find_field(source, &all, Part::Label, keys)
+        find_field(source, &all, Part::Label, keys, self.metadata.as_ref())
     }
 
     /// Takes the samples' paths, which lie beside the fields where a pack was exported that has no field of that name.
@@ -384,10 +373,9 @@ impl Gathering {
             return;
         }
         let place = self.fields.iter().position(|field| field.name == PATHS);
-        let is_path = |path: &str| !path.is_empty();
         if let Some(place) = place
             && let Some(Items::Texts(paths)) = self.fields.get(place).map(|field| &field.items)
-            && paths.iter().all(is_path)
+            && are_paths(paths.iter())
         {
             self.names = Names::Paths(paths.iter().map(|path| path.into()).collect());
             self.fields.remove(place);
@@ -406,12 +394,8 @@ impl Gathering {
             if let Some(known) = known.filter(|_| !is_label) {
                 field.narrow(known);
             }
-            if let (Items::Stored(_, contents), Some(known)) = (&mut field.items, known)
-                && let Contents::All(Content::Array(array)) = contents
-                && array.shape == known.shape
-                && (array.dtype, known.dtype) == (DType::U16, DType::Bf16)
-            {
-                array.dtype = DType::Bf16;
+            if let Items::Stored(_, Contents::All(Content::Array(array))) = &mut field.items {
+                *array = metadata.restored(&field.name, array);
             }
         }
     }
@@ -450,39 +434,15 @@ impl Gathered {
         }
     }
 
-    fn is_picture(&self) -> bool {
+    /// What its items are, for the part that they may play.
+    fn kind(&self) -> roles::Items {
         match &self.items {
-            Items::Stored(_, Contents::All(content)) => {
-                matches!(content, Content::File | Content::Pixels(_))
-            }
-            Items::Stored(_, Contents::Each(_)) => true,
-            _ => false,
-        }
-    }
-
-    /// Whether the items are one label each: no arrays, and no sets of labels.
-    fn may_be_labels(&self, metadata: Option<&Metadata>) -> bool {
-        match &self.items {
-            Items::Stored(_, Contents::All(Content::Array(array))) => {
-                array.is_one_number() && !self.is_set_of_labels(metadata)
-            }
-            Items::Stored(..) | Items::Jsons(_) | Items::Rows(_) => false,
-            Items::Texts(_) | Items::Ints(_) | Items::Floats(_) => true,
-        }
-    }
-
-    /// Whether the items are sets of labels, which are labels of their own kind.
-    fn is_set_of_labels(&self, metadata: Option<&Metadata>) -> bool {
-        role_of(metadata, &self.name) == Some(Role::Labels)
-    }
-
-    /// What the items are, in words.
-    fn kind(&self) -> &'static str {
-        match &self.items {
-            Items::Stored(..) => "arrays or bytes",
-            Items::Texts(_) => "texts",
-            Items::Jsons(_) => "lists or other JSON",
-            Items::Ints(_) | Items::Floats(_) | Items::Rows(_) => "numbers",
+            Items::Stored(_, Contents::All(content)) => roles::Items::of(content),
+            Items::Stored(_, Contents::Each(_)) => roles::Items::pictures(),
+            Items::Texts(_) => roles::Items::texts(),
+            Items::Jsons(_) => roles::Items::of(&Content::Json),
+            Items::Ints(_) | Items::Floats(_) => roles::Items::numbers(),
+            Items::Rows(rows) => roles::Items::of(&rows.content(0)),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::found::{Keys, Part, find_field, is_image_name};
+use super::roles::{Keys, Part, find_field, is_image_name};
 use super::shards::Shards;
 use super::split::is_split_name;
 use crate::metadata::METADATA_KEY;
@@ -33,6 +33,7 @@ pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<St
             &[plain.to_owned()],
             Part::Image,
             Keys::default(),
+            None,
         );
         matches!(found, Ok(Some(_)))
     };

@@ -17,25 +17,13 @@ use super::{
     listing::{Fault, Faults, Images, Labels, Listing, Masks, SourceField, SourceKind},
     narrow::{Wide, narrowed},
     paths::FileTable,
+    roles::{IMAGE_PATH_NAMES, LABEL_LIST_NAME, LABEL_NAMES, MASK_NAMES, is_label_name},
     root::Root,
     rows::{Cell, RowForm, Rows, malformed},
     values::{ColumnBuilder, ColumnType, KindsSeen},
 };
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
-
-// Earlier names win. Upper and lower case are the same.
-const PATH_NAMES: [&str; 6] = [
-    "path",
-    "image",
-    "image_path",
-    "file",
-    "file_name",
-    "filename",
-];
-const LABEL_NAMES: [&str; 4] = ["label", "class", "target", "category"];
-const LABEL_LIST_NAME: &str = "labels";
-const MASK_NAMES: [&str; 3] = ["mask", "mask_path", "segmentation"];
 
 /// Lists the rows of a manifest.
 pub(super) fn list(
@@ -115,9 +103,7 @@ impl ColumnScan {
 fn label_split(name: &str, form: RowForm, options: &ListOptions) -> Option<LabelSplit> {
     let is_list = name.eq_ignore_ascii_case(LABEL_LIST_NAME);
     let is_key = options.label_key.as_deref() == Some(name);
-    let is_known = LABEL_NAMES
-        .iter()
-        .any(|known| name.eq_ignore_ascii_case(known));
+    let is_known = is_label_name(name);
     match form {
         // JSON has arrays: no text is split.
         RowForm::JsonLines => (is_list || is_key || is_known).then_some(LabelSplit::Never),
@@ -148,10 +134,14 @@ impl Roles {
             },
             None => Ok(find_known(names, known)),
         };
-        let path = find(&options.image_key, &PATH_NAMES)?
-            .ok_or_else(|| missing(format!("of image paths ({})", PATH_NAMES.join(", "))))?;
+        let path = find(&options.image_key, &IMAGE_PATH_NAMES)?
+            .ok_or_else(|| missing(format!("of image paths ({})", IMAGE_PATH_NAMES.join(", "))))?;
         let mask = find(&options.mask_key, &MASK_NAMES)?;
-        let single = find(&options.label_key, &LABEL_NAMES)?;
+        let single_names = LABEL_NAMES.map(|name| match name {
+            LABEL_LIST_NAME => "",
+            name => name,
+        });
+        let single = find(&options.label_key, &single_names)?;
         let list = find_known(names, &[LABEL_LIST_NAME]);
         if let (Some(single), Some(list), None) = (single, list, &options.label_key) {
             let names = format!("'{}' and '{}'", names[single], names[list]);

@@ -11,8 +11,9 @@ use packds_format::DType;
 
 use super::ListOptions;
 use super::arrays::{ArraySet, Described};
-use super::found::{Found, Keys};
+use super::found::Found;
 use super::npy::Elements;
+use super::roles::Keys;
 use super::shards::Shards;
 use super::split::is_split_name;
 use super::spool::Spool;
@@ -118,7 +119,7 @@ pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         }
     }
     set.leave_out(images, options)?;
-    let keys = set.own_keys(Keys::of(options));
+    let keys = Keys::of(options);
     set.into_found(images, keys)
 }
 

@@ -52,6 +52,7 @@ mod paths;
 mod pickle;
 mod protobuf;
 mod pt;
+mod roles;
 mod root;
 mod rows;
 mod safetensors;
@@ -85,9 +86,9 @@ pub(crate) use self::listing::{SourceField, append_stored};
 pub(crate) use self::tree::CLASSES_ATTRIBUTE;
 pub use self::{
     column::{ColumnValues, SourceColumn, TextArena},
-    found::LABEL_NAMES,
     given::{Given, GivenKind, GivenValue},
     listing::{Listing, Sample, SourceKind},
+    roles::LABEL_NAMES,
     spool::Unpacking,
     warning::Warning,
 };
@@ -136,7 +137,7 @@ impl ListOptions {
     fn needs(&self, name: &str) -> bool {
         let keys = [&self.image_key, &self.label_key, &self.mask_key];
         let is_named = keys.iter().any(|key| key.as_deref() == Some(name));
-        is_named || found::is_image_name(name) || found::is_label_name(name)
+        is_named || roles::is_image_name(name) || roles::is_label_name(name)
     }
 
     /// Refuses fields to be left out that are not among those of `source`.

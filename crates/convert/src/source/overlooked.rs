@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::column::{ColumnValues, TextArena};
-use super::found::is_label_name;
 use super::listing::Listing;
+use super::roles::is_label_name;
 use super::store::{Content, Store};
 use super::warning::Warning;
 use crate::data_format::DataFormat;

@@ -15,10 +15,11 @@ use packds_pixels::ImageFormat;
 
 use super::ListOptions;
 use super::column::TextArena;
-use super::found::{self, Found, FoundLabels, Keys, LabelValues, Names, find_field};
+use super::found::{Found, FoundLabels, LabelValues, Names};
 use super::gather::{Gathered, Gathering, Item};
 use super::listing::Faults;
 use super::protobuf::Part;
+use super::roles::{Keys, Part as Role, find_field};
 use super::shards::{Shards, allow_open_files};
 use super::store::{Content, OpenFile, Span};
 use super::there::text_file;
@@ -444,10 +445,10 @@ impl<'a> Records<'a> {
         };
         let find = |part| {
             // That there is no field of the name of a key is said in the end.
-            let found = find_field(source, &names, part, keys).ok().flatten();
+            let found = find_field(source, &names, part, keys, None).ok().flatten();
             found.and_then(|place| names.get(place).cloned())
         };
-        let found = [find(found::Part::Label), find(found::Part::Mask)];
+        let found = [find(Role::Label), find(Role::Mask)];
         let image = Some("image".to_owned());
         found.into_iter().chain([image]).flatten().collect()
     }

@@ -5,15 +5,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use packds_format::{DType, FieldKind, Role, Scalar};
+use packds_format::{FieldKind, Role, Scalar};
 
 use super::ListOptions;
 use super::column::{ColumnValues, SourceColumn, TextArena};
 use super::found::{
-    Found, FoundLabels, Keys, LabelValues, Names, Part, check_same_classes, find_field,
-    find_image_field, is_image_name, is_made_anew, role_of,
+    Found, FoundLabels, LabelValues, Names, check_same_classes, is_made_anew, role_of,
 };
 use super::listing::{Faults, SourceField};
+use super::roles::{
+    CLASS_LIST_NAMES, Items, Keys, Part, Roles, are_paths, find_field, is_image_name, is_path_name,
+};
 use super::shards::Shards;
 use super::split::is_split_name;
 use super::store::{ArrayType, Content, RowPart, Rows, Store};
@@ -22,10 +24,6 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
-/// Fields whose texts are the samples' paths.
-const PATH_NAMES: [&str; 4] = ["path", "paths", "filename", "filenames"];
-/// Fields whose texts are the names of the class ids, where no attribute is called so.
-const CLASS_FIELDS: [&str; 4] = ["classes", "class_names", "label_names", "list_classes"];
 /// The attribute of a label field that holds the names of the class ids.
 pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
 
@@ -34,7 +32,7 @@ pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
 pub(super) fn class_names_in<E>(
     texts: impl Fn(&str) -> Result<Vec<String>, E>,
 ) -> Result<Vec<String>, E> {
-    for name in CLASS_FIELDS {
+    for name in CLASS_LIST_NAMES {
         let names = texts(name)?;
         match names.as_slice() {
             [] => {}
@@ -137,7 +135,7 @@ fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, ConvertError> {
     for split in splits {
         let names = parts.iter().filter(|(s, _)| *s == split);
         let names: Vec<String> = names.map(|(_, rest)| last(rest).to_owned()).collect();
-        if find_field(source, &names, Part::Image, Keys::default())?.is_some() {
+        if find_field(source, &names, Part::Image, Keys::default(), None)?.is_some() {
             found.push(split);
         }
     }
@@ -224,14 +222,7 @@ pub(super) fn read(
     options: &ListOptions,
 ) -> Result<Found, ConvertError> {
     let mut warnings = Vec::new();
-    let metadata = match tree.metadata()?.map(|text| Metadata::parse(&text)) {
-        Some(Ok(metadata)) => Some(metadata),
-        Some(Err(reason)) => {
-            warnings.push(Warning::BadMetadata { reason });
-            None
-        }
-        None => None,
-    };
+    let metadata = metadata_of(tree, &mut warnings)?;
     let nodes = tree.nodes().to_vec();
     let splits = match metadata {
         Some(_) => Vec::new(),
@@ -250,10 +241,19 @@ pub(super) fn read(
         label: fields.key(options.label_key.as_deref()),
         mask: fields.key(options.mask_key.as_deref()),
     };
-    let names = fields.names();
-    let image = find_image_field(source, &names, keys)?;
-    let label = find_field(source, &names, Part::Label, keys)?;
-    let mask = find_field(source, &names, Part::Mask, keys)?;
+    let roles = Roles::find(source, &fields.names(), keys, metadata.as_ref())?;
+    let fits = |member, warnings: &mut Vec<Warning>| {
+        let part = roles.of(member);
+        roles.fitting(
+            source,
+            fields.name(member),
+            part,
+            &fields.items(member),
+            warnings,
+        )
+    };
+    fits(roles.image, &mut warnings)?;
+    let image = roles.image;
     let images = fields.store(tree, image, Content::File)?;
     let mut found = Found {
         kind: format.into(),
@@ -268,32 +268,43 @@ pub(super) fn read(
         warnings,
         ignored: 0,
     };
-    // What only its name made a mask is a field like others.
-    let is_mask = |mask: &usize| options.mask_key.is_some() || fields.is_readable(*mask);
-    let mask = mask.filter(is_mask);
-    if let Some(mask) = mask.filter(|mask| *mask != image) {
-        found.masks = Some(fields.store(tree, mask, Content::File)?);
-    }
-    let label = label.filter(|label| *label != image && Some(*label) != mask);
-    let class_list = label.and_then(|label| fields.class_list_of(tree, label));
+    let class_list = roles
+        .label
+        .and_then(|label| fields.class_list_of(tree, label));
     for (idx, member) in members.iter().enumerate() {
         let is_class_list =
             Some(member.node) == class_list && !fields.has_rows(idx, found.images.len());
-        if idx == image || Some(idx) == mask || is_class_list {
+        if idx == image || is_class_list {
             continue;
         }
-        let is_label = Some(idx) == label;
-        match fields.put(tree, idx, is_label, &mut found) {
-            // Data that only this field has, in a way that nobody reads.
-            Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
-                let field = fields.name(idx).to_owned();
-                found.warnings.push(Warning::LeftOut { field, reason });
-            }
-            put => put?,
+        let part = fits(idx, &mut found.warnings)?;
+        if part == Some(Part::Mask) {
+            found.masks = Some(fields.store(tree, idx, Content::File)?);
+            continue;
         }
+        let is_label = part == Some(Part::Label);
+        fields.put_or_leave_out(tree, idx, is_label, &mut found)?;
     }
     found.metadata = metadata;
     Ok(found)
+}
+
+/// What the exported pack said; a warning where that cannot be read.
+fn metadata_of(
+    tree: &impl Tree,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Metadata>, ConvertError> {
+    match tree
+        .metadata()?
+        .map(|text| Metadata::parse(&text))
+        .transpose()
+    {
+        Ok(metadata) => Ok(metadata),
+        Err(reason) => {
+            warnings.push(Warning::BadMetadata { reason });
+            Ok(None)
+        }
+    }
 }
 
 /// The members that are to be packed; each is named by its name or its path.
@@ -344,22 +355,15 @@ impl Fields<'_> {
         self.members.iter().map(|m| m.name.clone()).collect()
     }
 
-    fn is_readable(&self, member: usize) -> bool {
-        let node = self.node(member);
-        node.is_ok_and(|(_, node)| !matches!(node.kind, NodeKind::Other(_)))
-    }
-
-    /// The type under which an array is kept: that of the pack it was exported from, where a format could not say it.
-    fn array(&self, name: &str, array: &ArrayType) -> ArrayType {
-        let mut array = array.clone();
-        if let Some(field) = self.metadata.and_then(|m| m.field(name)) {
-            let bits = (array.dtype, field.dtype) == (DType::U16, DType::Bf16);
-            let bits = bits || (array.dtype, field.dtype) == (DType::U8, DType::Bool);
-            if bits && field.shape == array.shape && field.kind == FieldKind::Tensor {
-                array.dtype = field.dtype;
-            }
+    /// What the items are, for the part that they may play.
+    fn items(&self, member: usize) -> Items {
+        match self.node(member).map(|(_, node)| &node.kind) {
+            Ok(NodeKind::Array(array)) => Items::of_array(array),
+            Ok(NodeKind::Bytes) => Items::pictures(),
+            Ok(NodeKind::Texts) => Items::texts(),
+            Ok(NodeKind::Other(reason)) => Items::other(reason),
+            Err(_) => Items::other("nothing"),
         }
-        array
     }
 
     /// The items of an array of numbers or bytes.
@@ -373,7 +377,10 @@ impl Fields<'_> {
         match &node.kind {
             NodeKind::Array(array) => {
                 let parts = tree.rows(number, array)?;
-                let array = self.array(self.name(member), array);
+                let array = match self.metadata {
+                    Some(metadata) => metadata.restored(self.name(member), array),
+                    None => array.clone(),
+                };
                 Ok(Arc::new(Rows { parts, array }))
             }
             NodeKind::Bytes => tree.files(number, content),
@@ -389,6 +396,24 @@ impl Fields<'_> {
                 reason,
                 "write the array again as numbers or as bytes of variable length",
             )),
+        }
+    }
+
+    /// As [`put`](Self::put). Data that only this field has, in a way that nobody reads, is left out with a warning.
+    fn put_or_leave_out(
+        &self,
+        tree: &mut impl Tree,
+        member: usize,
+        is_label: bool,
+        found: &mut Found,
+    ) -> Result<(), ConvertError> {
+        match self.put(tree, member, is_label, found) {
+            Err(ConvertError::SourceUnsupported { reason, .. }) if !is_label => {
+                let field = self.name(member).to_owned();
+                found.warnings.push(Warning::LeftOut { field, reason });
+                Ok(())
+            }
+            put => put,
         }
     }
 
@@ -408,7 +433,7 @@ impl Fields<'_> {
         // A set of up to eight labels is one number as well.
         let is_label = is_label && role != Some(Role::Labels);
         match &node.kind {
-            NodeKind::Array(array) if is_label && array.is_one_number() => {
+            NodeKind::Array(array) if is_label => {
                 let classes = self.classes(tree, number)?;
                 let values = tree.rows(number, array)?;
                 let values = self.label_values(node, array, values)?;
@@ -429,12 +454,6 @@ impl Fields<'_> {
                 self.store(tree, member, Content::Bytes)?;
             }
             NodeKind::Array(_) | NodeKind::Bytes if is_field => {
-                if is_label {
-                    found.warnings.push(Warning::NotLabels {
-                        field: name.to_owned(),
-                        found: node.kind.describe(),
-                    });
-                }
                 let store = self.store(tree, member, Content::Bytes)?;
                 found.fields.push(SourceField {
                     name: name.to_owned(),
@@ -444,7 +463,9 @@ impl Fields<'_> {
             }
             NodeKind::Texts if is_field => {
                 let texts = tree.texts(number)?;
-                if PATH_NAMES.contains(&name) {
+                let paths: Option<Vec<&str>> =
+                    texts.iter().map(|t| str::from_utf8(t).ok()).collect();
+                if is_path_name(name) && paths.is_some_and(|paths| are_paths(paths.into_iter())) {
                     found.names = Names::Paths(texts);
                 } else {
                     found.texts.push(self.column(name, &texts));
@@ -505,8 +526,9 @@ impl Fields<'_> {
 
     /// The node of an array of class names.
     fn class_list(&self) -> Option<usize> {
-        let is_list =
-            |node: &Node| node.kind == NodeKind::Texts && CLASS_FIELDS.contains(&last(&node.path));
+        let is_list = |node: &Node| {
+            node.kind == NodeKind::Texts && CLASS_LIST_NAMES.contains(&last(&node.path))
+        };
         self.nodes.iter().position(is_list)
     }
 

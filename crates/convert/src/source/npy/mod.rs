@@ -12,8 +12,9 @@ use std::sync::Arc;
 use super::ListOptions;
 use super::arrays::{ArraySet, Described, StoredArray};
 use super::beside::label_stems;
-use super::found::{Found, Keys, Part, find_field};
+use super::found::Found;
 use super::key_split::{self, SplitNames};
+use super::roles::{Keys, Part, find_field};
 use super::shards::Shards;
 use super::store::OpenFile;
 use super::there::{is_there, is_there_as_file, text_file};
@@ -140,7 +141,6 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
         label: None,
         ..Keys::of(options)
     };
-    let keys = set.own_keys(keys);
     set.into_found(path, keys)
 }
 
@@ -160,7 +160,7 @@ fn read_fields(
         .filter_map(|s| names.plain(s))
         .map(str::to_owned)
         .collect();
-    if keys.image.is_none() && find_field(folder, &plain, Part::Image, keys)?.is_none() {
+    if keys.image.is_none() && find_field(folder, &plain, Part::Image, keys, None)?.is_none() {
         return Ok(None);
     }
     let mut set = ArraySet::new(DataFormat::Npy, folder);
@@ -169,7 +169,7 @@ fn read_fields(
             push_file(&mut set, name, path)?;
         }
     }
-    let images = find_field(folder, &plain, Part::Image, keys)?.and_then(|at| plain.get(at));
+    let images = find_field(folder, &plain, Part::Image, keys, None)?.and_then(|at| plain.get(at));
     let n = set.arrays.iter().find(|a| Some(&a.name) == images);
     let n = n.map(StoredArray::rows);
     // One file a sample may be called `x.npy` too: in a folder of fields another has as many items as the images.

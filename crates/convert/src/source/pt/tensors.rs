@@ -6,9 +6,9 @@ use std::sync::Arc;
 use packds_format::DType;
 
 use super::super::arrays::{ArraySet, Described, StoredArray};
-use super::super::found::is_image_name;
 use super::super::npy::Elements;
 use super::super::pickle::{Id, Node, Tree, numpy_array};
+use super::super::roles::is_image_name;
 use super::super::spool::SpoolFolder;
 use super::super::store::OpenFile;
 use super::lists::Listed;

@@ -7,7 +7,7 @@ use arrow_schema::{Field, Schema};
 use serde_json::{Map, Value};
 
 use crate::metadata::{METADATA_KEY, Metadata};
-use crate::source::found::Keys;
+use crate::source::roles::Keys;
 
 /// The key of Hugging Face's text.
 const HUGGING_FACE_KEY: &str = "huggingface";

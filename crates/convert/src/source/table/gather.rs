@@ -14,6 +14,7 @@ use crate::error::ConvertError;
 use crate::source::column::{ColumnValues, SourceColumn, TextArena};
 use crate::source::found::{Found, FoundLabels, LabelValues, Names, role_of};
 use crate::source::listing::{Faults, SourceField};
+use crate::source::roles::{Part, are_paths};
 use crate::source::spool::Spool;
 use crate::source::store::{ArrayType, Content, Contents, Numbers, OpenFile, Span, Spans, Store};
 
@@ -232,7 +233,10 @@ struct FoundParts<'a> {
 
 impl<'a> FoundParts<'a> {
     fn new(plan: &'a TablePlan) -> Self {
-        let image = plan.columns.iter().find(|c| c.part == Use::Image);
+        let image = plan
+            .columns
+            .iter()
+            .find(|c| c.part == Use::Part(Part::Image));
         let names = image.map_or_else(String::new, |column| column.name.clone());
         Self {
             plan,
@@ -279,7 +283,7 @@ impl<'a> FoundParts<'a> {
                 self.put(planned, stored(spans, files, spool, content));
             }
             (Gathered::Numbers { mut bytes, nulls }, Kind::Number(dtype)) => {
-                if planned.part == Use::Label {
+                if planned.part == Use::Part(Part::Label) {
                     // Whatever lies there would pass for a label; the sample is bad anyway.
                     fill(&mut bytes, *dtype, &nulls, &[0; 8]);
                     self.put_labels(planned, label_values(*dtype, bytes));
@@ -287,7 +291,7 @@ impl<'a> FoundParts<'a> {
                     self.put_numbers(planned, *dtype, bytes, &nulls);
                 }
             }
-            (Gathered::Texts(texts), _) if planned.part == Use::Label => {
+            (Gathered::Texts(texts), _) if planned.part == Use::Part(Part::Label) => {
                 self.put_labels(planned, LabelValues::Names(texts));
             }
             (Gathered::Texts(texts), _) if planned.part == Use::Path => {
@@ -307,8 +311,8 @@ impl<'a> FoundParts<'a> {
 
     fn put(&mut self, planned: &Planned, store: Arc<dyn Store>) {
         match planned.part {
-            Use::Image => self.images = Some(store),
-            Use::Mask => self.masks = Some(store),
+            Use::Part(Part::Image) => self.images = Some(store),
+            Use::Part(Part::Mask) => self.masks = Some(store),
             _ => self.fields.push(SourceField {
                 name: planned.name.clone(),
                 store,
@@ -354,11 +358,7 @@ impl<'a> FoundParts<'a> {
 
     /// Takes the samples' own paths, where each has one that stays within a folder.
     fn use_paths(&mut self, paths: &TextArena, rows: usize) {
-        let is_name = |path: &str| {
-            let mut parts = path.split('/');
-            !path.is_empty() && parts.all(|part| !matches!(part, "" | "." | ".."))
-        };
-        if paths.len() == rows && paths.iter().all(is_name) {
+        if paths.len() == rows && are_paths(paths.iter()) {
             let paths = paths.iter().map(|path| path.as_bytes().to_vec());
             self.names = Names::Paths(paths.collect());
         }

@@ -171,14 +171,11 @@ impl Known<'_> {
 
     /// The type that the pack had, where the table has none like it.
     fn as_in_pack(&self, dtype: DType, shape: &[u64]) -> DType {
-        let known = self.metadata.and_then(|m| m.field(self.field.name()));
-        match known {
-            Some(field) if field.dtype == DType::Bf16 && dtype == DType::U16 => {
-                let same = field.shape == shape;
-                if same { DType::Bf16 } else { dtype }
-            }
-            _ => dtype,
-        }
+        let shape = shape.to_vec();
+        let name = self.field.name();
+        self.metadata.map_or(dtype, |metadata| {
+            metadata.restored(name, &ArrayType { dtype, shape }).dtype
+        })
     }
 }
 

@@ -18,6 +18,7 @@ use super::plan::{Planned, TablePlan, Use};
 use super::text::{for_each_text, json_of};
 use crate::error::ConvertError;
 use crate::source::column::TextArena;
+use crate::source::roles::Part;
 
 /// Where in a source a batch comes from.
 #[derive(Debug, Clone, Copy)]
@@ -300,7 +301,7 @@ fn items(
         room.check(piece.bytes.len())
             .map_err(|reason| spot.malformed(row, name, reason))?;
     }
-    if let Some(paths) = paths.filter(|_| planned.part == Use::Image) {
+    if let Some(paths) = paths.filter(|_| planned.part == Use::Part(Part::Image)) {
         let pushed = for_each_text(paths, |_, path| {
             // No path is so long, and all of them stay in memory.
             let path = path.filter(|path| path.len() <= MAX_NAME);
@@ -363,16 +364,16 @@ impl Planned {
     /// Whether a sample is bad without a value.
     fn needs_values(&self) -> bool {
         match self.part {
-            Use::Image | Use::Mask | Use::Label => true,
+            Use::Part(_) => true,
             Use::Path | Use::Other => matches!(self.kind, Kind::Array { .. }),
         }
     }
 
     fn null_reason(&self) -> &'static str {
         match self.part {
-            Use::Image => "the image is missing (null)",
-            Use::Mask => "the mask is missing (null)",
-            Use::Label => "the label is missing (null)",
+            Use::Part(Part::Image) => "the image is missing (null)",
+            Use::Part(Part::Mask) => "the mask is missing (null)",
+            Use::Part(Part::Label) => "the label is missing (null)",
             Use::Path | Use::Other => "the array is missing (null)",
         }
     }

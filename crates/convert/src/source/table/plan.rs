@@ -8,13 +8,13 @@ use arrow_schema::{DataType, Schema};
 
 use super::features::{Features, pack_metadata};
 use super::kind::{Kind, Known, plain_type};
+use packds_format::FieldKind;
+
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 use crate::source::ListOptions;
-use crate::source::found::{
-    Keys, Part, check_same_classes, find_field, find_image_field, is_made_anew,
-};
-use crate::source::store::Content;
+use crate::source::found::{check_same_classes, is_made_anew};
+use crate::source::roles::{Items, Keys, Part, Roles, find_field, find_image_field};
 use crate::source::warning::Warning;
 
 /// The column of paths that an exported pack has where its images are no files.
@@ -55,14 +55,14 @@ impl Columns {
     }
 }
 
-/// The part that a column plays.
+/// What a column is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    Image,
-    Label,
-    Mask,
+    /// A part of each sample.
+    Part(Part),
     /// The samples' paths.
     Path,
+    /// A field like others.
     Other,
 }
 
@@ -101,28 +101,23 @@ impl TablePlan {
         let features = Features::of(schema);
         let types = types_of(schema);
         let names: Vec<String> = types.iter().map(|(name, _)| name.clone()).collect();
-        let parts = Parts::find(path, &names, &features, options)?;
+        let keys = Keys::of(options);
+        let roles = find_roles(path, &names, &features, metadata.as_ref(), keys)?;
         let mut columns = Vec::new();
         for (index, field) in schema.fields().iter().enumerate() {
             let name = field.name();
             let is_path = name == PATH_COLUMN
                 && metadata.as_ref().is_some_and(|m| m.field(name).is_none())
                 && *plain_type(field.data_type()) == DataType::Utf8;
-            let part = match parts.of(index) {
-                Use::Other if is_path => Use::Path,
-                part => part,
-            };
-            if is_made_anew(name) && part == Use::Other {
+            let part = roles.of(index);
+            if is_made_anew(name) && part.is_none() && !is_path {
                 continue;
             }
-            let first = first.columns().get(index);
-            let first = first.ok_or_else(|| {
-                ConvertError::malformed(path, name, "the first rows lack this column")
-            })?;
-            let is_picture = matches!(part, Use::Image | Use::Mask);
-            let was_tensor = metadata.as_ref().and_then(|m| m.field(name));
-            let was_tensor =
-                was_tensor.is_some_and(|field| field.kind == packds_format::FieldKind::Tensor);
+            let lacking = || ConvertError::malformed(path, name, "the first rows lack this column");
+            let first = first.columns().get(index).ok_or_else(lacking)?;
+            let is_picture = matches!(part, Some(Part::Image | Part::Mask));
+            let known = metadata.as_ref().and_then(|m| m.field(name));
+            let was_tensor = known.is_some_and(|field| field.kind == FieldKind::Tensor);
             let known = Known {
                 field,
                 first,
@@ -133,7 +128,7 @@ impl TablePlan {
             let kind = match known.kind() {
                 Ok(kind) => kind,
                 // Nobody asked for it.
-                Err((reason, _)) if !parts.is_needed(part) => {
+                Err((reason, _)) if !roles.is_needed(part) => {
                     warnings.push(Warning::LeftOut {
                         field: name.clone(),
                         reason: format!("{}: {reason}", field.data_type()),
@@ -146,7 +141,13 @@ impl TablePlan {
                 }
             };
             let name = name.clone();
-            let part = fitting(path, &name, part, &kind, field.data_type(), &parts)?;
+            let items = items_of(&kind, field.data_type());
+            let place = format!("column `{name}`");
+            let part = match roles.fitting(path, &place, part, &items, &mut warnings)? {
+                Some(part) => Use::Part(part),
+                None if is_path => Use::Path,
+                None => Use::Other,
+            };
             columns.push(Planned {
                 index,
                 name,
@@ -154,7 +155,9 @@ impl TablePlan {
                 kind,
             });
         }
-        let label = columns.iter().find(|column| column.part == Use::Label);
+        let label = columns
+            .iter()
+            .find(|column| column.part == Use::Part(Part::Label));
         let classes = label.map_or_else(Vec::new, |column| features.class_names(&column.name));
         Ok(Self {
             columns,
@@ -182,7 +185,10 @@ impl TablePlan {
         path: &Path,
         schema: &Schema,
     ) -> Result<(), ConvertError> {
-        let label = self.columns.iter().find(|column| column.part == Use::Label);
+        let label = self
+            .columns
+            .iter()
+            .find(|column| column.part == Use::Part(Part::Label));
         if let Some(label) = label {
             let classes = Features::of(schema).class_names(&label.name);
             check_same_classes(path, &self.classes, &classes)?;
@@ -225,122 +231,33 @@ fn types_of(schema: &Schema) -> Vec<(String, DataType)> {
         .collect()
 }
 
-/// The places of the columns that play a part.
-struct Parts {
-    image: usize,
-    label: Option<usize>,
-    mask: Option<usize>,
-    /// Whether the caller named the label's and the mask's column.
-    named: (bool, bool),
-}
-
-impl Parts {
-    fn find(
-        path: &Path,
-        names: &[String],
-        features: &Features,
-        options: &ListOptions,
-    ) -> Result<Self, ConvertError> {
-        let keys = Keys::of(options);
-        let image = match find_field(path, names, Part::Image, keys)? {
-            Some(image) => image,
-            None => match features.first(names, "Image", keys) {
-                Some(image) => image,
-                None => find_image_field(path, names, keys)?,
-            },
-        };
-        let others = |place: Option<usize>| place.filter(|place| *place != image);
-        let label = find_field(path, names, Part::Label, keys)?;
-        let label = label.or_else(|| features.first(names, "ClassLabel", keys));
-        let mask = find_field(path, names, Part::Mask, keys)?;
-        Ok(Self {
-            image,
-            label: others(label),
-            mask: others(mask),
-            named: (options.label_key.is_some(), options.mask_key.is_some()),
-        })
-    }
-
-    /// Whether there is no pack without the column of this part: the images, and what the caller named.
-    fn is_needed(&self, part: Use) -> bool {
-        match part {
-            Use::Image => true,
-            Use::Label => self.named.0,
-            Use::Mask => self.named.1,
-            Use::Path | Use::Other => false,
-        }
-    }
-
-    fn of(&self, index: usize) -> Use {
-        match index {
-            index if index == self.image => Use::Image,
-            index if Some(index) == self.label => Use::Label,
-            index if Some(index) == self.mask => Use::Mask,
-            _ => Use::Other,
-        }
-    }
-}
-
-/// The part that a column can play with such values: what only its name made a label or a mask is a column like others.
-fn fitting(
+/// The columns that play a part: by keys and names, else by their types at Hugging Face.
+fn find_roles<'a>(
     path: &Path,
-    name: &str,
-    part: Use,
-    kind: &Kind,
-    data_type: &DataType,
-    parts: &Parts,
-) -> Result<Use, ConvertError> {
-    let is_label = match kind {
-        Kind::Number(_) => true,
-        Kind::Text => matches!(
-            plain_type(data_type),
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
-        ),
-        _ => false,
-    };
-    let (fits, named) = match part {
-        Use::Image => (
-            matches!(kind, Kind::Items { .. } | Kind::Array { .. }),
-            true,
-        ),
-        Use::Mask => (
-            match kind {
-                Kind::Items { .. } => true,
-                Kind::Array { array, .. } => {
-                    matches!(Content::of_array(array.clone()), Content::Pixels(_))
-                }
-                _ => false,
-            },
-            parts.named.1,
-        ),
-        Use::Label => (is_label, parts.named.0),
-        Use::Path | Use::Other => return Ok(part),
-    };
-    if fits {
-        return Ok(part);
+    names: &[String],
+    features: &Features,
+    metadata: Option<&Metadata>,
+    keys: Keys<'a>,
+) -> Result<Roles<'a>, ConvertError> {
+    let find = |part| find_field(path, names, part, keys, metadata);
+    let image = find(Part::Image)?.or_else(|| features.first(names, "Image", keys));
+    let image = image.map_or_else(|| find_image_field(path, names, keys, metadata), Ok)?;
+    let label = find(Part::Label)?.or_else(|| features.first(names, "ClassLabel", keys));
+    Ok(Roles::new(image, label, find(Part::Mask)?, keys))
+}
+
+/// What the items of a column are, for the part that they may play.
+fn items_of(kind: &Kind, data_type: &DataType) -> Items {
+    let plain = plain_type(data_type);
+    let is_text = matches!(
+        plain,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    );
+    match kind {
+        Kind::Number(_) => Items::numbers(),
+        Kind::Text if is_text => Items::texts(),
+        Kind::Items { .. } => Items::pictures(),
+        Kind::Array { array, .. } => Items::of_array(array),
+        Kind::Text | Kind::JsonText | Kind::Json => Items::other(data_type.to_string()),
     }
-    if !named {
-        return Ok(Use::Other);
-    }
-    let (expected, hint) = match part {
-        Use::Label => (
-            "one number or class name a row",
-            "name another column with --label-key",
-        ),
-        Use::Mask => (
-            "image files or arrays of u8",
-            "name another column with --mask-key",
-        ),
-        _ => (
-            "image files, or arrays of numbers",
-            "name another column with --image-key; a table of paths is converted as a manifest (.csv), and pixels in texts are not read: make arrays of them first",
-        ),
-    };
-    let reason = format!("expected {expected}, found {data_type}");
-    Err(ConvertError::unsupported(
-        path,
-        &format!("column `{name}`"),
-        reason,
-        hint,
-    ))
 }

@@ -239,7 +239,7 @@ fn labels_that_are_no_class_ids_keep_their_type_and_a_warning_says_so() {
     assert_eq!(
         warnings,
         [
-            "'label' gives no labels: expected a whole number or a name for each image, found arrays of shape [2]; \
+            "'label' gives no labels: expected a whole number or a name for each image, found u8 arrays of shape [2]; \
           it is packed as a field"
         ]
     );

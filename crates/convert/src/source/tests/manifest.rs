@@ -539,7 +539,7 @@ fn fingerprint_changes_with_columns_masks_and_lists() {
         "path,x\na.jpg,1\n",
         "path,x\na.jpg,1.0\n",
         "path,x\na.jpg,2\n",
-        "path,y\na.jpg,1\n",
+        "path,z\na.jpg,1\n",
         "path,x\na.jpg,true\n",
         "path,x\na.jpg,text\n",
         "path,label\na.jpg,1\n",

@@ -1,0 +1,489 @@
+//! Which field of a source is the image, the label, the mask, the path: one rule for all formats.
+//!
+//! A key of the caller decides first, then the role that the field had in the pack that the source was exported from, then
+//! the customary names. Not for manifests, whose columns are paths and cells: that is `manifest`.
+
+use std::path::Path;
+
+use packds_format::Role;
+
+use super::ListOptions;
+use super::store::{ArrayType, Content, PixelShape};
+use super::warning::Warning;
+use crate::error::ConvertError;
+use crate::metadata::Metadata;
+
+/// The words that name the field of images, where the caller names none; earlier ones win, upper and lower case are the
+/// same.
+const IMAGE_NAMES: [&str; 16] = [
+    "image",
+    "images",
+    "img",
+    "imgs",
+    "pixels",
+    "pixel_values",
+    "x",
+    "x_train",
+    "x_test",
+    "data",
+    "features",
+    "inputs",
+    "input",
+    "jpg",
+    "png",
+    "arr_0",
+];
+/// The words that name the field of labels, where the caller names none; earlier ones win, upper and lower case are the same.
+pub const LABEL_NAMES: [&str; 14] = [
+    "label",
+    "labels",
+    "class",
+    "cls",
+    "target",
+    "targets",
+    "y",
+    "y_train",
+    "y_test",
+    "fine_label",
+    "fine_labels",
+    "category",
+    "class_id",
+    "arr_1",
+];
+/// The words that name the field of masks.
+pub(super) const MASK_NAMES: [&str; 5] =
+    ["mask", "masks", "mask_path", "segmentation", "annotation"];
+/// The words that name the column of image files in a manifest.
+pub(super) const IMAGE_PATH_NAMES: [&str; 6] = [
+    "path",
+    "image",
+    "image_path",
+    "file",
+    "file_name",
+    "filename",
+];
+/// The word for a list of labels.
+pub(super) const LABEL_LIST_NAME: &str = "labels";
+/// The words that name the field of the samples' paths.
+const PATH_NAMES: [&str; 5] = ["path", "paths", "filename", "filenames", "file_name"];
+/// The words that name a list of class names.
+pub(super) const CLASS_LIST_NAMES: [&str; 4] =
+    ["classes", "class_names", "label_names", "list_classes"];
+
+/// Whether a field of this name is customarily the label.
+pub(super) fn is_label_name(name: &str) -> bool {
+    LABEL_NAMES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Whether a field of this name is customarily the images.
+pub(super) fn is_image_name(name: &str) -> bool {
+    IMAGE_NAMES
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Whether a field of this name customarily holds the samples' paths.
+pub(super) fn is_path_name(name: &str) -> bool {
+    PATH_NAMES.contains(&name)
+}
+
+/// Whether texts can be the samples' paths: each is another one and stays within a folder.
+pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
+    let is_part = |part: &str| !matches!(part, "" | "." | "..");
+    let mut seen = std::collections::BTreeSet::new();
+    texts
+        .into_iter()
+        .all(|path| path.split('/').all(is_part) && seen.insert(path))
+}
+
+/// What part a field of a source plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Image,
+    Label,
+    Mask,
+}
+
+/// The fields that the caller named.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Keys<'a> {
+    pub(super) image: Option<&'a str>,
+    pub(super) label: Option<&'a str>,
+    pub(super) mask: Option<&'a str>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn of(options: &'a ListOptions) -> Self {
+        Self {
+            image: options.image_key.as_deref(),
+            label: options.label_key.as_deref(),
+            mask: options.mask_key.as_deref(),
+        }
+    }
+
+    pub(super) fn of_part(&self, part: Part) -> Option<&'a str> {
+        match part {
+            Part::Image => self.image,
+            Part::Label => self.label,
+            Part::Mask => self.mask,
+        }
+    }
+
+    /// Whether a field of this name plays the part for which the caller named it, and so no other.
+    pub(super) fn has(&self, name: &str) -> bool {
+        [self.image, self.label, self.mask].contains(&Some(name))
+    }
+}
+
+/// The place in `names` of the field that plays a part: the one that `keys` name, else of those that they do not name the
+/// one that had that role in the exported pack, else the one with the most customary name. None, without an error, if
+/// nobody named one and none is customary.
+pub(super) fn find_field(
+    source: &Path,
+    names: &[String],
+    part: Part,
+    keys: Keys<'_>,
+    metadata: Option<&Metadata>,
+) -> Result<Option<usize>, ConvertError> {
+    if let Some(key) = keys.of_part(part) {
+        let found = names.iter().position(|name| name == key);
+        return found.map(Some).ok_or_else(|| ConvertError::KeyMissing {
+            path: source.to_owned(),
+            wanted: format!("'{key}'"),
+            found: names.to_vec(),
+        });
+    }
+    let (customary, role): (&[&str], Role) = match part {
+        Part::Image => (&IMAGE_NAMES, Role::Image),
+        Part::Label => (&LABEL_NAMES, Role::Label),
+        Part::Mask => (&MASK_NAMES, Role::Mask),
+    };
+    let field = |name: &String| metadata.and_then(|metadata| metadata.field(name));
+    let had_role = |name: &String| field(name).is_some_and(|field| field.role == Some(role));
+    let restored = names
+        .iter()
+        .position(|name| had_role(name) && !keys.has(name));
+    // A field that was no label or mask in the exported pack is none here. Images need not have a role there.
+    let was_other = |name: &String| {
+        field(name).is_some_and(|field| field.role.is_some() || part != Part::Image)
+    };
+    let is_free = |name: &String| !keys.has(name) && !was_other(name);
+    let named = |word: &&str| {
+        let is = |name: &String| name.eq_ignore_ascii_case(word) && is_free(name);
+        names.iter().position(is)
+    };
+    Ok(restored.or_else(|| customary.iter().find_map(named)))
+}
+
+/// As [`find_field`] of the images, which there must be.
+pub(super) fn find_image_field(
+    source: &Path,
+    names: &[String],
+    keys: Keys<'_>,
+    metadata: Option<&Metadata>,
+) -> Result<usize, ConvertError> {
+    if names.is_empty() {
+        let hint = "name a source with samples in it; nothing was written";
+        let reason = "there are no samples in it";
+        return Err(ConvertError::contradictory(source, "", reason, hint));
+    }
+    let found = find_field(source, names, Part::Image, keys, metadata)?;
+    found.ok_or_else(|| ConvertError::KeyMissing {
+        path: source.to_owned(),
+        wanted: format!("of images ({})", IMAGE_NAMES.join(", ")),
+        found: names
+            .iter()
+            .filter(|name| !keys.has(name))
+            .cloned()
+            .collect(),
+    })
+}
+
+/// The fields that play a part, by their places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Roles<'a> {
+    pub(super) image: usize,
+    pub(super) label: Option<usize>,
+    pub(super) mask: Option<usize>,
+    keys: Keys<'a>,
+}
+
+impl<'a> Roles<'a> {
+    /// Decides by keys, by roles in the exported pack and by names.
+    pub(super) fn find(
+        source: &Path,
+        names: &[String],
+        keys: Keys<'a>,
+        metadata: Option<&Metadata>,
+    ) -> Result<Self, ConvertError> {
+        let image = find_image_field(source, names, keys, metadata)?;
+        let find = |part| find_field(source, names, part, keys, metadata);
+        let (label, mask) = (find(Part::Label)?, find(Part::Mask)?);
+        Ok(Self::new(image, label, mask, keys))
+    }
+
+    /// No field plays two parts: the image comes first, then the mask.
+    pub(super) fn new(
+        image: usize,
+        label: Option<usize>,
+        mask: Option<usize>,
+        keys: Keys<'a>,
+    ) -> Self {
+        let mask = mask.filter(|mask| *mask != image);
+        Self {
+            image,
+            label: label.filter(|label| *label != image && Some(*label) != mask),
+            mask,
+            keys,
+        }
+    }
+
+    /// The part that the field at a place plays.
+    pub(super) fn of(&self, place: usize) -> Option<Part> {
+        match place {
+            place if place == self.image => Some(Part::Image),
+            place if Some(place) == self.label => Some(Part::Label),
+            place if Some(place) == self.mask => Some(Part::Mask),
+            _ => None,
+        }
+    }
+
+    /// Whether there is no pack without the field that plays this part: the images, and what the caller named.
+    pub(super) fn is_needed(&self, part: Option<Part>) -> bool {
+        part.is_some_and(|part| part == Part::Image || self.keys.of_part(part).is_some())
+    }
+
+    /// The part that a field plays with such items. One that only its name made a label or a mask is a field like others;
+    /// a label that is none is told.
+    ///
+    /// # Errors
+    /// If the images cannot be images, or the caller named the field.
+    pub(super) fn fitting(
+        &self,
+        source: &Path,
+        name: &str,
+        part: Option<Part>,
+        items: &Items,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Option<Part>, ConvertError> {
+        let (fits, expected, key) = match part {
+            None => return Ok(None),
+            Some(Part::Image) => (
+                items.may_be_images,
+                "image files or arrays of numbers",
+                "--image-key",
+            ),
+            Some(Part::Label) => (
+                items.may_be_labels,
+                "one number or class name for each image",
+                "--label-key",
+            ),
+            Some(Part::Mask) => (
+                items.may_be_masks,
+                "image files or arrays of u8",
+                "--mask-key",
+            ),
+        };
+        let found = items.found.clone();
+        if fits {
+            Ok(part)
+        } else if self.is_needed(part) {
+            Err(ConvertError::unsupported(
+                source,
+                name,
+                format!("expected {expected}, found {found}"),
+                format!("name another field with {key}"),
+            ))
+        } else {
+            if part == Some(Part::Label) {
+                let field = name.to_owned();
+                warnings.push(Warning::NotLabels { field, found });
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// What the items of a field are, as far as its part depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Items {
+    may_be_images: bool,
+    may_be_labels: bool,
+    may_be_masks: bool,
+    /// In words.
+    found: String,
+}
+
+impl Items {
+    /// Those of a store.
+    pub(super) fn of(content: &Content) -> Self {
+        match content {
+            Content::Pixels(shape) => Self::of_array(&shape.array()),
+            Content::Array(array) => Self::of_array(array),
+            Content::File => Self::pictures(),
+            Content::Bytes => Self::other("bytes"),
+            Content::Text => Self::texts(),
+            Content::Json => Self::other("lists or objects"),
+        }
+    }
+
+    /// Image files, or pixels of several sizes.
+    pub(super) fn pictures() -> Self {
+        Self {
+            may_be_images: true,
+            may_be_masks: true,
+            ..Self::other("images")
+        }
+    }
+
+    /// Arrays of one type. Those of two dimensions and more may be masks; where they are not `u8`, that is an error.
+    pub(super) fn of_array(array: &ArrayType) -> Self {
+        let is_mask = array.shape.len() >= 2 || PixelShape::of(array).is_some();
+        Self {
+            may_be_images: true,
+            may_be_labels: array.is_one_number(),
+            may_be_masks: is_mask && !array.is_one_number(),
+            found: match array.shape.as_slice() {
+                [] => format!("one {} for each sample", array.dtype),
+                shape => format!("{} arrays of shape {shape:?}", array.dtype),
+            },
+        }
+    }
+
+    /// One number for each sample.
+    pub(super) fn numbers() -> Self {
+        Self {
+            may_be_labels: true,
+            ..Self::other("numbers")
+        }
+    }
+
+    /// One text for each sample.
+    pub(super) fn texts() -> Self {
+        Self {
+            may_be_labels: true,
+            ..Self::other("texts")
+        }
+    }
+
+    /// Anything else, in words.
+    pub(super) fn other(found: impl Into<String>) -> Self {
+        Self {
+            may_be_images: false,
+            may_be_labels: false,
+            may_be_masks: false,
+            found: found.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use packds_format::{DType, Field};
+
+    use super::*;
+
+    #[test]
+    fn the_customary_name_that_comes_first_wins_and_a_key_beats_it() {
+        let names = ["X", "img", "label"].map(str::to_owned);
+        let find = |part, keys| find_field(Path::new("s"), &names, part, keys, None);
+        let none = Keys::default();
+        let image = |key| Keys {
+            image: Some(key),
+            ..none
+        };
+        let label = |key| Keys {
+            label: Some(key),
+            ..none
+        };
+        assert_eq!(find(Part::Image, none).unwrap(), Some(1));
+        assert_eq!(find(Part::Image, image("X")).unwrap(), Some(0));
+        assert_eq!(find(Part::Mask, none).unwrap(), None);
+        // What was named for one part is not chosen for another.
+        assert_eq!(find(Part::Image, label("img")).unwrap(), Some(0));
+        assert_eq!(find(Part::Label, image("label")).unwrap(), None);
+        let error = find(Part::Label, label("none")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "s: no field 'none', found 'X', 'img', 'label'"
+        );
+        let error = find_image_field(Path::new("s"), &names[2..], none, None).unwrap_err();
+        assert!(error.to_string().contains("no field of images"), "{error}");
+    }
+
+    fn metadata(fields: &[(&str, Option<Role>)]) -> Metadata {
+        let field = |(name, role): &(&str, Option<Role>)| {
+            let mut field = Field::column(name, DType::I64, &[]);
+            field.role = *role;
+            field
+        };
+        let fields: Vec<Field> = fields.iter().map(field).collect();
+        let text = serde_json::json!({"packds": 1, "fields": fields}).to_string();
+        Metadata::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn what_the_exported_pack_said_beats_names() {
+        let names = ["target", "id", "image"].map(str::to_owned);
+        let find = |known: &Metadata, part| {
+            find_field(Path::new("s"), &names, part, Keys::default(), Some(known)).unwrap()
+        };
+        let labelled = metadata(&[("target", None), ("id", Some(Role::Label)), ("image", None)]);
+        assert_eq!(find(&labelled, Part::Label), Some(1));
+        assert_eq!(find(&labelled, Part::Image), Some(2));
+        let without = metadata(&[("target", None), ("id", None), ("image", None)]);
+        assert_eq!(find(&without, Part::Label), None);
+        // A column that was added to the export has a name and no role.
+        let added = metadata(&[("image", Some(Role::Image))]);
+        assert_eq!(find(&added, Part::Label), Some(0));
+    }
+
+    #[test]
+    fn a_field_that_only_its_name_made_a_label_is_told_and_one_that_was_named_is_refused() {
+        let array = |shape: &[u64]| {
+            Items::of_array(&ArrayType {
+                dtype: DType::F32,
+                shape: shape.to_vec(),
+            })
+        };
+        let fit = |keys, part, items: &Items| {
+            let mut warnings = Vec::new();
+            let roles = Roles::new(0, Some(1), Some(2), keys);
+            let fit = roles.fitting(Path::new("s"), "f", Some(part), items, &mut warnings);
+            (fit.map_err(|error| error.to_string()), warnings.len())
+        };
+        let none = Keys::default();
+        let named = Keys {
+            label: Some("f"),
+            mask: Some("f"),
+            ..none
+        };
+        assert_eq!(
+            fit(none, Part::Label, &array(&[1])),
+            (Ok(Some(Part::Label)), 0)
+        );
+        assert_eq!(fit(none, Part::Label, &array(&[3])), (Ok(None), 1));
+        assert_eq!(fit(none, Part::Mask, &Items::texts()), (Ok(None), 0));
+        let (error, _) = fit(named, Part::Label, &array(&[3]));
+        assert!(error.unwrap_err().contains("found f32 arrays of shape [3]"));
+        assert!(fit(named, Part::Mask, &Items::texts()).0.is_err());
+        assert!(fit(none, Part::Image, &Items::texts()).0.is_err());
+    }
+
+    #[test]
+    fn paths_stay_in_their_folder_and_tell_samples_apart() {
+        assert!(are_paths(["a/b.png", "c.png"].into_iter()));
+        for wrong in [
+            &["a", "a"][..],
+            &[""],
+            &["../a"],
+            &["/a"],
+            &["a//b"],
+            &["./a"],
+        ] {
+            assert!(!are_paths(wrong.iter().copied()), "{wrong:?}");
+        }
+    }
+}
