@@ -104,7 +104,7 @@ fn a_pipe_beside_the_images_is_refused_or_left_out() {
     fs::write(folder.path("in/m.csv"), "path\ncat/a.jpg\npipe.jpg\n").unwrap();
     let ran = within_a_minute(&folder, &["convert", "in/m.csv", "b.pack"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    let expected = "line 3: not a regular file: in/pipe.jpg";
+    let expected = "in/pipe.jpg: not a regular file, named in line 3 of in/m.csv";
     assert!(ran.stderr.contains(expected), "{ran:?}");
     // In the place of a pack, and where extracted files go.
     pipe(&folder, "pipe.pack");

@@ -244,7 +244,7 @@ fn what_a_key_names_plays_no_other_part() {
         (
             &["keys.npz", "--mask-key", "labels"],
             2,
-            "keys.npz: labels: expected masks as image files or u8 arrays of two dimensions, found none",
+            "keys.npz: labels: expected masks as image files or u8 arrays of two dimensions, found one i64 for each sample",
             "--mask-key",
         ),
     ];
@@ -404,7 +404,7 @@ fn sources_that_nobody_can_read_as_they_are_say_what_to_do() {
         (
             &["texts.parquet"],
             2,
-            "expected image files, or arrays of numbers",
+            "expected image files or arrays of numbers, found texts",
             "pixels in texts are not read",
         ),
         (

@@ -184,7 +184,7 @@ fn write_pack(
     stages: &mut Stages,
 ) -> Result<Written, ConvertError> {
     let started = Instant::now();
-    let options_json = options_json(options, plan);
+    let options_json = options_json(listing, options, plan);
     let mut pack = plan.pack.clone();
     (pack.dataset_uuid, pack.pack_uuid) =
         identity::uuids(listing, &options_json, provenance::VERSION);

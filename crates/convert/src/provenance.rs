@@ -18,7 +18,7 @@ const DECODERS: &str =
 const RESIZE: &str = "Pillow 13, 8-bit fixed point, antialiased";
 
 /// The options that decide the bytes, with what was decided where the caller left it open.
-pub(crate) fn options_json(options: &ConvertOptions, plan: &Plan) -> Value {
+pub(crate) fn options_json(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Value {
     let Geometry {
         resize,
         crop,
@@ -61,11 +61,17 @@ pub(crate) fn options_json(options: &ConvertOptions, plan: &Plan) -> Value {
     // Younger options are there only where they were given, so that older packs keep their identifiers.
     let list = &options.list;
     let from = list.from.map(DataFormat::name);
+    // The split of a folder is a folder too, and the same dataset when it is named itself.
+    let is_folder = matches!(
+        listing.kind(),
+        SourceKind::ImageFolder | SourceKind::FlatFolder
+    );
+    let split = list.split.clone().filter(|_| !is_folder);
     let given = [
         ("seekable", options.seekable.then(|| true.into())),
         ("check_decode", options.check_decode.then(|| true.into())),
         ("from", from.map(Value::from)),
-        ("split", list.split.clone().map(Value::from)),
+        ("split", split.map(Value::from)),
         ("image_key", list.image_key.clone().map(Value::from)),
         ("label_key", list.label_key.clone().map(Value::from)),
         ("mask_key", list.mask_key.clone().map(Value::from)),

@@ -87,7 +87,7 @@ fn a_sample_that_lacks_something_changes_the_dataset() {
 fn pack(options: &ConvertOptions) -> String {
     let listing = list(&images().join("folder"), &options.list).unwrap();
     let plan = plan(&listing, options, &()).unwrap();
-    uuids(&listing, &options_json(options, &plan), "0.1.0")
+    uuids(&listing, &options_json(&listing, options, &plan), "0.1.0")
         .1
         .to_string()
 }
@@ -183,9 +183,9 @@ fn each_option_that_decides_bytes_is_in_the_identifier_of_the_pack() {
         split: key("e"),
         ..ListOptions::default()
     };
-    let listing = listed(&images().join("folder"));
+    let listing = listed(&images().join("masks/manifest.csv"));
     let plan = plan(&listing, &encoded(), &()).unwrap();
-    let json = options_json(&with_list(keys), &plan);
+    let json = options_json(&listing, &with_list(keys), &plan);
     let texts = ["image_key", "label_key", "mask_key", "split"].map(|key| json[key].as_str());
     assert_eq!(texts, [Some("a"), Some("b"), Some("c"), Some("e")]);
     assert_eq!(json["leave_out"], Value::from(vec!["d"]));

@@ -201,6 +201,9 @@ pub(super) fn find_image_field(
     })
 }
 
+/// What to do about images that are texts or single numbers.
+const IMAGE_HINT: &str = "name another field with --image-key; a table of paths is converted as a manifest (.csv), and pixels in texts are not read: make arrays of them first";
+
 /// The fields that play a part, by their places.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Roles<'a> {
@@ -268,34 +271,36 @@ impl<'a> Roles<'a> {
         items: &Items,
         warnings: &mut Vec<Warning>,
     ) -> Result<Option<Part>, ConvertError> {
-        let (fits, expected, key) = match part {
+        let (fits, expected, hint) = match part {
             None => return Ok(None),
             Some(Part::Image) => (
                 items.may_be_images,
                 "image files or arrays of numbers",
-                "--image-key",
+                IMAGE_HINT,
             ),
             Some(Part::Label) => (
                 items.may_be_labels,
                 "one number or class name for each image",
-                "--label-key",
+                "name another field with --label-key",
             ),
             Some(Part::Mask) => (
                 items.may_be_masks,
-                "image files or arrays of u8",
-                "--mask-key",
+                "masks as image files or u8 arrays of two dimensions",
+                "name another field with --mask-key",
             ),
         };
         let found = items.found.clone();
         if fits {
             Ok(part)
         } else if self.is_needed(part) {
-            Err(ConvertError::unsupported(
-                source,
-                name,
-                format!("expected {expected}, found {found}"),
-                format!("name another field with {key}"),
-            ))
+            let (reason, hint) = match items.is_readable {
+                true => (format!("expected {expected}, found {found}"), hint),
+                false => (
+                    found,
+                    "write the array again as numbers or as bytes of variable length",
+                ),
+            };
+            Err(ConvertError::unsupported(source, name, reason, hint))
         } else {
             if part == Some(Part::Label) {
                 let field = name.to_owned();
@@ -312,7 +317,8 @@ pub(super) struct Items {
     may_be_images: bool,
     may_be_labels: bool,
     may_be_masks: bool,
-    /// In words.
+    is_readable: bool,
+    /// In words; why it cannot be read, where it cannot.
     found: String,
 }
 
@@ -345,6 +351,7 @@ impl Items {
             may_be_images: true,
             may_be_labels: array.is_one_number(),
             may_be_masks: is_mask && !array.is_one_number(),
+            is_readable: true,
             found: match array.shape.as_slice() {
                 [] => format!("one {} for each sample", array.dtype),
                 shape => format!("{} arrays of shape {shape:?}", array.dtype),
@@ -374,7 +381,16 @@ impl Items {
             may_be_images: false,
             may_be_labels: false,
             may_be_masks: false,
+            is_readable: true,
             found: found.into(),
+        }
+    }
+
+    /// Items that no reader of ours reads, and why.
+    pub(super) fn unreadable(reason: &str) -> Self {
+        Self {
+            is_readable: false,
+            ..Self::other(reason)
         }
     }
 }

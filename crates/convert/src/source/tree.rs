@@ -361,7 +361,7 @@ impl Fields<'_> {
             Ok(NodeKind::Array(array)) => Items::of_array(array),
             Ok(NodeKind::Bytes) => Items::pictures(),
             Ok(NodeKind::Texts) => Items::texts(),
-            Ok(NodeKind::Other(reason)) => Items::other(reason),
+            Ok(NodeKind::Other(reason)) => Items::unreadable(reason),
             Err(_) => Items::other("nothing"),
         }
     }

@@ -15,6 +15,7 @@ use crate::metadata::Metadata;
 use crate::source::ListOptions;
 use crate::source::found::{check_same_classes, is_made_anew};
 use crate::source::roles::{Items, Keys, Part, Roles, find_field, find_image_field};
+use crate::source::store::Content;
 use crate::source::warning::Warning;
 
 /// The column of paths that an exported pack has where its images are no files.
@@ -142,8 +143,7 @@ impl TablePlan {
             };
             let name = name.clone();
             let items = items_of(&kind, field.data_type());
-            let place = format!("column `{name}`");
-            let part = match roles.fitting(path, &place, part, &items, &mut warnings)? {
+            let part = match roles.fitting(path, &name, part, &items, &mut warnings)? {
                 Some(part) => Use::Part(part),
                 None if is_path => Use::Path,
                 None => Use::Other,
@@ -258,6 +258,7 @@ fn items_of(kind: &Kind, data_type: &DataType) -> Items {
         Kind::Text if is_text => Items::texts(),
         Kind::Items { .. } => Items::pictures(),
         Kind::Array { array, .. } => Items::of_array(array),
-        Kind::Text | Kind::JsonText | Kind::Json => Items::other(data_type.to_string()),
+        Kind::Text => Items::other(data_type.to_string()),
+        Kind::JsonText | Kind::Json => Items::of(&Content::Json),
     }
 }
