@@ -103,11 +103,13 @@ fn chunks_are_staged_where_the_disk_cannot_be_read_so() {
     let filter = Filter::NONE;
     let (_other_folder, packed) = pack_with(160, 8, Codec::Zstd { level: 3, filter });
     let packed = unchecked(&packed, "flip", window(4));
+    let memory = unchecked(&in_memory(&pack), "flip", window(4));
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
         (&plain, with(MapFailure::Refused), "cannot read files"),
         (&plain, with(MapFailure::Garbled), "with other bytes"),
         (&packed, sim(1), "the images are compressed"),
+        (&memory, sim(1), "the pack does not lie in a file"),
     ] {
         let (told, bytes) = assert_equals_host(builder, &driver);
         assert!(

@@ -34,6 +34,12 @@ fn pack(n: u64) -> (TempDir, Arc<Pack>) {
     pack_in_chunks(n, 8)
 }
 
+/// The same pack without its file.
+fn in_memory(pack: &Pack) -> Arc<Pack> {
+    let bytes = std::fs::read(pack.file_path()).unwrap();
+    Arc::new(packds_reader::open_bytes("a name", bytes).unwrap())
+}
+
 fn pack_in_chunks(n: u64, chunk: u32) -> (TempDir, Arc<Pack>) {
     pack_with(n, chunk, Codec::None)
 }

@@ -124,10 +124,12 @@ fn chunks_are_staged_where_the_file_cannot_be_registered() {
     let (_other_folder, packed) = pack_with(160, 8, Codec::Zstd { level: 3, filter });
     let packed = builder(&packed, "flip").order(window(4));
     let packed = packed.access(Access::Mapped);
+    let memory = builder(&in_memory(&pack), "flip").order(window(4));
     let with = |failure| Arc::new(SimDriver::new(1, Duration::ZERO, GIB).with_map_failure(failure));
     for (builder, driver, why) in [
         (&direct, sim(2), "the pack is read direct, as asked for"),
         (&packed, sim(2), "the images are compressed"),
+        (&memory, sim(2), "the pack does not lie in a file"),
         (&mapped, with(MapFailure::Refused), "cannot register memory"),
         (&mapped, with(MapFailure::Garbled), "with other bytes"),
     ] {
