@@ -331,7 +331,7 @@ fn options_that_contradict_each_other_are_refused() {
         ),
         (
             &["--raw-fraction", "0.5"],
-            "--raw-fraction is for --mode mixed",
+            "--raw-fraction requires --mode mixed",
         ),
         (
             &["--resize", "none", "--dtype", "f32"],

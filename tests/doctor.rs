@@ -56,7 +56,7 @@ fn a_slow_step_binds_and_needs_no_advice() {
         "4",
         "--check",
     ];
-    assert!(stdout(&packds(&args)).contains("no advice is an option of the loader"));
+    assert!(stdout(&packds(&args)).contains("no advice is a loader option"));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn the_step_of_a_training_is_learned_from_its_loader() {
     );
     let notes = told["training"]["notes"].to_string();
     assert!(
-        notes.contains("--batch 8 is not that of the training"),
+        notes.contains("--batch 8 is ignored: the training uses"),
         "{notes}"
     );
 }
@@ -163,7 +163,7 @@ fn what_cannot_be_run_is_an_error() {
     let pack = pack.as_str();
     for (args, says) in [
         (vec![missing.to_str().unwrap()], "no.pack"),
-        (vec![pack, "--step-ms=-1"], "--step-ms is a number"),
+        (vec![pack, "--step-ms=-1"], "--step-ms must be"),
         (vec![pack, "--step-ms", "-3"], "found -3"),
         (vec![pack, "--seconds", "-3"], "found -3"),
         (
@@ -175,7 +175,7 @@ fn what_cannot_be_run_is_an_error() {
         (vec![pack, "--", "./no-such-program"], "no-such-program"),
         (
             vec![pack, "--batch", "4", "--", "true"],
-            "took no batch of a packds loader",
+            "took no batch from a packds loader",
         ),
     ] {
         let result = packds(&[vec!["doctor"], args].concat());

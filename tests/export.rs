@@ -513,7 +513,7 @@ fn the_report_says_what_was_written_and_what_was_lost() {
     SamplePack::default().write(&folder, "in.pack");
     let text = export(&folder, "out.npy", &[]).ok();
     assert!(text.starts_with("out.npy: 10 samples as npy, "), "{text}");
-    assert!(text.contains("not in it: "), "{text}");
+    assert!(text.contains("not kept: "), "{text}");
     let report: Value = export(&folder, "out.h5", &["--json"]).json();
     assert_eq!(report["fields"], json!(["image", "label"]));
     assert!(Path::new(report["output"].as_str().unwrap()).ends_with("out.h5"));

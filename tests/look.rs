@@ -38,14 +38,14 @@ classes   3 of `label`: 3 to 4 samples each
           cat 4, dog 3, sea lion 3
 pixels    image: mean 0.5000 0.2500 0.1250, std 0.1000 0.2000 0.3000 (of 0..1)
 order     as in the source
-          `label` has icc -0.154 in chunks: shuffled
+          `label`: icc -0.154 between chunks, shuffled
 source    kind=image_folder n_files=11 ignored=1
 options   filter=bilinear
 tool      packds 0.1.0
 skipped   1 files
           cat/bad.png: empty file
 format    1.0, data at byte 8192
-uuid      pack abababababababababababababababab, data set cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd
+uuid      pack abababababababababababababababab, dataset cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd
 numpy     np.memmap('out.pack', dtype='uint8', mode='r', offset=8192, shape=(10, 4, 6, 3))
 "
     );
@@ -137,7 +137,7 @@ fn info_says_why_variable_samples_have_no_numpy_view() {
     let info = folder.packds(&["info", "out.pack"]).ok();
     assert!(
         info.ends_with(
-            "numpy     none: a field has items of sizes of their own, so chunks have tables\n"
+            "numpy     none: a field has variable-size items, so samples have no fixed stride\n"
         ),
         "{info}"
     );
@@ -213,7 +213,7 @@ fn a_flipped_bit_in_a_chunk_names_chunk_sample_class_and_path() {
     let expected = "\
 out.pack: chunk 1 (samples 4..8): checksum mismatch at byte 8480: expected 0x########, found 0x########
 out.pack:   sample 5, class sea lion, sea lion/img-5.png
-out.pack: damaged: 1 of 3 chunks, 1 samples named, 0 other places
+out.pack: damaged: 1 of 3 chunks, 1 sample named, 0 other errors
 ";
     assert_eq!(
         (report.code, blank_checksums(&report.stdout).as_str()),
@@ -499,12 +499,12 @@ fn a_damaged_sample_is_a_crossed_box() {
 fn show_needs_a_place_for_the_sheet() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "out.pack");
-    let hint = "\n\nhint: name a file: packds show PACK -o sheet.png\n";
+    let hint = "\n\nhint: name an output file: packds show PACK -o sheet.png\n";
     let ran = folder.packds(&["show", "out.pack"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert_eq!(
         ran.stderr,
-        format!("packds: stdout is no terminal to show the sheet in{hint}")
+        format!("packds: stdout is not a terminal{hint}")
     );
     fs::write(folder.path("there.png"), "mine").unwrap();
     let ran = folder.packds(&["show", "out.pack", "-o", "there.png"]);
@@ -626,7 +626,7 @@ fn a_folder_with_files_is_left_alone() {
         .packds(&["extract", "out.pack", "files", "--samples", "0"])
         .ok();
     let ran = folder.packds(&["extract", "out.pack", "files", "--samples", "1"]);
-    let expected = "packds: files: is not empty\n\nhint: name a new folder, or give --force to write into this one\n";
+    let expected = "packds: files: is not empty\n\nhint: choose a new folder, or pass --force to write to this one\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
     folder
         .packds(&[
@@ -666,11 +666,11 @@ fn samples_that_are_not_there_are_refused() {
     let folder = Folder::new();
     SamplePack::default().write(&folder, "out.pack");
     let ran = folder.packds(&["extract", "out.pack", "files", "--samples", "3,8-10"]);
-    let expected = "packds: there is no sample 10: the pack has 10, 0 to 9\n";
+    let expected = "packds: no sample 10: the pack has samples 0 to 9\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (2, expected));
     let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png", "--samples", "5-3"]);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("`5-3` runs backwards"), "{ran:?}");
+    assert!(ran.stderr.contains("range `5-3` is backwards"), "{ran:?}");
     assert!(!folder.path("files").exists());
 }
 
@@ -738,10 +738,7 @@ fn every_kind_of_pack_can_be_looked_into() {
         );
         // Not all of them hold pictures.
         let ran = folder.packds(&["show", "out.pack", "-o", "sheet.png", "--force"]);
-        let refused = [
-            "no field of this pack holds pictures",
-            "has no samples to show",
-        ];
+        let refused = ["no field of this pack contains images", "the pack is empty"];
         let said = |text: &&str| ran.stderr.contains(*text);
         assert!(
             ran.code == 0 || refused.iter().any(said),

@@ -89,12 +89,12 @@ fn the_text_follows_what_info_says_anyway() {
     let text = info(&folder, &["--batch", "4", "--window", "1"]).ok();
     let expected = "\
 shuffle   batches of 4, order window: harmful
-window    1 chunk at a time, 20.0 % of the data set, in 1 lane
+window    1 chunk at a time, 20.0 % of the dataset, in 1 lane
 memory    24.0 KiB for two windows, 40 B for tables
-reads     1.000 of each chunk in an epoch, on one rank
-repeats   mates of a batch meet again in the next epoch 6.33 times as often as in uniform batches
-label     `label` has design effect 3.00: harmful
-          the smallest window that is ok has 2 chunks, uniform-like 4 chunks
+reads     1.000 reads per chunk and epoch, on one rank
+repeats   samples that shared a batch meet again in the next epoch 6.33 times as often as with uniform batches
+label     `label`: design effect 3.00, harmful
+          smallest window for ok: 2 chunks, for uniform-like: 4 chunks
 note      the file is sorted by `label` (icc 0.67) and this order mixes too little (design effect 3.0): use a \
 window of 2 chunks or convert again with shuffling
 ";
@@ -197,7 +197,7 @@ fn orders_that_cannot_be_are_refused() {
         (&["--batch", "21"], "out.pack: no whole batch: 20 samples"),
         (
             &["--batch", "4", "--window", "2", "--order", "chunks"],
-            "--window is for --order window",
+            "--window requires --order window",
         ),
     ] {
         let ran = info(&folder, options);
@@ -215,7 +215,7 @@ fn the_picture_shows_order_batches_classes_and_windows() {
         let text = info(&folder, &[&options[..], &[name]].concat()).ok();
         assert!(
             text.ends_with(&format!(
-                "plot      {name}: design effect counted in batches 3.00, in uniform ones 0.43\n"
+                "plot      {name}: measured design effect 3.00, uniform batches 0.43\n"
             )),
             "{text}"
         );
@@ -229,8 +229,8 @@ fn the_picture_shows_order_batches_classes_and_windows() {
         "Verdict: harmful. Label `label`, intra-chunk correlation 0.67.",
         ">Where batches come from: window of 1 chunk<",
         ">For comparison: uniform batches<",
-        ">Classes of these batches, a colour for each class<",
-        ">design effect: counted 3.00, predicted 3.00<",
+        ">Classes of these batches, one colour per class<",
+        ">design effect: measured 3.00, predicted 3.00<",
         ">this order: 3.00<",
         ">this order: 6.33<",
     ] {
@@ -278,7 +278,7 @@ fn pictures_replace_nothing_unless_told_and_are_svg_or_png() {
     let ran = info(&folder, &options);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(
-        ran.stderr.contains("there.svg: exists already") && ran.stderr.contains("--force"),
+        ran.stderr.contains("there.svg: already exists") && ran.stderr.contains("--force"),
         "{}",
         ran.stderr
     );

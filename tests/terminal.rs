@@ -344,7 +344,7 @@ fn what_is_interrupted_while_it_extracts_leaves_whole_files() {
     if seen.code == Some(130) {
         seen.check(130, &["extracting"]);
         let said = seen.screen.lines().last().unwrap();
-        assert!(said.contains("interrupted; the samples written so far are whole"));
+        assert!(said.contains("interrupted; the samples written so far are complete"));
     }
     for name in fs::read_dir(dir.path().join("files")).unwrap() {
         let bytes = fs::read(name.unwrap().path()).unwrap();

@@ -1,4 +1,4 @@
-//! What can be typed. Each subcommand's own arguments stand in its file.
+//! The command line. Each subcommand declares its own arguments in its file.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,10 +11,11 @@ use crate::{
     bench, completions, convert, doctor, export, extract, formats, info, labels, man, show, verify,
 };
 
-const ABOUT: &str = "Pack an image data set into one chunked, checksummed file, look into it, and take it out again.";
+const ABOUT: &str =
+    "Pack an image dataset into one chunked, checksummed file, inspect it, and unpack it.";
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 the data is not right; 2 could not run;
+Exit codes: 0 done; 1 bad data; 2 could not run;
 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 Results go to stdout, everything else to stderr.";
 
@@ -55,19 +56,19 @@ pub(crate) struct PackPath {
     pub(crate) pack: PathBuf,
 }
 
-/// A value of a type that parses itself.
+/// Parses a value through `FromStr`.
 pub(crate) fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|e: T::Err| e.to_string())
 }
 
-/// The parser, with what `--version` says.
+/// The parser, with the long text of `--version`.
 pub(crate) fn command() -> clap::Command {
     static VERSION: OnceLock<String> = OnceLock::new();
     let version = VERSION.get_or_init(|| {
         let simd = if packds_pixels::jpeg_simd() {
             "with SIMD"
         } else {
-            "without SIMD (slow: build it where nasm is)"
+            "without SIMD (slow: install nasm and build again)"
         };
         format!(
             "{}\nJPEG decoder {simd}\nformat version {MAJOR}.{MINOR}",

@@ -1,4 +1,4 @@
-//! A picture to draw on: rectangles, images, 8x8 text.
+//! An RGB canvas: rectangles, images and 8x8 text.
 
 use font8x8::{BASIC_FONTS, GREEK_FONTS, HIRAGANA_FONTS, LATIN_FONTS, UnicodeFonts};
 use packds_pixels::Image;
@@ -7,10 +7,10 @@ use packds_system::to_usize;
 /// Red, green, blue.
 pub(crate) type Rgb = [u8; 3];
 
-/// Side of a character at scale 1.
+/// Side of a character at scale 1, in pixels.
 pub(crate) const GLYPH: u32 = 8;
 
-/// RGB pixels. Whatever lies outside is not drawn.
+/// RGB pixels. Drawing is clipped to the canvas.
 pub(crate) struct Canvas {
     pub(crate) width: u32,
     pub(crate) height: u32,
@@ -27,7 +27,7 @@ impl Canvas {
         }
     }
 
-    /// The bytes of up to `len` pixels of a line, from `x` on.
+    /// The bytes of up to `len` pixels of row `y`, starting at `x`.
     fn line(&mut self, x: u32, y: u32, len: u32) -> &mut [u8] {
         if x >= self.width || y >= self.height {
             return &mut [];
@@ -47,7 +47,7 @@ impl Canvas {
         }
     }
 
-    /// Draws an image of 3 channels.
+    /// Draws a 3-channel image.
     pub(crate) fn image(&mut self, x: u32, y: u32, image: &Image) {
         let stride = to_usize(image.width) * 3;
         let lines = image.data.chunks_exact(stride.max(1));
@@ -58,7 +58,7 @@ impl Canvas {
         }
     }
 
-    /// The two diagonals of a rectangle.
+    /// Draws the two diagonals of a rectangle.
     pub(crate) fn cross(&mut self, x: u32, y: u32, width: u32, height: u32, color: Rgb) {
         for i in 0..height {
             let across = i * width.saturating_sub(1) / height.saturating_sub(1).max(1);
@@ -67,7 +67,7 @@ impl Canvas {
         }
     }
 
-    /// One line of text; characters that the font lacks are drawn as a box.
+    /// Draws one line of text. A character without a glyph becomes a box.
     pub(crate) fn text(&mut self, x: u32, y: u32, scale: u32, color: Rgb, text: &str) {
         let mut left = x;
         for c in text.chars() {
@@ -89,13 +89,13 @@ fn glyph(c: char) -> [u8; 8] {
     found.or_else(|| HIRAGANA_FONTS.get(c)).unwrap_or(BOX)
 }
 
-/// Text cut to `width` pixels, with two dots where something is missing.
+/// Text cut to `width` pixels. Two dots mark the cut.
 pub(crate) fn fit(text: &str, width: u32, scale: u32) -> String {
-    let room = to_usize(width / (GLYPH * scale));
-    if text.chars().count() <= room {
+    let columns = to_usize(width / (GLYPH * scale));
+    if text.chars().count() <= columns {
         return text.to_owned();
     }
-    let mut cut: String = text.chars().take(room.saturating_sub(2)).collect();
+    let mut cut: String = text.chars().take(columns.saturating_sub(2)).collect();
     cut.push_str("..");
     cut
 }

@@ -1,4 +1,4 @@
-//! `packds completions`: what makes a shell complete the command.
+//! `packds completions`: shell completion scripts.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -15,7 +15,7 @@ Examples:
   packds completions zsh > \"${fpath[1]}/_packds\"
   packds completions fish > ~/.config/fish/completions/packds.fish";
 
-/// Print completions for a shell
+/// Print a shell completion script
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {

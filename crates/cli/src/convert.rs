@@ -1,4 +1,4 @@
-//! `packds convert`: a source into a pack.
+//! `packds convert`: convert a source to a pack.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -35,31 +35,31 @@ Examples:
   packds convert photos/ photos.pack --dtype f32 --normalize dataset
   packds convert photos/ photos.pack --dry-run";
 
-/// Skipped files that are listed on the terminal; `--json` has all.
+/// Number of skipped files listed on the terminal. `--json` lists all.
 const SHOWN_SKIPPED: usize = 10;
 
-/// Pack an image folder, a manifest or a data set of another format into one file
+/// Convert an image folder, a manifest or a dataset in another format to a pack
 ///
-/// SRC is a folder of class folders (read as torchvision's ImageFolder reads it), a flat folder of images, a .csv, .tsv,
-/// .jsonl manifest, or a file, a folder or a pattern such as 'train-{000..099}.tar' of another format: packds formats lists
-/// them. Without options, images of one size are kept as they are; images of several sizes get short
-/// side 256 and a centre crop of 224. Samples are shuffled, so that reading chunk by chunk is a random order.
+/// SRC is a folder of class folders (read like torchvision's ImageFolder), a flat folder of images, a manifest (.csv, .tsv
+/// or .jsonl), or a file, folder or pattern such as 'train-{000..099}.tar' in another format (see packds formats).
+/// By default, images that all have one size are stored unchanged. Images of several sizes are resized to short
+/// side 256 and centre-cropped to 224. Samples are shuffled, so reading chunk by chunk gives a random order.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ConvertArgs {
-    /// The image folder, manifest, or data set of another format
+    /// Image folder, manifest or dataset in another format
     #[arg(value_name = "SRC", value_hint = ValueHint::AnyPath)]
     source: PathBuf,
-    /// The pack to write
+    /// Pack to write
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     output: PathBuf,
-    /// Print what the conversion would give, and write nothing
+    /// Print the expected result without writing anything
     #[arg(long)]
     dry_run: bool,
     /// Replace OUT if it exists
     #[arg(long)]
     force: bool,
-    /// Threads that decode; 0 means all cores
+    /// Decoding threads; 0 = one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
 
@@ -71,7 +71,7 @@ pub(crate) struct ConvertArgs {
     layout: LayoutArgs,
 
     /// What to do with a file that cannot be read or decoded: stop at the first in listing order; skip it and list it;
-    /// or substitute a zero image, with 0 in the column `valid`
+    /// or substitute a zero image and set the column `valid` to 0
     #[arg(
         long,
         value_name = "POLICY",
@@ -79,7 +79,7 @@ pub(crate) struct ConvertArgs {
         help_heading = "Errors"
     )]
     on_error: ErrorPolicy,
-    /// The most pixels an image may have: more is an error
+    /// Maximum pixels per image; a larger image is an error
     #[arg(long, value_name = "N", default_value_t = ConvertOptions::default().max_pixels, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Errors")]
     max_pixels: u64,
 }
@@ -87,25 +87,25 @@ pub(crate) struct ConvertArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Source")]
 struct SourceArgs {
-    /// Convert this split (train, val, ...) of a folder of splits; `all` writes one pack for each, OUT.train.pack and so on
+    /// Convert this split (train, val, ...) of a folder of splits; `all` writes one pack per split: OUT.train.pack and so on
     #[arg(long, value_name = "NAME")]
     split: Option<String>,
-    /// The folder that a manifest's paths are relative to [default: the manifest's own]
+    /// Base folder for relative paths in a manifest [default: the manifest's folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
-    /// The field of images, or a manifest's column of image paths [default: found by name]
+    /// Image field, or a manifest's column of image paths [default: found by name]
     #[arg(long, value_name = "NAME")]
     image_key: Option<String>,
-    /// The field of labels [default: found by name]
+    /// Label field [default: found by name]
     #[arg(long, value_name = "NAME")]
     label_key: Option<String>,
-    /// The field of masks, or a manifest's column of mask paths [default: found by name]
+    /// Mask field, or a manifest's column of mask paths [default: found by name]
     #[arg(long, value_name = "NAME")]
     mask_key: Option<String>,
-    /// A field or column that is not packed; may be given several times
+    /// Exclude a field or column (repeatable)
     #[arg(long, value_name = "NAME")]
     leave_out: Vec<String>,
-    /// The source's format [default: by its content and name]; packds formats lists them
+    /// Source format, one of packds formats [default: detected from content and name]
     #[arg(long, value_name = "FORMAT", value_parser = parsed::<DataFormat>)]
     from: Option<DataFormat>,
 }
@@ -116,44 +116,44 @@ struct PixelArgs {
     /// Store pixels (raw), image files (encoded), or some of each (mixed)
     #[arg(long, default_value = "raw")]
     mode: ModeName,
-    /// With --mode mixed: the share of raw samples, 0 to 1 [default: 0.5]
+    /// Share of raw samples with --mode mixed, 0 to 1 [default: 0.5]
     #[arg(long, value_name = "P")]
     raw_fraction: Option<f64>,
-    /// Encode images anew as JPEG of this quality (1 to 100), instead of keeping the files' bytes
+    /// Re-encode images as JPEG of this quality (1 to 100) instead of keeping the original files
     #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
     quality: Option<u8>,
-    /// short:N, long:N, max:N, WIDTHxHEIGHT or none [default: by the images' sizes]
+    /// short:N, long:N, max:N, WIDTHxHEIGHT or none [default: depends on the image sizes]
     #[arg(long, value_name = "SIZE", value_parser = parsed::<Resize>)]
     resize: Option<Resize>,
-    /// center:N, center:WIDTHxHEIGHT or none [default: by the images' sizes]
+    /// center:N, center:WIDTHxHEIGHT or none [default: depends on the image sizes]
     #[arg(long, value_name = "CROP", value_parser = parsed::<Crop>)]
     crop: Option<Crop>,
-    /// nearest, box, bilinear, bicubic or lanczos, as Pillow does them
+    /// nearest, box, bilinear, bicubic or lanczos, as in Pillow
     #[arg(long, default_value_t, value_parser = parsed::<Filter>)]
     filter: Filter,
-    /// Turn images as their EXIF orientation says (apply), or leave them as torchvision does (ignore)
+    /// Apply the EXIF orientation (apply), or ignore it like torchvision (ignore)
     #[arg(long, default_value = "ignore")]
     orientation: OrientationName,
-    /// One channel [default: the source's, where it has arrays or was exported from a pack, else three]
+    /// Convert to one channel [default: as in the source for arrays and exported packs, else three]
     #[arg(long)]
     gray: bool,
-    /// Three channels, also where the source has one
+    /// Convert to three channels, even if the source has one
     #[arg(long, conflicts_with = "gray")]
     rgb: bool,
     /// u8, f16, bf16 or f32; floats are scaled to 0..1 and normalized
     #[arg(long, default_value = "u8", value_parser = parse_dtype)]
     dtype: DType,
-    /// none, imagenet, dataset (measured in a pass of its own) or MEAN/STD such as 0.5,0.5,0.5/0.25,0.25,0.25;
-    /// baked into float pixels, noted for the reader with u8
+    /// none, imagenet, dataset (measured in an extra pass) or MEAN/STD such as 0.5,0.5,0.5/0.25,0.25,0.25;
+    /// applied to float pixels, stored as metadata for u8
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = NormalizeBy::from_str)]
     normalize: NormalizeBy,
-    /// Decode JPEGs at 1/2, 1/4 or 1/8 where that is still large enough: faster, other pixels (see docs/reference/pixels.md)
+    /// Decode JPEGs at 1/2, 1/4 or 1/8 size where that is large enough: faster, but pixels differ (see docs/reference/pixels.md)
     #[arg(long)]
     jpeg_scaling: bool,
-    /// Decode files that are kept untouched all the same: finds every damaged one, and measures mean and std
+    /// Fully decode files even when stored unchanged: finds every damaged file, and measures mean and std
     #[arg(long)]
     check_decode: bool,
-    /// With --mode encoded: add to each JPEG an index, 1 to 2 % of its bytes, with which random crops of it decode faster
+    /// With --mode encoded: add an index to each JPEG (1 to 2 % of its bytes), so that random crops decode faster
     #[arg(long)]
     seekable: bool,
 }
@@ -161,22 +161,22 @@ struct PixelArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Layout")]
 struct LayoutArgs {
-    /// hwc or chw [default: the source's, where it has arrays or was exported from a pack, else hwc]
+    /// hwc or chw [default: as in the source for arrays and exported packs, else hwc]
     #[arg(long, value_parser = parsed::<Layout>)]
     layout: Option<Layout>,
-    /// none, or zstd[:LEVEL] after a pixel filter
+    /// none, or zstd[:LEVEL] with a pixel filter
     #[arg(long, default_value = "none", value_parser = Compression::from_str)]
     codec: Compression,
     /// Samples per chunk [default: a power of two, at most 16 MiB and 1024 samples]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     chunk: Option<u32>,
-    /// The batch size to align chunks with: the largest divisor that fits becomes the chunk
+    /// Batch size to align chunks with: the chunk size becomes its largest divisor that fits
     #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
-    /// Keep the listing's order: a class-sorted file, which must not be read chunk by chunk in training
+    /// Keep the source's order. For training, do not read a pack sorted by class chunk by chunk
     #[arg(long)]
     keep_order: bool,
-    /// Seed of the order, and of the choice of raw samples
+    /// Seed for the sample order and for the choice of raw samples
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
@@ -208,7 +208,7 @@ fn parse_dtype(text: &str) -> Result<DType, String> {
 }
 
 impl ConvertArgs {
-    /// What the arguments mean.
+    /// The conversion options of these arguments.
     pub(crate) fn options(&self) -> Result<ConvertOptions, Failure> {
         let (source, pixels, layout) = (&self.source_options, &self.pixels, &self.layout);
         let mode = match (pixels.mode, pixels.raw_fraction) {
@@ -216,9 +216,8 @@ impl ConvertArgs {
                 raw_fraction: fraction.unwrap_or(0.5),
             },
             (_, Some(_)) => {
-                return Err(
-                    Failure::not_run("--raw-fraction is for --mode mixed").hint("add --mode mixed")
-                );
+                return Err(Failure::not_run("--raw-fraction requires --mode mixed")
+                    .hint("add --mode mixed"));
             }
             (ModeName::Raw, None) => Mode::Raw,
             (ModeName::Encoded, None) => Mode::Encoded,
@@ -314,7 +313,7 @@ pub(crate) fn run(args: &ConvertArgs, console: &mut Console) -> Result<Exit, Fai
     Ok(exit_of(&[&report]))
 }
 
-/// Every split to a pack of its own, all with the same class ids.
+/// Converts every split to its own pack. All packs share the class ids.
 fn run_splits(
     args: &ConvertArgs,
     options: &ConvertOptions,
@@ -323,9 +322,9 @@ fn run_splits(
 ) -> Result<Exit, Failure> {
     if options.normalize == NormalizeBy::Dataset && options.dtype != DType::U8 {
         return Err(Failure::not_run(
-            "--normalize dataset with --split all would give each split values of its own",
+            "--normalize dataset with --split all would measure different values for each split",
         )
-        .hint("convert --split train first, then give its mean and std as --normalize MEAN/STD"));
+        .hint("convert --split train first, then pass its mean and std as --normalize MEAN/STD"));
     }
     let started = Instant::now();
     let list_options = ListOptions {
@@ -356,7 +355,7 @@ fn run_splits(
         }
         return Ok(Exit::Done);
     }
-    // All outputs first: better no split than half of them.
+    // Check every output before writing the first.
     outputs
         .iter()
         .try_for_each(|(_, _, output)| check_output(output, options.force))?;
@@ -379,27 +378,27 @@ fn run_splits(
     Ok(exit_of(&all))
 }
 
-/// An error at this split: who is stopped learns which packs are there.
+/// Adds the packs already written to a split's error.
 fn stopped_at(error: ConvertError, output: &Path, before: &[(String, Report)]) -> Failure {
     match (error, before) {
         (ConvertError::Interrupted, [_, ..]) => {
             let written = before.iter().map(|(_, report)| escape_path(&report.output));
             let written: Vec<String> = written.collect();
             Failure::interrupted(format!(
-                "interrupted; not written, {} was",
+                "interrupted; this pack was not written, {} was",
                 written.join(", ")
             ))
             .at(output)
         }
         (error, _) if is_full(&error) => {
-            let hint = "make room there, or write to another disk; '--dry-run' tells how much room the pack needs";
+            let hint = "free space there, or write to another disk; '--dry-run' prints the size of the pack";
             Failure::from(error).hint(hint)
         }
         (error, _) => error.into(),
     }
 }
 
-/// Whether the disk has no room for the output.
+/// Whether the output's disk is full.
 fn is_full(error: &ConvertError) -> bool {
     let (ConvertError::Io { source, .. } | ConvertError::OutputNotWritable { source, .. }) = error
     else {
@@ -411,7 +410,7 @@ fn is_full(error: &ConvertError) -> bool {
     )
 }
 
-/// The folder that a file will lie in.
+/// The folder that contains a file.
 fn parent_folder(path: &Path) -> Option<PathBuf> {
     let parent = path.parent()?;
     let here = parent == Path::new("");
@@ -422,7 +421,7 @@ fn parent_folder(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Where a split's pack is written: `out.pack` becomes `out.train.pack`.
+/// The output path of a split: `out.pack` becomes `out.train.pack`.
 #[must_use]
 pub fn split_output(output: &Path, split: &str) -> PathBuf {
     let stem = if output.extension().is_some_and(|e| e == "pack") {
@@ -461,7 +460,7 @@ fn splits_json(reports: &[(String, Report)]) -> Value {
     })
 }
 
-/// Skipped or substituted samples are no success, though the pack is there.
+/// Skipped or substituted samples are reported as bad data, although the pack was written.
 fn exit_of(reports: &[&Report]) -> Exit {
     if reports.iter().any(|r| r.has_bad_samples()) {
         Exit::BadData
@@ -527,10 +526,14 @@ fn show_report(report: &Report, console: &mut Console) -> Result<(), Failure> {
     show_oddities(report, console)
 }
 
-/// What is worth a look: files ignored, turned, left out or replaced.
+/// Reports files that were ignored, rotated, skipped or replaced.
 fn show_oddities(report: &Report, console: &mut Console) -> Result<(), Failure> {
     if report.ignored > 0 {
-        writeln!(console.out, "ignored  {} other files", report.ignored)?;
+        writeln!(
+            console.out,
+            "ignored  {}",
+            counted(report.ignored, "other file")
+        )?;
     }
     if report.oriented > 0 {
         let n = report.oriented;
@@ -613,7 +616,7 @@ fn show_forecast(
     }
     writeln!(
         console.out,
-        "rates    from memory, measured on this machine: raw is copied or decompressed, encoded is decoded and resized"
+        "rates    measured on this machine, from memory: raw is copied or decompressed, encoded is decoded and resized"
     )?;
     Ok(())
 }
@@ -623,16 +626,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_of_the_dry_run_by_conversions_alone() {
+    fn a_full_disk_hints_at_the_dry_run_by_conversions_alone() {
         let full = || ConvertError::Io {
             path: PathBuf::from("a.pack"),
             source: ErrorKind::StorageFull.into(),
         };
-        let told = stopped_at(full(), Path::new("a.pack"), &[]).text();
-        assert!(told.contains("'--dry-run' tells"), "{told}");
+        let text = stopped_at(full(), Path::new("a.pack"), &[]).text();
+        assert!(text.contains("'--dry-run' prints"), "{text}");
         let other = Failure::from(full()).text();
         assert!(
-            other.contains("make room") && !other.contains("dry-run"),
+            other.contains("another disk") && !other.contains("dry-run"),
             "{other}"
         );
     }

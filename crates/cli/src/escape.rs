@@ -1,13 +1,13 @@
-//! Bytes from files, made safe to show: names may hold anything, also what a terminal would obey.
+//! Escapes text from files for display. Names may contain control characters and terminal escape sequences.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Text on one line: control characters are escaped, everything else stays.
+/// Text on one line. Control characters are escaped.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        // Also the marks that make a terminal show text in another order than it has.
+        // Bidirectional marks make a terminal show text in a different order.
         let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}');
         if c.is_control() || reorders {
             out.extend(c.escape_default());
@@ -18,7 +18,7 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Bytes as text; those that are not UTF-8 become `\xNN`.
+/// Bytes as text. Invalid UTF-8 becomes `\xNN`.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for piece in bytes.utf8_chunks() {

@@ -1,21 +1,21 @@
-//! How the command ended. Who is stopped by a signal ends with 128 and its number, as shells have it.
+//! Exit codes. As in shells, a command stopped by signal N exits with 128 + N.
 
 use std::process::ExitCode;
 
-/// How the command ended; its number is the process's exit code.
+/// How the command ended. The discriminant is the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, and nothing is wrong.
+    /// Success.
     Done = 0,
-    /// The data is not right: a damaged pack, a bad input file, samples skipped.
+    /// Bad data: a damaged pack, a bad input file, skipped samples.
     BadData = 1,
-    /// Could not run: wrong arguments, a missing source, an output that exists.
+    /// Could not run: invalid arguments, a missing source, an output that already exists.
     NotRun = 2,
     /// The terminal was closed (SIGHUP).
     HungUp = 129,
     /// The user pressed Ctrl-C (SIGINT).
     Interrupted = 130,
-    /// Somebody ended the command (SIGTERM).
+    /// The process was terminated (SIGTERM).
     Terminated = 143,
 }
 

@@ -1,4 +1,4 @@
-//! `packds export`: a pack into another format.
+//! `packds export`: convert a pack to another format.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::escape::{escape, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::human::human_bytes;
+use crate::human::{counted, human_bytes};
 use crate::opened::with_pack;
 use crate::progress::Shown;
 
@@ -26,44 +26,44 @@ Examples:
   packds export train.pack train.parquet --images pixels
   packds export train.pack images --to image-folder";
 
-/// Write a pack's samples in another format: HDF5, Zarr, Parquet, WebDataset and more
+/// Convert a pack to another format: HDF5, Zarr, Parquet, WebDataset and more
 ///
-/// The format is that of DST's name (.npy, .npz, .pt, .safetensors, .h5, .zarr, .parquet, .arrow, .tar, .tfrecord, .lmdb) or
-/// what --to says. Samples keep their order; labels, class names, further fields, statistics and provenance go along as far
-/// as the format holds them, and the report says what it could not hold. All that is read is compared with its checksum.
+/// The format follows from DST's extension (.npy, .npz, .pt, .safetensors, .h5, .zarr, .parquet, .arrow, .tar, .tfrecord,
+/// .lmdb) or from --to. Samples keep their order. Labels, class names, other fields, statistics and provenance are kept if
+/// the format supports them; the report lists what was lost. All data is checked against its checksums.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pack: PackPath,
-    /// The file or folder to write
+    /// File or folder to write
     #[arg(value_name = "DST", value_hint = ValueHint::AnyPath)]
     target: PathBuf,
-    /// The format [default: that of DST's name]; packds formats lists them
+    /// Format, one of packds formats [default: from DST's extension]
     #[arg(long, value_name = "FORMAT", value_parser = parsed::<DataFormat>)]
     to: Option<DataFormat>,
-    /// pixels (arrays) or files (those that the pack holds, lossless PNG for pixels) [default: by the format]
+    /// pixels (arrays) or files (as stored; raw pixels become lossless PNG) [default: depends on the format]
     #[arg(long, value_name = "HOW", value_parser = images)]
     images: Option<ImagesAs>,
-    /// Samples in a chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow) [default: those of the pack's chunks]
+    /// Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow) [default: as in the pack]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     chunk: Option<u32>,
-    /// Samples in a shard (Zarr) or in a file of several (WebDataset, TFRecord, Parquet) [default: all in one]
+    /// Samples per shard (Zarr) or per file (WebDataset, TFRecord, Parquet) [default: all in one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     shard: Option<u64>,
-    /// none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, where the format has it [default: the format's]
+    /// none, gzip[:1-9], zstd[:1-19], blosc, lz4 or snappy, if the format supports it [default: depends on the format]
     #[arg(long, value_name = "CODEC", value_parser = ExportCodec::from_str)]
     codec: Option<ExportCodec>,
-    /// One .npy for each sample, in class folders (npy)
+    /// Write one .npy per sample, in class folders (npy)
     #[arg(long)]
     per_sample: bool,
-    /// 2 or 3 (Zarr) [default: 3]
+    /// Zarr version: 2 or 3 [default: 3]
     #[arg(long, value_name = "V", value_parser = clap::value_parser!(u8).range(2..=3))]
     zarr_version: Option<u8>,
-    /// Threads; 0 means all cores
+    /// Threads; 0 = one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
-    /// Replace DST if it is a file and the format writes one; folders are never replaced
+    /// Replace DST if it is a file and the format writes a single file; folders are never replaced
     #[arg(long)]
     force: bool,
 }
@@ -77,7 +77,7 @@ fn images(text: &str) -> Result<ImagesAs, String> {
 }
 
 impl ExportArgs {
-    /// What the arguments mean.
+    /// The export options of these arguments.
     pub(crate) fn options(&self) -> ExportOptions {
         ExportOptions {
             to: self.to,
@@ -95,7 +95,7 @@ impl ExportArgs {
 
 pub(crate) fn run(args: &ExportArgs, console: &mut Console) -> Result<Exit, Failure> {
     let options = args.options();
-    // What is wrong with the target is said before the pack is opened.
+    // Report errors in the target before opening the pack.
     target_format(&args.target, &options)?;
     check_apart(&args.pack.pack, &args.target)?;
     with_pack(&args.pack.pack, |pack| {
@@ -123,15 +123,15 @@ fn show(report: &ExportReport, console: &mut Console) -> Result<(), Failure> {
     let seconds = report.export.as_secs_f64() + report.sync.as_secs_f64();
     writeln!(
         out,
-        "{}: {} samples as {}, {} in {seconds:.1} s",
+        "{}: {} as {}, {} in {seconds:.1} s",
         escape_path(&report.output),
-        report.n_samples,
+        counted(report.n_samples, "sample"),
         report.format,
         human_bytes(report.bytes_out),
     )?;
     writeln!(out, "fields: {}", escape(&report.fields.join(", ")))?;
     for lost in &report.lost {
-        writeln!(out, "not in it: {}", escape(lost))?;
+        writeln!(out, "not kept: {}", escape(lost))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `packds extract`: samples back to files.
+//! `packds extract`: write samples to files.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -19,6 +19,7 @@ use crate::console::Console;
 use crate::escape::escape_path;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::human::counted;
 use crate::label::{Label, Labels};
 use crate::opened::with_pack;
 use crate::progress::Shown;
@@ -30,29 +31,29 @@ Examples:
   packds extract train.pack images
   packds extract train.pack look --samples 3,5-8";
 
-/// What is there when the user stops the command.
-const STOPPED: &str = "interrupted; the samples written so far are whole";
+/// Message when the user stops the command.
+const STOPPED: &str = "interrupted; the samples written so far are complete";
 
-/// Samples that one thread takes at a time.
+/// Samples a thread takes at once.
 const RUN: usize = 32;
 
-/// Write samples back to files: u8 pixels as PNG, other arrays as .npy, encoded images as stored
+/// Write samples to files: u8 pixels as PNG, other arrays as .npy, encoded images unchanged
 ///
-/// Files are named CLASS/NUMBER-NAME.EXT, with the name of the file that the sample was made from. A pack with several
-/// fields gives several files a sample: the image as above, the others with their field's name before the extension.
-/// Each sample's checksum is checked; damaged ones are named and left out.
+/// Files are named CLASS/NUMBER-NAME.EXT, where NAME is the name of the source file. A pack with several fields
+/// gives several files per sample: the image as above, and the others with their field's name before the extension.
+/// Checksums are checked; damaged samples are listed and skipped.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ExtractArgs {
     #[command(flatten)]
     pack: PackPath,
-    /// The folder to write into: new, or empty
+    /// Folder to write to; must be new or empty
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
-    /// The samples, as in 3,5-8; all where it is not given
+    /// Samples to write, as in 3,5-8 [default: all]
     #[arg(long, value_name = "LIST")]
     samples: Option<SampleList>,
-    /// Write into a folder that is not empty; files of the same names are replaced
+    /// Write to a folder that is not empty, and replace files of the same names
     #[arg(long)]
     force: bool,
 }
@@ -94,8 +95,9 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
         let dir = escape_path(&args.dir);
         writeln!(
             console.out,
-            "{n_written} samples in {} files in {dir}",
-            done.n_files
+            "{} in {} in {dir}",
+            counted(to_u64(n_written), "sample"),
+            counted(to_u64(done.n_files), "file")
         )?;
     }
     Ok(if done.bad.is_empty() {
@@ -105,7 +107,7 @@ fn write_samples(args: &ExtractArgs, pack: &Pack, console: &mut Console) -> Resu
     })
 }
 
-/// Reads what one sample's files are named and coded by, so that damage there is one failure and not one for each sample.
+/// Reads the metadata for file names and encodings, so damage there is reported once, not once per sample.
 fn check_described(pack: &Pack) -> Result<(), ReadError> {
     if pack.n_samples() == 0 {
         return Ok(());
@@ -129,17 +131,17 @@ fn make_folder(dir: &Path, force: bool) -> Result<(), Failure> {
         Err(error) => return Err(Failure::write(dir, &error)),
     };
     if !empty && !force {
-        let hint = "name a new folder, or give --force to write into this one";
+        let hint = "choose a new folder, or pass --force to write to this one";
         return Err(Failure::not_run("is not empty").at(dir).hint(hint));
     }
     fs::create_dir_all(dir).map_err(|e| Failure::write(dir, &e))
 }
 
-/// What came out.
+/// The result.
 #[derive(Default)]
 struct Done {
     n_files: usize,
-    /// Samples left out, and why.
+    /// Samples that could not be written, and why.
     bad: Vec<(u64, String)>,
 }
 
@@ -150,10 +152,10 @@ struct Extraction<'a> {
     labels: Labels<'a>,
     /// The folder of each class.
     folders: Vec<String>,
-    /// What stands before the extension of each body field's files: nothing for the first that is an image.
+    /// For each body field, the text before the extension. Empty for the first image field.
     infixes: Vec<String>,
     has_paths: bool,
-    /// Digits of the last sample's number.
+    /// Width of a sample's number, in digits.
     digits: usize,
     stop: AtomicBool,
 }
@@ -189,18 +191,18 @@ impl<'a> Extraction<'a> {
         })
     }
 
-    /// Extracts on all cores; what went wrong is in the order of the samples.
+    /// Extracts on all cores. Errors are reported in sample order.
     fn run(&self, samples: &[u64], shown: &Shown) -> Result<Done, Failure> {
         let (next, n_done) = (AtomicUsize::new(0), AtomicU64::new(0));
-        let tell = |done| {
-            shown.tell(Amount::Of {
+        let report = |done| {
+            shown.report(Amount::Of {
                 done,
                 total: to_u64(samples.len()),
                 things: "samples",
                 bytes: 0,
             });
         };
-        tell(0);
+        report(0);
         let shared = Mutex::new((Done::default(), None));
         let work = || {
             let mut mine = Done::default();
@@ -219,7 +221,7 @@ impl<'a> Extraction<'a> {
                         return Some(Failure::interrupted(STOPPED));
                     }
                     let failed = self.one(sample, &mut mine).err();
-                    tell(n_done.fetch_add(1, Ordering::Relaxed) + 1);
+                    report(n_done.fetch_add(1, Ordering::Relaxed) + 1);
                     failed
                 });
             }
@@ -242,7 +244,7 @@ impl<'a> Extraction<'a> {
         Ok(done)
     }
 
-    /// Writes one sample's files, all or none of them.
+    /// Writes all files of a sample, or none.
     fn one(&self, sample: u64, done: &mut Done) -> Result<(), Failure> {
         let files = match self.files(sample) {
             Ok(files) => files,
@@ -255,7 +257,7 @@ impl<'a> Extraction<'a> {
         for (infix, (extension, bytes)) in &files {
             let path = self.dir.join(format!("{name}{infix}.{extension}"));
             self.write(&path, bytes).map_err(|e| {
-                // Half a file is none. Where it cannot be removed either there is nothing left to do.
+                // Leave no partial file. If it cannot be removed either, the write error is the one to report.
                 let _ = fs::remove_file(&path);
                 Failure::write(&path, &e)
             })?;
@@ -264,7 +266,7 @@ impl<'a> Extraction<'a> {
         Ok(())
     }
 
-    /// The files of a sample, each with what stands before its extension. Seek indexes are none of them: they follow
+    /// The files of a sample, each with the text before its extension. Seek indexes are skipped: they can be rebuilt
     /// from the images.
     fn files(&self, sample: u64) -> Result<Vec<(&str, ItemFile<'a>)>, String> {
         let items = self.pack.body_items(sample).map_err(|e| e.to_string())?;
@@ -282,7 +284,7 @@ impl<'a> Extraction<'a> {
             .collect()
     }
 
-    /// The path of a sample's files in the folder, without field and extension.
+    /// The relative path of a sample's files, without field name and extension.
     fn name(&self, sample: u64) -> Result<String, ReadError> {
         let mut name = format!("{sample:0digits$}", digits = self.digits);
         if self.has_paths {
@@ -308,7 +310,7 @@ impl<'a> Extraction<'a> {
     fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         let open = || create_regular(path, self.force);
         let opened = match open() {
-            // The folder of a class is made for its first sample.
+            // A class folder is created with its first sample.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 path.parent().map_or(Ok(()), fs::create_dir_all)?;
                 open()

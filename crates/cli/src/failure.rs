@@ -1,4 +1,4 @@
-//! Why a command stopped, as it is told to the user: once, on stderr.
+//! Errors of a command, reported once, on stderr.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use crate::interrupt;
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
-    /// The file it is about.
+    /// The file that the error is about.
     path: Option<PathBuf>,
     message: String,
     hint: Option<String>,
-    /// The reader of stdout has gone: not an error, nothing to tell.
+    /// Whether the reader of stdout has closed the pipe. This is not an error and is not reported.
     broken_pipe: bool,
-    /// The document of `--json` is written already.
-    told: bool,
+    /// Whether the document of `--json` is already written.
+    is_printed: bool,
 }
 
 impl Failure {
-    /// The data is not right.
+    /// The data is bad.
     pub(crate) fn bad_data(message: impl ToString) -> Self {
         Self {
             exit: Exit::BadData,
@@ -37,7 +37,7 @@ impl Failure {
             message: message.to_string(),
             hint: None,
             broken_pipe: false,
-            told: false,
+            is_printed: false,
         }
     }
 
@@ -66,13 +66,13 @@ impl Failure {
         }
     }
 
-    /// The same, about this file.
+    /// Sets the file that the error is about.
     pub(crate) fn at(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
         self
     }
 
-    /// The same, about this file, which its message begins with: there it is not said twice.
+    /// Sets the file that the error is about if the message begins with its path, and removes the path from the message.
     fn named(mut self, path: &Path) -> Self {
         let start = format!("{}: ", path.display());
         match self.message.strip_prefix(&start) {
@@ -84,24 +84,24 @@ impl Failure {
         }
     }
 
-    /// The same, with what to do about it.
+    /// Adds advice.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, whose document of `--json` is written already.
-    pub(crate) fn told(mut self) -> Self {
-        self.told = true;
+    /// Marks the document of `--json` as written.
+    pub(crate) fn printed(mut self) -> Self {
+        self.is_printed = true;
         self
     }
 
-    /// Whether the reader of stdout has gone.
+    /// Whether the reader of stdout has closed the pipe.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }
 
-    /// Message and hint as one text.
+    /// Message and hint in one text.
     pub(crate) fn text(&self) -> String {
         match &self.hint {
             Some(hint) => format!("{}; {hint}", self.message),
@@ -109,18 +109,18 @@ impl Failure {
         }
     }
 
-    /// Tells the user, and how the command ends.
+    /// Reports the error and returns the exit code.
     pub(crate) fn report(&self, console: &mut Console) -> Exit {
         if self.broken_pipe {
             return Exit::Done;
         }
-        if console.json && !self.told {
+        if console.json && !self.is_printed {
             let error = json!({
                 "path": self.path.as_deref().map(escape_path),
                 "message": self.message,
                 "hint": self.hint,
             });
-            // What could not be told on stdout is told on stderr just below.
+            // If stdout fails, stderr below still gets the message.
             let _ = console.document(&json!({ "error": error }));
         }
         let _ = console.out.flush();
@@ -136,7 +136,7 @@ impl Failure {
     }
 }
 
-/// Writing to the console failed. Errors of other files carry their path, see [`Failure::write`].
+/// An error of the console itself. Errors of other files carry their path; see [`Failure::write`].
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self {
@@ -179,7 +179,7 @@ impl From<ConvertError> for Failure {
     }
 }
 
-/// The file that a conversion's error begins with, if it is about one.
+/// The path that a conversion error begins with, if it is about a file.
 fn path_of(error: &ConvertError) -> Option<&Path> {
     use ConvertError as E;
     match error {
@@ -224,7 +224,7 @@ impl From<BenchError> for Failure {
             BenchError::Pixels { path, source } => Self::not_run(source).at(&path),
             BenchError::BatchTooLarge { largest, .. } => {
                 let hint = format!(
-                    "--batch {largest} or less: a wait is measured where an epoch has two batches"
+                    "pass --batch {largest} or less: measuring the wait needs two batches per epoch"
                 );
                 Self::not_run(error).hint(hint)
             }

@@ -1,68 +1,68 @@
-//! A drawing of boxes, dots, lines and words, as SVG text or as pixels. The SVG is lettered in the viewer's font, the pixels
-//! in one that is built in. The same drawing gives the same bytes.
+//! A drawing of boxes, dots, lines and text, as SVG or PNG. SVG text uses the viewer's font, PNG text a built-in font.
+//! The output is deterministic.
 
 use crate::failure::Failure;
 use crate::lettering::fit;
 use crate::raster;
 
-/// Pixels of a PNG for each unit of the drawing.
+/// PNG pixels per unit of the drawing.
 const SCALE: u8 = 2;
 
 /// Red, green, blue.
 pub(crate) type Rgb = [u8; 3];
 
-/// A place: right and down, in units from the upper left corner.
+/// A point: x and y, in units from the upper left corner.
 pub(crate) type Place = (f64, f64);
 
-/// Where a text stands at its place.
+/// How text is aligned to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
-    /// It begins there.
+    /// Starts at the point.
     Start,
-    /// It is centred there.
+    /// Centred on the point.
     Middle,
-    /// It ends there.
+    /// Ends at the point.
     End,
 }
 
-/// How large a text is, and how heavy.
+/// Size and weight of text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Font {
     pub(crate) size: f64,
     pub(crate) bold: bool,
 }
 
-/// What most texts are set in.
+/// The default font.
 pub(crate) const PLAIN: Font = Font {
     size: 12.0,
     bold: false,
 };
-/// What numbers and notes in a picture are set in.
+/// Numbers and notes.
 pub(crate) const SMALL: Font = Font {
     size: 11.0,
     bold: false,
 };
-/// What titles of parts of a picture are set in.
+/// Titles of parts of a picture.
 pub(crate) const SUBHEADING: Font = Font {
     size: 13.0,
     bold: true,
 };
-/// What titles are set in.
+/// Titles of pictures.
 pub(crate) const HEADING: Font = Font {
     size: 16.0,
     bold: true,
 };
 
-/// What is drawn, in the order in which it is drawn.
+/// A drawn element. Shapes are drawn in order.
 #[derive(Debug)]
 enum Shape {
-    /// Left, top, width, height of each.
+    /// Left, top, width and height of each box.
     Boxes(Vec<[f64; 4]>, Rgb),
-    /// The centres, and a diameter.
+    /// Centres and a diameter.
     Dots(Vec<Place>, f64, Rgb),
-    /// Through these places, so wide, dashed or not.
+    /// Points, width, dashed or not.
     Line(Vec<Place>, f64, bool, Rgb),
-    /// On this baseline.
+    /// Position of the baseline.
     Text(Place, Anchor, Font, Rgb, String),
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// Plain paper. The title is what a viewer or a screen reader calls it.
+    /// A blank drawing. Viewers and screen readers show the title.
     pub(crate) fn new(width: u32, height: u32, paper: Rgb, title: &str) -> Self {
         let all = [0.0, 0.0, width.into(), height.into()];
         Self {
@@ -111,7 +111,7 @@ impl Figure {
         self.words(at, Anchor::Start, HEADING, color, text);
     }
 
-    /// A text in any size. One that begins at its place is cut where the drawing ends.
+    /// Text in any font. Left-aligned text is cut at the right edge of the drawing.
     pub(crate) fn words(&mut self, at: Place, anchor: Anchor, font: Font, color: Rgb, text: &str) {
         let text = match anchor {
             Anchor::Start => fit(text, f64::from(self.width) - at.0, font.size, font.bold),
@@ -120,7 +120,7 @@ impl Figure {
         self.shapes.push(Shape::Text(at, anchor, font, color, text));
     }
 
-    /// The drawing as an SVG document: no scripts, nothing from elsewhere.
+    /// The drawing as a self-contained SVG document without scripts.
     pub(crate) fn svg(&self) -> String {
         let (width, height) = (self.width, self.height);
         let title = xml(&self.title);
@@ -137,7 +137,7 @@ impl Figure {
         svg
     }
 
-    /// The drawing as a PNG file of twice as many pixels as units.
+    /// The drawing as a PNG file, at two pixels per unit.
     pub(crate) fn png(&self) -> Result<Vec<u8>, Failure> {
         raster::png(&self.svg(), SCALE)
     }
@@ -210,7 +210,7 @@ impl Shape {
 }
 
 impl Font {
-    /// As attributes, where it is not the document's.
+    /// Attributes that differ from the document's default.
     fn svg(self) -> String {
         let mut attributes = String::new();
         if (self.size - PLAIN.size).abs() > f64::EPSILON {
@@ -223,7 +223,7 @@ impl Font {
     }
 }
 
-/// A number with a tenth where it has one.
+/// A number with at most one decimal.
 fn short(number: f64) -> String {
     let text = format!("{number:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
@@ -234,12 +234,12 @@ fn short(number: f64) -> String {
     }
 }
 
-/// A colour as CSS names it.
+/// A CSS colour.
 pub(crate) fn hex([red, green, blue]: Rgb) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Text as XML: what has a meaning there is escaped, what cannot stand there is left out.
+/// Text escaped for XML. Characters that XML does not allow are removed.
 pub(crate) fn xml(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -255,12 +255,12 @@ pub(crate) fn xml(text: &str) -> String {
     out
 }
 
-/// A number of rows or lines, for reckoning with units.
+/// A count as a float, for arithmetic in units.
 pub(crate) fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).unwrap_or(u32::MAX))
 }
 
-/// Whole units that hold so many.
+/// Rounds up to whole units.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! `packds formats`: what comes in and what goes out.
+//! `packds formats`: the supported formats.
 
 use clap::Args;
 use packds_convert::DataFormat;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// List the formats that packds reads (convert) and writes (export)
 ///
-/// docs/reference/formats.md says for each what is recognized, what survives and what does not.
+/// docs/reference/formats.md describes how each is detected, what is kept and what is lost.
 #[derive(Debug, Args)]
 pub(crate) struct FormatsArgs {}
 
@@ -33,7 +33,7 @@ pub(crate) fn run(_args: &FormatsArgs, console: &mut Console) -> Result<Exit, Fa
         let missing = if format.is_built() {
             ""
         } else {
-            " (left out of this build)"
+            " (not in this build)"
         };
         writeln!(
             out,

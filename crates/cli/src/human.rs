@@ -1,11 +1,11 @@
-//! Numbers as people read them.
+//! Numbers for people.
 
 use std::time::Duration;
 
 pub(crate) use packds_bench::counted;
 use packds_format::SeekStats;
 
-/// A size in the largest binary unit that leaves at least 1.
+/// A size in the largest binary unit in which it is at least 1.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
@@ -17,14 +17,14 @@ pub(crate) fn human_bytes(bytes: u64) -> String {
         if tenths < 10 * 1024 {
             break;
         }
-        // Rounded at every step: a tenth of a unit is all that is shown.
+        // Rounding at every step is good enough for one decimal.
         tenths = (tenths + 512) / 1024;
         shown = unit;
     }
     format!("{}.{} {shown}", tenths / 10, tenths % 10)
 }
 
-/// The bytes that a text says: a whole number, alone or with a unit as in `4GiB` or `500 MB`.
+/// Parses a size in bytes: a whole number, optionally with a unit as in `4GiB` or `500 MB`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 9] = [
         ("", 1),
@@ -51,7 +51,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a number of bytes, such as 4294967296 or 4GiB".to_owned())
 }
 
-/// A time in its largest units.
+/// A duration in its largest units.
 pub(crate) fn human_time(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60) {
@@ -61,13 +61,13 @@ pub(crate) fn human_time(time: Duration) -> String {
     }
 }
 
-/// Numbers with four digits behind the point.
+/// Numbers with four decimals.
 pub(crate) fn numbers(values: &[f64]) -> String {
     let all: Vec<String> = values.iter().map(|v| format!("{v:.4}")).collect();
     all.join(" ")
 }
 
-/// How many images have a seek index, and what these take.
+/// How many images have a seek index, and how large the indexes are.
 pub(crate) fn seek_line(seek: &SeekStats, n_samples: u64) -> String {
     let SeekStats {
         n_indexed,

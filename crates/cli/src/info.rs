@@ -1,4 +1,4 @@
-//! `packds info`: what a pack holds, from its header and footer alone.
+//! `packds info`: describe a pack from its header and footer.
 
 use packds_system::to_u64;
 use std::io::Write;
@@ -26,15 +26,15 @@ Examples:
   packds info train.pack --shuffle --batch 256 --window 64
   packds info train.pack --shuffle --batch 256 --plot order.svg";
 
-/// Classes whose names are shown; `--json` has all.
+/// Number of classes shown as text. `--json` has all.
 const SHOWN_CLASSES: usize = 6;
-/// Skipped files that are shown; `--json` has all.
+/// Number of skipped files shown as text. `--json` has all.
 const SHOWN_SKIPPED: usize = 3;
 
-/// Show what a pack holds: samples, fields, classes, statistics, how it was made
+/// Show what a pack contains: samples, fields, classes, statistics, provenance
 ///
-/// Reads the header and the footer only: milliseconds, whatever the size of the pack. A pack that is truncated, extended
-/// or damaged there is refused; `packds verify` checks the rest. Only `--plot` reads more: the labels.
+/// Reads only the header and footer: milliseconds, whatever the size of the pack. Fails if the pack is truncated, extended,
+/// or damaged there; `packds verify` checks the rest. Only `--plot` reads more: the labels.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArgs {
@@ -67,15 +67,15 @@ fn tell(args: &InfoArgs, pack: &Pack, console: &mut Console) -> Result<Exit, Fai
     Ok(Exit::Done)
 }
 
-/// All that `packds info --json` tells about a pack.
+/// The document of `packds info --json`.
 ///
 /// # Errors
-/// [`ReadError`] where the footer is damaged.
+/// [`ReadError`] if the footer is damaged.
 pub fn info_document(pack: &Pack) -> Result<Value, ReadError> {
     Ok(Info::read(pack)?.json())
 }
 
-/// All that is told about a pack.
+/// The metadata of a pack.
 struct Info<'a> {
     pack: &'a Pack,
     stats: Stats,
@@ -172,10 +172,7 @@ impl<'a> Info<'a> {
         )?;
         lines.put(
             "uuid",
-            &format!(
-                "pack {}, data set {}",
-                header.pack_uuid, header.dataset_uuid
-            ),
+            &format!("pack {}, dataset {}", header.pack_uuid, header.dataset_uuid),
         )?;
         match &self.numpy {
             Numpy::Lines(numpy) => numpy.iter().try_for_each(|line| lines.put("numpy", line)),
@@ -256,12 +253,12 @@ impl<'a> Info<'a> {
             lines.put("order", &describe_order(order))?;
         }
         for (name, stats) in &self.stats.labels {
-            // One chunk is no different from all of them.
+            // With one chunk the correlation is meaningless.
             if let Some(icc) = stats.icc.filter(|_| self.pack.n_chunks() > 1) {
                 let word = describe_icc(icc);
                 lines.put(
                     "order",
-                    &format!("`{}` has icc {icc:.3} in chunks: {word}", escape(name)),
+                    &format!("`{}`: icc {icc:.3} between chunks, {word}", escape(name)),
                 )?;
             }
         }
@@ -279,7 +276,7 @@ impl<'a> Info<'a> {
         for (key, shown) in [("skipped", "skipped"), ("substituted", "zeros")] {
             let listed = made.get(key).and_then(Value::as_array);
             let listed = listed.map_or(&[][..], Vec::as_slice);
-            // The pack lists as many as it has room for, and counts all.
+            // The pack lists only some of the files, but counts all.
             let counted = made.get(&format!("n_{key}")).and_then(Value::as_u64);
             let n = counted.unwrap_or(to_u64(listed.len()));
             if n > 0 {
@@ -297,7 +294,7 @@ impl<'a> Info<'a> {
     }
 }
 
-/// Lines of a key and a value; a key that repeats is left out.
+/// Prints lines of a key and a value. A repeated key is left blank.
 struct Lines<'a> {
     out: &'a mut dyn Write,
     key: &'static str,
@@ -320,7 +317,7 @@ fn describe_field(field: &Field) -> String {
     let mut text = match field.kind {
         FieldKind::Tensor if field.shape.is_empty() => field.dtype.to_string(),
         FieldKind::Tensor => format!("{} {:?}", field.dtype, field.shape),
-        FieldKind::Image => "images of their own sizes".to_owned(),
+        FieldKind::Image => "variable-size images".to_owned(),
         FieldKind::Bytes => match &field.seek_index_of {
             Some(of) => format!("seek indexes of `{}`", escape(of)),
             None => "bytes".to_owned(),
@@ -361,13 +358,13 @@ fn describe_icc(icc: f64) -> &'static str {
     if icc <= LabelStats::SHUFFLED_ICC {
         "shuffled"
     } else if icc < 0.5 {
-        "partly sorted by class, shuffle it for training"
+        "partly sorted by class; shuffle it for training"
     } else {
-        "sorted by class, shuffle it for training"
+        "sorted by class; shuffle it for training"
     }
 }
 
-/// A JSON value on one line: the entries of an object as `key=value`, without those that are null.
+/// A JSON value on one line. An object becomes `key=value` pairs; null entries are omitted.
 fn scalars(value: &Value) -> String {
     match value {
         Value::Object(entries) => {

@@ -1,6 +1,6 @@
-//! How the user stops a command: Ctrl-C (SIGINT), SIGTERM, SIGHUP. Which of them came is one fact for the whole process.
+//! Signals that stop a command: SIGINT (Ctrl-C), SIGTERM, SIGHUP. Their state is global to the process.
 //!
-//! Not for what a command does then: see `progress`.
+//! `progress` decides what a command does when stopped.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,22 +12,22 @@ use signal_hook::{flag, low_level};
 
 use crate::exit::Exit;
 
-/// The signals that stop a command, and how it ends then.
+/// The signals that stop a command, and their exit codes.
 const STOPPING: [(i32, Exit); 3] = [
     (SIGINT, Exit::Interrupted),
     (SIGTERM, Exit::Terminated),
     (SIGHUP, Exit::HungUp),
 ];
 
-/// What is known of the signals of this process.
+/// State of the signals in this process.
 #[derive(Default)]
 struct Signals {
-    /// Whether they do what they do by default.
+    /// Whether the default action applies.
     is_over: Arc<AtomicBool>,
-    /// Whether one came.
+    /// Whether one was caught.
     is_second: Arc<AtomicBool>,
-    /// The exit code that the last one asks for; 0 where none came.
-    asked: Arc<AtomicUsize>,
+    /// The exit code for the last signal caught. 0 = none.
+    exit_code: Arc<AtomicUsize>,
 }
 
 static SIGNALS: LazyLock<Signals> = LazyLock::new(Signals::register);
@@ -37,31 +37,31 @@ impl Signals {
         let signals = Self::default();
         let ignored = ignored_signals();
         for (signal, exit) in STOPPING {
-            // `nohup` and shells that start commands in the background ignore signals for them: it stays so.
+            // `nohup` and shells ignore signals for background commands. Keep that.
             if ignored >> (signal - 1) & 1 == 1 {
                 continue;
             }
             let Self {
                 is_over,
                 is_second,
-                asked,
+                exit_code,
             } = &signals;
             let code = exit.code();
-            // Where a signal cannot be caught, it keeps its default: the process ends.
+            // A signal that cannot be caught keeps its default: it ends the process.
             let _ = flag::register_conditional_default(signal, Arc::clone(is_over));
             let _ = flag::register_conditional_shutdown(signal, code.into(), Arc::clone(is_second));
             let _ = flag::register(signal, Arc::clone(is_second));
-            let _ = flag::register_usize(signal, Arc::clone(asked), code.into());
+            let _ = flag::register_usize(signal, Arc::clone(exit_code), code.into());
         }
         signals
     }
 }
 
-/// Signals that stop a command are caught while this is there.
+/// Guard: signals that stop a command are caught while it lives.
 #[must_use]
 pub(crate) struct Catching(());
 
-/// Catches the signals that stop a command: [`caught`] tells of the first, the second ends the process at once.
+/// Catches the signals that stop a command. [`caught`] returns the first; the second ends the process at once.
 pub(crate) fn catch() -> Catching {
     SIGNALS.is_over.store(false, Ordering::Relaxed);
     Catching(())
@@ -73,25 +73,25 @@ impl Drop for Catching {
     }
 }
 
-/// How the command is to end, if the user stopped it.
+/// The exit code, if the user stopped the command.
 pub(crate) fn caught() -> Option<Exit> {
-    let code = SIGNALS.asked.load(Ordering::Relaxed);
+    let code = SIGNALS.exit_code.load(Ordering::Relaxed);
     let mut exits = STOPPING.into_iter().map(|(_, exit)| exit);
     exits.find(|exit| usize::from(exit.code()) == code)
 }
 
-/// Ends the process at once, whatever its other threads do: nothing of it may be left to clean up.
+/// Ends the process at once, without waiting for other threads. The caller must have cleaned up.
 pub(crate) fn end_process(exit: Exit) -> ! {
     low_level::exit(i32::from(exit.code()))
 }
 
-/// Makes writing more than the allowed size of files (`ulimit -f`) an error, instead of a signal that ends the process.
+/// Turns exceeding the file size limit (`ulimit -f`) into a write error. By default the signal ends the process.
 pub(crate) fn refuse_large_files() {
-    // What is caught ends no process, and the call that writes then says why it failed.
+    // A caught signal does not end the process; the failing call returns the error.
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
-/// The signals that this process ignores: signal `n` is bit `n - 1`. None where the system does not tell.
+/// Mask of the signals this process ignores: signal `n` is bit `n - 1`. `None` if the system does not report it.
 fn ignored_signals() -> u64 {
     let status = read_regular(Path::new("/proc/self/status")).unwrap_or_default();
     let status = String::from_utf8_lossy(&status);

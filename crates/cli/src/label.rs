@@ -1,4 +1,4 @@
-//! What a sample is labelled with, whatever way its pack keeps that.
+//! Labels of samples, however the pack stores them.
 
 use packds_convert::source::LABEL_NAMES;
 use packds_format::{Classes, ColumnView, DType, Field, Role, Scalar};
@@ -9,21 +9,21 @@ use crate::escape::escape;
 /// The labels of a pack.
 pub(crate) struct Labels<'a> {
     kind: Kind<'a>,
-    /// Name of each class id; empty where classes have none.
+    /// Name of each class id. Empty if classes have no names.
     names: Vec<String>,
 }
 
 enum Kind<'a> {
     None,
-    /// One class id a sample.
+    /// One class id per sample.
     Class(ColumnView<'a>),
-    /// A set of class ids a sample.
+    /// A set of class ids per sample.
     Set(ColumnView<'a>),
-    /// Numbers that are no classes.
+    /// Regression targets.
     Numbers(ColumnView<'a>, DType),
 }
 
-/// One sample's label.
+/// The label of one sample.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Label {
     None,
@@ -33,7 +33,7 @@ pub(crate) enum Label {
 }
 
 impl<'a> Labels<'a> {
-    /// Checks the column of labels, if there is one: a pass over it.
+    /// Finds and checks the label column. This reads the whole column.
     pub(crate) fn open(pack: &'a Pack) -> Result<Self, ReadError> {
         let Some((number, field, kind)) = label_field(pack) else {
             return Ok(Self {
@@ -52,12 +52,12 @@ impl<'a> Labels<'a> {
         })
     }
 
-    /// Whether each sample belongs to one class.
+    /// Whether every sample has exactly one class.
     pub(crate) fn is_one_class(&self) -> bool {
         matches!(self.kind, Kind::Class(_))
     }
 
-    /// Whether the pack has labels at all.
+    /// Whether the pack has labels.
     pub(crate) fn is_none(&self) -> bool {
         matches!(self.kind, Kind::None)
     }
@@ -67,7 +67,7 @@ impl<'a> Labels<'a> {
         &self.names
     }
 
-    /// One sample's label.
+    /// The label of one sample.
     pub(crate) fn of(&self, sample: u64) -> Label {
         match &self.kind {
             Kind::None => Label::None,
@@ -87,13 +87,13 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// The name of a class, safe to show; empty where it has none.
+    /// The escaped name of a class. Empty if it has none.
     pub(crate) fn class(&self, id: i64) -> String {
         let name = usize::try_from(id).ok().and_then(|id| self.names.get(id));
         name.map(|name| escape(name)).unwrap_or_default()
     }
 
-    /// The names of all classes of a label, or its number where they have none.
+    /// The names of all classes of a label, or their ids if they have no names.
     pub(crate) fn show(&self, label: &Label) -> String {
         let named = |id: i64| match self.class(id) {
             name if name.is_empty() => id.to_string(),
@@ -115,10 +115,10 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// How a field's values are to be read.
+/// How to interpret the values of a field.
 type Make<'a> = fn(ColumnView<'a>, DType) -> Kind<'a>;
 
-/// The field that holds the labels: by its role, or by a usual name.
+/// The label field, found by role or by a common name.
 fn label_field(pack: &Pack) -> Option<(usize, &Field, Make<'_>)> {
     let schema = pack.schema();
     if let Some((number, field)) = schema.by_role(Role::Label, None) {
@@ -140,7 +140,7 @@ fn label_field(pack: &Pack) -> Option<(usize, &Field, Make<'_>)> {
 }
 
 impl Label {
-    /// As text: ids or numbers, with commas between several.
+    /// As text: values separated by commas.
     pub(crate) fn text(&self) -> String {
         let join = |all: Vec<String>| all.join(",");
         match self {
@@ -166,7 +166,7 @@ impl Label {
     }
 }
 
-/// JSON has no infinities and no NaN: they become null.
+/// JSON cannot represent infinity and NaN; they become null.
 fn json(number: &Scalar) -> String {
     match number.float() {
         Some(value) if !value.is_finite() => "null".to_owned(),
@@ -174,7 +174,7 @@ fn json(number: &Scalar) -> String {
     }
 }
 
-/// The numbers of an item, little-endian as in the file.
+/// The values of an item. Stored little-endian.
 pub(crate) fn numbers(bytes: &[u8], dtype: DType) -> Vec<Scalar> {
     Scalar::each(dtype, bytes).collect()
 }

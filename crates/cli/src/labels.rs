@@ -1,4 +1,4 @@
-//! `packds labels`: the labels in file order.
+//! `packds labels`: list the labels in file order.
 
 use std::io::{self, Write};
 
@@ -19,10 +19,10 @@ Examples:
   packds labels train.pack | cut -f 3 | sort | uniq -c
   packds labels train.pack --json > labels.json";
 
-/// List each sample's label, class and path, in file order
+/// List label, class and path of every sample, in file order
 ///
-/// One line a sample: number, label, class name and path in the source, separated by tabs; what a pack does not have is
-/// empty. With --json one document of `labels`, `classes` and `paths`.
+/// One line per sample: number, label, class name and source path, separated by tabs. Missing values are empty.
+/// With --json, one document with `labels`, `classes` and `paths`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LabelsArgs {
@@ -107,7 +107,7 @@ fn for_each_path(
     pack: &Pack,
     mut each: impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    /// What stops the walk: the pack, or the console.
+    /// Either the pack or the console can stop the iteration.
     enum Stop {
         Read(FormatError),
         Write(io::Error),

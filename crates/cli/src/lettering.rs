@@ -1,6 +1,6 @@
-//! How much room a text takes, whichever sans-serif font it is shown in. Not for drawing it.
+//! Text widths: an upper bound over common sans-serif fonts, because the font of an SVG is unknown.
 
-/// Widths in hundredths of the font's size, by the widest of the common sans-serif fonts.
+/// Widths in hundredths of the font size, from the widest of the common sans-serif fonts.
 fn hundredths(c: char) -> u32 {
     match c {
         'i' | 'j' | 'l' | '\'' | ' ' | '.' | ',' | ':' | ';' | '!' => 34,
@@ -10,19 +10,19 @@ fn hundredths(c: char) -> u32 {
         'A'..='Z' | '&' | '#' => 80,
         '+' | '=' | '<' | '>' | '~' => 84,
         ' '..='\u{2fff}' => 65,
-        // Characters of other scripts can be as wide as they are high.
+        // Characters of other scripts can be as wide as they are tall.
         _ => 100,
     }
 }
 
-/// The width of a text in a font of this size, rather too large than too small.
+/// An upper bound for the width of a text at this font size.
 pub(crate) fn text_width(text: &str, size: f64, bold: bool) -> f64 {
     let all: u32 = text.chars().map(hundredths).sum();
     let heavier = if bold { 1.1 } else { 1.0 };
     f64::from(all) / 100.0 * size * heavier
 }
 
-/// The text, or as much of it as fits this width, with three dots where something is missing.
+/// The text cut to this width. An ellipsis marks the cut.
 pub(crate) fn fit(text: &str, width: f64, size: f64, bold: bool) -> String {
     if text_width(text, size, bold) <= width {
         return text.to_owned();

@@ -1,11 +1,11 @@
-//! The `packds` command as a library: [`run`] is all of it, and the binary only calls that. What it tells and how it reads
-//! options is there for other programs too, so that they need not say it again.
+//! The `packds` command as a library: the binary only calls [`run`]. Its JSON documents and option parsing are public, so that
+//! other programs can reuse them.
 //!
-//! To add a subcommand `x`, write `x.rs` with its arguments (`pub(crate) struct XArgs`, a `clap::Args`) and
-//! `pub(crate) fn run(args: &XArgs, console: &mut Console) -> Result<Exit, Failure>`, declare `mod x;`, and add two lines:
-//! a variant to `args::Command` and its arm to `dispatch` below. Results go to `console.out`, everything else to
-//! `console.err`; with `console.json` the result is one `console.document(..)`. A library's error becomes a `Failure`
-//! by a `From` in `failure.rs`.
+//! To add a subcommand `x`: write `x.rs` with its arguments (`pub(crate) struct XArgs`, a `clap::Args`) and
+//! `pub(crate) fn run(args: &XArgs, console: &mut Console) -> Result<Exit, Failure>`, declare `mod x;`, add a variant to
+//! `args::Command` and an arm to `dispatch` below. Results go to `console.out`, everything else to
+//! `console.err`. If `console.json` is set, the result is one `console.document(..)`. To convert a library's error to
+//! `Failure`, implement `From` in `failure.rs`.
 
 mod args;
 mod bench;
@@ -60,14 +60,14 @@ pub use options::{convert_options, export_options};
 pub use show::sample_picture;
 pub use verify::verify_document;
 
-/// The guide's examples, so that they compile.
+/// Compiles the examples of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/how-to/rust.md")]
 struct RustGuide;
 
-/// Runs the command with `args`, the program's name first: prints results on stdout, everything else on stderr.
+/// Runs the command. `args` starts with the program's name. Results go to stdout, everything else to stderr.
 pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit {
-    // The lock of neither is held: threads of a command draw and warn while it runs.
+    // Do not hold the locks: other threads draw and warn meanwhile.
     let (stdout, mut err) = (io::stdout(), io::stderr());
     let out_is_terminal = stdout.is_terminal();
     let mut out = BufWriter::with_capacity(1 << 16, stdout);
@@ -94,7 +94,7 @@ pub fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Exit 
     result.unwrap_or_else(|failure| failure.report(&mut console))
 }
 
-/// Whether the terminal says that it can do nothing but show one line after the other.
+/// Whether the terminal cannot redraw a line.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
@@ -116,15 +116,15 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<Exit, Failure> {
     }
 }
 
-/// Help and versions go to stdout; what cannot be understood goes to stderr, in the form of every other error.
+/// Prints help and versions to stdout, and usage errors to stderr in the same form as other errors.
 fn usage(error: &clap::Error, err: &mut dyn Write) -> Exit {
     if !error.use_stderr() {
-        // A reader that has seen enough of the help is no error.
+        // A reader may close the pipe before the end of the help.
         let _ = error.print();
         return Exit::Done;
     }
     let text = error.render().to_string();
-    // Where stderr is closed there is nobody to tell.
+    // stderr may be closed; then the message is lost.
     let _ = match text.strip_prefix("error: ") {
         Some(text) => write!(err, "packds: {text}"),
         None => write!(err, "{text}"),

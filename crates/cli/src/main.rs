@@ -1,4 +1,4 @@
-//! The `packds` command: everything is in the library, so that other programs can run it too.
+//! The `packds` command. The code is in the library, so that other programs can run it too.
 
 use std::process::ExitCode;
 

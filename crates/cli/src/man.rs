@@ -1,4 +1,4 @@
-//! `packds man`: the manual, made from what the parser knows.
+//! `packds man`: the manual, generated from the parser.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ Examples:
   packds man | man -l -
   packds man --out ~/.local/share/man/man1";
 
-/// Print the manual page, or write one page for every subcommand
+/// Print the manual page, or write a page for every subcommand
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// Write packds.1, packds-info.1 and so on into this folder
+    /// Write packds.1, packds-info.1 and so on to this folder
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     out: Option<PathBuf>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ManArgs, console: &mut Console) -> Result<Exit, Failure
     let mut written = vec![write(folder, "packds.1", command.clone())?];
     for sub in command.get_subcommands().filter(|c| c.get_name() != "help") {
         let name = format!("packds-{}", sub.get_name());
-        // clap keeps names for as long as the program runs; a handful of pages is made once.
+        // clap requires 'static names; leaking a few strings once is fine.
         let page = sub.clone().name(&*Box::leak(name.clone().into_boxed_str()));
         written.push(write(folder, &format!("{name}.1"), page)?);
     }

@@ -1,4 +1,4 @@
-//! The line of Python that maps a field of a pack without packds.
+//! Python expressions that map the fields of a pack with NumPy alone.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use packds_format::{Field, Role};
 use packds_reader::{Pack, ReadError};
 
-/// A line for each body field, the image first, or why there is none.
+/// One expression per body field, the image first, or the reason why there are none.
 pub(crate) enum Numpy {
     /// Python expressions.
     Lines(Vec<String>),
-    /// Why no array of samples lies in the file.
+    /// Why the file contains no plain array of samples.
     None(&'static str),
 }
 
@@ -22,7 +22,7 @@ impl Numpy {
             return Ok(Self::None(if compressed {
                 "none: chunks are compressed"
             } else {
-                "none: a field has items of sizes of their own, so chunks have tables"
+                "none: a field has variable-size items, so samples have no fixed stride"
             }));
         }
         if pack.n_samples() == 0 {
@@ -43,7 +43,7 @@ impl Numpy {
     }
 }
 
-/// One field fills the body: its samples lie one after the other.
+/// A single field fills the body, so samples are contiguous.
 fn memmap(pack: &Pack, field: &Field, path: &str) -> String {
     let mut shape = vec![pack.n_samples()];
     shape.extend(&field.shape);
@@ -55,7 +55,7 @@ fn memmap(pack: &Pack, field: &Field, path: &str) -> String {
     )
 }
 
-/// Several fields: each lies at the same place of every chunk. The last chunk is as long as the others.
+/// Several fields: each has the same offset in every chunk. The last chunk has full length.
 fn strided(pack: &Pack, field: &Field, part: u64, path: &str) -> String {
     let header = pack.header();
     let mut shape = vec![pack.n_chunks(), u64::from(header.chunk_samples)];
@@ -90,7 +90,7 @@ fn tuple(numbers: &[u64]) -> String {
     }
 }
 
-/// A path as Python writes it: a string, or bytes where it is not UTF-8.
+/// A path as a Python literal: a string, or bytes if it is not UTF-8.
 fn python_path(path: &Path) -> String {
     let bytes = path.as_os_str().as_bytes();
     let hex = |byte: u32| format!("\\x{byte:02x}");

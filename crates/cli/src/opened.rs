@@ -1,4 +1,4 @@
-//! Packs that commands look into: opened, and trusted only if they were whole to the end.
+//! Opening packs for inspection, with a check at the end that the file did not change.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use packds_reader::Pack;
 
 use crate::failure::Failure;
 
-/// Opens a pack and does `work` with it. Pages that the file lost meanwhile show zeros: then that is the failure,
-/// whatever came of the work.
+/// Opens a pack and runs `work` on it. If the file was truncated meanwhile, lost pages read as zeros. Then that error is
+/// returned, whatever the result of `work`.
 pub(crate) fn with_pack<T>(
     path: &Path,
     work: impl FnOnce(&Pack) -> Result<T, Failure>,
@@ -16,7 +16,7 @@ pub(crate) fn with_pack<T>(
     let done = work(&pack);
     match pack.still_good() {
         Ok(()) => done,
-        Err(error) if done.is_ok() => Err(Failure::from(error).told()),
+        Err(error) if done.is_ok() => Err(Failure::from(error).printed()),
         Err(error) => Err(error.into()),
     }
 }
@@ -27,7 +27,7 @@ mod tests {
 
     use super::*;
 
-    /// Cuts a copy of a pack short while it is open, then reads what is gone.
+    /// Truncates a copy of a pack while it is open, then reads past its end.
     fn cut_short<T>(then: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("a.pack");

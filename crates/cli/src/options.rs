@@ -1,4 +1,4 @@
-//! What the command's options mean, for programs that convert and export themselves and want the same words.
+//! Parses the options of `convert` and `export` for other programs, so that they accept the same options.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::convert::ConvertArgs;
 use crate::export::ExportArgs;
 use crate::failure::Failure;
 
-/// The options of `packds convert SRC OUT` with these further arguments, checked.
+/// Parses and checks the options of `packds convert SRC OUT`.
 ///
 /// # Errors
-/// What the command would say.
+/// The command's message.
 pub fn convert_options(
     source: &Path,
     output: &Path,
@@ -26,10 +26,10 @@ pub fn convert_options(
     Ok(options)
 }
 
-/// The options of `packds export PACK DST` with these further arguments.
+/// Parses the options of `packds export PACK DST`.
 ///
 /// # Errors
-/// What the command would say.
+/// The command's message.
 pub fn export_options(
     pack: &Path,
     target: &Path,
@@ -55,7 +55,7 @@ fn parse<T: Args>(
     let parsed = matches.and_then(|matches| T::from_arg_matches(&matches));
     parsed.map_err(|error| {
         let text = error.render().to_string();
-        // Behind the first empty line stands how the command is used.
+        // The usage follows after the first blank line.
         let said = text.split("\n\n").next().unwrap_or_default();
         said.strip_prefix("error: ").unwrap_or(said).to_owned()
     })

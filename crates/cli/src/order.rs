@@ -1,11 +1,11 @@
-//! `--order` and `--window`: in which order samples are read.
+//! `--order` and `--window`: the order in which samples are read.
 
 use clap::ValueEnum;
 use packds_reader::plan::Order;
 
 use crate::failure::Failure;
 
-/// An order by its name.
+/// The name of an order.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(crate) enum OrderName {
     #[default]
@@ -17,7 +17,7 @@ pub(crate) enum OrderName {
 }
 
 impl OrderName {
-    /// The order that mixes so many chunks; a window alone means the order of that name.
+    /// The order with this window. A window without an order means `window`.
     pub(crate) fn with_window(self, chunks: Option<u32>) -> Result<Order, Failure> {
         let order = match self {
             Self::Auto if chunks.is_none() => Order::Auto,
@@ -27,10 +27,8 @@ impl OrderName {
             Self::Chunks => Order::Chunks,
         };
         if chunks.is_some() && !matches!(order, Order::Window { .. }) {
-            return Err(
-                Failure::not_run("--window is for --order window: other orders have none")
-                    .hint("leave out --window or --order"),
-            );
+            return Err(Failure::not_run("--window requires --order window")
+                .hint("drop --window, or drop --order"));
         }
         Ok(order)
     }

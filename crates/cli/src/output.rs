@@ -1,5 +1,5 @@
-//! Files that commands make besides packs: pictures and reports. They are there whole or not at all, and who writes one decides
-//! whether it may take the place of another.
+//! Output files other than packs: pictures and reports. They are written atomically, and the caller decides whether an
+//! existing file may be replaced.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -10,7 +10,7 @@ use packds_convert::{check_output, place_output};
 
 use crate::failure::Failure;
 
-/// Refuses a file that is there already, before any work is done for it.
+/// Fails early if the file already exists.
 pub(crate) fn check_new(path: &Path, force: bool) -> Result<(), Failure> {
     if force {
         return Ok(check_output(path, true)?);
@@ -21,7 +21,7 @@ pub(crate) fn check_new(path: &Path, force: bool) -> Result<(), Failure> {
     }
 }
 
-/// Writes the whole file, or leaves none; with `force` over one that is there, which stays if that fails.
+/// Writes the whole file, or nothing. With `force` it replaces an existing file, which survives a failed write.
 pub(crate) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
     if force {
         return replace_file(path, bytes);
@@ -32,21 +32,21 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8], force: bool) -> Result<(), F
     })
 }
 
-/// Writes the whole file, over one that is there: whoever looks meanwhile sees the old one or the new one, and if it fails the
-/// old one stays.
+/// Replaces a file atomically: readers see the old or the new content. If writing fails, the old file
+/// stays.
 ///
-/// A link is followed and stays.
+/// A symbolic link is followed, not replaced.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let path = &place_output(path, true)?;
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".writing");
     let working = path.with_file_name(name);
-    // What a run that was killed left behind.
+    // A killed run may have left one behind.
     let _ = fs::remove_file(&working);
     let written = write_new(&working, bytes).and_then(|()| fs::rename(&working, path));
     written.map_err(|error| {
-        // Where it cannot be removed either there is nothing left to do.
+        // If this fails too, the write error is the one to report.
         let _ = fs::remove_file(&working);
         Failure::write(path, &error)
     })
@@ -56,15 +56,15 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     written.inspect_err(|_| {
-        // Half a file is none. Where it cannot be removed either there is nothing left to do.
+        // Leave no partial file. If it cannot be removed either, the write error is the one to report.
         let _ = fs::remove_file(path);
     })
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::not_run("exists already")
+    Failure::not_run("already exists")
         .at(path)
-        .hint("name another file, or give --force to replace this one")
+        .hint("choose another name, or pass --force to replace it")
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
         write_file(&path, b"old", false).unwrap();
         assert!(write_file(&path, b"new", false).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        // What a run that was killed left behind is not in the way, and a folder of that name is.
+        // A file left by a killed run is replaced. A folder of that name makes the write fail.
         let working = dir.path().join(".a.svg.writing");
         fs::write(&working, "half").unwrap();
         write_file(&path, b"new", true).unwrap();

@@ -1,4 +1,4 @@
-//! `--plot FILE`: a picture in the form that the file's name tells.
+//! `--plot FILE`: the extension selects the format.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::figure::Figure;
 use crate::output::write_file;
 
-/// A picture to be written.
+/// A picture to write.
 #[derive(Debug, Clone)]
 pub(crate) struct PlotFile {
     path: PathBuf,
@@ -26,7 +26,7 @@ impl PlotFile {
         let kind = match extension.to_str() {
             Some("svg") => PlotKind::Svg,
             Some("png") => PlotKind::Png,
-            _ => return Err("the name of a picture ends in .svg or .png".to_owned()),
+            _ => return Err("expected a name that ends in .svg or .png".to_owned()),
         };
         Ok(Self { path, kind })
     }
@@ -35,7 +35,7 @@ impl PlotFile {
         &self.path
     }
 
-    /// Writes the picture; one that is there already is only replaced with `force`.
+    /// Writes the picture. An existing file is replaced only with `force`.
     pub(crate) fn write(&self, figure: &Figure, force: bool) -> Result<(), Failure> {
         let bytes = match self.kind {
             PlotKind::Svg => figure.svg().into_bytes(),

@@ -1,6 +1,6 @@
-//! How far a long command is: a bar on a terminal, a line now and then elsewhere; and how it ends when the user stops it.
+//! Progress of long commands: a bar on a terminal, occasional lines elsewhere. Also handles stopping by the user.
 //!
-//! Who works only notes how far the work is. A thread of its own draws, so no work waits for a terminal.
+//! Workers only record progress. A separate thread draws, so that work never waits for a terminal.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,12 +19,12 @@ use crate::interrupt::{self, Catching};
 use crate::task::{Amount, Task, time_left};
 use crate::terminal_line::{TerminalLine, columns};
 
-/// Between two looks of the thread.
+/// Interval at which the thread checks for changes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Between two plain lines.
+/// Interval between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Shows what a command does on stderr, and watches for signals, until it is dropped.
+/// Shows progress on stderr and watches for signals until dropped.
 pub(crate) struct Shown {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -32,29 +32,29 @@ pub(crate) struct Shown {
 }
 
 struct Shared {
-    /// Whoever takes both locks takes this one first.
+    /// Lock order: this one first.
     place: Mutex<Place>,
     now: Mutex<Now>,
     over: Condvar,
 }
 
-/// Where it is shown.
+/// The destination.
 enum Place {
     Terminal(TerminalLine),
-    /// A file or a pipe, and when something was last written to it.
+    /// A file or pipe, and the time of the last line.
     Lines(Instant),
 }
 
-/// What the working threads have noted.
+/// What the workers recorded.
 #[derive(Default)]
 struct Now {
     task: Option<Task>,
     phase: Option<Phase>,
-    /// What the task is about, such as a split; empty for everything.
+    /// What the task belongs to, such as a split. May be empty.
     about: String,
-    /// What is read, where a standstill is to name it.
+    /// The source being read, for the warning about a stall.
     source: String,
-    /// Whether the work looks at [`Shown::cancelled`]; what does not ends with the process.
+    /// Whether the work checks [`Shown::cancelled`]. If not, stopping ends the process.
     stops_itself: bool,
     is_over: bool,
 }
@@ -64,7 +64,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shown {
-    /// Starts to show what is noted, and to watch for Ctrl-C; a second one ends the process at once.
+    /// Starts to show progress and to catch Ctrl-C. A second Ctrl-C ends the process at once.
     pub(crate) fn new(console: &Console) -> Self {
         let catching = interrupt::catch();
         let place = match console.err_is_terminal {
@@ -78,7 +78,7 @@ impl Shown {
         });
         let builder = thread::Builder::new().name("packds-progress".to_owned());
         let of_thread = Arc::clone(&shared);
-        // Without this thread nothing moves on the screen, and the work is done all the same.
+        // If the thread cannot start, the work still runs, without progress.
         let thread = builder.spawn(move || of_thread.watch()).ok();
         Self {
             shared,
@@ -87,7 +87,7 @@ impl Shown {
         }
     }
 
-    /// Does the work and shows that. When the user stops the command, the process ends: nothing may be left to clean up.
+    /// Runs `work` and shows it. If the user stops the command, the process ends, so `work` must not need any cleanup.
     pub(crate) fn during<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
         self.shared.begin(what, Amount::Unknown);
         let done = work();
@@ -95,8 +95,8 @@ impl Shown {
         done
     }
 
-    /// Does work that looks at [`cancelled`](Observer::cancelled) and cleans up behind itself. From now on the process never
-    /// ends between: what is done is reported. `about` is what this is a part of, or empty.
+    /// Runs work that checks [`cancelled`](Observer::cancelled) and cleans up by itself. From now on, stopping never ends the
+    /// process, so completed work is still reported. `about` is what this is part of, or empty.
     pub(crate) fn stoppable<T>(&self, what: &str, about: &str, work: impl FnOnce() -> T) -> T {
         {
             let mut now = locked(&self.shared.now);
@@ -107,23 +107,23 @@ impl Shown {
         self.during(what, work)
     }
 
-    /// Notes what is read from now on.
+    /// Records the source being read.
     pub(crate) fn reading(&self, source: &Path) {
         locked(&self.shared.now).source = escape_path(source);
     }
 
-    /// Notes how far the work is.
-    pub(crate) fn tell(&self, amount: Amount) {
-        self.shared.tell(amount);
+    /// Records progress.
+    pub(crate) fn report(&self, amount: Amount) {
+        self.shared.update(amount);
     }
 
-    /// Notes how much of a source was unpacked.
+    /// Records how much of a source has been unpacked.
     pub(crate) fn unpacking(&self) -> Unpacking {
         let shared = Arc::clone(&self.shared);
         Unpacking::new(move |bytes| {
             if let Some(task) = &mut locked(&shared.now).task {
                 "unpacking the source".clone_into(&mut task.what);
-                task.tell(Amount::Bytes(bytes));
+                task.update(Amount::Bytes(bytes));
             }
         })
     }
@@ -134,7 +134,7 @@ impl Drop for Shown {
         locked(&self.shared.now).is_over = true;
         self.shared.over.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell.
+            // The thread returns nothing.
             let _ = thread.join();
         }
         self.shared.idle();
@@ -142,7 +142,7 @@ impl Drop for Shown {
 }
 
 impl Shared {
-    /// Another task begins, and is shown at once.
+    /// Starts a task and shows it at once.
     fn begin(&self, what: &str, amount: Amount) {
         {
             let mut now = locked(&self.now);
@@ -155,13 +155,13 @@ impl Shared {
         self.show();
     }
 
-    fn tell(&self, amount: Amount) {
+    fn update(&self, amount: Amount) {
         if let Some(task) = &mut locked(&self.now).task {
-            task.tell(amount);
+            task.update(amount);
         }
     }
 
-    /// Nothing is done any more: the terminal is free for results.
+    /// Clears the line, so that the terminal is free for results.
     fn idle(&self) {
         let mut place = locked(&self.place);
         locked(&self.now).task = None;
@@ -186,7 +186,7 @@ impl Shared {
         }
     }
 
-    /// The work of the thread.
+    /// The main loop of the thread.
     fn watch(&self) {
         loop {
             let now = locked(&self.now);
@@ -202,7 +202,7 @@ impl Shared {
         }
     }
 
-    /// Says what no longer moves: who waits may want to know what for.
+    /// Reports a stall, so that the user knows what is stuck.
     fn note_standstill(&self) {
         let mut place = locked(&self.place);
         let mut now = locked(&self.now);
@@ -218,13 +218,13 @@ impl Shared {
         }
     }
 
-    /// Ends the process if the user asks for that and the work does not end itself.
+    /// Ends the process if the user asked to stop and the work does not check for that.
     fn end_if_stopped(&self) {
         let Some(exit) = interrupt::caught() else {
             return;
         };
         let mut place = locked(&self.place);
-        // Held to the end: no work that has to clean up begins now.
+        // Holding the lock keeps work that needs cleanup from starting.
         let now = locked(&self.now);
         if now.stops_itself {
             return;
@@ -239,7 +239,7 @@ impl Shared {
 
 /// Writes a line to stderr.
 fn note(text: &str) {
-    // Where stderr is closed there is nobody to tell.
+    // stderr may be closed; then the line is lost.
     let _ = writeln!(io::stderr(), "packds: {text}");
 }
 
@@ -256,14 +256,14 @@ impl Observer for Shown {
         };
         let before = locked(&self.shared.now).phase.replace(progress.phase);
         if before == Some(progress.phase) {
-            return self.tell(amount);
+            return self.report(amount);
         }
         let what = match progress.phase {
             Phase::Plan => "planning",
             Phase::Convert => "converting",
             Phase::Measure => "measuring mean and std",
             Phase::Export => "exporting",
-            Phase::FindFirst => "found a bad image, looking for the first",
+            Phase::FindFirst => "found a bad image, searching for the first one",
             Phase::Sync => "writing to disk",
         };
         self.shared.begin(what, amount);
@@ -274,7 +274,7 @@ impl Observer for Shown {
     }
 }
 
-/// Shows how far a benchmark is on stderr, and ends it when the user asks to.
+/// Shows the progress of a benchmark on stderr. Ctrl-C ends the benchmark.
 pub(crate) struct Benchmarking {
     line: Option<Mutex<TerminalLine>>,
     started: Instant,
@@ -282,7 +282,7 @@ pub(crate) struct Benchmarking {
 }
 
 impl Benchmarking {
-    /// Starts to watch for Ctrl-C; a second one ends the process at once.
+    /// Starts to catch Ctrl-C. A second Ctrl-C ends the process at once.
     pub(crate) fn new(console: &Console) -> Self {
         Self {
             line: console.err_is_terminal.then(Mutex::default),
@@ -307,7 +307,7 @@ impl Watcher for Benchmarking {
         }
     }
 
-    // Drawn as each cell begins and never meanwhile: nothing else is to run while something is timed.
+    // Draw only between cells: drawing would disturb the timing.
     fn cell(&self, what: &str, done: u64, total: u64) {
         if let Some(line) = &self.line {
             let elapsed = self.started.elapsed();
@@ -320,7 +320,7 @@ impl Watcher for Benchmarking {
     }
 }
 
-/// How many cells are done, in which time, how long the others take if they are like those, and what is being done.
+/// Cells done, time elapsed, estimated time left, and the current cell.
 fn cell_line(what: &str, done: u64, total: u64, elapsed: Duration) -> String {
     let so_far = format!("{done} of {total}, {}", human_time(elapsed));
     match time_left(done, total, elapsed) {

@@ -1,5 +1,5 @@
-//! Drawings as pixels: our own SVG, rendered with a font that is built in, so that a PNG is what a browser would show and
-//! the same on every machine. Not for SVG from elsewhere.
+//! Rasterizes our own SVG with a built-in font, so that a PNG looks like the SVG in a browser and is
+//! the same on every machine. Do not use for SVG from elsewhere.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use resvg::usvg::{Options, Tree};
 
 use crate::failure::Failure;
 
-/// The family of the fonts built in.
+/// The family of the built-in fonts.
 const FAMILY: &str = "Noto Sans";
 
-/// An SVG document as a PNG file, `scale` pixels for each of its units. What it draws covers its whole area.
+/// Renders an SVG document to PNG at `scale` pixels per unit. The drawing must be opaque.
 pub(crate) fn png(svg: &str, scale: u8) -> Result<Vec<u8>, Failure> {
     let tree = parse(svg)?;
     let size = tree.size().to_int_size();
@@ -48,12 +48,12 @@ fn parse(svg: &str) -> Result<Tree, Failure> {
         ..Options::default()
     };
     Tree::from_str(svg, &options)
-        .map_err(|error| Failure::not_run(format!("the picture cannot be drawn: {error}")))
+        .map_err(|error| Failure::not_run(format!("cannot draw the picture: {error}")))
 }
 
 fn too_large(width: u32, height: u32) -> Failure {
     Failure::not_run(format!(
-        "a picture of {width}x{height} units is too large to be drawn"
+        "cannot draw a picture of {width}x{height} units: too large"
     ))
 }
 
@@ -91,7 +91,7 @@ mod tests {
                 let (drawn, measured) = (drawn_width(text, bold), text_width(text, 100.0, bold));
                 assert!(
                     measured <= drawn * 1.35,
-                    "{text}: {measured} for {drawn} wastes room"
+                    "{text}: {measured} for {drawn} is too wide"
                 );
             }
         }

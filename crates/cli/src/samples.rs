@@ -1,4 +1,4 @@
-//! Which samples a command is about.
+//! Selecting samples.
 
 use packds_system::share;
 use std::str::FromStr;
@@ -7,10 +7,10 @@ use packds_format::mix64;
 
 use crate::failure::Failure;
 
-/// Samples as typed: numbers and ranges, `3,5-8`.
+/// A list of samples as typed: numbers and ranges, `3,5-8`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SampleList {
-    /// First and last of each run.
+    /// First and last sample of each range, inclusive.
     runs: Vec<(u64, u64)>,
 }
 
@@ -26,9 +26,9 @@ impl FromStr for SampleList {
             };
             match found {
                 Some((first, last)) if first <= last => Ok((first, last)),
-                Some(_) => Err(format!("`{part}` runs backwards")),
+                Some(_) => Err(format!("range `{part}` is backwards")),
                 None => Err(format!(
-                    "expected numbers and ranges as in 3,5-8, found `{part}`"
+                    "expected numbers and ranges such as 3,5-8, found `{part}`"
                 )),
             }
         };
@@ -47,12 +47,10 @@ impl SampleList {
             .find(|last| *last >= n_samples);
         if let Some(sample) = beyond {
             let range = match n_samples.checked_sub(1) {
-                None => "the pack has none".to_owned(),
-                Some(last) => format!("the pack has {n_samples}, 0 to {last}"),
+                None => "the pack is empty".to_owned(),
+                Some(last) => format!("the pack has samples 0 to {last}"),
             };
-            return Err(Failure::not_run(format!(
-                "there is no sample {sample}: {range}"
-            )));
+            return Err(Failure::not_run(format!("no sample {sample}: {range}")));
         }
         Ok(self
             .runs
@@ -62,7 +60,7 @@ impl SampleList {
     }
 }
 
-/// `n` samples, one at random out of each of `n` equal stretches of the pack: spread evenly, the same for the same seed.
+/// `n` samples, spread evenly: one random sample from each of `n` equal parts. Reproducible by seed.
 pub(crate) fn spread(n: u64, n_samples: u64, seed: u64) -> Vec<u64> {
     let n = n.min(n_samples);
     let at = |i: u64| {
@@ -94,7 +92,7 @@ mod tests {
         ] {
             assert!(wrong.parse::<SampleList>().is_err(), "{wrong}");
         }
-        // Not expanded before it is known to fit.
+        // The range must be checked before it is expanded.
         assert!(
             "0-18446744073709551615"
                 .parse::<SampleList>()

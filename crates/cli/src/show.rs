@@ -1,4 +1,4 @@
-//! `packds show`: a contact sheet, so that people see what they packed.
+//! `packds show`: draw a contact sheet.
 
 mod picture;
 mod sheet;
@@ -19,6 +19,7 @@ use crate::console::Console;
 use crate::escape::{escape, escape_bytes, escape_path};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::human::counted;
 use crate::label::Labels;
 use crate::opened::with_pack;
 use crate::output::{check_new, write_file};
@@ -35,40 +36,40 @@ Examples:
   packds show train.pack --random 100 --seed 3 --size 64 -o sheet.png
   packds show train.pack --samples 0-11,500 --columns 4";
 
-/// Pictures of one sample at most.
+/// Maximum number of pictures per sample.
 const MAX_PICTURES: usize = 4;
 
-/// Draw a contact sheet of random or chosen samples with their labels
+/// Draw a contact sheet of random or selected samples with their labels
 ///
-/// Writes a PNG file, or shows the sheet in a terminal that can (kitty, ghostty, iTerm2, WezTerm). An image that cannot be
-/// decoded is a crossed box with the reason.
+/// Writes a PNG file, or shows the sheet in a terminal that supports images (kitty, ghostty, iTerm2, WezTerm). An image
+/// that cannot be decoded appears as a crossed box with the reason.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     pack: PackPath,
-    /// The PNG file to write; - is stdout
+    /// PNG file to write; - means stdout
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// The samples, as in 3,5-8
+    /// Samples to show, as in 3,5-8
     #[arg(long, value_name = "LIST", conflicts_with_all = ["random", "seed"])]
     samples: Option<SampleList>,
-    /// Show N samples, spread over the pack
+    /// Show N random samples, spread evenly over the pack
     #[arg(long, value_name = "N", default_value_t = 36, value_parser = clap::value_parser!(u64).range(1..))]
     random: u64,
-    /// Choose other random samples
+    /// Seed for the random samples
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// Samples in a row; by default as many as rows
+    /// Samples per row [default: a square sheet]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     columns: Option<u32>,
-    /// Side of a thumbnail in pixels
+    /// Thumbnail size in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 128, value_parser = clap::value_parser!(u32).range(16..=2048))]
     size: u32,
-    /// The field to show, once for each; by default the image and its mask
+    /// Field to show (repeatable) [default: the image and its mask]
     #[arg(long, value_name = "NAME")]
     field: Vec<String>,
-    /// Replace the file if there is one
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 }
@@ -91,7 +92,7 @@ fn draw(
     let fields = chosen_fields(pack, &args.field)?;
     let n_cells = u32::try_from(samples.len()).unwrap_or(u32::MAX);
     if n_cells == 0 {
-        return Err(Failure::not_run("has no samples to show").at(&args.pack.pack));
+        return Err(Failure::not_run("the pack is empty").at(&args.pack.pack));
     }
     let layout = Layout {
         side: args.size,
@@ -99,13 +100,13 @@ fn draw(
         pictures: u32::try_from(fields.len()).unwrap_or(1),
         n_cells,
     };
-    // Asked before anything is decoded.
+    // Check the size before decoding anything.
     let (width, height) = layout.size()?;
     let name = args.pack.pack.file_name().unwrap_or_default();
     let title = format!(
-        "{}: {} samples, {n_cells} shown",
+        "{}: {}, {n_cells} shown",
         escape_path(Path::new(name)),
-        pack.n_samples()
+        counted(pack.n_samples(), "sample")
     );
     let shown = Shown::new(console);
     let sheet = shown.during("drawing", || {
@@ -115,7 +116,7 @@ fn draw(
         Ok::<_, Failure>((png.map_err(Failure::not_run)?, bad))
     });
     let (png, bad) = sheet?;
-    // No signal ends the process meanwhile: half a file is none.
+    // A signal must not end the process here: it would leave a partial file.
     shown.stoppable("writing", "", || target.write(&png, args.force, console))?;
     for (_, reason) in &bad {
         console.note(&format!(
@@ -143,7 +144,7 @@ fn draw(
     })
 }
 
-/// Where the sheet goes.
+/// The destination of the sheet.
 enum Target<'a> {
     File(&'a Path),
     Stdout,
@@ -152,10 +153,10 @@ enum Target<'a> {
 
 impl<'a> Target<'a> {
     fn of(args: &'a ShowArgs, console: &Console) -> Result<Self, Failure> {
-        let hint = "name a file: packds show PACK -o sheet.png";
+        let hint = "name an output file: packds show PACK -o sheet.png";
         match args.output.as_deref() {
             Some(path) if path.as_os_str() == "-" && console.json => Err(Failure::not_run(
-                "stdout cannot take both the sheet and the JSON document",
+                "cannot write both the sheet and the JSON document to stdout",
             )
             .hint(hint)),
             Some(path) if path.as_os_str() == "-" => Ok(Self::Stdout),
@@ -164,11 +165,13 @@ impl<'a> Target<'a> {
                 Ok(Self::File(path))
             }
             None if console.json || !console.out_is_terminal => {
-                Err(Failure::not_run("stdout is no terminal to show the sheet in").hint(hint))
+                Err(Failure::not_run("stdout is not a terminal").hint(hint))
             }
             None => Protocol::detect(|name| std::env::var_os(name))
                 .map(Self::Terminal)
-                .ok_or_else(|| Failure::not_run("this terminal cannot show pictures").hint(hint)),
+                .ok_or_else(|| {
+                    Failure::not_run("this terminal does not support images").hint(hint)
+                }),
         }
     }
 
@@ -189,7 +192,7 @@ fn chosen_fields<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<(usize, &'a
         let found: Vec<_> = found.take(MAX_PICTURES).collect();
         if found.is_empty() {
             let path = pack.file_path();
-            return Err(Failure::not_run("no field of this pack holds pictures").at(path));
+            return Err(Failure::not_run("no field of this pack contains images").at(path));
         }
         return Ok(found);
     }
@@ -198,7 +201,7 @@ fn chosen_fields<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<(usize, &'a
         let found = body.iter().find(|(_, f)| f.name == *name).copied();
         found.ok_or_else(|| {
             let message = format!(
-                "there is no field `{}` in the chunks: there are {}",
+                "no field `{}` in the chunks; the fields are {}",
                 escape(name),
                 known.join(", ")
             );
@@ -208,14 +211,14 @@ fn chosen_fields<'a>(pack: &'a Pack, names: &[String]) -> Result<Vec<(usize, &'a
     names.iter().map(one).collect()
 }
 
-/// The picture of one sample, as the command shows it, as a PNG file of at most `side` pixels a side.
+/// One sample as a PNG file, drawn as the command shows it, at most `side` pixels wide and high.
 ///
 /// # Errors
-/// What is wrong with the sample, or that no field of the pack holds pictures.
+/// The sample cannot be shown, or no field of the pack contains images.
 pub fn sample_picture(pack: &Pack, sample: u64, side: u32) -> Result<Vec<u8>, String> {
     let mut body = pack.schema().body().map(|(_, field)| field).enumerate();
     let shown = body.find(|(_, field)| is_viewable(field));
-    let (position, field) = shown.ok_or("no field of this pack holds pictures")?;
+    let (position, field) = shown.ok_or("no field of this pack contains images")?;
     let items = pack.body_items(sample);
     let items = items.map_err(|error| error.to_string())?;
     let item = items.get(position).map_or(&[][..], |item| item);
@@ -223,7 +226,7 @@ pub fn sample_picture(pack: &Pack, sample: u64, side: u32) -> Result<Vec<u8>, St
     encode_png(image.width, image.height, image.channels, &image.data).map_err(|e| e.to_string())
 }
 
-/// The smallest square's side that holds `n`.
+/// Side of the smallest square with at least `n` cells.
 fn square(n: u32) -> u32 {
     let root = n.isqrt();
     if root * root < n { root + 1 } else { root }
@@ -232,7 +235,7 @@ fn square(n: u32) -> u32 {
 /// A sample that cannot be shown, and why.
 type BadPicture = (u64, String);
 
-/// The cells, and the samples that are not right.
+/// The cells, and the samples with errors.
 fn cells(
     pack: &Pack,
     fields: &[(usize, &Field)],
@@ -244,7 +247,7 @@ fn cells(
     let mut bad = Vec::new();
     let mut cells = Vec::new();
     for (done, &sample) in (0..).zip(samples) {
-        shown.tell(Amount::Of {
+        shown.report(Amount::Of {
             done,
             total: to_u64(samples.len()),
             things: "samples",
@@ -258,7 +261,7 @@ fn cells(
         let pictures: Vec<_> = fields.iter().map(picture).collect();
         let reason = pictures.iter().find_map(|picture| picture.as_ref().err());
         match (&items, reason) {
-            // The error names the sample already.
+            // The error already names the sample.
             (Err(error), _) => bad.push((sample, error.clone())),
             (Ok(_), Some(reason)) => bad.push((sample, format!("sample {sample}: {reason}"))),
             (Ok(_), None) => {}

@@ -1,4 +1,4 @@
-//! What `packds info --shuffle` tells: how random batches are that are read from a pack in some order.
+//! `packds info --shuffle`: how random batches are when a pack is read in a given order.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,54 +19,54 @@ use crate::output::check_new;
 use crate::plot_file::PlotFile;
 use crate::shuffle_plot::{Evidence, NoEvidence};
 
-/// The order that is judged.
+/// The order to assess.
 #[derive(Debug, Args)]
 pub(crate) struct ShuffleArgs {
-    /// Tell how random the batches are that are read from it, and what that costs
+    /// Report how random its batches are, and what that costs
     #[arg(long)]
     shuffle: bool,
-    /// Samples of a batch, all ranks together
+    /// Samples per batch, over all ranks
     #[arg(long, value_name = "N", default_value_t = 256, requires = "shuffle")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
-    /// Chunks mixed at one time: means `--order window` [default: 64, or as many as fit twice in the memory]
+    /// Chunks shuffled together; implies --order window [default: 64, or fewer if two windows exceed the memory]
     #[arg(long, value_name = "CHUNKS", requires = "shuffle")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     window: Option<u32>,
-    /// In which order samples are read; auto is random for what fits in the memory, else window
+    /// Order of samples; auto is random if the pack fits in memory, else window
     #[arg(long, value_enum, default_value_t, requires = "shuffle")]
     order: OrderName,
-    /// Memory for the windows of all ranks together [default: 4 GiB]
+    /// Memory for windows, all ranks together [default: 4 GiB]
     #[arg(long, value_name = "BYTES", requires = "shuffle", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Draw it: an .svg or a .png file of where batches come from, what they hold and what windows are worth
+    /// Write a plot (.svg or .png) of where batches come from, what they contain, and how larger windows help
     #[arg(long, value_name = "FILE", requires = "shuffle", value_hint = clap::ValueHint::FilePath)]
     #[arg(value_parser = PlotFile::parse)]
     plot: Option<PlotFile>,
-    /// The seed of the order that is drawn
+    /// Seed of the plotted order
     #[arg(long, value_name = "S", default_value_t = 0, requires = "plot")]
     seed: u64,
-    /// Replace the picture if there is one
+    /// Replace an existing plot
     #[arg(long, requires = "plot")]
     force: bool,
 }
 
-/// How random a pack is read in batches of one size.
+/// How random a pack's batches of one size are.
 pub(crate) struct Shuffle {
     batch: u32,
     report: ShuffleReport,
     plot: Option<Plot>,
 }
 
-/// A picture that was written.
+/// A plot that was written.
 struct Plot {
     path: PathBuf,
-    /// Design effects counted in the order's batches and in uniform ones.
+    /// Measured design effects: of this order's batches, and of uniform batches.
     counted: Option<(f64, f64)>,
 }
 
 impl Shuffle {
-    /// The report on this order; none where nobody asked for it.
+    /// The report on this order, if requested.
     pub(crate) fn read(
         args: &ShuffleArgs,
         pack: &Pack,
@@ -120,7 +120,7 @@ impl Shuffle {
         }))
     }
 
-    /// The report as it stands in the document of `--json`.
+    /// The report as it appears in the document of `--json`.
     pub(crate) fn json(&self) -> Result<Value, Failure> {
         let report = serde_json::from_str(&self.report.to_json());
         let mut report: Value = report.map_err(io::Error::from)?;
@@ -134,11 +134,11 @@ impl Shuffle {
         Ok(report)
     }
 
-    /// The report as lines of a key and a text.
+    /// The report as lines of key and text.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let report = &self.report;
         let verdict = report.verdict.map_or(
-            "unknown, because no label has an icc in the pack's statistics",
+            "unknown, because the pack's statistics have no icc for any label",
             |verdict| verdict.name(),
         );
         let order = report.order.name();
@@ -153,7 +153,7 @@ impl Shuffle {
             (
                 "repeats",
                 format!(
-                    "mates of a batch meet again in the next epoch {:.2} times as often as in uniform batches",
+                    "samples that shared a batch meet again in the next epoch {:.2} times as often as with uniform batches",
                     report.repetition
                 ),
             ),
@@ -168,7 +168,7 @@ impl Shuffle {
     fn window(&self) -> String {
         let report = &self.report;
         format!(
-            "{} at a time, {:.1} % of the data set, in {}",
+            "{} at a time, {:.1} % of the dataset, in {}",
             counted(report.window, "chunk"),
             report.coverage * 100.0,
             counted(report.lanes, "lane")
@@ -190,8 +190,8 @@ impl Shuffle {
 
     fn reads(&self) -> String {
         match self.report.chunk_reads {
-            Some(times) => format!("{times:.3} of each chunk in an epoch, on one rank"),
-            None => "one for each sample: for what stays in memory".to_owned(),
+            Some(times) => format!("{times:.3} reads per chunk and epoch, on one rank"),
+            None => "one read per sample: use only if the pack stays in memory".to_owned(),
         }
     }
 }
@@ -200,9 +200,9 @@ impl Plot {
     fn text(&self) -> String {
         let path = escape_path(&self.path);
         match self.counted {
-            Some((here, uniform)) => format!(
-                "{path}: design effect counted in batches {here:.2}, in uniform ones {uniform:.2}"
-            ),
+            Some((here, uniform)) => {
+                format!("{path}: measured design effect {here:.2}, uniform batches {uniform:.2}")
+            }
             None => path,
         }
     }
@@ -211,20 +211,20 @@ impl Plot {
 fn refused(error: &PlanError, pack: &Pack) -> Failure {
     let failure = Failure::not_run(error).at(pack.file_path());
     match error {
-        PlanError::NoBatch { .. } => failure.hint("give the batch you train with: --batch N"),
+        PlanError::NoBatch { .. } => failure.hint("pass your training batch size: --batch N"),
         _ => failure,
     }
 }
 
 fn label_lines(label: &LabelReport) -> [(&'static str, String); 2] {
     let effect = format!(
-        "`{}` has design effect {:.2}: {}",
+        "`{}`: design effect {:.2}, {}",
         escape(&label.name),
         label.deff,
         label.verdict.name()
     );
     let windows = format!(
-        "the smallest window that is ok has {}, uniform-like {}",
+        "smallest window for ok: {}, for uniform-like: {}",
         counted(label.window_ok, "chunk"),
         counted(label.window_uniform, "chunk")
     );

@@ -1,6 +1,6 @@
-//! The picture of `packds info --shuffle --plot`: where batches come from, what they hold, what windows are worth.
+//! The plot of `packds info --shuffle --plot`: where batches come from, what they contain, and how larger windows help.
 //!
-//! [`Evidence`] is read and counted; drawing it is arithmetic on that.
+//! [`Evidence`] does the reading and counting; drawing is pure arithmetic.
 
 use packds_reader::plan::{
     Batching, Dataset, EpochPlan, Integers, Order, OrderKind, PlanError, Ranks, Sampler, Schedule,
@@ -19,7 +19,7 @@ const DIM: Rgb = [96, 96, 100];
 const GRID: Rgb = [200, 200, 198];
 const BLUE: Rgb = [0, 114, 178];
 const RED: Rgb = [213, 94, 0];
-/// Colours that people with every kind of sight tell apart; neighbours differ in lightness too.
+/// A palette for all kinds of color vision. Adjacent colours also differ in lightness.
 const BANDS: [Rgb; 8] = [
     [0, 0, 0],
     [230, 159, 0],
@@ -33,39 +33,39 @@ const BANDS: [Rgb; 8] = [
 
 const WIDTH: u32 = 960;
 const HEIGHT: u32 = 712;
-/// Left edges and width of the two columns of plots.
+/// Left edge and width of the two columns of plots.
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 532.0;
 const ACROSS: f64 = 404.0;
-/// Dots of one order, about.
+/// Approximate number of dots per order.
 const DOTS: u64 = 2000;
-/// The most batches that are shown, and counted.
+/// Maximum number of batches to show, and to measure.
 const SHOWN: u64 = 24;
 const COUNTED: u64 = 400;
 
-/// A label as the picture shows it.
+/// The label shown in the plot.
 struct Classes {
     name: String,
     icc: f64,
-    /// The design effects: told for this order, counted in it, counted in the uniform one.
-    told: f64,
+    /// Design effects: predicted for this order, measured for it, measured for uniform batches.
+    predicted: f64,
     counted: Option<f64>,
     uniform: Option<f64>,
     bands: usize,
-    /// Whether each class has a band of its own.
+    /// Whether each class has its own band.
     each: bool,
 }
 
-/// One order's first batches.
+/// The first batches of one order.
 struct Batches {
     n: u64,
-    /// Place in the batches, 0 to `n`, and place in the file, 0 to 1.
+    /// Position in the batches (0 to `n`) and in the file (0 to 1).
     dots: Vec<Place>,
-    /// For each batch the share of each band of classes.
+    /// For each batch, the share of each band of classes.
     shares: Vec<Vec<f64>>,
 }
 
-/// What the picture shows.
+/// The data of the plot.
 pub(crate) struct Evidence {
     title: String,
     verdict: String,
@@ -73,11 +73,11 @@ pub(crate) struct Evidence {
     uniform: Batches,
     classes: Option<Classes>,
     windows: Vec<WindowQuality>,
-    /// This order's window, design effect and repetition, and its name.
+    /// Window, design effect and repetition of this order, and its name.
     chosen: (f64, Option<f64>, f64, String),
 }
 
-/// Why there is no picture.
+/// Why the plot cannot be drawn.
 pub(crate) enum NoEvidence {
     Plan(PlanError),
     Read(ReadError),
@@ -96,7 +96,7 @@ impl From<ReadError> for NoEvidence {
 }
 
 impl Evidence {
-    /// Goes through the labels, if there are any, and some batches of epoch 0.
+    /// Reads the labels, if there are any, and some batches of epoch 0.
     pub(crate) fn read(
         pack: &Pack,
         schedule: &Schedule,
@@ -110,7 +110,7 @@ impl Evidence {
             .seed(seed)
             .schedule(dataset, Ranks::single(), Batching::global(batch))?
             .epoch(0)?;
-        // The worst label: the one that the verdict is about.
+        // The worst label determines the verdict.
         let worst = report
             .labels
             .iter()
@@ -126,7 +126,7 @@ impl Evidence {
             .map(|((label, column), bands)| Classes {
                 name: escape(&label.name),
                 icc: label.icc.unwrap_or(0.0),
-                told: label.deff,
+                predicted: label.deff,
                 counted: plan.counted_deff(COUNTED, |sample| column.at(sample)),
                 uniform: uniform.counted_deff(COUNTED, |sample| column.at(sample)),
                 bands: bands.n,
@@ -143,7 +143,7 @@ impl Evidence {
         let name = pack.file_path().file_name().unwrap_or_default();
         let order = order_name(report);
         let (this, uniform) = (show(&plan), show(&uniform));
-        // Nothing is drawn of what a file has lost meanwhile.
+        // Do not draw data that the file has lost meanwhile.
         pack.still_good()?;
         Ok(Self {
             title: format!(
@@ -156,7 +156,7 @@ impl Evidence {
             windows: schedule.by_window(icc)?,
             chosen: (
                 report.window as f64,
-                classes.as_ref().map(|classes| classes.told),
+                classes.as_ref().map(|classes| classes.predicted),
                 report.repetition,
                 order,
             ),
@@ -193,7 +193,7 @@ impl Evidence {
         figure
     }
 
-    /// Batches to the right, places in the file downwards.
+    /// Batches run to the right, positions in the file downwards.
     fn scatter(&self, figure: &mut Figure, left: f64, batches: &Batches) {
         let (top, height) = (90.0, 230.0);
         figure.boxes(vec![[left, top, ACROSS, height]], PLOT);
@@ -206,11 +206,11 @@ impl Evidence {
         figure.dots(batches.dots.iter().map(place).collect(), 2.0, BLUE);
         figure.text((left - 6.0, top + 10.0), Anchor::End, DIM, "first");
         figure.text((left - 6.0, top + height), Anchor::End, DIM, "last");
-        let below = format!("batches 1 to {}; down: place in the file", batches.n);
+        let below = format!("batches 1 to {}; vertical: position in the file", batches.n);
         figure.text((left, top + height + 16.0), Anchor::Start, DIM, &below);
     }
 
-    /// What the same batches hold.
+    /// The classes in the same batches.
     fn mixes(&self, figure: &mut Figure) {
         let (top, height) = (376.0, 90.0);
         let Some(classes) = &self.classes else {
@@ -223,7 +223,7 @@ impl Evidence {
             return;
         };
         let what = if classes.each {
-            "a colour for each class"
+            "one colour per class"
         } else {
             "8 groups of classes"
         };
@@ -256,8 +256,8 @@ impl Evidence {
                 }
             }
             let counted = counted.map_or("too few batches".to_owned(), |deff| format!("{deff:.2}"));
-            let told = if left > LEFT { 1.0 } else { classes.told };
-            let below = format!("design effect: counted {counted}, predicted {told:.2}");
+            let predicted = if left > LEFT { 1.0 } else { classes.predicted };
+            let below = format!("design effect: measured {counted}, predicted {predicted:.2}");
             figure.text((left, top + height + 16.0), Anchor::Start, DIM, &below);
         }
     }
@@ -269,7 +269,7 @@ impl Evidence {
                 (LEFT, 516.0),
                 Anchor::Start,
                 DIM,
-                &format!("{heading}: no label to tell it for."),
+                &format!("{heading}: the pack has no label."),
             );
             return;
         };
@@ -286,7 +286,7 @@ impl Evidence {
     }
 
     fn repetitions(&self, figure: &mut Figure) {
-        let heading = "Batch mates meeting again, by window (1 is uniform)";
+        let heading = "Samples meeting again in a batch, by window (1 is uniform)";
         let points = self
             .windows
             .iter()
@@ -301,7 +301,7 @@ impl Evidence {
         );
     }
 
-    /// Values by window, both on scales of powers of 2, with this order's own value marked.
+    /// Values by window, both on log2 scales. This order's own value is marked.
     fn curve(
         &self,
         figure: &mut Figure,
@@ -350,9 +350,9 @@ impl Evidence {
         let (x, y) = (across(self.chosen.0), down(own));
         figure.line(vec![(x, top), (x, top + height)], 1.0, RED);
         figure.dots(vec![(x, y)], 11.0, RED);
-        let told = format!("this order: {}", tidy(own));
-        // Curves fall: the upper right corner is free.
-        figure.text((right - 8.0, top + 16.0), Anchor::End, RED, &told);
+        let text = format!("this order: {}", tidy(own));
+        // The curves fall, so the upper right corner is free.
+        figure.text((right - 8.0, top + 16.0), Anchor::End, RED, &text);
         let below = top + height + 16.0;
         figure.text((across(1.0), below), Anchor::Middle, DIM, "1");
         figure.text(
@@ -369,7 +369,7 @@ impl Evidence {
         );
     }
 
-    /// The design effects that were counted, here and in uniform batches, where there are any.
+    /// The measured design effects, of this order and of uniform batches, if there are any.
     pub(crate) fn counted(&self) -> Option<(f64, f64)> {
         let classes = self.classes.as_ref()?;
         classes.counted.zip(classes.uniform)
@@ -409,7 +409,7 @@ impl Batches {
     }
 }
 
-/// Classes in at most 8 groups of about equally many samples, in the order of their ids.
+/// Groups the classes by id into at most 8 groups of about equally many samples.
 struct Bands {
     n: usize,
     of: std::collections::BTreeMap<i64, usize>,
@@ -448,7 +448,7 @@ fn order_name(report: &ShuffleReport) -> String {
     }
 }
 
-/// A number with as many digits as one sees.
+/// A number without meaningless digits.
 fn tidy(number: f64) -> String {
     if number < 10.0 {
         format!("{number:.2}")

@@ -1,29 +1,29 @@
-//! What a long command is doing and how far it is, in words and as a bar.
+//! A long task and its progress, as text and as a bar.
 
 use std::time::{Duration, Instant};
 
 use crate::human::{human_bytes, human_time};
 use crate::terminal_line::{cut, width};
 
-/// The columns that a bar has at most, and those below which there is none.
+/// Maximum and minimum width of a bar, in columns.
 const BAR: (usize, usize) = (30, 8);
 
-/// In less time a rate says nothing.
+/// Below this time a rate is meaningless.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// What has not moved for so long is said to stand still.
+/// Time without progress until a task counts as stalled.
 const STANDSTILL: Duration = Duration::from_secs(60);
 
-/// How far it is.
+/// How much is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Amount {
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
-    /// So many bytes, of nobody knows how many.
+    /// Bytes of an unknown total.
     Bytes(u64),
-    /// Some of a known number of bytes.
+    /// Bytes of a known total.
     OfBytes { done: u64, total: u64 },
-    /// Some of a known number of things, for which so many bytes were read.
+    /// Items of a known total, and the bytes read for them.
     Of {
         done: u64,
         total: u64,
@@ -32,7 +32,7 @@ pub(crate) enum Amount {
     },
 }
 
-/// What is being done, since when, and how far it is.
+/// The current task, its start and its progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) what: String,
@@ -40,12 +40,12 @@ pub(crate) struct Task {
     since: Instant,
     /// When the amount last changed.
     moved: Instant,
-    /// Whether it was said that it no longer does.
-    told: bool,
+    /// Whether the stall was reported.
+    stall_reported: bool,
 }
 
 impl Task {
-    /// One that begins now.
+    /// A task that starts now.
     pub(crate) fn new(what: String, amount: Amount) -> Self {
         let since = Instant::now();
         Self {
@@ -53,26 +53,26 @@ impl Task {
             amount,
             since,
             moved: since,
-            told: false,
+            stall_reported: false,
         }
     }
 
-    /// Notes how far it is.
-    pub(crate) fn tell(&mut self, amount: Amount) {
+    /// Records progress.
+    pub(crate) fn update(&mut self, amount: Amount) {
         if amount != self.amount {
             self.moved = Instant::now();
-            self.told = false;
+            self.stall_reported = false;
         }
         self.amount = amount;
     }
 
-    /// Says that nothing has moved for a minute, once.
+    /// The text to report if nothing has moved for a minute. Returned once per stall.
     pub(crate) fn standstill(&mut self) -> Option<String> {
         let stood = self.moved.elapsed();
-        if self.told || stood < STANDSTILL {
+        if self.stall_reported || stood < STANDSTILL {
             return None;
         }
-        self.told = true;
+        self.stall_reported = true;
         Some(format!(
             "{}: no progress for {}",
             self.what,
@@ -80,27 +80,27 @@ impl Task {
         ))
     }
 
-    /// All that is known, for a line of a log.
+    /// All parts, for a line of a log.
     pub(crate) fn line(&self) -> String {
         let parts = self.amount.parts(self.since.elapsed());
         let said: Vec<String> = parts.into_iter().map(|part| part.text).collect();
         format!("{}: {}", self.what, said.join(", "))
     }
 
-    /// What fits so many columns, with a bar.
+    /// The parts that fit, with a bar.
     pub(crate) fn bar(&self, columns: usize) -> String {
         bar(&self.what, self.amount, self.since.elapsed(), columns)
     }
 }
 
-/// Something that can be said of how far a task is. Where there is no room, what matters least goes first.
+/// A part of the progress text. If the line is too long, the least important parts are dropped.
 struct Part {
     text: String,
     matters: u8,
 }
 
 impl Amount {
-    /// What can be said after this time, in the order in which it is said.
+    /// The parts after this time, in display order.
     fn parts(self, elapsed: Duration) -> Vec<Part> {
         let part = |matters, text| Part { text, matters };
         let mut parts = match self {
@@ -110,7 +110,7 @@ impl Amount {
             }
             Self::OfBytes { done, total } => {
                 let of = format!("{} of {}", human_bytes(done), human_bytes(total));
-                vec![part(4, of), part(2, megabytes_per_s(done, elapsed))]
+                vec![part(4, of), part(2, mebibytes_per_s(done, elapsed))]
             }
             Self::Of {
                 done,
@@ -122,7 +122,7 @@ impl Amount {
                 let rate = format!("{:.0} {things}/s", per_second(done, elapsed));
                 let mut parts = vec![part(4, of), part(2, rate)];
                 if bytes > 0 {
-                    parts.push(part(1, megabytes_per_s(bytes, elapsed)));
+                    parts.push(part(1, mebibytes_per_s(bytes, elapsed)));
                 }
                 parts
             }
@@ -132,14 +132,14 @@ impl Amount {
             return parts;
         }
         let (done, total) = self.share().unwrap_or_default();
-        // What passes while nothing is done yet tells nothing of what is left.
+        // Before anything is done, the time left cannot be estimated.
         if let Some(left) = time_left(done, total, elapsed) {
             parts.push(part(3, format!("{} left", human_time(left))));
         }
         parts
     }
 
-    /// How much is done, and of how much.
+    /// How much is done, of which total.
     fn share(self) -> Option<(u64, u64)> {
         match self {
             Self::Unknown | Self::Bytes(_) => None,
@@ -157,10 +157,10 @@ fn bar(what: &str, amount: Amount, elapsed: Duration, columns: usize) -> String 
         let Some((done, total)) = amount.share() else {
             return cut(&format!("{what}, {said}"), columns).to_owned();
         };
-        // The bar's brackets and the blank behind it.
-        let room = columns.saturating_sub(used + 3).min(BAR.0);
-        if room >= BAR.1 {
-            return format!("{what} [{}] {said}", filled(done, total, room));
+        // The bar's brackets and the space after it.
+        let free = columns.saturating_sub(used + 3).min(BAR.0);
+        if free >= BAR.1 {
+            return format!("{what} [{}] {said}", filled(done, total, free));
         }
         let least = (0..parts.len()).min_by_key(|i| parts.get(*i).map(|part| part.matters));
         match least.filter(|_| parts.len() > 1) {
@@ -170,7 +170,7 @@ fn bar(what: &str, amount: Amount, elapsed: Duration, columns: usize) -> String 
     }
 }
 
-/// A bar of so many columns.
+/// A bar of this width.
 fn filled(done: u64, total: u64, columns: usize) -> String {
     let of = u128::try_from(columns).unwrap_or(0) * u128::from(done.min(total));
     let n = usize::try_from(of / u128::from(total.max(1))).unwrap_or(columns);
@@ -178,7 +178,7 @@ fn filled(done: u64, total: u64, columns: usize) -> String {
     format!("{:columns$}", "=".repeat(n) + head)
 }
 
-/// How long what is left takes, if it is like what is done.
+/// Estimated time for the rest.
 pub(crate) fn time_left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
     #[expect(clippy::cast_precision_loss, reason = "an estimate has few digits")]
     let times = total.saturating_sub(done) as f64 / done as f64;
@@ -190,8 +190,11 @@ fn per_second(n: u64, elapsed: Duration) -> f64 {
     n as f64 / elapsed.as_secs_f64().max(1e-9)
 }
 
-fn megabytes_per_s(bytes: u64, elapsed: Duration) -> String {
-    format!("{:.0} MB/s", per_second(bytes, elapsed) / 1e6)
+fn mebibytes_per_s(bytes: u64, elapsed: Duration) -> String {
+    format!(
+        "{:.0} MiB/s",
+        per_second(bytes, elapsed) / f64::from(1 << 20)
+    )
 }
 
 #[cfg(test)]
@@ -202,7 +205,7 @@ mod tests {
         done: 640,
         total: 1000,
         things: "images",
-        bytes: 64_000_000,
+        bytes: 64 << 20,
     };
 
     fn drawn(columns: usize) -> String {
@@ -217,12 +220,12 @@ mod tests {
         let mut task = Task::new("unpacking the source".to_owned(), Amount::Bytes(7));
         assert_eq!(task.standstill(), None);
         task.moved = long_ago;
-        // The same amount is no progress.
-        task.tell(Amount::Bytes(7));
+        // The same amount does not count as progress.
+        task.update(Amount::Bytes(7));
         let expected = "unpacking the source: no progress for 2 min";
         assert_eq!(task.standstill().as_deref(), Some(expected));
         assert_eq!(task.standstill(), None);
-        task.tell(Amount::Bytes(8));
+        task.update(Amount::Bytes(8));
         assert_eq!(task.standstill(), None);
         task.moved = long_ago;
         assert!(task.standstill().is_some());
@@ -232,11 +235,11 @@ mod tests {
     fn a_narrow_terminal_shows_what_matters_most() {
         assert_eq!(
             drawn(120),
-            "converting [===================>          ] 640 of 1000 images, 160 images/s, 16 MB/s, 2 s left"
+            "converting [===================>          ] 640 of 1000 images, 160 images/s, 16 MiB/s, 2 s left"
         );
         assert_eq!(
             drawn(75),
-            "converting [======>   ] 640 of 1000 images, 160 images/s, 16 MB/s, 2 s left"
+            "converting [=====>   ] 640 of 1000 images, 160 images/s, 16 MiB/s, 2 s left"
         );
         assert_eq!(
             drawn(52),
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rate_is_told_of_next_to_no_time() {
+    fn no_rate_is_shown_at_the_start() {
         let line = |elapsed| bar("planning", IMAGES, elapsed, 80);
         let begun = line(Duration::from_micros(3));
         assert!(begun.ends_with("640 of 1000 images"), "{begun}");

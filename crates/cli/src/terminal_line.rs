@@ -1,29 +1,29 @@
-//! One line at the bottom of a terminal that is drawn again and again, and taken away in the end.
+//! A status line at the bottom of a terminal.
 
 use std::io::{self, Write};
 
 use rustix::termios::tcgetwinsize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Columns of a terminal that does not say how many it has.
+/// Width of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
-/// The line of stderr, which is a terminal. It takes the lock of stderr only for the writing of one text: who holds it longer
-/// would have everybody wait who draws or warns.
+/// The status line on stderr, which must be a terminal. It locks stderr only for one write, so that other threads never wait
+/// to draw or warn.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalLine {
     is_drawn: bool,
 }
 
 impl TerminalLine {
-    /// Shows the text in the place of what the line showed, cut to the width of the terminal.
+    /// Replaces the line's text, cut to the width of the terminal.
     pub(crate) fn draw(&mut self, text: &str) {
         self.is_drawn = true;
-        // In one piece, and what is longer is removed last: nothing flickers.
+        // One write that clears the rest of the line last, so that nothing flickers.
         put(&format!("\r{}\x1b[K", cut(text, columns())));
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_drawn) {
             put("\r\x1b[K");
@@ -32,24 +32,24 @@ impl TerminalLine {
 }
 
 fn put(text: &str) {
-    // Where stderr is closed there is nobody to tell.
+    // stderr may be closed; then the text is lost.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// How many columns a text may have. Behind it there must be room for the `^C` of a Ctrl-C, which the terminal shows, and for
-/// the cursor: else they go to the next line, and the first part stays where it is when the line is taken away.
+/// Available columns. Some stay free for the cursor and the `^C` that the terminal echoes. Otherwise the line wraps, and
+/// clearing it would leave the first part.
 pub(crate) fn columns() -> usize {
     let size = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     let columns = if size == 0 { COLUMNS } else { size };
     columns.saturating_sub(3).max(1)
 }
 
-/// How many columns a text takes.
+/// Width of a text in columns.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// As much of a text as fits so many columns.
+/// The longest prefix of a text that fits.
 pub(crate) fn cut(text: &str, columns: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -67,7 +67,7 @@ mod tests {
     fn texts_are_cut_where_the_terminal_ends() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abc", 2), "ab");
-        // Each of these takes two columns, and half of one is none.
+        // Each of these takes two columns. A half is never shown.
         assert_eq!(cut("\u{732b}\u{72ac}", 3), "\u{732b}");
         assert_eq!(cut("a", 0), "");
     }

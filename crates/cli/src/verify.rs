@@ -1,9 +1,10 @@
-//! `packds verify`: reads the whole pack and names the damage.
+//! `packds verify`: check a whole pack and report the damage.
 
 use std::io::Write;
 
 use clap::Args;
 use packds_reader::{BadSample, ReadError, VerifyOptions, VerifyReport};
+use packds_system::to_u64;
 use serde_json::{Value, json};
 
 use crate::args::PackPath;
@@ -17,18 +18,18 @@ use crate::task::Amount;
 
 const EXAMPLES: &str = "\
 Examples:
-  packds verify train.pack && echo whole
+  packds verify train.pack && echo intact
   packds verify train.pack --json | jq '.bad_samples[].path'";
 
-/// Check every byte of a pack; name the bad chunks and samples
+/// Check every byte of a pack; list damaged chunks and samples
 ///
-/// Exits with 0 where the pack is whole and with 1 where it is not.
+/// Exits with 0 if the pack is intact, else with 1.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pack: PackPath,
-    /// Threads; 0 is one a core
+    /// Threads; 0 = one per core
     #[arg(short, long, value_name = "N", default_value_t = 0)]
     jobs: usize,
 }
@@ -38,27 +39,29 @@ pub(crate) fn run(args: &VerifyArgs, console: &mut Console) -> Result<Exit, Fail
     let pack = packds_reader::open(path).or_else(|error| refused(error, console))?;
     let options = VerifyOptions { jobs: args.jobs };
     let shown = Shown::new(console);
-    let tell = |done, total| shown.tell(Amount::OfBytes { done, total });
-    let report = shown.during("verifying", || packds_reader::verify(&pack, options, &tell));
+    let progress = |done, total| shown.report(Amount::OfBytes { done, total });
+    let report = shown.during("verifying", || {
+        packds_reader::verify(&pack, options, &progress)
+    });
     let report = report.or_else(|error| refused(error, console))?;
     let exit = if report.is_ok() {
         Exit::Done
     } else {
         Exit::BadData
     };
-    let told = if console.json {
+    let printed = if console.json {
         console.document(&verify_document(&report))
     } else {
         text(&report, &escape_path(path), console.out)
     };
-    match told.and_then(|()| Ok(console.out.flush()?)) {
-        // Whoever stopped listening still learns from the exit code whether the pack is whole.
+    match printed.and_then(|()| Ok(console.out.flush()?)) {
+        // A closed pipe must not change the exit code.
         Err(failure) if !failure.is_broken_pipe() => Err(failure),
         _ => Ok(exit),
     }
 }
 
-/// A pack that cannot even be opened is one that is not whole: with `--json` the document says so.
+/// A pack that cannot be opened counts as damaged. With `--json` the document reports that.
 fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
     let is_data = error.is_data();
     let reason = error.reason();
@@ -72,7 +75,7 @@ fn refused<T>(error: ReadError, console: &mut Console) -> Result<T, Failure> {
         "bad_samples": [],
         "errors": [reason],
     }))?;
-    Err(failure.told())
+    Err(failure.printed())
 }
 
 /// The document of `packds verify --json`.
@@ -137,10 +140,11 @@ fn text(report: &VerifyReport, path: &str, out: &mut dyn Write) -> Result<(), Fa
     }
     writeln!(
         out,
-        "{path}: damaged: {} of {n_chunks} chunks, {} samples named, {} other places",
+        "{path}: damaged: {} of {}, {} named, {}",
         report.bad_chunks.len(),
-        report.bad_samples.len(),
-        report.errors.len()
+        counted(*n_chunks, "chunk"),
+        counted(to_u64(report.bad_samples.len()), "sample"),
+        counted(to_u64(report.errors.len()), "other error")
     )?;
     Ok(())
 }

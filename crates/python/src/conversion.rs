@@ -51,9 +51,10 @@ fn every_split(
 ) -> Result<Value, ConvertError> {
     if options.normalize == NormalizeBy::Dataset && options.dtype != DType::U8 {
         return Err(ConvertError::Options {
-            reason: "--normalize dataset with --split all would give each split values of its own"
-                .to_owned(),
-            hint: "convert the split train first, then give its mean and std as MEAN/STD"
+            reason:
+                "--normalize dataset with --split all would measure different values for each split"
+                    .to_owned(),
+            hint: "convert the split train first, then pass its mean and std as MEAN/STD"
                 .to_owned(),
         });
     }

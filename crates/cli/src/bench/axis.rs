@@ -1,6 +1,6 @@
-//! A logarithmic axis: where values lie, which of them are written beside it, and how.
+//! A logarithmic axis and its ticks.
 
-/// A scale from one value to another, over a length.
+/// Maps a range of values to a length.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Axis {
     low: f64,
@@ -9,7 +9,7 @@ pub(crate) struct Axis {
     length: f64,
 }
 
-/// Numbers of the decade that ticks may stand at, from few to many.
+/// Positions of ticks within a decade, from few to many.
 const STEPS: [&[f64]; 4] = [
     &[1.0],
     &[1.0, 3.0],
@@ -18,7 +18,7 @@ const STEPS: [&[f64]; 4] = [
 ];
 
 impl Axis {
-    /// An axis that has room for all values above 0, and a little more; none where there is no value.
+    /// An axis with some margin around all positive values. `None` if there are none.
     pub(crate) fn over(
         values: impl IntoIterator<Item = f64>,
         start: f64,
@@ -30,7 +30,7 @@ impl Axis {
             Some((low.min(value), high.max(value)))
         });
         let (low, high) = range?;
-        // Half a decade at least: a narrow axis makes small differences look large.
+        // At least half a decade: a narrow axis makes small differences look large.
         let missing = (3.2 / (high / low)).max(1.0).sqrt();
         Some(Self {
             low: low / 1.2 / missing,
@@ -40,13 +40,13 @@ impl Axis {
         })
     }
 
-    /// Where a value lies; what is below or above the axis is at its end.
+    /// The position of a value, clamped to the axis.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         self.start + self.length * (value / self.low).ln() / (self.high / self.low).ln()
     }
 
-    /// The values to write beside the axis, at least `apart` from each other.
+    /// The ticks to label, at least `apart` from each other.
     pub(crate) fn ticks(&self, apart: f64) -> Vec<f64> {
         let fits = |ticks: &Vec<f64>| {
             let places: Vec<f64> = ticks.iter().map(|tick| self.at(*tick)).collect();
@@ -70,7 +70,7 @@ impl Axis {
     }
 }
 
-/// A number with three digits, thousands apart.
+/// A number with three significant digits and thousands separators.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         v if v >= 99.95 => 0,
@@ -98,7 +98,7 @@ pub(crate) fn number(value: f64) -> String {
     out
 }
 
-/// A tick's number: without zeros behind its point.
+/// The label of a tick: no trailing zeros.
 pub(crate) fn tick_number(value: f64) -> String {
     let text = number(value);
     if text.contains('.') {

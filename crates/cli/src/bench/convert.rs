@@ -1,4 +1,4 @@
-//! `packds bench convert`: packing and verifying, beside what the machine could do at best.
+//! `packds bench convert`: measure converting and verifying alongside the hardware limits.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,23 +13,23 @@ use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
 use crate::progress::Benchmarking;
 
-/// Converting and verifying, beside reading and decoding, copying, and checksumming the same files
+/// Measure convert and verify alongside reading, decoding, copying and checksumming the same files
 ///
-/// Raw conversion (short side 256, crop 224) beside a loop that only reads and fully decodes the same files; encoded
-/// conversion beside `cat`; verify beside reading the pack with CRC32C alone; opening a pack of 1.28 million samples.
-/// Ours and the limit run in turn; ratios are medians of the pairs. Files are repeated, by links, until a run takes long enough.
+/// Compares raw conversion (short side 256, crop 224) with a loop that only reads and fully decodes the same files, encoded
+/// conversion with `cat`, and verify with reading the pack and computing CRC32C. Also times opening a pack of 1.28 million
+/// samples. Runs of packds and of the limit alternate; ratios are medians of the pairs. Files are repeated, by links, until a run is long enough.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertBenchArgs {
-    /// The image folder
+    /// Image folder
     #[arg(value_name = "DATA", value_hint = ValueHint::DirPath)]
     data: PathBuf,
-    /// Threads; 0 means all cores
+    /// Threads; 0 = one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     jobs: usize,
-    /// Pairs of runs
+    /// Number of pairs of runs
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: usize,
-    /// Write the packs into this folder [default: the system's for temporary files]
+    /// Folder for the packs [default: the system's temporary folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     scratch: Option<PathBuf>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ConvertBenchArgs, console: &mut Console) -> Result<Exit
     };
     let shown = Benchmarking::new(console);
     let bench = bench_convert(&args.data, &options, &shown);
-    // Takes its line off the terminal.
+    // Clears the progress line.
     drop(shown);
     let bench = bench?;
     if console.json {
@@ -57,7 +57,7 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     writeln!(
         out,
-        "data     {}, repeated to the number of images shown; cache {}, {}, {}, seed {}",
+        "data     {}, repeated to give the number of images shown; cache {}, {}, {}, seed {}",
         counted(bench.n_files, "file"),
         bench.cache,
         counted(bench.jobs, "thread"),
@@ -67,7 +67,7 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
         "{:8} {:>7} {:>9} {:>7} {:>16} {:>9} {:>6} {:>13} {:>9}",
-        "what", "images", "images/s", "MB/s", "limit", "images/s", "ratio", "range", "peak RSS"
+        "what", "images", "images/s", "MiB/s", "limit", "images/s", "ratio", "range", "peak RSS"
     )?;
     for Figure {
         name,
@@ -84,14 +84,15 @@ fn show(bench: &ConvertBench, out: &mut dyn Write) -> Result<(), Failure> {
     {
         let range = format!("{:.2} to {:.2}", ratio_range.0, ratio_range.1);
         let peak = human_bytes(*peak_rss_bytes);
+        let mib_per_s = mb_per_s * 1e6 / f64::from(1 << 20);
         writeln!(
             out,
-            "{name:8} {n_images:>7} {images_per_s:>9.0} {mb_per_s:>7.0} {limit:>16} {limit_images_per_s:>9.0} {ratio:>6.2} {range:>13} {peak:>9}"
+            "{name:8} {n_images:>7} {images_per_s:>9.0} {mib_per_s:>7.0} {limit:>16} {limit_images_per_s:>9.0} {ratio:>6.2} {range:>13} {peak:>9}"
         )?;
     }
     writeln!(
         out,
-        "open     {:.1} ms for 1.28 million samples, with all that info shows",
+        "open     {:.1} ms for 1.28 million samples, including everything that info shows",
         bench.open_ms
     )?;
     Ok(())

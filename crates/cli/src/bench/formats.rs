@@ -1,4 +1,4 @@
-//! `packds bench formats`: the same images from every format, beside packs.
+//! `packds bench formats`: load the same images from every format.
 
 use std::cmp::Ordering;
 use std::io::Write;
@@ -18,30 +18,30 @@ use crate::human::{counted, human_bytes};
 use crate::output::replace_file;
 use crate::progress::Benchmarking;
 
-/// Loading the same images from every format: folders, NumPy, HDF5, Zarr, Parquet, packs and others
+/// Compare loading the same images from many formats: folders, NumPy, HDF5, Zarr, Parquet, packs and others
 ///
-/// Each format's files are made from the same images and read in the same orders and batches, on as many threads, warm and
-/// cold. What each delivers is checked: a format whose checksum is not that of the images ends the run with exit code 1.
-/// See docs/how-to/bench-formats.md for how it is measured.
+/// All formats are made from the same images and read in the same orders and batches, on the same number of threads, warm
+/// and cold. Results are verified: if the checksum of a format differs from that of the images, the exit code is 1.
+/// docs/how-to/bench-formats.md describes the method.
 #[derive(Debug, Args)]
 pub(crate) struct FormatsBenchArgs {
-    /// An image folder or manifest, or a pack of raw images: u8, all of one size, hwc or chw
+    /// Image folder, manifest, or pack of raw images (u8, one size, hwc or chw)
     #[arg(value_name = "DATA", value_hint = ValueHint::AnyPath)]
     data: PathBuf,
-    /// A look in less than a minute: four batches of images, short runs, one round
+    /// Rough results in less than a minute: four batches of images, short runs, one round
     #[arg(long)]
     quick: bool,
-    /// Write report.json, report.csv and charts into this folder
+    /// Write report.json, report.csv and charts to this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     out: Option<PathBuf>,
-    /// Write the formats' files below this folder, and remove them at the end [default: --out, or the system's folder for
-    /// temporary files]
+    /// Folder for temporary files of the formats, removed at the end [default: --out, or the system's temporary
+    /// folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     work: Option<PathBuf>,
-    /// Only these formats, with commas between them
+    /// Formats to measure, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     formats: Vec<String>,
-    /// Orders of samples
+    /// Orders of samples to measure
     #[arg(
         long,
         value_enum,
@@ -50,7 +50,7 @@ pub(crate) struct FormatsBenchArgs {
         default_value = "sequential,per-sample,chunk"
     )]
     orders: Vec<Order>,
-    /// States of the page cache
+    /// States of the page cache to measure
     #[arg(
         long,
         value_enum,
@@ -59,28 +59,28 @@ pub(crate) struct FormatsBenchArgs {
         default_value = "warm,cold"
     )]
     cache: Vec<Cache>,
-    /// Numbers of threads
+    /// Numbers of threads to measure
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Vec<u16>,
-    /// Samples of a batch and of a chunk [default: 64; 32 with --quick]
+    /// Batch size and chunk size, in samples [default: 64; 32 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     batch: Option<u32>,
-    /// The most images that are used [default: all of a pack, 1024 of a folder; four batches with --quick]
+    /// Maximum number of images [default: all of a pack, 1024 of a folder; four batches with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     images: Option<u64>,
-    /// Measure also what a training step of this length waits for its batches
+    /// Also measure how long a training step of this length waits for its batches
     #[arg(long, value_name = "MS", default_value_t = 0.0)]
     step_ms: f64,
-    /// Runs of which the median counts [default: 3; 1 with --quick]
+    /// Number of runs; the median is reported [default: 3; 1 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=99))]
     rounds: Option<u16>,
-    /// How long one run may take [default: 5; 0.2 with --quick]
+    /// Maximum time per run [default: 5; 0.2 with --quick]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// Seed of orders
+    /// Seed of the orders
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Add the rows that other programs measured with the same images
+    /// Add results that other programs measured on the same images
     #[arg(long, value_name = "PEERS.JSON", value_hint = ValueHint::FilePath)]
     with: Option<PathBuf>,
 }
@@ -89,9 +89,9 @@ pub(crate) struct FormatsBenchArgs {
 enum Order {
     /// As written
     Sequential,
-    /// Every sample anywhere
+    /// Every sample in random order
     PerSample,
-    /// Whole batches, as written, in random order
+    /// Whole batches in random order, samples as written
     Chunk,
 }
 
@@ -99,7 +99,7 @@ enum Order {
 enum Cache {
     /// All files are in the page cache
     Warm,
-    /// None are: they are dropped before each run
+    /// No file is: files are dropped from the page cache before each run
     Cold,
 }
 
@@ -110,14 +110,16 @@ impl FormatsBenchArgs {
         let is_time = |value: f64| (0.0..=3600.0).contains(&value);
         if !is_time(seconds) || seconds <= 0.0 || !is_time(self.step_ms / 1e3) {
             return Err(Failure::not_run(format!(
-                "--seconds is above 0 and at most 3600, --step-ms 0 to 3600000: found {seconds} and {}",
+                "--seconds must be above 0 and at most 3600, --step-ms 0 to 3600000; found {seconds} and {}",
                 self.step_ms
             )));
         }
         let known = format_names();
         if let Some(name) = self.formats.iter().find(|n| !known.contains(&n.as_str())) {
-            return Err(Failure::not_run(format!("--formats: no format {name:?}"))
-                .hint(format!("there are {}", known.join(", "))));
+            return Err(
+                Failure::not_run(format!("--formats: unknown format {name:?}"))
+                    .hint(format!("the formats are {}", known.join(", "))),
+            );
         }
         let batch = self.batch.unwrap_or(if self.quick { 32 } else { 64 });
         let work = self.work.clone().or_else(|| self.out.clone());
@@ -141,7 +143,7 @@ impl FormatsBenchArgs {
     }
 }
 
-/// What was asked for, in that order, each thing once.
+/// The distinct items, in order.
 fn once<T: PartialEq>(asked: impl Iterator<Item = T>) -> Vec<T> {
     asked.fold(Vec::new(), |mut known, one| {
         if !known.contains(&one) {
@@ -177,7 +179,7 @@ pub(crate) fn run(args: &FormatsBenchArgs, console: &mut Console) -> Result<Exit
     }
     let shown = Benchmarking::new(console);
     let report = bench_formats(&args.data, &options, &shown);
-    // Takes its line off the terminal.
+    // Clears the progress line.
     drop(shown);
     let report = report?;
     if let Some(folder) = &args.out {
@@ -216,7 +218,7 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     if machine.free_page_reporting {
         writeln!(
             out,
-            "         gives free memory back to its host: cold figures vary, see docs/how-to/bench-formats.md"
+            "         this virtual machine returns free memory to its host: cold results vary, see docs/how-to/bench-formats.md"
         )?;
     }
     writeln!(
@@ -234,7 +236,7 @@ fn show(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(asked) = report.options.batch_asked {
         writeln!(
             out,
-            "         batches of {asked} were asked for: with fewer than {} images they are smaller",
+            "         batches are smaller than the requested {asked}, which need at least {} images",
             4 * u64::from(asked)
         )?;
     }
@@ -257,15 +259,12 @@ fn show_limits(report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
         )?;
     }
     for (cache, rate) in &limits.disk_read_images_per_s {
-        writeln!(
-            out,
-            "limit    reading the disk, {cache}: {rate:.0} images/s"
-        )?;
+        writeln!(out, "limit    disk read, {cache}: {rate:.0} images/s")?;
     }
     Ok(())
 }
 
-/// Runs that differ in nothing but the format, in the order of the report.
+/// Runs that differ only in the format, in the order of the report.
 fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     let alike = |a: &RunRow, b: &RunRow| {
         (&a.order, &a.cache, a.threads, a.step_ms.to_bits())
@@ -282,7 +281,7 @@ fn groups(runs: &[RunRow]) -> Vec<Vec<&RunRow>> {
     groups
 }
 
-/// A column of the table: what stands above it, and the number of a run of which the smallest is the best.
+/// A column of the table: its heading and its value in a run. The smallest value is the best.
 struct Column {
     name: &'static str,
     value: fn(&RunRow, &FormatRow) -> Option<f64>,
@@ -292,12 +291,12 @@ struct Column {
 const COLUMNS: [Column; 9] = [
     Column {
         name: "images/s",
-        // The largest is the best.
+        // Negated: the largest is the best.
         value: |run, _| run.images_per_s.map(|rate| -rate),
         shown: |rate| format!("{:.0}", -rate),
     },
     Column {
-        // The median can be the taking of a batch that was ready: on several threads it says nothing.
+        // No median: with several threads it can be the time to take a batch that was ready.
         name: "mean ms",
         value: |run, _| run.mean_batch_ms(),
         shown: |ms| format!("{ms:.2}"),
@@ -344,13 +343,13 @@ fn to_f64(n: u64) -> f64 {
     n as f64
 }
 
-/// One table, the fastest first; the best of each column is marked.
+/// Prints one table, the fastest format first. The best of each column is marked.
 fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
     let Some(first) = group.first() else {
         return Ok(());
     };
     let step = match first.step_ms > 0.0 {
-        true => format!(", beside steps of {} ms", first.step_ms),
+        true => format!(", with steps of {} ms", first.step_ms),
         false => String::new(),
     };
     writeln!(
@@ -394,7 +393,7 @@ fn show_group(report: &Report, group: &[&RunRow], out: &mut dyn Write) -> Result
     show_skipped(group, out)
 }
 
-/// One line for each reason.
+/// Prints one line per reason.
 fn show_skipped(group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in group {
@@ -412,7 +411,7 @@ fn show_skipped(group: &[&RunRow], out: &mut dyn Write) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says where a run was not what its name says.
+/// Warns if the page cache was not in the requested state.
 fn note(run: &RunRow) -> String {
     let cached = run.cached_share_before.unwrap_or(0.0);
     if run.cache == "cold" && cached > 0.02 {

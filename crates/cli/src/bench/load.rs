@@ -1,4 +1,4 @@
-//! `packds bench load`: batches of a pack, beside what the machine could do at best.
+//! `packds bench load`: measure loading alongside the hardware limit.
 
 use std::io::Write;
 use std::num::NonZero;
@@ -15,44 +15,44 @@ use crate::failure::Failure;
 use crate::human::{counted, human_bytes, parse_bytes};
 use crate::order::OrderName;
 
-/// Loading batches from a pack, beside copying, decoding or reading the same
+/// Measure loading batches from a pack alongside copying, decoding or reading the same data
 ///
-/// Slices of epochs and of a loop that does only what cannot be avoided run in turn, on as many threads; ratios are medians
-/// of the pairs. The limit is memcpy for pixels that are copied, resize or decode_crop_resize for images that are
-/// augmented, direct_read for a pack that is read cold.
+/// Slices of epochs alternate with slices of a minimal loop, on the same number of threads; ratios are medians
+/// of the pairs. The loop is memcpy for pixels that are copied, resize or decode_crop_resize for images that are
+/// augmented, and direct_read for cold reads.
 #[derive(Debug, Args)]
 pub(crate) struct LoadBenchArgs {
-    /// The pack
+    /// Pack to measure
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pack: PathBuf,
-    /// In which order samples are read
+    /// Order of samples
     #[arg(long, value_enum, default_value = "window")]
     order: OrderName,
-    /// Chunks mixed at one time, for `--order window` [default: 64, or as many as fit twice in the memory]
+    /// Chunks shuffled together, for `--order window` [default: 64, or fewer if two windows exceed the memory]
     #[arg(long, value_name = "CHUNKS")]
     window: Option<NonZero<u32>>,
-    /// Samples of a batch [default: 256; 64 for images of sizes of their own]
+    /// Samples per batch [default: 256; 64 for variable-size images]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
-    /// Threads of the loader and of the limit
+    /// Threads of the loader, and of the limit
     #[arg(long, value_name = "N", default_value = "1")]
     threads: NonZero<usize>,
-    /// What is done to images, such as rrc224,flip; empty for nothing [default: rrc224,flip for images of sizes of their own]
+    /// Augmentations, such as rrc224,flip; empty for none [default: rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
-    /// Read from the disk past the page cache, proved to be cold; give a --memory smaller than the pack
+    /// Cold reads that bypass the page cache; requires --memory below the pack size
     #[arg(long)]
     cold: bool,
-    /// How long each figure may take
+    /// Maximum time per result
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     seconds: f64,
-    /// Memory of the loader, in bytes or as 4GiB [default: 4 GiB]
+    /// Memory for the loader, in bytes or as 4GiB [default: 4 GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// When checksums are verified
+    /// When to verify checksums
     #[arg(long, value_enum, default_value_t)]
     checksums: ChecksumsName,
-    /// Seed of order and augmentation
+    /// Seed of the order and augmentation
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 }
@@ -70,7 +70,7 @@ impl LoadBenchArgs {
         let order = self.order.with_window(self.window.map(NonZero::get))?;
         if !(self.seconds > 0.0 && self.seconds <= 3600.0) {
             return Err(Failure::not_run(format!(
-                "--seconds is a number above 0, at most 3600: found {}",
+                "--seconds must be above 0 and at most 3600: found {}",
                 self.seconds
             )));
         }
@@ -108,14 +108,14 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     let (pack, options) = (&bench.pack, &bench.options);
     writeln!(
         out,
-        "pack     {} in chunks of {}, {}; {} a sample in a batch",
+        "pack     {} in chunks of {}, {}; {} per sample in a batch",
         counted(pack.n_samples, "sample"),
         pack.chunk_samples,
         human_bytes(pack.file_bytes),
         human_bytes(pack.sample_bytes)
     )?;
     let augment = match options.augment.as_str() {
-        "" => "as they are",
+        "" => "unchanged",
         augment => augment,
     };
     writeln!(
@@ -142,9 +142,9 @@ fn show(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
 fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(
         out,
-        "loaded   {:.0} images/s, {:.2} GB/s: {:.3} of {} ({:.0} images/s), {:.3} to {:.3} in {} slices of {} images",
+        "loaded   {:.0} images/s, {:.2} GiB/s: {:.3} of {} ({:.0} images/s), {:.3} to {:.3} over {} slices of {} images",
         bench.images_per_s,
-        bench.bytes_per_s / 1e9,
+        bench.bytes_per_s / f64::from(1 << 30),
         bench.ratio,
         bench.limit,
         bench.limit_images_per_s,
@@ -156,12 +156,12 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(rate) = bench.read_once_images_per_s {
         writeln!(
             out,
-            "read     {rate:.0} images/s where the consumer reads every byte once"
+            "read     {rate:.0} images/s if the consumer reads every byte once"
         )?;
     }
     writeln!(
         out,
-        "first    batch after {:.1} ms, resumed in {:.2} ms; first epoch {:.0} images/s ({} images); 99 % of batches within {:.2} ms",
+        "first    first batch after {:.1} ms, resume in {:.2} ms; first epoch {:.0} images/s ({} images); 99 % of batches within {:.2} ms",
         bench.first_batch_ms,
         bench.resume_ms,
         bench.first_epoch_images_per_s,
@@ -171,7 +171,7 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     for first in &bench.first_batches {
         writeln!(
             out,
-            "first    batch cold, {}: {:.1} ms, {:.2} of reading its samples directly ({:.1} ms), {:.2} to {:.2}",
+            "first    cold first batch, {}: {:.1} ms, {:.2} of reading its samples directly ({:.1} ms), {:.2} to {:.2}",
             first.access,
             first.ms,
             first.ratio,
@@ -182,9 +182,9 @@ fn show_figures(bench: &LoadBench, out: &mut dyn Write) -> Result<(), Failure> {
     }
     writeln!(
         out,
-        "cost     {:.4} s of a core for 1000 images, {:.3} s for 10^9 bytes; {} resident at most, {} of it its own; {} batches ahead in {} slots",
+        "cost     {:.4} CPU s per 1000 images, {:.3} CPU s per GiB; peak memory {}, of which {} private; {} batches ahead in {} slots",
         bench.cpu_s_per_1000_images,
-        bench.cpu_s_per_gb,
+        bench.cpu_s_per_gb * f64::from(1 << 30) / 1e9,
         human_bytes(bench.peak_rss_bytes),
         human_bytes(bench.peak_anon_bytes),
         bench.prefetch,

@@ -1,4 +1,4 @@
-//! `packds bench`: how fast this machine does it, beside what it could do at best.
+//! `packds bench`: measure this machine alongside its hardware limits.
 
 pub(crate) mod axis;
 mod charts;
@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::human::{counted, human_bytes};
 
-/// Measure packds on this machine, each figure beside its physical limit in the same run
+/// Measure packds on this machine, alongside the hardware limit measured in the same run
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! The colours of benchmark charts: told apart by every kind of sight, each with what takes its place on a dark page.
+//! Colours of benchmark charts, distinct for all kinds of color vision. Each has a substitute on a dark page.
 
 use crate::figure::{Rgb, hex};
 
@@ -7,14 +7,14 @@ pub(crate) const PANEL: Rgb = [246, 247, 249];
 pub(crate) const INK: Rgb = [28, 30, 34];
 pub(crate) const DIM: Rgb = [92, 96, 104];
 pub(crate) const GRID: Rgb = [217, 220, 225];
-/// Packds, and the band behind it.
+/// packds, and the band behind its rows.
 pub(crate) const OURS: Rgb = [0, 98, 168];
 pub(crate) const BAND: Rgb = [222, 236, 248];
-/// Every other format.
+/// All other formats.
 pub(crate) const OTHER: Rgb = [110, 114, 122];
-/// What bounds the figures.
+/// Hardware limits.
 pub(crate) const LIMIT: Rgb = [196, 78, 0];
-/// Lines that are told apart by colour, from few to many of what they stand for.
+/// Lines distinguished by colour, from few to many of what they stand for.
 pub(crate) const SERIES: [Rgb; 7] = [
     [230, 159, 0],
     [0, 158, 115],
@@ -25,7 +25,7 @@ pub(crate) const SERIES: [Rgb; 7] = [
     [150, 88, 30],
 ];
 
-/// Each colour of the charts on pages, and its stand-in on a dark one.
+/// Each chart colour with its substitute on a dark page.
 const DARK: [(Rgb, Rgb); 9] = [
     (PAPER, [24, 26, 30]),
     (PANEL, [32, 35, 40]),
@@ -38,7 +38,7 @@ const DARK: [(Rgb, Rgb); 9] = [
     (LIMIT, [255, 150, 80]),
 ];
 
-/// Style rules that turn charts of these colours dark.
+/// Style rules that recolour the charts for a dark page.
 pub(crate) fn dark_rules() -> String {
     let rule = |(light, dark): &(Rgb, Rgb)| {
         let (light, dark) = (hex(*light), hex(*dark));

@@ -1,4 +1,4 @@
-//! `packds bench tune`: which threads, prefetch and batch a loader needs so that training does not wait.
+//! `packds bench tune`: find the threads, prefetch and batch size with which training does not wait.
 
 use std::io::Write;
 use std::num::NonZero;
@@ -17,48 +17,48 @@ use crate::order::OrderName;
 use crate::output::check_new;
 use crate::plot_file::PlotFile;
 
-/// What training waits for, by threads, batches made ahead and batch size; and what to set
+/// Measure how long training waits, by threads, prefetch and batch size, and recommend settings
 ///
-/// A consumer takes batches as training does and does nothing for the time of a step, once for each configuration, with the
-/// pack in the page cache. Recommended is what costs least (the fewest threads, then the least memory) of those that wait
-/// about as little as the best, beginnings and ends of epochs included: within 1 % of a step.
+/// For each configuration, a consumer takes batches and sleeps for the time of a step, with the pack in the page cache.
+/// The recommendation is the cheapest configuration (fewest threads, then least memory) whose wait is within 1 % of a step of
+/// the best one. The start and the end of an epoch count.
 #[derive(Debug, Args)]
 pub(crate) struct TuneBenchArgs {
-    /// The pack
+    /// Pack to measure
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pack: PathBuf,
-    /// Milliseconds that training takes for a batch
+    /// Duration of a training step in ms
     #[arg(long, value_name = "MS", default_value_t = 50.0)]
     step_ms: f64,
-    /// Threads of the loader, such as 1,2,4 [default: 1, 2, 4 and so on to all cores]
+    /// Thread counts, such as 1,2,4 [default: 1, 2, 4 and so on up to all cores]
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     threads: Vec<NonZero<usize>>,
-    /// Batches made ahead, such as 1,4,auto [default: 1,2,4,8,auto]
+    /// Prefetch depths (batches), such as 1,4,auto [default: 1,2,4,8,auto]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = parse_depth)]
     prefetch: Vec<Ahead>,
-    /// Samples of a batch, such as 64,128 [default: 32,64,128,256, as far as an epoch
-    /// has two such batches]
+    /// Batch sizes, such as 64,128 [default: 32,64,128,256, as long as an epoch
+    /// has two batches]
     #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     batch: Vec<u32>,
-    /// In which order samples are read
+    /// Order of samples
     #[arg(long, value_enum, default_value = "window")]
     order: OrderName,
-    /// What is done to images, such as rrc224,flip; empty for nothing [default: rrc224,flip for images of sizes of their own]
+    /// Augmentations, such as rrc224,flip; empty for none [default: rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
-    /// How long each configuration may take [default: 3, or 0.3 with --quick]
+    /// Maximum time per configuration [default: 3; 0.3 with --quick]
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
-    /// A quick look, too short to be quoted
+    /// Quick and rough; do not cite
     #[arg(long)]
     quick: bool,
-    /// Seed of order and augmentation
+    /// Seed of the order and augmentation
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Draw it: an .svg or a .png file of the wait by prefetch, a line for each number of threads
+    /// Plot the wait by prefetch, one line per number of threads (.svg or .png)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = PlotFile::parse)]
     plot: Option<PlotFile>,
-    /// Replace the picture if there is one
+    /// Replace an existing plot
     #[arg(long, requires = "plot")]
     force: bool,
 }
@@ -79,7 +79,7 @@ impl TuneBenchArgs {
         for (option, found) in [("--seconds", seconds), ("--step-ms", self.step_ms)] {
             if !(found > 0.0 && found <= 3600.0) {
                 return Err(Failure::not_run(format!(
-                    "{option} is a number above 0, at most 3600: found {found}"
+                    "{option} must be above 0 and at most 3600: found {found}"
                 )));
             }
         }
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
     } else {
         show(&bench, console.out)?;
         if args.quick {
-            writeln!(console.out, "quick    too short to be quoted")?;
+            writeln!(console.out, "quick    rough; do not cite")?;
         }
     }
     Ok(Exit::Done)
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &TuneBenchArgs, console: &mut Console) -> Result<Exit, F
 fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     show_machine(&bench.machine, out)?;
     let augment = match bench.augment.as_str() {
-        "" => "as they are",
+        "" => "unchanged",
         augment => augment,
     };
     writeln!(
@@ -141,7 +141,7 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     )?;
     writeln!(
         out,
-        "step     {} ms of training for a batch; {} s for each configuration",
+        "step     training step {} ms; {} s per configuration",
         bench.step_ms, bench.seconds
     )?;
     writeln!(
@@ -166,7 +166,7 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(cost) = bench.fixed_cost_ms {
         writeln!(
             out,
-            "epoch    {cost:.1} ms beside its batches: to the first one, and from the last one to the end"
+            "epoch    plus {cost:.1} ms per epoch, before the first batch and after the last"
         )?;
     }
     match &bench.recommended {
@@ -175,34 +175,31 @@ fn show(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
             "set      threads {}, prefetch {}, batch {}: {}",
             best.threads, best.prefetch, best.batch, best.why
         )?,
-        None => writeln!(
-            out,
-            "set      nothing can be recommended: no batch was waited for"
-        )?,
+        None => writeln!(out, "set      no recommendation: no wait could be measured")?,
     }
     Ok(())
 }
 
-/// Which batch sizes the pack is too small for, and which were tried in their place.
+/// Reports the batch sizes that the pack is too small for.
 fn show_too_small(bench: &TuneBench, out: &mut dyn Write) -> Result<(), Failure> {
     let samples = counted(bench.n_samples, "sample");
     if let Some(most) = bench.batch_cut_to {
         writeln!(
             out,
-            "batch    no default size above {most} was tried: of {samples} an epoch has to have two batches"
+            "batch    default sizes above {most} were skipped: an epoch of {samples} must have two batches"
         )?;
     }
     for batch in bench.too_large() {
         writeln!(
             out,
-            "batch    {batch} is too large for a pack of {samples}: an epoch has one batch, and none to wait for; --batch {} or less",
+            "batch    {batch} is too large for {samples}: an epoch has only one batch, so there is no wait to measure; use --batch {} or less",
             bench.largest_batch()
         )?;
     }
     Ok(())
 }
 
-/// A line of the table; what is recommended for its batch has a star, what is recommended at all has two.
+/// Prints a line of the table. The best of its batch size has one star, the overall best two.
 fn show_run(bench: &TuneBench, run: &TuneRun, out: &mut dyn Write) -> Result<(), Failure> {
     let of_batch = bench.recommended_by_batch.iter().any(|one| one.is(run));
     let recommended = bench.recommended.as_ref();

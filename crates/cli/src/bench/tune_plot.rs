@@ -1,4 +1,4 @@
-//! The picture of `packds bench tune --plot`: a panel for each batch size, in it the wait by prefetch, a line for each number of
+//! The plot of `packds bench tune --plot`: one panel per batch size, with the wait by prefetch and one line per number of
 //! threads.
 
 use packds_bench::{Ahead, TuneBench, TuneRun};
@@ -9,34 +9,34 @@ use crate::figure::{Anchor, Figure, Place, Rgb, SMALL, SUBHEADING, count, whole}
 use crate::human::counted;
 use crate::lettering::{fit, text_width};
 
-/// Waits below this many milliseconds are nothing to training: all are drawn at it.
+/// Shorter waits are negligible and drawn at this value, in ms.
 const FLOOR: f64 = 0.01;
 const WIDTH: u32 = 960;
 const LEFT: f64 = 64.0;
 const TOP: f64 = 104.0;
-/// Width and height of a panel, and what lies between two.
+/// Width and height of a panel, and the gaps between panels.
 const PANEL_SIZE: (f64, f64) = (402.0, 200.0);
 const BETWEEN: (f64, f64) = (74.0, 74.0);
-/// Panels in a row.
+/// Panels per row.
 const COLUMNS: usize = 2;
 
-/// What all panels share.
+/// Data that all panels share.
 struct Scale<'a> {
     bench: &'a TuneBench,
     prefetches: Vec<Ahead>,
     threads: Vec<usize>,
-    /// From the lowest to the highest wait, in a panel whose lower edge is at 0.
+    /// From the lowest to the highest wait. The lower edge of a panel is 0.
     up: Axis,
 }
 
-/// The picture of a benchmark of the pack of this name.
+/// The plot of a benchmark of the pack with this name.
 pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     let mut batches: Vec<u32> = bench.runs.iter().map(|run| run.batch).collect();
     batches.dedup();
     let rows = batches.len().div_ceil(COLUMNS);
     let height = TOP + (PANEL_SIZE.1 + BETWEEN.1) * count(rows) + 10.0;
     let title = format!(
-        "Wait for a batch beside a training step of {} ms: {name}",
+        "Wait for a batch during training with steps of {} ms: {name}",
         tick_number(bench.step_ms)
     );
     let mut figure = Figure::new(WIDTH, whole(height), PAPER, &title);
@@ -71,22 +71,22 @@ pub(crate) fn figure(bench: &TuneBench, name: &str) -> Figure {
     figure
 }
 
-/// What to set, and where it was measured.
+/// The recommendation and the machine.
 fn subtitle(bench: &TuneBench) -> String {
     let set = match &bench.recommended {
         Some(best) => format!(
-            "Set: {}, prefetch {}, batch {} (ringed; for each batch a smaller ring). An epoch costs {} ms more.",
+            "Set: {}, prefetch {}, batch {} (large ring; a small ring marks the best of each batch size), plus {} ms per epoch.",
             counted(best.threads, "thread"),
             best.prefetch,
             best.batch,
             tick_number(bench.fixed_cost_ms.unwrap_or(0.0))
         ),
-        None => "The pack is too small for these batches: nothing can be recommended.".to_owned(),
+        None => "The pack is too small for these batches: no recommendation.".to_owned(),
     };
     format!("{set} {}", bench.machine.cpu)
 }
 
-/// How long the run waited for a batch, as it is drawn; none where it waited for none.
+/// The mean wait to draw. `None` if none was measured.
 fn wait(run: &TuneRun) -> Option<f64> {
     run.wait_ms.map(|wait| wait.mean.max(FLOOR))
 }
@@ -109,7 +109,7 @@ impl Scale<'_> {
             x += 52.0 + text_width(&text, SMALL.size, false);
         }
         figure.dashes(vec![(x, y - 4.0), (x + 22.0, y - 4.0)], 1.5, LIMIT);
-        let text = "a wait as long as the step";
+        let text = "wait = step";
         figure.words((x + 28.0, y), Anchor::Start, SMALL, DIM, text);
     }
 
@@ -135,7 +135,7 @@ impl Scale<'_> {
             Anchor::End,
             SMALL,
             DIM,
-            "wait in ms, logarithmic",
+            "wait in ms, log scale",
         );
         figure.boxes(vec![[left, top, PANEL_SIZE.0, PANEL_SIZE.1]], PANEL);
         let mut ticks = self.up.ticks(22.0);
@@ -154,7 +154,7 @@ impl Scale<'_> {
             figure.words((x, bottom + 16.0), Anchor::Middle, SMALL, DIM, &text);
         }
         let middle = left + PANEL_SIZE.0 / 2.0;
-        let below = "batches made ahead (prefetch)";
+        let below = "prefetch (batches)";
         figure.words((middle, bottom + 33.0), Anchor::Middle, SMALL, DIM, below);
         let y = bottom + self.up.at(self.bench.step_ms);
         figure.dashes(vec![(left, y), (right, y)], 1.5, LIMIT);
@@ -181,7 +181,7 @@ impl Scale<'_> {
                 figure.dots(vec![at], 11.0, PANEL);
             }
         }
-        // The fewest threads last: where lines meet, the cheapest is seen.
+        // Fewest threads last, so that the cheapest line is on top.
         for threads in self.threads.iter().rev() {
             let of_threads = runs().filter(|run| run.threads == *threads);
             let (fixed, auto): (Vec<&TuneRun>, Vec<&TuneRun>) =
@@ -192,7 +192,7 @@ impl Scale<'_> {
             };
             let (fixed, auto) = (places(&fixed), places(&auto));
             let color = self.color(*threads);
-            // Auto is no prefetch of its own: no line leads to it.
+            // Auto is not a number, so no line leads to it.
             figure.line(fixed.clone(), 2.0, color);
             figure.dots(fixed.into_iter().chain(auto).collect(), 7.0, color);
         }

@@ -1,7 +1,7 @@
-//! `packds doctor`: why training waits, and what to change.
+//! `packds doctor`: find the training bottleneck.
 
 mod picture;
-mod tell;
+mod report;
 mod training;
 
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ use crate::plot_file::PlotFile;
 use training::{LoaderOptions, Training};
 
 pub use picture::{doctor_picture, doctor_plot};
-pub use tell::{doctor_document, doctor_text};
+pub use report::{doctor_document, doctor_text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,19 +39,19 @@ Examples:
   packds doctor train.pack --cold --plot doctor.svg
   packds doctor train.pack --batch 256 -- python train.py";
 
-/// Say why training waits: what binds, how fast it could be, and what to change
+/// Find the training bottleneck, the possible speed, and what to change
 ///
-/// A batch is cached at one stage of its way after the other, and what is left is timed: reading, decoding, transforming and
-/// copying. Together with the time of a training step that says which of them binds, how fast training could be, and what
-/// each change would give. The step is told by --step-ms, or learned from a training that is run behind `--`: a program
-/// whose packds.Loader reads this pack. What is not given here is as that loader has it. It is stopped after some steps.
+/// Caches a batch at one stage after another and times the rest: reading, decoding, transforming and copying. Together
+/// with the duration of a training step, this gives the bottleneck, the possible throughput and the gain from each
+/// change. Pass the step as --step-ms, or pass a training command after `--`: a program whose packds.Loader reads this
+/// pack. The command is stopped after some steps. Options not given here are taken from its loader.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// The pack
+    /// Pack to examine
     #[arg(value_name = "PACK", value_hint = ValueHint::FilePath)]
     pack: PathBuf,
-    /// Milliseconds that training takes for a batch, such as 48.5 [default: 0, loading alone]
+    /// Duration of a training step in ms, such as 48.5 [default: 0, loading only]
     #[arg(
         long,
         value_name = "MS",
@@ -59,37 +59,37 @@ pub(crate) struct DoctorArgs {
         conflicts_with = "command"
     )]
     step_ms: Option<f64>,
-    /// A training to learn the step from
+    /// Training command whose step is timed
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Samples of a batch [default: that of a training, which is always taken, else 256; 64 for images of sizes of their own]
+    /// Samples per batch [default: 256; 64 for variable-size images; a training command's batch size always wins]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
-    /// Threads of the loader [default: those of a training, else one for each core]
+    /// Loader threads [default: as in the training command, else one per core]
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
-    /// In which order samples are read [default: that of a training, else auto]
+    /// Order of samples [default: as in the training command, else auto]
     #[arg(long, value_enum)]
     order: Option<OrderName>,
-    /// Chunks mixed at one time, for `--order window`
+    /// Chunks shuffled together, for `--order window`
     #[arg(long, value_name = "CHUNKS")]
     window: Option<NonZero<u32>>,
-    /// What is done to images, such as rrc224,flip; empty for nothing [default: as a training has it, else rrc224,flip for images of sizes of their own]
+    /// Augmentations, such as rrc224,flip; empty for none [default: as in the training command, else rrc224,flip for variable-size images]
     #[arg(long, value_name = "OPS")]
     augment: Option<String>,
-    /// Element type of images [default: as --augment gives them]
+    /// Element type of images [default: the output of --augment]
     #[arg(long, value_enum)]
     dtype: Option<DtypeName>,
-    /// Memory of the loader, in bytes or as 4GiB [default: that of a training, else 4 GiB]
+    /// Memory for the loader, in bytes or as 4GiB [default: as in the training command, else 4 GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Read from the disk past the page cache, as if the pack did not fit the memory
+    /// Read from disk, bypassing the page cache, as if the pack did not fit in memory
     #[arg(long)]
     cold: bool,
-    /// Follow the first advice that is an option of the loader, and measure again
+    /// Apply the first advice that is a loader option, and measure again
     #[arg(long)]
     check: bool,
-    /// How long measuring may take; slow sources take up to twice as long
+    /// Time budget for measuring; slow sources may take twice as long
     #[arg(
         long,
         value_name = "S",
@@ -97,13 +97,13 @@ pub(crate) struct DoctorArgs {
         default_value_t = 15.0
     )]
     seconds: f64,
-    /// Seed of order and augmentation
+    /// Seed of the order and augmentation
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Draw it: an .svg or a .png file of the stages of a batch and the ladder of rates
+    /// Plot the stages of a batch and the throughput ladder (.svg or .png)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = PlotFile::parse)]
     plot: Option<PlotFile>,
-    /// Replace the picture if there is one
+    /// Replace an existing plot
     #[arg(long, requires = "plot")]
     force: bool,
 }
@@ -117,7 +117,7 @@ enum DtypeName {
 }
 
 impl DtypeName {
-    /// The word of an augmentation.
+    /// The name of this type in an augmentation.
     const fn word(self) -> &'static str {
         match self {
             Self::U8 => "u8",
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
         check_folder(plot.path())?;
     }
     let pack = Arc::new(packds_reader::open(&args.pack)?);
-    // Whatever is wrong with the options is said before a training is run.
+    // Report invalid options before running the training command.
     drop(args.loader(&pack, None)?.build().map_err(failed)?);
     let mut training = match args.command.as_slice() {
         [] => None,
@@ -149,12 +149,12 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<Exit, Fail
     args.show(&report, training.as_ref(), console)
 }
 
-/// That a file can be made there: it is said before anything is measured.
+/// Checks that the plot's folder exists before anything is measured.
 fn check_folder(path: &Path) -> Result<(), Failure> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-            let missing = Failure::not_run("there is no such folder to draw to").at(folder);
-            Err(missing.hint("make it, or choose another file for --plot"))
+            let missing = Failure::not_run("no such folder for the plot").at(folder);
+            Err(missing.hint("create it, or choose another file for --plot"))
         }
         _ => Ok(()),
     }
@@ -174,18 +174,18 @@ impl DoctorArgs {
     fn check_numbers(&self) -> Result<(), Failure> {
         let step = self.step_ms.unwrap_or(0.0);
         if !(0.0..=3.6e6).contains(&step) {
-            let text = format!("--step-ms is a number from 0 to 3600000: found {step}");
+            let text = format!("--step-ms must be 0 to 3600000: found {step}");
             return Err(Failure::not_run(text));
         }
         let seconds = self.seconds;
         if !(seconds > 0.0 && seconds <= 3600.0) {
-            let text = format!("--seconds is a number above 0, at most 3600: found {seconds}");
+            let text = format!("--seconds must be above 0 and at most 3600: found {seconds}");
             return Err(Failure::not_run(text));
         }
         Ok(())
     }
 
-    /// The loader with these options, and with those of the training where none are given.
+    /// The loader to examine. Options not given are taken from the training command.
     fn loader(
         &self,
         pack: &Arc<Pack>,
@@ -193,7 +193,7 @@ impl DoctorArgs {
     ) -> Result<LoaderBuilder, Failure> {
         let is_encoded = has_encoded_images(pack);
         let usual = if is_encoded { 64 } else { 256 };
-        // What has no whole batch cannot be measured.
+        // Without a whole batch there is nothing to measure.
         let most = u32::try_from(pack.n_samples()).unwrap_or(u32::MAX).max(1);
         let learned = training.map(|training| &training.options);
         let batch = training.map(|training| training.batch).or(self.batch);
@@ -227,7 +227,7 @@ impl DoctorArgs {
         }
     }
 
-    /// What is done to images, in words.
+    /// The augmentation, as text.
     fn words(&self, is_encoded: bool, learned: Option<&LoaderOptions>) -> String {
         let usual = match learned {
             Some(said) => said.augment.as_deref().unwrap_or_default(),
@@ -279,7 +279,7 @@ impl DoctorArgs {
             }
             console.out.write_all(doctor_text(report).as_bytes())?;
             if self.check && report.checked.is_none() {
-                let text = "checked  no advice is an option of the loader: nothing was followed";
+                let text = "checked  nothing: no advice is a loader option";
                 writeln!(console.out, "{text}")?;
             }
         }

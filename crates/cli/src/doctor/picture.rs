@@ -1,4 +1,4 @@
-//! The picture of what the doctor found: the stages of a batch, a bar for each track, and below them the ladder of rates.
+//! The plot of a report: the stages of a batch, one bar per track, and below them the throughput ladder.
 
 use std::path::Path;
 
@@ -15,16 +15,16 @@ const ROOM: f64 = 620.0;
 const BAR: f64 = 22.0;
 const ROW: f64 = 30.0;
 
-/// The picture as SVG text, of a pack or data set of this name.
+/// The plot as SVG text. `name` is that of the pack or dataset.
 #[must_use]
 pub fn doctor_picture(report: &Report, name: &str) -> String {
     figure(report, name).svg()
 }
 
-/// Writes the picture to an .svg or .png file, over one that is there.
+/// Writes the plot to an .svg or .png file, replacing an existing one.
 ///
 /// # Errors
-/// What the command would say.
+/// The command's message.
 pub fn doctor_plot(report: &Report, name: &str, path: &Path) -> Result<(), String> {
     let file = PlotFile::parse(&path.to_string_lossy())?;
     let written = file.write(&figure(report, name), true);
@@ -43,18 +43,18 @@ pub(super) fn figure(report: &Report, name: &str) -> Figure {
         report.case.batch,
         if report.possible_images_per_s > 0.0 {
             format!(
-                "The step alone would do {:.0}.",
+                "The step alone would reach {:.0}.",
                 report.possible_images_per_s
             )
         } else {
-            "No step is known.".to_owned()
+            "No step time is known.".to_owned()
         },
         if report.is_short {
-            " Times are of too few batches to rely on it."
+            " Unreliable: too few batches were timed."
         } else if report.is_certain {
             ""
         } else {
-            " Times differ too much to rely on it."
+            " Unreliable: times vary too much."
         }
     );
     figure.text((16.0, 50.0), Anchor::Start, DIM, &rate);
@@ -74,13 +74,9 @@ const fn color(stage: Stage) -> Rgb {
     }
 }
 
-/// A bar for each track, of its stages one after the other.
+/// A bar per track, divided into its stages.
 fn tracks(figure: &mut Figure, report: &Report, top: f64) -> f64 {
-    heading(
-        figure,
-        top,
-        "Milliseconds for a batch; bars go on side by side",
-    );
+    heading(figure, top, "Milliseconds per batch; bars overlap in time");
     let tracks = report.case.overlap.tracks();
     let most = report.case.overlap.batch_ms(&report.stages);
     let mut y = top + 12.0;
@@ -110,12 +106,12 @@ fn tracks(figure: &mut Figure, report: &Report, top: f64) -> f64 {
     y
 }
 
-/// A bar for each level.
+/// A bar per level.
 fn ladder(figure: &mut Figure, report: &Report, top: f64) -> f64 {
     heading(
         figure,
         top,
-        "Images a second, where a batch is cached so far on its way",
+        "Images per second with the pipeline cached up to each stage",
     );
     let rates = report.ladder.iter().map(|rung| rung.images_per_s);
     let most = rates.fold(0.0, f64::max);
@@ -128,7 +124,7 @@ fn ladder(figure: &mut Figure, report: &Report, top: f64) -> f64 {
         let text = if rung.images_per_s > 0.0 {
             format!("{:.0}", rung.images_per_s)
         } else {
-            "not known".to_owned()
+            "unknown".to_owned()
         };
         figure.words((end + 6.0, y + 15.0), Anchor::Start, SMALL, DIM, &text);
         y += ROW;
@@ -140,11 +136,7 @@ fn advice(figure: &mut Figure, report: &Report, top: f64) {
     if report.advice.is_empty() {
         return;
     }
-    heading(
-        figure,
-        top,
-        "What each change would give, in images a second",
-    );
+    heading(figure, top, "Predicted images per second after each change");
     let rates = report.advice.iter().map(|advice| advice.images_per_s);
     let most = rates.fold(f64::MIN_POSITIVE, f64::max);
     let mut y = top + 12.0;
@@ -152,7 +144,7 @@ fn advice(figure: &mut Figure, report: &Report, top: f64) {
         row(figure, y, advice.change);
         let width = advice.images_per_s / most * ROOM;
         figure.boxes(vec![[LEFT, y, width, BAR]], GRID);
-        // Quotes of a terminal mean nothing in a picture.
+        // Backquotes are for the terminal.
         let text = advice.text.replace('`', "");
         let text = format!("{:.0}: {text}", advice.images_per_s);
         let text = fit(&text, ROOM + 100.0, SMALL.size, false);
@@ -165,7 +157,7 @@ fn heading(figure: &mut Figure, y: f64, text: &str) {
     figure.words((16.0, y), Anchor::Start, SUBHEADING, INK, text);
 }
 
-/// The name and the ground of a bar.
+/// The name and the background of a bar.
 fn row(figure: &mut Figure, y: f64, name: &str) {
     figure.boxes(vec![[LEFT, y, ROOM, BAR]], PANEL);
     figure.line(vec![(LEFT, y), (LEFT, y + BAR)], 1.0, GRID);

@@ -1,5 +1,5 @@
-//! A training that is run for some steps, to learn what they take. Its loaders tell it themselves: this only starts the
-//! training, reads what they told, and stops it.
+//! Runs a training command for some steps and times them. The command's loaders write their times to a journal; this module
+//! starts the command, reads the journal, and stops the command.
 
 use packds_system::to_u64;
 use std::collections::BTreeMap;
@@ -22,42 +22,42 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// The longest that the training runs, its start included.
+/// Maximum runtime of the command, including its start.
 const LONGEST: Duration = Duration::from_secs(30);
-/// It is stopped before when steps and waiting took so long, and there were so many batches.
+/// The command is stopped earlier, after this time in steps and waits and this many batches.
 const ENOUGH: (Duration, u64) = (Duration::from_secs(5), 3);
-/// What is left out at first: something is compiled.
+/// Ignored at the start: compilation.
 const WARMING: Duration = Duration::from_millis(250);
-/// A rate that is so much above or below the expected one is told.
+/// Deviations from the predicted rate beyond this factor are reported.
 const DIFFERS: f64 = 0.2;
-/// Times are taken over no less than this.
+/// Minimum duration of a timed part.
 const PART: Duration = Duration::from_millis(50);
-/// Fewer batches than these say little.
+/// Fewer batches than this are unreliable.
 const FEW: u64 = 10;
-/// Between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
-/// What it has to end by itself.
+/// Time to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a training's steps took.
+/// Timing of a training command's steps.
 #[derive(Debug)]
 pub(super) struct Training {
-    /// Samples of a batch.
+    /// Batch size.
     pub(super) batch: u32,
-    /// What else its loader was made with.
+    /// The other options of its loader.
     pub(super) options: LoaderOptions,
-    /// Between getting a batch and asking for the next.
+    /// Time from receiving a batch to requesting the next.
     busy: Time,
-    /// From asking for a batch to getting it.
+    /// Time from requesting a batch to receiving it.
     waited: Time,
-    /// Both together.
+    /// The sum of both.
     passed: Time,
     batches: u64,
-    /// What else is to be known about it.
+    /// Caveats for the report.
     notes: Vec<String>,
 }
 
-/// What a loader was made with; none of what nobody said.
+/// A loader's options. `None` = default.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct LoaderOptions {
     pub(super) order: String,
@@ -66,11 +66,11 @@ pub(super) struct LoaderOptions {
     pub(super) fields: Option<Vec<String>>,
     pub(super) threads: Option<NonZero<usize>>,
     pub(super) memory_bytes: Option<u64>,
-    /// Whether it has only some samples, or some more often.
+    /// Whether it reads a subset, or some samples more often.
     chosen: bool,
 }
 
-/// A line of what a loader told: all since it was made.
+/// A line of the journal: totals since the loader was created.
 #[derive(Debug, Clone, Deserialize)]
 struct Line {
     loader: String,
@@ -84,17 +84,17 @@ struct Line {
 }
 
 impl Training {
-    /// Runs the command until its loader of this pack has told enough.
+    /// Runs the command until its loader of this pack has recorded enough.
     pub(super) fn run(
         command: &[OsString],
         pack: &Pack,
         console: &mut Console,
     ) -> Result<Self, Failure> {
-        let told = Told::new()?;
+        let journal = Journal::new()?;
         let uuid = pack.header().pack_uuid.to_string();
-        console.note("running the command until its steps are known");
-        let running = Running::start(command, &told)?;
-        let (lines, ended) = running.watch(&told, &uuid)?;
+        console.note("running the command to time its steps");
+        let running = Running::start(command, &journal)?;
+        let (lines, ended) = running.watch(&journal, &uuid)?;
         let mut training = Self::of(&lines, &uuid)?;
         training
             .notes
@@ -102,34 +102,34 @@ impl Training {
         Ok(training)
     }
 
-    /// What is to be said about a command that ended by itself.
+    /// A note about a command that ended by itself.
     fn end(&self, status: ExitStatus) -> Option<String> {
         let few = self.batches < FEW;
         if status.success() && !few {
             return None;
         }
-        let few = if few { ": too few to rely on" } else { "" };
+        let few = if few { ", too few to be reliable" } else { "" };
         let batches = counted(self.batches, "batch", "batches");
         Some(format!(
             "the command ended after {batches} with {status}{few}"
         ))
     }
 
-    /// Of the loader of this pack whose steps and waiting took longest.
+    /// The timing of the loader of this pack with the most time in steps and waits.
     fn of(lines: &[Line], uuid: &str) -> Result<Self, Failure> {
         let mut loaders = of_loaders(lines, uuid);
-        let Some(told) = loaders.pop() else {
+        let Some(lines) = loaders.pop() else {
             let text = if lines.is_empty() {
-                "the command took no batch of a packds loader: nothing is known of its steps"
+                "the command took no batch from a packds loader, so its steps cannot be timed"
             } else {
-                "the command's packds loaders read other packs: nothing is known of its steps"
+                "the command's packds loaders read other packs, so its steps cannot be timed"
             };
-            let hint = "give --step-ms, or a program that iterates over a packds.Loader of this pack within 30 s; packds.doctor(loader, train_step) in Python examines any other";
+            let hint = "pass --step-ms, or a program that iterates over a packds.Loader of this pack within 30 s; in Python, packds.doctor(loader, train_step) examines any loader";
             return Err(Failure::not_run(text).hint(hint));
         };
-        let last = told
+        let last = lines
             .last()
-            .ok_or_else(|| Failure::not_run("nothing was told"))?;
+            .ok_or_else(|| Failure::not_run("the journal is empty"))?;
         let mut notes = Vec::new();
         let is_twin = |other: &&Vec<Line>| {
             other
@@ -139,31 +139,31 @@ impl Training {
         let (ranks, others) = loaders.iter().partition::<Vec<_>, _>(is_twin);
         if !ranks.is_empty() {
             notes.push(format!(
-                "{} processes train side by side: the rate is that of one of them, and the stages are measured with all cores",
+                "{} processes train in parallel: the rate is that of one, but the stages are measured on all cores",
                 ranks.len() + 1
             ));
         }
         if !others.is_empty() {
             let others = counted(to_u64(others.len()), "more loader", "more loaders");
             notes.push(format!(
-                "{others} of this pack, with other options, left out: this one took most of the time"
+                "ignored {others} of this pack with different options, because this one took most of the time"
             ));
         }
         if last.options.chosen {
-            notes.push("its loader chooses samples: all of the pack are examined".to_owned());
+            notes.push("the loader reads selected samples; all samples are examined".to_owned());
         }
         Ok(Self {
             batch: last.batch,
             options: last.options.clone(),
-            busy: between(&told, |line| line.busy_ns),
-            waited: between(&told, |line| line.waited_ns),
-            passed: between(&told, Line::passed_ns),
+            busy: between(&lines, |line| line.busy_ns),
+            waited: between(&lines, |line| line.waited_ns),
+            passed: between(&lines, Line::passed_ns),
             batches: last.batches,
             notes,
         })
     }
 
-    /// As the doctor takes it. The copy to the device is part of it.
+    /// The timing as the doctor's input. It includes the copy to the device.
     pub(super) fn step(&self) -> MeasuredStep {
         MeasuredStep {
             step: self.busy,
@@ -173,12 +173,12 @@ impl Training {
         }
     }
 
-    /// Notes what does not fit what the options say: another batch, and another rate than the stages make one expect.
+    /// Adds notes where the training and the prediction or the options disagree.
     pub(super) fn compare(&mut self, batch: Option<u32>, report: &Report) {
         if let Some(batch) = batch.filter(|batch| *batch != self.batch) {
             let own = self.batch;
             self.notes.push(format!(
-                "--batch {batch} is not that of the training: its own, {own}, is examined"
+                "--batch {batch} is ignored: the training uses {own}"
             ));
         }
         let (trained, modelled) = (report.images_per_s, report.modelled_images_per_s);
@@ -186,7 +186,7 @@ impl Training {
         let least = trained.min(modelled);
         if (trained - modelled).abs() > least * differs {
             self.notes.push(format!(
-                "the training had {trained:.0} images/s, the stages make one expect {modelled:.0}: other programs may have had the same cores, or options given here are not those of its loader"
+                "the training reached {trained:.0} images/s, the stages predict {modelled:.0}: other processes may have used the cores, or options given here differ from its loader's"
             ));
         }
     }
@@ -212,7 +212,7 @@ impl Training {
     pub(super) fn to_text(&self) -> String {
         let batches = counted(self.batches, "batch", "batches");
         let mut text = format!(
-            "training {batches} of {}: {:.2} ms of step and {:.2} ms of waiting for each",
+            "training {batches} of {}: {:.2} ms of step and {:.2} ms of waiting per batch",
             self.batch, self.busy.ms, self.waited.ms
         );
         text.push_str("\n         its loader: ");
@@ -248,8 +248,8 @@ impl Line {
     }
 }
 
-/// What each loader of this pack told, in order; that whose steps and waiting took longest is the last. Loaders of one
-/// process, batch and kind are one: a training may make a new loader for every epoch.
+/// The journal lines of each loader of this pack, in order. The loader with the most time in steps and waits is last.
+/// Loaders with equal process, batch size and kind are merged: a training may create one per epoch.
 fn of_loaders(lines: &[Line], uuid: &str) -> Vec<Vec<Line>> {
     let mut loaders: BTreeMap<(&str, u32, u64), Vec<&Line>> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.pack == uuid) {
@@ -257,16 +257,16 @@ fn of_loaders(lines: &[Line], uuid: &str) -> Vec<Vec<Line>> {
         let key = (process, line.batch, line.kind);
         loaders.entry(key).or_default().push(line);
     }
-    let mut all: Vec<Vec<Line>> = loaders.into_values().map(|told| sums(&told)).collect();
-    all.sort_by_key(|told| told.last().map(Line::passed_ns));
+    let mut all: Vec<Vec<Line>> = loaders.into_values().map(|lines| sums(&lines)).collect();
+    all.sort_by_key(|lines| lines.last().map(Line::passed_ns));
     all
 }
 
-/// What loaders told together: at each line, what all have by then.
-fn sums(told: &[&Line]) -> Vec<Line> {
+/// Merges loaders: each line becomes the total of all loaders so far.
+fn sums(lines: &[&Line]) -> Vec<Line> {
     let mut latest: BTreeMap<&str, &Line> = BTreeMap::new();
     let mut all = Vec::new();
-    for line in told {
+    for line in lines {
         latest.insert(&line.loader, line);
         let sum = |of: fn(&Line) -> u64| latest.values().map(|line| of(line)).sum();
         all.push(Line {
@@ -279,23 +279,23 @@ fn sums(told: &[&Line]) -> Vec<Line> {
     all
 }
 
-/// Whether the loader that took longest has told enough since it was warm.
+/// Whether the loader with the most time has recorded enough since warm-up.
 fn is_enough(lines: &[Line], uuid: &str) -> bool {
     let (loaders, (time, batches)) = (of_loaders(lines, uuid), ENOUGH);
-    let Some(told) = loaders.last().map(|told| parts(told)) else {
+    let Some(lines) = loaders.last().map(|lines| parts(lines)) else {
         return false;
     };
-    let (Some(first), Some(last)) = (told.first(), told.last()) else {
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
         return false;
     };
     let passed = last.passed_ns().saturating_sub(first.passed_ns());
     Duration::from_nanos(passed) >= time && last.batches >= first.batches + batches
 }
 
-/// Lines that lie a while apart, from when it is warm.
-fn parts(told: &[Line]) -> Vec<&Line> {
+/// Lines at least `PART` apart, after warm-up.
+fn parts(lines: &[Line]) -> Vec<&Line> {
     let mut parts: Vec<&Line> = Vec::new();
-    for line in told {
+    for line in lines {
         let (since, least) = match parts.last() {
             None => (0, WARMING),
             Some(last) => (last.passed_ns(), PART),
@@ -307,9 +307,9 @@ fn parts(told: &[Line]) -> Vec<&Line> {
     parts
 }
 
-/// Milliseconds for a batch from one line to the next. What came before the first one is warming up, unless there is no more.
-fn between(told: &[Line], nanos: fn(&Line) -> u64) -> Time {
-    let warm = parts(told);
+/// Milliseconds per batch between lines. Warm-up is ignored, unless there is nothing else.
+fn between(lines: &[Line], nanos: fn(&Line) -> u64) -> Time {
+    let warm = parts(lines);
     #[expect(clippy::cast_precision_loss, reason = "a time has few digits")]
     let ms = |nanos: u64, batches: u64| nanos as f64 / 1e6 / batches.max(1) as f64;
     let pairs = warm.iter().zip(warm.iter().skip(1));
@@ -317,38 +317,38 @@ fn between(told: &[Line], nanos: fn(&Line) -> u64) -> Time {
         .filter(|(a, b)| b.batches > a.batches)
         .map(|(a, b)| ms(nanos(b).saturating_sub(nanos(a)), b.batches - a.batches))
         .collect();
-    let time = match (times.is_empty(), told.last()) {
+    let time = match (times.is_empty(), lines.last()) {
         (true, Some(only)) => Time::exactly(ms(nanos(only), only.batches)),
         _ => Time::of(times),
     };
     Time {
-        // A few long steps say as much as many short ones.
-        is_short: told.last().is_none_or(|last| {
+        // A few long steps are as reliable as many short ones.
+        is_short: lines.last().is_none_or(|last| {
             last.batches < FEW && Duration::from_nanos(last.passed_ns()) < ENOUGH.0
         }),
         ..time
     }
 }
 
-/// So many things, in words.
+/// A count with its noun.
 fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// The file that loaders write to; gone at the end.
-struct Told(PathBuf);
+/// The file that loaders write to. It is removed on drop.
+struct Journal(PathBuf);
 
-impl Told {
+impl Journal {
     fn new() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("packds-doctor-{}", std::process::id()));
-        // What a process of that number left behind.
+        // A killed process with this id may have left one behind.
         let _ = std::fs::remove_file(&path);
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
         made.map_err(|error| Failure::write(&path, &error))?;
         Ok(Self(path))
     }
 
-    /// All whole lines so far.
+    /// All complete lines so far.
     fn lines(&self) -> Vec<Line> {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         let lines = text.lines();
@@ -358,48 +358,48 @@ impl Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for Journal {
     fn drop(&mut self) {
-        // Where it cannot be removed there is nothing left to do.
+        // It cannot be removed; nothing more can be done.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// The training, with all processes that it starts; they end with it.
+/// The training command and all its child processes. They are stopped on drop.
 struct Running {
     child: Child,
 }
 
 impl Running {
-    fn start(command: &[OsString], told: &Told) -> Result<Self, Failure> {
+    fn start(command: &[OsString], journal: &Journal) -> Result<Self, Failure> {
         let Some((program, args)) = command.split_first() else {
-            return Err(Failure::not_run("there is no command behind --"));
+            return Err(Failure::not_run("no command after --"));
         };
         let child = Command::new(program)
             .args(args)
-            .env(JOURNAL, &told.0)
+            .env(JOURNAL, &journal.0)
             .stdin(Stdio::null())
-            // Stdout is for what the doctor says.
+            // stdout is for the report.
             .stdout(std::io::stderr())
             .process_group(0)
             .spawn();
-        let failed = |error| Failure::not_run(format!("cannot run it: {error}"));
+        let failed = |error| Failure::not_run(format!("cannot run the command: {error}"));
         let child = child.map_err(|error| failed(error).at(program.as_ref()))?;
         Ok(Self { child })
     }
 
-    /// Waits until enough is told, it has ended, or time is up.
+    /// Waits until the journal has enough data, the command exits, or time is up.
     fn watch(
         mut self,
-        told: &Told,
+        journal: &Journal,
         uuid: &str,
     ) -> Result<(Vec<Line>, Option<ExitStatus>), Failure> {
-        // It has a process group of its own, which no Ctrl-C reaches: it is ended here.
+        // The command has its own process group, which Ctrl-C does not reach. Stop it here.
         let _catching = interrupt::catch();
         let started = Instant::now();
         while started.elapsed() < LONGEST {
             let ended = self.child.try_wait()?;
-            let lines = told.lines();
+            let lines = journal.lines();
             if ended.is_some() || is_enough(&lines, uuid) {
                 return Ok((lines, ended));
             }
@@ -408,11 +408,11 @@ impl Running {
             }
             std::thread::sleep(LOOK);
         }
-        Ok((told.lines(), None))
+        Ok((journal.lines(), None))
     }
 
     fn send(&self, signal: Signal) {
-        // A group that has ended already is what is wanted.
+        // If the group has already exited, there is nothing to do.
         let _ = kill_process_group(Pid::from_child(&self.child), signal);
     }
 }
@@ -425,7 +425,7 @@ impl Drop for Running {
             std::thread::sleep(LOOK);
         }
         self.send(Signal::KILL);
-        // It has ended, or ends now.
+        // The process has exited or is exiting.
         let _ = self.child.wait();
     }
 }
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn a_step_is_what_lies_between_lines_of_the_loader_that_took_longest() {
         let lines = [
-            // The first steps are slow: something is compiled.
+            // The first steps are slow: compilation.
             line("1-0", "a", 2, 900),
             line("2-0", "a", 1, 5),
             line("1-0", "a", 12, 1000),
@@ -472,13 +472,13 @@ mod tests {
         let training = Training::of(&lines, "a").unwrap();
         assert_eq!(training.batches, 200);
         assert!((training.busy.ms - 10.0).abs() < 1e-9 && training.notes.is_empty());
-        // Images a second are those of the training: 10 ms of step, half of waiting.
+        // The training's rate: 10 ms of step, 0.5 ms of waiting.
         let trained = training.step().trained.unwrap();
         assert!((trained.ms - 10.5).abs() < 1e-9);
     }
 
     #[test]
-    fn of_several_loaders_the_one_that_took_longest_counts_and_the_others_are_told() {
+    fn the_loader_that_took_longest_counts_and_the_others_are_noted() {
         let validation = |batches, busy_ms| Line {
             kind: 2,
             ..line("1-1", "a", batches, busy_ms)
@@ -492,17 +492,17 @@ mod tests {
         let training = Training::of(&lines, "a").unwrap();
         assert_eq!(training.batches, 20);
         assert!(
-            training.notes[0].starts_with("1 more loader"),
+            training.notes[0].starts_with("ignored 1 more loader"),
             "{:?}",
             training.notes
         );
     }
 
     #[test]
-    fn processes_that_train_side_by_side_are_told() {
+    fn parallel_processes_are_noted() {
         let lines = [line("1-0", "a", 10, 500), line("2-0", "a", 10, 400)];
         let training = Training::of(&lines, "a").unwrap();
-        assert!(training.notes[0].starts_with("2 processes train side by side"));
+        assert!(training.notes[0].starts_with("2 processes train in parallel"));
         assert_eq!(training.notes.len(), 1);
     }
 
@@ -519,12 +519,12 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ends_early_is_told_with_its_status() {
+    fn a_command_that_ends_early_is_noted_with_its_status() {
         let training = |batches| Training::of(&[line("1-0", "a", batches, 80)], "a").unwrap();
         let [done, failed] = [0, 256].map(ExitStatus::from_raw);
         let said = training(4).end(failed).unwrap();
         assert!(
-            said.contains("after 4 batches with exit status: 1: too few"),
+            said.contains("after 4 batches with exit status: 1, too few"),
             "{said}"
         );
         assert!(
@@ -538,9 +538,9 @@ mod tests {
     }
 
     #[test]
-    fn a_command_without_a_loader_of_the_pack_is_told_apart() {
+    fn a_command_without_a_loader_of_the_pack_is_distinguished() {
         let text = |lines: &[Line]| Training::of(lines, "a").unwrap_err().text();
-        assert!(text(&[]).contains("took no batch of a packds loader"));
+        assert!(text(&[]).contains("took no batch from a packds loader"));
         assert!(text(&[line("1-0", "b", 4, 4)]).contains("read other packs"));
     }
 }

@@ -1,4 +1,4 @@
-//! An item as a picture: whatever a field holds, brought to RGB bytes for the eye.
+//! Converts any item to an RGB thumbnail.
 
 use packds_system::to_usize;
 use std::borrow::Cow;
@@ -11,19 +11,19 @@ use packds_reader::Pack;
 use crate::canvas::Rgb;
 use crate::label::numbers;
 
-/// Whether a field looks like one that holds pictures.
+/// Whether a field seems to contain pictures.
 pub(super) fn is_viewable(field: &Field) -> bool {
     matches!(field.role, Some(Role::Image | Role::Mask))
         || field.kind == FieldKind::Image
         || field.image_shape().is_some()
 }
 
-/// Whether the values of a field are class numbers.
+/// Whether the values of a field are class ids.
 fn is_index(field: &Field) -> bool {
     field.role == Some(Role::Mask) || field.color.as_deref() == Some("index")
 }
 
-/// The item as an RGB image that fits a square of `side` pixels, or why there is none.
+/// The item as an RGB image that fits in a square of `side` pixels, or the reason why it cannot be shown.
 pub(super) fn thumbnail(
     pack: &Pack,
     field: &Field,
@@ -34,7 +34,7 @@ pub(super) fn thumbnail(
     let image = pixels(pack, field, sample, item)?;
     let long = image.width.max(image.height).max(1);
     let (width, height, filter) = if long <= side {
-        // Small images are enlarged by whole numbers, so that their pixels stay visible.
+        // Whole factors keep the pixels of small images visible.
         let factor = side / long;
         (image.width * factor, image.height * factor, Filter::Nearest)
     } else {
@@ -60,7 +60,7 @@ pub(super) fn thumbnail(
     })
 }
 
-/// The item at its own size, with 1 or 3 channels.
+/// The item at full size, with 1 or 3 channels.
 fn pixels(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Image, String> {
     let coding = pack.coding(&field.name, sample);
     let coding = coding.map_err(|error| error.to_string())?;
@@ -68,11 +68,7 @@ fn pixels(pack: &Pack, field: &Field, sample: u64, item: &[u8]) -> Result<Image,
         FieldKind::Image if coding == Some(Coding::Raw) => {
             let shape = pack.item_shape(&field.name, sample);
             let shape = shape.map_err(|error| error.to_string())?;
-            viewable(
-                Cow::Borrowed(item),
-                shape.ok_or("its size is not known")?,
-                false,
-            )
+            viewable(Cow::Borrowed(item), shape.ok_or("unknown size")?, false)
         }
         FieldKind::Image | FieldKind::Bytes => {
             if field.kind == FieldKind::Bytes && ImageFormat::sniff(item).is_none() {
@@ -120,7 +116,7 @@ fn tensor(field: &Field, item: &[u8]) -> Result<Image, String> {
     viewable(bytes, shape, is_chw)
 }
 
-/// Pixels with 1 or 3 channels; of 4 the first three are shown, of other numbers the first.
+/// Reduces the channels to 1 or 3: four become the first three, other numbers the first one.
 fn viewable(data: Cow<'_, [u8]>, shape: (u64, u64, u64), is_chw: bool) -> Result<Image, String> {
     let (height, width, channels) = shape;
     let shown = if matches!(channels, 3 | 4) { 3 } else { 1 };
@@ -160,14 +156,14 @@ fn raw(data: Cow<'_, [u8]>, (height, width, channels): (u64, u64, u64)) -> Resul
             })
         }
         _ => Err(format!(
-            "{} bytes are not {width}x{height}x{channels} pixels",
+            "expected {width}x{height}x{channels} pixels, found {} bytes",
             data.len()
         )),
     }
 }
 
-/// Numbers as bytes for the eye: a normalization that was applied is undone; otherwise 0..1 is kept where all values lie
-/// in it, and stretched over all values where they do not. Channels change every `run` values.
+/// Converts values to bytes for display. An applied normalization is undone. Otherwise values within 0..1 are scaled by 255,
+/// and other ranges are stretched to 0..255. The channel changes every `run` values.
 fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
     let values: Vec<f64> = numbers(item, field.dtype)
         .iter()
@@ -197,7 +193,7 @@ fn visible(field: &Field, item: &[u8], run: u64, channels: u64) -> Vec<u8> {
         .collect()
 }
 
-/// Back to 0..1. One mean may stand for all channels.
+/// Undoes a normalization, giving 0..1. A single mean or std may apply to all channels.
 fn undo(normalize: &Normalize, channel: usize, value: f64) -> f64 {
     let of = |list: &[f64], default| *list.get(channel).or(list.first()).unwrap_or(&default);
     value * of(&normalize.std, 1.0) + of(&normalize.mean, 0.0)
@@ -206,21 +202,21 @@ fn undo(normalize: &Normalize, channel: usize, value: f64) -> f64 {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "clamped to the bytes; NaN becomes 0"
+    reason = "clamped to 0..255; NaN becomes 0"
 )]
 fn to_byte(value: f64) -> u8 {
     (value + 0.5).clamp(0.0, 255.0) as u8
 }
 
-/// The colour of a class of a mask: 0 is dark, 255 (usually "ignore") is white, the others go round the colour wheel by
-/// the golden angle, so that neighbours differ.
+/// The colour of a mask's class: 0 is dark, 255 (usually "ignore") is white. The others step around the colour wheel by
+/// the golden angle, so that neighbouring classes differ.
 fn class_color(class: u8) -> Rgb {
     match class {
         0 => return [32; 3],
         255 => return [255; 3],
         _ => {}
     }
-    // Sixths of the wheel in 1/256: 0.618034 * 1536 = 949.
+    // The golden ratio of the wheel's 6 * 256 hues: 0.618034 * 1536 = 949.
     let hue = u32::from(class) * 949 % 1536;
     let (sector, rising) = (hue / 256, hue % 256);
     let (high, low) = if class % 2 == 1 { (240, 50) } else { (190, 20) };

@@ -1,4 +1,4 @@
-//! The contact sheet: where each thumbnail and each word goes.
+//! Layout and drawing of the contact sheet.
 
 use packds_pixels::Image;
 use packds_system::to_usize;
@@ -12,33 +12,33 @@ const INK: Rgb = [28, 28, 30];
 const DIM: Rgb = [128, 128, 132];
 const BAD: Rgb = [196, 52, 46];
 
-/// Pixels around everything.
+/// Margin around the sheet.
 const MARGIN: u32 = 16;
-/// Pixels between cells.
+/// Space between cells.
 const GAP: u32 = 12;
-/// Pixels between the pictures of one sample.
+/// Space between the pictures of one sample.
 const SEAM: u32 = 2;
-/// The most pixels of a sheet: 300 MB of memory.
+/// Maximum number of pixels: 286 MiB of memory.
 const MAX_PIXELS: u64 = 100_000_000;
 
-/// One sample: its pictures, or why there is none, and two lines of text.
+/// One sample: its pictures, or the reason why there are none, and two lines of text.
 pub(super) struct Cell {
     pub(super) pictures: Vec<Result<Image, String>>,
     pub(super) caption: String,
     pub(super) number: String,
 }
 
-/// How the sheet is divided.
+/// The layout of the sheet.
 pub(super) struct Layout {
     pub(super) side: u32,
     pub(super) columns: u32,
-    /// Pictures of one sample.
+    /// Pictures per sample.
     pub(super) pictures: u32,
     pub(super) n_cells: u32,
 }
 
 impl Layout {
-    /// Size of a character.
+    /// Scale of the text.
     fn scale(&self) -> u32 {
         if self.side >= 256 { 2 } else { 1 }
     }
@@ -59,7 +59,7 @@ impl Layout {
         MARGIN + self.line() + 6
     }
 
-    /// Width and height of the sheet.
+    /// Width and height of the sheet in pixels.
     pub(super) fn size(&self) -> Result<(u32, u32), Failure> {
         let rows = self.n_cells.div_ceil(self.columns.max(1));
         let width = u64::from(self.columns) * u64::from(self.cell_width() + GAP) - u64::from(GAP);
@@ -72,7 +72,7 @@ impl Layout {
         size.filter(|_| width.saturating_mul(height) <= MAX_PIXELS)
             .ok_or_else(|| {
                 Failure::not_run(format!("a sheet of {width}x{height} pixels is too large"))
-                    .hint("show fewer samples, or smaller ones with --size")
+                    .hint("show fewer samples, or pass a smaller --size")
             })
     }
 
@@ -115,10 +115,10 @@ impl Layout {
         }
     }
 
-    /// Words over the cross, as many lines as fit.
+    /// Text over the cross, as many lines as fit.
     fn reason(&self, canvas: &mut Canvas, x: u32, y: u32, reason: &str) {
-        let room = to_usize((self.side.saturating_sub(8)) / GLYPH).max(1);
-        let lines = wrap(reason, room);
+        let width = to_usize((self.side.saturating_sub(8)) / GLYPH).max(1);
+        let lines = wrap(reason, width);
         let fits = to_usize(self.side.saturating_sub(8) / (GLYPH + 2));
         for (i, line) in (0_u32..).zip(lines.iter().take(fits)) {
             let (left, top) = (x + 4, y + 4 + i * (GLYPH + 2));
@@ -129,14 +129,14 @@ impl Layout {
     }
 }
 
-/// Words in lines of at most `room` characters; longer words are cut.
-fn wrap(text: &str, room: usize) -> Vec<String> {
+/// Wraps text to lines of at most `width` characters. Longer words are cut.
+fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         let letters: Vec<char> = word.chars().collect();
-        for piece in letters.chunks(room.max(1)) {
+        for piece in letters.chunks(width.max(1)) {
             match lines.last_mut() {
-                Some(line) if line.chars().count() + 1 + piece.len() <= room => {
+                Some(line) if line.chars().count() + 1 + piece.len() <= width => {
                     line.push(' ');
                     line.extend(piece);
                 }

@@ -1,10 +1,10 @@
-//! Pictures in terminals that can show them.
+//! Inline images in terminals that support them.
 
 use packds_system::to_usize;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-/// A way to send a picture.
+/// A protocol for inline images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// The kitty graphics protocol.
@@ -14,14 +14,14 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
-    /// What the terminal says of itself in the environment.
+    /// Detects the protocol from environment variables.
     pub(super) fn detect(variable: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let of = |name| {
             variable(name)
                 .and_then(|v| v.into_string().ok())
                 .unwrap_or_default()
         };
-        // Between a program and the terminal a multiplexer swallows pictures.
+        // Multiplexers do not pass images on.
         if !of("TMUX").is_empty() || of("TERM").starts_with("screen") {
             return None;
         }
@@ -40,7 +40,7 @@ impl Protocol {
         let text = base64(png);
         match self {
             Self::Kitty => {
-                // The protocol takes at most 4096 bytes at a time.
+                // The protocol limits a message to 4096 bytes.
                 let mut pieces = text.as_bytes().chunks(4096).peekable();
                 let mut keys = "a=T,f=100,";
                 while let Some(piece) = pieces.next() {

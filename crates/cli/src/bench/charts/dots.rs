@@ -1,4 +1,4 @@
-//! A chart of rows: a format in each, its figures as dots on a logarithmic axis with a line to the slow end.
+//! A dot chart: one row per format, with dots on a logarithmic axis. A line extends to the slow end.
 
 use crate::bench::palette::{BAND, DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
 use crate::figure::{Anchor, Figure, Font, PLAIN, Rgb, SMALL, SUBHEADING, count, whole};
@@ -6,11 +6,11 @@ use crate::lettering::{fit, text_width};
 
 use crate::bench::axis::{Axis, number, tick_number};
 
-/// What a row shows: a warm and a cold figure, or why there is none.
+/// The data of a row: a warm and a cold value, or the reason why there are none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Row {
     pub(super) label: String,
-    /// Behind the label, and never cut.
+    /// Appended to the label, and never cut off.
     pub(super) sign: String,
     pub(super) ours: bool,
     pub(super) warm: Option<Mark>,
@@ -18,33 +18,33 @@ pub(super) struct Row {
     pub(super) skipped: Option<String>,
 }
 
-/// A figure and, if it is known, its slow end.
+/// A value and, if known, its slow end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     pub(super) value: f64,
     pub(super) slow: Option<f64>,
 }
 
-/// Rows that belong together, the best first.
+/// A group of rows, the best first.
 #[derive(Debug, Clone)]
 pub(super) struct Panel {
     pub(super) heading: String,
     pub(super) rows: Vec<Row>,
 }
 
-/// The chart before it is drawn.
+/// The chart's data.
 #[derive(Debug, Clone)]
 pub(super) struct DotChart {
     pub(super) title: String,
     pub(super) subtitle: String,
-    /// What the numbers are, such as `ms`.
+    /// Unit of the numbers, such as `ms`.
     pub(super) unit: String,
-    /// Which of many a dot is, such as `, median`; empty where there is only one.
+    /// The statistic that a dot shows, such as `, median`. May be empty.
     pub(super) kind: &'static str,
     pub(super) panels: Vec<Panel>,
     /// Lines across all rows.
     pub(super) limits: Vec<(String, f64)>,
-    /// What is below it is as good as it: drawn at it.
+    /// Lower values count as equally good and are drawn here.
     pub(super) floor: Option<f64>,
     pub(super) footnotes: Vec<String>,
 }
@@ -52,12 +52,12 @@ pub(super) struct DotChart {
 const WIDTH: u32 = 960;
 const RIGHT: f64 = 944.0;
 const MARGIN: f64 = 16.0;
-/// The plot's edges; labels stand left of it, numbers right.
+/// The plot's left and right edges. Labels are to the left, numbers to the right.
 const PLOT: (f64, f64) = (320.0, 800.0);
-/// Where the columns of numbers end.
+/// Right edges of the number columns.
 const COLUMNS: [f64; 2] = [870.0, RIGHT];
 const ROW: f64 = 22.0;
-/// How far the two figures of a row lie above and below its middle.
+/// Vertical offset of the two dots from the middle of their row.
 const APART: f64 = 4.5;
 const DOT: f64 = 8.0;
 const LINE: f64 = 16.0;
@@ -75,7 +75,7 @@ impl Row {
 }
 
 impl DotChart {
-    /// Draws it; none where there is nothing to draw.
+    /// Draws the chart. `None` if there is no data.
     pub(super) fn figure(&self) -> Option<Figure> {
         let floor = self.floor.unwrap_or(0.0);
         let rows = self.panels.iter().flat_map(|panel| &panel.rows);
@@ -206,7 +206,7 @@ impl DotChart {
             let text = format!("{sign}{}", tick_number(tick));
             figure.words((x, bottom + 15.0), Anchor::Middle, SMALL, DIM, &text);
         }
-        let text = format!("{}, logarithmic", self.unit);
+        let text = format!("{}, log scale", self.unit);
         figure.words(
             (PLOT.0 - 36.0, bottom + 15.0),
             Anchor::End,
@@ -216,7 +216,7 @@ impl DotChart {
         );
     }
 
-    /// As many as leave room between their numbers.
+    /// The most ticks whose labels do not overlap.
     fn ticks(&self, axis: &Axis) -> Vec<f64> {
         let wide = |tick: &f64| text_width(&tick_number(*tick), SMALL.size, false);
         let widest = axis.ticks(1.0).iter().map(wide).fold(30.0, f64::max);
@@ -249,9 +249,9 @@ impl DotChart {
         } else {
             (PLAIN, OTHER)
         };
-        let room = PLOT.0 - MARGIN - 14.0;
+        let width = PLOT.0 - MARGIN - 14.0;
         let sign = text_width(&row.sign, font.size, font.bold);
-        let label = fit(&row.label, room - sign, font.size, font.bold);
+        let label = fit(&row.label, width - sign, font.size, font.bold);
         let label = format!("{label}{}", row.sign);
         let ink = if row.ours { OURS } else { INK };
         figure.words((PLOT.0 - 12.0, y + 4.0), Anchor::End, font, ink, &label);
@@ -260,11 +260,11 @@ impl DotChart {
         if let (None, None, Some(reason)) = (row.warm, row.cold, &row.skipped) {
             let (left, right) = PLOT;
             let text = fit(reason, right - left - 16.0, SMALL.size, false);
-            // Grid and limits would run through the words, and pieces of them stay between those of two rows.
+            // Grid and limit lines would cross the text, and show between two rows of text.
             figure.boxes(vec![[left, y - ROW / 2.0, right - left, ROW]], behind);
             figure.words((PLOT.0 + 8.0, y + 4.0), Anchor::Start, SMALL, DIM, &text);
         }
-        // Above each other, because both can lie at one place.
+        // One above the other, because both can have the same value.
         let apart = if row.warm.is_some() && row.cold.is_some() {
             APART
         } else {
@@ -318,7 +318,7 @@ fn limit_text(name: &str, value: f64) -> String {
     format!("{name} {}", tick_number(value))
 }
 
-/// Centred on its line, unless it would leave the plot.
+/// Centred on its line, but kept inside the plot.
 fn limit_place(x: f64, text: &str) -> (f64, Anchor) {
     let half = text_width(text, SMALL.size, false) / 2.0;
     if x + half > PLOT.1 {
@@ -330,7 +330,7 @@ fn limit_place(x: f64, text: &str) -> (f64, Anchor) {
     }
 }
 
-/// The limits in lines of text, so that no two names lie over each other.
+/// Distributes the names of the limits over lines of text so that they do not overlap.
 fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
     let span = |nth: &usize| {
         let (name, value) = limits
@@ -348,7 +348,7 @@ fn levels(limits: &[(String, f64)], axis: &Axis) -> Vec<Vec<usize>> {
     let mut levels: Vec<Vec<usize>> = Vec::new();
     for nth in 0..limits.len() {
         let (start, end) = span(&nth);
-        // A line goes down from its name: it must not cross names of lower levels.
+        // The line of a limit runs down from its name, so it must not cross a name below.
         let line = limits.get(nth).map_or(0.0, |(_, value)| axis.at(*value));
         let free = |level: &Vec<usize>| {
             level.iter().all(|other| {

@@ -1,5 +1,5 @@
-//! What a report of `packds bench formats` looks like: charts as SVG and PNG, and one page with all of it. It draws what the
-//! report says; nothing is measured here.
+//! Renders a report of `packds bench formats` as SVG and PNG charts, and as an HTML page. Nothing is
+//! measured here.
 
 mod dots;
 mod names;
@@ -19,10 +19,10 @@ use crate::output::replace_file;
 use dots::{DotChart, Mark, Panel, Row};
 use scatter::{Point, Scatter};
 
-/// Waits below this many milliseconds are nothing to training: all are drawn at it.
+/// Shorter waits are negligible and drawn at this value, in ms.
 const LEAST_WAIT: f64 = 0.01;
 
-/// The names of all charts that there can be.
+/// The names of all possible charts.
 const NAMES: [&str; 8] = [
     "batch-time",
     "batch-time-sequential",
@@ -34,16 +34,16 @@ const NAMES: [&str; 8] = [
     "training-wait",
 ];
 
-/// A chart with the name of its files.
+/// A chart and the name of its files.
 struct Chart {
     name: String,
-    /// What a reader takes from it, in a sentence.
+    /// The conclusion, in a sentence.
     says: String,
     figure: Figure,
 }
 
-/// Writes `charts/*.svg`, `charts/*.png` and `report.html` into a folder, over those that are there, and removes the charts of
-/// an earlier run that this one has not. Gives their paths.
+/// Writes `charts/*.svg`, `charts/*.png` and `report.html` to a folder, replacing existing files, and removes charts of an
+/// earlier run that this run lacks. Returns the paths.
 pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let charts = charts(report);
     let folder = dir.join("charts");
@@ -58,7 +58,7 @@ pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Fai
         write(folder.join(format!("{name}.svg")), figure.svg().as_bytes())?;
         write(folder.join(format!("{name}.png")), &figure.png()?)?;
     }
-    // The page has all orders in one chart; those of single orders are for slides.
+    // The page shows all orders in one chart. Charts of single orders are for slides.
     let shown: Vec<&Chart> = charts
         .iter()
         .filter(|chart| !chart.says.is_empty())
@@ -71,8 +71,8 @@ pub(crate) fn write_all(report: &Report, dir: &Path) -> Result<Vec<PathBuf>, Fai
     Ok(written)
 }
 
-/// Removes the charts that a command like this may have written and this one did not, and nothing else: beside the new ones they
-/// would look like new ones.
+/// Removes charts left by an earlier run, which would look like new ones. Other files
+/// stay.
 fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), Failure> {
     for name in NAMES {
         for kind in ["svg", "png"] {
@@ -82,7 +82,7 @@ fn remove_stale(folder: &Path, written: &[PathBuf]) -> Result<(), Failure> {
             }
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    let what = format!("cannot remove this chart of an earlier run: {error}");
+                    let what = format!("cannot remove a chart of an earlier run: {error}");
                     return Err(Failure::not_run(what).at(&path));
                 }
                 _ => {}
@@ -105,7 +105,7 @@ fn charts(report: &Report) -> Vec<Chart> {
     };
     add(
         "batch-time".to_owned(),
-        "All time of a run by its batches, format by format: further left is faster. The line goes to the 95th percentile of the time from one batch to the next.",
+        "Mean time per batch. Further left is faster. The line extends to the 95th percentile of the time from one batch to the next.",
         times.batch_times(&orders).figure(),
     );
     if orders.len() > 1 {
@@ -116,13 +116,13 @@ fn charts(report: &Report) -> Vec<Chart> {
     }
     add(
         "throughput".to_owned(),
-        "Images a second beside what the machine can do at best: further right is faster.",
+        "Images per second, with the hardware limits. Further right is faster.",
         view.throughput(&orders).figure(),
     );
     for cache in ["warm", "cold"] {
         if let Some((order, chart)) = view.size_and_speed(cache) {
             let says = format!(
-                "What a format takes on the disk and how fast it is read, order {}: the best lie up and to the left.",
+                "Size on disk and read speed, order {}. The best formats are at the upper left.",
                 order_name(order)
             );
             add(format!("size-speed-{cache}"), &says, chart.figure());
@@ -131,21 +131,21 @@ fn charts(report: &Report) -> Vec<Chart> {
     if report.options.step_ms > 0.0 {
         add(
             "training-wait".to_owned(),
-            "How long a training step waits for its batch while the loader works beside it: further left is better.",
+            "How long a training step waits for its batch while the loader runs in parallel. Further left is better.",
             view.waits(&orders).figure(),
         );
     }
     charts
 }
 
-/// The runs that a chart shows: those on so many threads.
+/// The runs that a chart shows: those with one number of threads.
 struct View<'a> {
     report: &'a Report,
     threads: usize,
 }
 
 impl<'a> View<'a> {
-    /// Those on the most threads.
+    /// The runs on the most threads.
     fn new(report: &'a Report) -> Self {
         let threads = report.runs.iter().map(|run| run.threads).max();
         Self {
@@ -154,7 +154,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Those on the fewest threads, for the time of a batch: of several threads batches come in groups.
+    /// The runs on the fewest threads, for the time of a batch: with several threads, batches arrive in groups.
     fn of_batches(report: &'a Report) -> Self {
         let threads = report.options.threads.iter().copied().min();
         Self {
@@ -175,13 +175,13 @@ impl<'a> View<'a> {
         runs.next()
     }
 
-    /// Whether there is any figure of it: what there is none of is named on the page alone.
+    /// Whether there is any result. A format without one is listed only on the page.
     fn is_measured(&self, format: &FormatRow) -> bool {
         let mut runs = self.report.runs.iter();
         runs.any(|run| run.format == format.format && run.images_per_s.is_some())
     }
 
-    /// One panel for each order that has rows, the best first by `value`.
+    /// One panel for each order with rows, sorted by `value`, the best first.
     fn panels(
         &self,
         orders: &[&str],
@@ -212,7 +212,7 @@ impl<'a> View<'a> {
             let sign = if more_is_better { -1.0 } else { 1.0 };
             let least = floor.unwrap_or(0.0);
             let key = |row: &Row| match row.warm.or(row.cold) {
-                // What is below the floor is equally good: there the slow end counts.
+                // Below the floor all medians are equally good, so the slow end decides.
                 Some(mark) if mark.value <= least => mark.slow.unwrap_or(0.0).min(least) * 1e-9,
                 Some(mark) => mark.value * sign,
                 None => f64::MAX,
@@ -228,7 +228,7 @@ impl<'a> View<'a> {
     }
 
     fn batch_times(&self, orders: &[&str]) -> DotChart {
-        // The median can be the taking of a batch that was ready.
+        // The median can be the time to take a batch that was ready.
         let panels = self.panels(orders, false, false, None, |run| {
             let value = run.mean_batch_ms()?;
             let slow = run.batch_ms.map(|ms| ms.p95);
@@ -237,7 +237,7 @@ impl<'a> View<'a> {
         });
         DotChart {
             title: format!(
-                "Mean time for a batch of {}, in ms",
+                "Mean time per batch of {}, in ms",
                 counted(self.report.options.batch, "image")
             ),
             subtitle: self.subtitle(),
@@ -259,13 +259,13 @@ impl<'a> View<'a> {
         let known = [
             ("decoding PNG", of_threads(&limits.decode_images_per_s)),
             (
-                "reading the disk",
+                "disk read",
                 limits.disk_read_images_per_s.get("cold").copied(),
             ),
             ("memcpy", of_threads(&limits.memcpy_images_per_s)),
         ];
         DotChart {
-            title: "Images a second, beside what the machine can do".to_owned(),
+            title: "Images per second, with hardware limits".to_owned(),
             subtitle: self.subtitle(),
             unit: "images/s".to_owned(),
             kind: "",
@@ -286,7 +286,7 @@ impl<'a> View<'a> {
         });
         DotChart {
             title: format!(
-                "Wait for a batch beside a training step of {} ms, in ms",
+                "Wait for a batch with training steps of {} ms, in ms",
                 tick_number(step_ms)
             ),
             subtitle: self.subtitle(),
@@ -294,12 +294,12 @@ impl<'a> View<'a> {
             kind: ", median",
             footnotes: self.footnotes(&panels),
             panels,
-            limits: vec![("as long as the step:".to_owned(), step_ms)],
+            limits: vec![("one step:".to_owned(), step_ms)],
             floor: Some(LEAST_WAIT),
         }
     }
 
-    /// In the order that most formats were measured in; random orders first.
+    /// The order in which most formats were measured. Random orders are preferred.
     fn size_and_speed(&self, cache: &str) -> Option<(&'a str, Scatter)> {
         let points = |order: &str| -> Vec<Point> {
             let point = |format: &FormatRow| {
@@ -315,7 +315,7 @@ impl<'a> View<'a> {
             };
             self.report.formats.iter().filter_map(point).collect()
         };
-        // Of several that are the largest, `max_by_key` takes the last.
+        // On ties `max_by_key` takes the last.
         let orders = self.report.options.orders.iter();
         let order = orders.max_by_key(|order| (points(order).len(), *order == "chunk"))?;
         let points = points(order);
@@ -325,15 +325,18 @@ impl<'a> View<'a> {
         let state = if cache == "warm" {
             "in the page cache"
         } else {
-            "read from the disk"
+            "read from disk"
         };
         let data = &self.report.data;
         let chart = Scatter {
             title: format!("Size on disk and speed, {state}"),
             subtitle: format!("Order: {}. {}", order_name(order), self.subtitle()),
-            across: "kB on disk for an image, logarithmic".to_owned(),
-            up: "images a second, logarithmic; up and to the left is better".to_owned(),
-            line: Some(("raw pixels".to_owned(), to_f64(data.bytes_per_image) / 1e3)),
+            across: "KiB per image on disk, log scale".to_owned(),
+            up: "images/s, log scale; up and to the left is better".to_owned(),
+            line: Some((
+                "raw pixels".to_owned(),
+                to_f64(data.bytes_per_image) / 1024.0,
+            )),
             points,
         };
         Some((order, chart))
@@ -364,24 +367,24 @@ impl<'a> View<'a> {
         let mut notes = Vec::new();
         if marked(LOSSY) {
             notes.push(format!(
-                "{LOSSY} not the same pixels: a lossy format, to be compared with care"
+                "{LOSSY} lossy: pixels differ, so compare with care"
             ));
         }
         let formats = self.report.formats.iter();
         let missing = formats.filter(|format| !self.is_measured(format)).count();
         if missing > 0 {
             notes.push(format!(
-                "Not measured: {missing}; the report says which, and why"
+                "Not measured: {missing}; see the report for reasons"
             ));
         }
         if self.report.options.quick {
-            notes.push("A quick look: too short to be quoted.".to_owned());
+            notes.push("Quick run: rough, do not cite.".to_owned());
         }
         notes
     }
 }
 
-/// What marks formats that do not hold the very pixels.
+/// Marks lossy formats.
 const LOSSY: &str = "†";
 
 /// A format's name on charts.
@@ -389,7 +392,7 @@ fn label(format: &FormatRow) -> String {
     format!("{}{}", format.title, sign(format))
 }
 
-/// What is to be known of a format wherever it is named.
+/// Marks to show wherever a format is named.
 fn sign(format: &FormatRow) -> String {
     let mut sign = String::new();
     if format.runtime == "python" && !format.title.to_lowercase().contains("python") {
@@ -413,7 +416,7 @@ fn mark(spread: Spread) -> Mark {
     }
 }
 
-/// An order by what it is, within a sentence.
+/// Description of an order within a sentence.
 fn order_name(order: &str) -> &str {
     match order {
         "sequential" => "as stored",
@@ -425,14 +428,14 @@ fn order_name(order: &str) -> &str {
 
 fn heading(order: &str) -> String {
     match order {
-        "sequential" => "In the order in which they are stored".to_owned(),
+        "sequential" => "In stored order".to_owned(),
         "per-sample" => "Every sample at random".to_owned(),
         "chunk" => "Whole chunks at random, samples as stored".to_owned(),
         other => format!("Order: {other}"),
     }
 }
 
-/// A name as a part of a file's name.
+/// A name as part of a file name.
 fn file_part(name: &str) -> String {
     let safe = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' {

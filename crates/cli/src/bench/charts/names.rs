@@ -1,61 +1,61 @@
-//! Where the names of a chart's points go: beside them, no two over each other. Points above each other, such as formats of
-//! one size, get their names in columns on both sides, in the order of the points, so that no leader crosses another.
+//! Places the names of a chart's points next to them without overlaps. Points above each other, such as formats of
+//! one size, get their names in columns on both sides, in the order of the points, so that leader lines do not cross.
 
 use super::scatter::{DOT, PLOT, Point, label_font};
 use crate::figure::{Anchor, Place};
 use crate::lettering::text_width;
 
 const HIGH: f64 = 14.0;
-/// From one name of a column to the next.
+/// Line spacing in a column.
 const LINE: f64 = 15.0;
-/// Points that are no farther apart from side to side share columns.
+/// Points within this horizontal distance share columns.
 const TOGETHER: f64 = 40.0;
-/// From the outermost points to the column.
+/// Distance from the outermost points to the column.
 const ASIDE: f64 = 20.0;
 
-/// Left, top, right, bottom.
-pub(super) type Room = [f64; 4];
+/// A rectangle: left, top, right, bottom.
+pub(super) type Area = [f64; 4];
 
-/// Where a name goes.
+/// The placement of a name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name {
     pub(super) at: Place,
     pub(super) anchor: Anchor,
-    room: Room,
-    /// From the dot to the name.
+    area: Area,
+    /// Line from the dot to the name.
     pub(super) leader: (Place, Place),
 }
 
-/// What names must not lie over.
+/// Occupied space that names must avoid.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Taken {
-    /// Other words: leaders stay away too.
-    pub(super) rooms: Vec<Room>,
-    /// Lines, which leaders may cross.
-    pub(super) lines: Vec<Room>,
+    /// Other text. Leaders avoid it too.
+    pub(super) areas: Vec<Area>,
+    /// Lines. Leaders may cross them.
+    pub(super) lines: Vec<Area>,
     leaders: Vec<(Place, Place)>,
 }
 
 impl Taken {
-    fn has_room_for(&self, name: &Name) -> bool {
-        let over = |other: &Room| overlap(&name.room, other);
-        inside(&name.room)
-            && !self.rooms.iter().any(over)
+    fn is_free(&self, name: &Name) -> bool {
+        let over = |other: &Area| overlap(&name.area, other);
+        inside(&name.area)
+            && !self.areas.iter().any(over)
             && !self.lines.iter().any(over)
-            && !self.leaders.iter().any(|line| crosses(line, &name.room))
+            && !self.leaders.iter().any(|line| crosses(line, &name.area))
     }
 
     fn is_clear(&self, leader: &(Place, Place)) -> bool {
-        !self.rooms.iter().any(|room| crosses(leader, room))
+        !self.areas.iter().any(|area| crosses(leader, area))
     }
 
     fn add(&mut self, name: &Name) {
-        self.rooms.push(name.room);
+        self.areas.push(name.area);
         self.leaders.push(name.leader);
     }
 }
 
-/// A point with all that its name's place depends on.
+/// A point, with everything needed to place its name.
 #[derive(Debug, Clone, Copy)]
 struct Dot {
     nth: usize,
@@ -64,8 +64,8 @@ struct Dot {
     ours: bool,
 }
 
-/// Where each point's name goes: in a column where points lie above each other, else as near as it can be without touching
-/// another name, point or leader; nowhere if all is full. Our own come first.
+/// Places all names. Points above each other use columns. Any other name goes as close to its point as possible without
+/// touching a name, point or leader. It is omitted if there is no space. packds is placed first.
 pub(super) fn names(points: &[Point], places: &[Place], mut taken: Taken) -> Vec<Option<Name>> {
     let half = DOT / 2.0 + 1.0;
     let dots = places
@@ -86,7 +86,7 @@ pub(super) fn names(points: &[Point], places: &[Place], mut taken: Taken) -> Vec
     for group in groups(&dots) {
         let columns = columns(&group, &taken);
         for (nth, name) in columns {
-            if taken.has_room_for(&name) {
+            if taken.is_free(&name) {
                 taken.add(&name);
                 if let Some(slot) = names.get_mut(nth) {
                     *slot = Some(name);
@@ -97,10 +97,10 @@ pub(super) fn names(points: &[Point], places: &[Place], mut taken: Taken) -> Vec
     dots.retain(|dot| names.get(dot.nth).is_some_and(Option::is_none));
     dots.sort_by_key(|dot| !dot.ours);
     for dot in dots {
-        let free = |name: &Name| taken.has_room_for(name);
+        let free = |name: &Name| taken.is_free(name);
         let clear = |name: &Name| taken.is_clear(&name.leader);
         let found = candidates(dot.at, dot.wide).find(|name| free(name) && clear(name));
-        // A leader across another name is better than no name.
+        // A leader that crosses a name is better than no name.
         let found = found.or_else(|| candidates(dot.at, dot.wide).find(free));
         found.iter().for_each(|name| taken.add(name));
         if let Some(slot) = names.get_mut(dot.nth) {
@@ -110,7 +110,7 @@ pub(super) fn names(points: &[Point], places: &[Place], mut taken: Taken) -> Vec
     names
 }
 
-/// Points that lie above each other, from top to bottom; the largest groups first, none of fewer than three.
+/// Groups of three or more points above each other, from top to bottom. The largest group is first.
 fn groups(dots: &[Dot]) -> Vec<Vec<Dot>> {
     let mut dots = dots.to_vec();
     dots.sort_by(|a, b| a.at.0.total_cmp(&b.at.0));
@@ -130,8 +130,8 @@ fn groups(dots: &[Dot]) -> Vec<Vec<Dot>> {
     groups
 }
 
-/// The names of a group in columns right and left of it: each on the side that is less crowded, or on the other one where
-/// something else lies in its way.
+/// The names of a group in columns to its right and left. Each name uses the less crowded side, or the other one if
+/// something is in the way.
 fn columns(group: &[Dot], taken: &Taken) -> Vec<(usize, Name)> {
     let mut sides = sides(group);
     let mut moved = vec![false; group.len()];
@@ -140,12 +140,12 @@ fn columns(group: &[Dot], taken: &Taken) -> Vec<(usize, Name)> {
         let mut blocked = names
             .iter()
             .zip(&moved)
-            .map(|(name, moved)| !moved && !taken.has_room_for(name));
+            .map(|(name, moved)| !moved && !taken.is_free(name));
         let Some(at) = blocked.position(|blocked| blocked) else {
             let dots = group.iter().map(|dot| dot.nth);
             return dots.zip(names).collect();
         };
-        // Each moves once at most: this ends.
+        // Each name moves at most once, so this ends.
         if let (Some(moved), Some(right)) = (moved.get_mut(at), sides.get_mut(at)) {
             *moved = true;
             *right = !*right;
@@ -153,7 +153,7 @@ fn columns(group: &[Dot], taken: &Taken) -> Vec<(usize, Name)> {
     }
 }
 
-/// Whether the name of each dot stands right of the group: where the last one there is farther above.
+/// Whether the name of each dot goes to the right: the side whose last name is farther above wins.
 fn sides(group: &[Dot]) -> Vec<bool> {
     let (mut last_right, mut last_left) = (f64::MIN, f64::MIN);
     let side = |dot: &Dot| {
@@ -169,7 +169,7 @@ fn sides(group: &[Dot]) -> Vec<bool> {
     group.iter().map(side).collect()
 }
 
-/// The names of a group, in its order, where each is told whether it stands on the right.
+/// The names of a group, in order. `sides` is true for the right column.
 fn in_columns(group: &[Dot], sides: &[bool]) -> Vec<Name> {
     let xs = || group.iter().map(|dot| dot.at.0);
     let (right, left) = (xs().fold(f64::MIN, f64::max), xs().fold(f64::MAX, f64::min));
@@ -191,11 +191,11 @@ fn in_columns(group: &[Dot], sides: &[bool]) -> Vec<Name> {
     group.iter().zip(sides).map(name).collect()
 }
 
-/// Heights that are a line apart and within the plot, as near as can be to those that are wanted, which are in order.
+/// Heights at least one line apart and within the plot, as close as possible to the wanted heights, which must be sorted.
 fn spread(wanted: &[f64]) -> Vec<f64> {
     let line = |nth: usize| f64::from(u32::try_from(nth).unwrap_or(u32::MAX)) * LINE;
-    // Less its own lines above it each is wanted at a height that may not come before the last: where it would, all of a run
-    // take their mean.
+    // Subtracting the lines above turns this into isotonic regression: heights that would run backwards
+    // are pooled to their mean.
     let mut runs: Vec<(f64, usize)> = Vec::new();
     for (nth, y) in wanted.iter().enumerate() {
         let mut run = (y - line(nth), 1);
@@ -215,7 +215,7 @@ fn spread(wanted: &[f64]) -> Vec<f64> {
     heights.map(|(nth, y)| y + line(nth)).collect()
 }
 
-/// Places for a name, the nearest first: beside, above and below, then farther away.
+/// Possible places for a name, the nearest first: beside, above and below, then farther away.
 fn candidates(dot: Place, wide: f64) -> impl Iterator<Item = Name> {
     (0..30).flat_map(move |ring| {
         let far = DOT / 2.0 + 4.0 + f64::from(ring) * 8.0;
@@ -232,30 +232,30 @@ fn candidates(dot: Place, wide: f64) -> impl Iterator<Item = Name> {
 }
 
 impl Name {
-    /// A name whose beginning, middle or end is here, for this dot.
+    /// A name whose start, middle or end is at this position.
     fn new(dot: Place, (x, y): Place, anchor: Anchor, wide: f64) -> Self {
         let left = match anchor {
             Anchor::Start => x,
             Anchor::Middle => x - wide / 2.0,
             Anchor::End => x - wide,
         };
-        let room = [left, y - HIGH / 2.0, left + wide, y + HIGH / 2.0];
+        let area = [left, y - HIGH / 2.0, left + wide, y + HIGH / 2.0];
         let end = match anchor {
-            Anchor::Middle => (x, dot.1.clamp(room[1], room[3])),
+            Anchor::Middle => (x, dot.1.clamp(area[1], area[3])),
             Anchor::Start => (x - 2.0, y),
             Anchor::End => (x + 2.0, y),
         };
         Self {
             at: (x, y + 4.0),
             anchor,
-            room,
+            area,
             leader: (dot, end),
         }
     }
 }
 
-/// Whether a line runs through a room.
-fn crosses(&(from, to): &(Place, Place), [left, top, right, bottom]: &Room) -> bool {
+/// Whether a line crosses an area.
+fn crosses(&(from, to): &(Place, Place), [left, top, right, bottom]: &Area) -> bool {
     (0..=40).any(|step| {
         let part = f64::from(step) / 40.0;
         let x = from.0 + (to.0 - from.0) * part;
@@ -264,12 +264,12 @@ fn crosses(&(from, to): &(Place, Place), [left, top, right, bottom]: &Room) -> b
     })
 }
 
-fn inside([left, top, right, bottom]: &Room) -> bool {
+fn inside([left, top, right, bottom]: &Area) -> bool {
     let [x, y, width, height] = PLOT;
     *left >= x && *top >= y && *right <= x + width && *bottom <= y + height
 }
 
-fn overlap(a: &Room, b: &Room) -> bool {
+fn overlap(a: &Area, b: &Area) -> bool {
     let [left, top, right, bottom] = a;
     let [x0, y0, x1, y1] = b;
     left < x1 && x0 < right && top < y1 && y0 < bottom
@@ -279,7 +279,7 @@ fn overlap(a: &Room, b: &Room) -> bool {
 mod tests {
     use super::*;
 
-    fn rooms(places: &[Place], taken: Taken) -> Vec<Room> {
+    fn areas(places: &[Place], taken: Taken) -> Vec<Area> {
         let point = |nth: usize| Point {
             label: format!("a format of number {nth}"),
             ours: nth == 7,
@@ -288,20 +288,20 @@ mod tests {
         };
         let points: Vec<Point> = (0..places.len()).map(point).collect();
         let names = names(&points, places, taken);
-        let rooms: Vec<Room> = names.iter().flatten().map(|name| name.room).collect();
-        assert_eq!(rooms.len(), places.len());
-        for (nth, room) in rooms.iter().enumerate() {
-            assert!(inside(room));
-            assert!(!rooms[..nth].iter().any(|other| overlap(room, other)));
+        let areas: Vec<Area> = names.iter().flatten().map(|name| name.area).collect();
+        assert_eq!(areas.len(), places.len());
+        for (nth, area) in areas.iter().enumerate() {
+            assert!(inside(area));
+            assert!(!areas[..nth].iter().any(|other| overlap(area, other)));
         }
-        rooms
+        areas
     }
 
     #[test]
     fn no_two_names_lie_over_each_other() {
         // All at almost the same place.
         let places: Vec<Place> = (0..24).map(|n| (400.0 + f64::from(n), 300.0)).collect();
-        rooms(&places, Taken::default());
+        areas(&places, Taken::default());
     }
 
     #[test]
@@ -314,13 +314,13 @@ mod tests {
             lines: vec![line],
             ..Taken::default()
         };
-        let rooms = rooms(&places, taken);
-        let (right, left): (Vec<Room>, Vec<Room>) = rooms.iter().partition(|room| room[0] > 600.0);
+        let areas = areas(&places, taken);
+        let (right, left): (Vec<Area>, Vec<Area>) = areas.iter().partition(|area| area[0] > 600.0);
         assert_eq!((left.len(), right.len()), (12, 12));
         for side in [left, right] {
             assert!(side.is_sorted_by(|above, below| above[3] <= below[1]));
         }
-        assert!(!rooms.iter().any(|room| overlap(room, &line)));
+        assert!(!areas.iter().any(|area| overlap(area, &line)));
     }
 
     #[test]

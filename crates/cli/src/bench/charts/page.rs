@@ -1,5 +1,5 @@
-//! The report as one page: everything that belongs to the figures, charts inside, nothing from elsewhere. It is read
-//! without scripts too: they only sort the table.
+//! The report as a self-contained HTML page with all charts. It works without scripts:
+//! they only sort the table.
 
 use packds_bench::formats::report::{FormatRow, Report, RunRow};
 
@@ -12,23 +12,23 @@ use crate::human::{counted, human_bytes};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// How it was measured, for everyone who quotes a figure.
+/// The method, for everyone who cites a result.
 const METHOD: [&str; 5] = [
-    "Every format is made from the same images and loaded in the same batches, orders and numbers of threads: by its library where reading it takes one, else from where the pixels lie in the file.",
-    "The time of a batch is that from one batch to the next in memory, pixels and labels together; of many batches the median and the 95th percentile are told, and of the rounds the median counts. With several threads batches come in groups, and the median can be the taking of one that was ready: there only the mean tells what a batch costs, which is the time of the whole run by its batches.",
-    "Warm runs begin with the files in the page cache and cold ones with none of them there: the share that was there is measured before each run and stands in the table.",
-    "What every run delivers is summed up in a checksum that does not depend on the order, and all formats that hold the very pixels must agree on it, or there is no report.",
-    "The limits are loops that do only what cannot be avoided, on the same machine in the same run: copying the pixels of a batch, decoding PNG files of the same pixels from memory, reading the same bytes from the disk.",
+    "Every format is made from the same images. All are loaded in the same orders, batch sizes and numbers of threads: through the format's library if reading requires one, otherwise directly from the file.",
+    "The time of a batch is the time from one complete batch (pixels and labels) to the next. The median and the 95th percentile over batches are shown, and for each of them the median over rounds. With several threads batches arrive in groups, and the median can be the time to take a batch that was ready. Then only the mean, total time divided by batches, shows what a batch costs.",
+    "Warm runs start with all files in the page cache, cold runs with none. The share of cached data is measured before each run and is in the table.",
+    "Each run computes a checksum of its output that does not depend on the order. All lossless formats must agree on it; otherwise there is no report.",
+    "The limits are minimal loops on the same machine in the same run: copying the pixels of a batch, decoding PNG files of the same pixels from memory, and reading the same bytes from disk.",
 ];
 
-/// A column: its heading, whether it holds numbers, and what a run has in it (as shown, and as sorted).
+/// A column: heading, whether it is numeric, and the cell of a run (text and sort key).
 struct Column {
     name: &'static str,
     numeric: bool,
     cell: fn(&FormatRow, &RunRow) -> Cell,
 }
 
-/// What stands in a cell, and the number to sort by.
+/// The text of a cell and its sort key.
 struct Cell(String, Option<f64>);
 
 /// The whole page.
@@ -67,12 +67,12 @@ pub(super) fn html(report: &Report, charts: &[&Chart]) -> String {
 fn lead(report: &Report) -> String {
     let data = &report.data;
     let quick = if report.options.quick {
-        "<p class=\"warning\">A quick look: too short to be quoted.</p>\n"
+        "<p class=\"warning\">Quick run: rough, do not cite.</p>\n"
     } else {
         ""
     };
     format!(
-        "<p>{} images of {}x{}x{} ({}), {}, on {}.</p>\n<p>We wrote packds, and we chose what is measured: judge by the method below, and run it yourself.</p>\n{quick}",
+        "<p>{} images of {}x{}x{} ({}), {}, on {}.</p>\n<p>We wrote packds and chose what to measure. Judge by the method below, and run it yourself.</p>\n{quick}",
         tick_number(to_f64(data.n_images)),
         data.height,
         data.width,
@@ -99,13 +99,13 @@ fn conditions(report: &Report) -> String {
     let batch = match options.batch_asked {
         None => counted(options.batch, "image"),
         Some(asked) => format!(
-            "{} ({asked} were asked for, of which there are not four)",
+            "{} ({asked} requested, but there are fewer than four batches of them)",
             options.batch
         ),
     };
     let rows = [
         ("Command", format!("<code>{}</code>", xml(&report.command))),
-        ("Began", xml(&report.started)),
+        ("Started", xml(&report.started)),
         (
             "Processor",
             format!("{}, {}", xml(&machine.cpu), counted(machine.cores, "core")),
@@ -114,14 +114,14 @@ fn conditions(report: &Report) -> String {
             "Memory",
             human_bytes(machine.ram_bytes)
                 + if machine.free_page_reporting {
-                    "; free memory is given back to the host, so that cold figures vary"
+                    "; it returns free memory to its host, so cold results vary"
                 } else {
                     ""
                 },
         ),
         ("Kernel", xml(&machine.kernel)),
         (
-            "Files on",
+            "File system",
             format!("{}, {}", xml(&machine.filesystem), xml(&machine.disk)),
         ),
         ("Data", xml(&data.path)),
@@ -161,8 +161,7 @@ fn limits(report: &Report) -> String {
     let decodes = limits.decode_images_per_s.iter();
     let decodes = decodes.map(|(n, rate)| (format!("decoding PNG from memory, {}", on(n)), *rate));
     let disk = limits.disk_read_images_per_s.iter();
-    let disk =
-        disk.map(|(state, rate)| (format!("reading raw pixels from the disk, {state}"), *rate));
+    let disk = disk.map(|(state, rate)| (format!("disk read of raw pixels, {state}"), *rate));
     let bytes = to_f64(report.data.bytes_per_image);
     let rows: String = copies
         .chain(decodes)
@@ -172,13 +171,13 @@ fn limits(report: &Report) -> String {
                 "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n",
                 xml(&name),
                 number(rate),
-                number(rate * bytes / 1e9)
+                number(rate * bytes / f64::from(1 << 30))
             )
         })
         .collect();
     format!(
-        "<h2>What the machine can do at best</h2>\n<div class=\"table\"><table>\n\
-         <thead><tr><th scope=\"col\">limit</th><th scope=\"col\">images/s</th><th scope=\"col\">GB/s of pixels</th></tr></thead>\n\
+        "<h2>Hardware limits</h2>\n<div class=\"table\"><table>\n\
+         <thead><tr><th scope=\"col\">limit</th><th scope=\"col\">images/s</th><th scope=\"col\">GiB/s of pixels</th></tr></thead>\n\
          <tbody>\n{rows}</tbody>\n</table></div>\n"
     )
 }
@@ -236,10 +235,10 @@ const COLUMNS: [Column; 25] = [
         value(run.wait_ms.map(|ms| ms.p95))
     }),
     column("waiting", true, |_, run| percent(run.wait_share)),
-    column("CPU s for 1000", true, |_, run| value(run.cpu_s_per_1000)),
+    column("CPU s per 1000", true, |_, run| value(run.cpu_s_per_1000)),
     column("peak memory", true, |_, run| bytes(run.peak_rss_bytes)),
     column("on disk", true, |format, _| bytes(format.bytes_on_disk)),
-    column("written in s", true, |format, _| value(format.write_s)),
+    column("write s", true, |format, _| value(format.write_s)),
     column("chunk", true, |format, _| whole(format.chunk)),
     column("batch", true, |_, run| whole(Some(run.batch.into()))),
     column("cached before", true, |_, run| {
@@ -329,9 +328,9 @@ fn formats(report: &Report) -> String {
                 .write_s
                 .map(|s| format!("written in {} s", number(s))),
         );
-        facts.extend(format.chunk.map(|n| format!("{n} samples in a chunk")));
+        facts.extend(format.chunk.map(|n| format!("{n} samples per chunk")));
         if !format.lossless {
-            facts.push("not the same pixels".to_owned());
+            facts.push("lossy: pixels differ".to_owned());
         }
         html.push_str(&format!(
             "<dt>{}</dt><dd>{}",

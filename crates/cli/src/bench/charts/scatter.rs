@@ -1,4 +1,4 @@
-//! The chart of size against speed: a dot for each format, its name beside it, no two names over each other.
+//! The chart of size against speed: one dot per format with a name. Names do not overlap.
 
 use crate::bench::palette::{DIM, GRID, INK, LIMIT, OTHER, OURS, PANEL, PAPER};
 use crate::figure::{Anchor, Figure, Font, Place, SMALL};
@@ -7,7 +7,7 @@ use crate::lettering::text_width;
 use super::names::{Name, Taken, names};
 use crate::bench::axis::{Axis, tick_number};
 
-/// A format's place.
+/// A format's point.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
     pub(super) label: String,
@@ -16,7 +16,7 @@ pub(super) struct Point {
     pub(super) y: f64,
 }
 
-/// The chart before it is drawn.
+/// The chart's data.
 #[derive(Debug, Clone)]
 pub(super) struct Scatter {
     pub(super) title: String,
@@ -24,17 +24,17 @@ pub(super) struct Scatter {
     pub(super) across: String,
     pub(super) up: String,
     pub(super) points: Vec<Point>,
-    /// A size to compare with.
+    /// A size for comparison.
     pub(super) line: Option<(String, f64)>,
 }
 
 const SIZE: (u32, u32) = (960, 600);
-/// Left, top, width, height of the plot.
+/// Left, top, width and height of the plot.
 pub(super) const PLOT: [f64; 4] = [76.0, 84.0, 868.0, 454.0];
 pub(super) const DOT: f64 = 11.0;
 
 impl Scatter {
-    /// Draws it; none where there is nothing to draw.
+    /// Draws the chart. `None` if there is no data.
     pub(super) fn figure(&self) -> Option<Figure> {
         let [left, top, width, height] = PLOT;
         let line = self.line.iter().map(|(_, value)| *value);
@@ -78,7 +78,7 @@ impl Scatter {
             };
             figure.words((x, bottom - 8.0), anchor, SMALL, LIMIT, name);
             taken
-                .rooms
+                .areas
                 .push([start, bottom - 20.0, start + wide, bottom - 4.0]);
             taken.lines.push([at - 2.0, top, at + 2.0, bottom]);
         }
@@ -104,7 +104,7 @@ impl Scatter {
         }
         let all = self.points.iter().zip(&places).zip(&names);
         let (ours, others): (Vec<_>, Vec<_>) = all.partition(|((point, _), _)| point.ours);
-        // Our own over the others: they are what the eye is led to.
+        // packds on top: it should stand out.
         for ((point, at), name) in others.into_iter().chain(ours) {
             let color = if point.ours { OURS } else { OTHER };
             let size = if point.ours { DOT + 3.0 } else { DOT };

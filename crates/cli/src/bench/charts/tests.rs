@@ -119,9 +119,9 @@ fn formats_stand_in_the_order_of_their_speed() {
     ]
     .map(|label| svg.find(label).unwrap());
     assert!(places.is_sorted(), "{places:?}");
-    // Two threads' run is not mixed with those on one.
+    // Runs on one and on two threads are not mixed.
     assert!(!svg.contains("7,777") && svg.contains("1 thread;"));
-    assert!(svg.contains("† not the same pixels"));
+    assert!(svg.contains("† lossy: pixels differ"));
 }
 
 #[test]
@@ -129,14 +129,14 @@ fn the_time_of_a_batch_is_the_mean_and_the_line_goes_to_the_slow_end() {
     let mut report = report();
     report.options.threads = vec![2];
     report.runs.retain(|run| run.threads == 2);
-    // Every other batch is ready when it is asked for.
+    // Every other batch is ready when requested.
     report.runs[0].batch_ms = Some(Spread {
         median: 0.123,
         p95: 55.5,
     });
     report.runs[0].images_per_s = Some(64_000.0 / 27.8);
     let svg = svg(&report, "batch-time");
-    assert!(svg.contains("Mean time for a batch of 64 images") && svg.contains("2 threads;"));
+    assert!(svg.contains("Mean time per batch of 64 images") && svg.contains("2 threads;"));
     assert!(svg.contains("27.8") && !svg.contains("0.123") && svg.contains("percentile"));
 }
 
@@ -144,7 +144,7 @@ fn the_time_of_a_batch_is_the_mean_and_the_line_goes_to_the_slow_end() {
 fn what_was_skipped_says_why() {
     let svg = svg(&report(), "batch-time-per-sample");
     assert!(svg.contains("a tar file has no order but its own"), "{svg}");
-    // No line goes through the row, nor between it and the next one.
+    // No line crosses the row or the gap below it.
     assert!(svg.contains("h480v22h-480z"), "{svg}");
 }
 
@@ -206,7 +206,7 @@ fn the_page_has_everything_and_asks_for_nothing() {
         assert!(html.contains(text), "{text}");
     }
     assert_eq!(html.matches("<svg ").count(), charts.len());
-    // The name space of SVG is a name, not a place that is asked.
+    // The SVG namespace is only a name; nothing is loaded from there.
     let elsewhere = html.replace("http://www.w3.org/2000/svg", "");
     assert!(!elsewhere.contains("://") && !elsewhere.contains("src="));
     // The mean and the median.
@@ -243,7 +243,7 @@ fn charts_of_an_earlier_run_do_not_stay_beside_the_new_ones() {
     let written = write_all(&warm, dir.path()).unwrap();
     assert!(!stale.exists() && !folder.join("size-speed-cold.png").exists());
     assert_eq!(std::fs::read(&own).unwrap(), b"the user's");
-    // The charts and the own file, but not the page: no working file is left.
+    // The charts and the user's file remain, but neither the page nor a temporary file.
     let files = std::fs::read_dir(&folder).unwrap();
     assert_eq!(files.count(), written.len());
 }

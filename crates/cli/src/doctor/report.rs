@@ -1,16 +1,16 @@
-//! What the doctor found, for machines and for people.
+//! A doctor's report as JSON and as text.
 
 use std::fmt::Write;
 
 use packds_reader::doctor::{Report, Rung, Stage};
 use serde_json::{Map, Value, json};
 
-/// Characters of the longest bar.
+/// Maximum length of a bar, in characters.
 const BAR: usize = 40;
-/// A prediction does not hold where so much of it is missing.
+/// A prediction failed if the measured rate is lower by this share.
 const FAILED: f64 = 0.2;
 
-/// A report as one JSON document.
+/// A report as a JSON document.
 #[must_use]
 pub fn doctor_document(report: &Report) -> Value {
     let case = &report.case;
@@ -66,7 +66,7 @@ pub fn doctor_document(report: &Report) -> Value {
     })
 }
 
-/// A rate; null where it is not known, because nothing takes any time.
+/// A rate. `null` if it is unknown because no stage takes time.
 fn rate(images_per_s: f64) -> Value {
     if images_per_s > 0.0 {
         json!(images_per_s)
@@ -83,11 +83,11 @@ fn side_by_side(report: &Report) -> Vec<Vec<&'static str>> {
         .collect()
 }
 
-/// A report for a terminal: bars of the stages and of the ladder, then what to change.
+/// A report as text: bars of the stages and of the ladder, then the advice.
 #[must_use]
 pub fn doctor_text(report: &Report) -> String {
     let mut text = String::new();
-    // Writing to a text does not fail.
+    // Writing to a String does not fail.
     let _ = write_text(report, &mut text);
     text
 }
@@ -103,24 +103,22 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
     if report.possible_images_per_s > 0.0 {
         write!(
             out,
-            "; the step alone would do {}",
+            "; the step alone would reach {}",
             whole(report.possible_images_per_s)
         )?;
     }
     if report.is_short {
-        out.push_str(
-            "\n         this cannot be relied on: times are of too few batches; use more --seconds",
-        );
+        out.push_str("\n         unreliable: too few batches were timed; increase --seconds");
     } else if !report.is_certain {
         write!(
             out,
-            "\n         this cannot be relied on: times differ by {:.0} %; measure again when nothing else runs, or with more --seconds",
+            "\n         unreliable: times vary by {:.0} %; measure again on an idle machine, or increase --seconds",
             report.spread * 100.0
         )?;
     } else if report.is_rough {
         write!(
             out,
-            "\n         rough: times differ by {:.0} %, and rates are no better than that; measure again when nothing else runs, or with more --seconds",
+            "\n         rough: times vary by {:.0} %, and so may the rates; measure again on an idle machine, or increase --seconds",
             report.spread * 100.0
         )?;
     }
@@ -129,13 +127,13 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
         .map(|track| track.join(" + "))
         .collect();
     let step = if case.step_is_modelled {
-        "; the step is told, not run"
+        "; step time given, not measured"
     } else {
         ""
     };
     writeln!(
         out,
-        "\nstages   ms for a batch of {}, each alone; side by side: {}{step}",
+        "\nstages   ms per batch of {}, each alone; these overlap: {}{step}",
         case.batch,
         tracks.join(" | ")
     )?;
@@ -148,7 +146,7 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "ladder   images/s where a batch is cached so far on its way"
+        "ladder   images/s with the pipeline cached up to each stage"
     )?;
     let rates = report.ladder.iter().map(|rung| rung.images_per_s);
     let most = rates.fold(0.0, f64::max);
@@ -163,9 +161,9 @@ fn write_text(report: &Report, out: &mut String) -> std::fmt::Result {
 
 fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     if report.advice.is_empty() {
-        writeln!(out, "advice   none that gives 5 % more")?;
+        writeln!(out, "advice   no change gains 5 % or more")?;
     } else {
-        writeln!(out, "advice   what each change would give, in images/s")?;
+        writeln!(out, "advice   predicted images/s after each change")?;
     }
     for advice in &report.advice {
         writeln!(
@@ -180,7 +178,7 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     if report.advice.iter().any(|advice| advice.within_spread) {
         writeln!(
             out,
-            "         * may be chance: it gives no more than times differ by"
+            "         * may be chance: the gain is within the variation of the times"
         )?;
     }
     if let Some(checked) = &report.checked {
@@ -191,7 +189,7 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
             whole(checked.predicted),
             whole(checked.measured),
             if checked.measured < checked.predicted * (1.0 - FAILED) {
-                ": it does not hold, as where other programs, or the step, have the same cores or disk"
+                ": prediction missed; other processes, or the step, may be using the same cores or disk"
             } else {
                 ""
             }
@@ -199,14 +197,14 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "spread   {:.0} % between slices of a run; from the stages alone one expects {} images/s",
+        "spread   {:.0} % between slices of a run; expected from the stages alone: {} images/s",
         report.spread * 100.0,
         whole(report.modelled_images_per_s)
     )?;
     if report.unexplained_ms > 0.0 {
         writeln!(
             out,
-            "         {:.1} ms of the {:.1} ms of a batch are in no stage: stages wait for each other, or share what the model does not know; no advice counts on them",
+            "         {:.1} ms of the {:.1} ms per batch are unexplained: stages wait for each other or share resources; the advice ignores this time",
             report.unexplained_ms,
             report.case.batch_ms()
         )?;
@@ -214,7 +212,7 @@ fn write_advice(report: &Report, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// A rate in whole images; a dash where it is not known.
+/// A rate in whole images. A dash if unknown.
 fn whole(images_per_s: f64) -> String {
     if images_per_s > 0.0 {
         format!("{images_per_s:.0}")
@@ -264,11 +262,11 @@ mod tests {
     #[test]
     fn a_report_is_text_with_bars_and_advice() {
         let text = doctor_text(&report(20.0));
-        let begin = "binds    decode: 2000 images/s; the step alone would do 5000\n";
+        let begin = "binds    decode: 2000 images/s; the step alone would reach 5000\n";
         assert!(text.starts_with(begin), "{text}");
         let bar = format!("  decode                 30.00 {} <\n", "#".repeat(BAR));
         assert!(text.contains(&bar), "{text}");
-        assert!(text.contains("side by side: step | copy | transform + decode | read"));
+        assert!(text.contains("these overlap: step | copy | transform + decode | read"));
         assert!(text.contains("  page cache              2500 ####################\n"));
         assert!(text.contains("threads: 4, one for each core, instead of 2"));
     }
@@ -279,10 +277,7 @@ mod tests {
         assert!(!doctor_text(&diagnose(case.clone())).contains("relied"));
         case.loading.source.high = 2000.0;
         let text = doctor_text(&diagnose(case));
-        assert!(
-            text.contains("cannot be relied on: times differ by 1950 %"),
-            "{text}"
-        );
+        assert!(text.contains("unreliable: times vary by 1950 %"), "{text}");
         assert!(text.contains("instead of 2 *\n"), "{text}");
         assert!(text.contains("* may be chance"), "{text}");
     }
@@ -294,7 +289,7 @@ mod tests {
         case.loading.source.high = 80.0;
         let report = diagnose(case);
         let text = doctor_text(&report);
-        let marked = "the step alone would do 5000\n         rough: times differ by 30 %";
+        let marked = "the step alone would reach 5000\n         rough: times vary by 30 %";
         assert!(text.contains(marked), "{text}");
         assert_eq!(doctor_document(&report)["is_rough"], true);
     }
@@ -304,7 +299,7 @@ mod tests {
         let mut case = report(20.0).case;
         case.loading.source.is_short = true;
         let text = doctor_text(&diagnose(case));
-        assert!(text.contains("times are of too few batches"), "{text}");
+        assert!(text.contains("too few batches were timed"), "{text}");
     }
 
     #[test]
@@ -318,7 +313,7 @@ mod tests {
             });
             doctor_text(&report)
         };
-        assert!(text(700.0).contains("700 measured: it does not hold"));
+        assert!(text(700.0).contains("700 measured: prediction missed"));
         assert!(text(900.0).contains("900 measured\n"));
     }
 
