@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::formats::{self, Entry};
+
 /// A format of data sets other than the pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataFormat {
@@ -59,85 +61,55 @@ impl DataFormat {
         Self::Mnist,
     ];
 
-    /// Its name on the command line, in reports and in provenance.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    /// All that is particular to it.
+    pub(crate) fn entry(self) -> &'static Entry {
         match self {
-            Self::ImageFolder => "image-folder",
-            Self::Manifest => "manifest",
-            Self::Npy => "npy",
-            Self::Npz => "npz",
-            Self::Pt => "pt",
-            Self::Safetensors => "safetensors",
-            Self::Hdf5 => "hdf5",
-            Self::Zarr => "zarr",
-            Self::Parquet => "parquet",
-            Self::Arrow => "arrow",
-            Self::WebDataset => "webdataset",
-            Self::TfRecord => "tfrecord",
-            Self::Lmdb => "lmdb",
-            Self::Cifar => "cifar",
-            Self::Mnist => "mnist",
+            Self::ImageFolder => &formats::image_folder::ENTRY,
+            Self::Manifest => &formats::manifest::ENTRY,
+            Self::Npy => &formats::npy::ENTRY,
+            Self::Npz => &formats::npz::ENTRY,
+            Self::Pt => &formats::pt::ENTRY,
+            Self::Safetensors => &formats::safetensors::ENTRY,
+            Self::Hdf5 => &formats::hdf5::ENTRY,
+            Self::Zarr => &formats::zarr::ENTRY,
+            Self::Parquet => &formats::parquet::ENTRY,
+            Self::Arrow => &formats::arrow::ENTRY,
+            Self::WebDataset => &formats::webdataset::ENTRY,
+            Self::TfRecord => &formats::tfrecord::ENTRY,
+            Self::Lmdb => &formats::lmdb::ENTRY,
+            Self::Cifar => &formats::cifar::ENTRY,
+            Self::Mnist => &formats::mnist::ENTRY,
         }
     }
 
-    /// What names of files or folders of this format end in, the customary one first; empty where the name says nothing.
+    /// Its name on the command line, in reports and in provenance.
     #[must_use]
-    pub const fn extensions(self) -> &'static [&'static str] {
-        match self {
-            Self::ImageFolder | Self::Cifar | Self::Mnist => &[],
-            Self::Manifest => &["csv", "tsv", "jsonl", "ndjson"],
-            Self::Npy => &["npy"],
-            Self::Npz => &["npz"],
-            Self::Pt => &["pt", "pth"],
-            Self::Safetensors => &["safetensors"],
-            Self::Hdf5 => &["h5", "hdf5", "hdf"],
-            Self::Zarr => &["zarr"],
-            Self::Parquet => &["parquet"],
-            Self::Arrow => &["arrow", "feather", "ipc"],
-            Self::WebDataset => &["tar", "tar.gz", "tgz"],
-            Self::TfRecord => &["tfrecord", "tfrecords", "tfrec", "tfrecord.gz"],
-            Self::Lmdb => &["lmdb", "mdb"],
-        }
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// Extensions of its files or folders, the customary one first; empty where the name says nothing.
+    #[must_use]
+    pub fn extensions(self) -> &'static [&'static str] {
+        self.entry().extensions
     }
 
     /// Whether packs can be exported to it.
     #[must_use]
-    pub const fn is_sink(self) -> bool {
-        !matches!(self, Self::Manifest | Self::Cifar | Self::Mnist)
+    pub fn is_sink(self) -> bool {
+        self.entry().is_sink
     }
 
     /// Whether this build can read and write it.
     #[must_use]
-    pub const fn is_built(self) -> bool {
-        match self {
-            Self::Hdf5 => cfg!(feature = "hdf5"),
-            Self::Zarr => cfg!(feature = "zarr"),
-            Self::Parquet | Self::Arrow => cfg!(feature = "arrow"),
-            _ => true,
-        }
+    pub fn is_built(self) -> bool {
+        self.entry().input.is_some()
     }
 
     /// What it holds, in a few words.
     #[must_use]
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::ImageFolder => "image files in class folders, or in one folder",
-            Self::Manifest => "paths of image files, labels, further columns",
-            Self::Npy => "one array of all images, or one file a sample",
-            Self::Npz => "arrays in a zip file",
-            Self::Pt => "tensors of torch.save, read without running code",
-            Self::Safetensors => "tensors",
-            Self::Hdf5 => "data sets of images and labels: contiguous, chunked, gzip",
-            Self::Zarr => "arrays in a group, versions 2 and 3, sharded or not",
-            Self::Parquet => "rows of images (Hugging Face style) and labels",
-            Self::Arrow => "record batches: Feather 2, IPC files and streams",
-            Self::WebDataset => "tar shards of files named KEY.EXTENSION",
-            Self::TfRecord => "records of tf.Example, both checksums checked",
-            Self::Lmdb => "keys and image files, .npy or Caffe Datum",
-            Self::Cifar => "CIFAR-10 and CIFAR-100, binary or Python version",
-            Self::Mnist => "idx files of MNIST and its followers",
-        }
+    pub fn describe(self) -> &'static str {
+        self.entry().describe
     }
 
     /// The format that a name ends in the extension of; the longest extension wins.

@@ -15,7 +15,7 @@ use crate::metadata::Metadata;
 use crate::ordered::{Next, ordered};
 use crate::output::Output;
 use crate::pipeline::{Observer, Phase, Progress};
-use crate::sink::{self, BatchReader, Encode, Exported, ImagesAs, Sink, SinkStart};
+use crate::sink::{self, Batch, BatchReader, Encode, Exported, ImagesAs, Sink, SinkStart};
 
 /// How the bytes of a format are compressed, where it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,8 @@ pub fn export<D: AsRef<[u8]> + Sync>(
 ) -> Result<ExportReport, ConvertError> {
     let format = target_format(target, options)?;
     sink::check_options(format, target, options)?;
-    let exported = Exported::of(pack, format, sink::holds(format), options.images);
+    let kind = sink::output_of(format, target)?;
+    let exported = Exported::of(pack, format, kind.holds, options.images);
     let exported = exported.map_err(ConvertError::of_pack)?;
     let described = exported.fields.iter().map(|f| f.field.clone()).collect();
     let metadata = Metadata::of_pack(pack, described).map_err(ConvertError::BadPack)?;
@@ -175,18 +176,20 @@ pub fn export<D: AsRef<[u8]> + Sync>(
         metadata: &metadata,
         options,
     };
+    let reader = BatchReader {
+        pack,
+        exported: &exported,
+        paths: &paths,
+    };
     let run = Run {
-        reader: BatchReader {
-            pack,
-            exported: &exported,
-            paths: &paths,
-        },
+        n_samples: pack.n_samples(),
+        read: &|first, n| reader.read(first, n),
         observer,
         jobs: options.n_jobs(),
         batch_samples,
     };
     let mut lost = exported.lost.clone();
-    lost.extend(sink::dispatch(format, &start, &run)?);
+    lost.extend((kind.write)(&start, &run)?);
     let export = started.elapsed();
     let started = Instant::now();
     let bytes_out = output.bytes()?;
@@ -256,17 +259,19 @@ fn all_paths<D: AsRef<[u8]>>(
 }
 
 /// An export under way: reads batches on all threads and hands them to a sink in order.
-pub(crate) struct Run<'a, D> {
-    reader: BatchReader<'a, D>,
+pub(crate) struct Run<'a> {
+    n_samples: u64,
+    /// Reads so many samples from a first one.
+    read: &'a (dyn Fn(u64, usize) -> Result<Batch, ConvertError> + Sync),
     observer: &'a dyn Observer,
     jobs: usize,
     batch_samples: u32,
 }
 
-impl<D: AsRef<[u8]> + Sync> Run<'_, D> {
+impl Run<'_> {
     /// Writes all samples to `sink`; returns what its format could not hold.
     pub(crate) fn write_to<S: Sink>(&self, mut sink: S) -> Result<Vec<String>, ConvertError> {
-        let total = self.reader.pack.n_samples();
+        let total = self.n_samples;
         let step = u64::from(self.batch_samples.max(1));
         let encoder = sink.encoder();
         let mut next = 0_u64;
@@ -285,7 +290,7 @@ impl<D: AsRef<[u8]> + Sync> Run<'_, D> {
             self.jobs * 2,
             || (),
             |(), (first, n): (u64, usize)| {
-                let batch = self.reader.read(first, n)?;
+                let batch = (self.read)(first, n)?;
                 Ok((n, encoder.encode(batch)?))
             },
             || {

@@ -20,6 +20,7 @@ mod convert;
 mod data_format;
 mod export;
 mod forecast;
+mod formats;
 mod identity;
 mod metadata;
 mod options;

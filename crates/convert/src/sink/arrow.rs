@@ -22,18 +22,18 @@ use crate::export::ExportCodec;
 const ALIGNMENT: usize = 64;
 
 /// Samples being written.
-pub(super) struct ArrowSink {
+pub(crate) struct ArrowSink {
     target: PathBuf,
     layout: Arc<TableLayout>,
     writer: FileWriter<BufWriter<File>>,
 }
 
 /// Makes record batches.
-pub(super) struct ArrowEncoder(Arc<TableLayout>);
+pub(crate) struct ArrowEncoder(Arc<TableLayout>);
 
 impl ArrowSink {
     /// Starts writing.
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let layout = Arc::new(TableLayout::of(start, false)?);
         let file = File::create(start.path).map_err(ConvertError::io(start.path))?;
         let writer = write_options(start.options.codec).and_then(|options| {

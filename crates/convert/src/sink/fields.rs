@@ -9,7 +9,7 @@ use crate::safe_name::safe_names;
 use crate::source::store::{ArrayType, PixelShape};
 
 /// What a format can hold for each sample.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Holds {
     /// Arrays of one type and shape.
     pub(crate) arrays: bool,
@@ -21,6 +21,30 @@ pub(crate) struct Holds {
     pub(crate) text: bool,
     /// Whether pixels go out as image files, losslessly, unless arrays are asked for.
     pub(crate) prefers_files: bool,
+}
+
+impl Holds {
+    /// Arrays alone.
+    pub(crate) const ARRAYS: Self = Self {
+        arrays: true,
+        files: false,
+        bytes: false,
+        text: false,
+        prefers_files: false,
+    };
+    /// Everything; pixels leave as arrays.
+    pub(crate) const FILES_AND_ARRAYS: Self = Self {
+        arrays: true,
+        files: true,
+        bytes: true,
+        text: true,
+        prefers_files: false,
+    };
+    /// Everything; pixels leave as image files unless arrays are requested.
+    pub(crate) const FILES_FIRST: Self = Self {
+        prefers_files: true,
+        ..Self::FILES_AND_ARRAYS
+    };
 }
 
 /// What the items of a field are on the way out.

@@ -17,7 +17,7 @@ const ROOM: usize = 64 << 10;
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
 /// A part, compressed.
-pub(super) struct GzipPart {
+pub(crate) struct GzipPart {
     packed: Vec<u8>,
     /// Of what was packed.
     checksum: u64,
@@ -47,7 +47,7 @@ impl GzipPart {
 }
 
 /// A stream being written.
-pub(super) struct GzipStream<W> {
+pub(crate) struct GzipStream<W> {
     out: W,
     checksum: u64,
     bytes: u64,

@@ -28,7 +28,7 @@ const PATHS: &str = "path";
 const MAX_CLASSES: usize = 4000;
 
 /// Samples being written.
-pub(super) struct Hdf5Sink {
+pub(crate) struct Hdf5Sink {
     target: PathBuf,
     fields: Vec<ExportedField>,
     has_paths: bool,
@@ -58,7 +58,7 @@ enum Place {
 }
 
 impl Hdf5Sink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let failed = |e: ::hdf5::Error| failed(start.target, &e);
         // The file is locked already, by who will rename it.
         let mut options = File::with_options();

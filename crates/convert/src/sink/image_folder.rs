@@ -23,7 +23,7 @@ use crate::safe_name::{safe_name, safe_names, stem};
 const MANIFEST_FILE: &str = "manifest.jsonl";
 
 /// Samples being written.
-pub(super) struct ImageFolderSink {
+pub(crate) struct ImageFolderSink {
     folder: PathBuf,
     manifest: BufWriter<File>,
     metadata: String,
@@ -106,7 +106,7 @@ impl Columns {
 }
 
 impl ImageFolderSink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let image = start.exported.fields.first();
         if image.is_none_or(|image| image.form != Form::File) {
             return Err(ConvertError::Options {
@@ -389,7 +389,7 @@ mod tests {
         let exported = Exported::of(
             &pack,
             DataFormat::ImageFolder,
-            crate::sink::holds(DataFormat::ImageFolder),
+            crate::sink::Holds::FILES_FIRST,
             None,
         )
         .unwrap();

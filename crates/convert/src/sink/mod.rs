@@ -35,10 +35,26 @@ mod webdataset;
 mod zarr;
 mod zip_file;
 
+#[cfg(feature = "arrow")]
+pub(crate) use arrow::ArrowSink;
 pub(crate) use batch::{Batch, BatchReader};
 pub use fields::ImagesAs;
 pub(crate) use fields::{Exported, ExportedField, Form, Holds};
+#[cfg(feature = "hdf5")]
+pub(crate) use hdf5::Hdf5Sink;
+pub(crate) use image_folder::ImageFolderSink;
 pub use item_file::{ItemFile, interleave, item_file};
+pub(crate) use lmdb::LmdbSink;
+pub(crate) use npy::NpySink;
+pub(crate) use npz::NpzSink;
+#[cfg(feature = "arrow")]
+pub(crate) use parquet::ParquetSink;
+pub(crate) use pt::PtSink;
+pub(crate) use safetensors::SafetensorsSink;
+pub(crate) use tfrecord::TfRecordSink;
+pub(crate) use webdataset::WebDatasetSink;
+#[cfg(feature = "zarr")]
+pub(crate) use zarr::ZarrSink;
 
 #[cfg(test)]
 pub(crate) use item_file::npy as npy_file;
@@ -49,7 +65,8 @@ use std::path::Path;
 
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
-use crate::export::{ExportCodec, ExportOptions, Run};
+use crate::export::{ExportCodec, ExportOptions};
+use crate::formats::{Output, Target};
 use crate::metadata::Metadata;
 
 /// What every sink is given to begin with.
@@ -114,89 +131,31 @@ impl Encode for AsItIs {
     }
 }
 
-/// What a format holds.
-pub(crate) fn holds(format: DataFormat) -> Holds {
-    let arrays = Holds {
-        arrays: true,
-        ..Holds::default()
-    };
-    let files = Holds {
-        files: true,
-        bytes: true,
-        text: true,
-        ..Holds::default()
-    };
-    match format {
-        DataFormat::Npy | DataFormat::Npz | DataFormat::Pt | DataFormat::Safetensors => arrays,
-        DataFormat::Hdf5 | DataFormat::Zarr => Holds {
-            arrays: true,
-            ..files
-        },
-        DataFormat::Parquet | DataFormat::Arrow => Holds {
-            arrays: true,
-            prefers_files: true,
-            ..files
-        },
-        DataFormat::WebDataset | DataFormat::TfRecord | DataFormat::Lmdb => Holds {
-            arrays: true,
-            prefers_files: true,
-            ..files
-        },
-        DataFormat::ImageFolder => Holds {
-            arrays: true,
-            prefers_files: true,
-            ..files
-        },
-        DataFormat::Manifest | DataFormat::Cifar | DataFormat::Mnist => Holds::default(),
-    }
-}
-
-/// Makes the sink of `format` and writes all samples to it; returns what it could not hold.
-///
-/// # Errors
-/// What stopped it.
-pub(crate) fn dispatch<D: AsRef<[u8]> + Sync>(
-    format: DataFormat,
-    start: &SinkStart<'_>,
-    run: &Run<'_, D>,
-) -> Result<Vec<String>, ConvertError> {
-    match format {
-        DataFormat::Npy => run.write_to(npy::NpySink::create(start)?),
-        DataFormat::Npz => run.write_to(npz::NpzSink::create(start)?),
-        DataFormat::Pt => run.write_to(pt::PtSink::create(start)?),
-        DataFormat::Safetensors => run.write_to(safetensors::SafetensorsSink::create(start)?),
-        #[cfg(feature = "hdf5")]
-        DataFormat::Hdf5 => run.write_to(hdf5::Hdf5Sink::create(start)?),
-        #[cfg(feature = "zarr")]
-        DataFormat::Zarr => run.write_to(zarr::ZarrSink::create(start)?),
-        #[cfg(feature = "arrow")]
-        DataFormat::Parquet => run.write_to(parquet::ParquetSink::create(start)?),
-        #[cfg(feature = "arrow")]
-        DataFormat::Arrow => run.write_to(arrow::ArrowSink::create(start)?),
-        DataFormat::WebDataset => run.write_to(webdataset::WebDatasetSink::create(start)?),
-        DataFormat::TfRecord => run.write_to(tfrecord::TfRecordSink::create(start)?),
-        DataFormat::Lmdb => run.write_to(lmdb::LmdbSink::create(start)?),
-        DataFormat::ImageFolder => run.write_to(image_folder::ImageFolderSink::create(start)?),
-        // Those that are only read, and those that are no part of this build.
-        _ => Err(ConvertError::FormatLeftOut {
-            path: start.target.to_owned(),
-            format,
-        }),
-    }
-}
-
 /// Whether the output is a folder: always for some formats, for others where there are several files.
 pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptions) -> bool {
     let named = target.file_name().and_then(|name| name.to_str());
     let is_file_name = named.and_then(DataFormat::from_file_name) == Some(format);
-    match format {
-        DataFormat::ImageFolder | DataFormat::Zarr | DataFormat::Lmdb => true,
-        DataFormat::Npy => options.per_sample || !is_file_name,
-        DataFormat::WebDataset | DataFormat::TfRecord | DataFormat::Parquet => {
-            options.shard_samples.is_some() || !is_file_name
-        }
-        _ => false,
+    match output_of(format, target).map(|output| output.target) {
+        Ok(Target::Folder) => true,
+        Ok(Target::FileOrShards) => options.shard_samples.is_some() || !is_file_name,
+        Ok(Target::FileOrSamples) => options.per_sample || !is_file_name,
+        Ok(Target::File) | Err(_) => false,
     }
+}
+
+/// How packs are exported to `format`.
+///
+/// # Errors
+/// [`ConvertError::FormatLeftOut`] where this build cannot.
+pub(crate) fn output_of(
+    format: DataFormat,
+    target: &Path,
+) -> Result<&'static Output, ConvertError> {
+    let lacking = || ConvertError::FormatLeftOut {
+        path: target.to_owned(),
+        format,
+    };
+    format.entry().output.as_ref().ok_or_else(lacking)
 }
 
 /// Refuses options that `format` has no use for.
@@ -208,8 +167,8 @@ pub(crate) fn check_options(
     target: &Path,
     options: &ExportOptions,
 ) -> Result<(), ConvertError> {
-    use DataFormat as F;
-    let codecs = codecs(format);
+    let output = output_of(format, target)?;
+    let codecs = output.codecs;
     if let Some(codec) = options
         .codec
         .filter(|codec| !codecs.contains(&codec.name()))
@@ -222,16 +181,19 @@ pub(crate) fn check_options(
             ),
         });
     }
-    let chunks = matches!(format, F::Hdf5 | F::Zarr | F::Parquet | F::Arrow);
-    let shards = matches!(format, F::Zarr | F::WebDataset | F::TfRecord | F::Parquet);
+    let is_npy = output.target == Target::FileOrSamples;
+    let is_zarr = format == DataFormat::Zarr;
     let refused = [
-        ("--chunk", options.chunk_samples.is_some() && !chunks),
-        ("--shard", options.shard_samples.is_some() && !shards),
-        ("--per-sample", options.per_sample && format != F::Npy),
         (
-            "--zarr-version",
-            options.zarr_version.is_some() && format != F::Zarr,
+            "--chunk",
+            options.chunk_samples.is_some() && !output.has_chunks,
         ),
+        (
+            "--shard",
+            options.shard_samples.is_some() && !output.has_shards,
+        ),
+        ("--per-sample", options.per_sample && !is_npy),
+        ("--zarr-version", options.zarr_version.is_some() && !is_zarr),
     ];
     check_name(format, target, options)?;
     match refused.into_iter().find(|(_, refused)| *refused) {
@@ -276,17 +238,4 @@ fn check_name(
         reason: format!("{}: {reason}", target.display()),
         hint,
     })
-}
-
-/// The names of the codecs that `format` has.
-const fn codecs(format: DataFormat) -> &'static [&'static str] {
-    match format {
-        DataFormat::Hdf5 | DataFormat::WebDataset | DataFormat::TfRecord | DataFormat::Npz => {
-            &["none", "gzip"]
-        }
-        DataFormat::Zarr => &["none", "gzip", "zstd", "blosc"],
-        DataFormat::Parquet => &["none", "snappy", "lz4", "zstd", "gzip"],
-        DataFormat::Arrow => &["none", "lz4", "zstd"],
-        _ => &["none"],
-    }
 }

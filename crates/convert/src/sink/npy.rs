@@ -17,7 +17,7 @@ use crate::safe_name::{safe_name, safe_names, stem};
 use crate::source::store::ArrayType;
 
 /// Samples being written.
-pub(super) struct NpySink {
+pub(crate) struct NpySink {
     form: Form,
     encoder: Encoder,
     lost: Vec<String>,
@@ -33,13 +33,13 @@ enum Form {
 
 /// The encoder of either form.
 #[derive(Clone)]
-pub(super) struct Encoder {
+pub(crate) struct Encoder {
     arrays: Vec<Planned>,
     per_sample: bool,
 }
 
 /// A batch that is ready.
-pub(super) enum Ready {
+pub(crate) enum Ready {
     Pieces(Pieces),
     Batch(Batch),
 }
@@ -57,7 +57,7 @@ impl Encode for Encoder {
 }
 
 impl NpySink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
         let mut lost = Vec::new();
         let mut write_arrays = arrays.clone();

@@ -25,7 +25,7 @@ const COPY_BYTES: usize = 1 << 20;
 const DEFLATE_END: [u8; 2] = [3, 0];
 
 /// Samples being written.
-pub(super) struct NpzSink {
+pub(crate) struct NpzSink {
     arrays: Vec<Planned>,
     file: PlacedFile,
     target: PathBuf,
@@ -47,7 +47,7 @@ struct Open {
 }
 
 impl NpzSink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let level = match start.options.codec {
             Some(ExportCodec::Gzip(level)) => Some(level.clamp(1, 9)),
             _ => None,
@@ -199,13 +199,13 @@ fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
 }
 
 /// Makes pieces with checksums, deflated where asked for.
-pub(super) struct NpzEncoder {
+pub(crate) struct NpzEncoder {
     pieces: PieceEncoder,
     level: Option<u32>,
 }
 
 /// Pieces, and the bytes that each had before it was deflated.
-pub(super) struct NpzPieces {
+pub(crate) struct NpzPieces {
     pieces: Pieces,
     whole: Vec<u64>,
 }

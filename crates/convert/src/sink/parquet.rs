@@ -31,7 +31,7 @@ use crate::export::ExportCodec;
 const VALUES_A_LOOK: usize = 16;
 
 /// Samples being written.
-pub(super) struct ParquetSink {
+pub(crate) struct ParquetSink {
     /// The file, or the folder where there are several.
     path: PathBuf,
     is_folder: bool,
@@ -45,7 +45,7 @@ pub(super) struct ParquetSink {
 
 /// Encodes row groups.
 #[derive(Clone)]
-pub(super) struct ParquetEncoder {
+pub(crate) struct ParquetEncoder {
     layout: Arc<TableLayout>,
     factory: Arc<ArrowRowGroupWriterFactory>,
     target: PathBuf,
@@ -57,7 +57,7 @@ type Group = (u64, Vec<ArrowColumnChunk>);
 
 impl ParquetSink {
     /// Starts writing.
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let layout = Arc::new(TableLayout::of(start, true)?);
         let properties = properties(&layout, start.options.codec)?;
         let schema = Arc::clone(&layout.schema);

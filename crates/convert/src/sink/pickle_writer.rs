@@ -3,7 +3,7 @@
 use packds_format::DType;
 
 /// A pickle of protocol 2 being written.
-pub(super) struct PickleWriter {
+pub(crate) struct PickleWriter {
     out: Vec<u8>,
 }
 

@@ -18,7 +18,7 @@ pub(super) const PATHS: &str = "path";
 
 /// An array to be written: an exported field, or the samples' paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Planned {
+pub(crate) struct Planned {
     pub(super) name: String,
     /// The type of its numbers; none for paths, which are bytes with zeros behind them.
     pub(super) dtype: Option<DType>,
@@ -80,20 +80,20 @@ pub(super) fn is_taken(arrays: &[Planned], name: &str) -> bool {
 }
 
 /// Some items of every array.
-pub(super) struct Pieces {
+pub(crate) struct Pieces {
     pub(super) first: u64,
     pub(super) pieces: Vec<Piece>,
 }
 
 /// Some items of an array.
-pub(super) struct Piece {
+pub(crate) struct Piece {
     pub(super) bytes: Vec<u8>,
     /// As zip files have it, where that was asked for.
     pub(super) crc: u32,
 }
 
 /// Makes [`Pieces`] of batches.
-pub(super) struct PieceEncoder {
+pub(crate) struct PieceEncoder {
     arrays: Vec<Planned>,
     with_crc: bool,
 }
@@ -164,7 +164,7 @@ pub(super) fn crc32_joined(first: u32, second: u32, len: u64) -> u32 {
 }
 
 /// A file that is written at many places.
-pub(super) struct PlacedFile {
+pub(crate) struct PlacedFile {
     file: File,
     /// What errors name.
     target: PathBuf,
@@ -189,7 +189,7 @@ impl PlacedFile {
 }
 
 /// Where the items of arrays go in a file.
-pub(super) struct Places {
+pub(crate) struct Places {
     pub(super) file: PlacedFile,
     /// Where each array starts, and the bytes of its items.
     pub(super) starts: Vec<(u64, u64)>,

@@ -16,7 +16,7 @@ use crate::metadata::METADATA_KEY;
 const FOLDER: &str = "archive";
 
 /// Samples being written.
-pub(super) struct PtSink {
+pub(crate) struct PtSink {
     arrays: Vec<Planned>,
     places: Places,
     /// All members in order; those of the arrays lack their checksums.
@@ -27,7 +27,7 @@ pub(super) struct PtSink {
 }
 
 impl PtSink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
         let file = PlacedFile::open(start.path, start.target)?;
         let (mut members, mut end) = (Vec::new(), 0);

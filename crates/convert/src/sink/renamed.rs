@@ -2,7 +2,7 @@
 
 /// How many there are, and the first.
 #[derive(Debug, Default)]
-pub(super) struct Renamed {
+pub(crate) struct Renamed {
     n: u64,
     first: Option<(String, String)>,
 }

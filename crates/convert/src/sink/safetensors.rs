@@ -13,13 +13,13 @@ use crate::metadata::METADATA_KEY;
 const ALIGNMENT: usize = 64;
 
 /// Samples being written.
-pub(super) struct SafetensorsSink {
+pub(crate) struct SafetensorsSink {
     arrays: Vec<Planned>,
     places: Places,
 }
 
 impl SafetensorsSink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
         let mut order: Vec<&Planned> = arrays.iter().collect();
         // Wide numbers first, so that each tensor starts at a multiple of its numbers' size.

@@ -13,7 +13,7 @@ use crate::export::ExportCodec;
 const WRITE_BYTES: usize = 1 << 20;
 
 /// A set of files being written.
-pub(super) struct ShardFiles {
+pub(crate) struct ShardFiles {
     /// The folder, or the one file.
     path: PathBuf,
     is_folder: bool,
@@ -28,7 +28,7 @@ enum Out {
 }
 
 /// A piece of a file.
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// The next file begins.
     Begin(u64),
     Plain(Vec<u8>),
@@ -49,7 +49,7 @@ impl Piece {
 
 /// Which part of the samples of a batch goes to the next file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shard {
+pub(crate) struct Shard {
     /// Its number.
     pub(super) number: u64,
     /// Whether the sample is its first, or its last.
@@ -59,7 +59,7 @@ pub(super) struct Shard {
 
 /// How samples are spread over files.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spread {
+pub(crate) struct Spread {
     pub(super) n_samples: u64,
     /// Samples in each file.
     pub(super) samples: u64,
@@ -92,7 +92,7 @@ impl Spread {
 }
 
 impl ShardFiles {
-    pub(super) fn create(start: &SinkStart<'_>) -> Self {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Self {
         Self {
             path: start.path.to_owned(),
             is_folder: start.path.is_dir(),

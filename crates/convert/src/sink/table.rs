@@ -48,7 +48,7 @@ enum Values {
 
 /// The columns of a table.
 #[derive(Debug)]
-pub(super) struct TableLayout {
+pub(crate) struct TableLayout {
     /// Fields and their metadata, and the metadata of the whole.
     pub(super) schema: SchemaRef,
     /// One for each exported field; after them that of paths, where there is one.
@@ -60,7 +60,7 @@ pub(super) struct TableLayout {
 
 /// The path of a column's bytes in a struct, for options by column.
 #[derive(Debug, Clone)]
-pub(super) struct BytesColumn {
+pub(crate) struct BytesColumn {
     pub(super) parts: Vec<String>,
     /// Whether they are image files, which are compressed already.
     pub(super) is_files: bool,

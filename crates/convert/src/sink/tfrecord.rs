@@ -11,7 +11,7 @@ use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
 
 /// Samples being written.
-pub(super) struct TfRecordSink {
+pub(crate) struct TfRecordSink {
     files: ShardFiles,
     encoder: ExampleEncoder,
     metadata: String,
@@ -20,7 +20,7 @@ pub(super) struct TfRecordSink {
 
 /// Makes records.
 #[derive(Clone)]
-pub(super) struct ExampleEncoder {
+pub(crate) struct ExampleEncoder {
     exported: Exported,
     classes: Vec<String>,
     spread: Spread,
@@ -29,7 +29,7 @@ pub(super) struct ExampleEncoder {
 }
 
 impl TfRecordSink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let spread = Spread::of(start);
         let files = ShardFiles::create(start);
         let mut lost = Vec::new();

@@ -17,7 +17,7 @@ use crate::safe_name::safe_names;
 const BLOCK: usize = 512;
 
 /// Samples being written.
-pub(super) struct WebDatasetSink {
+pub(crate) struct WebDatasetSink {
     files: ShardFiles,
     encoder: TarEncoder,
     classes: String,
@@ -26,7 +26,7 @@ pub(super) struct WebDatasetSink {
 
 /// Makes members.
 #[derive(Clone)]
-pub(super) struct TarEncoder {
+pub(crate) struct TarEncoder {
     exported: Exported,
     /// What stands before the extension of each field's members.
     infixes: Vec<String>,
@@ -40,7 +40,7 @@ pub(super) struct TarEncoder {
 }
 
 impl WebDatasetSink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let spread = Spread::of(start);
         let exported = start.exported.clone();
         let exported_paths = exported.has_paths;

@@ -28,7 +28,7 @@ const U8: Elements = Elements::Numbers {
 };
 
 /// The training set and the test set of a folder; a single file is a set without a name.
-pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![Shards::one(source)]);
     }
@@ -104,8 +104,24 @@ impl Batches {
     }
 }
 
+/// The names of the files that CIFAR is published as.
+pub(crate) fn is_cifar_name(name: &str) -> bool {
+    name.starts_with("data_batch")
+        || matches!(
+            name.trim_end_matches(".bin"),
+            "test_batch" | "train" | "test"
+        )
+}
+
+/// Whether a file starts as a pickle of protocol 2 to 5 does, or as one of a dictionary of protocol 0 or 1.
+pub(crate) fn is_pickled_dictionary(head: &[u8]) -> bool {
+    [&b"\x80"[..], b"(d", b"}"]
+        .iter()
+        .any(|start| head.starts_with(start))
+}
+
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut batches = Batches::default();
     for path in &part.files {
         let is_binary = path.extension().is_some_and(|e| e == "bin");

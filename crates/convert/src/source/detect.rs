@@ -7,10 +7,10 @@ use packds_format::constants::MAGIC;
 use packds_system::open_regular;
 
 use super::candidate::is_image_name;
+use super::cifar::is_pickled_dictionary;
 use super::rows::RowForm;
 use super::shards::{DATA_FOLDER, first_of_pattern, is_pattern, split_folders};
 use super::store::OpenFile;
-use super::tfrecord::is_tfrecord;
 use super::torchvision;
 use super::zip_dir::zip_entries;
 use crate::data_format::DataFormat;
@@ -62,13 +62,19 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
         return Err(ConvertError::unsupported(source, "", reason, hint));
     }
     refuse_zipped_zarr(source, &head)?;
-    if let Some(format) = of_bytes(&head, source, named) {
+    let start = Head {
+        path: source,
+        name: name.unwrap_or_default(),
+        named,
+        bytes: &head,
+    };
+    if let Some(format) = start.format() {
         return Ok(format);
     }
     if RowForm::from_path(source).is_some() {
         return Ok(DataFormat::Manifest);
     }
-    let known = named.filter(|format| trusts_names(*format));
+    let known = named.filter(|format| format.entry().trusts_names);
     known.ok_or_else(|| {
         if head.is_empty() {
             return ConvertError::malformed(source, "", "the file is empty (0 bytes)");
@@ -81,83 +87,51 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     })
 }
 
-/// Formats whose files have no first bytes of their own, or may have others before them.
-fn trusts_names(format: DataFormat) -> bool {
-    matches!(
-        format,
-        DataFormat::Hdf5
-            | DataFormat::TfRecord
-            | DataFormat::WebDataset
-            | DataFormat::Lmdb
-            | DataFormat::Pt
-    )
+/// The start of a file, and its name.
+pub(crate) struct Head<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) name: &'a str,
+    /// The format that the name says.
+    pub(crate) named: Option<DataFormat>,
+    /// The first bytes.
+    pub(crate) bytes: &'a [u8],
 }
 
-/// What the first bytes of a file say.
-fn of_bytes(head: &[u8], source: &Path, named: Option<DataFormat>) -> Option<DataFormat> {
-    let name = source.file_name()?.to_str().unwrap_or_default();
-    let at = |offset: usize, magic: &[u8]| {
-        head.get(offset..)
-            .is_some_and(|rest| rest.starts_with(magic))
-    };
-    if at(0, b"\x89HDF\r\n\x1a\n") {
-        return Some(DataFormat::Hdf5);
+impl Head<'_> {
+    /// Whether these bytes lie at an offset.
+    pub(crate) fn has(&self, offset: usize, magic: &[u8]) -> bool {
+        let rest = self.bytes.get(offset..);
+        rest.is_some_and(|rest| rest.starts_with(magic))
     }
-    if at(0, b"\x93NUMPY") {
-        return Some(DataFormat::Npy);
+
+    /// Whether it is a zip file.
+    pub(crate) fn is_zip(&self) -> bool {
+        self.has(0, ZIP)
     }
-    if at(0, ZIP) {
-        // Both are zip files: `.npz` has arrays in it, `.pt` a pickle.
-        let is_npz = named == Some(DataFormat::Npz) || first_zip_name(head).ends_with(b".npy");
-        return Some(if is_npz {
-            DataFormat::Npz
-        } else {
-            DataFormat::Pt
-        });
+
+    /// Whether it is a gzip file.
+    pub(crate) fn is_gzip(&self) -> bool {
+        self.has(0, b"\x1f\x8b")
     }
-    if at(0, b"PAR1") || at(0, b"PARE") {
-        return Some(DataFormat::Parquet);
-    }
-    if at(0, b"ARROW1") || at(0, b"FEA1") || at(0, b"\xff\xff\xff\xff") {
-        return Some(DataFormat::Arrow);
-    }
-    if at(257, b"ustar") {
-        return Some(DataFormat::WebDataset);
-    }
-    if at(0, b"\x1f\x8b") {
-        return match named {
-            Some(DataFormat::TfRecord) => named,
-            _ if name.contains("idx") && name.contains("ubyte") => Some(DataFormat::Mnist),
-            _ => Some(DataFormat::WebDataset),
+
+    /// The name of the first file in a zip.
+    pub(crate) fn first_zip_name(&self) -> &[u8] {
+        let len = match self.bytes.get(26..28) {
+            Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
+            _ => 0,
         };
+        self.bytes.get(30..30 + len).unwrap_or_default()
     }
-    // The length of a header in JSON, then the JSON, in which the first entry may be of texts.
-    if at(8, b"{\"") && (named == Some(DataFormat::Safetensors) || is_safetensors(head, source)) {
-        return Some(DataFormat::Safetensors);
-    }
-    // A length and its checksum.
-    if is_tfrecord(head) {
-        return Some(DataFormat::TfRecord);
-    }
-    if at(0, &[0, 0]) && matches!(head.get(2..4), Some([0x08 | 0x09 | 0x0b..=0x0e, 1..=4])) {
-        return Some(DataFormat::Mnist);
-    }
-    if is_cifar_name(name) && (name.ends_with(".bin") || is_pickled_dictionary(head)) {
-        return Some(DataFormat::Cifar);
-    }
-    if at(0, b"\x80") && matches!(head.get(1), Some(2..=5)) {
-        return Some(DataFormat::Pt);
-    }
-    None
-}
 
-/// Whether what stands behind eight bytes is the start of a header as `.safetensors` has one, of the length that they say.
-fn is_safetensors(head: &[u8], source: &Path) -> bool {
-    let len = head.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-    let room = std::fs::metadata(source).map_or(0, |found| found.len().saturating_sub(8));
-    let has = |word: &[u8]| head.windows(word.len()).any(|bytes| bytes == word);
-    len.is_some_and(|len| (2..=room).contains(&len))
-        && (has(b"\"data_offsets\"") || has(b"\"__metadata__\""))
+    /// The format that the first bytes say.
+    fn format(&self) -> Option<DataFormat> {
+        // The two bytes of a pickle say the least.
+        let (last, others): (Vec<_>, Vec<_>) = DataFormat::ALL
+            .into_iter()
+            .partition(|format| *format == DataFormat::Pt);
+        let mut formats = others.into_iter().chain(last);
+        formats.find(|format| (format.entry().starts)(self))
+    }
 }
 
 /// Refuses a Zarr store in a zip file, which would pass for one that PyTorch wrote.
@@ -179,31 +153,6 @@ fn refuse_zipped_zarr(source: &Path, head: &[u8]) -> Result<(), ConvertError> {
             "unzip it into a folder, and name that",
         )),
     }
-}
-
-/// The name of the first file in a zip.
-fn first_zip_name(head: &[u8]) -> &[u8] {
-    let len = match head.get(26..28) {
-        Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
-        _ => 0,
-    };
-    head.get(30..30 + len).unwrap_or_default()
-}
-
-/// The names of the files that CIFAR is published as.
-pub(super) fn is_cifar_name(name: &str) -> bool {
-    name.starts_with("data_batch")
-        || matches!(
-            name.trim_end_matches(".bin"),
-            "test_batch" | "train" | "test"
-        )
-}
-
-/// Whether a file starts as a pickle of protocol 2 to 5 does, or as one of a dictionary of protocol 0 or 1.
-fn is_pickled_dictionary(head: &[u8]) -> bool {
-    [&b"\x80"[..], b"(d", b"}"]
-        .iter()
-        .any(|start| head.starts_with(start))
 }
 
 /// Whether a folder's own files are a data set of CIFAR or MNIST.
@@ -324,17 +273,7 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
 
 /// The format of a file whose name is that of one which a folder holds a set of.
 fn of_set(name: &str) -> Option<DataFormat> {
-    let sets = [
-        DataFormat::Parquet,
-        DataFormat::Arrow,
-        DataFormat::WebDataset,
-        DataFormat::TfRecord,
-        DataFormat::Hdf5,
-        DataFormat::Npz,
-        DataFormat::Pt,
-        DataFormat::Safetensors,
-    ];
-    DataFormat::from_file_name(name).filter(|format| sets.contains(format))
+    DataFormat::from_file_name(name).filter(|format| format.entry().is_set)
 }
 
 /// The first file or folder in `folder` that looks like a data set, and its format: what may have been meant.

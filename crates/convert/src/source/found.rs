@@ -19,7 +19,7 @@ use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 
 /// What the module of a format found in a source.
-pub(super) struct Found {
+pub(crate) struct Found {
     pub(super) kind: SourceKind,
     /// The images. Every field has as many samples.
     pub(super) images: Arc<dyn Store>,
@@ -110,7 +110,7 @@ impl Found {
     }
 
     /// Without the fields that are not to be packed.
-    pub(super) fn leave_out(
+    pub(crate) fn leave_out(
         mut self,
         source: &Path,
         options: &ListOptions,

@@ -29,7 +29,7 @@ const MAX_DIMENSIONS: u8 = 8;
 const PIECE_BYTES: usize = 1 << 20;
 
 /// One part for each split that a folder's files tell: each a file of images.
-pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![Shards::one(source)]);
     }
@@ -96,7 +96,7 @@ fn split_of(name: &str) -> Option<String> {
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let images = part.only()?;
     let mut set = ArraySet::new(DataFormat::Mnist, images);
     let file = IdxFile::open(images, options)?;

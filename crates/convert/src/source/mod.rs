@@ -17,10 +17,10 @@
 
 mod arrays;
 #[cfg(feature = "arrow")]
-mod arrow;
+pub(crate) mod arrow;
 mod beside;
 mod candidate;
-mod cifar;
+pub(crate) mod cifar;
 mod column;
 mod csv_rows;
 mod detect;
@@ -31,31 +31,31 @@ mod given;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 mod grid;
 #[cfg(feature = "hdf5")]
-mod hdf5;
+pub(crate) mod hdf5;
 mod image_folder;
 mod key_split;
 mod labels;
 mod listing;
-mod lmdb;
+pub(crate) mod lmdb;
 mod manifest;
-mod mnist;
+pub(crate) mod mnist;
 #[cfg(test)]
 mod mutation;
 mod narrow;
-mod npy;
-mod npz;
+pub(crate) mod npy;
+pub(crate) mod npz;
 mod numbers;
 mod overlooked;
 #[cfg(feature = "arrow")]
-mod parquet;
+pub(crate) mod parquet;
 mod paths;
 mod pickle;
 mod protobuf;
-mod pt;
+pub(crate) mod pt;
 mod roles;
 mod root;
 mod rows;
-mod safetensors;
+pub(crate) mod safetensors;
 mod shards;
 mod split;
 mod spool;
@@ -64,24 +64,27 @@ mod swapped;
 #[cfg(feature = "arrow")]
 mod table;
 mod tar;
-mod tfrecord;
+pub(crate) mod tfrecord;
 mod there;
-mod torchvision;
+pub(crate) mod torchvision;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 mod tree;
 mod values;
 mod walk;
 mod warning;
-mod webdataset;
+pub(crate) mod webdataset;
 #[cfg(feature = "zarr")]
-mod zarr;
+pub(crate) mod zarr;
 mod zip_dir;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use self::arrays::PATHS;
+pub(crate) use self::detect::Head;
+pub(crate) use self::found::Found;
 pub(crate) use self::listing::{SourceField, append_stored};
+pub(crate) use self::shards::Shards;
 #[cfg(any(feature = "hdf5", feature = "zarr"))]
 pub(crate) use self::tree::CLASSES_ATTRIBUTE;
 pub use self::{
@@ -95,11 +98,10 @@ pub use self::{
 
 use std::path::{Path, PathBuf};
 
-use self::found::Found;
-use self::shards::Shards;
 use self::spool::SpoolFolder;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
+use crate::formats::Input;
 
 /// What to list and how.
 #[derive(Debug, Clone, Default)]
@@ -195,21 +197,30 @@ pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
 }
 
 fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
-    let format = source_format(source, options)?;
-    match (format, &options.split) {
-        (DataFormat::ImageFolder, None) => image_folder::list_source(source, options.jobs),
-        (DataFormat::ImageFolder, Some(split)) => split::list_one(source, split, options.jobs),
-        (DataFormat::Manifest, None) => manifest::list(source, manifest_form(source)?, options),
-        (DataFormat::Manifest, Some(split)) => Err(no_splits(source, split)),
-        (_, split) => {
-            let parts = parts(source, format, options)?;
+    match (input(source, options)?, &options.split) {
+        (Input::Folder, None) => image_folder::list_source(source, options.jobs),
+        (Input::Folder, Some(split)) => split::list_one(source, split, options.jobs),
+        (Input::Manifest, None) => manifest::list(source, manifest_form(source)?, options),
+        (Input::Manifest, Some(split)) => Err(no_splits(source, split)),
+        (Input::Samples { parts, read: of }, split) => {
+            let parts = parts(source, options)?;
             let part = match (split, by_key(&parts, options)) {
                 (None, Some(part)) => part,
                 (split, _) => choose(source, &parts, split.as_deref())?,
             };
-            read(part, format, options)?.into_listing(source)
+            read(part, of, options)?.into_listing(source)
         }
     }
+}
+
+/// How the source is read.
+fn input(source: &Path, options: &ListOptions) -> Result<&'static Input, ConvertError> {
+    let format = source_format(source, options)?;
+    let lacking = || ConvertError::FormatLeftOut {
+        path: source.to_owned(),
+        format,
+    };
+    format.entry().input.as_ref().ok_or_else(lacking)
 }
 
 /// Lists every split of a source, in name order. The class list is the same in each: the sorted names of the classes of
@@ -240,12 +251,11 @@ fn told_by_format(error: ConvertError, source: &Path, options: &ListOptions) -> 
 }
 
 fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listing)>, ConvertError> {
-    let format = source_format(source, options)?;
-    match format {
-        DataFormat::ImageFolder => split::list_all(source, options.jobs),
-        DataFormat::Manifest => Err(no_splits(source, "all")),
-        _ => {
-            let parts = parts(source, format, options)?;
+    match input(source, options)? {
+        Input::Folder => split::list_all(source, options.jobs),
+        Input::Manifest => Err(no_splits(source, "all")),
+        Input::Samples { parts, read: of } => {
+            let parts = parts(source, options)?;
             let mut listings = Vec::new();
             for part in &parts {
                 let Some(split) = &part.split else {
@@ -254,7 +264,7 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
                         _ => several_splits(source, &parts),
                     });
                 };
-                let listing = read(part, format, options)?.into_listing(source)?;
+                let listing = read(part, of, options)?.into_listing(source)?;
                 listings.push((split.clone(), listing));
             }
             split::unite_classes(&mut listings);
@@ -272,12 +282,6 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
         Some(format) => format,
         None => detect::detect(source)?,
     };
-    if !format.is_built() {
-        return Err(ConvertError::FormatLeftOut {
-            path: source.to_owned(),
-            format,
-        });
-    }
     let keys = [&options.image_key, &options.label_key, &options.mask_key];
     let keyed = keys.iter().any(|key| key.is_some()) || !options.leave_out.is_empty();
     let is_twice = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
@@ -302,30 +306,6 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
         reason: reason.to_owned(),
         hint: hint.to_owned(),
     })
-}
-
-/// The parts of a source, one for each split that it has; one without a split where it has none.
-fn parts(
-    source: &Path,
-    format: DataFormat,
-    options: &ListOptions,
-) -> Result<Vec<Shards>, ConvertError> {
-    match format {
-        DataFormat::Lmdb => Ok(vec![Shards::one(source)]),
-        #[cfg(feature = "zarr")]
-        DataFormat::Zarr => zarr::parts(source),
-        DataFormat::Cifar => cifar::parts(&torchvision::folder(source, format)?),
-        DataFormat::Mnist => mnist::parts(&torchvision::folder(source, format)?),
-        DataFormat::Npy => npy::parts(source),
-        #[cfg(feature = "arrow")]
-        DataFormat::Arrow => arrow::parts(source),
-        DataFormat::Npz => npz::parts(Shards::find(source, format)?),
-        DataFormat::Pt => pt::parts(Shards::find(source, format)?, options),
-        DataFormat::Safetensors => safetensors::parts(Shards::find(source, format)?),
-        #[cfg(feature = "hdf5")]
-        DataFormat::Hdf5 => hdf5::parts(Shards::find(source, format)?),
-        _ => Ok(Shards::find(source, format)?.by_split()),
-    }
 }
 
 /// The part that is asked for, or the only one.
@@ -376,8 +356,12 @@ fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
 }
 
 /// Finds the samples of one part, with masks if they were named.
-fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Found, ConvertError> {
-    let found = read_format(part, format, options)?;
+fn read(
+    part: &Shards,
+    read: impl Fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,
+    options: &ListOptions,
+) -> Result<Found, ConvertError> {
+    let found = read(part, options)?;
     match &options.mask_key {
         Some(key) if found.masks.is_none() => Err(ConvertError::unsupported(
             &part.root,
@@ -386,38 +370,6 @@ fn read(part: &Shards, format: DataFormat, options: &ListOptions) -> Result<Foun
             "name another field with --mask-key, or leave it out",
         )),
         _ => Ok(found),
-    }
-}
-
-fn read_format(
-    part: &Shards,
-    format: DataFormat,
-    options: &ListOptions,
-) -> Result<Found, ConvertError> {
-    match format {
-        DataFormat::Npy => npy::read(part, options),
-        DataFormat::Npz => npz::read(part, options),
-        DataFormat::Pt => pt::read(part, options),
-        DataFormat::Safetensors => safetensors::read(part, options),
-        #[cfg(feature = "hdf5")]
-        DataFormat::Hdf5 => hdf5::read(part, options),
-        #[cfg(feature = "zarr")]
-        DataFormat::Zarr => zarr::read(part, options),
-        #[cfg(feature = "arrow")]
-        DataFormat::Parquet => parquet::read(part, options),
-        #[cfg(feature = "arrow")]
-        DataFormat::Arrow => arrow::read(part, options),
-        DataFormat::WebDataset => webdataset::read(part, options),
-        DataFormat::TfRecord => tfrecord::read(part, options),
-        DataFormat::Lmdb => lmdb::read(part, options),
-        DataFormat::Cifar => cifar::read(part, options)?.leave_out(&part.root, options),
-        DataFormat::Mnist => mnist::read(part, options),
-        // Folders and manifests name files; what is no part of this build was refused before.
-        _ => Err(ConvertError::malformed(
-            &part.root,
-            "",
-            "expected a file that holds its samples itself",
-        )),
     }
 }
 

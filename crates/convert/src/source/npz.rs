@@ -28,7 +28,7 @@ use crate::metadata::METADATA_KEY;
 const PIECE_BYTES: usize = 1 << 20;
 
 /// One part for each split: by the names of files, or of the arrays in them.
-pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let parts = shards.by_split();
     let [
         Shards {
@@ -56,7 +56,7 @@ fn key(entry: &ZipEntry) -> Option<&str> {
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut all: Option<(ArraySet, Keys<'_>)> = None;
     for pair in pairs(&part.files)? {
         let split = part.split.as_deref();

@@ -387,6 +387,7 @@ impl Items {
     }
 
     /// Items that no reader of ours reads, and why.
+    #[cfg(any(feature = "hdf5", feature = "zarr"))]
     pub(super) fn unreadable(reason: &str) -> Self {
         Self {
             is_readable: false,

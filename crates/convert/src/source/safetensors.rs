@@ -22,12 +22,12 @@ use crate::metadata::METADATA_KEY;
 const MAX_HEADER: u64 = 100_000_000;
 
 /// One part for each split: by the names of files, or of the tensors in them.
-pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts(shards, read_file)
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     ArraySet::join(part, options, read_file)
 }
 

@@ -16,9 +16,9 @@ const MAX_FILES: usize = 1 << 20;
 
 /// The files or folders of a source of one format.
 #[derive(Debug, Clone)]
-pub(super) struct Shards {
+pub(crate) struct Shards {
     /// The source as it was given: what paths in errors start with.
-    pub(super) root: PathBuf,
+    pub(crate) root: PathBuf,
     /// At least one, in name order; of a pattern, in its order. The root itself for a source that is one file, or whose
     /// format is a folder.
     pub(super) files: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub(super) struct Shards {
 
 impl Shards {
     /// A source that is one file or one folder.
-    pub(super) fn one(path: &Path) -> Self {
+    pub(crate) fn one(path: &Path) -> Self {
         Self {
             root: path.to_owned(),
             files: vec![path.to_owned()],
@@ -38,7 +38,7 @@ impl Shards {
 
     /// The files that have an extension of `format` in the folder `path` or, if there are none, in its [`DATA_FOLDER`], or in
     /// its [`split_folders`]; or all that the pattern `path` names.
-    pub(super) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
+    pub(crate) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
         let data = path.join(DATA_FOLDER);
         let files = if path.is_dir() {
             match files_in(path, format)? {
@@ -85,7 +85,7 @@ impl Shards {
 
     /// These files by the splits that words of their names are (`train-00000-of-00010.parquet`), in name order. One part
     /// without a split where no name tells one.
-    pub(super) fn by_split(self) -> Vec<Self> {
+    pub(crate) fn by_split(self) -> Vec<Self> {
         let root = self.root.clone();
         let split = |file: &Path| {
             let name = file.file_name()?.to_str()?;

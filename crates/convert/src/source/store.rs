@@ -97,6 +97,10 @@ pub(crate) enum Content {
     /// Bytes that mean nothing here.
     Bytes,
     /// A text.
+    #[cfg_attr(
+        not(feature = "arrow"),
+        expect(dead_code, reason = "only tables spool texts")
+    )]
     Text,
     /// A text of JSON.
     Json,

@@ -54,10 +54,10 @@ const MAX_LEFT_OUT: usize = 100;
 /// The most class names that labels beside texts give: larger ids are no places in a list.
 const MAX_CLASSES: i64 = 1 << 20;
 
-pub(super) use frames::is_tfrecord;
+pub(crate) use frames::is_tfrecord;
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     allow_open_files(part.files.len());
     let mut warnings = Vec::new();
     let metadata = metadata_beside(part, &mut warnings)?;

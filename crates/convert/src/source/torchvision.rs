@@ -32,7 +32,7 @@ pub(super) fn format(root: &Path) -> Result<Option<DataFormat>, ConvertError> {
 ///
 /// # Errors
 /// If there are several below it.
-pub(super) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, ConvertError> {
+pub(crate) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, ConvertError> {
     if !source.is_dir() || holds(source, format) {
         return Ok(source.to_owned());
     }

@@ -36,7 +36,7 @@ use crate::sample::MAX_FILE_BYTES;
 const MAX_TEXT: u64 = 1 << 26;
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut samples = Samples::new(options);
     let (shards, files) = list_shards(part, options, &mut samples)?;
     for shard in shards {

@@ -22,7 +22,7 @@ use crate::source::PATHS;
 const DATA_FILE: &str = "data.mdb";
 
 /// Samples being written.
-pub(super) struct LmdbSink {
+pub(crate) struct LmdbSink {
     path: PathBuf,
     tree: TreeWriter,
     encoder: EntryEncoder,
@@ -33,7 +33,7 @@ pub(super) struct LmdbSink {
 
 /// Makes entries.
 #[derive(Clone)]
-pub(super) struct EntryEncoder {
+pub(crate) struct EntryEncoder {
     exported: Exported,
     /// The fields behind the image in the order of their keys: the place and the name of each.
     others: Vec<(usize, String)>,
@@ -44,7 +44,7 @@ pub(super) struct EntryEncoder {
 }
 
 impl LmdbSink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let exported = start.exported.clone();
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
         let mut others: Vec<(usize, String)> = names.into_iter().enumerate().skip(1).collect();

@@ -31,7 +31,7 @@ const META: u16 = 8;
 const BIG: u16 = 1;
 
 /// A database being written.
-pub(super) struct TreeWriter {
+pub(crate) struct TreeWriter {
     file: BufWriter<File>,
     next_page: u64,
     leaf: Page,

@@ -14,7 +14,7 @@ pub(super) const BLOSC_LEVEL: u8 = 5;
 
 /// What the elements of an array are.
 #[derive(Debug, Clone)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// An array a sample.
     Numbers(ArrayType),
     /// A text a sample.
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 
 /// An array of the group.
 #[derive(Debug, Clone)]
-pub(super) struct Array {
+pub(crate) struct Array {
     /// The name of its folder.
     pub(super) name: String,
     pub(super) kind: Kind,
@@ -37,7 +37,7 @@ pub(super) struct Array {
 
 /// How all arrays are cut and packed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     /// Zarr's version, 2 or 3.
     pub(super) version: u8,
     pub(super) n_samples: u64,

@@ -67,7 +67,7 @@ pub(super) fn packed(
 
 /// Shards being filled, one after the other.
 #[derive(Debug)]
-pub(super) struct Shards {
+pub(crate) struct Shards {
     /// Chunks in a shard.
     per_shard: usize,
     open: Option<Shard>,

@@ -26,7 +26,7 @@ const PATHS: &str = "path";
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
 /// Samples being written.
-pub(super) struct ZarrSink {
+pub(crate) struct ZarrSink {
     target: PathBuf,
     folder: PathBuf,
     grid: Grid,
@@ -41,7 +41,7 @@ pub(super) struct ZarrSink {
 }
 
 impl ZarrSink {
-    pub(super) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
+    pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let grid = grid(start)?;
         let mut lost = Vec::new();
         let mut arrays = arrays(start, &mut lost);
@@ -203,7 +203,7 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
 }
 
 /// Makes chunks of a batch.
-pub(super) struct ZarrEncoder {
+pub(crate) struct ZarrEncoder {
     arrays: Vec<Array>,
     has_paths: bool,
     chunk: usize,
@@ -211,7 +211,7 @@ pub(super) struct ZarrEncoder {
 }
 
 /// The chunks of a batch, one of each array.
-pub(super) struct Chunks {
+pub(crate) struct Chunks {
     first: u64,
     chunks: Vec<Vec<u8>>,
     bent_paths: u64,

@@ -41,7 +41,7 @@ const DATASET_STATE: &str = "state.json";
 const MAX_JSON_BYTES: u64 = 64 << 20;
 
 /// The splits of a source: the folders that Hugging Face saved, or those that file names tell.
-pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let listed = source.join(DATASET_DICT);
     if !is_there(&listed)? {
         return Ok(Shards::find(source, DataFormat::Arrow)?.by_split());
@@ -65,7 +65,7 @@ pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     check_state(&part.root)?;
     let mut files = Vec::new();
     for path in &part.files {

@@ -30,7 +30,7 @@ use crate::error::{ConvertError, quoted};
 const MAX_TEXT_BYTES: usize = 1 << 32;
 
 /// One part for each split that the names of the files tell, or the names of the first file's data sets.
-pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let by_name = shards.clone().by_split();
     if by_name.iter().any(|part| part.split.is_some()) {
         return Ok(by_name);
@@ -50,7 +50,7 @@ pub(super) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     guarded(&part.root, || {
         let pairs = pairs(&part.files)?;
         let files: Result<Vec<H5File>, _> = pairs.iter().map(|p| H5File::open(&p.images)).collect();

@@ -37,7 +37,7 @@ const SNIFFED: u64 = 256;
 const MAX_METADATA: u64 = 1 << 28;
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let path = data_file(part.only()?);
     let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
     let tree = Tree::open(&file, &path)?;

@@ -29,7 +29,7 @@ const HEAD_BYTES: u64 = 512;
 const MAX_FIELDS: usize = 64;
 
 /// One part for each split that the names of a folder's files tell.
-pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let whole = Shards::one(source);
     if !source.is_dir() {
         return Ok(vec![whole]);
@@ -47,7 +47,7 @@ pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let source = part.only()?;
     if !source.is_dir() {
         return read_file(source, options);

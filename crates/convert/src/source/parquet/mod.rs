@@ -39,7 +39,7 @@ const MAX_TASK_ROWS: u64 = 1 << 16;
 const MAX_THREADS: usize = 16;
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut file_bytes = 0_u64;
     for path in &part.files {
         let metadata = std::fs::metadata(path).map_err(ConvertError::io(path))?;

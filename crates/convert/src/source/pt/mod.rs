@@ -18,12 +18,12 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
 /// One part for each split: by the names of files, or of the tensors in them.
-pub(super) fn parts(shards: Shards, options: &ListOptions) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(shards: Shards, options: &ListOptions) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts(shards, |file| read_file(file, &options.spool_folder()))
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     ArraySet::join(part, options, |file| {
         read_file(file, &options.spool_folder())
     })

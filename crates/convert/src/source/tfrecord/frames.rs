@@ -152,7 +152,7 @@ fn is_frame(file: &OpenFile) -> bool {
 }
 
 /// Whether these are the first bytes of records: a length and its checksum.
-pub(in crate::source) fn is_tfrecord(head: &[u8]) -> bool {
+pub(crate) fn is_tfrecord(head: &[u8]) -> bool {
     let crc = head.get(8..12);
     crc == Some(&masked_crc(head.get(..8).unwrap_or_default()).to_le_bytes()[..])
 }

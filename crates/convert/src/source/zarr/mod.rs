@@ -41,14 +41,14 @@ fn texts(value: Option<&Value>) -> Vec<String> {
 }
 
 /// One part for each split that the names of the arrays tell.
-pub(super) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
+pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let group = Group::open(source)?;
     let is_exported = group.attributes.contains_key(METADATA_KEY);
     tree::parts(Shards::one(source), &group.nodes(), is_exported)
 }
 
 /// Finds the samples.
-pub(super) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
+pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, ConvertError> {
     let source = part.only()?;
     let read = || {
         let group = Group::open(source)?;

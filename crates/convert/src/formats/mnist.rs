@@ -1,0 +1,29 @@
+//! MNIST's idx files, and those of its followers.
+
+use super::{Entry, Input};
+use crate::DataFormat;
+use crate::source::{Head, mnist, torchvision};
+
+/// The entry of the format.
+pub(crate) static ENTRY: Entry = Entry {
+    name: "mnist",
+    extensions: &[],
+    describe: "idx files of MNIST and its followers",
+    starts,
+    trusts_names: false,
+    is_set: false,
+    is_sink: false,
+    input: Some(Input::Samples {
+        parts: |source, _| mnist::parts(&torchvision::folder(source, DataFormat::Mnist)?),
+        read: mnist::read,
+    }),
+    output: None,
+};
+
+/// Two zeros, an element type and the number of dimensions; or a gzip file of that name.
+pub(crate) fn starts(head: &Head<'_>) -> bool {
+    let is_named = head.name.contains("idx") && head.name.contains("ubyte");
+    let kind = head.bytes.get(2..4);
+    let is_idx = head.has(0, &[0, 0]) && matches!(kind, Some([0x08 | 0x09 | 0x0b..=0x0e, 1..=4]));
+    is_idx || (head.is_gzip() && is_named)
+}

@@ -1,0 +1,35 @@
+//! NumPy's `.npz`.
+
+use super::{Entry, Input, Output, Target};
+use crate::DataFormat;
+use crate::sink::{Holds, NpzSink};
+use crate::source::{Head, Shards, npz};
+
+/// The entry of the format.
+pub(crate) static ENTRY: Entry = Entry {
+    name: "npz",
+    extensions: &["npz"],
+    describe: "arrays in a zip file",
+    starts,
+    trusts_names: false,
+    is_set: true,
+    is_sink: true,
+    input: Some(Input::Samples {
+        parts: |source, _| npz::parts(Shards::find(source, DataFormat::Npz)?),
+        read: npz::read,
+    }),
+    output: Some(Output {
+        holds: Holds::ARRAYS,
+        codecs: &["none", "gzip"],
+        has_chunks: false,
+        has_shards: false,
+        target: Target::File,
+        write: |start, run| run.write_to(NpzSink::create(start)?),
+    }),
+};
+
+/// Both this and `.pt` are zip files: this has arrays in it, that a pickle.
+fn starts(head: &Head<'_>) -> bool {
+    let has_arrays = || head.first_zip_name().ends_with(b".npy");
+    head.is_zip() && (head.named == Some(DataFormat::Npz) || has_arrays())
+}

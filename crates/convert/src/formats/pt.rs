@@ -1,0 +1,34 @@
+//! PyTorch's `.pt` and `.pth`.
+
+use super::{Entry, Input, Output, Target};
+use crate::DataFormat;
+use crate::sink::{Holds, PtSink};
+use crate::source::{Head, Shards, pt};
+
+/// The entry of the format.
+pub(crate) static ENTRY: Entry = Entry {
+    name: "pt",
+    extensions: &["pt", "pth"],
+    describe: "tensors of torch.save, read without running code",
+    starts,
+    trusts_names: true,
+    is_set: true,
+    is_sink: true,
+    input: Some(Input::Samples {
+        parts: |source, options| pt::parts(Shards::find(source, DataFormat::Pt)?, options),
+        read: pt::read,
+    }),
+    output: Some(Output {
+        holds: Holds::ARRAYS,
+        codecs: &["none"],
+        has_chunks: false,
+        has_shards: false,
+        target: Target::File,
+        write: |start, run| run.write_to(PtSink::create(start)?),
+    }),
+};
+
+/// A zip file that is no other format, or a pickle. Two bytes say little, so this is tried last.
+fn starts(head: &Head<'_>) -> bool {
+    head.is_zip() || (head.has(0, b"\x80") && matches!(head.bytes.get(1), Some(2..=5)))
+}

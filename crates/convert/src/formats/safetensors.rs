@@ -1,0 +1,44 @@
+//! Hugging Face's `.safetensors`.
+
+use super::{Entry, Input, Output, Target};
+use crate::DataFormat;
+use crate::sink::{Holds, SafetensorsSink};
+use crate::source::{Head, Shards, safetensors};
+
+/// The entry of the format.
+pub(crate) static ENTRY: Entry = Entry {
+    name: "safetensors",
+    extensions: &["safetensors"],
+    describe: "tensors",
+    starts,
+    trusts_names: false,
+    is_set: true,
+    is_sink: true,
+    input: Some(Input::Samples {
+        parts: |source, _| safetensors::parts(Shards::find(source, DataFormat::Safetensors)?),
+        read: safetensors::read,
+    }),
+    output: Some(Output {
+        holds: Holds::ARRAYS,
+        codecs: &["none"],
+        has_chunks: false,
+        has_shards: false,
+        target: Target::File,
+        write: |start, run| run.write_to(SafetensorsSink::create(start)?),
+    }),
+};
+
+/// The length of a header in JSON, then the JSON, in which the first entry may be of texts.
+fn starts(head: &Head<'_>) -> bool {
+    head.has(8, b"{\"") && (head.named == Some(DataFormat::Safetensors) || is_header(head))
+}
+
+/// Whether what stands behind eight bytes is the start of a header of the length that they say.
+fn is_header(head: &Head<'_>) -> bool {
+    let len = head.bytes.first_chunk();
+    let len = len.map(|bytes| u64::from_le_bytes(*bytes));
+    let room = std::fs::metadata(head.path).map_or(0, |found| found.len().saturating_sub(8));
+    let has = |word: &[u8]| head.bytes.windows(word.len()).any(|bytes| bytes == word);
+    len.is_some_and(|len| (2..=room).contains(&len))
+        && (has(b"\"data_offsets\"") || has(b"\"__metadata__\""))
+}

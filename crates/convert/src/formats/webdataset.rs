@@ -1,0 +1,34 @@
+//! WebDataset: shards of tar.
+
+use super::{Entry, Input, Output, Target, mnist, parts_by_name};
+use crate::DataFormat;
+use crate::sink::{Holds, WebDatasetSink};
+use crate::source::{Head, webdataset};
+
+/// The entry of the format.
+pub(crate) static ENTRY: Entry = Entry {
+    name: "webdataset",
+    extensions: &["tar", "tar.gz", "tgz"],
+    describe: "tar shards of files named KEY.EXTENSION",
+    starts,
+    trusts_names: true,
+    is_set: true,
+    is_sink: true,
+    input: Some(Input::Samples {
+        parts: |source, _| parts_by_name(source, DataFormat::WebDataset),
+        read: webdataset::read,
+    }),
+    output: Some(Output {
+        holds: Holds::FILES_FIRST,
+        codecs: &["none", "gzip"],
+        has_chunks: false,
+        has_shards: true,
+        target: Target::FileOrShards,
+        write: |start, run| run.write_to(WebDatasetSink::create(start)?),
+    }),
+};
+
+fn starts(head: &Head<'_>) -> bool {
+    let is_other = || head.named == Some(DataFormat::TfRecord) || mnist::starts(head);
+    head.has(257, b"ustar") || (head.is_gzip() && !is_other())
+}
