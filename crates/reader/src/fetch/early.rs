@@ -9,9 +9,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::direct::{DirectEpoch, DirectFetch, DirectStep};
+use super::direct::{DirectEpoch, DirectFetch};
 use super::mapped::MappedFetch;
-use super::{Access, FetchOptions, FetchStats};
+use super::{Access, EpochFetch, FetchOptions, FetchStats, StepItems};
 use crate::ReadError;
 use crate::plan::{ChunkUse, OrderKind, Route};
 
@@ -71,7 +71,7 @@ impl Early {
     }
 
     /// The step, where it is this one; waits for it. Its memory goes with it.
-    pub(super) fn take(&self, step: u64) -> Option<Result<DirectStep, ReadError>> {
+    pub(super) fn take(&self, step: u64) -> Option<Result<StepItems, ReadError>> {
         let epoch = self.reading().filter(|_| step == self.step)?;
         let items = epoch.step(step);
         *self.lock() = State::Over(epoch.stats());

@@ -10,9 +10,8 @@ use packds_format::ChunkEntry;
 
 use super::ahead::{Ahead, PIECE_BYTES, Pieces, is_cold, pieces_of};
 use super::checks::{Checks, Checksums};
-use super::direct::DirectStep;
 use super::early::Early;
-use super::{FetchStats, ItemRun, Run, chunk_memory};
+use super::{EpochFetch, FetchStats, ItemRun, Run, Step, StepItems, chunk_memory};
 use crate::plan::Route;
 use crate::{Pack, ReadError};
 
@@ -265,30 +264,30 @@ impl MappedEpoch {
             stopped: AtomicBool::new(false),
         })
     }
+}
 
-    /// The first step, where it is read apart; then reading ahead begins.
-    pub(super) fn early_step(&self, step: u64) -> Option<Result<DirectStep, ReadError>> {
-        let items = self.early.as_ref()?.take(step)?;
-        if let Some(ahead) = &self.ahead {
-            ahead.go();
+impl EpochFetch for MappedEpoch {
+    fn step(&self, step: u64) -> Result<StepItems, ReadError> {
+        if let Some(items) = self.early.as_ref().and_then(|early| early.take(step)) {
+            // The first step was read apart; now reading ahead begins.
+            if let Some(ahead) = &self.ahead {
+                ahead.go();
+            }
+            return items;
         }
-        Some(items)
-    }
-
-    pub(super) fn step(&self, step: u64) -> Result<MappedStep, ReadError> {
         if self.stopped.load(Ordering::Acquire) {
             return Err(self.fetch.stopped());
         }
         if let Some(ahead) = &self.ahead {
             ahead.wait(step)?;
         }
-        Ok(MappedStep {
+        Ok(StepItems(Step::Mapped(MappedStep {
             fetch: Arc::clone(&self.fetch),
             checked: Mutex::default(),
-        })
+        })))
     }
 
-    pub(super) fn stop(&self) {
+    fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         if let Some(early) = &self.early {
             early.stop();
@@ -298,7 +297,7 @@ impl MappedEpoch {
         }
     }
 
-    pub(super) fn stats(&self) -> FetchStats {
+    fn stats(&self) -> FetchStats {
         let checked = self.fetch.checks.counts();
         let [bytes_read, reads, wait_ns] = self.ahead.as_ref().map_or([0; 3], Ahead::counts);
         let early = self.early.as_ref().map(Early::stats);

@@ -15,6 +15,7 @@ mod mapped;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub(crate) use self::access::{Choice, against_holding, choose};
 pub(crate) use self::direct::chunk_memory;
 
 use self::checks::Checks;
-use self::direct::{DirectEpoch, DirectFetch, DirectRun, DirectStep};
+use self::direct::{DirectFetch, DirectRun, DirectStep};
 use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
 use crate::plan::Route;
 use crate::{Pack, ReadError};
@@ -185,70 +186,32 @@ impl Fetch {
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
         first_step: u64,
-    ) -> Result<EpochFetch, ReadError> {
-        match &self.engine {
-            Engine::Mapped(fetch) => {
-                let epoch = MappedEpoch::start(fetch, plan, first_step, self.memory_bytes)?;
-                Ok(EpochFetch(Epoch::Mapped(epoch)))
-            }
-            Engine::Direct(_, Some(fetch)) if self.wastes_chunks(&*plan) => {
-                let epoch = MappedEpoch::start(fetch, plan, first_step, self.memory_bytes)?;
-                Ok(EpochFetch(Epoch::Mapped(epoch)))
-            }
-            Engine::Direct(fetch, _) => {
-                let epoch = fetch.start(plan, first_step)?;
-                Ok(EpochFetch(Epoch::Direct(epoch)))
-            }
-        }
-    }
-
-    /// Whether direct reading would read whole chunks for single samples.
-    fn wastes_chunks(&self, plan: &dyn Route) -> bool {
-        matches!(&self.engine, Engine::Direct(direct, _) if direct.wastes_chunks(plan))
+    ) -> Result<Box<dyn EpochFetch>, ReadError> {
+        let mapped = match &self.engine {
+            Engine::Mapped(fetch) => fetch,
+            // Direct reading would read whole chunks for single samples.
+            Engine::Direct(direct, Some(fetch)) if direct.wastes_chunks(&*plan) => fetch,
+            Engine::Direct(direct, _) => return Ok(Box::new(direct.start(plan, first_step)?)),
+        };
+        let epoch = MappedEpoch::start(mapped, plan, first_step, self.memory_bytes)?;
+        Ok(Box::new(epoch))
     }
 }
 
 /// The reading of one epoch. Dropping it ends its threads at once.
-#[derive(Debug)]
-pub(crate) struct EpochFetch(Epoch);
-
-#[derive(Debug)]
-enum Epoch {
-    Mapped(MappedEpoch),
-    Direct(DirectEpoch),
-}
-
-impl EpochFetch {
+pub(crate) trait EpochFetch: fmt::Debug + Send + Sync {
     /// What this rank needs at `step`, once it is in memory. Steps are asked for in ascending order, each once, from any
     /// thread, several at a time; dropping the result frees what only it used.
     ///
     /// # Errors
     /// [`ReadError::Stopped`] after [`stop`](Self::stop), and what reading found.
-    pub(crate) fn step(&self, step: u64) -> Result<StepItems, ReadError> {
-        match &self.0 {
-            Epoch::Mapped(epoch) => match epoch.early_step(step) {
-                Some(items) => items.map(|items| StepItems(Step::Direct(items))),
-                None => epoch.step(step).map(|items| StepItems(Step::Mapped(items))),
-            },
-            Epoch::Direct(epoch) => epoch.step(step).map(|items| StepItems(Step::Direct(items))),
-        }
-    }
+    fn step(&self, step: u64) -> Result<StepItems, ReadError>;
 
     /// Wakes all who wait for a step: they get [`ReadError::Stopped`].
-    pub(crate) fn stop(&self) {
-        match &self.0 {
-            Epoch::Mapped(epoch) => epoch.stop(),
-            Epoch::Direct(epoch) => epoch.stop(),
-        }
-    }
+    fn stop(&self);
 
     /// What was read and checked so far.
-    pub(crate) fn stats(&self) -> FetchStats {
-        match &self.0 {
-            Epoch::Mapped(epoch) => epoch.stats(),
-            Epoch::Direct(epoch) => epoch.stats(),
-        }
-    }
+    fn stats(&self) -> FetchStats;
 }
 
 /// The bytes of one step of one rank.

@@ -45,7 +45,7 @@ pub(crate) enum Course {
     /// Of one pack.
     One {
         plan: Arc<EpochPlan>,
-        fetch: EpochFetch,
+        fetch: Box<dyn EpochFetch>,
     },
     /// Of several.
     Mixed(MixedCourse),
@@ -64,8 +64,11 @@ pub(crate) struct MixedCourse {
     /// The source of each row.
     sources: Vec<usize>,
     /// Of each source its plan and, where this rank takes samples of it, their bytes.
-    parts: Vec<(Arc<SourcePlan>, Option<EpochFetch>)>,
+    parts: Vec<MixedPart>,
 }
+
+/// The plan of one pack of a mixture, and its reading where bytes are wanted.
+type MixedPart = (Arc<SourcePlan>, Option<Box<dyn EpochFetch>>);
 
 impl Course {
     /// Starts to read what `way` needs from `first_step` on; of each pack with its own fetching.
@@ -117,23 +120,23 @@ impl Course {
 
     /// The bytes of a step, for each pack that has rows in it, once they are there.
     pub(crate) fn items(&self, step: u64) -> Result<Arc<[Option<StepItems>]>, LoadError> {
-        let fetches: Vec<Option<&EpochFetch>> = match self {
-            Self::One { fetch, .. } => vec![Some(fetch)],
-            Self::Mixed(mixed) => mixed.parts.iter().map(|part| part.1.as_ref()).collect(),
+        let fetches: Vec<Option<&dyn EpochFetch>> = match self {
+            Self::One { fetch, .. } => vec![Some(&**fetch)],
+            Self::Mixed(mixed) => mixed.parts.iter().map(|part| part.1.as_deref()).collect(),
             Self::Kept(kept) => return Ok(Arc::clone(kept.items())),
         };
-        let items = |fetch: Option<&EpochFetch>| Ok(fetch.map(|f| f.step(step)).transpose()?);
+        let items = |fetch: Option<&dyn EpochFetch>| Ok(fetch.map(|f| f.step(step)).transpose()?);
         fetches.into_iter().map(items).collect()
     }
 
     /// Wakes who waits for bytes.
     pub(crate) fn stop(&self) {
-        self.fetches().for_each(EpochFetch::stop);
+        self.fetches().for_each(|fetch| fetch.stop());
     }
 
     /// What reading has cost, of all packs together.
     pub(crate) fn stats(&self) -> FetchStats {
-        let stats = self.fetches().map(EpochFetch::stats);
+        let stats = self.fetches().map(|fetch| fetch.stats());
         stats.fold(FetchStats::default(), FetchStats::plus)
     }
 
@@ -171,14 +174,14 @@ impl Course {
         }
     }
 
-    fn fetches(&self) -> impl Iterator<Item = &EpochFetch> {
+    fn fetches(&self) -> impl Iterator<Item = &dyn EpochFetch> {
         let (one, parts) = match self {
-            Self::One { fetch, .. } => (Some(fetch), &[][..]),
+            Self::One { fetch, .. } => (Some(&**fetch), &[][..]),
             Self::Mixed(mixed) => (None, mixed.parts.as_slice()),
             Self::Kept(_) => (None, &[][..]),
         };
         one.into_iter()
-            .chain(parts.iter().filter_map(|part| part.1.as_ref()))
+            .chain(parts.iter().filter_map(|part| part.1.as_deref()))
     }
 }
 

@@ -36,7 +36,7 @@ use self::memory::{Memory, Pin, Ring};
 use self::pread::Pread;
 use self::uring::Uring;
 use super::checks::{Checks, Checksums};
-use super::{FetchOptions, FetchStats};
+use super::{EpochFetch, FetchOptions, FetchStats, Step, StepItems};
 use crate::plan::{OrderKind, Route};
 use crate::{Pack, ReadError};
 
@@ -455,13 +455,11 @@ pub(super) struct DirectEpoch {
     shared: Arc<Shared>,
 }
 
-impl DirectEpoch {
-    /// As [`EpochFetch::step`](super::EpochFetch::step). Hold no earlier step while waiting for a later one.
-    ///
-    /// # Errors
-    /// [`ReadError::Stopped`], [`ReadError::Read`] and [`ReadError::Changed`] where a buffer could not be read,
-    /// [`ReadError::Memory`] where the step does not fit, [`ReadError::Format`] for a step that is not to be had.
-    pub(super) fn step(&self, step: u64) -> Result<DirectStep, ReadError> {
+impl EpochFetch for DirectEpoch {
+    /// Hold no earlier step while waiting for a later one. Errors are also [`ReadError::Read`] and [`ReadError::Changed`] where a
+    /// buffer could not be read, [`ReadError::Memory`] where the step does not fit, [`ReadError::Format`] for a step that is not
+    /// to be had.
+    fn step(&self, step: u64) -> Result<StepItems, ReadError> {
         let shared = &self.shared;
         let parts = self.wait(step)?;
         for buffer in parts.held.buffers() {
@@ -472,12 +470,37 @@ impl DirectEpoch {
         for buffer in parts.held.buffers() {
             buffer.check_if_unclaimed(&shared.fetch);
         }
-        Ok(DirectStep {
+        Ok(StepItems(Step::Direct(DirectStep {
             parts,
             shared: Arc::clone(shared),
-        })
+        })))
     }
 
+    fn stop(&self) {
+        self.shared.stop();
+    }
+
+    fn stats(&self) -> FetchStats {
+        let shared = &*self.shared;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let checked = shared.fetch.checks.counts();
+        let arena = &shared.memory.arena;
+        FetchStats {
+            bytes_read: load(&shared.counts.bytes),
+            reads: load(&shared.counts.reads),
+            busy_ns: load(&shared.counts.busy_ns),
+            wait_ns: load(&shared.wait_ns),
+            bytes_checked: checked.bytes,
+            chunks_checked: checked.chunks,
+            samples_checked: checked.samples,
+            chunks_evicted: load(&shared.evicted),
+            buffers: to_u64(arena.n_slots()),
+            buffers_in_use: to_u64(arena.n_slots() - arena.n_free()),
+        }
+    }
+}
+
+impl DirectEpoch {
     fn wait(&self, step: u64) -> Result<StepParts, ReadError> {
         let shared = &*self.shared;
         let mut began = None;
@@ -523,31 +546,6 @@ impl DirectEpoch {
         match &state.failure {
             Some(failure) => failure.error(&self.shared.fetch),
             None => self.no_step(step, state.next),
-        }
-    }
-
-    /// As [`EpochFetch::stop`](super::EpochFetch::stop).
-    pub(super) fn stop(&self) {
-        self.shared.stop();
-    }
-
-    /// As [`EpochFetch::stats`](super::EpochFetch::stats).
-    pub(super) fn stats(&self) -> FetchStats {
-        let shared = &*self.shared;
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let checked = shared.fetch.checks.counts();
-        let arena = &shared.memory.arena;
-        FetchStats {
-            bytes_read: load(&shared.counts.bytes),
-            reads: load(&shared.counts.reads),
-            busy_ns: load(&shared.counts.busy_ns),
-            wait_ns: load(&shared.wait_ns),
-            bytes_checked: checked.bytes,
-            chunks_checked: checked.chunks,
-            samples_checked: checked.samples,
-            chunks_evicted: load(&shared.evicted),
-            buffers: to_u64(arena.n_slots()),
-            buffers_in_use: to_u64(arena.n_slots() - arena.n_free()),
         }
     }
 }

@@ -22,6 +22,7 @@ use super::engine::Source;
 use super::loads::{Extent, Loads};
 use super::memory::Memory;
 use super::{DirectFetch, EngineKind};
+use crate::fetch::EpochFetch;
 use crate::fetch::checks::{Checks, Checksums};
 use crate::fetch::tests::{ORDERS, golden, options, plan};
 use crate::plan::{EpochPlan, Order};
