@@ -1,4 +1,4 @@
-//! Chunks from encoded blocks: what the writer puts between two chunk boundaries. docs/reference/format.md, "Body".
+//! Assembles chunks from encoded blocks. docs/reference/format.md, "Body".
 
 use crate::block::{Block, BlockPart};
 use crate::checksum::crc32c;
@@ -8,7 +8,7 @@ use crate::le::{self, len_u64};
 use crate::{Codec, Field, FieldKind, FormatError, Schema};
 use packds_system::{to_u64, to_usize};
 
-/// The bytes of a chunk made of whole `blocks`, handed to `write` piece by piece, each with its CRC32C.
+/// Writes a chunk made of whole `blocks`. `write` receives the bytes piece by piece, each with its CRC32C.
 pub(crate) fn write_chunk(
     schema: &Schema,
     chunk_samples: u32,
@@ -96,7 +96,7 @@ fn write_explicit(
     Ok(end)
 }
 
-/// The table in front of a part: item offsets, block offsets and decoded lengths, or nothing.
+/// The table before a part: item offsets, or block offsets and decoded lengths, or nothing.
 fn part_table(field: &Field, parts: &[&BlockPart]) -> Vec<u8> {
     let mut table = Vec::new();
     let mut end = 0_u64;

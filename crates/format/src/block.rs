@@ -1,4 +1,4 @@
-//! Blocks: runs of whole samples, the unit in which samples are encoded, in parallel, before they become chunks.
+//! Blocks: runs of whole samples. Blocks are encoded in parallel, before they become chunks.
 
 use crate::checksum::{self, Crc32c, crc32c};
 use crate::filter::ItemShape;
@@ -6,10 +6,10 @@ use crate::le::{self, len_u64};
 use crate::{Codec, Coding, Field, FieldKind, FormatError, Role, Schema, Store};
 use packds_system::{to_u64, to_usize};
 
-/// One body field of a block, ready to be written.
+/// One body field of an encoded block.
 #[derive(Debug)]
 pub(crate) enum BlockPart {
-    /// Items of one size, one after the other; `used` of the bytes count.
+    /// Contiguous fixed-size items. Only the first `used` bytes count.
     Tensor { bytes: Vec<u8>, used: usize },
     /// Items of variable size.
     Items { lens: Vec<u64>, payload: Vec<u8> },
@@ -18,7 +18,7 @@ pub(crate) enum BlockPart {
 }
 
 impl BlockPart {
-    /// The bytes that follow the part's table.
+    /// The bytes after the part's table.
     pub(crate) fn payload(&self) -> &[u8] {
         match self {
             Self::Tensor { bytes, used } => bytes.get(..*used).unwrap_or(&[]),
@@ -46,25 +46,25 @@ impl BlockPart {
     }
 }
 
-/// A run of whole samples, encoded.
+/// An encoded run of whole samples.
 #[derive(Debug)]
 pub struct Block {
     pub(crate) n_samples: u32,
     parts: Vec<BlockPart>,
-    /// CRC32C of each part's payload: taken where blocks are made, in parallel, not where they are written.
+    /// CRC32C of each part's payload, computed here because blocks are made in parallel and written serially.
     payload_crcs: Vec<u32>,
     /// The bytes of each column field, in schema order.
     pub(crate) columns: Vec<Vec<u8>>,
 }
 
 impl Block {
-    /// Samples of the block.
+    /// Number of samples.
     #[must_use]
     pub fn n_samples(&self) -> u32 {
         self.n_samples
     }
 
-    /// Whether the block has the parts and columns that samples of `schema` make.
+    /// Whether the block's parts and columns match `schema`.
     pub(crate) fn is_of(&self, schema: &Schema) -> bool {
         let n = u64::from(self.n_samples);
         let part_fits = |(part, (_, field)): (&BlockPart, (usize, &Field))| match part {
@@ -99,27 +99,27 @@ impl Block {
     }
 }
 
-/// Where a field's items go in a block.
+/// Where a field's items are stored in a block.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Part(usize),
     Column(usize),
 }
 
-/// Collects samples into a [`Block`]. Its memory can be used again: see [`BlockBuilder::recycle`].
+/// Collects samples into a [`Block`]. Its memory can be reused: see [`BlockBuilder::recycle`].
 ///
-/// For each sample give every field its value ([`tensor_mut`](Self::tensor_mut), [`item_mut`](Self::item_mut),
-/// [`set_column`](Self::set_column)), then call [`finish_sample`](Self::finish_sample). Columns not set are 0; a column
-/// with role [`Role::SampleCrc32c`] is filled in.
+/// For each sample, set every field ([`tensor_mut`](Self::tensor_mut), [`item_mut`](Self::item_mut),
+/// [`set_column`](Self::set_column)), then call [`finish_sample`](Self::finish_sample). Unset columns are 0. A column
+/// with role [`Role::SampleCrc32c`] is computed.
 #[derive(Debug)]
 pub struct BlockBuilder {
     schema: Schema,
     places: Vec<Place>,
     crc_column: Option<usize>,
-    /// CRC32C of all items so far, one behind the other.
+    /// CRC32C of the sample's items so far, concatenated.
     items_crc: u32,
     block: Block,
-    /// Bytes of one item of each column.
+    /// Item size of each column in bytes.
     column_bytes: Vec<usize>,
 }
 
@@ -137,7 +137,7 @@ impl BlockBuilder {
                     crc_column = Some(columns.len());
                 }
                 columns.push(Vec::new());
-                // A column's items have at most 1024 bytes.
+                // An item of a column has at most 1024 bytes.
                 column_bytes.push(
                     field
                         .item_bytes()
@@ -167,7 +167,7 @@ impl BlockBuilder {
         builder
     }
 
-    /// An empty block in the memory of one that has been written.
+    /// An empty block that reuses the memory of a written one.
     #[must_use]
     pub fn recycle(schema: &Schema, mut old: Block) -> Self {
         let mut fresh = Self::new(schema);
@@ -202,17 +202,17 @@ impl BlockBuilder {
         self.block.n_samples
     }
 
-    /// Makes room in every column for the sample to come.
+    /// Extends every column by the next sample.
     fn open_columns(&mut self) {
         for (column, n) in self.block.columns.iter_mut().zip(&self.column_bytes) {
             column.resize(column.len() + n, 0);
         }
     }
 
-    /// The bytes of this sample's item of tensor field `field` (its number in the schema), to be written whole.
+    /// The buffer for this sample's item of tensor field `field` (its number in the schema). Write all of it.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] where the field is not a tensor in the body or memory cannot address it.
+    /// [`FormatError::WrongUse`] if the field is not a tensor in the body, or too large for memory.
     pub fn tensor_mut(&mut self, field: usize) -> Result<&mut [u8], FormatError> {
         let wrong = || FormatError::WrongUse(format!("field {field} is not a tensor in the body"));
         let n = self
@@ -241,10 +241,10 @@ impl BlockBuilder {
         }
     }
 
-    /// The end of the items of variable-size field `field`: append this sample's item to it.
+    /// The buffer for variable-size field `field`. Append this sample's item to it.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] where the field is not of variable size.
+    /// [`FormatError::WrongUse`] if the field is not variable-size.
     pub fn item_mut(&mut self, field: usize) -> Result<&mut Vec<u8>, FormatError> {
         let place = self.places.get(field).copied();
         let part = match place {
@@ -254,7 +254,7 @@ impl BlockBuilder {
         match part {
             Some(BlockPart::Items { payload, .. }) => Ok(payload),
             _ => Err(FormatError::WrongUse(format!(
-                "field {field} is not of variable size"
+                "field {field} is not variable-size"
             ))),
         }
     }
@@ -262,7 +262,7 @@ impl BlockBuilder {
     /// Sets this sample's value of column field `field`, little-endian.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] where the field is no column or `value` has another size.
+    /// [`FormatError::WrongUse`] if the field is not a column or `value` has the wrong size.
     pub fn set_column(&mut self, field: usize, value: &[u8]) -> Result<(), FormatError> {
         let place = self.places.get(field).copied();
         if let Some(Place::Column(column)) = place {
@@ -287,13 +287,13 @@ impl BlockBuilder {
         )))
     }
 
-    /// Takes back what was given for a sample that will not be finished.
+    /// Discards the values of an unfinished sample.
     pub fn drop_sample(&mut self) {
         self.close_sample();
         self.open_columns();
     }
 
-    /// Cuts everything back to the finished samples, so that no byte of an unfinished one gets into a chunk.
+    /// Truncates everything to the finished samples, so that no byte of an unfinished one ends up in a chunk.
     fn close_sample(&mut self) {
         let n_samples = u64::from(self.block.n_samples);
         for (part, (_, field)) in self.block.parts.iter_mut().zip(self.schema.body()) {
@@ -314,10 +314,10 @@ impl BlockBuilder {
         }
     }
 
-    /// Ends the sample.
+    /// Finishes the sample.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] where a tensor was not given.
+    /// [`FormatError::WrongUse`] if a tensor is missing.
     pub fn finish_sample(&mut self) -> Result<(), FormatError> {
         let (mut crc, mut sample_bytes) = (Crc32c::new(), 0);
         let count = u64::from(self.block.n_samples) + 1;
@@ -355,10 +355,10 @@ impl BlockBuilder {
         Ok(())
     }
 
-    /// Encodes the block: filters and compresses the fields that ask for it. A sample not finished is dropped.
+    /// Encodes the block: applies filters and compression. An unfinished sample is discarded.
     ///
     /// # Errors
-    /// [`FormatError::Io`] where the compressor fails.
+    /// [`FormatError::Io`] if the compressor fails.
     pub fn finish(mut self) -> Result<Block, FormatError> {
         self.close_sample();
         let fields: Vec<Field> = self.schema.body().map(|(_, f)| f.clone()).collect();
@@ -378,14 +378,14 @@ impl BlockBuilder {
             }
         }
         self.block.payload_crcs = match self.block.parts.as_slice() {
-            // The samples' checksums are those of the items of the only part: nothing is read again.
+            // With a single part, its checksum combines from those of the samples: no second pass.
             [BlockPart::Tensor { .. } | BlockPart::Items { .. }] => vec![self.items_crc],
             parts => parts.iter().map(|part| crc32c(part.payload())).collect(),
         };
         Ok(self.block)
     }
 
-    /// The bytes of a part as the codec gets them: items filtered, variable-size ones behind their table.
+    /// The codec's input for a part: filtered items, preceded by the table if they are variable-size.
     fn filtered(&mut self, position: usize, field: &Field) -> Vec<u8> {
         let filter = field.codec.filter();
         let shapes = self.raw_shapes(field);

@@ -1,8 +1,8 @@
-//! What of an open pack was found whole: each column, chunk and sample is compared with its checksum on first touch.
+//! Lazy verification of an open pack: each column, chunk and sample is checked against its checksum on first use.
 //!
-//! All values leave a pack through here: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and what is built on
-//! them. Code that has a policy of its own, or that looks for damage, calls the accessors named `_unchecked`;
-//! `tests/architecture.rs` lists where it may. Only what is whole is remembered: damaged bytes fail again each time.
+//! All values are read through this module: [`Pack::item`], [`Pack::column`], [`Pack::chunk_bytes`] and functions built on
+//! them. Code with its own policy, or code that searches for damage, calls the accessors named `_unchecked`;
+//! `tests/architecture.rs` lists where this is allowed. Only successful checks are cached: damaged data fails every time.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::OnceLock;
@@ -15,31 +15,31 @@ use crate::le;
 use crate::pack::{Pack, find, section};
 use crate::{FormatError, Role};
 
-/// What was found whole.
+/// Data already verified.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    /// By the columns' places in the directory.
+    /// By position in the column directory.
     columns: OnceLock<Bitmap>,
     paths: AtomicBool,
     chunks: OnceLock<Bitmap>,
     samples: OnceLock<Bitmap>,
 }
 
-/// Bits that threads set without a lock. A bit tells nothing but itself, so no order is asked of memory: whoever does not
-/// see it yet checks once more.
+/// Bits that threads set without a lock. Relaxed ordering suffices, because a bit guards no other memory. A thread that
+/// misses a bit only repeats a check.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Bitmap(Box<[AtomicU64]>);
 
 impl Bitmap {
-    /// `n` bits, none of them set.
+    /// `n` cleared bits.
     #[must_use]
     pub fn new(n: u64) -> Self {
         let words = to_usize(n.div_ceil(64));
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Whether a bit is set; no for a bit beyond the last.
+    /// Whether a bit is set. False beyond the last.
     #[inline]
     #[must_use]
     pub fn get(&self, bit: u64) -> bool {
@@ -47,7 +47,7 @@ impl Bitmap {
             .is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
     }
 
-    /// Sets a bit; says whether it was not set before.
+    /// Sets a bit. Returns whether it was clear before.
     pub fn set(&self, bit: u64) -> bool {
         let mask = 1 << (bit % 64);
         self.word(bit)
@@ -68,7 +68,7 @@ impl Bitmap {
 }
 
 impl<D: AsRef<[u8]>> Pack<D> {
-    /// A column by the number of its field, and its bytes, whole; none where the field is no column.
+    /// A column by field number, with its verified bytes. `None` if the field is not a column.
     pub(crate) fn whole_column(
         &self,
         field: usize,
@@ -89,7 +89,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(Some((entry, bytes)))
     }
 
-    /// The bytes of the paths' section, whole; none where the pack has no paths.
+    /// The verified bytes of the paths section. `None` if the pack has no paths.
     pub(crate) fn whole_paths(&self) -> Result<Option<&[u8]>, FormatError> {
         let Ok(entry) = find(self.sections(), SectionTag::PATHS) else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(Some(bytes))
     }
 
-    /// The stored bytes of a chunk, compared with its checksum the first time.
+    /// The stored bytes of a chunk, verified on first use.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`] beyond the last chunk, [`FormatError::ChunkChecksum`].
@@ -117,10 +117,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(bytes)
     }
 
-    /// Compares the checksum of a chunk's stored bytes with the one that the pack has of it.
+    /// Verifies stored bytes against the checksum of their chunk.
     ///
     /// # Errors
-    /// [`FormatError::ChunkChecksum`] where they differ, [`FormatError::OutOfRange`] beyond the last chunk.
+    /// [`FormatError::ChunkChecksum`] if they differ, [`FormatError::OutOfRange`] beyond the last chunk.
     pub fn compare_chunk(&self, chunk: u64, found: u32) -> Result<(), FormatError> {
         let entry = self.chunk_entry(chunk)?;
         if found == entry.crc32c || cfg!(fuzzing) {
@@ -137,8 +137,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// Compares a sample's body items with their checksum, unless they are known to be whole: the sample's own, or its
-    /// chunk's where samples have none or are compressed. A damaged chunk does not condemn a sample that is whole by its own.
+    /// Verifies a sample's body items unless already verified: by the sample's own checksum, or by its
+    /// chunk's if samples have no checksums or are compressed. An intact sample of a damaged chunk passes by its own.
     pub(crate) fn check_body(&self, sample: u64) -> Result<(), FormatError> {
         let (chunk, _) = self.geometry().locate(sample);
         let has_own = self.schema().by_role(Role::SampleCrc32c, None).is_some();
@@ -157,11 +157,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         }
     }
 
-    /// Compares one sample's body items with its own checksum, whatever was found before; where the pack has none for each
-    /// sample, its chunk on first touch.
+    /// Verifies one sample's body items by its own checksum, even if verified before. If the pack has no sample
+    /// checksums, verifies its chunk on first use.
     ///
     /// # Errors
-    /// [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or what is wrong with the bytes.
+    /// [`FormatError::SampleChecksum`], [`FormatError::ChunkChecksum`], or the error in the bytes.
     pub fn check_sample(&self, sample: u64) -> Result<(), FormatError> {
         self.check_sample_id(sample)?;
         let (chunk, _) = self.geometry().locate(sample);
@@ -172,7 +172,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         let mut crc = Crc32c::new();
         for (number, _) in self.schema().body() {
             let item = self.item_unchecked(number, sample);
-            // Where a table or a block makes no sense, the chunk's checksum says that it is damaged.
+            // If a table or block is inconsistent, the chunk's checksum reports the damage.
             let damage = |error| self.chunk_bytes(chunk).err().unwrap_or(error);
             crc.update(&item.map_err(damage)?);
         }
@@ -194,7 +194,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.checked.chunks.get_or_init(|| Bitmap::new(n))
     }
 
-    /// Bounded by the file: it has 4 bytes of checksum for each of these bits.
+    /// Bounded by the file: it contains a 4-byte checksum for each of these bits.
     fn whole_samples(&self) -> &Bitmap {
         let n = self.n_samples();
         self.checked.samples.get_or_init(|| Bitmap::new(n))

@@ -1,7 +1,7 @@
-//! CRC32C (Castagnoli), the one checksum of the format.
+//! CRC32C (Castagnoli), the only checksum of the format.
 //!
-//! Why this one: it is computed at memory speed on x86-64 and ARM, it is what Zarr and object stores use, and it is
-//! linear, so checksums of parts combine into the checksum of the whole. Source: RFC 3720, appendix B.4.
+//! Reasons: it runs at memory speed on x86-64 and ARM, Zarr and object stores use it, and it is
+//! linear, so checksums of parts combine to the checksum of the whole. Source: RFC 3720, appendix B.4.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -11,22 +11,22 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     narrow(crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes))
 }
 
-/// CRC32C of bytes that arrive in pieces.
+/// Incremental CRC32C.
 pub struct Crc32c(Digest);
 
 impl Crc32c {
-    /// The checksum of nothing so far.
+    /// The checksum of no bytes.
     #[must_use]
     pub fn new() -> Self {
         Self(Digest::new(CrcAlgorithm::Crc32Iscsi))
     }
 
-    /// Goes on with `bytes`.
+    /// Appends `bytes`.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The checksum of all bytes so far.
+    /// The checksum of all bytes appended.
     #[must_use]
     pub fn value(&self) -> u32 {
         narrow(self.0.finalize())
@@ -39,13 +39,13 @@ impl Default for Crc32c {
     }
 }
 
-/// The polynomial, bits reversed, without its leading term.
+/// The bit-reversed polynomial without its leading term.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// CRC32C of two runs of bytes, one behind the other, from their own: `behind_len` is the length of the second.
+/// CRC32C of two concatenated runs of bytes from the CRC32C of each. `behind_len` is the length of the second.
 ///
-/// The first is multiplied by x to the power of the second's bits. Source of the algorithm: zlib's `crc32_combine`.
-/// The general one of `crc-fast` takes longer than reading a sample again.
+/// Multiplies the first by x to the power of the second's length in bits. Source of the algorithm: zlib's `crc32_combine`.
+/// The generic function of `crc-fast` is slower than reading a sample again.
 pub(crate) fn combine(front: u32, behind: u32, behind_len: u64) -> u32 {
     let mut shifted = front;
     let mut left = behind_len;
@@ -61,19 +61,19 @@ pub(crate) fn combine(front: u32, behind: u32, behind_len: u64) -> u32 {
     shifted ^ behind
 }
 
-/// x to the power of 2^k, for the bits of a number of bytes of 64 bits.
+/// x^(2^k), for each bit of a 64-bit length.
 const SQUARES: [u32; 67] = {
     let mut table = [1 << 30; 67];
     let mut k = 1;
     while k < table.len() {
         #[expect(
             clippy::indexing_slicing,
-            reason = "k runs below the length, at compile time"
+            reason = "k stays below the length, at compile time"
         )]
         let square = multiply(table[k - 1], table[k - 1]);
         #[expect(
             clippy::indexing_slicing,
-            reason = "k runs below the length, at compile time"
+            reason = "k stays below the length, at compile time"
         )]
         {
             table[k] = square;
@@ -101,7 +101,7 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// The crate returns every CRC as `u64`; a 32-bit one fits 32 bits.
+/// The crate returns every CRC as `u64`; this one has 32 bits.
 fn narrow(crc: u64) -> u32 {
     u32::try_from(crc & 0xffff_ffff).unwrap_or(0)
 }
@@ -136,7 +136,7 @@ mod tests {
                 "{cut}"
             );
         }
-        // Beyond 2^32 bytes: zeros behind zeros, against the crate's own.
+        // Beyond 2^32 bytes: zeros, compared with the crate's function.
         let (front, behind, len) = (1, 2, (1 << 40) + 12_345);
         let expected = crc_fast::checksum_combine(CrcAlgorithm::Crc32Iscsi, 1, 2, len);
         assert_eq!(u64::from(combine(front, behind, len)), expected);

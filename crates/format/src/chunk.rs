@@ -1,4 +1,4 @@
-//! Chunks: the table that says where they lie, and what lies in one. docs/reference/format.md, "Body".
+//! Chunks: the chunk table and the layout of a chunk. docs/reference/format.md, "Body".
 
 use packds_system::{to_u64, to_usize};
 use std::ops::Range;
@@ -9,9 +9,9 @@ use crate::le::{self, len_u64};
 use crate::limits::Limits;
 use crate::{Field, FormatError, Schema};
 
-/// Chunk table kind: chunks lie at multiples of the header's chunk stride.
+/// Chunk table kind: chunks are at multiples of the header's chunk stride.
 pub const KIND_STRIDED: u32 = 0;
-/// Chunk table kind: each entry says where its chunk lies.
+/// Chunk table kind: each entry has the chunk's location.
 pub const KIND_EXPLICIT: u32 = 1;
 /// Bytes of one entry of an explicit chunk table.
 pub const CHUNK_ENTRY_BYTES: u64 = 32;
@@ -23,15 +23,15 @@ pub const PART_ENTRY_BYTES: u64 = 32;
 pub const PART_ALIGN: u64 = 4096;
 /// Alignment of each field's part in an explicit chunk.
 pub(crate) const EXPLICIT_PART_ALIGN: u64 = 64;
-/// Bytes of the chunk table before its entries.
+/// Bytes of the chunk table before the entries.
 const TABLE_HEAD: u64 = 16;
 
-/// One chunk's place and checksum.
+/// Location and checksum of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkEntry {
     /// Where it starts in the file.
     pub offset: u64,
-    /// Its bytes in the file.
+    /// Its stored length in bytes.
     pub stored_len: u64,
     /// CRC32C of these bytes.
     pub crc32c: u32,
@@ -39,7 +39,7 @@ pub struct ChunkEntry {
     pub n_samples: u32,
 }
 
-/// The place of each body field's part in a strided chunk, and the chunk's bytes.
+/// The location of each body field's part in a strided chunk, and the length of the chunk.
 pub(crate) fn strided_parts(
     schema: &Schema,
     chunk_samples: u32,
@@ -68,17 +68,17 @@ pub(crate) fn strided_parts(
     Ok((offsets, end))
 }
 
-/// The bytes of a strided chunk of `n` samples: short only where one field alone fills the body.
+/// Length of a strided chunk of `n` samples. It is short only if a single field fills the body.
 pub(crate) fn strided_len(schema: &Schema, header: &Header, n: u32) -> u64 {
     if schema.body().count() > 1 {
         header.chunk_stride
     } else {
-        // At most `chunk_stride`, which is checked.
+        // At most `chunk_stride`, which is validated.
         header.sample_stride.saturating_mul(u64::from(n))
     }
 }
 
-/// The chunk table of an opened pack: entries are read from the file's bytes when they are asked for.
+/// The chunk table of an open pack. Entries are read from the file on demand.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkTable {
     explicit: bool,
@@ -90,7 +90,7 @@ pub(crate) struct ChunkTable {
 }
 
 impl ChunkTable {
-    /// Parses and checks the table (`section`, which starts at `offset` in `file`).
+    /// Parses and validates the table (`section`, at `offset` in the file).
     pub(crate) fn parse(
         section: &[u8],
         offset: u64,
@@ -232,7 +232,7 @@ impl ChunkTable {
         }
     }
 
-    /// The entry of chunk `k`, which exists.
+    /// The entry of chunk `k`, which must exist.
     pub(crate) fn entry(
         &self,
         file: &[u8],
@@ -248,7 +248,7 @@ impl ChunkTable {
                 len: geometry.n_chunks(),
             });
         }
-        // The table was checked to reach this far when the pack was opened.
+        // Opening the pack validated the length of the table.
         if self.explicit {
             let at = self.entries_off + k * CHUNK_ENTRY_BYTES;
             return le::slice("chunk entry", file, at, CHUNK_ENTRY_BYTES).map(Self::parse_explicit);
@@ -301,20 +301,20 @@ pub(crate) fn table_bytes(entries: &[ChunkEntry], strided: bool) -> Vec<u8> {
     bytes
 }
 
-/// Where one field's items lie in a chunk.
+/// Where a field's items are in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartEntry {
-    /// Where the part starts, from the chunk's first byte.
+    /// Offset of the part in the chunk.
     pub offset: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub len: u64,
-    /// Compressed blocks, 0 where the part is not compressed.
+    /// Number of compressed blocks. 0 if the part is not compressed.
     pub n_blocks: u32,
-    /// Samples of every block but the last, 0 where the part is not compressed.
+    /// Samples per block, except the last. 0 if the part is not compressed.
     pub block_samples: u32,
 }
 
-/// A chunk's bytes, with its parts found and checked.
+/// A chunk's bytes, with validated parts.
 #[derive(Debug)]
 pub struct ChunkView<'a> {
     schema: &'a Schema,
@@ -326,7 +326,7 @@ pub struct ChunkView<'a> {
 }
 
 impl<'a> ChunkView<'a> {
-    /// Finds the parts of chunk `chunk` in `bytes`, which are all of its stored bytes.
+    /// Locates the parts of chunk `chunk` in `bytes`, the whole stored chunk.
     pub(crate) fn parse(
         schema: &'a Schema,
         chunk_samples: u32,
@@ -479,7 +479,7 @@ impl<'a> ChunkView<'a> {
         Ok(())
     }
 
-    /// Checks that the items or blocks of a part (`bytes`) fill it from its first byte to its last.
+    /// Checks that the items or blocks of a part (`bytes`) fill it exactly.
     fn check_ends(
         field: &Field,
         entry: &ChunkEntry,
@@ -522,7 +522,7 @@ impl<'a> ChunkView<'a> {
         Ok(())
     }
 
-    /// Checks what a checksum cannot: that no byte of the chunk lies outside every item, and that padding is zero.
+    /// Checks what a checksum cannot detect: that every byte of the chunk belongs to an item, and that padding is zero.
     pub(crate) fn check_structure(&self, chunk_offset: u64) -> Result<(), FormatError> {
         let directory = if self.schema.is_strided() {
             0
@@ -563,7 +563,7 @@ impl<'a> ChunkView<'a> {
         le::check_zero(what, gap, chunk_offset.saturating_add(start))
     }
 
-    /// Samples of the chunk.
+    /// Number of samples.
     #[must_use]
     pub fn n_samples(&self) -> u32 {
         self.n_samples
@@ -574,13 +574,13 @@ impl<'a> ChunkView<'a> {
         self.chunk
     }
 
-    /// The place of each body field's part, in schema order.
+    /// The location of each body field's part, in schema order.
     #[must_use]
     pub fn parts(&self) -> &[PartEntry] {
         &self.parts
     }
 
-    /// The bytes of a body field's part, by its position among the body fields.
+    /// The bytes of a body field's part. `position` counts the body fields.
     fn part(&self, position: usize) -> Result<(&'a Field, PartEntry, &'a [u8]), FormatError> {
         let out = || FormatError::OutOfRange {
             what: "body field",
@@ -596,10 +596,10 @@ impl<'a> ChunkView<'a> {
         ))
     }
 
-    /// The items `first..end` of a body field as they lie in the file, where it is not compressed.
+    /// The stored items `first..end` of an uncompressed body field.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], [`FormatError::OutOfBounds`], or [`FormatError::WrongUse`] on a compressed field.
+    /// [`FormatError::OutOfRange`], [`FormatError::OutOfBounds`], or [`FormatError::WrongUse`] for a compressed field.
     pub fn stored_item(&self, position: usize, index: u32) -> Result<&'a [u8], FormatError> {
         self.check_index(index)?;
         let (field, _, bytes) = self.part(position)?;
@@ -615,7 +615,7 @@ impl<'a> ChunkView<'a> {
         }
     }
 
-    /// The block of a compressed body field that holds sample `index`, and the sample's place in the block.
+    /// The block of a compressed body field that contains sample `index`, and the sample's index in the block.
     #[must_use]
     pub fn block_of(&self, position: usize, index: u32) -> Option<(u32, u32)> {
         let block_samples = self.parts.get(position)?.block_samples;
@@ -625,8 +625,8 @@ impl<'a> ChunkView<'a> {
         ))
     }
 
-    /// Decompresses block `block` of a compressed body field into `out`: its items one after the other for a tensor,
-    /// an item table and the items otherwise. The pixel filter is not yet undone.
+    /// Decompresses block `block` of a compressed body field into `out`: concatenated items of a tensor,
+    /// otherwise an item table and the items. Pixel filters still apply.
     pub(crate) fn decode_block(
         &self,
         position: usize,
@@ -663,7 +663,7 @@ impl<'a> ChunkView<'a> {
             });
         }
         if len_u64(frame) == decoded {
-            // A block that compression would not make smaller is stored as it is.
+            // A block is stored uncompressed if compression would not shrink it.
             out.clear();
             out.extend_from_slice(frame);
         } else {
@@ -672,11 +672,11 @@ impl<'a> ChunkView<'a> {
         Ok(samples)
     }
 
-    /// Where sample `index` of a body field lies, from the chunk's first byte: its stored item, or the compressed block
-    /// that holds it.
+    /// The location of sample `index` of a body field in the chunk: its stored item, or the compressed block
+    /// that contains it.
     ///
     /// # Errors
-    /// As [`stored_item`](Self::stored_item), or what is wrong with the table of blocks.
+    /// As [`stored_item`](Self::stored_item), or an error in the table of blocks.
     pub fn item_place(&self, position: usize, index: u32) -> Result<Range<u64>, FormatError> {
         let (field, part, bytes) = self.part(position)?;
         self.check_index(index)?;
@@ -693,7 +693,7 @@ impl<'a> ChunkView<'a> {
         Ok(part.offset.saturating_add(within.start)..part.offset.saturating_add(within.end))
     }
 
-    /// Where a compressed block lies in its part, and the bytes that it decompresses to by the part's table.
+    /// The location of a compressed block in its part, and its decoded length according to the part's table.
     fn block_frame(&self, position: usize, block: u32) -> Result<(Range<u64>, u64), FormatError> {
         let (field, part, bytes) = self.part(position)?;
         if block >= part.n_blocks {
@@ -739,14 +739,14 @@ impl<'a> ChunkView<'a> {
     }
 }
 
-/// Item `index` of `n` items of variable size behind their table of `n + 1` offsets.
+/// Item `index` of `n` variable-size items. A table of `n + 1` offsets precedes them.
 pub(crate) fn item_of(bytes: &[u8], n: u32, index: u32) -> Result<&[u8], FormatError> {
     let range = item_range(bytes, n, index)?;
     let len = range.end - range.start;
     le::slice("item of variable size", bytes, range.start, len)
 }
 
-/// Where that item lies in `bytes`.
+/// The location of that item in `bytes`.
 fn item_range(bytes: &[u8], n: u32, index: u32) -> Result<Range<u64>, FormatError> {
     let table_len = (u64::from(n) + 1) * 8;
     let table = le::slice("item table", bytes, 0, table_len)?;

@@ -1,4 +1,4 @@
-//! Codecs: bytes to bytes, one block at a time. docs/reference/format.md, "Codecs and filters".
+//! Codecs: block compression. docs/reference/format.md, "Codecs and filters".
 
 use packds_system::to_u64;
 use std::cell::RefCell;
@@ -11,14 +11,14 @@ use crate::FormatError;
 use crate::filter::Filter;
 use crate::le::len_u64;
 
-/// How the chunks of a field are compressed.
+/// How a field is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "lowercase")]
 pub enum Codec {
-    /// Not at all.
+    /// Not compressed.
     #[default]
     None,
-    /// Zstandard (RFC 8878), blocks of whole samples, each a frame of its own, after an optional pixel filter.
+    /// Zstandard (RFC 8878): each block of whole samples is one frame, after an optional pixel filter.
     Zstd {
         /// Compression level, 1 to 19.
         level: i32,
@@ -28,7 +28,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// Whether blocks are stored as they are.
+    /// Whether blocks are stored uncompressed.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::None
@@ -53,18 +53,18 @@ impl Codec {
     }
 }
 
-/// The largest window a frame may ask for: 8 MiB, so that decoding needs little memory.
+/// Maximum window of a frame: 8 MiB, so that decoding needs little memory.
 const WINDOW_LOG: u32 = 23;
 
-/// Compresses one block into one frame. The same bytes come out for the same bytes and level.
+/// Compresses one block to one frame. The result is deterministic.
 pub(crate) fn compress(raw: &[u8], level: i32) -> Result<Vec<u8>, FormatError> {
     let mut encoder = zstd::bulk::Compressor::new(level)?;
     encoder.window_log(WINDOW_LOG)?;
     Ok(encoder.compress(raw)?)
 }
 
-/// The window that a frame asks of who reads it piece by piece, in bytes; none where its head is cut short. RFC 8878,
-/// 3.1.1.1: a descriptor, or with bit 5 of the byte behind the magic number the size of the content.
+/// The window size that a frame declares, in bytes. `None` if its header is truncated. RFC 8878,
+/// 3.1.1.1: a descriptor, or the content size if bit 5 of the byte after the magic number is set.
 fn window_of(frame: &[u8], content: Option<u64>) -> Option<u64> {
     if frame.get(4)? & 0x20 != 0 {
         return content;
@@ -74,25 +74,25 @@ fn window_of(frame: &[u8], content: Option<u64>) -> Option<u64> {
     Some(base + base / 8 * u64::from(descriptor & 7))
 }
 
-/// The most that a frame of so many bytes can give: a block has a head of 3 bytes and at least one byte, and gives at most
-/// 128 KiB (RFC 8878, 3.1.1.2).
+/// Maximum decoded size of a frame of this length: each block has a 3-byte header and at least one byte, and decodes to at
+/// most 128 KiB (RFC 8878, 3.1.1.2).
 fn most_of(frame: &[u8]) -> u64 {
     len_u64(frame).div_ceil(4).saturating_mul(128 << 10)
 }
 
 thread_local! {
-    /// Used again by each thread, because its tables are larger than many blocks.
+    /// Reused per thread, because its tables are larger than many blocks.
     static DECOMPRESSOR: RefCell<Decompressor<'static>> = RefCell::default();
 }
 
-/// Decompresses one frame that must give exactly `expected` bytes, into `out` (cleared first), where they are written once
-/// and in one piece.
+/// Decompresses one frame to exactly `expected` bytes in `out` (cleared first), in one pass without
+/// reallocation.
 ///
-/// No memory is asked for that a frame of this length could not fill.
+/// It never allocates more than a frame of this length can decode to.
 pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Result<(), String> {
     out.clear();
     let found = |found: u64| format!("expected {expected} bytes, found {found}");
-    // A frame may say how much it gives; what it really gives is seen below.
+    // The declared size is not trusted; the real one is checked below.
     let said = zstd_safe::get_frame_content_size(frame).ok().flatten();
     if let Some(window) = window_of(frame, said).filter(|window| *window > 1 << WINDOW_LOG) {
         return Err(format!("its window of {window} bytes is larger than 8 MiB"));
@@ -100,7 +100,7 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     if let Some(said) = said.filter(|said| *said != expected) {
         return Err(found(said));
     }
-    // One frame is a whole block: bytes behind it would be a place to hide things in.
+    // One frame is one block. Data after it could be hidden.
     let len = zstd_safe::find_frame_compressed_size(frame).map_err(in_words)?;
     if len != frame.len() {
         return Err(format!("{} bytes behind the frame", frame.len() - len));
@@ -118,7 +118,7 @@ pub(crate) fn decompress(frame: &[u8], expected: u64, out: &mut Vec<u8>) -> Resu
     if n == expected { Ok(()) } else { Err(found(n)) }
 }
 
-/// What zstd says about one of its numbers.
+/// zstd's message for an error code.
 fn in_words(code: usize) -> String {
     zstd_safe::get_error_name(code).to_owned()
 }
@@ -173,7 +173,7 @@ mod tests {
             decompress(&frame, 100_001, &mut out).unwrap_err(),
             "expected 100001 bytes, found 100000"
         );
-        // Nobody reserves what so few bytes cannot give.
+        // Memory for data that so few bytes cannot contain is never reserved.
         let error = decompress(&frame, 1 << 60, &mut out).unwrap_err();
         assert!(error.ends_with("at most"), "{error}");
     }

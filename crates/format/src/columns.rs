@@ -1,34 +1,34 @@
-//! Columns: one contiguous array for each small field of a sample. docs/reference/format.md, "Columns".
+//! Columns: a contiguous array for each small field. docs/reference/format.md, "Columns".
 
 use crate::checksum::crc32c;
 use crate::le::{self, len_u64};
 use crate::{DType, FormatError, Scalar, Schema};
 use packds_system::{to_u64, to_usize};
 
-/// Columns start at multiples of this.
+/// Alignment of columns.
 pub const COLUMN_ALIGN: u64 = 4096;
-/// Bytes of a column that share one checksum.
+/// Bytes of a column per checksum.
 pub const COLUMN_BLOCK_BYTES: u64 = 1 << 20;
 /// Bytes of one entry of the column directory.
 const ENTRY_BYTES: u64 = 24;
 /// Bytes of the column directory before its entries.
 const HEAD: u64 = 8;
 
-/// One column's place.
+/// The location of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnEntry {
     /// The number of its field in the schema.
     pub field: usize,
     /// Where it starts in the file.
     pub offset: u64,
-    /// Its bytes: samples times the field's item bytes.
+    /// Its length: samples times the field's item size.
     pub len: u64,
-    /// Where its checksums start in the file, 4 bytes for each MiB begun.
+    /// Where its checksums start in the file: 4 bytes per MiB or part of one.
     pub(crate) crcs_off: u64,
 }
 
 impl ColumnEntry {
-    /// Checks the column's bytes against its checksums.
+    /// Verifies the column's bytes against its checksums.
     pub(crate) fn check(&self, file: &[u8], name: &str) -> Result<(), FormatError> {
         let bytes = le::slice("column", file, self.offset, self.len)?;
         let block = to_usize(COLUMN_BLOCK_BYTES);
@@ -58,7 +58,7 @@ fn n_blocks(len: u64) -> u64 {
     len.div_ceil(COLUMN_BLOCK_BYTES)
 }
 
-/// The bytes of the COLUMNS section for these columns, given as `(field, offset, bytes)`.
+/// The COLUMNS section for these columns, given as `(field, offset, bytes)`.
 pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
     let narrow = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
     let mut out = Vec::new();
@@ -79,8 +79,8 @@ pub(crate) fn directory_bytes(columns: &[(usize, u64, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// Parses the directory (`section`, at `offset` in the file); every place in it follows from the schema, the number
-/// of samples and `body_end`, and is checked against that. Also gives the end of the last column.
+/// Parses the directory (`section`, at `offset` in the file). All locations follow from the schema, the number
+/// of samples and `body_end`, and are checked against these. Also returns the end of the last column.
 pub(crate) fn parse_directory(
     section: &[u8],
     offset: u64,
@@ -159,14 +159,14 @@ pub(crate) fn parse_directory(
     Ok((entries, end))
 }
 
-/// The values of one column, checked.
+/// The verified values of one column.
 #[derive(Debug, Clone, Copy)]
 pub struct ColumnView<'a> {
-    /// The values as they lie in the file: samples times item bytes, little-endian.
+    /// The values as stored: samples times item size, little-endian.
     pub bytes: &'a [u8],
     /// Bytes of one sample's value.
     pub item_bytes: usize,
-    /// The type of its elements.
+    /// Element type.
     pub dtype: DType,
 }
 
@@ -178,7 +178,7 @@ impl<'a> ColumnView<'a> {
         self.bytes.get(start..start.checked_add(self.item_bytes)?)
     }
 
-    /// One sample's value as an integer: none for floats, for items of several elements and beyond 2^63 - 1.
+    /// One sample's value as an integer. `None` for floats, items of several elements, and values above 2^63 - 1.
     #[must_use]
     pub fn integer(&self, sample: u64) -> Option<i64> {
         let bytes = self.get(sample)?;

@@ -26,7 +26,7 @@ pub enum DType {
     I64,
     /// IEEE 754 half precision.
     F16,
-    /// The upper half of an IEEE 754 single.
+    /// The upper 16 bits of an IEEE 754 single.
     Bf16,
     /// IEEE 754 single precision.
     F32,
@@ -69,7 +69,7 @@ impl DType {
         matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
     }
 
-    /// What NumPy calls it, or its followers.
+    /// The name in NumPy or `ml_dtypes`.
     #[must_use]
     pub const fn numpy_name(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl DType {
         }
     }
 
-    /// The type of this [`numpy_name`](Self::numpy_name).
+    /// The type with this [`numpy_name`](Self::numpy_name).
     #[must_use]
     pub fn from_numpy_name(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
@@ -116,8 +116,8 @@ impl DType {
         }
     }
 
-    /// `NumPy`'s type string for values of this type in memory, such as `<f4`. bf16, which `NumPy` lacks, is the integers that
-    /// hold it.
+    /// `NumPy`'s type string for such values in memory, for example `<f4`. `NumPy` lacks bf16; it gets 16-bit
+    /// integers.
     #[must_use]
     pub const fn numpy_typestr(self) -> &'static str {
         match self {
@@ -136,7 +136,7 @@ impl DType {
         }
     }
 
-    /// NumPy's name; bf16, which NumPy lacks, is handed out as the 16-bit integers that hold it.
+    /// NumPy's name. NumPy lacks bf16; it gets 16-bit integers.
     #[must_use]
     pub const fn numpy(self) -> &'static str {
         match self {

@@ -1,29 +1,29 @@
-//! Everything that can be wrong with a pack, with the place, what was expected and what was found.
+//! Errors: what is wrong with a pack and where, what was expected and what was found.
 
 use crate::footer::SectionTag;
 
 /// Why a pack could not be written, opened or read.
 ///
-/// The variants name who is to blame: the file (most of them), a limit ([`FormatError::LimitExceeded`]), the caller
+/// The variants show the cause: the file (most of them), a limit ([`FormatError::LimitExceeded`]), the caller
 /// ([`FormatError::WrongUse`], [`FormatError::NoSuchField`], [`FormatError::OutOfRange`]) or the writer's target
 /// ([`FormatError::Io`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// Fewer bytes than the smallest possible pack.
+    /// The file is shorter than the smallest possible pack.
     #[error("file is too short to be a pack: expected at least {expected} bytes, found {found}")]
     TooShort {
-        /// The least a pack needs.
+        /// The minimum length of a pack.
         expected: u64,
         /// The file's length.
         found: u64,
     },
-    /// The first eight bytes are not a pack's.
+    /// The file does not start with the magic number.
     #[error("not a pack: expected the file to start with {expected:02x?}, found {found:02x?}")]
     BadMagic {
         /// The magic number.
         expected: [u8; 8],
-        /// What stands there.
+        /// What was found.
         found: [u8; 8],
     },
     /// Written by a later major version.
@@ -36,7 +36,7 @@ pub enum FormatError {
         /// The file's.
         found: u16,
     },
-    /// Uses a feature this reader must understand and does not.
+    /// Uses a feature that this reader must support and does not.
     #[error(
         "pack uses features this reader does not know: unknown required bits {unknown:#018x}: read it with a newer packds"
     )]
@@ -44,24 +44,24 @@ pub enum FormatError {
         /// The unknown bits.
         unknown: u64,
     },
-    /// No trailer at the end: the writer died, or the end of the file is gone.
+    /// There is no trailer: writing was interrupted, or the end of the file is missing.
     #[error(
         "pack is unfinished or truncated: no trailer at byte {offset}: expected it to end with {expected:02x?}, found {found:02x?}: convert it again or copy it again"
     )]
     NoTrailer {
-        /// Where the trailer's magic was looked for.
+        /// Where the trailer was expected.
         offset: u64,
         /// The end magic.
         expected: [u8; 8],
-        /// What stands there.
+        /// What was found.
         found: [u8; 8],
     },
-    /// The trailer's file length is not the file's.
+    /// The trailer's file length differs from the actual one.
     #[error(
         "pack is truncated or extended: its trailer says {expected} bytes, the file has {found}"
     )]
     WrongLength {
-        /// What the trailer says.
+        /// The length in the trailer.
         expected: u64,
         /// The file's length.
         found: u64,
@@ -79,7 +79,7 @@ pub enum FormatError {
         "{what}: checksum mismatch at byte {offset}: expected {expected:#010x}, found {found:#010x}"
     )]
     ChecksumMismatch {
-        /// Which part of the file.
+        /// The part of the file.
         what: String,
         /// Where it starts.
         offset: u64,
@@ -123,38 +123,38 @@ pub enum FormatError {
     /// Bytes that must be zero are not.
     #[error("{what}: byte {offset} must be zero, found {found:#04x}")]
     NotZero {
-        /// Which part of the file.
+        /// The part of the file.
         what: &'static str,
-        /// The first such byte.
+        /// The first nonzero byte.
         offset: u64,
         /// Its value.
         found: u8,
     },
-    /// A number in the file has a value it cannot have.
+    /// A field of the file has an invalid value.
     #[error("{what} at byte {offset}: expected {expected}, found {found}")]
     BadValue {
-        /// Which number.
+        /// The field.
         what: &'static str,
-        /// Where it stands.
+        /// Where it is.
         offset: u64,
-        /// What it may be.
+        /// The valid values.
         expected: String,
-        /// What it is.
+        /// The actual value.
         found: String,
     },
-    /// A part reaches outside the place it may lie in.
+    /// A part extends beyond the bytes that must contain it.
     #[error("{what}: bytes {offset}..{end} lie outside the {len} bytes they belong in", end = offset.saturating_add(*size))]
     OutOfBounds {
-        /// Which part.
+        /// The part.
         what: &'static str,
         /// Its start.
         offset: u64,
         /// Its length.
         size: u64,
-        /// The length of what must contain it.
+        /// Length of the containing bytes.
         len: u64,
     },
-    /// A section the reader must understand and does not.
+    /// A section that the reader must support and does not.
     #[error(
         "footer has a section {tag} that this reader must understand and does not: read it with a newer packds"
     )]
@@ -162,47 +162,47 @@ pub enum FormatError {
         /// The section's tag.
         tag: SectionTag,
     },
-    /// A section that every pack has is missing.
+    /// A mandatory section is missing.
     #[error("footer has no {tag} section")]
     MissingSection {
         /// The section's tag.
         tag: SectionTag,
     },
-    /// The same section twice.
+    /// A section occurs twice.
     #[error("footer has two {tag} sections")]
     DuplicateSection {
         /// The section's tag.
         tag: SectionTag,
     },
-    /// A JSON section that does not parse.
-    #[error("{what} is not the JSON expected: {reason}")]
+    /// A JSON section is invalid.
+    #[error("{what} has unexpected JSON: {reason}")]
     BadJson {
-        /// Which section.
+        /// The section.
         what: &'static str,
         /// The parser's reason, with line and column.
         reason: String,
     },
-    /// A schema that contradicts itself.
+    /// The schema is inconsistent.
     #[error("schema: field `{field}`: {reason}")]
     BadSchema {
         /// The field.
         field: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Compressed bytes that do not decompress to what they should.
+    /// Compressed bytes do not decompress to the expected items.
     #[error("chunk {chunk}, field `{field}`, block {block}: cannot decompress: {reason}")]
     BadBlock {
         /// The chunk.
         chunk: u64,
         /// The field.
         field: String,
-        /// The block in the chunk.
+        /// The block within the chunk.
         block: u32,
-        /// Expected and found sizes, or the decompressor's reason.
+        /// Expected and actual size, or the decompressor's message.
         reason: String,
     },
-    /// An item that is not what the columns that describe it say.
+    /// An item does not match the columns that describe it.
     #[error("chunk {chunk}, sample {sample}, field `{field}`: {reason}")]
     BadItem {
         /// The chunk.
@@ -214,12 +214,12 @@ pub enum FormatError {
         /// What was expected and found.
         reason: String,
     },
-    /// The paths section does not hold what it should.
+    /// The paths section is invalid.
     #[error("paths, group {group}: {reason}")]
     BadPaths {
         /// The group of paths.
         group: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// More than the reader's [`Limits`](crate::Limits) allow.
@@ -234,28 +234,28 @@ pub enum FormatError {
         /// The value found.
         found: u64,
     },
-    /// A field name that the schema does not have.
+    /// The schema has no field of this name.
     #[error("pack has no field `{name}`: it has {known}")]
     NoSuchField {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The fields there are.
+        /// The names of all fields.
         known: String,
     },
-    /// A sample, chunk or field number beyond the last.
+    /// A sample, chunk or field number is too large.
     #[error("{what} {index} is out of range: there are {len}")]
     OutOfRange {
-        /// What was asked for.
+        /// The kind of number.
         what: &'static str,
-        /// Its number.
+        /// The number.
         index: u64,
-        /// How many there are.
+        /// The count.
         len: u64,
     },
-    /// The writer was called in a way it cannot follow.
+    /// An API was used incorrectly.
     #[error("{0}")]
     WrongUse(String),
-    /// The writer's target failed.
+    /// Writing failed.
     #[error("cannot write the pack: {0}")]
     Io(#[from] std::io::Error),
 }

@@ -1,20 +1,20 @@
-//! The footer: a table of tagged sections, then the sections. docs/reference/format.md, "Footer".
+//! The footer: a section table and the sections. docs/reference/format.md, "Footer".
 
 use crate::checksum::crc32c;
 use crate::limits::MAX_SECTIONS;
 use crate::trailer::Trailer;
 use crate::{FormatError, le};
 
-/// Sections start at multiples of this.
+/// Alignment of sections.
 pub const SECTION_ALIGN: u64 = 64;
 /// Bytes of one entry of the section table.
 pub const SECTION_ENTRY_BYTES: u64 = 32;
-/// Section flag: a reader that does not know the tag must refuse the pack.
+/// Section flag: a reader that does not know the tag must reject the pack.
 pub const SECTION_MUST_UNDERSTAND: u32 = 1;
 /// Bytes of the section table before its entries.
 const TABLE_HEAD: u64 = 8;
 
-/// The four letters that say what a section holds.
+/// A section's four-letter type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SectionTag(pub [u8; 4]);
 
@@ -29,9 +29,9 @@ impl SectionTag {
     pub const STATS: Self = Self(*b"STAT");
     /// Class names and counts, JSON.
     pub const CLASSES: Self = Self(*b"CLAS");
-    /// What the pack was made from and how, JSON.
+    /// Provenance, JSON.
     pub const PROVENANCE: Self = Self(*b"PROV");
-    /// Each sample's path in the source, compressed.
+    /// Each sample's source path, compressed.
     pub const PATHS: Self = Self(*b"PATH");
 
     const KNOWN: [Self; 7] = [
@@ -44,7 +44,7 @@ impl SectionTag {
         Self::PATHS,
     ];
 
-    /// Whether a reader cannot do without it.
+    /// Whether readers require it.
     const fn is_required(self) -> bool {
         matches!(&self.0, b"SCHM" | b"CHNK" | b"COLS")
     }
@@ -56,12 +56,12 @@ impl std::fmt::Display for SectionTag {
     }
 }
 
-/// One section's place.
+/// One section's location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionEntry {
     /// What it holds.
     pub tag: SectionTag,
-    /// Bit 0: a reader must understand it.
+    /// Bit 0: readers must support it.
     pub flags: u32,
     /// Where it starts in the file.
     pub offset: u64,
@@ -71,7 +71,7 @@ pub struct SectionEntry {
     pub crc32c: u32,
 }
 
-/// Lays out a footer that starts at `footer_off` (a multiple of 64); gives its bytes and its table's checksum.
+/// Lays out a footer at `footer_off` (a multiple of 64). Returns its bytes and its table's checksum.
 pub(crate) fn to_bytes(
     footer_off: u64,
     sections: &[(SectionTag, Vec<u8>)],
@@ -108,7 +108,7 @@ pub(crate) fn to_bytes(
     Ok((table, crc))
 }
 
-/// Parses and checks the section table; the sections themselves are checked when they are read.
+/// Parses and validates the section table. Sections are verified when read.
 pub(crate) fn parse(file: &[u8], trailer: &Trailer) -> Result<Vec<SectionEntry>, FormatError> {
     let footer = le::slice("footer", file, trailer.footer_off, trailer.footer_len)?;
     let n = le::u32_at(footer, 0).ok_or_else(|| outside(trailer, 0, TABLE_HEAD))?;

@@ -1,4 +1,4 @@
-//! Where samples and chunks lie: pure arithmetic, checked once when it is built, infallible afterwards.
+//! The division of samples into chunks: pure arithmetic. Validated on construction, infallible afterwards.
 
 use crate::FormatError;
 use crate::limits::{MAX_CHUNK_BYTES, MAX_CHUNK_SAMPLES, MAX_SAMPLES};
@@ -11,10 +11,10 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// `n_samples` samples in chunks of `chunk_samples`; only the last chunk may have fewer.
+    /// `n_samples` samples in chunks of `chunk_samples`. Only the last chunk may be shorter.
     ///
     /// # Errors
-    /// [`FormatError::LimitExceeded`] or [`FormatError::BadValue`] for numbers no pack has.
+    /// [`FormatError::LimitExceeded`] or [`FormatError::BadValue`] for invalid numbers.
     pub fn new(n_samples: u64, chunk_samples: u32) -> Result<Self, FormatError> {
         if n_samples > MAX_SAMPLES {
             return Err(FormatError::LimitExceeded {
@@ -37,29 +37,29 @@ impl Geometry {
         })
     }
 
-    /// Samples of the pack.
+    /// Number of samples.
     #[must_use]
     pub const fn n_samples(&self) -> u64 {
         self.n_samples
     }
 
-    /// Samples of every chunk but the last.
+    /// Samples per chunk, except the last.
     #[must_use]
     pub const fn chunk_samples(&self) -> u32 {
         self.chunk_samples
     }
 
-    /// Chunks of the pack.
+    /// Number of chunks.
     #[must_use]
     pub fn n_chunks(&self) -> u64 {
         self.n_samples.div_ceil(u64::from(self.chunk_samples))
     }
 
-    /// The chunk of a sample and the sample's place in it.
+    /// The chunk of a sample, and the sample's index in it.
     #[must_use]
     pub fn locate(&self, sample: u64) -> (u64, u32) {
         let per_chunk = u64::from(self.chunk_samples);
-        // A remainder of a u32 fits a u32.
+        // The remainder of a u32 fits in a u32.
         (
             sample / per_chunk,
             u32::try_from(sample % per_chunk).unwrap_or(0),
@@ -74,7 +74,7 @@ impl Geometry {
             .min(self.n_samples)
     }
 
-    /// Samples of a chunk; 0 beyond the last.
+    /// Samples of a chunk. 0 beyond the last.
     #[must_use]
     pub fn samples_in(&self, chunk: u64) -> u32 {
         let rest = self.n_samples - self.first_sample(chunk);
@@ -82,13 +82,13 @@ impl Geometry {
     }
 }
 
-/// The most bytes a chunk has by the rule below.
+/// Default maximum size of a chunk.
 const TARGET_CHUNK_BYTES: u64 = 16 << 20;
-/// The most samples a chunk has by the rule below: small samples still give small sets enough chunks to mix.
+/// Default maximum samples per chunk: small datasets still need enough chunks to shuffle.
 const TARGET_CHUNK_SAMPLES: u64 = 1024;
 
-/// The samples per chunk for samples of `sample_bytes`: the largest power of two whose chunk has at most 16 MiB,
-/// between 1 and 1024. With a `batch`, its largest divisor within that.
+/// The default samples per chunk: the largest power of two with at most 16 MiB,
+/// between 1 and 1024. With a `batch`, its largest divisor within that limit.
 #[must_use]
 pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     let fit = (TARGET_CHUNK_BYTES / sample_bytes.max(1)).clamp(1, TARGET_CHUNK_SAMPLES);
@@ -102,9 +102,9 @@ pub fn chunk_samples_for(sample_bytes: u64, batch: Option<u32>) -> u32 {
     }
 }
 
-/// The samples per chunk, at most `most`, where every chunk has room for as many and what is missing in the last one is
-/// padding. Fewer than `most` where that would be more than an eighth of all samples: then the chunks are as many, and all
-/// but the same.
+/// Samples per chunk, at most `most`, if all chunks are equally long and the last one is
+/// padded. If padding would exceed an eighth of all samples, chunks get shorter: the same number of chunks, nearly
+/// equal in size.
 #[must_use]
 pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     let n_chunks = n_samples.div_ceil(u64::from(most.max(1))).max(1);
@@ -115,7 +115,7 @@ pub fn chunk_samples_without_padding(most: u32, n_samples: u64) -> u32 {
     u32::try_from(n_samples.div_ceil(n_chunks)).map_or(most, |even| even.clamp(1, most))
 }
 
-/// Whether a chunk of `bytes` is one that every platform can read in one call.
+/// Whether all platforms can read a chunk of `bytes` in one call.
 pub(crate) fn check_chunk_bytes(bytes: u64) -> Result<(), FormatError> {
     if bytes > MAX_CHUNK_BYTES {
         return Err(FormatError::LimitExceeded {

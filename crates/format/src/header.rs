@@ -5,22 +5,22 @@ use crate::le;
 use crate::limits::MAX_CHUNK_SAMPLES;
 use crate::{FormatError, Schema};
 
-/// The first eight bytes of every pack: like PNG's, they show damage by text-mode and 7-bit transfers.
+/// The first eight bytes of every pack. Like PNG's, they reveal text-mode and 7-bit transfers.
 pub const MAGIC: [u8; 8] = [0x89, b'P', b'A', b'C', b'K', 0x0d, 0x0a, 0x1a];
-/// The major version: another one is refused.
+/// The major version. Readers reject any other.
 pub const MAJOR: u16 = 1;
-/// The minor version: later ones only add what an older reader may ignore.
+/// The minor version. Later ones only add what older readers may ignore.
 pub const MINOR: u16 = 0;
 /// Length of the header.
 pub const HEADER_BYTES: u64 = 4096;
-/// Required feature: the chunk table gives each chunk's place.
+/// Required feature: the chunk table has each chunk's location.
 pub const FEATURE_EXPLICIT_CHUNKS: u64 = 1;
 /// Required feature: some parts are compressed with Zstandard.
 pub const FEATURE_ZSTD: u64 = 2;
-/// Every required feature this crate understands.
+/// All required features this crate supports.
 const KNOWN_FEATURES: u64 = FEATURE_EXPLICIT_CHUNKS | FEATURE_ZSTD;
 
-/// Name, offset and size of each number in the header, as docs/reference/format.md lists them.
+/// Name, offset and size of each header field, as listed in docs/reference/format.md.
 pub const HEADER_LAYOUT: [(&str, usize, usize); 18] = [
     ("magic", 0, 8),
     ("major", 8, 2),
@@ -54,37 +54,37 @@ impl std::fmt::Display for Uuid {
     }
 }
 
-/// The numbers of the header.
+/// The header's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// Minor version of the writer.
     pub minor: u16,
-    /// Features a reader must understand.
+    /// Features that readers must support.
     pub required_features: u64,
-    /// Features a reader may ignore.
+    /// Features that readers may ignore.
     pub ignorable_features: u64,
     /// Base-2 logarithm of the alignment of the body, 12 to 21.
     pub align_log2: u8,
-    /// Samples of every chunk but the last.
+    /// Samples per chunk, except the last.
     pub chunk_samples: u32,
-    /// This pack; the trailer repeats it.
+    /// The pack's id. The trailer repeats it.
     pub pack_uuid: Uuid,
-    /// The data set the pack belongs to.
+    /// The id of the dataset that the pack belongs to.
     pub dataset_uuid: Uuid,
-    /// Length of the schema, which stands at byte 4096.
+    /// Length of the schema, which is at byte 4096.
     pub schema_len: u64,
     /// Where the first chunk starts.
     pub data_off: u64,
-    /// Bytes of one sample of the first body field in a strided body, otherwise 0.
+    /// Bytes per sample of the first body field in a strided body, otherwise 0.
     pub sample_stride: u64,
-    /// Bytes from chunk to chunk in a strided body, otherwise 0.
+    /// Distance between chunks in a strided body, otherwise 0.
     pub chunk_stride: u64,
     /// CRC32C of the schema.
     pub schema_crc32c: u32,
 }
 
 impl Header {
-    /// The 4096 bytes of the file.
+    /// The 4096 bytes in the file.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; 4096];
         le::put(&mut bytes, 0, &MAGIC);
@@ -108,7 +108,7 @@ impl Header {
         bytes
     }
 
-    /// Parses the header of a file of `file_len` bytes; magic and version first, so that another kind of file is told so.
+    /// Parses the header of a file of `file_len` bytes. Checks magic and version first, to recognize other kinds of files.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<Self, FormatError> {
         let short = || FormatError::TooShort {
             expected: HEADER_BYTES + 64,
@@ -132,7 +132,7 @@ impl Header {
             });
         }
         let (expected, found) = (u32_at(CRC_AT), crc32c(bytes.get(..CRC_AT).unwrap_or(&[])));
-        // Under the fuzzer checksums do not hold, or it would never get past this line.
+        // Skipped when fuzzing: random input would never pass.
         if expected != found && !cfg!(fuzzing) {
             return Err(FormatError::ChecksumMismatch {
                 what: "header".to_owned(),
@@ -163,7 +163,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Checks the numbers that have few values, whatever the schema, and the reserved bytes.
+    /// Checks the fields that do not depend on the schema, and the reserved bytes.
     fn check_values(&self, bytes: &[u8]) -> Result<(), FormatError> {
         let u64_at = |offset| le::u64_at(bytes, offset).unwrap_or(0);
         let u32_at = |offset| le::u32_at(bytes, offset).unwrap_or(0);
@@ -219,7 +219,7 @@ impl Header {
         )
     }
 
-    /// Checks the numbers that the schema decides.
+    /// Checks the fields that follow from the schema.
     pub(crate) fn check_against(&self, schema: &Schema) -> Result<(), FormatError> {
         let expected = Self::features_of(schema);
         if self.required_features != expected {
@@ -259,7 +259,7 @@ impl Header {
         Ok(())
     }
 
-    /// The required features a schema needs.
+    /// The features a schema requires.
     pub(crate) fn features_of(schema: &Schema) -> u64 {
         let explicit = if schema.is_strided() {
             0
@@ -274,7 +274,7 @@ impl Header {
         explicit | zstd
     }
 
-    /// `(sample_stride, chunk_stride)` of a schema; both 0 unless the body is strided.
+    /// `(sample_stride, chunk_stride)` of a schema. Both are 0 unless the body is strided.
     pub(crate) fn strides_of(
         schema: &Schema,
         chunk_samples: u32,
@@ -291,7 +291,7 @@ impl Header {
         Ok((first, chunk))
     }
 
-    /// Where the body starts behind a schema of this length.
+    /// Where the body starts after a schema of this length.
     pub(crate) fn data_off_of(schema_len: u64, align_log2: u8) -> Option<u64> {
         le::align_up(
             HEADER_BYTES.checked_add(schema_len)?,

@@ -1,6 +1,6 @@
-//! The items of one chunk in their order: every block is decompressed once, however many samples it has.
+//! Reads the items of a chunk in order, decompressing every block only once.
 //!
-//! Not for single samples at random: [`Pack::item`] decompresses a block for each.
+//! For random access use [`Pack::item`], which decompresses a block per item.
 
 use packds_system::to_u64;
 use std::cell::RefCell;
@@ -11,27 +11,27 @@ use crate::le;
 use crate::pack::Pack;
 use crate::{Field, FormatError};
 
-/// Items of a chunk, asked for in any order but cheap in sample order.
+/// The items of a chunk, in any order. Sample order is cheap.
 pub(crate) struct ChunkItems<'a, D> {
     pack: &'a Pack<D>,
     view: ChunkView<'a>,
     first_sample: u64,
-    /// For each body field the block decompressed last.
+    /// The last decompressed block of each body field.
     blocks: Vec<DecodedBlock>,
     pixels: Vec<u8>,
     lines: Vec<u8>,
 }
 
-/// A decompressed block, its pixel filter not yet undone.
+/// A decompressed block. Pixel filters still apply.
 #[derive(Default)]
 struct DecodedBlock {
-    /// Its number and its samples: none before the first, no samples where it could not be decompressed.
+    /// Its number, and its number of samples. `None` before the first block, 0 samples if decompressing failed.
     number: Option<(u32, Option<u32>)>,
     bytes: Vec<u8>,
 }
 
 impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
-    /// The items in `bytes`, which are all stored bytes of chunk `chunk`.
+    /// The items of chunk `chunk`, whose stored bytes are `bytes`.
     pub(crate) fn new(pack: &'a Pack<D>, chunk: u64, bytes: &'a [u8]) -> Result<Self, FormatError> {
         let view = pack.view_chunk(chunk, bytes)?;
         let blocks = view.parts().iter().map(|_| DecodedBlock::default());
@@ -45,7 +45,7 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
         })
     }
 
-    /// Item `index` of the chunk of the body field at `position` among the body fields.
+    /// Item `index` of the chunk. `position` counts the body fields.
     pub(crate) fn item(&mut self, position: usize, index: u32) -> Result<&[u8], FormatError> {
         let out = || FormatError::OutOfRange {
             what: "body field",
@@ -63,7 +63,7 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
             block.number = Some((number, Some(n)));
         }
         let Some((_, Some(n))) = block.number else {
-            // Said once with its reason; asked for again by every further sample of the block.
+            // The reason was reported before; this is another sample of the same block.
             return Err(self.view.bad_block(field, number, "it failed before"));
         };
         let item = slice_of(field, &block.bytes, n, within)?;
@@ -80,7 +80,7 @@ impl<'a, D: AsRef<[u8]>> ChunkItems<'a, D> {
     }
 }
 
-/// Item `within` of a decompressed block of `n` samples, its pixel filter not yet undone.
+/// Item `within` of a decompressed block of `n` samples. Pixel filters still apply.
 pub(crate) fn slice_of<'a>(
     field: &Field,
     block: &'a [u8],
@@ -99,21 +99,21 @@ pub(crate) fn slice_of<'a>(
 }
 
 thread_local! {
-    /// A block whose pixel filters are not yet undone, and a line of each plane: used again by each thread, because new
-    /// memory of that size costs as much as decompressing into it.
+    /// A decompressed block and a row of each plane. Reused per thread, because allocating so
+    /// much memory costs as much as decompressing.
     static UNDOING: RefCell<(Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
-/// The items of one decompressed block, in memory that further blocks can be decompressed into.
+/// The items of one decompressed block. The memory is reusable.
 #[derive(Debug, Default)]
 pub struct BlockItems {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each item.
     ends: Vec<usize>,
 }
 
 impl BlockItems {
-    /// Takes the items of a field, of which these are the decompressed bytes; each has a shape where a filter is to be undone.
+    /// Takes over a field's decompressed items. If a filter is to be undone, each has a shape.
     fn fill<'a>(
         &mut self,
         field: &Field,
@@ -122,7 +122,7 @@ impl BlockItems {
         lines: &mut Vec<u8>,
     ) -> Result<(), FormatError> {
         self.ends.clear();
-        // What is there already is overwritten.
+        // The old contents are overwritten.
         self.bytes.resize(most, 0);
         let mut start = 0_usize;
         for item in items {
@@ -146,19 +146,19 @@ impl BlockItems {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes of memory that they take.
+    /// Memory used, in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Item `within` of the block; none where it has fewer.
+    /// Item `within` of the block. `None` if there are fewer.
     #[must_use]
     pub fn item(&self, within: u32) -> Option<&[u8]> {
         let within = usize::try_from(within).ok()?;
@@ -171,12 +171,12 @@ impl BlockItems {
 }
 
 impl<D: AsRef<[u8]>> Pack<D> {
-    /// Hands every item of a body field in a chunk to `each`, with its sample, in order, decoded; `bytes` are all the
-    /// chunk's stored bytes, wherever the caller got these from. Each block is decompressed once: to read whole chunks
-    /// this is what to call, not [`item`](Self::item).
+    /// Calls `each` with every decoded item of a body field in a chunk, and its sample, in order. `bytes` is the whole
+    /// stored chunk, from any source. Decompresses each block once, so prefer this to [`item`](Self::item) for whole
+    /// chunks.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] where the field does not lie in the body, what is wrong with the bytes, or what `each`
+    /// [`FormatError::WrongUse`] if the field is not in the body, errors in the bytes, or what `each`
     /// returns.
     pub fn for_each_item<E: From<FormatError>>(
         &self,
@@ -196,12 +196,12 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Hands the items of `samples` of any field, in the body or a column, to `each`, with their samples, in order,
-    /// decoded. Of a compressed chunk only the blocks that hold some of them are decompressed. Chunks and columns are
-    /// compared with their checksums the first time.
+    /// Calls `each` with the decoded items of `samples` of any field, and their samples, in
+    /// order. In compressed chunks, only the blocks needed are decompressed. Chunks and columns are
+    /// verified on first use.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], what is wrong with the bytes, or what `each` returns.
+    /// [`FormatError::OutOfRange`], [`FormatError::ChunkChecksum`], [`FormatError::ChecksumMismatch`], errors in the bytes, or what `each` returns.
     pub fn for_each_item_in<E: From<FormatError>>(
         &self,
         field: usize,
@@ -236,11 +236,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// The items of block `block` of the compressed body field at `position` among the body fields, decoded, into `items`,
-    /// whose memory is used again; `bytes` are all the chunk's stored bytes, wherever the caller got these from.
+    /// Decodes block `block` of a compressed body field into `items`, reusing its memory. `position` counts the body fields;
+    /// `bytes` is the whole stored chunk, from any source.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or what is wrong with the bytes; then `items` holds nothing of use.
+    /// [`FormatError::OutOfRange`], or errors in the bytes. Then the contents of `items` are unspecified.
     pub fn block_items(
         &self,
         position: usize,
@@ -270,8 +270,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// The samples of a chunk whose own checksums do not match, or whose items cannot be decoded; none where samples
-    /// have no checksums of their own.
+    /// The samples of a chunk whose checksums do not match, or whose items cannot be decoded. Empty if samples
+    /// have no checksums.
     pub(crate) fn bad_samples(&self, chunk: u64, bytes: &[u8]) -> Vec<u64> {
         let Some((column, _)) = self.schema().by_role(crate::Role::SampleCrc32c, None) else {
             return Vec::new();

@@ -1,9 +1,9 @@
-//! Little-endian numbers in and out of byte slices: the only place that reads or writes integers.
+//! Little-endian integers in byte slices. Integers are read and written only here.
 
 use crate::FormatError;
 use packds_system::to_u64;
 
-/// The `N` bytes at `offset`, or none where the slice ends before.
+/// The `N` bytes at `offset`. `None` beyond the end.
 fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
 }
@@ -24,14 +24,14 @@ pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u
     array(bytes, offset)
 }
 
-/// Writes `value` over the bytes at `offset`; the caller's buffer is known to reach that far.
+/// Writes `value` at `offset`. The caller guarantees that it fits.
 pub(crate) fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
     if let Some(target) = bytes.get_mut(offset..offset.saturating_add(value.len())) {
         target.copy_from_slice(value);
     }
 }
 
-/// `offset + size`, both within `len`, as a range of memory.
+/// The range `offset..offset + size`, if it is within `len`.
 pub(crate) fn range(
     what: &'static str,
     offset: u64,
@@ -71,17 +71,17 @@ pub(crate) fn slice<'a>(
         })
 }
 
-/// The length of a slice; slices are never longer than 2^64.
+/// The length of a slice, which is always below 2^64.
 pub(crate) fn len_u64<T>(items: &[T]) -> u64 {
     to_u64(items.len())
 }
 
-/// The smallest multiple of `align` (not 0) that is at least `n`.
+/// Rounds `n` up to a multiple of `align`, which is not 0.
 pub(crate) fn align_up(n: u64, align: u64) -> Option<u64> {
     n.div_ceil(align).checked_mul(align)
 }
 
-/// Checks that all `bytes`, which start at `offset` in the file, are zero.
+/// Checks that all `bytes` (at `offset` in the file) are zero.
 pub(crate) fn check_zero(what: &'static str, bytes: &[u8], offset: u64) -> Result<(), FormatError> {
     match bytes.iter().position(|&b| b != 0) {
         None => Ok(()),

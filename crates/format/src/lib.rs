@@ -1,10 +1,10 @@
-//! The pack file format: bytes to types and back, checked.
+//! The pack file format: parsing and writing, with full validation.
 //!
 //! A pack is one immutable file: header, schema, chunks of whole samples, columns, footer, trailer. `docs/reference/format.md`
-//! is the only description of its bytes; this crate is that page in code. It knows no files, threads, clock or pixels:
+//! is the only specification; this crate implements it. It does not use files, threads, clocks or pixels:
 //! [`PackWriter`] writes to any [`std::io::Write`], [`Pack`] reads any `AsRef<[u8]>` (a memory map, a `Vec`).
 //!
-//! No sequence of bytes makes this crate panic, and none makes it allocate more than the bytes justify (see [`Limits`]).
+//! No input makes this crate panic or allocate more than the input justifies (see [`Limits`]).
 //!
 //! ```
 //! use packds_format::{BlockBuilder, DType, Field, FooterParts, Pack, PackOptions, PackWriter, Schema};
@@ -33,7 +33,7 @@
 
 #[cfg(target_endian = "big")]
 compile_error!(
-    "packs are little-endian and columns are handed out as they lie: big-endian targets are not supported"
+    "packs are little-endian and columns are used in place: big-endian targets are not supported"
 );
 
 mod assemble;
@@ -87,7 +87,7 @@ pub use trailer::Trailer;
 pub use verify::{ChunkDamage, check_chunk, check_outside_chunks};
 pub use writer::{FooterParts, PackOptions, PackWriter, WriteSummary};
 
-/// Sizes, offsets and numbers that `docs/reference/format.md` fixes; a test compares them with its tables.
+/// Sizes, offsets and field tables from `docs/reference/format.md`. A test compares them with its tables.
 pub mod constants {
     pub use crate::chunk::{
         CHUNK_ENTRY_BYTES, KIND_EXPLICIT, KIND_STRIDED, PART_ALIGN, PART_ENTRY_BYTES,

@@ -1,13 +1,13 @@
-//! How much a reader lets a file ask for.
+//! Resource limits of a reader.
 
-/// Limits on what a pack may declare before anything of that size is allocated or decompressed.
+/// Limits on the declared sizes of a pack, checked before anything of that size is allocated or decompressed.
 ///
-/// The hard limits of the format (docs/reference/format.md, "Limits") hold whatever these say.
+/// The format's own limits (docs/reference/format.md, "Limits") always apply too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes one chunk may have, stored or decoded. Default 1 GiB.
+    /// Maximum size of a chunk, stored or decoded. Default: 1 GiB.
     pub chunk_bytes: u64,
-    /// The most bytes one JSON section may have. Default 16 MiB.
+    /// Maximum size of a JSON section. Default: 16 MiB.
     pub json_bytes: u64,
 }
 
@@ -20,21 +20,21 @@ impl Default for Limits {
     }
 }
 
-/// Samples of a pack: 2^48 - 1 at most.
+/// Maximum number of samples in a pack: 2^48 - 1.
 pub(crate) const MAX_SAMPLES: u64 = (1 << 48) - 1;
-/// Samples of a chunk.
+/// Maximum number of samples in a chunk.
 pub(crate) const MAX_CHUNK_SAMPLES: u32 = 1 << 20;
-/// Stored bytes of a chunk: Linux reads at most 2 GiB - 4 KiB in one call.
+/// Maximum stored size of a chunk: Linux reads at most 2 GiB - 4 KiB per call.
 pub(crate) const MAX_CHUNK_BYTES: u64 = (2 << 30) - 4096;
-/// Bytes of one sample of one field.
+/// Maximum size of one item.
 pub(crate) const MAX_ITEM_BYTES: u64 = 1 << 40;
-/// Fields of a schema.
+/// Maximum number of fields.
 pub(crate) const MAX_FIELDS: usize = 1024;
-/// Dimensions of a tensor.
+/// Maximum number of dimensions of a tensor.
 pub(crate) const MAX_DIMS: usize = 8;
-/// Bytes of a field's name.
+/// Maximum length of a field name.
 pub(crate) const MAX_NAME_BYTES: usize = 255;
-/// Bytes of one sample of a column.
+/// Maximum size of an item of a column.
 pub(crate) const MAX_COLUMN_ITEM_BYTES: u64 = 1024;
-/// Sections of a footer.
+/// Maximum number of sections in a footer.
 pub(crate) const MAX_SECTIONS: u32 = 256;

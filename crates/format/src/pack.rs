@@ -1,4 +1,4 @@
-//! Reading a pack: untrusted bytes become a [`Pack`] here and nowhere else.
+//! Reading a pack. Untrusted bytes become a [`Pack`] only here.
 
 use packds_system::to_u64;
 use std::borrow::Cow;
@@ -20,12 +20,12 @@ use crate::{
     Store, items, paths,
 };
 
-/// A pack, opened: its header, schema and tables are checked, its chunks are not touched.
+/// An open pack. Its header, schema and tables are validated; its chunks are not yet read.
 ///
-/// Opening reads the first page, the footer's tables and the trailer: the checksum and one pass over 4 bytes (or 32) a
-/// chunk, milliseconds for millions of samples. Damage in columns, paths and chunks is found when they are first read, or all
-/// at once by [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks). Nothing is handed
-/// out before the checksum that covers it was compared.
+/// Opening reads the first page, the footer's tables and the trailer. It verifies the chunk table: 4 or 32 bytes per
+/// chunk, milliseconds for millions of samples. Columns, paths and chunks are verified on first use, or all
+/// at once by [`check_chunk`](crate::check_chunk) and [`check_outside_chunks`](crate::check_outside_chunks). No data is
+/// returned before its checksum is verified.
 #[derive(Debug)]
 pub struct Pack<D> {
     data: D,
@@ -45,7 +45,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// Opens a pack with the default [`Limits`].
     ///
     /// # Errors
-    /// The [`FormatError`] that says what is wrong with it, and where.
+    /// The [`FormatError`] says what is wrong and where.
     pub fn open(data: D) -> Result<Self, FormatError> {
         Self::open_with(data, Limits::default())
     }
@@ -53,7 +53,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
     /// Opens a pack.
     ///
     /// # Errors
-    /// The [`FormatError`] that says what is wrong with it, and where.
+    /// The [`FormatError`] says what is wrong and where.
     pub fn open_with(data: D, limits: Limits) -> Result<Self, FormatError> {
         let file = data.as_ref();
         let file_len = len_u64(file);
@@ -119,12 +119,12 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// What the pack was opened in.
+    /// The data that the pack was opened from.
     pub fn data(&self) -> &D {
         &self.data
     }
 
-    /// The file's bytes, not checked.
+    /// The file's bytes, not verified.
     pub fn bytes_unchecked(&self) -> &[u8] {
         self.data.as_ref()
     }
@@ -139,7 +139,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         &self.trailer
     }
 
-    /// The fields of a sample.
+    /// The schema.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -154,17 +154,17 @@ impl<D: AsRef<[u8]>> Pack<D> {
         &self.sections
     }
 
-    /// Where each column lies.
+    /// The location of each column.
     pub fn columns(&self) -> &[ColumnEntry] {
         &self.columns
     }
 
-    /// Samples.
+    /// Number of samples.
     pub fn n_samples(&self) -> u64 {
         self.geometry.n_samples()
     }
 
-    /// Chunks.
+    /// Number of chunks.
     pub fn n_chunks(&self) -> u64 {
         self.geometry.n_chunks()
     }
@@ -179,7 +179,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.columns_end
     }
 
-    /// Place and checksum of a chunk.
+    /// Location and checksum of a chunk.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`] beyond the last chunk.
@@ -193,7 +193,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         )
     }
 
-    /// The stored bytes of a chunk, not checked.
+    /// The stored bytes of a chunk, not verified.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`] beyond the last chunk.
@@ -207,10 +207,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
         )
     }
 
-    /// Finds the parts in a chunk's stored bytes, wherever the caller got these from.
+    /// Locates the parts in a chunk's stored bytes, from any source.
     ///
     /// # Errors
-    /// The [`FormatError`] that says what is wrong with the chunk.
+    /// The [`FormatError`] says what is wrong with the chunk.
     pub fn view_chunk<'a>(
         &'a self,
         chunk: u64,
@@ -227,12 +227,12 @@ impl<D: AsRef<[u8]>> Pack<D> {
         )
     }
 
-    /// One sample's item of a field, decoded. What it lies in is compared with its checksum the first time: the column; or
-    /// the sample, if it has a checksum of its own and is not compressed; or else the chunk.
+    /// The decoded item of one sample and field. On first use, its checksum is verified: the column's, the sample's own if
+    /// it has one and is not compressed, or else the chunk's.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::SampleChecksum`],
-    /// [`FormatError::ChunkChecksum`], or what is wrong with the bytes.
+    /// [`FormatError::ChunkChecksum`], or errors in the bytes.
     pub fn item(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         self.check_sample_id(sample)?;
         let described = self.schema.fields().get(field);
@@ -242,10 +242,10 @@ impl<D: AsRef<[u8]>> Pack<D> {
         self.item_unchecked(field, sample)
     }
 
-    /// As [`item`](Self::item), but items in the body are not compared with a checksum. Columns are.
+    /// Like [`item`](Self::item), but body items are not verified. Columns are.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or what is wrong with the bytes.
+    /// [`FormatError::OutOfRange`], or errors in the bytes.
     pub fn item_unchecked(&self, field: usize, sample: u64) -> Result<Cow<'_, [u8]>, FormatError> {
         self.check_sample_id(sample)?;
         let out = || FormatError::OutOfRange {
@@ -276,7 +276,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         }
     }
 
-    /// One sample's items of all body fields, in schema order, as [`item`](Self::item) gives them.
+    /// One sample's items of all body fields, in schema order. Otherwise like [`item`](Self::item).
     ///
     /// # Errors
     /// As [`item`](Self::item).
@@ -288,11 +288,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         items.collect()
     }
 
-    /// Where a sample lies in the file: for each body field its stored item, or the compressed block that holds it. The
-    /// tables that say so are not compared with a checksum.
+    /// The location of a sample in the file: for each body field, its stored item or the compressed block that contains it. The
+    /// tables used are not verified.
     ///
     /// # Errors
-    /// [`FormatError::OutOfRange`], or what is wrong with the chunk's tables.
+    /// [`FormatError::OutOfRange`], or errors in the chunk's tables.
     pub fn sample_places(&self, sample: u64) -> Result<Vec<Range<u64>>, FormatError> {
         self.check_sample_id(sample)?;
         let (chunk, index) = self.geometry.locate(sample);
@@ -305,7 +305,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         (0..view.parts().len()).map(place).collect()
     }
 
-    /// Item `within` of a decompressed block of `n`, its pixel filter undone.
+    /// Item `within` of a decompressed block of `n`, after undoing the pixel filter.
     fn item_of_block(
         &self,
         field: &Field,
@@ -324,7 +324,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(item)
     }
 
-    /// The shape of an item that the field's pixel filter was applied to.
+    /// The shape to which the field's pixel filter was applied for this item.
     pub(crate) fn filtered_shape(
         &self,
         field: &Field,
@@ -344,20 +344,20 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(shape.and_then(|(h, w, c)| ItemShape::new(h, w, c, len)))
     }
 
-    /// How one sample's item of an image field is coded; none for other fields.
+    /// The coding of one sample's item of an image field. `None` for other fields.
     ///
     /// # Errors
-    /// As [`item`](Self::item), of the column that says so.
+    /// As [`item`](Self::item), for the `coding` column.
     pub fn coding(&self, field: &str, sample: u64) -> Result<Option<Coding>, FormatError> {
         let number = self.described(Role::Coding, field, sample)?;
         let number = number.and_then(|number| u8::try_from(number).ok());
         Ok(number.and_then(Coding::from_number))
     }
 
-    /// `(height, width, channels)` of one sample's item of an image field, of its own size or of the schema's.
+    /// `(height, width, channels)` of one sample's item of an image field, from its columns or the schema.
     ///
     /// # Errors
-    /// As [`item`](Self::item), of the columns that say so.
+    /// As [`item`](Self::item), for these columns.
     pub fn item_shape(
         &self,
         field: &str,
@@ -386,11 +386,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         })
     }
 
-    /// The place of each body field's part in every chunk but perhaps the last, where all chunks are alike: none where
-    /// chunks have tables, or where there is no chunk. It follows from the schema.
+    /// The location of each body field's part in every chunk, except perhaps the last. It follows from the schema. `None` if
+    /// chunks have tables or there are no chunks.
     ///
     /// # Errors
-    /// What is wrong with the first chunk's entry.
+    /// Errors in the first chunk's entry.
     pub fn strided_parts(&self) -> Result<Option<Vec<PartEntry>>, FormatError> {
         if !self.schema.is_strided() || self.n_chunks() == 0 {
             return Ok(None);
@@ -399,11 +399,11 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(Some(view.parts().to_vec()))
     }
 
-    /// The values of a column field (its number in the schema), compared with their checksums the first time: one pass
-    /// over them.
+    /// The values of a column field (its number in the schema). The first use verifies the whole
+    /// column.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] where the field is no column, [`FormatError::ChecksumMismatch`].
+    /// [`FormatError::WrongUse`] if the field is not a column, [`FormatError::ChecksumMismatch`].
     pub fn column(&self, field: usize) -> Result<ColumnView<'_>, FormatError> {
         let column = self.whole_column(field)?;
         let found = column.zip(self.schema.fields().get(field));
@@ -412,7 +412,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
                 "field {field} is not a column"
             )));
         };
-        // A column's items have at most 1024 bytes.
+        // An item of a column has at most 1024 bytes.
         let item_bytes = described
             .item_bytes()
             .and_then(|n| usize::try_from(n).ok())
@@ -442,7 +442,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
             .map(Option::unwrap_or_default)
     }
 
-    /// What the pack was made from and how.
+    /// The provenance: what the pack was made from and how.
     ///
     /// # Errors
     /// As [`stats`](Self::stats).
@@ -468,8 +468,8 @@ impl<D: AsRef<[u8]>> Pack<D> {
             })
     }
 
-    /// One sample's path in the source; none where the pack has no paths. Decompresses a group of 4096. All paths are
-    /// compared with their checksum the first time.
+    /// One sample's source path. `None` if the pack has no paths. Decompresses a group of 4096; the first use verifies
+    /// all paths.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`].
@@ -485,7 +485,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
             .map(|path| Some(path.to_vec()))
     }
 
-    /// Hands every sample's path to `each`, in order, until it says stop with an error; nothing where there are none.
+    /// Calls `each` for every sample's path, in order, until it returns an error. Does nothing if there are no paths.
     ///
     /// # Errors
     /// [`FormatError::ChecksumMismatch`], [`FormatError::BadPaths`], or what `each` returns.
@@ -512,7 +512,7 @@ impl<D: AsRef<[u8]>> Pack<D> {
         Ok(())
     }
 
-    /// Checks a section's bytes against its checksum.
+    /// Verifies a section.
     pub(crate) fn check_section(&self, entry: &SectionEntry) -> Result<(), FormatError> {
         section(self.bytes_unchecked(), entry).map(|_| ())
     }
@@ -550,7 +550,7 @@ pub(crate) fn find(
         .ok_or(FormatError::MissingSection { tag })
 }
 
-/// A section's bytes, checked against its checksum.
+/// A section's verified bytes.
 pub(crate) fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u8], FormatError> {
     let bytes = le::slice("section", file, entry.offset, entry.len)?;
     let (expected, found) = (entry.crc32c, crc32c(bytes));
@@ -566,7 +566,7 @@ pub(crate) fn section<'a>(file: &'a [u8], entry: &SectionEntry) -> Result<&'a [u
     Ok(bytes)
 }
 
-/// A JSON section's bytes, checked against its checksum and the limit.
+/// A JSON section's verified bytes, if within the limit.
 fn json_section<'a>(
     file: &'a [u8],
     entry: &SectionEntry,

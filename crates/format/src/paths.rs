@@ -1,16 +1,16 @@
-//! Each sample's path in its source, compressed in groups so that one is found without the others. docs/reference/format.md, "Paths".
+//! Source paths, compressed in groups for random access. docs/reference/format.md, "Paths".
 
 use crate::le::{self, len_u64};
 use crate::{FormatError, codec};
 use packds_system::to_usize;
 
-/// Paths of every group but the last.
+/// Paths per group, except the last.
 pub const PATH_GROUP: u64 = 4096;
 /// Bytes before the group offsets.
 const HEAD: u64 = 16;
-/// Zstandard level of the groups.
+/// Zstandard level.
 const LEVEL: i32 = 3;
-/// The most bytes a group may have once decompressed: 4096 paths of 4096 bytes and their offsets.
+/// Maximum decoded size of a group: 4096 paths of 4096 bytes and their offsets.
 const MAX_GROUP_BYTES: u64 = 32 << 20;
 
 /// Collects paths in sample order.
@@ -18,7 +18,7 @@ const MAX_GROUP_BYTES: u64 = 32 << 20;
 pub struct Paths {
     n: u64,
     group: Vec<u8>,
-    /// Where each path of the open group ends.
+    /// The end of each path in the open group.
     ends: Vec<u32>,
     /// Offset and decoded length of each finished group.
     groups: Vec<(u64, u64)>,
@@ -26,10 +26,10 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Adds the next sample's path: any bytes, `/` between its parts, at most 64 KiB.
+    /// Adds the next sample's path: any bytes, components separated by `/`, at most 64 KiB.
     ///
     /// # Errors
-    /// [`FormatError::LimitExceeded`] for a longer path, [`FormatError::Io`] where the compressor fails.
+    /// [`FormatError::LimitExceeded`] if the path is longer, [`FormatError::Io`] if the compressor fails.
     pub fn push(&mut self, path: &[u8]) -> Result<(), FormatError> {
         if path.len() > 1 << 16 {
             return Err(FormatError::LimitExceeded {
@@ -49,13 +49,13 @@ impl Paths {
         }
     }
 
-    /// How many paths there are.
+    /// Number of paths.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.n
     }
 
-    /// Whether there is none.
+    /// Whether there are no paths.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.n == 0
@@ -83,7 +83,7 @@ impl Paths {
         Ok(())
     }
 
-    /// The bytes of the section.
+    /// The section's bytes.
     pub(crate) fn finish(mut self) -> Result<Vec<u8>, FormatError> {
         if !self.ends.is_empty() {
             self.close_group()?;
@@ -100,7 +100,7 @@ impl Paths {
     }
 }
 
-/// Decompresses the group that holds the path of `sample` into `out`; gives the path's place in the group.
+/// Decompresses the group of `sample`'s path into `out`. Returns the path's index in the group.
 pub(crate) fn read_group(
     section: &[u8],
     n_samples: u64,
@@ -130,7 +130,7 @@ pub(crate) fn read_group(
     let start = le::u64_at(table, at).unwrap_or(u64::MAX);
     let decoded = le::u64_at(table, at.saturating_add(8)).unwrap_or(u64::MAX);
     let end = le::u64_at(table, at.saturating_add(16)).unwrap_or(len_u64(payload));
-    // The frames stand one behind the other: no hole before the first, no overlap.
+    // The frames are contiguous: no gap before the first, no overlap.
     if start > end || (group == 0 && start != 0) || decoded > MAX_GROUP_BYTES {
         return Err(bad(format!(
             "stored bytes {start}..{end} for {decoded} decoded ones cannot be"
@@ -141,7 +141,7 @@ pub(crate) fn read_group(
     Ok(sample % PATH_GROUP)
 }
 
-/// Path `i` of the `n` paths of decompressed group number `group`.
+/// Path `i` of `n` in the decompressed group number `group`.
 pub(crate) fn path_in(bytes: &[u8], group: u64, n: u64, i: u64) -> Result<&[u8], FormatError> {
     let payload_at = (n + 1) * 4;
     let bad = || FormatError::BadPaths {

@@ -1,16 +1,16 @@
-//! A keyed permutation of `0..n` that answers one position at a time, without a table. docs/reference/format.md, "Permutation".
+//! A keyed permutation of `0..n`, computed per position without a table. docs/reference/format.md, "Permutation".
 //!
 //! A balanced Feistel network over the smallest even number of bits that holds `n`, with cycle walking (Black and
 //! Rogaway, "Ciphers with Arbitrary Finite Domains", 2002) and SplitMix64's finalizer (Steele, Lea and Flood, 2014)
-//! as round function. Eight rounds: four already pass for a pseudo-random permutation (Luby and Rackoff, 1988), the
-//! others make up for the round function not being one.
+//! as the round function. Four rounds already give a pseudo-random permutation (Luby and Rackoff, 1988); eight
+//! compensate for a round function that is not one.
 
-/// Rounds of the network.
+/// Number of rounds.
 const ROUNDS: u64 = 8;
 /// The odd constant nearest 2^64 divided by the golden ratio: SplitMix64's increment.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// SplitMix64's finalizer: a bijection of 64-bit numbers in which every input bit moves every output bit.
+/// SplitMix64's finalizer: a bijection of 64-bit numbers in which every input bit affects every output bit.
 #[must_use]
 pub const fn mix64(mut x: u64) -> u64 {
     x ^= x >> 30;
@@ -20,7 +20,7 @@ pub const fn mix64(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A 64-bit hash of `bytes` under a seed, for choices that must not depend on order; not a checksum.
+/// A seeded 64-bit hash of `bytes`, for choices that must not depend on order. Not a checksum.
 #[must_use]
 pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     let start = mix64(seed.wrapping_add(GOLDEN)) ^ crate::le::len_u64(bytes);
@@ -33,7 +33,7 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// A permutation of `0..n` under a 64-bit key: 40 bytes, no table, about 50 ns a position.
+/// A permutation of `0..n` under a 64-bit key: 40 bytes, no table, about 50 ns per position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,
@@ -42,7 +42,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of `0..n` that belongs to `key`; `n` is at most 2^62.
+    /// The permutation of `0..n` for `key`. `n` is at most 2^62.
     #[must_use]
     pub fn new(n: u64, key: u64) -> Self {
         let n = n.min(1 << 62);
@@ -54,25 +54,25 @@ impl Permutation {
         }
     }
 
-    /// How many numbers it permutes.
+    /// The size `n`.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.n
     }
 
-    /// Whether it permutes nothing.
+    /// Whether `n` is 0.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.n == 0
     }
 
-    /// The number at `position`; positions beyond the last stay where they are.
+    /// The number at `position`. Positions beyond the last map to themselves.
     #[must_use]
     pub fn at(&self, position: u64) -> u64 {
         if position >= self.n {
             return position;
         }
-        // The network permutes a power of four below 4n: fewer than four rounds of it on average until it is back below n.
+        // The network permutes a power of four below 4n, so on average fewer than four steps lead back below n.
         let mut x = position;
         loop {
             x = self.network(x);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn positions_are_spread_evenly() {
-        // 20,000 keys, where does 0 go among 16 places? Chi-squared with 15 degrees of freedom; 37.7 is the 0.1 % point.
+        // Where 20,000 keys map 0 among 16 positions. Chi-squared with 15 degrees of freedom; 37.7 is the 0.1 % quantile.
         let mut counts = [0_f64; 16];
         for key in 0..20_000 {
             counts[usize::try_from(Permutation::new(16, key).at(0)).unwrap()] += 1.0;

@@ -1,16 +1,16 @@
-//! One number of any element type: from bytes, to bytes, in digits.
+//! A number of any element type: conversion from bytes, to bytes and to text.
 
 use half::{bf16, f16};
 
 use crate::DType;
 
-/// One number of any element type. Half precision is widened to [`Single`](Self::Single), which holds all of it.
+/// A number of any element type. Half precision is widened to [`Single`](Self::Single), which is exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Scalar {
     /// A bool.
     Bool(bool),
-    /// A signed integer, or an unsigned one of up to 32 bits.
+    /// A signed integer, or an unsigned one of at most 32 bits.
     Int(i64),
     /// A `u64`.
     Unsigned(u64),
@@ -21,10 +21,10 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Every whole number up to this one is exact in an `f64`.
+    /// All integers up to this one are exact in an `f64`.
     pub const EXACT_IN_F64: u64 = 1 << 53;
 
-    /// The number in the first bytes of `bytes`, little-endian; none where there are too few.
+    /// The little-endian number at the start of `bytes`. `None` if there are too few bytes.
     #[must_use]
     pub fn of(dtype: DType, bytes: &[u8]) -> Option<Self> {
         Some(match dtype {
@@ -44,7 +44,7 @@ impl Scalar {
         })
     }
 
-    /// The numbers in `bytes`, one after the other. A remainder too short for one is left out.
+    /// All numbers in `bytes`. An incomplete one at the end is ignored.
     pub fn each(dtype: DType, bytes: &[u8]) -> impl Iterator<Item = Self> {
         let size = packds_system::to_usize(dtype.size());
         bytes
@@ -52,7 +52,7 @@ impl Scalar {
             .map_while(move |item| Self::of(dtype, item))
     }
 
-    /// The bytes of the same number in another type, little-endian; none where that type does not hold it exactly.
+    /// The same number in another type, little-endian. `None` if it would not be exact.
     #[must_use]
     pub fn to_bytes(self, dtype: DType) -> Option<Vec<u8>> {
         let int = || self.integer();
@@ -78,7 +78,10 @@ impl Scalar {
                 .to_le_bytes()
                 .to_vec(),
             DType::F32 => {
-                #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "compared with the original"
+                )]
                 let single = self.float()? as f32;
                 same(self, single, f64::from)?.to_le_bytes().to_vec()
             }
@@ -86,7 +89,7 @@ impl Scalar {
         })
     }
 
-    /// The value of a bool or an integer; none for floats and above `i64::MAX`.
+    /// The value of a bool or an integer. `None` for floats and above `i64::MAX`.
     #[must_use]
     pub fn integer(self) -> Option<i64> {
         match self {
@@ -97,12 +100,12 @@ impl Scalar {
         }
     }
 
-    /// The value as a class id: an integer, or a float that is whole and exact, within ±2^53.
+    /// The value as a class id: an integer, or a float with an integral value within ±2^53.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
-        reason = "whole and within 2^53"
+        reason = "integral and within 2^53"
     )]
     pub fn class_id(self) -> Option<i64> {
         match self.float() {
@@ -112,7 +115,7 @@ impl Scalar {
         }
     }
 
-    /// The value of a float; none for bools and integers.
+    /// The value of a float. `None` for bools and integers.
     #[must_use]
     pub fn float(self) -> Option<f64> {
         match self {
@@ -124,7 +127,7 @@ impl Scalar {
 
     /// The nearest `f64`.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "the nearest is meant")]
+    #[expect(clippy::cast_precision_loss, reason = "rounding is intended")]
     pub fn nearest_f64(self) -> f64 {
         match self {
             Self::Bool(value) => f64::from(u8::from(value)),
@@ -135,7 +138,7 @@ impl Scalar {
         }
     }
 
-    /// The same value, with a [`Single`](Self::Single) as a [`Double`](Self::Double): its digits are then those of the
+    /// The same value, with [`Single`](Self::Single) widened to [`Double`](Self::Double), so that its digits are those of the
     /// exact value.
     #[must_use]
     pub fn widened(self) -> Self {
@@ -146,14 +149,14 @@ impl Scalar {
     }
 }
 
-/// `narrow`, where it is the same number as `scalar`.
+/// `narrow`, if it equals `scalar`.
 fn same<T: Copy>(scalar: Scalar, narrow: T, wide: impl Fn(T) -> f64) -> Option<T> {
     let value = scalar.float()?;
     let is_same = wide(narrow).to_bits() == value.to_bits() || value.is_nan();
     is_same.then_some(narrow)
 }
 
-/// The number in digits: the fewest that tell it from its neighbours. A bool is 0 or 1.
+/// The shortest decimal text that identifies the number. A bool is 0 or 1.
 impl std::fmt::Display for Scalar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

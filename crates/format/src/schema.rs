@@ -1,4 +1,4 @@
-//! The schema: the ordered, named, typed fields of a sample. docs/reference/format.md, "Schema".
+//! The schema: the ordered fields of a sample. docs/reference/format.md, "Schema".
 
 use packds_system::to_u64;
 use serde::{Deserialize, Serialize};
@@ -8,66 +8,66 @@ use crate::filter::Filter;
 use crate::limits::{MAX_COLUMN_ITEM_BYTES, MAX_DIMS, MAX_FIELDS, MAX_ITEM_BYTES, MAX_NAME_BYTES};
 use crate::{DType, FormatError};
 
-/// What the items of a field are.
+/// The kind of a field's items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FieldKind {
-    /// `dtype` elements in `shape`, the same for every sample.
+    /// `dtype` elements of `shape`, which is the same for every sample.
     Tensor,
-    /// One image of its own size: raw pixels or an encoded file, as the field's `coding` column says.
+    /// A variable-size image: raw pixels or an encoded file, according to the field's `coding` column.
     Image,
-    /// Any bytes.
+    /// Arbitrary bytes.
     Bytes,
     /// UTF-8 text.
     String,
-    /// One JSON value as UTF-8 text.
+    /// A JSON value as UTF-8 text.
     Json,
 }
 
-/// Where the items of a field lie.
+/// Where a field's items are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Store {
     /// In the chunks.
     Body,
-    /// In one contiguous array behind the chunks, readable without them.
+    /// In a contiguous array after the chunks, which can be read alone.
     Column,
 }
 
-/// What a field means to a reader.
+/// The meaning of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The image of the sample.
+    /// The sample's image.
     Image,
-    /// A mask that belongs to the image.
+    /// A mask of the image.
     Mask,
     /// The class id.
     Label,
-    /// The class ids of a multi-label sample, as a set of bits, bit `i % 8` of byte `i / 8`.
+    /// The class ids of a multi-label sample as a bit set: id `i` is bit `i % 8` of byte `i / 8`.
     Labels,
-    /// The number of the sample in the source's own order.
+    /// The sample's number in the source's order.
     SourceId,
-    /// Width in pixels of the source image, before any transform.
+    /// Width of the source image in pixels, before any transform.
     SourceWidth,
-    /// Height in pixels of the source image, before any transform.
+    /// Height of the source image in pixels, before any transform.
     SourceHeight,
-    /// CRC32C of the sample's decoded body items, one after the other in schema order.
+    /// CRC32C of the sample's decoded body items, concatenated in schema order.
     SampleCrc32c,
-    /// 1, or 0 where the sample stands in for one that could not be read.
+    /// 1, or 0 if the sample replaces one that could not be read.
     Valid,
-    /// Width in pixels of the stored item of the image field named in `of`.
+    /// Width in pixels of the item of the image field named in `of`.
     Width,
-    /// Height in pixels of the stored item of the image field named in `of`.
+    /// Height in pixels of the item of the image field named in `of`.
     Height,
-    /// Channels of the stored item of the image field named in `of`.
+    /// Channels of the item of the image field named in `of`.
     Channels,
-    /// A [`Coding`] number: how the item of the image field named in `of` is coded.
+    /// A [`Coding`] number for the item of the image field named in `of`.
     Coding,
 }
 
 impl Role {
-    /// The name in the schema.
+    /// The name used in the schema.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Role {
     }
 }
 
-/// How the item of an image field is coded.
+/// The coding of an image item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Coding {
@@ -120,19 +120,19 @@ impl Coding {
         Self::WebP,
     ];
 
-    /// The number in the `coding` column.
+    /// The number stored in the `coding` column.
     #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The coding of a number in the `coding` column.
+    /// The coding with this number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// The file extension of an item of this coding; raw pixels have none.
+    /// The file extension for this coding. Raw pixels have none.
     #[must_use]
     pub const fn extension(self) -> Option<&'static str> {
         match self {
@@ -147,21 +147,21 @@ impl Coding {
     }
 }
 
-/// The affine step between stored values and what a network sees: `(value * scale - mean) / std` per channel.
+/// Normalization of stored values for a network: `(value * scale - mean) / std` per channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Normalize {
-    /// Factor that brings a stored value to 0..1: 1/255 for `u8` pixels.
+    /// Scales stored values to 0..1: 1/255 for `u8` pixels.
     pub scale: f64,
     /// Mean of each channel, in 0..1.
     pub mean: Vec<f64>,
     /// Standard deviation of each channel, in 0..1.
     pub std: Vec<f64>,
-    /// Whether the stored values have been through it already.
+    /// Whether the stored values are already normalized.
     pub applied: bool,
 }
 
 impl Normalize {
-    /// Whether every channel has both numbers, and JSON, which knows no NaN, can hold them.
+    /// Whether every channel has both numbers, and all are finite, as JSON requires.
     fn is_usable(&self) -> bool {
         let all = self.mean.iter().chain(&self.std).chain([&self.scale]);
         self.mean.len() == self.std.len() && all.into_iter().all(|v| v.is_finite())
@@ -173,40 +173,40 @@ impl Normalize {
 pub struct Field {
     /// Its name, unique in the schema.
     pub name: String,
-    /// What its items are.
+    /// The kind of its items.
     pub kind: FieldKind,
-    /// Where they lie.
+    /// Where they are stored.
     pub store: Store,
-    /// Element type; `u8` for every kind but tensors.
+    /// Element type. `u8` for all kinds except tensors.
     pub dtype: DType,
-    /// Dimensions of one item; empty for scalars and for items of variable size.
+    /// Shape of an item. Empty for scalars and variable-size items.
     #[serde(default)]
     pub shape: Vec<u64>,
-    /// What it means.
+    /// Its meaning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// The image field that a width, height, channels or coding column describes.
+    /// The image field described by a width, height, channels or coding column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// The image field whose items' seek indexes these are: docs/reference/format.md, "Seek index".
+    /// The image field that these seek indexes belong to: docs/reference/format.md, "Seek index".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seek_index_of: Option<String>,
-    /// How its chunks are compressed.
+    /// Its compression.
     #[serde(default, skip_serializing_if = "Codec::is_none")]
     pub codec: Codec,
-    /// Order of an image tensor's dimensions: `hwc` or `chw`.
+    /// Dimension order of an image tensor: `hwc` or `chw`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout: Option<String>,
-    /// What the channels are: `rgb`, `gray` or `index` (class numbers of a mask).
+    /// Meaning of the channels: `rgb`, `gray` or `index` (class ids of a mask).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// How a reader normalizes, or how the converter did.
+    /// Normalization, to be applied or already applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub normalize: Option<Normalize>,
 }
 
 impl Field {
-    /// A field of fixed shape in the chunks.
+    /// A fixed-size body field.
     #[must_use]
     pub fn tensor(name: &str, dtype: DType, shape: &[u64]) -> Self {
         Self {
@@ -225,7 +225,7 @@ impl Field {
         }
     }
 
-    /// A field of variable size in the chunks.
+    /// A variable-size body field.
     #[must_use]
     pub fn variable(name: &str, kind: FieldKind) -> Self {
         Self {
@@ -234,7 +234,7 @@ impl Field {
         }
     }
 
-    /// A field of fixed shape in a column of its own.
+    /// A fixed-size column.
     #[must_use]
     pub fn column(name: &str, dtype: DType, shape: &[u64]) -> Self {
         Self {
@@ -250,7 +250,7 @@ impl Field {
         self
     }
 
-    /// Bytes of one item, or none where items have sizes of their own.
+    /// Size of an item in bytes. `None` if items are variable-size.
     #[must_use]
     pub fn item_bytes(&self) -> Option<u64> {
         match self.kind {
@@ -262,7 +262,7 @@ impl Field {
         }
     }
 
-    /// Whether the field is what one trains with, not what describes another field or the sample's origin.
+    /// Whether the field is training data, as opposed to describing another field or the sample's source.
     #[must_use]
     pub fn is_data(&self) -> bool {
         if self.seek_index_of.is_some() {
@@ -276,7 +276,7 @@ impl Field {
         }
     }
 
-    /// `(height, width, channels)` where the field is an image tensor whose layout is known.
+    /// `(height, width, channels)` if the field is an image tensor with a known layout.
     #[must_use]
     pub fn image_shape(&self) -> Option<(u64, u64, u64)> {
         match (self.kind, self.layout.as_deref(), self.shape.as_slice()) {
@@ -286,10 +286,10 @@ impl Field {
         }
     }
 
-    /// Whether a pack can have a field of this name.
+    /// Checks that this is a valid field name.
     ///
     /// # Errors
-    /// [`FormatError::BadSchema`] if not.
+    /// [`FormatError::BadSchema`] if it is not.
     pub fn check_name(&self) -> Result<(), FormatError> {
         let is_name = !self.name.is_empty()
             && self.name.len() <= MAX_NAME_BYTES
@@ -375,13 +375,13 @@ impl Field {
     }
 }
 
-/// The ordered fields of a sample; valid by construction.
+/// The ordered fields of a sample. Always valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
     fields: Vec<Field>,
 }
 
-/// The schema as it stands in the file.
+/// The schema as stored in the file.
 #[derive(Serialize, Deserialize)]
 struct SchemaJson {
     fields: Vec<Field>,
@@ -390,10 +390,10 @@ struct SchemaJson {
 }
 
 impl Schema {
-    /// A schema of `fields`, in their order.
+    /// Validates `fields` and makes a schema of them.
     ///
     /// # Errors
-    /// [`FormatError::BadSchema`] where a field contradicts itself, two have one name, or none lies in the body.
+    /// [`FormatError::BadSchema`] if a field is inconsistent, a name occurs twice, or no field is in the body.
     pub fn new(fields: Vec<Field>) -> Result<Self, FormatError> {
         if fields.len() > MAX_FIELDS {
             return Err(FormatError::LimitExceeded {
@@ -421,7 +421,7 @@ impl Schema {
         Self { fields }.with_valid_roles()?.with_valid_indexes()
     }
 
-    /// Checks that each seek index is one of an image field, and the only one of it.
+    /// Checks that each seek index belongs to an image field, and that none has two.
     fn with_valid_indexes(self) -> Result<Self, FormatError> {
         for field in &self.fields {
             let Some(of) = &field.seek_index_of else {
@@ -443,7 +443,7 @@ impl Schema {
         Ok(self)
     }
 
-    /// Checks that columns with a role have the type that readers of the role rely on.
+    /// Checks that columns with a role have the type that the role requires.
     fn with_valid_roles(self) -> Result<Self, FormatError> {
         for field in &self.fields {
             let expected: &[DType] = match field.role {
@@ -495,7 +495,7 @@ impl Schema {
         &self.fields
     }
 
-    /// The fields in the chunks, in their order, each with its number in the schema.
+    /// The body fields in order, each with its number in the schema.
     pub fn body(&self) -> impl Iterator<Item = (usize, &Field)> {
         self.fields
             .iter()
@@ -503,7 +503,7 @@ impl Schema {
             .filter(|(_, f)| f.store == Store::Body)
     }
 
-    /// The fields in columns, in their order, each with its number in the schema.
+    /// The column fields in order, each with its number in the schema.
     pub fn columns(&self) -> impl Iterator<Item = (usize, &Field)> {
         self.fields
             .iter()
@@ -511,7 +511,7 @@ impl Schema {
             .filter(|(_, f)| f.store == Store::Column)
     }
 
-    /// The field with this role (of this image field, where the role describes one), with its number.
+    /// The field with this role and its number. `of` selects the image field if the role describes one.
     #[must_use]
     pub fn by_role(&self, role: Role, of: Option<&str>) -> Option<(usize, &Field)> {
         self.fields
@@ -520,7 +520,7 @@ impl Schema {
             .find(|(_, f)| f.role == Some(role) && f.of.as_deref() == of)
     }
 
-    /// The field with the seek indexes of this image field's items, with its number.
+    /// The field with the seek indexes of this image field, and its number.
     #[must_use]
     pub fn seek_index_of(&self, image: &str) -> Option<(usize, &Field)> {
         self.fields
@@ -529,10 +529,10 @@ impl Schema {
             .find(|(_, f)| f.seek_index_of.as_deref() == Some(image))
     }
 
-    /// The number of the field of this name.
+    /// The number of the field with this name.
     ///
     /// # Errors
-    /// [`FormatError::NoSuchField`], with the names there are.
+    /// [`FormatError::NoSuchField`], with the existing names.
     pub fn index_of(&self, name: &str) -> Result<usize, FormatError> {
         self.fields
             .iter()
@@ -548,14 +548,14 @@ impl Schema {
             })
     }
 
-    /// Whether every chunk lies at a multiple of one stride: fixed shapes only and nothing compressed.
+    /// Whether all chunks are at multiples of one stride: fixed sizes, no compression.
     #[must_use]
     pub fn is_strided(&self) -> bool {
         self.body()
             .all(|(_, f)| f.kind == FieldKind::Tensor && f.codec.is_none())
     }
 
-    /// The JSON that stands in the file.
+    /// The JSON as stored in the file.
     pub(crate) fn to_json(&self) -> Result<Vec<u8>, FormatError> {
         serde_json::to_vec(&SchemaJson {
             fields: self.fields.clone(),
@@ -567,7 +567,7 @@ impl Schema {
         })
     }
 
-    /// Parses and validates the JSON of a file.
+    /// Parses and validates the JSON.
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, FormatError> {
         let json: SchemaJson = serde_json::from_slice(bytes).map_err(|e| FormatError::BadJson {
             what: "schema",

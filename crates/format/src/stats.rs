@@ -1,4 +1,4 @@
-//! What the footer says about the data: exact counts and what follows from them. docs/reference/format.md, "Statistics".
+//! Statistics in the footer. docs/reference/format.md, "Statistics".
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 /// The STATS section.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
-    /// Pixel statistics by the name of the image field.
+    /// Pixel statistics, by image field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, FieldStats>,
-    /// Label statistics by the name of the label field.
+    /// Label statistics, by label field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, LabelStats>,
-    /// Sizes of the items of variable-size fields.
+    /// Item sizes of variable-size fields, by field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sizes: BTreeMap<String, SizeStats>,
-    /// Seek indexes by the name of the field that holds them.
+    /// Seek indexes, by the field that stores them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seek: BTreeMap<String, SeekStats>,
 }
 
-/// Statistics of the `u8` pixels of an image field after resize and crop, before normalization.
+/// Statistics of an image field's `u8` pixels, after resize and crop, before normalization.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FieldStats {
-    /// How many pixels each channel's histogram counts.
+    /// Number of pixels in each channel's histogram.
     pub n_pixels: u64,
     /// Mean of each channel, scaled to 0..1.
     pub mean: Vec<f64>,
@@ -34,64 +34,64 @@ pub struct FieldStats {
     pub min: Vec<u8>,
     /// Largest value of each channel, 0 to 255.
     pub max: Vec<u8>,
-    /// How often each of the 256 values occurs, for each channel.
+    /// Count of each of the 256 values, for each channel.
     pub histogram: Vec<Vec<u64>>,
 }
 
-/// How the labels lie in the file.
+/// Order of the labels in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabelStats {
-    /// Intra-chunk correlation of the label, see [`label_icc`]; none where it is not defined.
+    /// Intra-chunk correlation of the label, see [`label_icc`]. `None` if undefined.
     pub icc: Option<f64>,
 }
 
 impl LabelStats {
-    /// Correlations up to this are those of a shuffled file.
+    /// Up to this correlation a file counts as shuffled.
     pub const SHUFFLED_ICC: f64 = 0.05;
 }
 
-/// Sizes of the stored items of a field, in bytes.
+/// Sizes of a field's stored items, in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeStats {
-    /// The smallest item.
+    /// Smallest item.
     pub min: u64,
     /// The mean.
     pub mean: f64,
-    /// The largest item.
+    /// Largest item.
     pub max: u64,
-    /// All items together.
+    /// Sum of all items.
     pub total: u64,
 }
 
-/// The seek indexes of an image field's items.
+/// The seek indexes of an image field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeekStats {
-    /// Samples whose image has an index.
+    /// Number of images with an index.
     pub n_indexed: u64,
-    /// Bytes of all indexes together.
+    /// Total size of all indexes.
     pub bytes: u64,
-    /// Bytes of all images together, those without an index as well.
+    /// Total size of all images, with or without an index.
     pub image_bytes: u64,
 }
 
-/// Class names and counts of one label field; the CLASSES section is a list of these.
+/// Class names and counts of one label field. The CLASSES section is a list of these.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Classes {
     /// The label field.
     pub field: String,
     /// The name of each class id.
     pub names: Vec<String>,
-    /// How many samples each class id has.
+    /// Number of samples of each class id.
     pub counts: Vec<u64>,
 }
 
-/// Intra-chunk correlation of class labels that lie in chunks of `chunk_samples`: by how much likelier two different
-/// samples of one chunk share a label than two samples of the whole set, on a scale where 0 is a random order and 1
-/// is one class a chunk.
+/// Intra-chunk correlation of class labels in chunks of `chunk_samples`: how much likelier two different
+/// samples of a chunk share a label than two samples of the whole dataset. 0 is a random order, 1 is a
+/// single class per chunk.
 ///
-/// `(w - t) / (1 - t)` with `w` the share of equal pairs within chunks and `t` the share of equal pairs overall: the
-/// one-way ANOVA intraclass correlation of the class indicators, pooled over classes. Not defined, hence none, for one
-/// class only or for chunks of one sample.
+/// `(w - t) / (1 - t)`, where `w` is the share of equal pairs within chunks and `t` the share of equal pairs overall: the
+/// one-way ANOVA intraclass correlation of the class indicators, pooled over classes. Undefined (`None`) for a single
+/// class and for chunks of one sample.
 #[must_use]
 pub fn label_icc(labels: impl Iterator<Item = i64>, chunk_samples: u32) -> Option<f64> {
     let mut all: BTreeMap<i64, u64> = BTreeMap::new();
@@ -124,10 +124,10 @@ pub fn label_icc(labels: impl Iterator<Item = i64>, chunk_samples: u32) -> Optio
     Some((within - total) / (1.0 - total))
 }
 
-/// A quotient of counts; counts beyond 2^53 lose digits that a statistic does not need.
+/// A ratio of counts. Counts above 2^53 are rounded, which does not matter for a statistic.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a share needs no more than 53 bits"
+    reason = "a ratio does not need more than 53 bits"
 )]
 fn ratio(part: u128, whole: u128) -> f64 {
     part as f64 / whole as f64

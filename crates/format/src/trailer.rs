@@ -1,4 +1,4 @@
-//! The last 64 bytes: a file without them is unfinished. docs/reference/format.md, "Trailer".
+//! The last 64 bytes. A file without them is incomplete. docs/reference/format.md, "Trailer".
 
 use crate::checksum::Crc32c;
 use crate::header::Uuid;
@@ -8,7 +8,7 @@ use crate::{FormatError, le};
 pub const END_MAGIC: [u8; 8] = [0x89, b'P', b'K', b'E', b'N', b'D', 0x0d, 0x0a];
 /// Length of the trailer.
 pub const TRAILER_BYTES: u64 = 64;
-/// Name, offset and size of each number in the trailer, as docs/reference/format.md lists them.
+/// Name, offset and size of each trailer field, as listed in docs/reference/format.md.
 pub const TRAILER_LAYOUT: [(&str, usize, usize); 8] = [
     ("file_len", 0, 8),
     ("footer_off", 8, 8),
@@ -20,25 +20,25 @@ pub const TRAILER_LAYOUT: [(&str, usize, usize); 8] = [
     ("end_magic", 56, 8),
 ];
 
-/// The numbers of the trailer.
+/// The trailer's fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trailer {
-    /// Length of the whole file.
+    /// Length of the file.
     pub file_len: u64,
     /// Where the footer starts.
     pub footer_off: u64,
-    /// Length of the footer, which the trailer follows.
+    /// Length of the footer, which precedes the trailer.
     pub footer_len: u64,
-    /// Samples of the pack.
+    /// Number of samples.
     pub n_samples: u64,
-    /// The header's uuid again.
+    /// Copy of the header's id.
     pub pack_uuid: Uuid,
     /// CRC32C of the footer's table.
     pub footer_crc32c: u32,
 }
 
 impl Trailer {
-    /// The 64 bytes of the file.
+    /// The 64 bytes in the file.
     pub(crate) fn to_bytes(&self) -> [u8; 64] {
         let mut bytes = [0; 64];
         le::put(&mut bytes, 0, &self.file_len.to_le_bytes());
@@ -102,7 +102,7 @@ impl Trailer {
     }
 }
 
-/// CRC32C of the 60 bytes that are not the checksum itself.
+/// CRC32C of the trailer without the checksum itself.
 fn checksum(bytes: &[u8; 64]) -> u32 {
     let mut crc = Crc32c::new();
     crc.update(bytes.get(..52).unwrap_or(&[]));

@@ -1,4 +1,4 @@
-//! Finding damage: every byte of a pack is covered by a checksum, or must be zero.
+//! Finding damage: every byte of a pack is covered by a checksum or must be zero.
 
 use crate::checksum::crc32c;
 use crate::columns::COLUMN_ALIGN;
@@ -8,20 +8,20 @@ use crate::pack::Pack;
 use crate::trailer::TRAILER_BYTES;
 use crate::{ChunkEntry, FormatError};
 
-/// A chunk whose bytes are not those that were written.
+/// A damaged chunk.
 #[derive(Debug)]
 pub struct ChunkDamage {
-    /// What is wrong, with the chunk, its samples and its place in the file.
+    /// The error, with the chunk, its samples and its location.
     pub error: FormatError,
-    /// The samples whose own checksums fail, as far as they can be told apart.
+    /// The samples whose own checksums fail, if these are available.
     pub bad_samples: Vec<u64>,
 }
 
-/// Checks everything but the chunks: the schema's front copy, the columns, every section and all padding.
-/// What [`Pack::open`] checks is not checked again.
+/// Checks everything except the chunks: the schema's front copy, the columns, every section and all padding.
+/// Does not repeat the checks of [`Pack::open`].
 ///
 /// # Errors
-/// The damage found, in file order; the first 100 of it, which is more than anyone reads.
+/// The first 100 errors, in file order.
 pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<FormatError>> {
     const MAX_ERRORS: usize = 100;
     let mut errors = Vec::new();
@@ -87,7 +87,7 @@ pub fn check_outside_chunks<D: AsRef<[u8]>>(pack: &Pack<D>) -> Result<(), Vec<Fo
     }
 }
 
-/// Each chunk of its own place starts at the next multiple of the alignment: what lies between is padding.
+/// Chunks start at multiples of the alignment. The gaps are padding.
 fn check_between_chunks<D: AsRef<[u8]>>(
     pack: &Pack<D>,
     note: &mut impl FnMut(Result<(), FormatError>),
@@ -142,11 +142,11 @@ fn check_padding<D: AsRef<[u8]>>(
     le::check_zero(what, bytes, start)
 }
 
-/// Checks a chunk's stored bytes, wherever the caller got these from, against the chunk's checksum, then that its parts
-/// leave no byte unused but zeros. Nothing is decompressed unless the checksum fails.
+/// Verifies a chunk's stored bytes, from any source, against its checksum, and checks that its parts
+/// leave only zero bytes unused. Decompresses only if the checksum fails.
 ///
 /// # Errors
-/// The damage: on a mismatch the samples are checked one by one, so that the bad ones are named.
+/// The damage. On a mismatch, samples are checked one by one to identify the damaged ones.
 pub fn check_chunk<D: AsRef<[u8]>>(
     pack: &Pack<D>,
     chunk: u64,
@@ -164,7 +164,7 @@ pub fn check_chunk<D: AsRef<[u8]>>(
     }
     let error = match pack.compare_chunk(chunk, found) {
         Err(error) => error,
-        // As many bytes as the chunk has not, with its checksum.
+        // Wrong length, but the correct checksum.
         Ok(()) => {
             FormatError::bad_value("chunk's bytes", entry.offset, entry.stored_len, bytes.len())
         }

@@ -1,4 +1,4 @@
-//! Writing a pack: one pass from the first byte to the last, to anything that takes bytes.
+//! Writing a pack: one sequential pass to any [`std::io::Write`].
 
 use packds_system::{to_u64, to_usize};
 use std::io::Write;
@@ -16,18 +16,18 @@ use crate::limits::Limits;
 use crate::trailer::{TRAILER_BYTES, Trailer};
 use crate::{Classes, FormatError, Paths, Schema, Stats};
 
-/// What a pack is to be.
+/// Properties of the pack to write.
 #[derive(Debug, Clone)]
 pub struct PackOptions {
     /// The fields of a sample.
     pub schema: Schema,
-    /// Samples of every chunk but the last.
+    /// Samples per chunk, except the last.
     pub chunk_samples: u32,
     /// Base-2 logarithm of the alignment of the body, 12 (4 KiB, the default) to 21 (2 MiB).
     pub align_log2: u8,
-    /// Identifies this pack.
+    /// The pack's id.
     pub pack_uuid: Uuid,
-    /// Identifies the data set.
+    /// The dataset's id.
     pub dataset_uuid: Uuid,
 }
 
@@ -45,7 +45,7 @@ impl PackOptions {
         }
     }
 
-    /// Samples of one block: as many as have 1 MiB of items of fixed size, at least 1, at most a chunk.
+    /// Samples per block: 1 MiB of fixed-size items, at least 1 sample, at most a chunk.
     #[must_use]
     pub fn block_samples(&self) -> u32 {
         const BLOCK_BYTES: u64 = 1 << 20;
@@ -59,33 +59,33 @@ impl PackOptions {
     }
 }
 
-/// What goes into the footer besides the tables.
+/// Footer contents besides the tables.
 #[derive(Debug, Default)]
 pub struct FooterParts {
     /// Statistics.
     pub stats: Stats,
-    /// Class names and counts, one entry a label field.
+    /// Class names and counts, one entry per label field.
     pub classes: Vec<Classes>,
-    /// What the pack was made from and how: any JSON object.
+    /// Provenance, as a JSON object.
     pub provenance: serde_json::Map<String, serde_json::Value>,
-    /// Each sample's path in the source; none, or one a sample.
+    /// Source paths: none, or one per sample.
     pub paths: Paths,
 }
 
-/// What was written.
+/// Summary of the pack written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteSummary {
-    /// Samples.
+    /// Number of samples.
     pub n_samples: u64,
-    /// Chunks.
+    /// Number of chunks.
     pub n_chunks: u64,
-    /// Bytes of the file.
+    /// File length in bytes.
     pub file_len: u64,
 }
 
-/// Writes a pack, append-only: nothing written is touched again, and a pack is one only once its trailer stands.
+/// Writes a pack sequentially. Written bytes never change. The pack is valid once its trailer is written.
 ///
-/// Memory: one chunk of blocks, plus what stays until the end: 4 bytes (or 32) a chunk, the columns, the paths compressed.
+/// Memory: one chunk of blocks, plus data for the footer: 4 or 32 bytes per chunk, the columns, the compressed paths.
 #[derive(Debug)]
 pub struct PackWriter<W> {
     target: W,
@@ -94,10 +94,10 @@ pub struct PackWriter<W> {
     block_samples: u32,
     /// Bytes written so far.
     position: u64,
-    /// The blocks of the open chunk.
+    /// The blocks of the current chunk.
     open: Vec<Block>,
     open_samples: u32,
-    /// Blocks whose bytes are written: their memory is free.
+    /// Blocks already written, whose memory can be reused.
     spent: Vec<Block>,
     chunks: Vec<ChunkEntry>,
     n_samples: u64,
@@ -109,7 +109,7 @@ impl<W: Write> PackWriter<W> {
     /// Writes header and schema.
     ///
     /// # Errors
-    /// [`FormatError::BadValue`] or [`FormatError::LimitExceeded`] for options no pack has, [`FormatError::Io`].
+    /// [`FormatError::BadValue`] or [`FormatError::LimitExceeded`] for invalid options, [`FormatError::Io`].
     pub fn new(target: W, options: PackOptions) -> Result<Self, FormatError> {
         Geometry::new(0, options.chunk_samples)?;
         if !(12..=21).contains(&options.align_log2) {
@@ -171,20 +171,20 @@ impl<W: Write> PackWriter<W> {
         Ok(writer)
     }
 
-    /// The schema of its samples.
+    /// The schema.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.options.schema
     }
 
-    /// How many samples the next block must have, unless it is the last of all: the blocks of a chunk have one size.
+    /// The required size of the next block, unless it is the last: all blocks of a chunk have one size.
     #[must_use]
     pub fn next_block_samples(&self) -> u32 {
         self.block_samples
             .min(self.options.chunk_samples - self.open_samples)
     }
 
-    /// How many more samples fit a block of `n_samples`.
+    /// How many more samples fit in a block of `n_samples`.
     #[must_use]
     pub fn block_room(&self, n_samples: u32) -> u32 {
         self.next_block_samples().saturating_sub(n_samples)
@@ -196,11 +196,11 @@ impl<W: Write> PackWriter<W> {
         self.position
     }
 
-    /// Appends a block; writes the chunk once it is full.
+    /// Appends a block. A full chunk is written.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] for a block of another size than [`next_block_samples`](Self::next_block_samples) or
-    /// after a short one, [`FormatError::LimitExceeded`] for a chunk over 2 GiB, [`FormatError::Io`].
+    /// [`FormatError::WrongUse`] if the block's size is not [`next_block_samples`](Self::next_block_samples) or
+    /// a shorter block came before, [`FormatError::LimitExceeded`] if a chunk exceeds 2 GiB, [`FormatError::Io`].
     pub fn append(&mut self, block: Block) -> Result<(), FormatError> {
         let n = block.n_samples;
         if n == 0 {
@@ -229,7 +229,7 @@ impl<W: Write> PackWriter<W> {
         }
     }
 
-    /// A block whose bytes are written, for [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
+    /// A written block to reuse, for [`BlockBuilder::recycle`](crate::BlockBuilder::recycle).
     pub fn reclaim(&mut self) -> Option<Block> {
         self.spent.pop()
     }
@@ -264,16 +264,16 @@ impl<W: Write> PackWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left of the body, then columns, footer and trailer. Gives the target back, not flushed to disk.
+    /// Writes the rest of the body, columns, footer and trailer. Returns the target, not flushed to disk.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] where there are paths but not one a sample, [`FormatError::BadJson`] for statistics
-    /// that JSON cannot hold (NaN, infinity), [`FormatError::Io`].
+    /// [`FormatError::WrongUse`] if there are paths but not one per sample, [`FormatError::BadJson`] if statistics
+    /// contain NaN or infinity, [`FormatError::Io`].
     pub fn finish(mut self, parts: FooterParts) -> Result<(W, WriteSummary), FormatError> {
         if !parts.paths.is_empty() && parts.paths.len() != self.n_samples {
             let (n, found) = (self.n_samples, parts.paths.len());
             return Err(FormatError::WrongUse(format!(
-                "expected {n} paths, one a sample, found {found}"
+                "expected {n} paths, one per sample, found {found}"
             )));
         }
         if self.open_samples > 0 {
@@ -333,7 +333,7 @@ impl<W: Write> PackWriter<W> {
                 what,
                 reason: e.to_string(),
             })?;
-            // What a reader refuses by default is not written either.
+            // Do not write what readers reject by default.
             let (limit, found) = (Limits::default().json_bytes, len_u64(&bytes));
             if found > limit {
                 Err(FormatError::LimitExceeded { what, limit, found })
@@ -342,7 +342,7 @@ impl<W: Write> PackWriter<W> {
             }
         };
         let strided = self.options.schema.is_strided();
-        // JSON turns NaN and infinity into null, which no reader takes for a number: found here, not by the reader.
+        // JSON turns NaN and infinity into null, which readers reject. Report it now.
         let stats = json("statistics", serde_json::to_vec(&parts.stats))?;
         serde_json::from_slice::<Stats>(&stats).map_err(|e| FormatError::BadJson {
             what: "statistics",
