@@ -1,24 +1,24 @@
-//! Rectangles of pictures, and what a view of a picture shows.
+//! Areas and views of pictures.
 
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 use crate::geometry::Filter;
 
-/// A rectangle of pixels of a picture: of the upright one where a decoder turns pictures.
+/// A rectangle of pixels. If a decoder rotates pictures, it refers to the upright one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Area {
-    /// First column.
+    /// Left column.
     pub x: u32,
-    /// First row.
+    /// Top row.
     pub y: u32,
-    /// Columns, at least 1.
+    /// Width, at least 1.
     pub width: u32,
-    /// Rows, at least 1.
+    /// Height, at least 1.
     pub height: u32,
 }
 
 impl Area {
-    /// Says whether the area has pixels, and all of them in a picture of `width` x `height`.
+    /// Checks that the area is not empty and inside a picture of `width` x `height`.
     ///
     /// # Errors
     ///
@@ -41,28 +41,28 @@ impl Area {
     }
 }
 
-/// Crop, then resize, then flip: what one view shows of a picture.
+/// A view of a picture: crop, then resize, then flip.
 ///
-/// The pixels are those of Pillow 13's `picture.crop(box).resize((width, height), filter)`: the
-/// resize sees nothing outside the area.
+/// The pixels equal Pillow 13's `picture.crop(box).resize((width, height), filter)`: the
+/// resize does not use pixels outside the area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CropResize {
-    /// The part that is shown.
+    /// The crop.
     pub area: Area,
     /// Width of the result.
     pub width: u32,
     /// Height of the result.
     pub height: u32,
-    /// How the resize samples.
+    /// Resampling filter.
     pub filter: Filter,
-    /// Whether left and right are exchanged.
+    /// Whether to swap left and right.
     pub flip_horizontal: bool,
-    /// Whether top and bottom are exchanged.
+    /// Whether to swap top and bottom.
     pub flip_vertical: bool,
 }
 
 impl CropResize {
-    /// Says whether the view can be shown of a picture of `width` x `height` in `found` bytes.
+    /// Checks that the view fits a picture of `width` x `height` with `found` bytes.
     pub(crate) fn check(
         &self,
         width: u32,
@@ -75,7 +75,7 @@ impl CropResize {
     }
 }
 
-/// Says whether an output of `width` x `height` has pixels and takes `found` bytes.
+/// Checks that an output of `width` x `height` is not empty and has `found` bytes.
 pub(crate) fn check_out(
     width: u32,
     height: u32,
@@ -97,34 +97,34 @@ pub(crate) fn check_out(
     }
 }
 
-/// An encoded image, with its seek index where there is one.
+/// An encoded image with an optional seek index.
 #[derive(Debug, Clone, Copy)]
 pub struct Encoded<'a> {
     /// The file.
     pub bytes: &'a [u8],
-    /// What tells where in a JPEG its rows and columns begin: see `build_seek_index`. Empty is none.
+    /// The JPEG's seek index: see `build_seek_index`. Empty if there is none.
     pub seek_index: Option<&'a [u8]>,
 }
 
 /// Raw interleaved u8 pixels `[height, width, channels]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Pixels<'a> {
-    /// `height * width * channels` bytes: rows from the top, pixels from the left.
+    /// `height * width * channels` bytes, rows from the top, pixels from the left.
     pub data: &'a [u8],
-    /// Pixels in a row.
+    /// Width.
     pub width: u32,
-    /// Rows.
+    /// Height.
     pub height: u32,
-    /// Bytes in a pixel.
+    /// Channels.
     pub channels: u8,
 }
 
 impl Pixels<'_> {
-    /// Says whether there are pixels and the data are as long as the sizes say; returns the bytes of a row.
+    /// Checks that the picture is not empty and the data match its size. Returns the bytes per row.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` for an empty picture, `WrongBuffer` where the data do not fit its size.
+    /// `InvalidArgument` for an empty picture, `WrongBuffer` if the data do not match its size.
     pub fn check(&self) -> Result<usize, PixelError> {
         let channels = usize::from(self.channels);
         let expected = byte_count(self.width, self.height, channels)?;

@@ -6,12 +6,12 @@ use crate::decode::check_pixels;
 use crate::error::PixelError;
 use crate::format::ImageFormat;
 
-/// Encodes gray (1 channel) or RGB (3) pixels as an 8-bit PNG. The same pixels always give the same
-/// bytes.
+/// Encodes gray (1 channel) or RGB (3) pixels as an 8-bit PNG. The output is
+/// deterministic.
 ///
 /// # Errors
 ///
-/// `WrongBuffer` or `InvalidArgument` for sizes that do not fit.
+/// `WrongBuffer` or `InvalidArgument` if the sizes do not match.
 pub fn encode_png(
     width: u32,
     height: u32,

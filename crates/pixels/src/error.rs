@@ -1,43 +1,43 @@
-//! What can be wrong with an image, and whose fault it is.
+//! Errors in images and arguments.
 
 use crate::area::Area;
 use crate::format::ImageFormat;
 
-/// Why an image could not be read, or an argument not be used.
+/// Why an image could not be read, or an argument was rejected.
 ///
-/// The variants say who is to blame: `UnknownFormat`, `Empty`, `Malformed` and `Truncated` the
+/// The variants show the cause: `UnknownFormat`, `Empty`, `Malformed` and `Truncated` the
 /// file; `TooManyPixels` and `OutOfMemory` a limit; `Unsupported` this library; `WrongBuffer`,
-/// `NotSingleChannel`, `EmptyArea`, `AreaOutside` and `InvalidArgument` the caller. No variant names a path: the caller, who
-/// knows it, adds it.
+/// `NotSingleChannel`, `EmptyArea`, `AreaOutside` and `InvalidArgument` the caller. No variant contains a path: the caller
+/// adds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PixelError {
-    /// The first bytes are those of no image format known here.
+    /// The first bytes match no known format.
     #[error("not an image of a known format: starts with {}", hex(first_bytes))]
     UnknownFormat {
         /// Up to eight bytes from the start of the file.
         first_bytes: Vec<u8>,
     },
-    /// The file has no bytes at all.
+    /// The file is empty.
     #[error("empty file")]
     Empty,
     /// The file breaks the rules of its format.
     #[error("malformed {format}: {reason}")]
     Malformed {
-        /// The format that the first bytes announce.
+        /// The format according to the first bytes.
         format: ImageFormat,
-        /// The rule that is broken.
+        /// The violated rule.
         reason: String,
     },
     /// The file ends before its image does.
     #[error("truncated {format}: {reason}")]
     Truncated {
-        /// The format that the first bytes announce.
+        /// The format according to the first bytes.
         format: ImageFormat,
         /// What is missing.
         reason: String,
     },
-    /// The image declares more pixels than the caller allows.
+    /// The declared size exceeds the caller's limit.
     #[error(
         "{width}x{height} is {} pixels: the limit is {limit}",
         u64::from(*width) * u64::from(*height)
@@ -47,24 +47,24 @@ pub enum PixelError {
         width: u32,
         /// Declared height.
         height: u32,
-        /// Largest number of pixels allowed.
+        /// The limit, in pixels.
         limit: u64,
     },
-    /// Memory for the image could not be had.
+    /// Memory for the image could not be allocated.
     #[error("no memory for {bytes} bytes of pixels")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// The size requested.
         bytes: u64,
     },
-    /// The file may be right, but this library cannot read that kind.
+    /// The file may be valid, but this library does not support it.
     #[error("unsupported {format}: {what}")]
     Unsupported {
-        /// The format that the first bytes announce.
+        /// The format according to the first bytes.
         format: ImageFormat,
-        /// The feature that is missing here.
+        /// The unsupported feature.
         what: String,
     },
-    /// A buffer that the caller gave has the wrong length.
+    /// A buffer from the caller has the wrong length.
     #[error("wrong buffer: expected {expected} bytes, found {found}")]
     WrongBuffer {
         /// Bytes needed.
@@ -78,19 +78,19 @@ pub enum PixelError {
         /// Channels of the source.
         channels: u8,
     },
-    /// An area without pixels.
+    /// An empty area.
     #[error("empty area: {}x{}", area.width, area.height)]
     EmptyArea {
-        /// The area asked for.
+        /// The requested area.
         area: Area,
     },
-    /// An area that reaches beyond the picture.
+    /// An area that extends beyond the picture.
     #[error(
         "area of {}x{} at ({}, {}) is not inside the picture of {width}x{height}",
         area.width, area.height, area.x, area.y
     )]
     AreaOutside {
-        /// The area asked for.
+        /// The requested area.
         area: Area,
         /// Width of the picture.
         width: u32,
@@ -103,14 +103,14 @@ pub enum PixelError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// An argument that makes no sense.
+    /// An invalid argument.
     #[error("invalid {what}: expected {expected}, found {found:?}")]
     InvalidArgument {
         /// The argument.
         what: &'static str,
-        /// What it may be.
+        /// The valid values.
         expected: &'static str,
-        /// What it was.
+        /// The actual value.
         found: String,
     },
 }

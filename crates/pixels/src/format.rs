@@ -1,4 +1,4 @@
-//! The image formats, told apart by content first and by extension only as a hint.
+//! Image formats, detected from content; the extension is only a hint.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use std::fmt;
 pub enum ImageFormat {
     /// JPEG: baseline, progressive, arithmetic; gray, colour, CMYK.
     Jpeg,
-    /// PNG of any colour type and depth.
+    /// PNG of any colour type and bit depth.
     Png,
-    /// GIF: the first frame counts.
+    /// GIF: the first frame.
     Gif,
     /// Windows bitmap.
     Bmp,
-    /// TIFF: the first page counts.
+    /// TIFF: the first page.
     Tiff,
-    /// WebP, lossy or lossless: the first frame counts.
+    /// WebP, lossy or lossless: the first frame.
     WebP,
 }
 
 impl ImageFormat {
-    /// The format whose signature stands at the start of `bytes`.
+    /// The format whose signature `bytes` starts with.
     ///
     /// ```
     /// use packds_pixels::ImageFormat;
@@ -47,7 +47,7 @@ impl ImageFormat {
         }
     }
 
-    /// The format that a file name's extension (without the dot, any case) suggests.
+    /// The format for a file name's extension (without the dot, case-insensitive).
     #[must_use]
     pub fn from_extension(extension: &[u8]) -> Option<Self> {
         let lower = extension.to_ascii_lowercase();
@@ -75,7 +75,7 @@ impl ImageFormat {
         }
     }
 
-    /// The name people use.
+    /// The display name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

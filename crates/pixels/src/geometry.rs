@@ -1,7 +1,7 @@
-//! Where the output pixels come from: orientation, resize, crop.
+//! The geometry from stored to output pixels: orientation, resize, crop.
 //!
-//! The arithmetic is that of torchvision's `Resize` and `CenterCrop` on Pillow images, Python's
-//! rounding included.
+//! The arithmetic equals torchvision's `Resize` and `CenterCrop` on Pillow images, including Python's
+//! rounding.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::error::PixelError;
 /// The resampling filter, with Pillow's names and kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Filter {
-    /// The one source pixel at the centre: for masks.
+    /// The nearest source pixel: for masks.
     Nearest,
     /// Mean of the covered area.
     Box,
@@ -64,19 +64,19 @@ impl FromStr for Filter {
     }
 }
 
-/// Which size the whole image gets before it is cropped.
+/// The size to which the whole image is resized before cropping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Resize {
-    /// As it is.
+    /// Unchanged.
     #[default]
     None,
-    /// Short side exactly this, the long one in proportion and rounded down (torchvision's `Resize(int)`).
+    /// Short side exactly this, long side in proportion, rounded down (torchvision's `Resize(int)`).
     Short(u32),
-    /// Long side exactly this, the short one in proportion and rounded down, but at least 1.
+    /// Long side exactly this, short side in proportion, rounded down, at least 1.
     Long(u32),
-    /// As `Long`, but only for images whose long side is longer: never enlarges.
+    /// Like `Long`, but never enlarges: only for images whose long side is longer.
     Max(u32),
-    /// Exactly this size, whatever the proportions (torchvision's `Resize((height, width))`).
+    /// Exactly this size, ignoring proportions (torchvision's `Resize((height, width))`).
     Exact {
         /// Width of the result.
         width: u32,
@@ -85,7 +85,7 @@ pub enum Resize {
     },
 }
 
-/// `numerator * a / b` as Python's `int(numerator * a / b)`: a division of floats, rounded down.
+/// `numerator * a / b` like Python's `int(numerator * a / b)`: float division, rounded down.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -99,7 +99,7 @@ fn scaled(size: u32, a: u32, b: u32) -> u32 {
 }
 
 impl Resize {
-    /// The size that an image of `width` x `height` gets.
+    /// The new size of an image of `width` x `height`.
     #[must_use]
     pub fn output_size(self, width: u32, height: u32) -> (u32, u32) {
         let wide = width > height;
@@ -156,13 +156,13 @@ impl FromStr for Resize {
     }
 }
 
-/// Which part of the resized image is kept.
+/// The crop of the resized image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Crop {
-    /// All of it.
+    /// No crop.
     #[default]
     None,
-    /// The middle; zeros around it where the image is smaller (torchvision's `CenterCrop`).
+    /// The centre, padded with zeros if the image is smaller (torchvision's `CenterCrop`).
     Center {
         /// Width of the result.
         width: u32,
@@ -199,7 +199,7 @@ impl FromStr for Crop {
     }
 }
 
-/// Digits only, 1 to 65535: no sign, no blank.
+/// Digits only, 1 to 65535: no sign, no space.
 fn side(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let value = if digits { text.parse::<u16>().ok()? } else { 0 };
@@ -211,31 +211,31 @@ fn sides(text: &str) -> Option<(u32, u32)> {
     Some((side(width)?, side(height)?))
 }
 
-/// What is done about the EXIF orientation.
+/// How the EXIF orientation is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Orientation {
-    /// Pixels as they are stored (Pillow's and torchvision's default).
+    /// Ignored (the default of Pillow and torchvision).
     #[default]
     Ignore,
-    /// Turned upright first (Pillow's `ImageOps.exif_transpose`).
+    /// Applied first (Pillow's `ImageOps.exif_transpose`).
     Apply,
 }
 
-/// The whole chain from stored pixels to output pixels.
+/// All steps from stored pixels to output pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Geometry {
     /// Size of the whole image.
     pub resize: Resize,
-    /// The part that is kept.
+    /// The crop.
     pub crop: Crop,
-    /// How the resize samples.
+    /// Resampling filter.
     pub filter: Filter,
-    /// Whether the image is turned upright first.
+    /// Treatment of the EXIF orientation.
     pub orientation: Orientation,
 }
 
 impl Geometry {
-    /// Width and height of the result for a stored image of `width` x `height` with that EXIF
+    /// Width and height of the result for a stored image of `width` x `height` with EXIF
     /// `orientation` (1 to 8).
     ///
     /// ```
@@ -254,7 +254,7 @@ impl Geometry {
         }
     }
 
-    /// Whether the result is the stored image, pixel for pixel.
+    /// Whether the result equals the stored image.
     #[must_use]
     pub fn is_identity_for(&self, width: u32, height: u32, orientation: u8) -> bool {
         let upright = self.turn(orientation) == 1;
@@ -263,7 +263,7 @@ impl Geometry {
             && self.output_size(width, height, orientation) == (width, height)
     }
 
-    /// The orientation to undo: 1 where none.
+    /// The orientation to apply. 1 = none.
     pub(crate) fn turn(&self, orientation: u8) -> u8 {
         match self.orientation {
             Orientation::Apply if (2..=8).contains(&orientation) => orientation,
@@ -293,7 +293,7 @@ impl Geometry {
     }
 }
 
-/// Which part of the resized image the output shows.
+/// The part of the resized image that the output shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) x: Span,
@@ -305,13 +305,13 @@ pub(crate) struct Window {
 pub(crate) struct Span {
     /// Size of the whole resized image.
     pub(crate) full: u32,
-    /// First shown position of the resized image.
+    /// First visible position of the resized image.
     pub(crate) start: u32,
-    /// Number of shown positions.
+    /// Number of visible positions.
     pub(crate) len: u32,
-    /// Zeros before the first shown position.
+    /// Zeros before the first visible position.
     pub(crate) pad: u32,
-    /// Size of the output: `pad + len` and zeros.
+    /// Size of the output: `pad + len`, then zeros.
     pub(crate) out: u32,
 }
 
@@ -326,7 +326,7 @@ impl Span {
                 out,
             };
         }
-        // Python's round(): a half goes to the even neighbour.
+        // Python's round(): ties go to even.
         let rest = full - out;
         let half = rest / 2;
         let start = if rest % 2 == 1 && half % 2 == 1 {

@@ -1,9 +1,9 @@
-//! Counts of pixel values: mean, deviation and extremes of a data set, exactly.
+//! Exact histograms of pixel values: mean, deviation and extremes of a dataset.
 
-/// How often each of the 256 values occurs in each channel.
+/// The count of each of the 256 values in each channel.
 ///
-/// Integer counts do not depend on the order of addition, so any split of the work over threads
-/// gives the same statistics.
+/// Integer counts do not depend on the order of addition, so the statistics are the same however work is
+/// split among threads.
 ///
 /// ```
 /// use packds_pixels::Histogram;
@@ -16,14 +16,14 @@ pub struct Histogram {
     counts: Vec<[u64; 256]>,
 }
 
-/// Bytes counted in 32-bit tables before these are added up: far below 2^32.
+/// Bytes counted in 32-bit tables before these are flushed: far below 2^32.
 const FLUSH: usize = 1 << 30;
-/// Tables that neighbouring pixels take turns in: equal pixels in a row would otherwise wait for
-/// each other's increments.
+/// Neighbouring pixels use different tables: otherwise runs of equal pixels would wait for each
+/// other's increments.
 const TURNS: usize = 4;
 
 impl Histogram {
-    /// Empty, for pixels of that many channels.
+    /// An empty histogram for pixels with this many channels.
     #[must_use]
     pub fn new(channels: usize) -> Self {
         Self {
@@ -31,13 +31,13 @@ impl Histogram {
         }
     }
 
-    /// Channels of the pixels.
+    /// Number of channels.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.counts.len()
     }
 
-    /// Counts the pixels of `hwc`, channels together. Bytes behind the last whole pixel are ignored.
+    /// Counts the interleaved pixels `hwc`. Bytes after the last whole pixel are ignored.
     pub fn add(&mut self, hwc: &[u8]) {
         let channels = self.channels();
         for part in hwc.chunks(FLUSH / channels * channels) {
@@ -65,7 +65,7 @@ impl Histogram {
         }
     }
 
-    /// Adds the counts of another histogram of as many channels (further channels are ignored).
+    /// Adds the counts of a histogram with the same number of channels (extra channels are ignored).
     pub fn merge(&mut self, other: &Self) {
         for (sums, counts) in self.counts.iter_mut().zip(&other.counts) {
             for (sum, count) in sums.iter_mut().zip(counts) {
@@ -74,11 +74,11 @@ impl Histogram {
         }
     }
 
-    /// How often each value occurs in a channel.
+    /// The count of each value in a channel.
     ///
     /// # Panics
     ///
-    /// Where there is no such channel.
+    /// If the channel does not exist.
     #[must_use]
     pub fn counts(&self, channel: usize) -> &[u64; 256] {
         &self.counts[channel]
@@ -90,26 +90,26 @@ impl Histogram {
         self.counts[0].iter().sum()
     }
 
-    /// Mean of a channel, 0 to 255; 0 where nothing was counted.
+    /// Mean of a channel, 0 to 255. 0 if nothing was counted.
     ///
     /// # Panics
     ///
-    /// Where there is no such channel.
+    /// If the channel does not exist.
     #[must_use]
     pub fn mean(&self, channel: usize) -> f64 {
         let (count, sum, _) = self.moments(channel);
         ratio(sum, count)
     }
 
-    /// Standard deviation of a channel (of the population), 0 to 255.
+    /// Population standard deviation of a channel, 0 to 255.
     ///
     /// # Panics
     ///
-    /// Where there is no such channel.
+    /// If the channel does not exist.
     #[must_use]
     pub fn std(&self, channel: usize) -> f64 {
         let (count, sum, squares) = self.moments(channel);
-        // count * squares - sum^2, in integers: nothing cancels.
+        // count * squares - sum^2, in integers, to avoid cancellation.
         let numerator = (count * squares).saturating_sub(sum * sum);
         if count == 0 {
             0.0
@@ -122,7 +122,7 @@ impl Histogram {
     ///
     /// # Panics
     ///
-    /// Where there is no such channel.
+    /// If the channel does not exist.
     #[must_use]
     pub fn mean_scaled(&self, channel: usize) -> f64 {
         self.mean(channel) / 255.0
@@ -132,27 +132,27 @@ impl Histogram {
     ///
     /// # Panics
     ///
-    /// Where there is no such channel.
+    /// If the channel does not exist.
     #[must_use]
     pub fn std_scaled(&self, channel: usize) -> f64 {
         self.std(channel) / 255.0
     }
 
-    /// Smallest value of a channel; 0 where nothing was counted.
+    /// Smallest value of a channel. 0 if nothing was counted.
     ///
     /// # Panics
     ///
-    /// Where there is no such channel.
+    /// If the channel does not exist.
     #[must_use]
     pub fn min(&self, channel: usize) -> f64 {
         extreme((0..=255).find(|&value| self.occurs(channel, value)))
     }
 
-    /// Largest value of a channel; 0 where nothing was counted.
+    /// Largest value of a channel. 0 if nothing was counted.
     ///
     /// # Panics
     ///
-    /// Where there is no such channel.
+    /// If the channel does not exist.
     #[must_use]
     pub fn max(&self, channel: usize) -> f64 {
         extreme((0..=255).rev().find(|&value| self.occurs(channel, value)))
@@ -162,7 +162,7 @@ impl Histogram {
         self.counts[channel][usize::from(value)] > 0
     }
 
-    /// Number of values, their sum, and the sum of their squares.
+    /// Count of values, their sum, and the sum of their squares.
     fn moments(&self, channel: usize) -> (u128, u128, u128) {
         let values = (0_u128..).zip(self.counts[channel]);
         values.fold((0, 0, 0), |(count, sum, squares), (value, n)| {
@@ -172,7 +172,7 @@ impl Histogram {
     }
 }
 
-/// How often each value occurs in each of `CHANNELS` channels of fewer than 2^32 pixels. Bytes behind the last whole pixel are
+/// The count of each value in each of `CHANNELS` channels with fewer than 2^32 pixels. Bytes after the last whole pixel are
 /// ignored.
 pub(crate) fn counts<const CHANNELS: usize>(hwc: &[u8]) -> [[u32; 256]; CHANNELS] {
     let mut tables = [[[0_u32; 256]; CHANNELS]; TURNS];

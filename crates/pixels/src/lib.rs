@@ -1,12 +1,12 @@
-//! Decoding, resizing, cropping and casting images, pixel for pixel as Pillow does.
+//! Decoding, resizing, cropping and casting images, with exactly the pixels of Pillow.
 //!
 //! Pure functions over slices: no files, no threads, no clock. A `Decoder` turns the bytes of a
-//! file into output pixels; `probe` and `check_structure` read headers only; `Histogram` counts
-//! pixels for mean and deviation; `cast_into` makes floats of them; `ops` changes them at load time.
+//! file into output pixels; `probe` and `check_structure` read only headers; `Histogram` counts
+//! pixels for mean and deviation; `cast_into` converts to floats; `ops` modifies pixels at load time.
 //!
-//! "As Pillow" means Pillow 13: `Image.open(file).convert("RGB")`, then torchvision's `Resize` and
-//! `CenterCrop` on the Pillow image, the same bytes. docs/reference/pixels.md lists what was measured, and the
-//! few places where the bytes differ.
+//! The reference is Pillow 13: `Image.open(file).convert("RGB")`, then torchvision's `Resize` and
+//! `CenterCrop` on the Pillow image. docs/reference/pixels.md lists what was measured, and the
+//! few differences.
 //!
 //! ```
 //! use packds_pixels::{Crop, DecodeOptions, Decoder, Geometry, Histogram, Resize, encode_jpeg};

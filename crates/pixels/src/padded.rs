@@ -1,4 +1,4 @@
-//! A window of a picture that may reach beyond its edges.
+//! Crops that may extend beyond the picture.
 
 use packds_system::to_usize;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use crate::area::{Pixels, check_out};
 use crate::decode::usize_of;
 use crate::error::PixelError;
 
-/// What lies outside the picture in a padded crop, with torchvision's names.
+/// Padding outside the picture in a padded crop, named as in torchvision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// One colour; a picture of fewer channels uses the first of them.
+    /// A constant colour. Pictures with fewer channels use the first ones.
     Constant([u8; 4]),
     /// The nearest pixel of the picture.
     Edge,
@@ -20,18 +20,18 @@ pub enum Padding {
     Symmetric,
 }
 
-/// `RandomCrop` with padding: copies the window of `width` x `height` pixels that starts at column
-/// `x` and row `y` of the picture, which may lie outside, and flips it on the way.
+/// `RandomCrop` with padding: copies a window of `width` x `height` pixels that starts at column
+/// `x` and row `y` of the picture, possibly outside of it, and optionally flips it.
 ///
-/// Mirrored pictures repeat beyond their own size, as NumPy's `pad` does.
+/// Mirroring continues beyond the picture's own size, like NumPy's `pad`.
 ///
 /// # Errors
 ///
-/// `WrongBuffer` where the data do not fit the picture's size or `out` is not `width * height *
+/// `WrongBuffer` if the data do not match the picture's size or `out` is not `width * height *
 /// channels` bytes; `InvalidArgument` for an empty picture or window, or more than 4 channels.
 #[expect(
     clippy::too_many_arguments,
-    reason = "a window and how it is shown: a struct would be built for this one call"
+    reason = "a window and its options; a struct would only be used by this call"
 )]
 pub fn padded_crop_into(
     image: Pixels<'_>,
@@ -77,20 +77,20 @@ pub fn padded_crop_into(
     Ok(())
 }
 
-/// The columns of a window, the same for all its rows.
+/// The columns of a window, which are the same for all rows.
 struct Crop<'a> {
     data: &'a [u8],
     channels: usize,
     columns: u32,
     x: i64,
-    /// The window's columns that lie in the picture, and the picture's column of the first of them.
+    /// The window's columns inside the picture, and the picture's column of the first of them.
     inside: Range<usize>,
     source: usize,
     padding: Padding,
 }
 
 impl Crop<'_> {
-    /// Copies what the window shows of the row that starts at byte `row`.
+    /// Copies the window's part of the row that starts at byte `row`.
     fn copy_row(&self, row: usize, line: &mut [u8]) {
         let channels = self.channels;
         let Range { start, end } = self.inside;
@@ -122,7 +122,7 @@ impl Crop<'_> {
     }
 }
 
-/// The positions of a window of `len` at `first` that lie within `0..side`: the window's own count.
+/// The positions of a window of `len` at `first` that are within `0..side`, relative to the window.
 fn overlap(first: i64, len: u32, side: u32) -> Range<usize> {
     let within = |position: i64| to_usize(position.clamp(0, i64::from(len)).cast_unsigned());
     let start = within(first.saturating_neg());
@@ -130,7 +130,7 @@ fn overlap(first: i64, len: u32, side: u32) -> Range<usize> {
     start..end.max(start)
 }
 
-/// Which position of a side of `len` is shown at `position`; none where a colour is.
+/// The source position for `position` on a side of `len`. `None` for the constant colour.
 fn source(position: i64, len: u32, padding: Padding) -> Option<u32> {
     let side = i64::from(len);
     let mirrored = |position: i64, period: i64, last: i64| {
@@ -148,7 +148,7 @@ fn source(position: i64, len: u32, padding: Padding) -> Option<u32> {
     u32::try_from(found).ok()
 }
 
-/// Reverses the order of the pixels of a row.
+/// Reverses the pixels of a row.
 pub(crate) fn reverse_pixels(row: &mut [u8], channels: usize) {
     if channels == 1 {
         row.reverse();

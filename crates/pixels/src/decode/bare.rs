@@ -1,4 +1,4 @@
-//! Pixels without a file around them, through the same colours, resize and crop as decoded ones.
+//! Pixels that are already decoded: the same colour conversion, resize and crop as for files.
 
 use super::convert::{self, Kind, Raster};
 use super::{Decoder, byte_count, resize_zeroed, usize_of};
@@ -9,12 +9,12 @@ use crate::geometry::Geometry;
 use crate::probe::ImageInfo;
 
 impl Decoder {
-    /// As `render_into`, of pixels that are decoded already: 1 channel is gray, 3 are red, green and blue.
+    /// Like `render_into`, for decoded pixels: 1 channel is gray, 3 are red, green and blue.
     ///
     /// # Errors
     ///
-    /// `TooManyPixels`, `NotSingleChannel` for a mask, `WrongBuffer` where `pixels` or `out` do not have the bytes that
-    /// the sizes say, or `InvalidArgument` for other numbers of channels. `out` is then unspecified.
+    /// `TooManyPixels`, `NotSingleChannel` for a mask, `WrongBuffer` if `pixels` or `out` do not match the
+    /// sizes, or `InvalidArgument` for other numbers of channels. Then `out` is unspecified.
     pub fn render_pixels_into(
         &mut self,
         pixels: Pixels<'_>,
@@ -54,7 +54,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Fills `self.pixels` with these pixels in the channels of the output.
+    /// Fills `self.pixels` with these pixels in the output's channels.
     fn convert_bare(&mut self, pixels: Pixels<'_>) -> Result<(), PixelError> {
         let kind = match pixels.channels {
             1 => Kind::Gray,
@@ -70,7 +70,7 @@ impl Decoder {
         samples.clear();
         samples.extend_from_slice(pixels.data);
         let mut raster = Raster { kind, samples };
-        // The format is only for errors of samples that are too few, which was checked.
+        // The format only appears in errors about missing samples, which were checked for.
         let info = ImageInfo {
             format: ImageFormat::Bmp,
             width: pixels.width,

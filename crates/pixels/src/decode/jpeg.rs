@@ -1,4 +1,4 @@
-//! JPEG: rows go from libjpeg straight to the resampler, and no more of them than needed.
+//! JPEG: rows go from libjpeg straight to the resampler. Only the rows needed are decoded.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use crate::jpeg::{JpegDecoder, Raw, Session};
 use crate::probe::{ImageInfo, jpeg_has_end};
 use crate::resize::Resampler;
 
-/// Fewer columns are never decoded, unless the picture has no more: libjpeg does not interpolate
-/// chroma where that has two columns or less, but repeats it.
+/// Minimum number of decoded columns: for chroma of two columns or less, libjpeg repeats instead of
+/// interpolating.
 const MIN_COLUMNS: u32 = 8;
 
-/// What turns a decoded row into one of the output's channels.
+/// Converts a decoded row to the output's channels.
 struct RowReader<'a> {
     session: Session<'a>,
     raw: Raw,
     color: Color,
     scratch: &'a mut Vec<u8>,
-    /// Decoded columns that lie before the wanted ones, how many are wanted, and how many decoded.
+    /// Number of decoded columns before the wanted ones, of wanted columns, and of decoded columns.
     lead: usize,
     n_columns: usize,
     n_decoded: usize,
@@ -40,15 +40,15 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// Whether libjpeg can write to the destination itself.
+    /// Whether libjpeg can write directly to the destination.
     fn is_direct(&self) -> bool {
         self.raw.channels() == self.color.channels()
     }
 
-    /// Restricts the session to these columns of `width`; returns which come: a few more.
+    /// Restricts the session to these columns of `width`. Returns the actual columns: a few more.
     ///
-    /// One column more on either side: chroma is interpolated between neighbours, and at the edge of
-    /// the decoded columns the neighbour is missing.
+    /// One extra column on each side, because chroma is interpolated between neighbours, and the
+    /// neighbour outside the decoded columns is missing.
     fn restrict(&mut self, wanted: Range<usize>, width: u32) -> Result<Range<usize>, PixelError> {
         let of = |column: usize| u32::try_from(column).unwrap_or(u32::MAX);
         let first = of(wanted.start).saturating_sub(1);
@@ -84,7 +84,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// After the rows that are needed; `complete` where those were all the picture has.
+    /// Ends the session after the needed rows. `complete` means that these were all rows.
     fn end(self, complete: bool) -> Result<(), PixelError> {
         if complete {
             self.session.finish()
@@ -94,8 +94,8 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// Opens a JPEG whose end is there: a truncated one is an error before anything is decoded, so
-/// that it does not depend on which part of it is wanted.
+/// Opens a complete JPEG. A truncated one is an error before anything is decoded, so
+/// that the result does not depend on the area.
 fn open<'a>(
     decoder: &'a mut Option<JpegDecoder>,
     bytes: &'a [u8],
@@ -123,7 +123,7 @@ fn open<'a>(
 }
 
 impl Decoder {
-    /// Fills `pixels`, which has the right length.
+    /// Fills `pixels`, which must have the right length.
     pub(super) fn decode_jpeg(&mut self, bytes: &[u8], info: &ImageInfo) -> Result<(), PixelError> {
         let color = self.options.color;
         let (mut session, raw) = open(&mut self.jpeg, bytes, info, color)?;
@@ -137,7 +137,7 @@ impl Decoder {
         reader.session.finish()
     }
 
-    /// Decodes the rows and columns that the geometry shows, resizing on the way.
+    /// Decodes the rows and columns inside the geometry, resizing on the fly.
     pub(super) fn render_jpeg(
         &mut self,
         bytes: &[u8],
@@ -160,7 +160,7 @@ impl Decoder {
         stream(reader, resampler, (0, 0), (width, height), out)
     }
 
-    /// Decodes the rows and columns of a view's area, resizing on the way.
+    /// Decodes the rows and columns of a view's area, resizing on the fly.
     pub(super) fn view_jpeg(
         &mut self,
         bytes: &[u8],
@@ -201,8 +201,8 @@ impl Decoder {
     }
 }
 
-/// Reads the rows that the resampler needs of a picture of `size` whose pixel at `corner` is the
-/// resampler's first, and writes what it makes of them.
+/// Reads the rows that the resampler needs from a picture of `size`, and writes the result. The picture's pixel at `corner`
+/// is the resampler's first.
 fn stream(
     mut reader: RowReader<'_>,
     resampler: &mut Resampler,
@@ -232,7 +232,7 @@ fn stream(
     reader.end(corner.1 + rows.end == usize_of(height))
 }
 
-/// The smallest scale, in eighths, that still leaves at least the wanted size.
+/// The smallest scale, in eighths, that gives at least the wanted size.
 fn eighths_of(stored: (u32, u32), wanted: (u32, u32)) -> u32 {
     [1, 2, 4]
         .into_iter()

@@ -1,4 +1,4 @@
-//! From the bytes of a file to output pixels.
+//! Decoding files to output pixels.
 
 mod bare;
 mod bmp;
@@ -24,10 +24,10 @@ use crate::resize::Resampler;
 use crate::seek::Splicer;
 use packds_system::{to_u64, to_usize};
 
-/// Pillow's own limit (`Image.MAX_IMAGE_PIXELS` twice over is its error, once its warning).
+/// Pillow's own error limit: twice `Image.MAX_IMAGE_PIXELS`, which only warns.
 const MAX_PIXELS: u64 = 178_956_970;
 
-/// Which channels the output has.
+/// The channels of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Color {
     /// Red, green, blue: Pillow's `convert("RGB")`.
@@ -35,8 +35,8 @@ pub enum Color {
     Rgb,
     /// Luma: Pillow's `convert("L")`.
     Gray,
-    /// For masks: the indices of a palette image, gray values, or the 0 and 1 of a 1-bit image;
-    /// nothing else has one channel. To be resized with `Filter::Nearest`.
+    /// For masks: palette indices, gray values, or the 0 and 1 of a 1-bit image;
+    /// other images do not have one channel. Resize with `Filter::Nearest`.
     Index,
 }
 
@@ -51,17 +51,17 @@ impl Color {
     }
 }
 
-/// How files are decoded.
+/// Decoder options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeOptions {
     /// Channels of the output.
     pub color: Color,
-    /// Images that declare more pixels are refused before memory is asked for.
+    /// Maximum declared number of pixels, checked before memory is allocated.
     pub max_pixels: u64,
-    /// Decodes a JPEG at 1/2, 1/4 or 1/8 of its size where the output is that much smaller.
+    /// Decodes a JPEG at 1/2, 1/4 or 1/8 of its size if the output is that much smaller.
     /// Faster, but not Pillow's pixels.
     pub jpeg_scaling: bool,
-    /// What `crop_resize_into` does about the EXIF orientation; `render` goes by its geometry.
+    /// How `crop_resize_into` treats the EXIF orientation. `render` uses its geometry instead.
     pub orientation: Orientation,
 }
 
@@ -76,20 +76,20 @@ impl Default for DecodeOptions {
     }
 }
 
-/// An image: rows from the top, pixels from the left, channels together, a byte each.
+/// An image: interleaved bytes, rows from the top, pixels from the left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// Pixels in a row.
+    /// Width.
     pub width: u32,
-    /// Rows.
+    /// Height.
     pub height: u32,
-    /// Bytes in a pixel: 1 or 3.
+    /// Channels: 1 or 3.
     pub channels: u8,
     /// `height * width * channels` bytes.
     pub data: Vec<u8>,
 }
 
-/// What was rendered.
+/// A rendered image's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rendered {
     /// The headers of the source.
@@ -100,7 +100,7 @@ pub struct Rendered {
     pub height: u32,
 }
 
-/// Decodes one image after the other and keeps its buffers in between.
+/// Decodes images one at a time, reusing its buffers.
 ///
 /// ```
 /// use packds_pixels::{Color, DecodeOptions, Decoder, Geometry, Resize, encode_png};
@@ -115,13 +115,13 @@ pub struct Decoder {
     options: DecodeOptions,
     jpeg: Option<JpegDecoder>,
     resampler: Resampler,
-    /// Decoded pixels with the channels of the output.
+    /// Decoded pixels in the output's channels.
     pixels: Vec<u8>,
-    /// Raw samples or a raw row, before colours are converted.
+    /// Raw samples or a raw row, before colour conversion.
     samples: Vec<u8>,
-    /// Pixels turned upright.
+    /// Pixels rotated upright.
     upright: Vec<u8>,
-    /// Puts together what a view shows of a JPEG with a seek index.
+    /// Assembles the part of a JPEG that a view shows, from a seek index.
     splicer: Splicer,
 }
 
@@ -148,13 +148,13 @@ impl Decoder {
         }
     }
 
-    /// Decodes, turns, resizes and crops into `out`, which must have exactly the bytes of the
-    /// result. Of a JPEG only the rows and columns that the crop shows are decoded, but the pixels
-    /// are those of a full decode, and a truncated file is an error whatever the crop.
+    /// Decodes, rotates, resizes and crops into `out`, which must have exactly the length of the
+    /// result. For a JPEG, only the rows and columns inside the crop are decoded, but the pixels
+    /// equal those of a full decode, and a truncated file is always an error.
     ///
     /// # Errors
     ///
-    /// Every error of `PixelError`: the file's, the limit's, or `WrongBuffer`. `out` is then
+    /// Every error of `PixelError`: in the file, in the limits, or `WrongBuffer`. Then `out` is
     /// unspecified.
     pub fn render_into(
         &mut self,
@@ -166,11 +166,11 @@ impl Decoder {
         self.render_probed(bytes, &info, geometry, out)
     }
 
-    /// As `render_into`, into memory of its own.
+    /// Like `render_into`, with a new buffer.
     ///
     /// # Errors
     ///
-    /// Every error of `PixelError` but `WrongBuffer`.
+    /// Every error of `PixelError` except `WrongBuffer`.
     pub fn render(&mut self, bytes: &[u8], geometry: &Geometry) -> Result<Image, PixelError> {
         let info = self.admit(bytes)?;
         let (width, height) = geometry.output_size(info.width, info.height, info.orientation);
@@ -206,7 +206,7 @@ impl Decoder {
         self.render(bytes, &as_stored)
     }
 
-    /// Decodes the whole image into a buffer of the decoder's own, which the next call reuses.
+    /// Decodes the whole image into the decoder's buffer, which the next call reuses.
     ///
     /// # Errors
     ///
@@ -314,22 +314,22 @@ impl Decoder {
     }
 }
 
-/// Runs a decoder of another project. Should hostile bytes make it panic, that is an error of the
-/// file for the caller, who has many more to read.
+/// Runs a third-party decoder. If a hostile file makes it panic, that is reported as an error in the
+/// file, so that callers can continue with others.
 fn guarded<T>(
     format: ImageFormat,
     decode: impl FnOnce() -> Result<T, PixelError>,
 ) -> Result<T, PixelError> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode));
-    caught.unwrap_or_else(|_| Err(PixelError::malformed(format, "the decoder gave up")))
+    caught.unwrap_or_else(|_| Err(PixelError::malformed(format, "the decoder crashed")))
 }
 
-/// A `u32` as a length in memory: on every supported machine `usize` has at least 32 bits.
+/// A `u32` as a length in memory: `usize` has at least 32 bits on all supported machines.
 pub(crate) fn usize_of(value: u32) -> usize {
     to_usize(value)
 }
 
-/// Bytes of an image, where they fit memory at all.
+/// Size of an image in bytes, if it fits in memory.
 pub(crate) fn byte_count(width: u32, height: u32, channels: usize) -> Result<usize, PixelError> {
     let rows = usize_of(width).checked_mul(usize_of(height));
     rows.and_then(|n_pixels| n_pixels.checked_mul(channels))
@@ -337,14 +337,14 @@ pub(crate) fn byte_count(width: u32, height: u32, channels: usize) -> Result<usi
         .ok_or(PixelError::OutOfMemory { bytes: u64::MAX })
 }
 
-/// A buffer of zeros; an error where there is no memory for it.
+/// A zeroed buffer, or an error if memory is exhausted.
 pub(crate) fn zeroed(width: u32, height: u32, channels: usize) -> Result<Vec<u8>, PixelError> {
     let mut data = Vec::new();
     resize_zeroed(&mut data, byte_count(width, height, channels)?)?;
     Ok(data)
 }
 
-/// Gives `buffer` that length; an error where there is no memory for it.
+/// Sets the length of `buffer`, or fails if memory is exhausted.
 pub(crate) fn resize_zeroed(buffer: &mut Vec<u8>, n_bytes: usize) -> Result<(), PixelError> {
     let more = n_bytes.saturating_sub(buffer.len());
     let bytes = to_u64(n_bytes);
@@ -355,7 +355,7 @@ pub(crate) fn resize_zeroed(buffer: &mut Vec<u8>, n_bytes: usize) -> Result<(), 
     Ok(())
 }
 
-/// Checks the pixels that a caller hands in for encoding.
+/// Checks the pixels passed for encoding.
 pub(crate) fn check_pixels(
     width: u32,
     height: u32,

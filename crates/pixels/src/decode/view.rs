@@ -8,17 +8,17 @@ use crate::geometry::Orientation;
 use crate::probe::ImageInfo;
 
 impl Decoder {
-    /// Writes what each view shows of the image, as stored or turned upright as the options'
-    /// `orientation` says, to the buffer of the same position, of exactly `width * height * channels` bytes of the view. One decode
-    /// serves all views, and of a JPEG only the rows and columns that the areas span are decoded.
-    /// With a seek index little else is even read. The pixels are those of a full decode at full
-    /// size, whatever `jpeg_scaling` says.
+    /// Writes each view of the image, as stored or rotated upright according to the options'
+    /// `orientation`, to the buffer at the same position, of exactly `width * height * channels` bytes. The image is decoded
+    /// once for all views, and for a JPEG only the rows and columns that the areas span.
+    /// With a seek index, hardly anything else is even read. The pixels equal those of a full decode at full
+    /// size; `jpeg_scaling` is ignored.
     ///
     /// # Errors
     ///
-    /// `EmptyArea` or `AreaOutside`; `InvalidArgument` where views and buffers are not equally many
-    /// or a view is empty; `WrongBuffer`; `BadSeekIndex` where a wrong index is used; and the errors of
-    /// the file and the limit, as `render`.
+    /// `EmptyArea` or `AreaOutside`; `InvalidArgument` if the numbers of views and buffers differ
+    /// or a view is empty; `WrongBuffer`; `BadSeekIndex` if a wrong index is used; and the file and limit
+    /// errors of `render`.
     pub fn crop_resize_into(
         &mut self,
         image: Encoded<'_>,
@@ -69,8 +69,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes at least an area, and turns it upright: into `pixels`, or `upright` where it had to
-    /// be turned. Returns which pixel is the first there, and the bytes of a row.
+    /// Decodes at least an area, and rotates it upright: into `pixels`, or `upright` if it had to
+    /// be rotated. Returns the index of the first pixel there, and the stride in bytes.
     fn decode_span(
         &mut self,
         image: &Encoded<'_>,
@@ -104,8 +104,8 @@ impl Decoder {
         Ok(((area.x, area.y), usize_of(area.width) * channels))
     }
 
-    /// Calls `decode` with a JPEG, its headers, and where in it an area of the stored picture is: a
-    /// small JPEG spliced together where there is an index and it is worth it, else the image's own.
+    /// Calls `decode` with a JPEG, its headers, and an area of the stored picture in it: a
+    /// small spliced JPEG if an index makes that worthwhile, else the image itself.
     fn with_spliced<T>(
         &mut self,
         image: &Encoded<'_>,
@@ -136,7 +136,7 @@ impl Decoder {
     }
 }
 
-/// The smallest area that holds the areas of all views.
+/// The bounding box of all views' areas.
 fn span_of(views: &[CropResize]) -> Option<Area> {
     let areas = || views.iter().map(|view| view.area);
     let (x, y) = (
@@ -153,7 +153,7 @@ fn span_of(views: &[CropResize]) -> Option<Area> {
     })
 }
 
-/// Where an area of the upright picture is stored.
+/// The stored area for an area of the upright picture.
 fn stored_area(area: Area, info: &ImageInfo) -> Area {
     let (width, height) = (info.width, info.height);
     let from_right = |first: u32, len: u32| width - first - len;

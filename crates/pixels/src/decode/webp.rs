@@ -11,7 +11,7 @@ use super::resize_zeroed;
 use crate::error::PixelError;
 use crate::probe::ImageInfo;
 
-/// An error of the `image` crate, in our words.
+/// Converts an error of the `image` crate.
 pub(super) fn error(format: crate::format::ImageFormat, error: &image::ImageError) -> PixelError {
     match error {
         image::ImageError::IoError(cause) if cause.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -28,7 +28,7 @@ pub(super) fn decode(bytes: &[u8], info: &ImageInfo) -> Result<Raster, PixelErro
     read(decoder, info)
 }
 
-/// Reads all samples from a decoder of the `image` crate that gives RGB or RGBA bytes.
+/// Reads all samples from an `image` decoder of RGB or RGBA bytes.
 pub(super) fn read(decoder: impl ImageDecoder, info: &ImageInfo) -> Result<Raster, PixelError> {
     if decoder.dimensions() != (info.width, info.height) {
         return Err(PixelError::malformed(

@@ -1,8 +1,8 @@
-//! JPEG decoding with libjpeg-turbo's decoder: the pixels of Pillow.
+//! JPEG decoding with libjpeg-turbo, with the pixels of Pillow.
 //!
-//! libjpeg reports errors by calling back and expects the call not to return. The call back
-//! unwinds (the library is compiled for it) and `Session` turns that into a `Result`. The input is
-//! a slice; where libjpeg asks for more, the file is truncated.
+//! libjpeg reports errors through a callback that must not return. The callback
+//! unwinds (the library is compiled for that), and `Session` turns this into a `Result`. The input is
+//! a slice: if libjpeg asks for more, the file is truncated.
 
 mod encode;
 
@@ -23,12 +23,12 @@ use crate::format::ImageFormat;
 
 pub use encode::encode_jpeg;
 
-/// More scans than an encoder writes: beyond that a small file could take hours.
+/// More scans than any encoder writes. Without a limit a small file could take hours.
 const MAX_SCANS: c_int = 500;
 /// libjpeg's `JMSG_LENGTH_MAX`.
 const MESSAGE_BYTES: usize = 200;
 
-/// What went wrong inside libjpeg.
+/// The error inside libjpeg.
 #[derive(Debug)]
 enum Failure {
     OutOfInput,
@@ -36,7 +36,7 @@ enum Failure {
     Fatal(c_int, String),
 }
 
-/// libjpeg's error manager and, behind it, ours. libjpeg only sees the first field.
+/// libjpeg's error manager, followed by our fields. libjpeg only sees the first field.
 #[repr(C)]
 struct Errors {
     manager: jpeg_error_mgr,
@@ -59,10 +59,10 @@ impl Errors {
     }
 }
 
-/// What unwinds through libjpeg: the cause lies in `Errors::failure`.
+/// The unwind payload. The cause is in `Errors::failure`.
 struct Unwound;
 
-/// The decompressor and what it points to: boxed, because it must not move.
+/// The decompressor and what it points to. Boxed, because it must not move.
 struct State {
     cinfo: jpeg_decompress_struct,
     errors: Errors,
@@ -70,8 +70,8 @@ struct State {
     progress: mozjpeg_sys::jpeg_progress_mgr,
 }
 
-/// A JPEG decoder, to be used for one file after the other. Each file has a decompressor of its own: one that is used again keeps the tables
-/// of the file before, with which a file that lacks its own would be decoded.
+/// A JPEG decoder for a sequence of files. Each file gets its own decompressor: a reused one would keep the previous file's
+/// tables, and use them for a file that lacks its own.
 pub(crate) struct JpegDecoder {
     state: Box<State>,
 }
@@ -81,12 +81,12 @@ pub(crate) struct JpegDecoder {
 // depends on. So another thread may go on with it.
 unsafe impl Send for JpegDecoder {}
 
-/// What libjpeg makes of a pixel.
+/// libjpeg's output for a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Raw {
     Gray,
     Rgb,
-    /// Stored inverted, as Adobe does and as Pillow assumes.
+    /// Stored inverted, like Adobe's, as Pillow assumes.
     Cmyk,
 }
 
@@ -146,7 +146,7 @@ impl JpegDecoder {
     }
 }
 
-/// One file being decoded. Dropping it makes the decoder ready for the next.
+/// A file being decoded. Dropping it makes the decoder ready for the next file.
 pub(crate) struct Session<'a> {
     state: &'a mut State,
     bytes: PhantomData<&'a [u8]>,
@@ -158,7 +158,7 @@ impl Session<'_> {
         (self.state.cinfo.image_width, self.state.cinfo.image_height)
     }
 
-    /// What libjpeg can make of the pixels: colour files give RGB, gray ones either, four channels CMYK.
+    /// Possible output: colour files give RGB, gray files gray or RGB, four channels CMYK.
     pub(crate) fn raw(&self, want_gray: bool) -> Result<Raw, PixelError> {
         match self.state.cinfo.num_components {
             1 if want_gray => Ok(Raw::Gray),
@@ -171,7 +171,7 @@ impl Session<'_> {
         }
     }
 
-    /// Starts decoding at `eighths` / 8 of the size; returns the size then.
+    /// Starts decoding at `eighths` / 8 of the size. Returns that size.
     pub(crate) fn start(&mut self, raw: Raw, eighths: u32) -> Result<(u32, u32), PixelError> {
         self.state.cinfo.out_color_space = match raw {
             Raw::Gray => J_COLOR_SPACE::JCS_GRAYSCALE,
@@ -193,7 +193,7 @@ impl Session<'_> {
         ))
     }
 
-    /// Restricts the rows to some columns, or a few more: returns the columns that come.
+    /// Restricts decoding to some columns, plus a few. Returns the actual columns.
     pub(crate) fn crop(
         &mut self,
         first: u32,
@@ -205,7 +205,7 @@ impl Session<'_> {
         Ok(offset..offset + width)
     }
 
-    /// Passes over rows.
+    /// Skips rows.
     pub(crate) fn skip(&mut self, n_rows: u32) -> Result<(), PixelError> {
         if n_rows > 0 {
             // SAFETY: decompression has started; libjpeg stops at the last row.
@@ -238,14 +238,14 @@ impl Session<'_> {
         ))
     }
 
-    /// Reads to the end-of-image marker, after the last row.
+    /// Reads up to the end-of-image marker, after the last row.
     pub(crate) fn finish(mut self) -> Result<(), PixelError> {
         // SAFETY: decompression has started; libjpeg checks that every row was read.
         self.call(|cinfo| unsafe { jpeg_finish_decompress(cinfo) })?;
         Ok(())
     }
 
-    /// Runs a libjpeg function; an error that unwinds from it becomes a `PixelError`.
+    /// Calls a libjpeg function and turns an unwinding error into a `PixelError`.
     fn call<T>(
         &mut self,
         run: impl FnOnce(&mut jpeg_decompress_struct) -> T,
@@ -288,7 +288,7 @@ impl Drop for Session<'_> {
     }
 }
 
-/// Stores the cause and unwinds to `Session::call`, as libjpeg wants `error_exit` not to return.
+/// Stores the cause and unwinds to `Session::call`, because `error_exit` must not return.
 fn fail(common: &mut jpeg_common_struct, failure: Failure) -> ! {
     // SAFETY: `err` was set in `new` to the `Errors` whose first field it is, and lives as long as
     // the decompressor; nothing else refers to it while libjpeg runs.
@@ -316,7 +316,7 @@ extern "C-unwind" fn error_exit(common: &mut jpeg_common_struct) {
     fail(common, Failure::Fatal(code, message));
 }
 
-/// Warnings and traces. Pillow accepts corrupt data that libjpeg only warns about, so they pass.
+/// Warnings and traces. Pillow accepts corrupt data that libjpeg only warns about, so ignore them.
 extern "C-unwind" fn emit_message(_: &mut jpeg_common_struct, _: c_int) {}
 
 extern "C-unwind" fn output_message(_: &mut jpeg_common_struct) {}
@@ -347,7 +347,7 @@ extern "C-unwind" fn monitor_progress(common: &mut jpeg_common_struct) {
     }
 }
 
-/// Whether libjpeg was built with its vector code; without nasm it silently is not.
+/// Whether libjpeg was built with SIMD. Without nasm it silently is not.
 #[must_use]
 pub fn jpeg_simd() -> bool {
     unsafe extern "C" {

@@ -1,10 +1,10 @@
-//! A colour operation with its factor, as a value.
+//! Colour operations with their factors, as values.
 
 use super::{
     adjust_brightness, adjust_contrast, adjust_hue, adjust_saturation, solarize, to_grayscale,
 };
 
-/// An operation that takes each pixel for itself, but for what [`Contrast`](Self::Contrast) takes of the whole picture.
+/// A colour operation. All work per pixel, except that [`Contrast`](Self::Contrast) also needs the picture's mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Adjustment {
     /// [`adjust_brightness`].
@@ -22,7 +22,7 @@ pub enum Adjustment {
 }
 
 impl Adjustment {
-    /// Does it to a picture of 1 or 3 channels.
+    /// Applies it to a picture of 1 or 3 channels.
     pub fn apply(self, pixels: &mut [u8], channels: u8) {
         match self {
             Self::Brightness(factor) => adjust_brightness(pixels, factor),

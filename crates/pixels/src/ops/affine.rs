@@ -1,4 +1,4 @@
-//! Rotating, moving, scaling and shearing, as Pillow's `Image.transform`.
+//! Rotation, translation, scaling and shearing, like Pillow's `Image.transform`.
 
 use crate::area::Pixels;
 use crate::decode::usize_of;
@@ -7,18 +7,18 @@ use packds_system::to_usize;
 
 use super::sample::{self, Map, Picture};
 
-/// How a map looks at the pixels around a point.
+/// Interpolation at a point of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// The pixel that the point lies in: Pillow's `NEAREST`.
+    /// The pixel that contains the point: Pillow's `NEAREST`.
     Nearest,
-    /// Four pixels, blended: Pillow's `BILINEAR`.
+    /// Four pixels, blended linearly: Pillow's `BILINEAR`.
     Bilinear,
-    /// Sixteen, blended by cubic curves: Pillow's `BICUBIC`.
+    /// Sixteen pixels, blended by cubic curves: Pillow's `BICUBIC`.
     Bicubic,
 }
 
-/// A map from the pixels of the result to those of the source.
+/// A map from result pixels to source pixels.
 ///
 /// With the matrix `[a, b, c, d, e, f]` the point (x, y) of the result shows the point
 /// (a x + b y + c, d x + e y + f) of the source; the centre of the first pixel is (0.5, 0.5).
@@ -26,23 +26,23 @@ pub enum Sampling {
 pub struct Affine {
     /// a to f, in pixels.
     pub matrix: [f64; 6],
-    /// How points between pixels are seen.
+    /// Interpolation between pixels.
     pub sampling: Sampling,
-    /// What lies outside the source; a value per channel.
+    /// The colour outside the source, one value per channel.
     pub fill: [u8; 4],
 }
 
 impl Affine {
-    /// torchvision's `affine` of a picture of `width` x `height`: sheared, scaled and turned around
-    /// its middle, then moved. Nearest and black; both are fields.
+    /// torchvision's `affine` for a picture of `width` x `height`: shear, scale and rotate around
+    /// the centre, then translate. Filter nearest and fill black; both are fields.
     ///
-    /// `degrees` turns clockwise, `translate` is in pixels right and down, `shear` in degrees along
-    /// the rows and the columns. torchvision draws translations and rounds them: so should the caller.
+    /// `degrees` is clockwise, `translate` is in pixels right and down, `shear` in degrees along
+    /// rows and columns. torchvision rounds random translations; callers should too.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` where a number is not finite or makes the matrix so, or the scale is not
-    /// above 0.
+    /// `InvalidArgument` if a number or the matrix is not finite, or the scale is not
+    /// positive.
     pub fn new(
         width: u32,
         height: u32,
@@ -58,17 +58,17 @@ impl Affine {
         Self::around(middle(width, height), degrees, translate, scale, shear)
     }
 
-    /// torchvision's `affine` that shears around the first pixel's corner by `x` degrees along the rows and `y` along the columns.
-    /// Nearest and black; both are fields.
+    /// torchvision's `affine` with shear around the corner of the first pixel, by `x` degrees along rows and `y` along columns.
+    /// Filter nearest and fill black; both are fields.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` where a number makes the matrix not finite.
+    /// `InvalidArgument` if the matrix is not finite.
     pub fn shear(x: f64, y: f64) -> Result<Self, PixelError> {
         Self::around((0.0, 0.0), 0.0, (0.0, 0.0), 1.0, (x, y))
     }
 
-    /// torchvision's matrix around a point; the scale is above 0.
+    /// torchvision's matrix around a point. The scale is positive.
     fn around(
         (middle_x, middle_y): (f64, f64),
         degrees: f64,
@@ -81,7 +81,7 @@ impl Affine {
             shear.0.to_radians(),
             shear.1.to_radians(),
         );
-        // The forward matrix without the scale, whose determinant is 1: turn times shears.
+        // The forward matrix without the scale: rotation times shears. Its determinant is 1.
         let a = (angle - y).cos() / y.cos();
         let b = -(angle - y).cos() * x.tan() / y.cos() - angle.sin();
         let c = (angle - y).sin() / y.cos();
@@ -99,12 +99,12 @@ impl Affine {
         Self::nearest(matrix)
     }
 
-    /// torchvision's `rotate`, which is Pillow's: `degrees` turn counter-clockwise around the middle,
-    /// and the size stays. Nearest and black; both are fields.
+    /// torchvision's and Pillow's `rotate`: `degrees` counter-clockwise around the centre,
+    /// keeping the size. Filter nearest and fill black; both are fields.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` where the angle is not finite.
+    /// `InvalidArgument` if the angle is not finite.
     pub fn rotation(width: u32, height: u32, degrees: f64) -> Result<Self, PixelError> {
         let angle = -degrees.rem_euclid(360.0).to_radians();
         let (cos, sin) = (to_15_places(angle.cos()), to_15_places(angle.sin()));
@@ -129,13 +129,13 @@ impl Affine {
         })
     }
 
-    /// Writes the mapped picture, of the same size: the bytes of Pillow's
+    /// Writes the mapped picture at the same size, with the bytes of Pillow's
     /// `image.transform(image.size, AFFINE, matrix, filter, fillcolor=fill)`.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` where a number of the matrix is not finite or the picture has more than 4
-    /// channels, `WrongBuffer` where a buffer does not fit.
+    /// `InvalidArgument` if a number of the matrix is not finite or the picture has more than 4
+    /// channels, `WrongBuffer` if a buffer has the wrong length.
     pub fn apply_into(&self, image: Pixels<'_>, out: &mut [u8]) -> Result<(), PixelError> {
         check(&self.matrix)?;
         image.check()?;
@@ -167,7 +167,7 @@ impl Affine {
         Ok(())
     }
 
-    /// `smooth` draws what is not the nearest pixels.
+    /// `smooth` implements all filters except nearest.
     fn draw<const N: usize>(
         &self,
         picture: Picture<'_, N>,
@@ -196,7 +196,7 @@ impl Affine {
         }
     }
 
-    /// Pillow's nearest filter where rows stay rows: one step is added to the last place.
+    /// Pillow's nearest filter if rows map to rows: positions are accumulated.
     fn scale<const N: usize>(&self, picture: &Picture<'_, N>, fill: [u8; N], out: &mut [[u8; N]]) {
         let [a, _, c, _, e, f] = self.matrix;
         let mut y = f + e * 0.5;
@@ -210,7 +210,7 @@ impl Affine {
         }
     }
 
-    /// Pillow's nearest filter where places do not fit 16.16 bits.
+    /// Pillow's nearest filter if positions do not fit in 16.16 bits.
     fn step<const N: usize>(
         &self,
         picture: &Picture<'_, N>,
@@ -250,17 +250,17 @@ fn middle(width: u32, height: u32) -> (f64, f64) {
     (f64::from(width) * 0.5, f64::from(height) * 0.5)
 }
 
-/// Rounded to 15 decimal places, as Pillow does with sines so that quarter turns are exact.
+/// Rounded to 15 decimals like Pillow's sines, so that quarter turns are exact.
 fn to_15_places(value: f64) -> f64 {
     format!("{value:.15}").parse().unwrap_or(value)
 }
 
 impl<const N: usize> Picture<'_, N> {
-    /// The pixel that the point lies in.
+    /// The pixel that contains the point.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "points at or above 0; the cast cuts off the fraction and stays within usize"
+        reason = "points are at or above 0; the cast truncates and stays within usize"
     )]
     fn nearest(&self, x: f64, y: f64) -> Option<[u8; N]> {
         if x < 0.0 || y < 0.0 {
@@ -271,15 +271,15 @@ impl<const N: usize> Picture<'_, N> {
     }
 }
 
-/// A map in 16.16 fixed point, in which Pillow steps from pixel to pixel.
+/// A map in 16.16 fixed point, which Pillow uses to step from pixel to pixel.
 struct Fixed {
     first: [i32; 2],
-    /// To the next column, and to the next row.
+    /// Step to the next column, and to the next row.
     steps: [[i32; 2]; 2],
 }
 
 impl Fixed {
-    /// `None` where a corner lies beyond 32768.
+    /// `None` if a corner is beyond 32768.
     #[expect(clippy::cast_precision_loss, reason = "sides are exact in f64")]
     fn of(matrix: &[f64; 6], width: usize, height: usize) -> Option<Self> {
         let [a, b, c, d, e, f] = *matrix;
@@ -300,7 +300,7 @@ impl Fixed {
         for pixels in out.chunks_exact_mut(picture.width) {
             let (mut x, mut y) = (first_x, first_y);
             for pixel in pixels {
-                // A negative place becomes a column or row that no picture has.
+                // A negative position becomes a huge column or row, which is outside every picture.
                 let (column, row) = (whole(x), whole(y));
                 *pixel = if column < picture.width && row < picture.height {
                     picture.pixels[row * picture.width + column]
@@ -316,16 +316,16 @@ impl Fixed {
     }
 }
 
-/// The nearest 16.16 number.
+/// Rounds to 16.16.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "places below 32768 fit; the cast clips a step that does not"
+    reason = "positions below 32768 fit; the cast clips larger steps"
 )]
 fn fixed(value: f64) -> i32 {
     (value * 65536.0 + 0.5).floor() as i32
 }
 
-/// The whole part of a 16.16 number; a negative one lies behind every image.
+/// The integer part of a 16.16 number. A negative one ends up outside every image.
 fn whole(place: i32) -> usize {
     to_usize((place >> 16).cast_unsigned())
 }

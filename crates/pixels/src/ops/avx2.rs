@@ -1,7 +1,7 @@
-//! The plain loops of the operations, compiled a second time for AVX2.
+//! The plain loops of the operations, compiled again for AVX2.
 //!
-//! The code is the same, and floats are multiplied and added in the same order, so the bytes are the
-//! same as well; only the compiler has wider registers. No intrinsics here.
+//! The code and the order of float operations are the same, so the bytes are the
+//! same too; the compiler just has wider registers. No intrinsics here.
 
 use super::blur::{Kernel, Rows};
 use super::sample::{Map, Picture};
@@ -11,7 +11,7 @@ use super::{blend, blur, gray, hue, sample, sharpen};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2(());
 
-/// A method for each loop, that calls the loop within a function compiled for AVX2.
+/// Defines a method per loop, which calls it inside a function compiled for AVX2.
 macro_rules! compiled {
     ($($module:ident::$name:ident($($argument:ident: $type:ty),*);)*) => {
         impl Avx2 {
@@ -20,7 +20,7 @@ macro_rules! compiled {
                 fn inner($($argument: $type),*) {
                     $module::$name($($argument),*);
                 }
-                // SAFETY: `self` exists only where the processor has AVX2.
+                // SAFETY: `self` exists only if the processor has AVX2.
                 unsafe { inner($($argument),*) }
             })*
         }

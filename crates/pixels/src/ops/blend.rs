@@ -1,34 +1,34 @@
-//! Brightness, contrast and saturation: straight lines through black, gray and the pixel's gray.
+//! Brightness, contrast and saturation: linear interpolation from black, mean gray, and the pixel's gray.
 //!
-//! Pillow's `ImageEnhance` blends a picture with a degenerate one (black; its mean luma; its own
-//! luma) in `f32`: `base + factor * (value - base)`, cut off to whole numbers and clipped.
+//! Pillow's `ImageEnhance` interpolates between a degenerate picture (black, its mean luma, its own
+//! luma) and the picture in `f32`: `base + factor * (value - base)`, truncated and clipped.
 
 use super::gray::{luma, mean_luma};
 use super::planes::{BLOCK, join, mapped, split};
 use super::{fastest, whole};
 
-/// Multiplies every value by `factor`: 0 is black, 1 changes nothing. Pillow's
+/// Multiplies every value by `factor`: 0 is black, 1 is unchanged. Pillow's
 /// `ImageEnhance.Brightness`.
 pub fn adjust_brightness(pixels: &mut [u8], factor: f32) {
     fastest!(blend(pixels, 0, factor));
 }
 
-/// Moves every value away from the picture's mean luma: 0 is even gray, 1 changes nothing. Pillow's
+/// Scales the distance from the picture's mean luma: 0 is uniform gray, 1 is unchanged. Pillow's
 /// `ImageEnhance.Contrast`. `channels` is 1 or 3.
 pub fn adjust_contrast(pixels: &mut [u8], channels: u8, factor: f32) {
     let mean = mean_luma(pixels, channels);
     fastest!(blend(pixels, mean, factor));
 }
 
-/// Moves every colour away from its own luma: 0 is gray, 1 changes nothing. Pillow's
-/// `ImageEnhance.Color`. Pictures of other than 3 channels stay.
+/// Scales the distance of every colour from its own luma: 0 is gray, 1 is unchanged. Pillow's
+/// `ImageEnhance.Color`. Pictures without 3 channels are unchanged.
 pub fn adjust_saturation(pixels: &mut [u8], channels: u8, factor: f32) {
     if channels == 3 {
         fastest!(saturate(pixels, factor));
     }
 }
 
-/// Two roundings in `f32`, as Pillow's C code has them: never fuse the product and the sum.
+/// Two roundings in `f32`, like Pillow's C code: never fuse the product and the sum.
 #[inline(always)]
 pub(super) fn mixed(value: u8, base: u8, factor: f32) -> u8 {
     let difference = f32::from(i16::from(value) - i16::from(base));

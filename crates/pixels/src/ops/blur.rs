@@ -1,38 +1,38 @@
-//! Gaussian blur, as torchvision's `gaussian_blur` of a Pillow image.
+//! Gaussian blur, like torchvision's `gaussian_blur` of a Pillow image.
 //!
-//! torchvision multiplies with a square kernel of `f32` weights; the same weights are the product of a
-//! column and a row, so here the columns are summed first and then the rows. The sums round
-//! differently in their last bits, which moves a value by one level where it lies near a half.
+//! torchvision applies a square kernel of `f32` weights, which is the product of a
+//! column and a row. Here columns are summed first, then rows. The sums round
+//! differently in their last bits, which can change a value near a half by one level.
 
 use super::{fastest, whole};
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 
-/// Values that a sum goes through together.
+/// Values summed together.
 const LANES: usize = 32;
-/// Largest kernel, in pixels.
+/// Maximum kernel size, in pixels.
 const MAX_KERNEL: u32 = 4095;
 
-/// Blurs pictures; keeps its memory from one to the next.
+/// Blurs pictures. Its memory is reused.
 #[derive(Debug, Default)]
 pub struct Blur {
     kernel: Kernel,
     /// The picture before the blur.
     source: Vec<u8>,
-    /// A row of sums of columns, with the padding of the rows.
+    /// A row of column sums, with padding on both sides.
     sums: Vec<f32>,
 }
 
-/// The weights from the middle outwards: those of both sides are the same.
+/// The weights from the middle outwards. They are symmetric.
 #[derive(Debug, Default)]
 pub(super) struct Kernel {
     size: u32,
     sigma: f32,
-    /// Of the middle half its weight, as every sum takes both sides.
+    /// Half the weight for the middle, because every sum adds both sides.
     weights: Vec<f32>,
 }
 
-/// What the loop over rows needs besides the kernel.
+/// What the row loop needs besides the kernel.
 #[derive(Debug)]
 pub(super) struct Rows<'a> {
     source: &'a [u8],
@@ -48,16 +48,16 @@ impl Blur {
         Self::default()
     }
 
-    /// Blurs a picture in place with a Gaussian of `sigma` pixels in a square of `kernel` pixels.
+    /// Blurs a picture in place, with a Gaussian of `sigma` pixels in a square of `kernel` pixels.
     ///
-    /// Beyond the edges the picture is mirrored, without its edge pixels twice. Values differ from
+    /// Edges are mirrored without repeating the edge pixels. Values differ from
     /// torchvision's by at most one level.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` for an even kernel, one of more than 4095 pixels, or one that reaches beyond
-    /// the mirrored picture (half of it must be less than both sides), and for a sigma that is not
-    /// finite and above 0; `WrongBuffer` where the pixels do not fit the sizes.
+    /// `InvalidArgument` if the kernel is even, larger than 4095 pixels, or extends beyond
+    /// the mirrored picture (half of it must be less than both sides), or if sigma is not
+    /// finite and positive; `WrongBuffer` if the pixels do not match the size.
     pub fn gaussian(
         &mut self,
         pixels: &mut [u8],
@@ -112,7 +112,7 @@ impl Kernel {
     /// The weights `exp(-0.5 (x / sigma)^2)`, divided by their sum.
     #[expect(
         clippy::cast_precision_loss,
-        reason = "whole numbers up to 2047 are exact in f32"
+        reason = "integers up to 2047 are exact in f32"
     )]
     fn set(&mut self, size: u32, sigma: f32) {
         if self.size == size && self.sigma.to_bits() == sigma.to_bits() {
@@ -143,7 +143,7 @@ pub(super) fn convolve(rows: Rows<'_>, kernel: &Kernel, out: &mut [u8]) {
     }
 }
 
-/// The sums around row `y`.
+/// Computes the sums around row `y`.
 #[inline(always)]
 fn sum_columns(source: &[u8], stride: usize, y: usize, weights: &[f32], out: &mut [f32]) {
     let (blocks, rest) = out.as_chunks_mut::<LANES>();
@@ -156,7 +156,7 @@ fn sum_columns(source: &[u8], stride: usize, y: usize, weights: &[f32], out: &mu
     }
 }
 
-/// The sums around row `y` of `N` columns from `x`.
+/// The sums around row `y` for `N` columns from `x`.
 #[inline(always)]
 fn columns_around<const N: usize>(
     source: &[u8],
@@ -170,7 +170,7 @@ fn columns_around<const N: usize>(
     let mut sums = [0.0; N];
     for (distance, weight) in weights.iter().enumerate() {
         let below = y + distance;
-        // Mirrored at the first and at the last row.
+        // Mirrored at the first and last row.
         let (Some(above), Some(below)) = (
             part(y.abs_diff(distance)),
             part(below.min((2 * (n_rows - 1)).saturating_sub(below))),
@@ -185,7 +185,7 @@ fn columns_around<const N: usize>(
     sums
 }
 
-/// Mirrors a row at its first and at its last pixel.
+/// Mirrors a row at its first and last pixel.
 #[inline(always)]
 fn pad(row: &mut [f32], padding: usize, channels: usize) {
     let last = row.len() - padding - channels;
@@ -198,14 +198,14 @@ fn pad(row: &mut [f32], padding: usize, channels: usize) {
     }
 }
 
-/// The sums around each value of a padded row, rounded.
+/// The rounded sums around each value of a padded row.
 #[inline(always)]
 fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     let (blocks, rest) = out.as_chunks_mut::<LANES>();
     let behind = blocks.len() * LANES;
     for (index, block) in blocks.iter_mut().enumerate() {
         let values = values_around::<LANES>(row, channels, index * LANES, weights);
-        // No `map` of arrays: it may be compiled apart from the AVX2 function.
+        // Not `map` on arrays: it may be compiled outside the AVX2 function.
         for (to, value) in block.iter_mut().zip(values) {
             *to = whole::nearest(value);
         }
@@ -215,7 +215,7 @@ fn sum_row(row: &[f32], channels: usize, weights: &[f32], out: &mut [u8]) {
     }
 }
 
-/// The sums around `N` values from `x`, of a row padded by all weights but the first.
+/// The sums around `N` values from `x`, in a row padded by all weights except the first.
 #[inline(always)]
 fn values_around<const N: usize>(
     row: &[f32],

@@ -1,12 +1,12 @@
-//! Painting over a rectangle.
+//! Filling a rectangle.
 
 use crate::area::Area;
 use crate::decode::usize_of;
 
-/// Fills `area` with the first `channels` values of `fill`, of a picture of `width` columns.
+/// Fills `area` of a picture with `width` columns with the first `channels` values of `fill`.
 ///
-/// What of the area lies outside the picture is left out, as torchvision's slices do. `channels` is
-/// at most 4; bytes behind the last whole row stay.
+/// The area is clipped to the picture, like torchvision's slices. `channels` is
+/// at most 4. Bytes after the last whole row are unchanged.
 pub fn erase(pixels: &mut [u8], width: u32, channels: u8, area: Area, fill: [u8; 4]) {
     let channels = usize::from(channels).min(fill.len());
     let stride = usize_of(width) * channels;

@@ -1,4 +1,4 @@
-//! Colour pictures without their colour.
+//! Conversion to gray.
 
 use super::fastest;
 use super::planes::{BLOCK, join, mapped, split};
@@ -14,8 +14,8 @@ pub(super) fn luma([red, green, blue]: [u8; 3]) -> u8 {
     ((sum + 0x8000) >> 16) as u8
 }
 
-/// Replaces every colour by its luma, the same in all three channels: torchvision's
-/// `rgb_to_grayscale` with three output channels. Pictures of other than 3 channels stay.
+/// Replaces every colour by its luma in all three channels, like torchvision's
+/// `rgb_to_grayscale` with three output channels. Pictures without 3 channels are unchanged.
 pub fn to_grayscale(pixels: &mut [u8], channels: u8) {
     if channels == 3 {
         fastest!(grayscale(pixels));
@@ -29,7 +29,7 @@ pub(super) fn grayscale(pixels: &mut [u8]) {
     }
 }
 
-/// The mean luma, rounded as Pillow's contrast rounds it; 0 of no pixels.
+/// The mean luma, rounded like Pillow's contrast. 0 for no pixels.
 pub(super) fn mean_luma(pixels: &[u8], channels: u8) -> u8 {
     let (n_pixels, sum) = if channels == 3 {
         let pixels = pixels.as_chunks::<3>().0;
@@ -43,7 +43,7 @@ pub(super) fn mean_luma(pixels: &[u8], channels: u8) -> u8 {
     rounded_mean(sum, n_pixels)
 }
 
-/// The sum of lumas, added to `sum`.
+/// Adds lumas to `sum`.
 #[inline(always)]
 pub(super) fn luma_sum(pixels: &[[u8; 3]], sum: &mut u64) {
     // A block's sum of lumas is less than 2^24.

@@ -1,13 +1,13 @@
-//! Turning the colour circle, through Pillow's HSV of bytes.
+//! Hue rotation in Pillow's 8-bit HSV.
 //!
-//! The rounding of every step is Pillow's, `f32` here and `f64` there, because HSV in bytes loses
-//! colours and the lost ones must be the same. Even a turn of 0 goes through HSV.
+//! Every step rounds like Pillow's, sometimes in `f32` and sometimes in `f64`, because 8-bit HSV loses
+//! colours, and must lose the same ones. Even a rotation by 0 goes through HSV.
 
 use super::planes::{BLOCK, join, mapped, split};
 use super::{fastest, whole};
 
-/// Turns the hue of every colour by `factor` of the circle, -0.5 to 0.5: torchvision's `adjust_hue`
-/// on Pillow images. Beyond that range the circle goes on. Pictures of other than 3 channels stay.
+/// Rotates all hues by `factor` of the circle, -0.5 to 0.5, like torchvision's `adjust_hue`
+/// on Pillow images. Values outside wrap around. Pictures without 3 channels are unchanged.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -51,11 +51,11 @@ pub(super) fn turn_hue(pixels: &mut [u8], turn: u8) {
     }
 }
 
-/// Of each hue after the turn: the sixth of the circle, 0 to 5, and how far in it the hue lies.
+/// For each hue after the rotation: the sector, 0 to 5, and the position within it.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "six times a part of the circle, and a rounding to f32 that Pillow has"
+    reason = "six times a fraction of the circle, rounded to f32 like Pillow"
 )]
 #[inline(always)]
 fn sectors(turn: u8) -> ([u8; 256], [f32; 256]) {
@@ -79,18 +79,15 @@ fn range([red, green, blue]: [u8; 3]) -> u8 {
     value([red, green, blue]) - red.min(green).min(blue)
 }
 
-/// The range in parts of the value; 0 of gray, and of black where there are no parts.
+/// The range divided by the value. 0 for gray and black.
 #[inline(always)]
 fn saturation(color: [u8; 3]) -> u8 {
     let parts = f32::from(range(color)) / f32::from(value(color).max(1));
     whole::cut(f64::from(parts) * 255.0)
 }
 
-/// 0 of gray, which has no hue.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the roundings to f32 that Pillow has"
-)]
+/// 0 for gray, which has no hue.
+#[expect(clippy::cast_possible_truncation, reason = "Pillow's roundings to f32")]
 #[inline(always)]
 fn hue(color: [u8; 3]) -> u8 {
     let [red, green, blue] = color;
@@ -103,10 +100,10 @@ fn hue(color: [u8; 3]) -> u8 {
     } else {
         (4.0, to_green, to_red)
     };
-    // Of gray both distances are 0, and so is the hue.
+    // For gray both distances are 0, and so is the hue.
     let range = f32::from(range(color).max(1));
     let (plus, minus) = (f32::from(plus) / range, f32::from(minus) / range);
-    // Pillow subtracts in f32 where red is highest: these differences are exact in f64, so the
+    // Pillow subtracts in f32 if red is highest. These differences are exact in f64, so the
     // rounding is the same.
     let sixths = (sixths + f64::from(plus) - f64::from(minus)) as f32;
     let circle = f64::from(sixths) / 6.0 + 1.0;
@@ -114,14 +111,14 @@ fn hue(color: [u8; 3]) -> u8 {
     whole::cut(f64::from(hue as f32) * 255.0)
 }
 
-/// The least of a colour's channels.
+/// The minimum of a colour's channels.
 #[inline(always)]
 fn low(value: u8, saturation: u8) -> u8 {
     darkened(value, f64::from(fraction(saturation)))
 }
 
-/// The channel between the highest and the lowest. Pillow multiplies in `f32` in the odd sectors,
-/// where it falls, and in `f64` where it rises.
+/// The middle channel. Pillow multiplies in `f32` in odd sectors,
+/// where it decreases, and in `f64` where it increases.
 #[inline(always)]
 fn middle(value: u8, saturation: u8, sector: u8, part: f32) -> u8 {
     let saturation = fraction(saturation);
@@ -130,23 +127,20 @@ fn middle(value: u8, saturation: u8, sector: u8, part: f32) -> u8 {
     darkened(value, if sector & 1 == 1 { falling } else { rising })
 }
 
-/// The value less a part of it, halves up.
+/// The value minus a fraction of it, halves rounded up.
 #[inline(always)]
 fn darkened(value: u8, by: f64) -> u8 {
     whole::cut(f64::from(value) * (1.0 - by) + 0.5)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a rounding to f32 that Pillow has"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "Pillow rounds to f32")]
 #[inline(always)]
 fn fraction(value: u8) -> f32 {
     (f64::from(value) / 255.0) as f32
 }
 
-/// A channel that is highest in two of the sectors and in the middle in two others. By masks: of
-/// branches the compiler makes jumps.
+/// A channel that is highest in two sectors and in the middle in two others. Uses masks, because
+/// the compiler turns branches into jumps.
 #[inline(always)]
 fn pick(sector: u8, highest: [u8; 2], middle: [u8; 2], values: [u8; 3]) -> u8 {
     let mask =

@@ -1,4 +1,4 @@
-//! Negatives, of everything or of the light parts.
+//! Inversion and solarization.
 
 /// Replaces every value by 255 minus itself: Pillow's `ImageOps.invert`.
 pub fn invert(pixels: &mut [u8]) {
@@ -7,7 +7,7 @@ pub fn invert(pixels: &mut [u8]) {
     }
 }
 
-/// Inverts the values of at least `threshold`: Pillow's `ImageOps.solarize`.
+/// Inverts values of at least `threshold`: Pillow's `ImageOps.solarize`.
 pub fn solarize(pixels: &mut [u8], threshold: u8) {
     for value in pixels {
         *value = if *value < threshold {

@@ -1,12 +1,12 @@
-//! What is done to decoded pixels at load time, with the bytes of Pillow and torchvision.
+//! Operations on decoded pixels at load time, with the results of Pillow and torchvision.
 //!
 //! Every operation works on interleaved bytes `[height, width, channels]` of 1 or 3 channels and
 //! keeps the size. The colour operations, `erase`, `Blur` and `Sharpen` work in place; `Affine` writes to
-//! another picture, and `Emit` is the one pass that makes the floats of a batch. docs/reference/pixels.md says
-//! what was compared with what. Not for drawing random numbers: the caller brings every factor.
+//! another picture, and `Emit` makes the floats of a batch in one pass. docs/reference/pixels.md says
+//! what was compared. Random numbers are drawn by the caller, who passes every factor.
 //!
-//! The factors of the colour operations are any `f32`. Below 0 and above 1 they extrapolate and clip,
-//! as Pillow does; a factor that is not a number makes everything black.
+//! Colour operations accept any `f32` factor. Below 0 and above 1 they extrapolate and clip,
+//! like Pillow; NaN gives black.
 
 mod adjust;
 mod affine;
@@ -39,7 +39,7 @@ pub use posterize::posterize;
 pub use sharpen::Sharpen;
 pub use spread::{autocontrast, equalize};
 
-/// Calls a loop compiled for AVX2 where the processor has it, else the same loop as it is.
+/// Calls a loop compiled for AVX2 if the processor has it, else the same loop compiled normally.
 macro_rules! fastest {
     ($name:ident($($argument:expr),*)) => {{
         #[cfg(target_arch = "x86_64")]

@@ -1,14 +1,14 @@
-//! A run of pixels, channel by channel.
+//! Blocks of pixels in planar order.
 
-/// Pixels that the loops over colours take together: many, or the compiler unrolls the loops and finds
-/// no vectors in them; few enough for the first cache.
+/// Pixels per block of the colour loops: enough that the compiler vectorizes instead of
+/// unrolling, and few enough for the L1 cache.
 pub(super) const BLOCK: usize = 256;
 
-/// Three planes of a block of colours.
+/// Three planes of a block.
 pub(super) type Planes = [[u8; BLOCK]; 3];
 
-/// The colours of a block channel by channel, filled up with black. (These are no closures' business:
-/// a closure is compiled apart from the AVX2 function that uses it.)
+/// Splits a block into channels, padded with black. (No closures here:
+/// they are compiled outside the AVX2 function that uses them.)
 #[inline(always)]
 pub(super) fn split(block: &[[u8; 3]]) -> Planes {
     let mut planes = [[0; BLOCK]; 3];
@@ -19,7 +19,7 @@ pub(super) fn split(block: &[[u8; 3]]) -> Planes {
     planes
 }
 
-/// Puts the channels together again.
+/// Interleaves the channels again.
 #[inline(always)]
 pub(super) fn join(planes: &Planes, block: &mut [[u8; 3]]) {
     let [red, green, blue] = planes;
@@ -28,7 +28,7 @@ pub(super) fn join(planes: &Planes, block: &mut [[u8; 3]]) {
     }
 }
 
-/// What `of` makes of every colour.
+/// `of` applied to every colour.
 #[inline(always)]
 pub(super) fn mapped(planes: &Planes, of: impl Fn([u8; 3]) -> u8) -> [u8; BLOCK] {
     let [red, green, blue] = planes;

@@ -1,14 +1,14 @@
-//! Smooth sampling: a map's pixels as sums of the four or sixteen around a point, as Pillow has them.
+//! Smooth interpolation: weighted sums of the four or sixteen pixels around a point, like Pillow.
 //!
-//! Every point is computed anew, in `f64`, and fractions are cut off. Blocks of pixels go through each step together, or the
-//! compiler finds no vectors in them.
+//! Every point is computed separately in `f64` and truncated. Blocks of pixels go through each step together, so that the
+//! compiler vectorizes.
 
 use super::{fastest, whole};
 
-/// Pixels of a block.
+/// Pixels per block.
 const LANES: usize = 32;
 
-/// A picture that is sampled.
+/// The source picture.
 #[derive(Debug)]
 pub(super) struct Picture<'a, const N: usize> {
     pub(super) pixels: &'a [[u8; N]],
@@ -26,7 +26,7 @@ impl<'a, const N: usize> Picture<'a, N> {
         }
     }
 
-    /// The values of a pixel, the first in the lowest byte; what is above the last is anything.
+    /// The values of a pixel, the first in the lowest byte. Unused bytes are unspecified.
     #[inline(always)]
     fn word(&self, index: usize) -> u32 {
         let bytes = &self.pixels[index..];
@@ -41,12 +41,12 @@ impl<'a, const N: usize> Picture<'a, N> {
     }
 }
 
-/// What is drawn of a picture: see [`Affine`](super::Affine).
+/// The filters of [`Affine`](super::Affine).
 #[derive(Debug)]
 pub(super) struct Map<const N: usize> {
     pub(super) matrix: [f64; 6],
     pub(super) fill: [u8; N],
-    /// Of sixteen pixels instead of four.
+    /// Uses sixteen pixels instead of four.
     pub(super) cubic: bool,
 }
 
@@ -77,12 +77,12 @@ pub(super) fn plain<const N: usize>(picture: &Picture<'_, N>, map: &Map<N>, out:
     }
 }
 
-/// How `T` values in a row become one between them.
+/// Interpolation between `T` consecutive values.
 trait Taps<const T: usize> {
-    /// Values before the one in front of the place.
+    /// Number of values before the one left of the point.
     const BEFORE: f64;
 
-    /// The value at `part` of the way from the middle values' first to their second.
+    /// The value at fraction `part` between the two middle values.
     fn between(values: [f64; T], part: f64) -> f64;
 }
 
@@ -135,15 +135,15 @@ fn draw<const N: usize, const T: usize, K: Taps<T>>(
     }
 }
 
-/// Where the pixels of a block lie in the picture.
+/// Source positions of a block's pixels.
 struct Points<const T: usize> {
     width: f64,
     height: f64,
     inside: [bool; LANES],
-    /// The columns around each point, from left to right, and the rows; at the edge those of the edge.
+    /// Columns around each point, from left to right, and rows. Clamped to the edge.
     columns: [[f64; LANES]; T],
     rows: [[f64; LANES]; T],
-    /// How far each point is from the first of the middle columns, and rows.
+    /// Distance of each point from the first middle column, and row.
     right: [f64; LANES],
     down: [f64; LANES],
 }
@@ -162,7 +162,7 @@ impl<const T: usize> Points<T> {
         }
     }
 
-    /// Finds those of the block whose first column is `first`, in the row whose middle is `y`.
+    /// Computes the positions of the block starting at column `first` of row `y`.
     #[expect(clippy::cast_precision_loss, reason = "columns are exact in f64")]
     #[inline(always)]
     fn find<K: Taps<T>>(&mut self, matrix: &[f64; 6], first: usize, y: f64) {
@@ -190,14 +190,14 @@ impl<const T: usize> Points<T> {
     }
 }
 
-/// The values of a block's pixels, channel by channel; of those outside anything.
-#[expect(clippy::manual_clamp, reason = "clamp lets pass what is not a number")]
+/// The values of a block's pixels, channel by channel. Outside the source they are unspecified.
+#[expect(clippy::manual_clamp, reason = "clamp would let NaN pass")]
 #[inline(always)]
 fn blended<const N: usize, const T: usize, K: Taps<T>>(
     picture: &Picture<'_, N>,
     points: &Points<T>,
 ) -> [[u8; LANES]; N] {
-    // Of each channel the rows' values, blended along them.
+    // For each channel, the values of the rows, interpolated along them.
     let mut of_rows = [[[0.0; LANES]; T]; N];
     for (tap, rows) in points.rows.iter().enumerate() {
         let mut words = [[0; LANES]; T];

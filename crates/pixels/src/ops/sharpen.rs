@@ -1,30 +1,30 @@
-//! Sharpness: a straight line through the pixel and the smoothed picture.
+//! Sharpness: linear interpolation between the smoothed picture and the picture.
 
 use super::blend::mixed;
 use super::fastest;
 use crate::decode::{byte_count, usize_of};
 use crate::error::PixelError;
 
-/// Sharpens pictures; keeps its memory from one to the next.
+/// Sharpens pictures. Its memory is reused.
 #[derive(Debug, Default)]
 pub struct Sharpen {
-    /// The row above and the row itself, as they were.
+    /// Copies of the row above and the current row.
     rows: Vec<u8>,
 }
 
 impl Sharpen {
-    /// One without memory yet.
+    /// A sharpener without memory.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves every value away from the picture smoothed by 3 x 3 pixels: 0 is smooth, 1 changes nothing, 2 is sharp. Pillow's
-    /// `ImageEnhance.Sharpness`, which leaves the pixels at the edges as they are.
+    /// Scales the distance from the picture smoothed by 3 x 3 pixels: 0 is smooth, 1 is unchanged, 2 is sharp. Pillow's
+    /// `ImageEnhance.Sharpness`, which keeps the pixels at the edges.
     ///
     /// # Errors
     ///
-    /// `WrongBuffer` where the pixels do not fit the sizes.
+    /// `WrongBuffer` if the pixels do not match the size.
     pub fn adjust(
         &mut self,
         pixels: &mut [u8],
@@ -52,7 +52,7 @@ impl Sharpen {
     }
 }
 
-/// Sharpens all but the edges; `rows` is memory for two rows.
+/// Sharpens everything except the edges. `rows` is scratch space for two rows.
 #[inline(always)]
 pub(super) fn sharpen(pixels: &mut [u8], rows: &mut [u8], channels: usize, factor: f32) {
     let stride = rows.len() / 2;
@@ -69,7 +69,7 @@ pub(super) fn sharpen(pixels: &mut [u8], rows: &mut [u8], channels: usize, facto
     }
 }
 
-/// Sharpens a row but for its ends, of itself and its neighbours.
+/// Sharpens a row except for its ends, from itself and its neighbours.
 #[inline(always)]
 fn sharpen_row(rows: [&[u8]; 3], channels: usize, factor: f32, out: &mut [u8]) {
     let n = out.len();
@@ -89,8 +89,8 @@ fn sharpen_row(rows: [&[u8]; 3], channels: usize, factor: f32, out: &mut [u8]) {
     }
 }
 
-/// A sum of weights 13 divided by them, to the nearest: there are no halves, since 13 is odd. Pillow sums in `f32`, whose errors
-/// are far from moving a thirteenth over a half.
+/// A weighted sum divided by its total weight 13, rounded to nearest. There are no ties, because 13 is odd. Pillow's `f32` error
+/// is too small to change the rounding.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a sum of 13 bytes, divided by 13"

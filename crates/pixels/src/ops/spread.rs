@@ -1,19 +1,19 @@
-//! Values spread over the whole range, each channel by its own histogram.
+//! Histogram stretching, per channel.
 
 use crate::histogram::counts;
 
-/// Stretches every channel so that its least value becomes 0 and its largest 255 (254 where Pillow's sum falls just short): Pillow's
-/// `ImageOps.autocontrast` without a cutoff. A channel of one value stays. `channels` is 1 or 3.
+/// Stretches every channel so that its minimum becomes 0 and its maximum 255 (254 if Pillow's arithmetic falls just short), like Pillow's
+/// `ImageOps.autocontrast` without a cutoff. A constant channel is unchanged. `channels` is 1 or 3.
 pub fn autocontrast(pixels: &mut [u8], channels: u8) {
     map_channels(pixels, channels, stretched);
 }
 
-/// Gives every channel as even a histogram as a map of its values can: Pillow's `ImageOps.equalize`. `channels` is 1 or 3.
+/// Equalizes the histogram of every channel as far as a map of values can, like Pillow's `ImageOps.equalize`. `channels` is 1 or 3.
 pub fn equalize(pixels: &mut [u8], channels: u8) {
     map_channels(pixels, channels, evened);
 }
 
-/// What becomes of each value; none where all stay.
+/// The new value for each value. `None` if all are unchanged.
 type Table = Option<[u8; 256]>;
 
 fn map_channels(pixels: &mut [u8], channels: u8, of: fn(&[u32; 256]) -> Table) {
@@ -40,7 +40,7 @@ fn same() -> [u8; 256] {
     table(|value| value)
 }
 
-/// A table of what `of` makes of each value.
+/// A table of `of` applied to each value.
 fn table(mut of: impl FnMut(u8) -> u8) -> [u8; 256] {
     let mut table = [0; 256];
     for (value, to) in (0..=255).zip(&mut table) {
@@ -49,11 +49,11 @@ fn table(mut of: impl FnMut(u8) -> u8) -> [u8; 256] {
     table
 }
 
-/// Pillow's line through the ends, in `f64`, cut off and clipped.
+/// Pillow's line through the end points, in `f64`, truncated and clipped.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the cast cuts off the fraction and clips"
+    reason = "the cast truncates and clips"
 )]
 fn stretched(counts: &[u32; 256]) -> Table {
     let occurs = |value: &u8| counts[usize::from(*value)] > 0;
@@ -67,7 +67,7 @@ fn stretched(counts: &[u32; 256]) -> Table {
     Some(table(|value| (f64::from(value) * scale + offset) as u8))
 }
 
-/// Pillow's sums of what lies below each value, in steps of a 255th of all but the last value's.
+/// Pillow's cumulative counts, in steps of 1/255 of all pixels except those with the last value.
 fn evened(counts: &[u32; 256]) -> Table {
     let last = counts.iter().rfind(|count| **count > 0)?;
     let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn pictures_of_few_pixels_are_not_evened() {
-        // Pillow takes steps of a 255th of all but the last value's pixels: of fewer there is none.
+        // Pillow's step is 1/255 of all pixels except those with the last value: with fewer there is none.
         let mut pixels: Vec<u8> = (0..=254).collect();
         let before = pixels.clone();
         equalize(&mut pixels, 1);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn more_than_the_last_level_is_clipped() {
-        // 509 pixels below the last value are steps of 1: the sums go on to 509.
+        // 509 pixels below the last value give a step of 1: the counts go up to 509.
         let mut pixels = [vec![3; 509], vec![200; 4]].concat();
         equalize(&mut pixels, 1);
         assert_eq!((pixels[0], pixels[512]), (0, 255));

@@ -1,12 +1,12 @@
-//! Floats as bytes, without the clipping casts that a compiler does not vectorise.
+//! Float-to-byte conversion without clipping casts, which compilers do not vectorize.
 //!
-//! Above 2^23 an `f32` (2^52 an `f64`) has no fraction: adding that much rounds to a whole number,
-//! halves to even, and leaves it in the lowest bits.
+//! An `f32` above 2^23 (an `f64` above 2^52) has no fraction. Adding that much rounds to an integer,
+//! ties to even, and leaves it in the lowest bits.
 
 const WHOLE: f32 = 8_388_608.0;
 const WHOLE_64: f64 = 4_503_599_627_370_496.0;
 
-/// The nearest byte, halves to even, of a value of 0 to 255.
+/// The nearest byte to a value of 0 to 255, ties to even.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the value is in the lowest byte"
@@ -16,8 +16,8 @@ pub(super) fn nearest(value: f32) -> u8 {
     (value + WHOLE).to_bits() as u8
 }
 
-/// The value clipped to 0 to 255, without its fraction; 0 of what is not a number.
-#[expect(clippy::manual_clamp, reason = "clamp lets pass what is not a number")]
+/// The value clipped to 0 to 255 and truncated. NaN gives 0.
+#[expect(clippy::manual_clamp, reason = "clamp would let NaN pass")]
 #[inline(always)]
 pub(super) fn clipped(value: f32) -> u8 {
     let value = value.max(0.0).min(255.0);
@@ -30,7 +30,7 @@ pub(super) fn clipped(value: f32) -> u8 {
     self::nearest(whole)
 }
 
-/// The value without its fraction, of 0 to 255.
+/// A value of 0 to 255, truncated.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the value is in the lowest byte"
@@ -46,7 +46,7 @@ pub(super) fn cut(value: f64) -> u8 {
     (whole + WHOLE_64).to_bits() as u8
 }
 
-/// The index that a whole value of 0 to 2^52 is.
+/// An integral value of 0 to 2^52 as an index.
 #[inline(always)]
 pub(super) fn index(value: f64) -> usize {
     ((value + WHOLE_64).to_bits() & ((1 << 52) - 1)) as usize
@@ -57,7 +57,7 @@ pub(super) fn index(value: f64) -> usize {
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
-    reason = "the clipping casts are what is compared with"
+    reason = "the clipping casts are the reference"
 )]
 mod tests {
     use proptest::prelude::*;

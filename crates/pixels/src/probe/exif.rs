@@ -2,7 +2,7 @@
 
 use super::tiff::{Entries, ORIENTATION};
 
-/// The orientation (1 to 8) that an EXIF block starting with `II` or `MM` holds; 1 where none.
+/// The orientation (1 to 8) in an EXIF block that starts with `II` or `MM`. 1 if there is none.
 pub(super) fn orientation(block: &[u8]) -> u8 {
     // Some writers keep JPEG's prefix in PNG and WebP chunks.
     let block = block.strip_prefix(b"Exif\0\0").unwrap_or(block);
@@ -10,7 +10,7 @@ pub(super) fn orientation(block: &[u8]) -> u8 {
     valid(value)
 }
 
-/// An orientation value, or 1 where it is none.
+/// A valid orientation, or 1.
 pub(super) fn valid(value: Option<u64>) -> u8 {
     match value {
         Some(value @ 1..=8) => u8::try_from(value).unwrap_or(1),

@@ -15,7 +15,7 @@ fn truncated(reason: &str) -> PixelError {
     PixelError::truncated(ImageFormat::Jpeg, reason)
 }
 
-/// Whether `marker` is a start-of-frame, and then whether it is progressive.
+/// For a start-of-frame marker, whether it is progressive.
 fn frame(marker: u8) -> Option<bool> {
     match marker {
         0xC4 | 0xC8 | 0xCC => None,
@@ -24,7 +24,7 @@ fn frame(marker: u8) -> Option<bool> {
     }
 }
 
-/// Reads the headers; also says where the entropy-coded data of the first scan starts.
+/// Reads the headers. Also returns the start of the first scan's entropy-coded data.
 pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
     let mut at = 2;
     let mut orientation = None;
@@ -72,7 +72,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<(ImageInfo, usize), PixelError> {
     }
 }
 
-/// What segments say of the colours, as libjpeg goes by it: JFIF has luma and differences, and without it Adobe's segment counts.
+/// Colour space markers, as libjpeg interprets them: JFIF means YCbCr; without it, Adobe's segment decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Colors {
     Unsaid,
@@ -108,7 +108,7 @@ fn ids(body: &[u8]) -> [u8; 3] {
     [6, 9, 12].map(|at| body.get(at).copied().unwrap_or(0))
 }
 
-/// The next marker at or after `at`, and where its segment starts.
+/// The next marker at or after `at`, and the start of its segment.
 fn next_marker(bytes: &[u8], at: usize) -> Result<(u8, usize), PixelError> {
     let rest = bytes
         .get(at..)
@@ -142,20 +142,20 @@ fn frame_info(marker: u8, progressive: bool, body: &[u8]) -> Result<ImageInfo, P
         orientation: 1,
         progressive,
         palette: false,
-        // By the names of its components, unless another segment says more.
+        // From the names of its components, unless another segment decides.
         stores_rgb: channels == 3 && ids(body) == *b"RGB",
     })
 }
 
-/// Whether an end-of-image marker stands somewhere after the first scan's header. Entropy-coded
-/// data cannot contain one, and the search starts at the end, so a whole file costs nothing.
+/// Whether there is an end-of-image marker after the first scan's header. Entropy-coded
+/// data cannot contain one. The search starts at the end, so it is fast for complete files.
 pub(crate) fn jpeg_has_end(bytes: &[u8]) -> Result<bool, PixelError> {
     let (_, scan) = probe(bytes)?;
     let data = bytes.get(scan..).unwrap_or_default();
     Ok(data.windows(2).rev().any(|pair| pair == [0xFF, EOI]))
 }
 
-/// Fails where the end-of-image marker is missing.
+/// Fails if the end-of-image marker is missing.
 pub(super) fn check_end(bytes: &[u8]) -> Result<(), PixelError> {
     if jpeg_has_end(bytes)? {
         Ok(())

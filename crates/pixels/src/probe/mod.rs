@@ -1,6 +1,6 @@
 //! Headers only: size, channels and orientation, without decoding a pixel.
 //!
-//! No sequence of bytes makes these functions panic or allocate by a declared size.
+//! No input makes these functions panic or allocate a declared size.
 
 mod bytes;
 mod exif;
@@ -16,10 +16,10 @@ pub(crate) use bytes::{le16, le32};
 pub(crate) use jpeg::jpeg_has_end;
 pub(crate) use tiff::{TiffColors, tiff_colors};
 
-/// What the headers of an image say.
+/// Image properties from the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageInfo {
-    /// The format, told by content.
+    /// The format, detected from content.
     pub format: ImageFormat,
     /// Stored width, before any orientation (but see `orientation`).
     pub width: u32,
@@ -33,11 +33,11 @@ pub struct ImageInfo {
     /// EXIF orientation 1 to 8; 1 where there is none. Always 1 for TIFF, whose orientation
     /// Pillow applies when it decodes: there width and height are those of the turned image.
     pub orientation: u8,
-    /// Whether a JPEG is progressive (or has several scans), a PNG or GIF interlaced.
+    /// Whether a JPEG is progressive (or has several scans), or a PNG or GIF interlaced.
     pub progressive: bool,
     /// Whether the pixels are indices into a palette.
     pub palette: bool,
-    /// Whether a JPEG stores red, green and blue, not luma and two differences.
+    /// Whether a JPEG stores RGB instead of YCbCr.
     pub stores_rgb: bool,
 }
 
@@ -45,8 +45,8 @@ pub struct ImageInfo {
 ///
 /// # Errors
 ///
-/// `Empty`, `UnknownFormat`, or `Malformed` / `Truncated` / `Unsupported` where the headers are
-/// broken.
+/// `Empty`, `UnknownFormat`, or `Malformed` / `Truncated` / `Unsupported` if the headers are
+/// invalid.
 pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let format = ImageFormat::sniff(bytes).ok_or_else(|| unknown(bytes))?;
     let info = match format {
@@ -64,13 +64,13 @@ pub fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     Ok(info)
 }
 
-/// Reads the headers and checks, without decoding, that the file reaches its end: JPEG an EOI
+/// Reads the headers and checks, without decoding, that the file is complete: JPEG an EOI
 /// marker after its first scan, PNG the IEND chunk, GIF its trailer, WebP and BMP their declared
 /// size, TIFF the end of its strips or tiles.
 ///
 /// # Errors
 ///
-/// As `probe`, and `Truncated` where the end is missing.
+/// As `probe`, and `Truncated` if the end is missing.
 pub fn check_structure(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     let info = probe(bytes)?;
     match info.format {

@@ -74,7 +74,7 @@ pub(super) fn check_png_end(bytes: &[u8]) -> Result<(), PixelError> {
         }
         at = next;
     }
-    // Pillow reads a file whose very last checksum is cut, or that lacks IEND's four bytes of it.
+    // Pillow accepts files whose final checksum is truncated, or whose IEND lacks it.
     let reason = format!("no IEND chunk: the chunk at byte {at} runs past the end");
     Err(PixelError::truncated(ImageFormat::Png, reason))
 }
@@ -97,7 +97,7 @@ pub(super) fn probe_gif(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     })
 }
 
-/// Walks the blocks of a GIF by their length bytes.
+/// Walks through the blocks of a GIF by their lengths.
 pub(super) fn check_gif_end(bytes: &[u8]) -> Result<(), PixelError> {
     let table = |flags: u8| {
         if flags & 0x80 == 0 {
@@ -124,7 +124,7 @@ pub(super) fn check_gif_end(bytes: &[u8]) -> Result<(), PixelError> {
                 at = skip_gif_blocks(bytes, at + 11 + table(flags)).ok_or_else(|| end(at))?;
                 n_frames += 1;
             }
-            // Bytes between blocks are skipped by readers; after a frame they do no harm.
+            // Readers skip stray bytes between blocks; after a frame they are harmless.
             Some(_) if n_frames > 0 => at += 1,
             Some(other) => {
                 let reason = format!("block type {other:02x} at byte {at}");
@@ -187,7 +187,7 @@ pub(super) fn check_bmp_end(bytes: &[u8], info: &ImageInfo) -> Result<(), PixelE
         _ => (le16(bytes, 28), le32(bytes, 30).unwrap_or(0)),
     };
     let bits = bits.ok_or_else(|| cut(format))?;
-    // Run-length coded images (1, 2) have no size to compute.
+    // Run-length coded images (1, 2) have no computable size.
     let needed = if matches!(compression, 1 | 2) {
         u64::from(start)
     } else {

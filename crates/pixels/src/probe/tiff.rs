@@ -18,7 +18,7 @@ const STRIP_BYTE_COUNTS: u16 = 279;
 const COLOR_MAP: u16 = 320;
 const TILE_OFFSETS: u16 = 324;
 const TILE_BYTE_COUNTS: u16 = 325;
-/// More strips than a sane file has: the check of their ends stops here.
+/// More strips than any sane file has. Checking their ends stops here.
 const MAX_VALUES: u64 = 1 << 20;
 
 /// The first directory of a TIFF or BigTIFF file.
@@ -31,7 +31,7 @@ pub(super) struct Entries<'a> {
     n_entries: usize,
 }
 
-/// One tag: type, number of values, and where they stand.
+/// A tag: type, number of values, and their location.
 #[derive(Clone, Copy)]
 struct Entry {
     kind: u16,
@@ -40,7 +40,7 @@ struct Entry {
 }
 
 impl<'a> Entries<'a> {
-    /// Opens the first directory; `None` where there is none.
+    /// Opens the first directory, if there is one.
     pub(super) fn open(bytes: &'a [u8]) -> Option<Self> {
         let little = match bytes.get(..2)? {
             b"II" => true,
@@ -110,7 +110,7 @@ impl<'a> Entries<'a> {
         self.entry(at)
     }
 
-    /// Where the directory and everything that it refers to by an offset end; `None` where that
+    /// Where the directory and all data it refers to end. `None` if that
     /// is beyond the end of the file.
     fn end(&self) -> Option<usize> {
         let link = if self.big_tiff { 8 } else { 4 };
@@ -120,7 +120,7 @@ impl<'a> Entries<'a> {
         let mut end = Some(end).filter(|&end| end <= self.bytes.len())?;
         for index in 0..self.n_entries {
             let at = self.first + index * self.entry_bytes();
-            // Types that nobody knows have no width to check.
+            // Unknown types have no size to check.
             let Some(entry) = self.entry(at) else {
                 continue;
             };
@@ -130,7 +130,7 @@ impl<'a> Entries<'a> {
         Some(end).filter(|&end| end <= self.bytes.len())
     }
 
-    /// The entry that stands at `at`.
+    /// The entry at `at`.
     fn entry(&self, at: usize) -> Option<Entry> {
         let kind = self.u16(at + 2)?;
         let (count, field, room) = if self.big_tiff {
@@ -171,7 +171,7 @@ impl<'a> Entries<'a> {
         self.find(tag).and_then(|entry| self.value(entry, 0))
     }
 
-    /// The colour map: all reds, all greens, all blues, of which the high bytes count.
+    /// The colour map: all reds, all greens, all blues. Only the high bytes are used.
     fn palette(&self) -> Option<Vec<[u8; 3]>> {
         let entry = self.find(COLOR_MAP)?;
         let n_colors = (entry.count / 3).min(256);
@@ -193,7 +193,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Bytes of one value of a TIFF type.
+/// Size of a TIFF type in bytes.
 fn width_of(kind: u16) -> Option<u64> {
     match kind {
         1 | 2 | 6 | 7 => Some(1),
@@ -225,7 +225,7 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
         u8::try_from(samples.clamp(1, 255)).unwrap_or(1)
     };
     let bits = entries.first_value(BITS_PER_SAMPLE).unwrap_or(1);
-    // Pillow turns a TIFF upright when it decodes it, so the turned size is the one it reports.
+    // Pillow rotates a TIFF upright when decoding, so report the rotated size.
     let turned = exif::valid(entries.first_value(ORIENTATION)) >= 5;
     let (width, height) = if turned {
         (height, width)
@@ -245,18 +245,18 @@ pub(super) fn probe(bytes: &[u8]) -> Result<ImageInfo, PixelError> {
     })
 }
 
-/// How the samples of a TIFF are to be understood.
+/// How to interpret the samples of a TIFF.
 #[derive(Debug)]
 pub(crate) struct TiffColors {
     pub(crate) little: bool,
-    /// Where the photometric interpretation stands, if it is white-is-zero or a palette.
+    /// Location of the photometric interpretation, if it is white-is-zero or a palette.
     pub(crate) photometric_at: Option<Range<usize>>,
     pub(crate) white_is_zero: bool,
     pub(crate) palette: Option<Vec<[u8; 3]>>,
     pub(crate) orientation: u8,
 }
 
-/// Reads what `TiffColors` holds from the first directory; defaults where there is none.
+/// Reads `TiffColors` from the first directory. Defaults if there is none.
 pub(crate) fn tiff_colors(bytes: &[u8]) -> TiffColors {
     let Some(entries) = Entries::open(bytes) else {
         let (photometric_at, palette) = (None, None);

@@ -1,12 +1,12 @@
-//! The headers of the JPEGs that can be indexed: one baseline scan of one or three components.
+//! Headers of JPEGs that can be indexed: one baseline scan of one or three components.
 //!
-//! Stricter than a decoder: whatever is unusual makes the file one without an index.
+//! Stricter than a decoder: unusual files cannot be indexed.
 
 use std::ops::Range;
 
 use super::huffman::CodeList;
 
-/// What libjpeg allows.
+/// libjpeg's limit.
 const MAX_SAMPLING: u8 = 4;
 const MAX_BLOCKS_IN_MCU: usize = 10;
 
@@ -14,17 +14,17 @@ const MAX_BLOCKS_IN_MCU: usize = 10;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Component {
     pub(super) id: u8,
-    /// Sampling factors; 1 and 1 where there is one component, whatever the file says.
+    /// Sampling factors. Always 1 and 1 if there is only one component.
     pub(super) h: u8,
     pub(super) v: u8,
     quantization: u8,
-    /// Which Huffman tables the scan uses for it.
+    /// The Huffman tables that the scan uses for it.
     pub(super) dc: usize,
     pub(super) ac: usize,
 }
 
 impl Component {
-    /// Blocks of 8x8 in an MCU.
+    /// 8x8 blocks per MCU.
     pub(super) fn blocks(self) -> usize {
         usize::from(self.h) * usize::from(self.v)
     }
@@ -41,14 +41,14 @@ pub(super) struct Headers<'a> {
     n_components: usize,
     pub(super) dc: [Option<CodeList<'a>>; 4],
     pub(super) ac: [Option<CodeList<'a>>; 4],
-    /// The segments that decide what the decoder makes of the data: quantization, JFIF and Adobe.
+    /// The segments that affect decoding: quantization, JFIF and Adobe.
     kept: Vec<Range<usize>>,
-    /// Where the entropy-coded data start.
+    /// Start of the entropy-coded data.
     pub(super) scan: usize,
 }
 
 impl<'a> Headers<'a> {
-    /// Reads the headers; none where the file is not of the kind that can be indexed.
+    /// Reads the headers. `None` if the file cannot be indexed.
     pub(super) fn parse(jpeg: &'a [u8]) -> Option<Self> {
         if !jpeg.starts_with(&[0xFF, 0xD8]) {
             return None;
@@ -70,7 +70,7 @@ impl<'a> Headers<'a> {
             if *jpeg.get(at)? != 0xFF {
                 return None;
             }
-            // Any number of fill bytes may stand before a marker.
+            // A marker may be preceded by fill bytes.
             while *jpeg.get(at + 1)? == 0xFF {
                 at += 1;
             }
@@ -111,7 +111,7 @@ impl<'a> Headers<'a> {
             if !usual.contains(&h) || !usual.contains(&v) {
                 return None;
             }
-            // The MCU of a scan of one component is one block, whatever its factors say.
+            // With one component, an MCU is one block, whatever the factors are.
             let (h, v) = if n == 1 { (1, 1) } else { (h, v) };
             *component = Component {
                 id: part[0],
@@ -168,25 +168,25 @@ impl<'a> Headers<'a> {
         &self.components[..self.n_components]
     }
 
-    /// The largest sampling factors, across and down.
+    /// The maximum sampling factors, across and down.
     fn sampling(&self) -> (u8, u8) {
         let largest = |(h, v): (u8, u8), c: &Component| (h.max(c.h), v.max(c.v));
         self.components().iter().fold((1, 1), largest)
     }
 
-    /// Pixels of an MCU, across and down.
+    /// Size of an MCU in pixels.
     pub(super) fn mcu_size(&self) -> (u32, u32) {
         let (h, v) = self.sampling();
         (8 * u32::from(h), 8 * u32::from(v))
     }
 
-    /// MCUs of the picture, across and down.
+    /// Number of MCUs across and down.
     pub(super) fn n_mcus(&self) -> (u32, u32) {
         let (width, height) = self.mcu_size();
         (self.width.div_ceil(width), self.height.div_ceil(height))
     }
 
-    /// Whether some component has fewer samples than another across, and down: then a pixel
+    /// Whether some component is subsampled: then a pixel
     /// depends on its neighbours.
     pub(super) fn is_subsampled(&self) -> (bool, bool) {
         let (h, v) = self.sampling();
@@ -194,7 +194,7 @@ impl<'a> Headers<'a> {
         (all.iter().any(|c| c.h < h), all.iter().any(|c| c.v < v))
     }
 
-    /// Writes the headers of a picture of another size, with other Huffman tables.
+    /// Writes the headers for a picture of another size, with other Huffman tables.
     pub(super) fn write_into(
         &self,
         (width, height): (u16, u16),

@@ -1,35 +1,35 @@
-//! Huffman tables: as the file has them, with codes added, and as a look-up for decoding.
+//! Huffman tables: as stored, extended by codes, and as decoding tables.
 
 use packds_system::to_usize;
 
-/// The largest category of a DC difference in a baseline file of 8 bits.
+/// Maximum category of a DC difference in 8-bit baseline files.
 pub(super) const MAX_DC_CATEGORY: u8 = 11;
-/// The AC symbol that ends a block.
+/// The AC symbol for end-of-block.
 pub(super) const END_OF_BLOCK: u8 = 0;
-/// Every symbol that a dummy block can need of a DC table.
+/// All DC symbols that dummy blocks may need.
 pub(super) const DC_CATEGORIES: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
-/// Bits that are looked up at once. Most codes are shorter.
+/// Bits per table look-up. Most codes are shorter.
 const LOOK: usize = 10;
 
-/// A code: its bits at the lower end, and how many they are.
+/// A code: its bits in the lower part, and its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Code {
     pub(super) bits: u32,
     pub(super) len: u32,
 }
 
-/// A Huffman table as a file has it: how many codes there are of each length, and what they mean.
+/// A stored Huffman table: the number of codes of each length, and their symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CodeList<'a> {
     pub(super) counts: [u8; 16],
     symbols: &'a [u8],
-    /// Symbols that follow them: what the file's own table lacked.
+    /// Symbols appended because the file's table lacked them.
     added: [u8; 12],
     n_added: usize,
 }
 
 impl<'a> CodeList<'a> {
-    /// None where there are more codes of some length than there is room for, or symbols for.
+    /// `None` if there are too many codes of some length, or too few symbols.
     pub(super) fn new(counts: [u8; 16], symbols: &'a [u8]) -> Option<Self> {
         let table = Self {
             counts,
@@ -41,7 +41,7 @@ impl<'a> CodeList<'a> {
         (n == symbols.len() && n <= 256 && table.next_codes().is_some()).then_some(table)
     }
 
-    /// What the codes mean, shortest first.
+    /// The symbols, shortest codes first.
     pub(super) fn symbols(&self) -> impl Iterator<Item = u8> {
         let added = self.added.iter().take(self.n_added);
         self.symbols.iter().chain(added).copied()
@@ -51,7 +51,7 @@ impl<'a> CodeList<'a> {
         self.symbols.len() + self.n_added
     }
 
-    /// For each length the code after the last of that length. The code of ones alone is never used.
+    /// For each length, the code after the last one. The code of all ones is never used.
     fn next_codes(&self) -> Option<[u32; 17]> {
         let mut next = [0_u32; 17];
         let mut code = 0_u32;
@@ -65,8 +65,8 @@ impl<'a> CodeList<'a> {
         Some(next)
     }
 
-    /// The same table with a code for each of `wanted`. Codes that it lacks are added behind its
-    /// own, which stay as they are; none where there is no room for them.
+    /// The table with a code for each of `wanted`. New codes are appended,
+    /// existing ones do not change. `None` if there is no space.
     pub(super) fn with(mut self, wanted: &[u8]) -> Option<Self> {
         for &symbol in wanted {
             if !self.symbols().any(|known| known == symbol) {
@@ -87,13 +87,13 @@ impl<'a> CodeList<'a> {
         })
     }
 
-    /// The code of a symbol, where it has one.
+    /// The code of a symbol, if it has one.
     pub(super) fn code(&self, wanted: u8) -> Option<Code> {
         self.codes()
             .find_map(|(symbol, code)| (symbol == wanted).then_some(code))
     }
 
-    /// Every symbol with its code, shortest first.
+    /// All symbols with their codes, shortest first.
     fn codes(&self) -> impl Iterator<Item = (u8, Code)> {
         let lengths = (1_u32..)
             .zip(self.counts)
@@ -113,22 +113,22 @@ impl<'a> CodeList<'a> {
     }
 }
 
-/// What a code means to someone who only passes over the coefficients.
+/// The effect of a code when coefficients are skipped.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Step {
-    /// Bits of the code and of the number behind it; 0 where no code begins so.
+    /// Bits of the code and the number after it. 0 if no code starts like this.
     pub(super) n_bits: u8,
-    /// Bits of the number alone.
+    /// Bits of the number.
     pub(super) size: u8,
-    /// Coefficients that it passes over: 64 and more at the end of the block.
+    /// Number of coefficients skipped. 64 or more at the end of the block.
     pub(super) advance: u8,
 }
 
-/// A table to decode with.
+/// A decoding table.
 pub(super) struct Lookup<'a> {
     short: Box<[Step; 1 << LOOK]>,
     table: CodeList<'a>,
-    /// For each length the code after the last of that length.
+    /// For each length, the code after the last one.
     next_codes: [u32; 17],
     /// The meaning of a symbol.
     step: fn(symbol: u8) -> Option<Step>,
@@ -180,13 +180,13 @@ impl<'a> Lookup<'a> {
         Self {
             short,
             table,
-            // OK because `CodeList::new` refuses tables without them.
+            // OK because `CodeList::new` rejects tables without them.
             next_codes: table.next_codes().unwrap_or_default(),
             step,
         }
     }
 
-    /// What the bits at the upper end of `bits` begin with.
+    /// Decodes the bits in the upper part of `bits`.
     pub(super) fn step(&self, bits: u64) -> Option<Step> {
         // OK because LOOK bits are left: less than the table has entries.
         let at = to_usize(bits >> (64 - LOOK));

@@ -1,4 +1,4 @@
-//! The seek index as bytes. docs/reference/format.md, "Seek index".
+//! Serialization of seek indexes. docs/reference/format.md, "Seek index".
 
 use packds_system::{to_u64, to_usize};
 use std::ops::RangeInclusive;
@@ -10,23 +10,23 @@ use crate::error::PixelError;
 const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 15;
 pub(super) const CHECKSUM_BYTES: usize = 4;
-/// The most pixels between two entries of a row, unless an MCU has more. Fewer make larger indexes;
-/// with more, more is decoded that the crop does not show.
+/// Maximum pixels between two entries of a row, unless an MCU is larger. Fewer make indexes larger;
+/// more make decoders decode more that the crop does not show.
 const ENTRY_PIXELS: u32 = 48;
-/// DC coefficients of 8-bit pixels.
+/// Range of DC coefficients for 8-bit pixels.
 pub(super) const DC_RANGE: RangeInclusive<i32> = -1024..=1023;
-/// Entropy-coded data beyond that get no index: positions are counted in bits, in 32 of them.
+/// Maximum length of entropy-coded data: positions are 32-bit counts of bits.
 pub(super) const MAX_SCAN_BYTES: usize = 1 << 28;
-/// Ones of a code beyond which the number is written out.
+/// Maximum unary prefix; larger numbers are written in full.
 const MAX_ONES: u32 = 20;
 const MAX_PARAMETER: u8 = 24;
-/// Numbers of an entry: its position and the DC coefficients of up to three components.
+/// Numbers per entry: position, and DC coefficients of up to three components.
 const FIELDS: usize = 4;
 
-/// How entries lie over a picture.
+/// The grid of entries over a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Grid {
-    /// MCUs from one entry of a row to the next.
+    /// MCUs between entries of a row.
     pub(super) step: u32,
     pub(super) mcus_across: u32,
     /// Rows of MCUs.
@@ -34,13 +34,13 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Of an index that is about to be made.
+    /// For an index to be built.
     pub(super) fn new(headers: &Headers<'_>) -> Self {
         let step = (ENTRY_PIXELS / headers.mcu_size().0).max(1);
         Self::with_step(headers, step)
     }
 
-    /// Of an index that was made.
+    /// For an existing index.
     pub(super) fn of_index(headers: &Headers<'_>, index: &[u8]) -> Result<Self, PixelError> {
         let step = index.get(1).filter(|&&step| step > 0);
         let step = step.ok_or_else(|| bad("has no entries"))?;
@@ -56,7 +56,7 @@ impl Grid {
         }
     }
 
-    /// Entries of a row.
+    /// Entries per row.
     pub(super) fn columns(&self) -> u32 {
         self.mcus_across.div_ceil(self.step)
     }
@@ -65,9 +65,9 @@ impl Grid {
 /// The state of a decoder before an MCU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The bit where the MCU begins, from the start of the entropy-coded data.
+    /// The bit at which the MCU starts, from the start of the entropy-coded data.
     pub(super) position: u32,
-    /// The DC coefficient of each component's block before.
+    /// The previous DC coefficient of each component.
     pub(super) dc: [i16; 3],
 }
 
@@ -84,16 +84,16 @@ impl Entry {
     }
 }
 
-/// What an entry is written as: differences, which are small.
+/// The stored form of an entry: small differences.
 type Residuals = [u32; FIELDS];
 
-/// What is known before an entry is, to write only how it differs.
+/// The prediction for an entry, from which only the difference is stored.
 struct Predictor {
     columns: usize,
 }
 
 impl Predictor {
-    /// The two entries before, and the two before those of the row above, as far as there are any.
+    /// The two previous entries, and the corresponding two of the row above, if they exist.
     fn position_step(&self, entries: &[Entry], at: usize) -> i64 {
         let step = |at: usize| {
             let (from, to) = (entries[at - 1].position, entries[at].position);
@@ -121,7 +121,7 @@ fn unzigzag(value: u32) -> i64 {
     if value & 1 == 0 { half } else { -1 - half }
 }
 
-/// Writes an index.
+/// Serializes an index.
 pub(super) fn pack(headers: &Headers<'_>, grid: &Grid, walked: &Walked) -> Option<Vec<u8>> {
     let n = headers.components().len();
     let predictor = Predictor {
@@ -129,7 +129,7 @@ pub(super) fn pack(headers: &Headers<'_>, grid: &Grid, walked: &Walked) -> Optio
     };
     let entries = &walked.entries;
     let mut residuals: Vec<Residuals> = Vec::with_capacity(entries.len());
-    // The first entry is always at 0, with predictors of 0.
+    // The first entry is always at 0 with zero predictors.
     for at in 1..entries.len() {
         let step = i64::from(entries[at].position) - i64::from(entries[at - 1].position);
         let dc = predictor.dc(entries, at);
@@ -161,7 +161,7 @@ pub(super) fn pack(headers: &Headers<'_>, grid: &Grid, walked: &Walked) -> Optio
     Some(index)
 }
 
-/// What stands before the codes.
+/// The header before the codes.
 fn head(
     headers: &Headers<'_>,
     grid: &Grid,
@@ -178,7 +178,7 @@ fn head(
     Some(index)
 }
 
-/// The parameter that makes the codes of all values shortest.
+/// The parameter that minimizes the length of all codes.
 fn best_parameter(values: impl Iterator<Item = u32> + Clone) -> Option<u8> {
     let n_bits = |parameter: u8| -> u64 {
         let all = values.clone();
@@ -191,7 +191,7 @@ fn best_parameter(values: impl Iterator<Item = u32> + Clone) -> Option<u8> {
     (0..=MAX_PARAMETER).min_by_key(|&parameter| n_bits(parameter))
 }
 
-/// Appends Rice codes: ones, a zero, then as many bits as the parameter says.
+/// Writes Rice codes: ones, a zero, then as many bits as the parameter.
 #[derive(Default)]
 struct CodeWriter {
     buffer: u64,
@@ -226,7 +226,7 @@ impl CodeWriter {
     }
 }
 
-/// Reads what `CodeWriter` wrote.
+/// Reads the output of `CodeWriter`.
 struct CodeReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -273,7 +273,7 @@ impl<'a> CodeReader<'a> {
     }
 
     fn next(&mut self, parameter: u8) -> Option<u32> {
-        // The longest code, 20 + 32 bits, fits what a full buffer has.
+        // The longest code has 20 + 32 bits, which fit in a full buffer.
         if self.n_bits < MAX_ONES + 32 {
             self.refill();
         }
@@ -284,13 +284,13 @@ impl<'a> CodeReader<'a> {
         }
         self.take(ones + 1)?;
         let low = self.take(u32::from(parameter))?;
-        // OK because `ones` is below 2^5 and a parameter at most 24.
+        // OK because `ones` is below 2^5 and a parameter is at most 24.
         Some(ones << parameter | low)
     }
 }
 
-/// Unpacks the entries up to number `last`; fails where the index is not one of this file. Returns
-/// the bytes of the entropy-coded data.
+/// Decodes the entries up to number `last`. Fails if the index does not belong to this file. Returns
+/// the length of the entropy-coded data.
 pub(super) fn unpack(
     index: &[u8],
     headers: &Headers<'_>,
@@ -303,9 +303,9 @@ pub(super) fn unpack(
         .filter(|(covered, _)| covered.len() >= HEAD_BYTES)
         .ok_or_else(|| bad("is too short"))?;
     if covered.first() != Some(&VERSION) {
-        return Err(bad("has a version that is not known here"));
+        return Err(bad("has an unknown version"));
     }
-    // A fuzzer would not get past it.
+    // Skipped when fuzzing: random input would never pass.
     if !cfg!(fuzzing) && checksum(covered) != *sum {
         return Err(bad("is damaged: wrong checksum"));
     }
@@ -326,9 +326,9 @@ pub(super) fn unpack(
     let usable = parameters
         .iter()
         .all(|&parameter| parameter <= MAX_PARAMETER);
-    // A number takes a bit at least, so no more memory is ever asked for than the bytes justify.
+    // A number takes at least one bit, so the allocation is bounded by the input.
     if !usable || last.saturating_mul(n_fields) > codes.len().saturating_mul(8) {
-        return Err(bad("ends before its entries do"));
+        return Err(bad("is truncated"));
     }
     let mut unpacker = Unpacker {
         reader: CodeReader::new(codes),
@@ -343,23 +343,23 @@ pub(super) fn unpack(
     entries.push(Entry::default());
     for _ in 0..last {
         let entry = unpacker.next(entries);
-        entries.push(entry.ok_or_else(|| bad("has an entry that cannot be"))?);
+        entries.push(entry.ok_or_else(|| bad("has an invalid entry"))?);
     }
     Ok(scan_bytes)
 }
 
-/// Reads entries one after the other.
+/// Reads entries sequentially.
 struct Unpacker<'a> {
     reader: CodeReader<'a>,
     predictor: Predictor,
     parameters: [u8; FIELDS],
     n_fields: usize,
-    /// No position is beyond.
+    /// Upper limit of positions.
     end: i64,
 }
 
 impl Unpacker<'_> {
-    /// The entry behind `entries`, which are not empty.
+    /// The entry after `entries`, which are not empty.
     fn next(&mut self, entries: &[Entry]) -> Option<Entry> {
         let at = entries.len();
         let step = unzigzag(self.reader.next(self.parameters[0])?);

@@ -1,4 +1,4 @@
-//! From a JPEG, its index and an area to a small JPEG with the bits that the area needs.
+//! Builds a small JPEG with the bits that an area needs, from a JPEG and its index.
 
 use super::headers::Headers;
 use super::huffman::{Code, CodeList, DC_CATEGORIES, END_OF_BLOCK};
@@ -7,19 +7,19 @@ use super::walk::{be_word, first_255, has_255};
 use crate::area::Area;
 use crate::error::PixelError;
 
-/// libjpeg's largest side.
+/// libjpeg's maximum side.
 const MAX_SIDE: u32 = 65_500;
-/// A splice of more than this share of the MCUs is not worth it: `WORTH.0 / WORTH.1`.
+/// Splices with more than this share of the MCUs are not worthwhile: `WORTH.0 / WORTH.1`.
 const WORTH: (u64, u64) = (9, 10);
 
-/// Makes small JPEGs and keeps its buffers in between.
+/// Builds small JPEGs, reusing its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Splicer {
     entries: Vec<Entry>,
     jpeg: Vec<u8>,
 }
 
-/// A small JPEG, and where the area's first pixel lies in it.
+/// A small JPEG, and the position of the area's first pixel in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spliced<'a> {
     pub(crate) jpeg: &'a [u8],
@@ -29,24 +29,24 @@ pub(crate) struct Spliced<'a> {
     pub(crate) y: u32,
 }
 
-/// Which MCUs are taken over, and what is put beside them.
+/// The MCUs to copy, and the dummy MCUs to add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
-    /// Entries of a row: the first, and the one after the last.
+    /// Entries of a row: first, and one past the last.
     columns: (u32, u32),
     /// Rows of MCUs.
     rows: (u32, u32),
-    /// Beside the rows dummy MCUs set the DC predictors where others were left out.
+    /// Dummy MCUs beside the rows set the DC predictors where MCUs were left out.
     dummy_left: bool,
     dummy_right: bool,
-    /// A row of dummy MCUs on top does so for the first row.
+    /// A row of dummy MCUs on top does this for the first row.
     dummy_top: bool,
-    /// MCUs across and down.
+    /// Number of MCUs across and down.
     mcus: (u32, u32),
 }
 
 impl Layout {
-    /// What `area`, which lies in the picture, needs; none where that is almost everything.
+    /// What `area` of the picture needs. `None` if that is nearly everything.
     fn new(headers: &Headers<'_>, grid: &Grid, area: Area) -> Option<Self> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let (margin_x, margin_y) = headers.is_subsampled();
@@ -85,7 +85,7 @@ impl Layout {
         })
     }
 
-    /// Width and height: to the picture's own edge where that is reached, else to whole MCUs.
+    /// Width and height: up to the picture's edge if the area reaches it, else whole MCUs.
     fn size(&self, headers: &Headers<'_>, grid: &Grid) -> Option<(u16, u16)> {
         let (mcu_width, mcu_height) = headers.mcu_size();
         let beyond = |n: u32, mcu: u32, side: u32| n * mcu - side;
@@ -100,7 +100,7 @@ impl Layout {
         Some((width.try_into().ok()?, height.try_into().ok()?))
     }
 
-    /// The number of the entry at a row and a column; the column after the last is the next row's
+    /// The number of the entry at a row and a column. The column after the last is the next row's
     /// first.
     fn entry(grid: &Grid, row: u32, column: u32) -> Option<usize> {
         let columns = usize::try_from(grid.columns()).ok()?;
@@ -110,8 +110,8 @@ impl Layout {
 }
 
 impl Splicer {
-    /// Makes a small JPEG that shows `area` of `jpeg`, which lies in the picture: its pixels there
-    /// are the same. None where decoding the file itself is as good.
+    /// Builds a small JPEG that shows `area` of `jpeg` with the same
+    /// pixels. `None` if decoding the file itself is as good.
     pub(crate) fn splice(
         &mut self,
         jpeg: &[u8],
@@ -159,7 +159,7 @@ impl Splicer {
         };
         assembly
             .write(&layout, &grid, &self.entries, data)
-            .ok_or_else(|| bad("has an entry that cannot be"))?;
+            .ok_or_else(|| bad("has an invalid entry"))?;
         let left = if layout.dummy_left { mcu_width } else { 0 };
         let top = if layout.dummy_top { mcu_height } else { 0 };
         Ok(Some(Spliced {
@@ -172,17 +172,17 @@ impl Splicer {
     }
 }
 
-/// The tables with all codes that dummy blocks need, and these codes.
+/// The tables, extended by codes for dummy blocks, and these codes.
 pub(super) struct Dummies<'a> {
     dc: [Option<CodeList<'a>>; 4],
     ac: [Option<CodeList<'a>>; 4],
-    /// For each component the code of each category of differences, and the end of a block.
+    /// For each component, the codes of the difference categories and of end-of-block.
     categories: [[Code; 12]; 3],
     ends: [Code; 3],
 }
 
 impl<'a> Dummies<'a> {
-    /// None where a table has no room for the codes that it lacks.
+    /// `None` if a table has no space for the missing codes.
     pub(super) fn new(headers: &Headers<'a>) -> Option<Self> {
         let mut dummies = Self {
             dc: [None; 4],
@@ -204,12 +204,12 @@ impl<'a> Dummies<'a> {
     }
 }
 
-/// The entropy-coded data as they are put together.
+/// Writes the new entropy-coded data.
 struct Assembly<'a> {
     headers: &'a Headers<'a>,
     dummies: &'a Dummies<'a>,
     writer: BitWriter<'a>,
-    /// What a decoder's DC predictors are.
+    /// The decoder's DC predictors at this point.
     dc: [i16; 3],
 }
 
@@ -231,7 +231,7 @@ impl Assembly<'_> {
             self.writer.copy(data, from.position, to.position)?;
             self.dc = to.dc;
             if layout.dummy_right {
-                // What follows the last row does not matter.
+                // The data after the last row do not matter.
                 let next = entry(row + 1, 0).filter(|_| row + 1 < layout.rows.1);
                 self.dummy(next.map_or(self.dc, |next| next.dc))?;
             }
@@ -240,7 +240,7 @@ impl Assembly<'_> {
         Some(())
     }
 
-    /// An MCU without detail, after which the predictors are `dc`.
+    /// Writes a flat MCU, after which the predictors are `dc`.
     fn dummy(&mut self, dc: [i16; 3]) -> Option<()> {
         for (idx, component) in self.headers.components().iter().enumerate() {
             let end = self.dummies.ends[idx];
@@ -264,16 +264,16 @@ impl Assembly<'_> {
     }
 }
 
-/// Writes bits, with a zero behind each byte of 255.
+/// Writes bits, inserting a zero after each byte of 255.
 struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// Bits that are not written yet, at the upper end: fewer than 64.
+    /// Pending bits, in the upper part. Fewer than 64.
     buffer: u64,
     n_bits: u32,
 }
 
 impl BitWriter<'_> {
-    /// Appends the lower `n` bits, at most 32; the others are 0.
+    /// Appends the lower `n` bits, at most 32. The other bits must be 0.
     fn put(&mut self, bits: u32, n: u32) {
         if n == 0 {
             return;
@@ -290,7 +290,7 @@ impl BitWriter<'_> {
         }
     }
 
-    /// Appends eight bytes at once.
+    /// Appends eight bytes.
     fn put_word(&mut self, word: u64) {
         self.emit(self.buffer | word >> self.n_bits);
         if self.n_bits > 0 {
@@ -313,7 +313,7 @@ impl BitWriter<'_> {
             self.push(word, first + 1);
             self.out.push(0);
             n_bytes -= first + 1;
-            // In two steps, since a shift by all 64 bits would be none.
+            // In two steps, because a shift by 64 overflows.
             word = word << (8 * first) << 8;
         }
         self.push(word, n_bytes);
@@ -328,19 +328,19 @@ impl BitWriter<'_> {
         )]
         let bytes = word.to_be_bytes();
         let end = self.out.len() + n_bytes;
-        // All eight at once are faster than some of them.
+        // Copying eight bytes is faster than copying some.
         self.out.extend_from_slice(&bytes);
         self.out.truncate(end);
     }
 
-    /// Appends what stands in `data` from one bit to another, without the zeros behind 255.
+    /// Appends the bits of `data` in a range, without the zeros after 255.
     fn copy(&mut self, data: &[u8], from: u32, to: u32) -> Option<()> {
         let place = |position: u32| usize::try_from(position / 8).ok();
         let (mut at, end) = (place(from)?, place(to)?);
         let (skipped, tail) = (from % 8, to % 8);
         let data = data.get(..end + usize::from(tail > 0))?;
         if at == end {
-            // Nothing, or bits of one byte.
+            // No bits, or bits of a single byte.
             let n = tail.checked_sub(skipped)?;
             let byte = data.get(at).copied().unwrap_or(0);
             self.put(u32::from(byte) >> (8 - tail) & ((1 << n) - 1), n);
@@ -362,14 +362,14 @@ impl BitWriter<'_> {
             self.copy_to_255(data, &mut at, end)?;
         }
         if tail > 0 {
-            // Where a wrong position is inside 255 and its zero, `at` is beyond the end.
+            // If a wrong position is between 255 and its zero, `at` is beyond the end.
             let byte = *data.get(at)?;
             self.put(u32::from(byte) >> (8 - tail), tail);
         }
         Some(())
     }
 
-    /// Appends up to eight bytes: no further than to a 255, and passes over its zero.
+    /// Appends up to eight bytes, at most up to a 255, and skips its zero.
     fn copy_to_255(&mut self, data: &[u8], at: &mut usize, end: usize) -> Option<()> {
         let rest = data.get(*at..end)?;
         let mut eight = [0; 8];
@@ -394,7 +394,7 @@ impl BitWriter<'_> {
         Some(())
     }
 
-    /// Fills the last byte with ones and ends the picture.
+    /// Pads the last byte with ones and ends the picture.
     fn finish(mut self) {
         let missing = self.n_bits.wrapping_neg() & 7;
         self.put((1 << missing) - 1, missing);
@@ -411,7 +411,7 @@ impl BitWriter<'_> {
     }
 }
 
-/// The byte at `at`; passes over it and the zero that follows 255.
+/// The byte at `at`. Skips it and a zero that follows 255.
 fn next_byte(data: &[u8], at: &mut usize) -> Option<u8> {
     let byte = *data.get(*at)?;
     let is_stuffed = byte == 255 && data.get(*at + 1) == Some(&0);

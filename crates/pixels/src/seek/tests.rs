@@ -302,13 +302,13 @@ fn wrong_indexes_are_refused() {
         reseal(&mut index);
         refused(&file, &index)
     };
-    assert_eq!(changed(0, 2), "has a version that is not known here");
+    assert_eq!(changed(0, 2), "has an unknown version");
     assert_eq!(changed(1, 0), "has no entries");
-    assert_eq!(changed(11, 25), "ends before its entries do");
+    assert_eq!(changed(11, 25), "is truncated");
     let mut long = index[..15].to_vec();
     long.extend([0xFF; 40]);
     reseal(&mut long);
-    assert_eq!(refused(&file, &long), "has an entry that cannot be");
+    assert_eq!(refused(&file, &long), "has an invalid entry");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn a_header_that_lies_about_the_size_costs_no_memory() {
             height,
         },
     );
-    let reason = "ends before its entries do";
+    let reason = "is truncated";
     assert_eq!(found.err(), Some(PixelError::BadSeekIndex { reason }));
     assert_eq!(build_seek_index(&file), None);
 }

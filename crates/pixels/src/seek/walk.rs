@@ -1,30 +1,30 @@
-//! One pass over the entropy-coded data that keeps no coefficient: where the MCUs begin.
+//! Finds the MCUs in one pass over the entropy-coded data, without storing coefficients.
 
 use super::headers::Headers;
 use super::huffman::Lookup;
 use super::index::{DC_RANGE, Entry, Grid};
 
-/// Bits of the largest code and the number behind it.
+/// Maximum bits of a code and the number after it.
 const MAX_STEP_BITS: u32 = 16 + 15;
 
-/// Reads bits and leaves out the zero behind each 255.
+/// Reads bits, removing the zero after each 255.
 struct BitReader<'a> {
-    /// From the start of the entropy-coded data to the end of the file.
+    /// The entropy-coded data up to the end of the file.
     data: &'a [u8],
-    /// The next byte to be taken.
+    /// The next byte to read.
     at: usize,
-    /// Bits that were taken, at the upper end.
+    /// Bits already read, in the upper part.
     buffer: u64,
     n_bits: u32,
 }
 
 impl BitReader<'_> {
-    /// Takes bytes until there is no room for another, or a marker is next.
+    /// Reads bytes until the buffer is full or a marker is next.
     fn refill(&mut self) {
         if let Some(eight) = self.data[self.at..].first_chunk() {
             let word = be_word(*eight);
             if !has_255(word) {
-                // Bits beyond the whole bytes are those that come next anyway.
+                // Bits beyond the whole bytes are the ones that come next anyway.
                 self.buffer |= word >> self.n_bits;
                 let n_bytes = (64 - self.n_bits) / 8;
                 self.at += n_bytes as usize;
@@ -44,18 +44,18 @@ impl BitReader<'_> {
         }
     }
 
-    /// Drops bits that `step` found at the upper end.
+    /// Removes bits that `step` decoded.
     fn drop_bits(&mut self, n: u32) -> Option<()> {
         self.n_bits = self.n_bits.checked_sub(n)?;
         self.buffer <<= n;
         Some(())
     }
 
-    /// Where the next bit stands in the data, zeros behind 255 included.
+    /// Position of the next bit in the data, including zeros after 255.
     fn position(&self) -> Option<u32> {
         let mut at = self.at;
         for _ in 0..self.n_bits.div_ceil(8) {
-            // Where 0 follows 255, it is the zero that was left out.
+            // A 0 after 255 is the zero that was removed.
             let stuffed = at >= 2 && self.data[at - 2] == 255 && self.data[at - 1] == 0;
             at = at.checked_sub(if stuffed { 2 } else { 1 })?;
         }
@@ -63,7 +63,7 @@ impl BitReader<'_> {
         u32::try_from(at).ok()?.checked_mul(8)?.checked_add(bit)
     }
 
-    /// Passes over a block; returns how much its DC coefficient differs from the one before.
+    /// Skips a block. Returns the difference of its DC coefficient from the previous one.
     fn block(&mut self, dc: &Lookup<'_>, ac: &Lookup<'_>) -> Option<i32> {
         self.refill();
         let step = dc.step(self.buffer)?;
@@ -73,7 +73,7 @@ impl BitReader<'_> {
             _ => {
                 let bits = (self.buffer << (n_bits - size)) >> (64 - size);
                 let bits = i32::try_from(bits).ok()?;
-                // A number that begins with 0 is a negative one.
+                // Numbers that start with 0 are negative.
                 let is_negative = bits >> (size - 1) == 0;
                 bits - if is_negative { (1 << size) - 1 } else { 0 }
             }
@@ -95,14 +95,14 @@ impl BitReader<'_> {
     }
 }
 
-/// What the walk found: an entry for every few MCUs of every row, one for the end, and the bytes of
+/// The result: an entry for every few MCUs of every row, one for the end, and the length of
 /// the entropy-coded data.
 pub(super) struct Walked {
     pub(super) entries: Vec<Entry>,
     pub(super) scan_bytes: u32,
 }
 
-/// Walks through the data; none where they are damaged, or do not end with the picture.
+/// Walks through the data. `None` if they are damaged, or do not end with the picture.
 pub(super) fn walk(headers: &Headers<'_>, grid: &Grid, data: &[u8]) -> Option<Walked> {
     let mut reader = BitReader {
         data,
@@ -143,7 +143,7 @@ pub(super) fn walk(headers: &Headers<'_>, grid: &Grid, data: &[u8]) -> Option<Wa
     })
 }
 
-/// Where the end-of-image marker stands, if that is the next marker.
+/// The location of the end-of-image marker, if it is the next marker.
 fn end_of_data(data: &[u8], from: usize) -> Option<usize> {
     let rest = data.get(from..)?;
     let is_marker = |pair: &[u8]| pair[0] == 255 && pair[1] != 0;
@@ -160,11 +160,11 @@ pub(super) fn be_word(bytes: [u8; 8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The highest bit of each of eight bytes that is 255, and no other bit.
+/// Sets the highest bit of each byte that is 255, and no other bit.
 fn marks_of_255(word: u64) -> u64 {
     const LOWEST: u64 = 0x0101_0101_0101_0101;
     const LOWER_7: u64 = 0x7F * LOWEST;
-    // A byte's lower 7 bits carry into its highest where all of them are set.
+    // The lower 7 bits carry into the highest if all are set.
     ((word & LOWER_7) + LOWEST) & word & !LOWER_7
 }
 
@@ -173,7 +173,7 @@ pub(super) fn has_255(word: u64) -> bool {
     marks_of_255(word) != 0
 }
 
-/// Which of the eight bytes is the first that is 255.
+/// Index of the first byte that is 255.
 pub(super) fn first_255(word: u64) -> Option<usize> {
     let marks = marks_of_255(word);
     let first = usize::try_from(marks.leading_zeros() / 8);

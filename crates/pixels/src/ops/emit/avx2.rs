@@ -1,9 +1,9 @@
-//! The last pass with vector instructions, eight values at a time.
+//! The final pass with vector instructions, eight values at a time.
 //!
-//! A division takes many cycles, a multiplication by the reciprocal is not rounded right; one step of
-//! correction with fused products mends almost every quotient. Where a single fused
-//! `value * scale + bias` already gives the wanted bits (mostly for types of 16 bits), it is used.
-//! Neither is proved: `Emit` tries all 256 bytes, and goes without where one differs.
+//! Division is slow, and multiplying by the reciprocal does not round correctly. One correction step
+//! with fused products fixes almost every quotient. Where a single fused
+//! `value * scale + bias` already gives the right bits (mostly for 16-bit types), it is used.
+//! Neither is proved correct: `Emit` tests all 256 bytes and falls back if any differs.
 
 use std::arch::x86_64::{
     __m128i, __m256, __m256i, _mm_loadl_epi64, _mm_loadu_si128, _mm_or_si128, _mm_setr_epi8,
@@ -22,12 +22,12 @@ const LANES: usize = 8;
 /// `_MM_FROUND_TO_NEAREST_INT`: halves to even.
 const NEAREST: i32 = 0;
 
-/// A vector loop for one kind of output. Exists only where the processor has AVX2, FMA and F16C.
+/// A vector loop for one kind of output. Constructed only if the processor has AVX2, FMA and F16C.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fast {
     loops: Loop,
     layout: Layout,
-    /// One for each channel; of single channels three times the same.
+    /// One per channel. For single channels, the same one three times.
     norms: [Norm; 3],
     single: bool,
 }
@@ -46,8 +46,8 @@ struct Norm {
 }
 
 impl Fast {
-    /// The loops for this output, the quickest first; none where this processor or this module lacks
-    /// something.
+    /// The loops for this output, fastest first. Empty if the processor lacks an instruction or the output is
+    /// unsupported.
     pub(super) fn candidates(
         norms: &[(f32, f32)],
         float: Option<FloatType>,
@@ -65,7 +65,7 @@ impl Fast {
         let single = norm(1).is_none();
         let loops = match float {
             Some(ty) => vec![Loop::Fused(ty), Loop::Corrected(ty)],
-            // Bytes that keep their order are copied.
+            // Bytes in unchanged order are copied.
             None if single || layout == Layout::Hwc => Vec::new(),
             None => vec![Loop::Planes],
         };
@@ -78,7 +78,7 @@ impl Fast {
         loops.into_iter().map(fast).collect()
     }
 
-    /// Writes pixels from the first on, and returns how many.
+    /// Writes pixels from the start and returns how many.
     pub(super) fn write(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         use FloatType::{Bf16, F16, F32};
         match self.loops {
@@ -103,7 +103,7 @@ impl Fast {
     fn cast<const FUSED: bool, const TYPE: u8>(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         let step = LANES * if TYPE == SINGLE { 4 } else { 2 };
         if self.single || self.layout == Layout::Hwc {
-            // Three registers hold whole pixels: the first lanes' channels are 0, 2 and 1.
+            // Three registers hold whole pixels. Their first lanes contain channels 0, 2 and 1.
             let lanes = [0, 2, 1].map(|first| {
                 let norm = |lane: usize| self.norms[(first + lane) % 3];
                 Lanes::new([0, 1, 2, 3, 4, 5, 6, 7].map(norm))
@@ -122,7 +122,7 @@ impl Fast {
         let [red, green, blue] = split(out).map(|plane| plane.chunks_exact_mut(step));
         let mut n_pixels = 0;
         for ((red, green), blue) in red.zip(green).zip(blue) {
-            // Two loads, the second of which reads four bytes of the next pixels.
+            // Two loads. The second reads four bytes past these pixels.
             let Some(block) = hwc[n_pixels * 3..].first_chunk::<28>() else {
                 break;
             };
@@ -179,12 +179,15 @@ impl Lanes {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the nearest f32 is wanted")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "rounding to f32 is intended"
+)]
 fn rounded(value: f64) -> f32 {
     value as f32
 }
 
-/// `value / divisor`, mended by what the first guess leaves over.
+/// `value / divisor`: an estimate, corrected by its remainder.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn quotient(value: __m256, divisor: __m256, reciprocal: __m256) -> __m256 {
@@ -193,7 +196,7 @@ fn quotient(value: __m256, divisor: __m256, reciprocal: __m256) -> __m256 {
     _mm256_fmadd_ps(left_over, reciprocal, guess)
 }
 
-/// Writes eight values of a type to the bytes they take.
+/// Writes eight values in the output type.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn store<const TYPE: u8>(out: &mut [u8], values: __m256) {
@@ -201,7 +204,7 @@ fn store<const TYPE: u8>(out: &mut [u8], values: __m256) {
         let Some(out) = out.first_chunk_mut::<32>() else {
             return;
         };
-        // SAFETY: `out` is 32 writable bytes; the store has no alignment to keep.
+        // SAFETY: `out` is 32 writable bytes; the store needs no alignment.
         unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), values) };
         return;
     }
@@ -213,7 +216,7 @@ fn store<const TYPE: u8>(out: &mut [u8], values: __m256) {
     store_16(out, halves);
 }
 
-/// The upper halves of eight `f32`, rounded to the nearest, halves to even.
+/// The upper halves of eight `f32`, rounded to nearest, ties to even.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn upper_halves(values: __m256) -> __m128i {
@@ -231,25 +234,25 @@ fn store_16(out: &mut [u8], value: __m128i) {
     let Some(out) = out.first_chunk_mut::<16>() else {
         return;
     };
-    // SAFETY: `out` is 16 writable bytes; the store has no alignment to keep.
+    // SAFETY: `out` is 16 writable bytes; the store needs no alignment.
     unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), value) };
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_8(bytes: &[u8; LANES]) -> __m128i {
-    // SAFETY: eight readable bytes; the load reads no more and has no alignment to keep.
+    // SAFETY: eight readable bytes; the load reads no more and needs no alignment.
     unsafe { _mm_loadl_epi64(bytes.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_16(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: sixteen readable bytes; the load has no alignment to keep.
+    // SAFETY: sixteen readable bytes; the load needs no alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
-/// Four pixels of three bytes in each half, from its first byte on.
+/// Four three-byte pixels in each half, from its first byte on.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_pixels(block: &[u8; 28]) -> __m256i {
@@ -260,7 +263,7 @@ fn load_pixels(block: &[u8; 28]) -> __m256i {
     _mm256_set_m128i(load_16(&high), load_16(&low))
 }
 
-/// Moves one channel of four pixels in each half to 32 bits each.
+/// Extends one channel of four pixels in each half to 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn every_third(channel: usize) -> __m256i {
@@ -288,7 +291,7 @@ fn split(out: &mut [u8]) -> [&mut [u8]; 3] {
     [red, green, blue]
 }
 
-/// Sixteen pixels at a time: of each of their three registers, the bytes of a channel.
+/// Sixteen pixels at a time: for each of their three registers, the bytes of one channel.
 #[target_feature(enable = "avx2")]
 fn planes(hwc: &[u8], out: &mut [u8]) -> usize {
     let picks = [

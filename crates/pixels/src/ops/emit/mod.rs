@@ -1,8 +1,8 @@
-//! The last pass over a picture: normalised, in the type and the order of the batch.
+//! The final pass over a picture: normalize, convert to the batch's type and layout.
 //!
-//! The values are those of `cast_into`, bit for bit. Its tables hold the result of every byte; the
-//! vector loops compute, and are used only where they gave the tables' bits for all 256 bytes of every
-//! channel when the `Emit` was made.
+//! The values equal those of `cast_into`, bit for bit. Its tables map every byte to its result. The
+//! vector loops compute, and are used only if they match the tables for all 256 bytes of every
+//! channel when the `Emit` is created.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use crate::cast::{FloatType, Layout, check, tables, to_layout_into, write};
 use crate::error::PixelError;
 
-/// Writes pictures into batches; made once, used for every picture.
+/// Writes pictures to batches. Create once, use for every picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Emit {
     channels: usize,
@@ -22,7 +22,7 @@ pub struct Emit {
     fast: Option<avx2::Fast>,
 }
 
-/// The result of each byte in each channel.
+/// The result for each byte and channel.
 #[derive(Debug, Clone, PartialEq)]
 enum Values {
     Bytes,
@@ -31,16 +31,16 @@ enum Values {
 }
 
 impl Emit {
-    /// A pass over pictures of `channels` values a pixel.
+    /// A pass over pictures with `channels` values per pixel.
     ///
-    /// With a float type every value becomes `(value / 255 - mean) / std` of its channel, where
-    /// `normalize` is the means and the deviations in units of 0 to 1, or `value / 255` without.
-    /// Without a float type the bytes stay, in the order of `layout`.
+    /// With a float type, every value becomes `(value / 255 - mean) / std` of its channel, where
+    /// `normalize` has means and deviations in 0 to 1, or `value / 255` without it.
+    /// Without a float type, bytes are only rearranged to `layout`.
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` for no channels, where means or deviations are not one finite number per
-    /// channel, where a deviation is not above 0, and for a normalisation of bytes.
+    /// `InvalidArgument` for zero channels, unless means and deviations have one finite number per
+    /// channel and deviations are positive, and for normalizing bytes.
     pub fn new(
         channels: usize,
         normalize: Option<(&[f32], &[f32])>,
@@ -83,7 +83,7 @@ impl Emit {
         Ok(emit)
     }
 
-    /// Bytes of a value that is written.
+    /// Size of an output value in bytes.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
         match self.values {
@@ -93,8 +93,8 @@ impl Emit {
         }
     }
 
-    /// The bit patterns of the results of each byte, channel by channel; of types of fewer than 32 bits the lower ones. For
-    /// who writes the same values elsewhere.
+    /// The bit patterns of the results for each byte, channel by channel; types below 32 bits use the lower bits. For
+    /// code that writes the same values elsewhere.
     #[must_use]
     pub fn table(&self) -> Vec<u32> {
         match &self.values {
@@ -120,7 +120,7 @@ impl Emit {
     ///
     /// # Errors
     ///
-    /// `WrongBuffer` where `out` does not fit, `InvalidArgument` where `hwc` is not whole pixels.
+    /// `WrongBuffer` if `out` has the wrong length, `InvalidArgument` if `hwc` is not whole pixels.
     pub fn write_into(&self, hwc: &[u8], out: &mut [u8]) -> Result<(), PixelError> {
         check(hwc, self.channels, self.value_bytes(), out)?;
         let n_written = self.write_fast(hwc, out);
@@ -143,10 +143,10 @@ impl Emit {
         Ok(())
     }
 
-    /// Uses the quickest loop whose values of all bytes are those of the tables.
+    /// Selects the fastest loop that matches the tables for all bytes.
     #[cfg(target_arch = "x86_64")]
     fn find_fast(&mut self, norms: &[(f32, f32)], float: Option<FloatType>) {
-        // The first pixels again behind the last, because the vector loops leave the end to others.
+        // Repeat the first pixels at the end, because vector loops leave the end to others.
         let every_byte: Vec<u8> = (0..=255)
             .chain(0..64)
             .flat_map(|value| std::iter::repeat_n(value, self.channels))
@@ -168,7 +168,7 @@ impl Emit {
     #[cfg(not(target_arch = "x86_64"))]
     fn find_fast(&mut self, _norms: &[(f32, f32)], _float: Option<FloatType>) {}
 
-    /// The number of pixels from the first that were written.
+    /// The number of pixels written, from the start.
     #[cfg(target_arch = "x86_64")]
     fn write_fast(&self, hwc: &[u8], out: &mut [u8]) -> usize {
         self.fast.as_ref().map_or(0, |fast| fast.write(hwc, out))
