@@ -1,4 +1,4 @@
-//! `packds bench convert`: conversion and verification beside their limits.
+//! `packds bench convert`: conversion and verification alongside their limits.
 
 use packds_system::to_u64;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use crate::opening::{open_and_inform, write_large};
 use crate::watch::{Progress, Watcher};
 use crate::workload::Workload;
 
-/// What to measure, and how often.
+/// Options.
 #[derive(Debug, Clone)]
 pub struct ConvertBenchOptions {
-    /// Threads, of ours and of the limits; 0 means all cores.
+    /// Threads, for packds and the limits. 0 = one per core.
     pub jobs: usize,
-    /// Pairs of runs, each of ours beside its limit, after one that does not count.
+    /// Pairs of runs of packds and its limit, after one warm-up pair.
     pub runs: usize,
-    /// Where to write; the system's folder for temporary files if none.
+    /// Where to write. Default: the system's temporary folder.
     pub scratch: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ pub struct ConvertBench {
     pub jobs: usize,
     /// Pairs of runs.
     pub runs: usize,
-    /// Images of the user's.
+    /// Number of the user's images.
     pub n_files: usize,
     /// State of the page cache: all files were read before.
     pub cache: &'static str,
@@ -46,16 +46,16 @@ pub struct ConvertBench {
     pub seed: u64,
     /// Raw conversion, short side 256, crop 224.
     pub raw: Figure,
-    /// Keeping the files' bytes.
+    /// Conversion that keeps the files.
     pub encoded: Figure,
     /// Verifying the raw pack.
     pub verify: Figure,
-    /// Median milliseconds to open a pack of 1.28 million samples and to read what `info` shows.
+    /// Median time to open a pack of 1.28 million samples and to read what `info` shows, in ms.
     pub open_ms: f64,
 }
 
 impl ConvertBench {
-    /// For machines: the figures of the raw conversion at the top, all of them below.
+    /// As JSON: the raw conversion at the top level, and all results below.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut all = match serde_json::to_value(&self.raw) {
@@ -69,10 +69,10 @@ impl ConvertBench {
     }
 }
 
-/// Measures conversion and verification of the images in `data`. `watcher` is told what is being run, and may end it.
+/// Measures conversion and verification of the images in `data`. `watcher` receives progress and can cancel.
 ///
 /// # Errors
-/// [`BenchError`] where something fails, or does not do what it should, or where the watcher ends it.
+/// [`BenchError`] if something fails, a result is wrong, or the watcher cancels.
 pub fn bench_convert(
     data: &Path,
     options: &ConvertBenchOptions,
@@ -84,7 +84,7 @@ pub fn bench_convert(
     }
     .n_jobs();
     let runs = options.runs.max(1);
-    // Each figure has a warm-up besides its runs.
+    // Each result has one extra warm-up run.
     let n_cells = to_u64(3 * (runs + 1) + 1);
     let progress = &Progress::new(watcher, n_cells);
     let workload = |enough| Workload::new(data, options.scratch.as_deref(), jobs, enough);
@@ -115,9 +115,9 @@ pub fn bench_convert(
     })
 }
 
-/// Images that take long enough to decode for a run to be timed.
+/// Images for a sufficiently long decoding run.
 const ENOUGH_TO_DECODE: usize = 1000;
-/// Images that take long enough to copy: with fewer, starting threads and filling buffers is what would be timed.
+/// Images for a sufficiently long copying run: with fewer, starting threads and filling buffers would dominate.
 const ENOUGH_TO_COPY: usize = 10_000;
 
 struct Bench {
@@ -156,7 +156,7 @@ impl Bench {
         self.conversion("encoded", "cat", &options, limit, progress)
     }
 
-    /// Converts and runs the limit in turn. The time of a conversion is all of it but the final sync to disk, which the
+    /// Converts and runs the limit alternately. The time of a conversion excludes the final sync to disk, which the
     /// limits do not do either.
     fn conversion(
         &self,
@@ -172,7 +172,7 @@ impl Bench {
         let mut peak = 0;
         for run in 0..=self.runs {
             progress.begin(&self.run_name(name, run))?;
-            // What earlier runs wrote is brought to disk and dropped first, or the next one would pay for it.
+            // Flush and drop the output of earlier runs, so that the next run does not pay for it.
             rustix::fs::sync();
             let limit_time = limit()?;
             match std::fs::remove_file(&output) {
@@ -198,7 +198,7 @@ impl Bench {
         Ok(self.figure(name, limit_name, self.workload.bytes, &pairs, peak, stages))
     }
 
-    /// What is being run, for people.
+    /// Name of a run for progress messages.
     fn run_name(&self, name: &str, run: usize) -> String {
         match run {
             0 => format!("{name}, warm-up"),
@@ -219,7 +219,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Verifies the raw pack, and reads it with its checksum alone, in turn.
+    /// Alternates between verifying the raw pack and only reading it with its checksum.
     fn verify(&self, progress: &Progress<'_>) -> Result<Figure, BenchError> {
         let path = self.workload.file("raw.pack");
         let bytes = std::fs::metadata(&path)
@@ -233,7 +233,7 @@ impl Bench {
             if before.replace(crc).is_some_and(|before| before != crc) {
                 let (expected, found) = (
                     "the same bytes every time".to_owned(),
-                    "other bytes".to_owned(),
+                    "different bytes".to_owned(),
                 );
                 return Err(BenchError::WrongResult {
                     what: "reading the pack",

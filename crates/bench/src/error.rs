@@ -1,8 +1,8 @@
-//! What can stop a benchmark.
+//! Errors of benchmarks.
 
 use std::path::PathBuf;
 
-/// Why a benchmark could not be run, or what it found wrong.
+/// Why a benchmark could not run, or what it found wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
@@ -15,7 +15,7 @@ pub enum BenchError {
     /// Batches could not be loaded.
     #[error(transparent)]
     Load(#[from] packds_reader::loader::LoadError),
-    /// The augmentation asked for is none.
+    /// The augmentation is invalid.
     #[error("--augment: {0}")]
     Augment(packds_reader::augment::AugmentError),
     /// A plan could not be made.
@@ -24,12 +24,12 @@ pub enum BenchError {
     /// A pack could not be written.
     #[error(transparent)]
     Format(#[from] packds_format::FormatError),
-    /// An image of the data does not decode: the limit cannot be measured with it.
+    /// An image cannot be decoded, so the limit cannot be measured.
     #[error("{path}: {source}")]
     Pixels {
         /// The image.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The decoder's error.
         source: packds_pixels::PixelError,
     },
     /// Reading or writing failed.
@@ -37,12 +37,12 @@ pub enum BenchError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A format delivered other samples than it was written with.
+    /// A format delivered wrong samples.
     #[error(
-        "{format}, {order} order: delivered other samples than the images: expected checksum {expected}, found {found}"
+        "{format}, {order} order: delivered wrong samples: expected checksum {expected}, found {found}"
     )]
     Disagree {
         /// The format.
@@ -51,33 +51,33 @@ pub enum BenchError {
         order: String,
         /// The checksum of the images.
         expected: String,
-        /// The checksum of what came.
+        /// The checksum of the delivered samples.
         found: String,
     },
-    /// The pack has not one batch of the size asked for.
-    #[error("--batch {batch}: a pack of {n_samples} samples has no whole batch of so many")]
+    /// The pack is smaller than one batch.
+    #[error("--batch {batch}: a pack of {n_samples} samples has no whole batch of this size")]
     BatchTooLarge {
-        /// Samples of a batch, as asked for.
+        /// The requested batch size.
         batch: u32,
         /// Samples of the pack.
         n_samples: u64,
-        /// The largest batch of which an epoch has two.
+        /// The largest batch size that gives two batches per epoch.
         largest: u32,
     },
-    /// The system starts no more threads.
+    /// The system cannot start another thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
     /// The caller asked to stop.
     #[error("interrupted; no report was written, and the benchmark's files were removed")]
     Interrupted,
-    /// What was measured did not do what it should.
+    /// A result is not as expected.
     #[error("{what}: expected {expected}, found {found}")]
     WrongResult {
-        /// Which result.
+        /// The result.
         what: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The actual value.
         found: String,
     },
 }

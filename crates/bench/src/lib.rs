@@ -1,8 +1,8 @@
-//! Benchmarks of packds: each figure beside its physical limit, measured in the same run.
+//! Benchmarks of packds, alongside hardware limits measured in the same run.
 //!
-//! Our bias: we wrote packds, and we choose what is measured. So every figure is told as a ratio to a loop that does
-//! only what cannot be avoided, on the same files and threads; the two run in turn, and the median of the pairs counts.
-//! Every benchmark checks what it computes.
+//! Our bias: we wrote packds, and we chose what to measure. So every result is a ratio to a minimal loop
+//! on the same files and threads. Both run alternately, and the median of the pairs is reported.
+//! Every benchmark verifies its results.
 
 mod convert;
 mod error;

@@ -1,4 +1,4 @@
-//! The loops that do only what cannot be avoided.
+//! The limits of converting: minimal loops.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -17,7 +17,7 @@ use packds_system::{open_regular, to_usize};
 use crate::BenchError;
 use crate::threads::start;
 
-/// Reads and fully decodes every file, on `jobs` threads, and throws the pixels away. Gives the number of pixels too.
+/// Reads and fully decodes every file on `jobs` threads, discarding the pixels. Returns the number of pixels too.
 pub(crate) fn read_and_decode(
     listing: &Listing,
     jobs: usize,
@@ -78,7 +78,7 @@ fn read_whole(path: &Path, bytes: &mut Vec<u8>) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Writes every file's bytes one after the other into `output`, as `cat` does.
+/// Concatenates all files into `output`, like `cat`.
 pub(crate) fn concatenate(listing: &Listing, output: &Path) -> Result<Duration, BenchError> {
     let started = Instant::now();
     let mut bytes = Vec::new();
@@ -90,9 +90,9 @@ pub(crate) fn concatenate(listing: &Listing, output: &Path) -> Result<Duration, 
     Ok(started.elapsed())
 }
 
-/// Reads a file from end to end in pieces, on `jobs` threads, and takes each piece's CRC32C. Gives the XOR of them too.
+/// Reads a whole file in pieces on `jobs` threads, and computes each piece's CRC32C. Returns the XOR of them too.
 pub(crate) fn read_and_checksum(path: &Path, jobs: usize) -> Result<(Duration, u32), BenchError> {
-    // Small enough to stay in the cache between the two: larger pieces are slower.
+    // Small enough to stay in the cache between the two steps: larger pieces are slower.
     const PIECE: u64 = 256 << 10;
     let file = open_regular(path).map_err(BenchError::io(path))?;
     let len = file.metadata().map_err(BenchError::io(path))?.len();

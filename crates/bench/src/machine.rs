@@ -1,30 +1,30 @@
-//! The machine a benchmark ran on, and how much memory it took.
+//! The machine that runs a benchmark, and memory used.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-/// What the system says about the machine.
+/// Properties of the machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
-    /// The processor's name.
+    /// Processor name.
     pub cpu: String,
-    /// Cores that this process may use.
+    /// Cores available to this process.
     pub cores: usize,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// The kernel's version.
+    /// Kernel version.
     pub kernel: String,
     /// Whether the JPEG decoder was built with SIMD.
     pub jpeg_simd: bool,
-    /// Whether this is a virtual machine that gives free memory back to its host: memory that is used again then has to
-    /// be asked for, a page at a time, and what is read into it takes up to ten times as long.
+    /// Whether this is a virtual machine that returns free memory to its host. Reused memory must then
+    /// be requested page by page, and reading into it is up to ten times slower.
     pub free_page_reporting: bool,
 }
 
 impl Machine {
-    /// Asks the system.
+    /// Queries the system.
     #[must_use]
     pub fn here() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
@@ -51,8 +51,8 @@ impl Machine {
     }
 }
 
-/// Whether the memory balloon of a virtual machine has agreed with its host on free page reporting (bit 5 of its
-/// features, VIRTIO 1.2 section 5.5.3), and the kernel has blocks of the size from which on it reports.
+/// Whether the virtual machine's memory balloon has negotiated free page reporting (bit 5 of its
+/// features, VIRTIO 1.2 section 5.5.3), and the kernel has blocks of the size from which it reports.
 fn reports_free_pages() -> bool {
     const BIT: usize = 5;
     const LARGEST_ORDER: i64 = 10;
@@ -68,20 +68,20 @@ fn reports_free_pages() -> bool {
         })
 }
 
-/// The most memory this process had resident since the last reset.
+/// Peak resident memory since the last reset.
 #[derive(Debug)]
 pub struct PeakRss(());
 
 impl PeakRss {
-    /// Starts anew. Where the kernel does not let the peak be reset, it stays that of the whole process.
+    /// Resets the peak. If the kernel does not allow that, the peak is that of the whole process.
     #[must_use]
     pub fn reset() -> Self {
-        // Not being able to is the case described above.
+        // On failure see above.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         Self(())
     }
 
-    /// The peak in bytes; 0 where the system does not tell.
+    /// The peak in bytes. 0 if unknown.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -92,7 +92,7 @@ impl PeakRss {
     }
 }
 
-/// Time of all threads of this process on a processor.
+/// CPU time of all threads of this process.
 pub(crate) fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let seconds = time.tv_sec.max(0).cast_unsigned();

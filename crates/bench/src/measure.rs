@@ -1,35 +1,35 @@
-//! Timing two things in turn, so that a machine that changes its speed changes both.
+//! Times two things alternately, so that changes in machine speed affect both.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What was measured, beside its limit.
+/// A result with its limit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Figure {
     /// What was measured.
     pub name: &'static str,
-    /// Images of each run.
+    /// Images per run.
     pub n_images: usize,
-    /// Images a second; samples of the pack for what reads packs.
+    /// Images per second, or samples per second where packs are read.
     pub images_per_s: f64,
-    /// Megabytes (10^6) a second: of the files read, or of the pack where a pack is read.
+    /// Megabytes (10^6 bytes) per second: of the files, or of the pack where packs are read.
     pub mb_per_s: f64,
-    /// What bounds it.
+    /// The limit's name.
     pub limit: &'static str,
-    /// The limit in images a second.
+    /// The limit in images per second.
     pub limit_images_per_s: f64,
     /// Median over the pairs of (limit's time / our time).
     pub ratio: f64,
     /// The smallest and the largest of these.
     pub ratio_range: (f64, f64),
-    /// The most memory resident while it ran, in bytes.
+    /// Peak resident memory, in bytes.
     pub peak_rss_bytes: u64,
-    /// Seconds by stage of the median run; empty where there are no stages.
+    /// Seconds per stage of the median run. Empty if there are no stages.
     pub stages: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The times of two things that ran in turn.
+/// Times of two alternating runs.
 #[derive(Debug, Default)]
 pub struct Pairs {
     times: Vec<(f64, f64)>,
@@ -70,7 +70,7 @@ impl Pairs {
         )
     }
 
-    /// The number of the pair whose time of ours is nearest the median.
+    /// Index of the pair whose own time is nearest the median.
     #[must_use]
     pub fn median_run(&self) -> usize {
         let median = self.ours();
@@ -92,14 +92,14 @@ impl Pairs {
     }
 }
 
-/// The value that so many percent of the values do not exceed, by nearest rank; 0 where there are none.
+/// The nearest-rank percentile. 0 if there are no values.
 pub(crate) fn percentile(mut values: Vec<f64>, percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() * percent.min(100)).div_ceil(100).max(1);
     values.get(rank - 1).copied().unwrap_or(0.0)
 }
 
-/// The middle of the values, or the mean of the two that are; 0 where there are none.
+/// The median. 0 if there are no values.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len();

@@ -1,4 +1,4 @@
-//! How long it takes to open a pack of a data set of ImageNet's size and to read all that `info` shows.
+//! Times opening a pack with as many samples as ImageNet, and reading what `info` shows.
 
 use packds_system::to_usize;
 use std::fs::File;
@@ -12,7 +12,7 @@ use packds_format::{
 
 use crate::BenchError;
 
-/// Samples of ImageNet's training set, about.
+/// Approximate size of ImageNet's training set.
 pub(crate) const SAMPLES: u64 = 1_280_000;
 const CLASSES: u64 = 1000;
 
@@ -25,7 +25,7 @@ pub(crate) fn write_large(path: &Path) -> Result<(), BenchError> {
         Field::column("sample_crc32c", DType::U32, &[]).with_role(Role::SampleCrc32c),
     ])?;
     let file = BufWriter::new(File::create(path).map_err(BenchError::io(path))?);
-    // 64 samples a chunk, as images of 224 x 224 x 3 have: the tables are what is measured.
+    // 64 samples per chunk, as for images of 224 x 224 x 3: only the tables matter here.
     let mut writer = PackWriter::new(file, PackOptions::new(schema, 64))?;
     let mut block = BlockBuilder::new(writer.schema());
     let mut paths = Paths::default();

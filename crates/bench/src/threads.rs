@@ -1,4 +1,4 @@
-//! Threads that a measurement needs all of: with fewer it would measure something else.
+//! Starting threads. A measurement needs all of them: fewer would measure something else.
 
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
@@ -7,7 +7,7 @@ use crate::BenchError;
 /// Starts a thread.
 ///
 /// # Errors
-/// [`BenchError::Thread`] where the system starts no more.
+/// [`BenchError::Thread`] if the system cannot start another one.
 pub(crate) fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,

@@ -1,7 +1,7 @@
-//! `packds bench tune`: what training waits for, by threads, batches made ahead and batch size, and what to set.
+//! `packds bench tune`: how long training waits, by threads, prefetch and batch size, and which settings to use.
 //!
-//! A consumer that does nothing for the time of a training step takes batches from a [`Loader`], as users do, once for each
-//! configuration. Not for how fast a loader is at most: that is `load`.
+//! A consumer takes batches from a [`Loader`] and sleeps for the time of a training step, for each
+//! configuration. `load` measures the maximum speed of a loader instead.
 
 use packds_system::to_u64;
 use std::num::NonZero;
@@ -22,25 +22,25 @@ use crate::machine::{Machine, processor_time};
 use crate::measure::percentile;
 use crate::words::counted;
 
-/// Waits that differ by no more than this part of a step are alike: runs of one configuration differ as much.
+/// Waits that differ by less than this share of a step count as equal: runs of one configuration vary as much.
 const ALIKE: f64 = 0.01;
-/// Where waiting for batches is less than this part of all waiting, epochs that begin and end are the rest.
+/// If waiting for batches is less than this share of all waiting, the rest is the start and end of epochs.
 const MOSTLY: f64 = 0.5;
-/// The fewest batches that a configuration is judged by.
+/// Minimum number of batches per configuration.
 const LEAST_BATCHES: usize = 10;
-/// How exactly the system ends a sleep, at worst: the rest of a step is spun.
+/// Worst-case precision of a sleep: the rest of a step is a busy wait.
 const SLEEP_SLACK: Duration = Duration::from_micros(500);
-/// The fewest batches an epoch that a wait can be measured with: the first one is waited for with the epoch's beginning.
+/// Minimum batches per epoch to measure a wait: the first batch waits for the epoch to start.
 const LEAST_STEPS: u64 = 2;
-/// Slots beside those made ahead: the batch in use, and the one just asked for.
+/// Slots besides prefetched ones: the batch in use, and the one requested.
 const IN_USE: usize = 2;
 
-/// How many batches are made ahead.
+/// Prefetch depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ahead {
-    /// So many.
+    /// This many batches.
     Fixed(NonZero<usize>),
-    /// As many as the loader finds needed.
+    /// As many as the loader finds necessary.
     Auto,
 }
 
@@ -62,22 +62,22 @@ impl Serialize for Ahead {
     }
 }
 
-/// What to measure.
+/// Options.
 #[derive(Debug, Clone)]
 pub struct TuneBenchOptions {
-    /// Milliseconds of a training step.
+    /// Duration of a training step in ms.
     pub step_ms: f64,
-    /// Numbers of threads; 1, 2, 4 and so on to all cores if empty.
+    /// Thread counts. If empty: 1, 2, 4 and so on up to all cores.
     pub threads: Vec<NonZero<usize>>,
-    /// Batches made ahead; 1, 2, 4, 8 and auto if empty.
+    /// Prefetch depths. If empty: 1, 2, 4, 8 and auto.
     pub prefetches: Vec<Ahead>,
-    /// Samples of a batch; 32, 64, 128 and 256 if empty, as far as an epoch has two such batches.
+    /// Batch sizes. If empty: 32, 64, 128 and 256, as long as an epoch has two batches.
     pub batches: Vec<u32>,
     /// The order.
     pub order: Order,
-    /// What is done to images; `rrc224,flip` for encoded images if none, nothing for others.
+    /// Augmentations. Default: `rrc224,flip` for encoded images, else none.
     pub augment: Option<String>,
-    /// How long each configuration may take.
+    /// Maximum time per configuration.
     pub seconds: f64,
     /// The seed.
     pub seed: u64,
@@ -88,71 +88,71 @@ pub struct TuneBenchOptions {
 pub struct TuneBench {
     /// The machine.
     pub machine: Machine,
-    /// Milliseconds of a training step.
+    /// Duration of a training step in ms.
     pub step_ms: f64,
-    /// Samples of the pack.
+    /// Number of samples in the pack.
     pub n_samples: u64,
-    /// Bytes of the pack.
+    /// Size of the pack.
     pub file_bytes: u64,
-    /// The order, as it was decided.
+    /// The resolved order.
     pub order: &'static str,
-    /// What was done to images; empty for nothing.
+    /// The augmentations. Empty for none.
     pub augment: String,
-    /// Seconds for each configuration.
+    /// Seconds per configuration.
     pub seconds: f64,
     /// The seed.
     pub seed: u64,
     /// Always `warm`.
     pub cache: &'static str,
-    /// The part of the pack that was in the page cache before the first configuration.
+    /// Share of the pack in the page cache before the first configuration.
     pub resident_before: f64,
-    /// The part of the pack that was in the page cache after the last one.
+    /// Share of the pack in the page cache after the last one.
     pub resident_after: f64,
-    /// To what the larger of the default batch sizes were cut, because the pack has too few samples for them.
+    /// The limit applied to default batch sizes because the pack has too few samples.
     pub batch_cut_to: Option<u32>,
-    /// One for each configuration.
+    /// One per configuration.
     pub runs: Vec<TuneRun>,
-    /// What an epoch costs beside its batches in the recommended configuration: to its first batch, and from its last.
+    /// Cost of an epoch besides its batches in the recommended configuration, at its start and end.
     pub fixed_cost_ms: Option<f64>,
-    /// What to set; nothing where the pack is too small for every batch size.
+    /// The recommendation. `None` if the pack is too small for every batch size.
     pub recommended: Option<Recommended>,
-    /// What to set for each batch size.
+    /// The recommendation for each batch size.
     pub recommended_by_batch: Vec<Recommended>,
 }
 
-/// What one configuration showed.
+/// The result of one configuration.
 #[derive(Debug, Clone, Serialize)]
 pub struct TuneRun {
     /// Threads.
     pub threads: usize,
-    /// Batches made ahead, as it was set.
+    /// Prefetch depth as configured.
     pub prefetch: Ahead,
-    /// Samples of a batch.
+    /// Batch size.
     pub batch: u32,
-    /// Batches that were waited for.
+    /// Number of measured waits.
     pub batches: usize,
-    /// What training waited for a batch, the first of an epoch left out; none where an epoch has no other, because the pack
-    /// is too small for this batch.
+    /// Wait per batch, without the first batch of an epoch. `None` if epochs have only one batch, because the pack
+    /// is too small for this batch size.
     pub wait_ms: Option<Wait>,
-    /// The part of the time that training waited, the beginnings and ends of epochs included. Configurations are judged by it.
+    /// Share of time spent waiting, including the start and end of epochs. The criterion for recommendations.
     pub wait_share: f64,
-    /// Milliseconds from asking for an epoch to its first batch: median of the epochs.
+    /// Time from starting an epoch to its first batch in ms: median over epochs.
     pub first_batch_ms: f64,
-    /// Milliseconds from an epoch's last batch to its end: median of the epochs.
+    /// Time from an epoch's last batch to its end in ms: median over epochs.
     pub end_ms: f64,
-    /// Images a second, training included.
+    /// Images per second, including training.
     pub images_per_s: f64,
-    /// Seconds of processor time for 1000 images.
+    /// CPU seconds per 1000 images.
     pub cpu_s_per_1000: f64,
-    /// Memory of the staging ring: its slots.
+    /// Memory of the staging ring.
     pub memory_bytes: u64,
     /// Slots of the staging ring.
     pub slots: usize,
-    /// Batches made ahead at the end.
+    /// Prefetch depth at the end.
     pub prefetch_at_end: usize,
 }
 
-/// Times of waiting in milliseconds.
+/// Waiting times in ms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Wait {
     /// The mean.
@@ -163,33 +163,33 @@ pub struct Wait {
     pub p95: f64,
 }
 
-/// A configuration to set, and why.
+/// A recommended configuration and the reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recommended {
     /// Threads.
     pub threads: usize,
-    /// Batches made ahead.
+    /// Prefetch depth.
     pub prefetch: Ahead,
-    /// Samples of a batch.
+    /// Batch size.
     pub batch: u32,
-    /// In words.
+    /// The reason.
     pub why: String,
 }
 
 impl TuneBench {
-    /// For machines.
+    /// As JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
 
-    /// The largest batch whose wait can be measured on this pack.
+    /// The largest batch size whose wait can be measured on this pack.
     #[must_use]
     pub fn largest_batch(&self) -> u32 {
         largest_batch(self.n_samples)
     }
 
-    /// The batch sizes that the pack is too small for.
+    /// Batch sizes that are too large for the pack.
     #[must_use]
     pub fn too_large(&self) -> Vec<u32> {
         let unmeasured = self.runs.iter().filter(|run| run.wait_ms.is_none());
@@ -199,10 +199,10 @@ impl TuneBench {
     }
 }
 
-/// Measures every configuration on the pack, which is read into the page cache first. `progress` is told what is being run.
+/// Measures every configuration on the pack, after reading it into the page cache. `progress` receives progress messages.
 ///
 /// # Errors
-/// [`BenchError`] where something fails, or does not do what it should.
+/// [`BenchError`] if something fails or a result is wrong.
 pub fn bench_tune(
     path: &Path,
     options: &TuneBenchOptions,
@@ -265,16 +265,16 @@ pub fn bench_tune(
     })
 }
 
-/// The largest batch of which an epoch of so many samples has two.
+/// The largest batch size that gives two batches per epoch.
 fn largest_batch(n_samples: u64) -> u32 {
     let most = u32::try_from(n_samples / LEAST_STEPS).unwrap_or(u32::MAX);
     most.max(1)
 }
 
-/// Samples of a batch, threads and prefetch of each configuration.
+/// Batch size, threads and prefetch of each configuration.
 type Grid = Vec<(u32, NonZero<usize>, Ahead)>;
 
-/// All configurations, batch by batch, and to what the default batch sizes were cut.
+/// All configurations, by batch size, and the limit applied to default batch sizes.
 fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>), BenchError> {
     let (batches, cut) = batches(options, n_samples)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -291,7 +291,7 @@ fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>
         let fixed = [1, 2, 4, 8].into_iter().filter_map(NonZero::new);
         prefetches = fixed.map(Ahead::Fixed).chain([Ahead::Auto]).collect();
     }
-    // Auto is the last of the picture, whatever it finds.
+    // Auto is last in the plot, whatever its depth.
     prefetches.sort_unstable_by_key(|prefetch| match prefetch {
         Ahead::Fixed(n) => n.get(),
         Ahead::Auto => usize::MAX,
@@ -310,7 +310,7 @@ fn grid(options: &TuneBenchOptions, n_samples: u64) -> Result<(Grid, Option<u32>
     Ok((grid, cut))
 }
 
-/// The batch sizes, each once, and to what the default ones were cut. Those asked for are taken as they are.
+/// The distinct batch sizes, and the limit applied to default ones. Requested sizes are not changed.
 fn batches(
     options: &TuneBenchOptions,
     n_samples: u64,
@@ -363,7 +363,7 @@ impl Bench<'_> {
         Ok(builder.build()?)
     }
 
-    /// Trains on epochs for the time given, at least on a few batches, and notes what is waited for.
+    /// Trains for the given time, at least for a few batches, and records waits.
     fn run(
         &self,
         loader: &Loader,
@@ -395,7 +395,7 @@ impl Bench<'_> {
             }
             drop(epoch);
             ends.push(asked.elapsed());
-            // Epochs of one batch have no other to wait for.
+            // Epochs with a single batch have no other wait.
             let enough = waits.len() >= LEAST_BATCHES || firsts.len() >= LEAST_BATCHES;
             if started.elapsed() >= most && enough {
                 break;
@@ -425,7 +425,7 @@ impl Bench<'_> {
     }
 }
 
-/// Does nothing for the time of a step, as a processor does whose device trains. Gives what of it was spun.
+/// Idles for the time of a step, as a CPU does while an accelerator trains. Returns the time spent in a busy wait.
 fn train(step: Duration) -> Duration {
     let begun = Instant::now();
     if let Some(sleep) = step.checked_sub(SLEEP_SLACK) {
@@ -457,15 +457,15 @@ impl Recommended {
     }
 }
 
-/// How long training waits for each step, in steps: epochs' beginnings and ends included, or many short epochs would look as
-/// good as none.
+/// Waiting per step, in units of a step. It includes the start and end of epochs; otherwise many short epochs would look
+/// fine.
 fn wait_in_steps(run: &TuneRun) -> f64 {
     run.wait_share / (1.0 - run.wait_share).max(1e-9)
 }
 
-/// For each batch size the cheapest configuration that waits about as little as the best: the fewest threads, then the
-/// least memory. Of these the one for the largest batch that waits about as little as any: a step trains more with it.
-/// Batches that could not be waited for are left out.
+/// For each batch size, the cheapest configuration (fewest threads, then least memory) that waits about as little as the
+/// best. Overall, the one with the largest batch that waits about as little as any, because larger steps train more.
+/// Configurations without a measured wait are ignored.
 fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recommended>) {
     let measured = runs.iter().filter(|run| run.wait_ms.is_some());
     let runs: Vec<&TuneRun> = measured.collect();
@@ -496,21 +496,21 @@ fn recommend(runs: &[TuneRun], step_ms: f64) -> (Option<Recommended>, Vec<Recomm
         Some((wait_in_steps(run), recommended))
     };
     let by_batch: Vec<(f64, Recommended)> = batches.iter().filter_map(cheapest).collect();
-    // The best of all is in one of them, or within the noise of it: there always is one.
+    // The overall best is among them, or within its noise, so one always exists.
     let least = best(&runs);
     let good = |(wait, _): &&(f64, Recommended)| *wait <= least + ALIKE;
     let chosen = by_batch.iter().rev().find(good).map(|(_, one)| one.clone());
     (chosen, by_batch.into_iter().map(|(_, one)| one).collect())
 }
 
-/// What training waits with this configuration, why it is the one of those tried for its batch, and what would help.
+/// The wait with this configuration, why it was chosen for its batch size, and what would help.
 fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     let wait = run.wait_ms.map_or(0.0, |wait| wait.mean);
     let share = run.wait_share * 100.0;
     let cheap = match tried {
-        [_] => "the only configuration that was tried for this batch".to_owned(),
+        [_] => "the only configuration tried for this batch size".to_owned(),
         _ => format!(
-            "the fewest threads and the least memory ({}, {}) that wait about as little as the best, {:.1} % of the time",
+            "the cheapest ({}, {}) that waits about as little as the best, {:.1} % of the time",
             counted(run.threads, "thread"),
             counted(run.slots, "slot"),
             least / (1.0 + least) * 100.0
@@ -518,33 +518,39 @@ fn why(run: &TuneRun, tried: &[&TuneRun], least: f64, step_ms: f64) -> String {
     };
     if run.wait_share < ALIKE {
         return format!(
-            "training waits {wait:.2} ms for a batch, {share:.1} % of its time and next to nothing beside a step of {step_ms} ms: {cheap}"
+            "training waits {wait:.2} ms per batch, {share:.1} % of its time, which is negligible for a step of {step_ms} ms: {cheap}"
         );
     }
     let help = if wait < wait_in_steps(run) * step_ms * MOSTLY {
-        "that is where epochs begin and end, so longer epochs would help"
+        "most of this is the start of epochs, so longer epochs would help"
     } else {
         "the loader is slower than training, so a smaller batch or less augmentation would help"
     };
     let more = more_of(run, tried);
     format!(
-        "training waits {wait:.2} ms for a batch, {share:.1} % of its time: {cheap}; {help}; {more}"
+        "training waits {wait:.2} ms per batch, {share:.1} % of its time: {cheap}; {help}; {more}"
     )
 }
 
-/// What the grid tells of more threads and of more batches ahead: had they waited less, they would be recommended.
+/// Whether more threads or prefetch would help. If they had waited less, they would be recommended.
 fn more_of(run: &TuneRun, tried: &[&TuneRun]) -> String {
-    let told = |seen: bool| if seen { "would not" } else { "were not tried" };
+    let effect = |seen: bool| {
+        if seen {
+            "would not help"
+        } else {
+            "were not tried"
+        }
+    };
     let threads = tried.iter().any(|other| other.threads > run.threads);
     let deeper = |other: &&TuneRun| other.threads == run.threads && other.slots > run.slots;
     let ahead = tried.iter().any(deeper);
     if threads == ahead {
-        return format!("more threads or batches ahead {}", told(ahead));
+        return format!("more threads or batches ahead {}", effect(ahead));
     }
     format!(
         "more threads {}, more batches ahead {}",
-        told(threads),
-        told(ahead)
+        effect(threads),
+        effect(ahead)
     )
 }
 
@@ -596,7 +602,7 @@ mod tests {
     fn a_cheaper_configuration_that_waits_longer_is_not_recommended() {
         let runs = [run(32, 1, 1, 9.0), run(32, 2, 2, 5.0), run(32, 2, 4, 4.8)];
         assert_eq!(chosen(&runs), (32, 2, "2".to_owned()));
-        // A hundredth of a step is noise, more is not.
+        // 1 % of a step is noise, more is not.
         let runs = [run(32, 1, 1, 0.5), run(32, 2, 2, 0.1)];
         assert_eq!(chosen(&runs), (32, 1, "1".to_owned()));
         let runs = [run(32, 1, 1, 0.7), run(32, 2, 2, 0.1)];
@@ -605,7 +611,7 @@ mod tests {
 
     #[test]
     fn what_waits_between_epochs_is_not_recommended_over_what_does_not() {
-        // No batch is waited for, but epochs of large batches are short, and each has to begin.
+        // Batches do not wait, but epochs of large batches are short, and each has a start.
         let waiting = |share, run| TuneRun {
             wait_share: share,
             ..run
@@ -677,17 +683,17 @@ mod tests {
         );
         let prefetches = why(&[run(32, 1, 1, 30.0), run(32, 1, 2, 30.0)]);
         assert!(
-            prefetches.ends_with("more threads were not tried, more batches ahead would not"),
+            prefetches.ends_with("more threads were not tried, more batches ahead would not help"),
             "{prefetches}"
         );
-        // The deepest of all was needed: a deeper one may be better still.
+        // The deepest prefetch was needed, so a deeper one may be better.
         let deepest = why(&[
             run(32, 1, 1, 30.0),
             run(32, 1, 2, 20.0),
             run(32, 2, 1, 30.0),
         ]);
         assert!(
-            deepest.ends_with("more threads would not, more batches ahead were not tried"),
+            deepest.ends_with("more threads would not help, more batches ahead were not tried"),
             "{deepest}"
         );
     }
@@ -713,7 +719,7 @@ mod tests {
     }
 
     #[test]
-    fn default_batches_leave_two_an_epoch_and_the_cut_is_told() {
+    fn default_batches_leave_two_an_epoch_and_the_cut_is_reported() {
         let cut = |n| batches(&options(&[], &[]), n).unwrap();
         assert_eq!(cut(80), (vec![32, 40], Some(40)));
         assert_eq!(cut(30), (vec![15], Some(15)));
@@ -743,7 +749,7 @@ mod tests {
                 largest: 15
             }
         ));
-        // One that leaves one batch an epoch is measured but for its wait.
+        // A size with one batch per epoch is measured except for its wait.
         assert_eq!(batches(&options(&[30], &[]), 30).unwrap().0, [30]);
     }
 }

@@ -1,4 +1,4 @@
-//! Who follows a benchmark and may end it. Not for how it is shown: that is the command's.
+//! Receives progress of a benchmark and can cancel it. The command displays it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,19 +6,19 @@ use packds_convert::Observer;
 
 use crate::BenchError;
 
-/// Who is told how far a benchmark is, and may end it.
+/// Receives progress; may cancel.
 pub trait Watcher: Sync {
-    /// A part begins, in words: a line of a log.
+    /// A part starts. `what` is a line for a log.
     fn part(&self, what: &str);
 
-    /// A cell begins, in words: writing, checking or timing something. `done` of `total` cells are behind it.
+    /// A cell starts: writing, checking or timing something. `done` of `total` cells are complete.
     fn cell(&self, what: &str, done: u64, total: u64);
 
-    /// Whether to stop: nothing is left of what was written, and the error is [`BenchError::Interrupted`].
+    /// Whether to stop. Files are then removed, and the error is [`BenchError::Interrupted`].
     fn cancelled(&self) -> bool;
 }
 
-/// How far a benchmark is.
+/// Progress of a benchmark.
 pub(crate) struct Progress<'a> {
     watcher: &'a dyn Watcher,
     done: AtomicU64,
@@ -34,14 +34,14 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Says that a part begins.
+    /// Reports the start of a part.
     pub(crate) fn part(&self, what: &str) -> Result<(), BenchError> {
         self.check()?;
         self.watcher.part(what);
         Ok(())
     }
 
-    /// Says that a cell begins. Those that are skipped are cells too.
+    /// Reports the start of a cell. Skipped cells count too.
     pub(crate) fn cell(&self, what: &str) -> Result<(), BenchError> {
         self.check()?;
         let done = self.done.fetch_add(1, Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// Says that a part begins that is one cell.
+    /// Reports the start of a part with a single cell.
     pub(crate) fn begin(&self, what: &str) -> Result<(), BenchError> {
         self.part(what)?;
         self.cell(what)
@@ -59,7 +59,7 @@ impl<'a> Progress<'a> {
         self.watcher.cancelled()
     }
 
-    /// An error once it is to end: then nothing that was measured counts.
+    /// Fails if the benchmark was cancelled: results so far are invalid.
     pub(crate) fn check(&self) -> Result<(), BenchError> {
         if self.cancelled() {
             return Err(BenchError::Interrupted);
@@ -67,13 +67,13 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// What ends conversions and exports with the benchmark.
+    /// Cancels conversions and exports together with the benchmark.
     pub(crate) fn ending(&self) -> Ending<'a> {
         Ending(self.watcher)
     }
 }
 
-/// A conversion's observer that ends it when the benchmark is to end.
+/// An observer that cancels a conversion when the benchmark is cancelled.
 pub(crate) struct Ending<'a>(&'a dyn Watcher);
 
 impl Observer for Ending<'_> {

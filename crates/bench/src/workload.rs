@@ -1,4 +1,4 @@
-//! The files a benchmark works on: the user's own, repeated under new names where they are few.
+//! The files of a benchmark: the user's own, repeated under new names if there are too few.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -7,21 +7,21 @@ use packds_convert::source::{ListOptions, Listing, list};
 
 use crate::BenchError;
 
-/// A source to convert, and a folder for what is written.
+/// A source to convert, and a folder for output.
 pub(crate) struct Workload {
-    /// What is converted.
+    /// The source.
     pub(crate) source: PathBuf,
     pub(crate) listing: Listing,
     /// How often each of the user's files occurs.
     pub(crate) repeats: usize,
-    /// Bytes of all files.
+    /// Total size.
     pub(crate) bytes: u64,
-    /// Removed, with all that is in it, when the workload goes.
+    /// Removed with its contents when the workload is dropped.
     pub(crate) scratch: tempfile::TempDir,
 }
 
 impl Workload {
-    /// Lists `data`; where it has fewer images than are `enough` for a run to be timed, makes a folder of links to them, class
+    /// Lists `data`. If it has fewer than `enough` images for a timed run, creates a folder of links to them, class
     /// by class.
     pub(crate) fn new(
         data: &Path,

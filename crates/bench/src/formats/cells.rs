@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "npy, chunk order: delivered other samples than the images: expected checksum {expected}, found {found}"
+                "npy, chunk order: delivered wrong samples: expected checksum {expected}, found {found}"
             )
         );
         assert_ne!(*found, expected);
