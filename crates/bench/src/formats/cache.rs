@@ -1,4 +1,4 @@
-//! The page cache's part of a format's files: all or nothing, and how much it really is.
+//! Controls and measures the page cache for a format's files.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,7 +9,7 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 use super::map::cached_bytes;
 use crate::BenchError;
 
-/// Every file of a format: the path itself, or all files below it.
+/// All files of a format: the path itself, or everything in the folder.
 pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let mut files = Vec::new();
     let mut open = vec![path.to_owned()];
@@ -27,7 +27,7 @@ pub(crate) fn files_of(path: &Path) -> Result<Vec<PathBuf>, BenchError> {
     Ok(files)
 }
 
-/// Bytes of files.
+/// Total size of files.
 pub(crate) fn bytes_of(files: &[PathBuf]) -> Result<u64, BenchError> {
     let lens = files.iter().map(|path| {
         let metadata = std::fs::metadata(path).map_err(BenchError::io(path))?;
@@ -36,7 +36,7 @@ pub(crate) fn bytes_of(files: &[PathBuf]) -> Result<u64, BenchError> {
     lens.sum()
 }
 
-/// Reads all files, so that they are in the page cache.
+/// Reads all files into the page cache.
 pub(crate) fn warm(files: &[PathBuf]) -> Result<(), BenchError> {
     let mut buffer = vec![0; 1 << 20];
     for path in files {
@@ -46,20 +46,20 @@ pub(crate) fn warm(files: &[PathBuf]) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Asks the kernel to drop all files' pages. Whoever mapped them must have let go.
+/// Asks the kernel to drop all pages of the files. They must not be mapped.
 pub(crate) fn drop_all(files: &[PathBuf]) -> Result<(), BenchError> {
     for path in files {
         let failed = |error: rustix::io::Errno| BenchError::io(path)(error.into());
         let file = File::open(path).map_err(BenchError::io(path))?;
-        // Pages that are not on the disk yet are kept.
+        // Dirty pages cannot be dropped.
         fdatasync(&file).map_err(failed)?;
         fadvise(&file, 0, None, Advice::DontNeed).map_err(failed)?;
     }
     Ok(())
 }
 
-/// The part of the files' bytes that is in the page cache, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "a part has few digits")]
+/// The share of the files in the page cache, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "a share has few digits")]
 pub(crate) fn share(files: &[PathBuf]) -> Result<f64, BenchError> {
     let cached: u64 = files
         .iter()

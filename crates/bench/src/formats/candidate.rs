@@ -1,4 +1,4 @@
-//! What every format has to do: fill a batch in reused memory, on each of several threads.
+//! The interface of a format: fill batches in reused memory, on several threads.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::BenchError;
 
 /// A format's files, ready to be opened.
 pub(crate) trait Candidate: Send + Sync {
-    /// Opens them anew, for as many threads.
+    /// Opens the files again, for this many threads.
     fn open(&self, threads: usize) -> Result<Vec<Box<dyn Reader>>, BenchError>;
 }
 
-/// One thread's way to the samples.
+/// A thread's reader.
 pub(crate) trait Reader: Send {
-    /// Puts the pixels and the labels of these samples into `out`, whose rows are theirs.
+    /// Writes the pixels and labels of these samples to `out`, one row per sample.
     fn load(&mut self, rows: &Rows, out: &mut Batch) -> Result<(), BenchError>;
 }
 
-/// A batch under way: pixels in one piece, which lie in huge pages as those of packds' own batches do, and labels.
+/// A batch being filled: labels, and contiguous pixels in huge pages, like packds' own batches.
 pub(crate) struct Batch {
     memory: SlotMut,
     sample_bytes: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// A batch in a free slot of `arena`; none where all are taken.
+    /// A batch in a free slot of `arena`. `None` if there is none.
     pub(crate) fn take(arena: &Arc<Arena>, sample_bytes: usize, rows: usize) -> Option<Self> {
         Some(Self {
             memory: arena.try_take()?,
@@ -36,25 +36,25 @@ impl Batch {
         })
     }
 
-    /// Makes room for `rows` samples.
+    /// Resizes to `rows` samples.
     pub(crate) fn begin(&mut self, rows: usize) {
         self.labels.clear();
         self.labels.resize(rows, 0);
     }
 
-    /// The memory of all pixels.
+    /// All pixels.
     pub(crate) fn pixels_mut(&mut self) -> &mut [u8] {
         let len = self.labels.len() * self.sample_bytes;
         self.memory.get_mut(..len).unwrap_or_default()
     }
 
-    /// The memory of each sample's pixels.
+    /// Each sample's pixels.
     pub(crate) fn samples_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let sample_bytes = self.sample_bytes.max(1);
         self.pixels_mut().chunks_exact_mut(sample_bytes)
     }
 
-    /// The memory of each sample's pixels, and its label.
+    /// Each sample's pixels and label.
     pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = (&mut [u8], &mut i64)> {
         let len = self.labels.len() * self.sample_bytes;
         let pixels = self.memory.get_mut(..len).unwrap_or_default();
@@ -62,7 +62,7 @@ impl Batch {
         samples.zip(&mut self.labels)
     }
 
-    /// Sets the labels to those of these samples, out of all labels.
+    /// Copies the labels of these samples from the list of all labels.
     pub(crate) fn set_labels(&mut self, rows: &Rows, all: &[i64]) {
         for (to, sample) in self.labels.iter_mut().zip(rows.iter()) {
             let label = usize::try_from(sample).ok().and_then(|i| all.get(i));

@@ -1,4 +1,4 @@
-//! All runs: every format in every order, cache state and number of threads, in turn.
+//! Runs every format in every order, cache state and number of threads.
 
 use packds_system::to_u64;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::BenchError;
 use crate::watch::Progress;
 use crate::words::counted;
 
-/// New epochs of a warm run begin until this much time has passed: one epoch of few images is too short to be timed.
+/// No new epoch of a warm run starts after this time: one epoch of few images is too short to time.
 const LEAST: Duration = Duration::from_secs(1);
 const LEAST_QUICK: Duration = Duration::from_millis(40);
-/// The part of the files that may be missing from the page cache for a run to be warm.
+/// Maximum share of the files that may be missing from the page cache in a warm run.
 const SLACK: f64 = 0.02;
 
-/// The checksum that every lossless format must deliver: that of the reference itself.
+/// The checksum that every lossless format must deliver: that of the reference.
 pub(super) fn expected(reference: &Reference) -> Result<String, BenchError> {
     let mut sum = 0_u64;
     for (sample, label) in (0..).zip(&reference.labels) {
@@ -29,7 +29,7 @@ pub(super) fn expected(reference: &Reference) -> Result<String, BenchError> {
     Ok(checksum::shown(sum))
 }
 
-/// What all formats of a group of runs have in common.
+/// Settings common to a group of runs.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     course: Course,
@@ -37,8 +37,8 @@ struct Setting {
     step_ms: f64,
 }
 
-/// How many cells [`Progress`] counts: the images and the limits; each format is written once, checked in each order on each
-/// number of threads, and timed in each setting and round.
+/// Number of cells in [`Progress`]: the images, the limits, writing each format, checking it in each order on each
+/// number of threads, and timing it in each setting and round.
 pub(super) fn count(options: &FormatsBenchOptions, n_formats: usize) -> u64 {
     let settings = options
         .cache
@@ -57,12 +57,12 @@ struct Cell<'a> {
     skipped: Option<String>,
     checksum: Option<String>,
     runs: Vec<Measured>,
-    /// The page cache's part before each run.
+    /// Share of the files in the page cache before each run.
     shares: Vec<f64>,
 }
 
-/// Checks what every format delivers, then times it. Rounds go around all formats, so that a machine that changes its speed
-/// changes all of them.
+/// Checks the output of every format, then times it. Each round covers all formats, so that changes in machine speed
+/// affect all of them.
 pub(super) fn run_all(
     written: &[Written],
     reference: &Reference,
@@ -100,7 +100,7 @@ pub(super) fn run_all(
     Ok(rows)
 }
 
-/// Loading alone, and beside a step where there is one.
+/// Loading alone, and with a training step if there is one.
 fn steps(step_ms: f64) -> Vec<f64> {
     if step_ms > 0.0 {
         vec![0.0, step_ms]
@@ -109,7 +109,7 @@ fn steps(step_ms: f64) -> Vec<f64> {
     }
 }
 
-/// One whole epoch of each format, whose checksum must be the reference's.
+/// Checks one whole epoch of each format against the reference's checksum.
 fn check_all(
     written: &[Written],
     reference: &Reference,
@@ -136,7 +136,7 @@ fn check_all(
     written.iter().map(check_one).collect()
 }
 
-/// The checksum of an epoch, if it is the one that it should be.
+/// The checksum of an epoch, if it is correct.
 fn agreed(
     found: u64,
     format: &str,
@@ -160,7 +160,7 @@ fn skipped(written: &Written, order: OrderName) -> Option<String> {
         return Some(reason.to_owned());
     }
     (written.entry.streamed && order == OrderName::PerSample)
-        .then(|| "read from one end to the other: no sample can be taken alone".to_owned())
+        .then(|| "read sequentially: single samples cannot be accessed".to_owned())
 }
 
 fn run_setting(
@@ -197,7 +197,7 @@ fn run_setting(
 }
 
 impl Setting {
-    /// In words.
+    /// As text.
     fn shown(&self) -> String {
         let Course { order, threads, .. } = self.course;
         let step = match self.step_ms > 0.0 {

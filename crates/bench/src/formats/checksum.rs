@@ -1,8 +1,8 @@
-//! What was delivered, as one number that readers in any language compute alike.
+//! A checksum of everything delivered, easy to compute in any language.
 //!
-//! The pixels of a sample, filled up with zeros to a multiple of 8 bytes, are little-endian words `w_j`. Modulo 2^64,
+//! The pixels of a sample, padded with zeros to a multiple of 8 bytes, are little-endian words `w_j`. Modulo 2^64,
 //! `s = sum of w_j * (2 * j + 1)`, `h = (s ^ (label + 1) * 0x9E3779B97F4A7C15) * 0xFF51AFD7ED558CCD`, and the sample's hash
-//! is `h ^ (h >> 32)`. The checksum is the sum of all samples' hashes: the order of samples does not change it.
+//! is `h ^ (h >> 32)`. The checksum is the sum of all hashes, so it does not depend on the order.
 
 /// The hash of one sample.
 pub(crate) fn of_sample(pixels: &[u8], label: i64) -> u64 {
@@ -24,7 +24,7 @@ pub(crate) fn of_sample(pixels: &[u8], label: i64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The sum over a batch of samples that lie one behind the other.
+/// The sum over a batch of contiguous samples.
 pub(crate) fn of_batch(pixels: &[u8], labels: &[i64]) -> u64 {
     let sample_bytes = pixels.len() / labels.len().max(1);
     let samples = pixels.chunks_exact(sample_bytes.max(1)).zip(labels);
@@ -33,7 +33,7 @@ pub(crate) fn of_batch(pixels: &[u8], labels: &[i64]) -> u64 {
         .fold(0, u64::wrapping_add)
 }
 
-/// As reports show it.
+/// The form used in reports.
 pub(crate) fn shown(sum: u64) -> String {
     format!("{sum:016x}")
 }

@@ -1,4 +1,4 @@
-//! The report's runs as a table for spreadsheets: one line a run, with what is known of its format.
+//! The report's runs as CSV: one line per run, including its format's properties.
 
 use super::report::{Report, Spread};
 
@@ -28,7 +28,7 @@ const COLUMNS: [&str; 23] = [
     "write_s",
 ];
 
-/// The runs of a report, with a line of names before them; fields without a value are empty.
+/// The runs of a report, after a header line. Missing values are empty.
 #[must_use]
 pub fn to_csv(report: &Report) -> String {
     let mut text = COLUMNS.join(",");
@@ -78,7 +78,7 @@ fn optional(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// As RFC 4180 has it.
+/// Quoted according to RFC 4180.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! One run of one format: epochs of batches, timed as the consumer sees them.
+//! One run of one format: epochs of batches, timed by the consumer.
 
 use std::hint::black_box;
 use std::thread::sleep;
@@ -11,18 +11,18 @@ use crate::BenchError;
 use crate::machine::{PeakRss, processor_time};
 use crate::measure::{median, percentile};
 
-/// How long a run goes on.
+/// Duration of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// What the consumer does with each batch: it sleeps, as a process does that waits for its accelerator.
+    /// The consumer sleeps this long per batch, like a process that waits for an accelerator.
     pub(crate) step: Duration,
-    /// New epochs begin until this much time has passed.
+    /// No new epoch starts after this time.
     pub(crate) least: Duration,
-    /// So long after the first batch no further one is asked for: who takes long to open is not cut off before it delivers.
+    /// No batch is requested later than this after the first one. Counting from the first batch gives slow openers a chance.
     pub(crate) most: Duration,
 }
 
-/// What a run showed.
+/// The results of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Measured {
     pub(crate) batch_ms: Spread,
@@ -34,7 +34,7 @@ pub(crate) struct Measured {
     pub(crate) wait_share: f64,
 }
 
-/// Opens and runs a feed. Once it is cancelled it ends early, and what it found means nothing.
+/// Opens and runs a feed. If cancelled it stops early, and the result is meaningless.
 pub(crate) fn measure(
     open: &dyn Fn() -> Result<Box<dyn Feed>, BenchError>,
     pace: Pace,
@@ -67,7 +67,7 @@ pub(crate) fn measure(
         enough |= opened.elapsed() >= pace.least;
         epoch += 1;
     }
-    // Opening counts: some read most of a file that is not cached then.
+    // Include opening: some readers read most of an uncached file then.
     let time = last.duration_since(opened).as_secs_f64().max(1e-9);
     let cpu = processor_time().saturating_sub(cpu).as_secs_f64();
     let peak_rss_bytes = rss.bytes();
@@ -87,7 +87,7 @@ pub(crate) fn measure(
     })
 }
 
-/// The checksum of one whole epoch; of a part of it once it is cancelled.
+/// The checksum of a whole epoch, or of a part if cancelled.
 pub(crate) fn checked(
     feed: &mut dyn Feed,
     cancelled: &dyn Fn() -> bool,
@@ -100,7 +100,7 @@ pub(crate) fn checked(
     Ok(sum)
 }
 
-/// Of each number the median over the runs.
+/// The median of each number over the runs.
 pub(crate) fn medians(runs: &[Measured]) -> Measured {
     let of = |number: fn(&Measured) -> f64| median(runs.iter().map(number).collect());
     let mut peaks: Vec<u64> = runs.iter().map(|run| run.peak_rss_bytes).collect();

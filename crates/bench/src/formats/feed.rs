@@ -1,5 +1,5 @@
-//! Batches in the consumer's hands, in the order of the plan: made ahead by threads that fill whole batches each, as the
-//! workers of PyTorch's loader do.
+//! Delivers batches in the order of the plan. Threads prefetch whole batches, like the
+//! workers of PyTorch's loader.
 
 use packds_system::to_usize;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use super::order::{Course, Planned, Rows};
 use crate::BenchError;
 use crate::threads::start;
 
-/// Finished batches that each thread may have waiting.
+/// Maximum finished batches per thread.
 const DEPTH: usize = 2;
-/// Those, one being filled, and one with the consumer.
+/// The same, plus one being filled and one held by the consumer.
 const BUFFERS: usize = DEPTH + 2;
 
-/// Gets each batch's pixels and labels; says whether to go on.
+/// Receives each batch's pixels and labels. Returns whether to continue.
 pub(crate) type Take<'a> = dyn FnMut(&[u8], &[i64]) -> bool + 'a;
 
-/// What epochs of batches come from.
+/// A source of epochs.
 pub(crate) trait Feed {
-    /// Hands all batches of an epoch to `take`, in order, until it has enough.
+    /// Passes the batches of an epoch to `take`, in order, until it stops.
     fn epoch(&mut self, epoch: u32, take: &mut Take<'_>) -> Result<(), BenchError>;
 }
 
-/// A format's readers, one on each thread.
+/// Readers of a format, one per thread.
 pub(crate) struct Lanes {
     readers: Vec<Box<dyn Reader>>,
     course: Course,
@@ -55,7 +55,7 @@ impl Lanes {
 
 type Made = Result<Batch, BenchError>;
 
-/// What one thread has to do, and where batches come and go.
+/// A thread's work and its channels.
 struct Work {
     rows: Vec<Rows>,
     free: Receiver<Batch>,
@@ -89,7 +89,7 @@ impl Feed for Lanes {
             for _ in 0..BUFFERS {
                 let rows = to_usize(self.course.batch);
                 if let Some(batch) = Batch::take(&self.arena, self.sample_bytes, rows) {
-                    // The receiver lives in `work`.
+                    // `work` owns the receiver.
                     let _ = to_free.send(batch);
                 }
             }
@@ -102,7 +102,7 @@ impl Feed for Lanes {
             for (reader, work) in self.readers.iter_mut().zip(work) {
                 start(scope, move || work.run(reader.as_mut()))?;
             }
-            // Dropping its ends of the channels is what stops the threads where the consumer has enough.
+            // Dropping the channel ends stops the threads if the consumer stops early.
             consume(&plan, ends, take)
         })
     }
@@ -122,7 +122,7 @@ fn consume(
         let (ready, free) = ends.get(planned.lane).ok_or_else(ended)?;
         let batch = ready.recv().map_err(|_| ended())??;
         let go_on = take(batch.pixels(), batch.labels());
-        // A thread that has made all its batches needs no more memory.
+        // A finished thread needs no more memory.
         let _ = free.send(batch);
         if !go_on {
             break;
@@ -136,7 +136,7 @@ mod tests {
     use super::super::order::OrderName;
     use super::*;
 
-    /// Samples of 8 bytes whose pixels and label are their number; number 13 fails where it is told to.
+    /// Samples of 8 bytes. Pixels and label are the sample's number; number 13 can be made to fail.
     struct Numbers {
         fails: bool,
     }

@@ -1,4 +1,4 @@
-//! What the machine could do at best with the same images, measured in the same run.
+//! Hardware limits for the same images, measured in the same run.
 
 use packds_system::to_u64;
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ use crate::threads::start;
 use crate::watch::Progress;
 use crate::{BenchError, LoadBenchOptions};
 
-/// Images that are decoded again and again.
+/// Number of images to decode repeatedly.
 const DECODED: u64 = 64;
 
-/// Measures all of them, each `rounds` times.
+/// Measures all limits, each `rounds` times.
 pub(super) fn measure(
     reference: &Reference,
     threads: &[usize],
@@ -55,7 +55,7 @@ pub(super) fn measure(
     Ok(limits)
 }
 
-/// A loop of `bench load`, on the reference.
+/// A `bench load` limit, on the reference.
 fn run(
     reference: &Reference,
     threads: usize,
@@ -88,7 +88,7 @@ fn run(
 }
 
 fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, BenchError> {
-    // About 8 GB: long enough for a processor that is shared.
+    // About 8 GB: long enough for a shared processor.
     let bytes = reference.n_samples() * to_u64(reference.sample_bytes());
     run(
         reference,
@@ -99,8 +99,8 @@ fn copied(reference: &Reference, threads: usize, seed: u64) -> Result<f64, Bench
     )
 }
 
-/// The reference pack is read past the page cache: what is cached of it is dropped before, because the kernel would have to
-/// write back and look there.
+/// Reads the reference pack, bypassing the page cache. Cached pages are dropped first, because the kernel would have to
+/// write them back and check them.
 fn read(reference: &Reference, seed: u64) -> Result<f64, BenchError> {
     cache::drop_all(&[reference.pack.file_path().to_owned()])?;
     run(reference, 1, true, seed, 1)
@@ -120,7 +120,7 @@ fn png_files(reference: &Reference) -> Result<Vec<Vec<u8>>, BenchError> {
     (0..reference.n_samples().min(DECODED)).map(file).collect()
 }
 
-/// Decodes the files in memory on threads that take the next one each, for a quarter of a second at least.
+/// Decodes files from memory on threads that share a queue, for at least a quarter of a second.
 fn decoded(files: &[Vec<u8>], reference: &Reference, threads: usize) -> Result<f64, BenchError> {
     const LEAST: Duration = Duration::from_millis(250);
     let next = AtomicUsize::new(0);
@@ -133,7 +133,7 @@ fn decoded(files: &[Vec<u8>], reference: &Reference, threads: usize) -> Result<f
             while started.elapsed() < LEAST {
                 let number = next.fetch_add(1, Ordering::Relaxed) % files.len().max(1);
                 if let Some(file) = files.get(number) {
-                    // These files are made by our own encoder.
+                    // These files come from our own encoder.
                     n += u64::from(pictures.decode(file, &mut out).unwrap_or(false));
                 }
                 std::hint::black_box(out.first());

@@ -1,4 +1,4 @@
-//! Where and with what it was measured: machine, file system, versions, time.
+//! The environment of a measurement: machine, file system, versions, time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::report::ReportMachine;
 use crate::machine::Machine;
 
-/// The lock file that this was built with: the versions of what was measured.
+/// The lock file of this build, for the versions of measured libraries.
 const LOCK: &str = include_str!("../../../../Cargo.lock");
 const LIBRARIES: [&str; 12] = [
     "arrow-ipc",
@@ -24,7 +24,7 @@ const LIBRARIES: [&str; 12] = [
     "zstd",
 ];
 
-/// This machine, and what `folder` lies on.
+/// This machine, and the file system of `folder`.
 pub(super) fn here(folder: &Path) -> ReportMachine {
     let machine = Machine::here();
     let (filesystem, disk) = mounted(folder);
@@ -39,7 +39,7 @@ pub(super) fn here(folder: &Path) -> ReportMachine {
     }
 }
 
-/// The type of the file system of a folder, and its device.
+/// A folder's file system type and device.
 fn mounted(folder: &Path) -> (String, String) {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -58,7 +58,7 @@ fn mounted(folder: &Path) -> (String, String) {
     (best.1, best.2)
 }
 
-/// packds and the libraries that read the formats.
+/// Versions of packds and of the libraries that read the formats.
 pub(super) fn versions() -> BTreeMap<String, String> {
     let mut versions = BTreeMap::new();
     versions.insert("packds".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
@@ -86,14 +86,14 @@ pub(super) fn versions() -> BTreeMap<String, String> {
 /// The time in UTC, as RFC 3339.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a report says when it was measured; no pack is made of it"
+    reason = "the report records the time; packs are unaffected"
 )]
 pub(super) fn now() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     rfc3339(now.map_or(0, |time| time.as_secs()))
 }
 
-/// Seconds since 1970 as a date and a time: days counted in eras of 400 years that begin in March.
+/// Converts seconds since 1970 to a date and time: days counted in eras of 400 years that start in March.
 fn rfc3339(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);

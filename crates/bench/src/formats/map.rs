@@ -1,4 +1,4 @@
-//! Files mapped whole, and what of them the page cache holds. Not for packs: their reader maps them itself.
+//! Maps whole files, and counts their cached pages. For packs use their reader instead.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -8,10 +8,10 @@ use memmap2::Mmap;
 
 use crate::BenchError;
 
-/// Pages asked about at a time.
+/// Pages per query.
 const PAGES: usize = 1 << 16;
 
-/// A read-only map of a file that nobody changes while a benchmark runs.
+/// A read-only map of a file that does not change while a benchmark runs.
 pub(crate) struct Map(Option<Mmap>);
 
 impl Map {
@@ -33,7 +33,7 @@ impl AsRef<[u8]> for Map {
     }
 }
 
-/// Bytes of a file that are in the page cache.
+/// Bytes of a file in the page cache.
 pub(crate) fn cached_bytes(path: &Path) -> Result<u64, BenchError> {
     let map = Map::open(path)?;
     let bytes = map.as_ref();

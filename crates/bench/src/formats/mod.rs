@@ -1,7 +1,7 @@
-//! `packds bench formats`: the same images from every format, in the same orders, on the same threads.
+//! `packds bench formats`: loads the same images from every format, in the same orders, on the same number of threads.
 //!
-//! The flow: `reference` has the images, `written` makes each format's files of them, `cells` runs them in turn, `report`
-//! is what comes out. A format is an entry of `catalogue` and a reader in `read`; `feed` and `drive` know none of them.
+//! `reference` provides the images, `written` makes each format's files, `cells` runs them, `report`
+//! has the results. A format is an entry of `catalogue` and a reader in `read`; `feed` and `drive` are generic.
 
 mod cache;
 mod candidate;
@@ -36,17 +36,17 @@ use reference::Reference;
 use report::{Data, OptionsShown, Report};
 use written::Written;
 
-/// Whether files are in the page cache.
+/// State of the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheName {
-    /// All of them.
+    /// All files are cached.
     Warm,
-    /// None of them.
+    /// No file is cached.
     Cold,
 }
 
 impl CacheName {
-    /// Its name in options and reports.
+    /// Name in options and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,12 +62,12 @@ impl fmt::Display for CacheName {
     }
 }
 
-/// What to measure.
+/// Options.
 #[derive(Debug, Clone)]
 pub struct FormatsBenchOptions {
-    /// The command, as the report shows it.
+    /// The command line, for the report.
     pub command: String,
-    /// Samples of a batch; fewer where there are not four batches of images.
+    /// Batch size. Reduced if there are fewer than four batches of images.
     pub batch: u32,
     /// Numbers of threads.
     pub threads: Vec<usize>,
@@ -75,23 +75,23 @@ pub struct FormatsBenchOptions {
     pub orders: Vec<OrderName>,
     /// States of the page cache.
     pub cache: Vec<CacheName>,
-    /// Milliseconds of a training step beside loading alone; 0 for none.
+    /// Duration of an additional training step in ms. 0 for none.
     pub step_ms: f64,
-    /// Short runs: a look, not a measurement.
+    /// Short and rough runs.
     pub quick: bool,
-    /// Runs of which the median counts.
+    /// Number of runs; the median is reported.
     pub rounds: usize,
-    /// How long one run may take.
+    /// Maximum time per run.
     pub seconds: f64,
-    /// The most images that are used; all of a pack and 1024 of a folder if none.
+    /// Maximum number of images. Default: all of a pack, 1024 of a folder.
     pub images: Option<u64>,
-    /// Only these formats; all if empty.
+    /// Formats to measure. If empty: all.
     pub formats: Vec<String>,
-    /// Where the formats' files are written, in a folder that is removed at the end.
+    /// Where to create a temporary folder for the formats' files.
     pub work: PathBuf,
-    /// The seed of orders.
+    /// Seed of the orders.
     pub seed: u64,
-    /// Rows that other programs measured.
+    /// Results that other programs measured.
     pub with: Option<PathBuf>,
 }
 
@@ -101,11 +101,11 @@ pub fn format_names() -> Vec<&'static str> {
     catalogue::all().iter().map(|entry| entry.name).collect()
 }
 
-/// Writes `data` in every format and measures loading from each. `watcher` is told what is being done, and may end it.
+/// Writes `data` in every format and measures loading from each. `watcher` receives progress and can cancel.
 ///
 /// # Errors
-/// [`BenchError`] where something fails, [`BenchError::Disagree`] where a format delivers other samples than it should, and
-/// [`BenchError::Interrupted`] where the watcher ends it. Of what was written into the work folder nothing is left.
+/// [`BenchError`] if something fails, [`BenchError::Disagree`] if a format delivers wrong samples, and
+/// [`BenchError::Interrupted`] if the watcher cancels. All files in the work folder are removed.
 pub fn bench_formats(
     data: &Path,
     options: &FormatsBenchOptions,

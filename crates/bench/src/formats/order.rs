@@ -1,4 +1,4 @@
-//! Which samples make which batch: the three orders, the same for every format.
+//! Assigns samples to batches: three orders, the same for every format.
 
 use packds_system::{to_u64, to_usize};
 use std::fmt;
@@ -9,19 +9,19 @@ use packds_format::mix64;
 /// The order of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderName {
-    /// Batch after batch, as the samples were written.
+    /// Samples and batches as written.
     Sequential,
-    /// Every sample anywhere.
+    /// Every sample in random order.
     PerSample,
-    /// Batches as they were written, in random order: what lies together is read together.
+    /// Batches in random order, samples within them as written.
     Chunk,
 }
 
 impl OrderName {
-    /// All of them.
+    /// All orders.
     pub const ALL: [Self; 3] = [Self::Sequential, Self::PerSample, Self::Chunk];
 
-    /// Its name in options and reports.
+    /// Name in options and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,9 +41,9 @@ impl fmt::Display for OrderName {
 /// The samples of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// Samples that lie one behind the other.
+    /// A contiguous range.
     Run(Range<u64>),
-    /// Samples from anywhere.
+    /// Arbitrary samples.
     Each(Vec<u64>),
 }
 
@@ -55,7 +55,7 @@ impl Rows {
         }
     }
 
-    /// Sample by sample.
+    /// Each sample.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let (run, each) = match self {
             Self::Run(run) => (run.clone(), [].as_slice()),
@@ -65,28 +65,28 @@ impl Rows {
     }
 }
 
-/// A batch, and which of the threads makes it.
+/// A batch, and the thread that makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Planned {
     pub(crate) lane: usize,
     pub(crate) rows: Rows,
 }
 
-/// What an order is made for.
+/// Parameters of an order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Course {
     pub(crate) order: OrderName,
     pub(crate) n_samples: u64,
-    /// Samples of a batch; divides the number of samples.
+    /// Batch size. Divides the number of samples.
     pub(crate) batch: u64,
     pub(crate) threads: usize,
     pub(crate) seed: u64,
-    /// Samples of a shard, for formats that are read from the beginning of one to its end.
+    /// Shard size, for formats that are read sequentially.
     pub(crate) shard: Option<u64>,
 }
 
 impl Course {
-    /// The batches of an epoch in the order in which they are delivered. Threads take turns.
+    /// The batches of an epoch in delivery order. Threads take turns.
     pub(crate) fn epoch(&self, epoch: u32) -> Vec<Planned> {
         let seed = mix64(self.seed ^ mix64(u64::from(epoch) + 1));
         let batch = self.batch.max(1);
@@ -113,7 +113,7 @@ impl Course {
             .collect()
     }
 
-    /// Each thread reads shards of its own from end to end; batches come from the threads in turn.
+    /// Each thread reads its own shards sequentially. Threads take turns to deliver.
     fn by_shard(&self, shard: u64, seed: u64) -> Vec<Planned> {
         let mut shards: Vec<Range<u64>> = (0..self.n_samples.div_ceil(shard))
             .map(|i| i * shard..((i + 1) * shard).min(self.n_samples))
@@ -157,7 +157,7 @@ fn permuted(n: u64, seed: u64) -> Vec<u64> {
     all
 }
 
-/// Fisher and Yates, with numbers that the seed decides.
+/// Fisher-Yates shuffle with seeded random numbers.
 fn shuffle<T>(items: &mut [T], seed: u64) {
     for last in (1..items.len()).rev() {
         let place = to_u64(last);
@@ -234,7 +234,7 @@ mod tests {
                 assert_eq!(shard[0] % 8, 0);
             }
         }
-        // Three shards for two threads: the first has twice as many, and its batches come last.
+        // Three shards for two threads: the first has two, and its batches come last.
         assert!(plan.iter().map(|p| p.lane).eq([0, 1, 0, 1, 0, 0]));
     }
 }

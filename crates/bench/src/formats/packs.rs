@@ -1,4 +1,4 @@
-//! Packs, through the loader that users have.
+//! Packs, read through the public loader.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -14,8 +14,8 @@ use super::feed::{Feed, Take};
 use super::order::{Course, OrderName};
 use crate::BenchError;
 
-/// A loader with the defaults that users get. Batches come in slots of its ring, as a device takes them: what the loader
-/// would lend without a copy is copied, because every other format delivers into memory of its own too.
+/// A loader with default options. Batches are delivered in its ring's slots, as for a device. Batches that
+/// could be borrowed are copied, because every other format delivers to its own memory too.
 pub(crate) struct PackFeed {
     loader: Loader,
     image: String,
@@ -82,7 +82,7 @@ impl Feed for PackFeed {
     }
 }
 
-/// Memory that batches are read from and never lent around.
+/// Memory that batches are only read from.
 #[derive(Debug)]
 struct Staging;
 

@@ -1,4 +1,4 @@
-//! Rows that other programs measured on the same images, checked before they stand beside ours.
+//! Results that other programs measured on the same images, validated before they are added.
 
 use std::path::{Path, PathBuf};
 
@@ -24,8 +24,8 @@ impl PeerRows {
             .map_err(|error| odd(path, error.to_string()))
     }
 
-    /// Checks that they can stand beside `formats`: of batches of `batch` of as many images, and where they are lossless, of
-    /// those that have the checksum `expected`. Before anything is measured, which would be lost.
+    /// Checks that the results are comparable with `formats`: same number of images and batch size `batch`, and for lossless
+    /// formats the checksum `expected`. Called before the slow measurements.
     pub(super) fn check(
         &self,
         formats: &[&str],
@@ -36,20 +36,20 @@ impl PeerRows {
         let peers = &self.peers;
         if let Some(found) = peers.n_images.filter(|found| *found != n_images) {
             return Err(odd(format!(
-                "its runs took {found} images, these take {n_images}: say --images {found}"
+                "its runs used {found} images, this run uses {n_images}: pass --images {found}"
             )));
         }
         for format in &peers.formats {
             let name = &format.format;
             if formats.contains(&name.as_str()) {
-                return Err(odd(format!("format `{name}` stands in the report already")));
+                return Err(odd(format!("format `{name}` is already in the report")));
             }
         }
         for run in &peers.runs {
             let name = &run.format;
             let format = peers.formats.iter().find(|format| format.format == *name);
-            let format =
-                format.ok_or_else(|| odd(format!("a run of `{name}`, which is no format")))?;
+            let format = format
+                .ok_or_else(|| odd(format!("a run of `{name}`, which is not in its formats")))?;
             if run.skipped.is_some() {
                 continue;
             }
@@ -59,7 +59,7 @@ impl PeerRows {
             }
             if run.batch != batch {
                 return Err(odd(format!(
-                    "a run of `{name}` with batches of {found}, not {batch}: say --batch {found}",
+                    "a run of `{name}` has batch size {found}, not {batch}: pass --batch {found}",
                     found = run.batch
                 )));
             }
@@ -183,24 +183,24 @@ mod tests {
         assert!(sum.contains("expected checksum 00ff, found 0100"), "{sum}");
         let name = changed("/runs/0/format", json!("other"));
         assert!(
-            name.contains("a run of `other`, which is no format"),
+            name.contains("a run of `other`, which is not in its formats"),
             "{name}"
         );
         let number = changed("/runs/0/images_per_s", Value::Null);
         assert!(number.contains("without images_per_s"), "{number}");
         let batch = changed("/runs/0/batch", json!(2));
         assert!(
-            batch.contains("with batches of 2, not 1: say --batch 2"),
+            batch.contains("has batch size 2, not 1: pass --batch 2"),
             "{batch}"
         );
         let images = changed("/n_images", json!(128));
         assert!(
-            images.contains("took 128 images, these take 2: say --images 128"),
+            images.contains("used 128 images, this run uses 2: pass --images 128"),
             "{images}"
         );
         let own = changed("/formats/0/format", json!("npy"));
         assert!(
-            own.contains("format `npy` stands in the report already"),
+            own.contains("format `npy` is already in the report"),
             "{own}"
         );
         let mut unknown = peers();

@@ -1,4 +1,4 @@
-//! The images that every format holds: a pack of raw pixels made from what the user named.
+//! The images for all formats: a pack of raw pixels made from the user's data.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File;
@@ -19,24 +19,24 @@ use crate::BenchError;
 use crate::threads::start;
 use crate::watch::Progress;
 
-/// Side of the whole image and of its middle where images have several sizes.
+/// Short side and crop of images if sizes differ.
 const SHORT: u32 = 256;
 const MIDDLE: u32 = 224;
-/// Images that are taken of a folder where nobody says how many.
+/// Default number of images from a folder.
 const MOST: u64 = 1024;
 
-/// The reference pack and what follows from it.
+/// The reference pack and derived values.
 pub(crate) struct Reference {
     pub(crate) pack: Pack,
-    /// Samples of a batch: fewer than asked for where there are few images. Divides the number of samples.
+    /// Batch size, reduced if there are few images. Divides the number of samples.
     pub(crate) batch: u32,
     pub(crate) height: u64,
     pub(crate) width: u64,
     pub(crate) channels: u64,
     pub(crate) labels: Vec<i64>,
-    /// What makes the reference's pixels of the files in `images`.
+    /// The augmentation that turns the files in `images` into the reference's pixels.
     pub(crate) augment: String,
-    /// The folder of the images as they came; none where they came in a pack.
+    /// The folder of the original images. `None` if the data is a pack.
     pub(crate) images: Option<PathBuf>,
 }
 
@@ -49,8 +49,8 @@ impl Reference {
         to_usize(self.height * self.width * self.channels)
     }
 
-    /// Takes at most `most` images of `data`: the first of a pack, or some spread evenly over a folder. In batches of at most
-    /// `batch`.
+    /// Takes at most `most` images of `data`: the first of a pack, or evenly spread ones of a folder. Batches have at most
+    /// `batch` samples.
     pub(crate) fn make(
         data: &Path,
         work: &Path,
@@ -74,13 +74,13 @@ impl Reference {
         }
         let format = source_format(data, &ListOptions::default())?;
         if !matches!(format, DataFormat::ImageFolder | DataFormat::Manifest) {
-            // Only these have a file for each image, which the encoded pack takes as it is.
+            // Only these have a file per image, which the encoded pack stores unchanged.
             let error = ConvertError::Options {
                 reason: format!(
                     "{}: expected an image folder or a pack, found {format}",
                     data.display()
                 ),
-                hint: "make a pack of it first, with packds convert".to_owned(),
+                hint: "convert it to a pack first, with packds convert".to_owned(),
             };
             return Err(error.into());
         }
@@ -135,7 +135,7 @@ impl Reference {
         })
     }
 
-    /// Writes the same samples into another pack.
+    /// Writes the same samples to another pack.
     pub(crate) fn copy(
         &self,
         path: &Path,
@@ -153,14 +153,14 @@ impl Reference {
     }
 }
 
-/// As many samples as make whole batches, and their size: at least four batches, where there are so many samples.
+/// The number of samples and the batch size: whole batches, at least four if there are enough samples.
 fn whole_batches(n: u64, batch: u32) -> (u64, u32) {
     let fit = u32::try_from((n / 4).max(1)).unwrap_or(u32::MAX);
     let batch = batch.clamp(1, fit);
     (n / u64::from(batch) * u64::from(batch), batch)
 }
 
-/// Makes a folder of links to `n` of the listed images, spread evenly, class by class. Says whether their sizes differ.
+/// Creates a folder of links to `n` evenly spread images, by class. Returns whether their sizes differ.
 fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchError> {
     let mut sizes = Vec::new();
     for k in 0..n {
@@ -183,13 +183,13 @@ fn link_some(listing: &Listing, folder: &Path, n: usize) -> Result<bool, BenchEr
     Ok(sizes.len() > 1)
 }
 
-/// The fields that the benchmark is about, by their numbers in the schema.
+/// The fields used by the benchmark, with their schema numbers.
 struct Fields {
     image: usize,
     label: Option<usize>,
     /// Height, width and channels.
     shape: (u64, u64, u64),
-    /// Whether channels come first in the pack. In the reference they come last.
+    /// Whether the pack is channels-first. The reference is channels-last.
     planar: bool,
 }
 
@@ -203,12 +203,13 @@ impl Fields {
         let found = pixels.and_then(|(image, field)| Some((image, field.image_shape()?)));
         let (image, shape) = found.ok_or_else(|| ConvertError::Options {
             reason: format!(
-                "{}: expected u8 pixels of one size with a layout (hwc or chw), found {}",
+                "{}: expected u8 pixels of one size with layout hwc or chw, found {}",
                 pack.file_path().display(),
                 image.map_or("no images".to_owned(), |(_, field)| described(field))
             ),
-            hint: "make a pack of the same images with 'packds convert --mode raw --dtype u8', and of one size"
-                .to_owned(),
+            hint:
+                "convert the same images with 'packds convert --mode raw --dtype u8', at one size"
+                    .to_owned(),
         })?;
         Ok(Self {
             image,
@@ -223,7 +224,7 @@ fn is_planar(field: Option<&Field>) -> bool {
     field.is_some_and(|field| field.layout.as_deref() == Some("chw"))
 }
 
-/// Pixels whose channels lie one behind the other, with those of a pixel together.
+/// Converts planar pixels to interleaved ones.
 fn interleave(planes: &[u8], pixels: &mut [u8], channels: usize) {
     let n_pixels = pixels.len() / channels.max(1);
     for (channel, plane) in planes.chunks_exact(n_pixels.max(1)).enumerate() {
@@ -234,7 +235,7 @@ fn interleave(planes: &[u8], pixels: &mut [u8], channels: usize) {
     }
 }
 
-/// A field of images in a few words.
+/// A short description of an image field.
 fn described(field: &Field) -> String {
     match field.kind {
         FieldKind::Tensor => {
@@ -257,7 +258,7 @@ fn labels(pack: &Pack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
             *to = *from;
         }
         let bits = 64 - 8 * u32::try_from(item.len().min(8)).unwrap_or(0);
-        // The sign of the stored integer, whatever its width.
+        // Sign-extend the stored integer.
         Ok(i64::from_le_bytes(bytes)
             .checked_shl(bits)
             .map_or(0, |wide| wide >> bits))
@@ -265,7 +266,7 @@ fn labels(pack: &Pack, field: Option<usize>) -> Result<Vec<i64>, BenchError> {
     (0..pack.n_samples()).map(label).collect()
 }
 
-/// Writing samples of a pack into another one.
+/// Copies samples of a pack to another one.
 struct Copying<'a> {
     source: &'a Pack,
     n_samples: u64,
@@ -298,7 +299,7 @@ impl Copying<'_> {
         ])?)
     }
 
-    /// Blocks are encoded on all cores and written in order; the file is on the disk when this returns.
+    /// Encodes blocks on all cores and writes them in order. On return, the file is on disk.
     fn write(&self, path: &Path) -> Result<(), BenchError> {
         let fields = Fields::of(self.source)?;
         let labels = labels(self.source, fields.label)?;

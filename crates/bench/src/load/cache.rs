@@ -1,4 +1,4 @@
-//! The page cache: the pack is in it, or it is not, and either is proved.
+//! Controls the page cache, and proves that a pack is or is not in it.
 
 use packds_system::to_u64;
 use std::os::unix::fs::FileExt;
@@ -8,13 +8,13 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 
 use crate::BenchError;
 
-/// Bytes read at a time.
+/// Bytes per read.
 const PIECE: usize = 1 << 20;
-/// The part of a pack that may be missing from the page cache, or be left in it, and the figure still be called warm or
-/// cold: its header, tables and columns are read when it is opened.
+/// Maximum share of a pack that may be missing from (warm) or left in (cold) the page cache: opening the pack
+/// reads its header, tables and columns.
 const SLACK: f64 = 0.02;
 
-/// Reads the whole file, so that it is in the page cache.
+/// Reads the whole file into the page cache.
 pub(crate) fn read_into(pack: &Pack) -> Result<(), BenchError> {
     let failed = |error| BenchError::io(pack.file_path())(error);
     let file = pack.file().map_err(failed)?;
@@ -33,23 +33,23 @@ pub(crate) fn read_into(pack: &Pack) -> Result<(), BenchError> {
 pub(crate) fn drop_from(pack: &Pack) -> Result<(), BenchError> {
     let failed = |error| BenchError::io(pack.file_path())(error);
     let file = pack.file().map_err(failed)?;
-    // Pages that are not on the disk yet are kept.
+    // Dirty pages cannot be dropped.
     let kept = fdatasync(file).and_then(|()| fadvise(file, 0, None, Advice::DontNeed));
     kept.map_err(|error| failed(error.into()))
 }
 
-/// The part of the file that is in the page cache, from 0 to 1.
-#[expect(clippy::cast_precision_loss, reason = "a part has few digits")]
+/// The share of the file in the page cache, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "a share has few digits")]
 pub(crate) fn resident(pack: &Pack) -> Result<f64, BenchError> {
     let bytes = pack.resident_bytes().ok_or(BenchError::WrongResult {
         what: "state of the page cache",
-        expected: "a system that tells it".to_owned(),
+        expected: "a system that reports it".to_owned(),
         found: "none".to_owned(),
     })?;
     Ok(bytes as f64 / pack.file_len().max(1) as f64)
 }
 
-/// Refuses to call warm or cold what is not.
+/// Fails if the page cache is not in the requested state.
 pub(crate) fn check(resident: f64, cold: bool) -> Result<(), BenchError> {
     let (good, expected) = if cold {
         (resident <= SLACK, "a pack that is not in the page cache")
@@ -62,7 +62,7 @@ pub(crate) fn check(resident: f64, cold: bool) -> Result<(), BenchError> {
     Err(BenchError::WrongResult {
         what: "state of the page cache",
         expected: expected.to_owned(),
-        found: format!("{:.1} % of it there", resident * 100.0),
+        found: format!("{:.1} % of it cached", resident * 100.0),
     })
 }
 
@@ -77,7 +77,7 @@ mod tests {
         let error = check(0.5, true).unwrap_err().to_string();
         assert_eq!(
             error,
-            "state of the page cache: expected a pack that is not in the page cache, found 50.0 % of it there"
+            "state of the page cache: expected a pack that is not in the page cache, found 50.0 % of it cached"
         );
         assert!(check(0.5, false).is_err());
     }

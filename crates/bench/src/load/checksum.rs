@@ -1,12 +1,12 @@
-//! What was delivered, as one number.
+//! A checksum of everything delivered.
 
 use packds_format::{Crc32c, mix64};
 use packds_reader::loader::{Batch, Loader};
 
 use crate::BenchError;
 
-/// Sum over all samples of a hash of their number and their fields, over an epoch 0 whose last batch is filled up: orders,
-/// threads, batches and ways of reading do not change it.
+/// Sum over all samples of a hash of their number and fields, for epoch 0 with its last batch padded. It does not depend on
+/// order, threads, batch size or access path.
 pub(crate) fn of_epoch(loader: &Loader) -> Result<u64, BenchError> {
     let mut sum = 0_u64;
     for batch in loader.epoch(0)? {

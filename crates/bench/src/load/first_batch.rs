@@ -1,4 +1,4 @@
-//! The first batch of a pack that is not in memory, beside reading the bytes of its samples directly.
+//! Times the first batch of an uncached pack, alongside reading its samples directly.
 
 use std::time::Instant;
 
@@ -11,25 +11,25 @@ use super::{Bench, cache};
 use crate::BenchError;
 use crate::measure::Pairs;
 
-/// Pairs of runs; one before them warms up what is not the disk.
+/// Pairs of runs, after one warm-up pair.
 const PAIRS: usize = 7;
 
-/// How long the first batch takes from a cold disk, with one way to read the pack.
+/// The time of the first batch from a cold disk, for one access path.
 #[derive(Debug, Clone, Serialize)]
 pub struct FirstBatch {
     /// `mapped` or `direct`.
     pub access: &'static str,
-    /// Milliseconds from opening the pack to the first batch: median.
+    /// Median milliseconds from opening the pack to the first batch.
     pub ms: f64,
-    /// Milliseconds that io_uring takes to read the bytes of its samples past the page cache: median.
+    /// Median milliseconds for io_uring to read the samples' bytes, bypassing the page cache.
     pub limit_ms: f64,
     /// Median over the pairs of (limit's time / our time).
     pub ratio: f64,
-    /// The smallest and the largest of these.
+    /// The smallest and the largest ratio.
     pub ratio_range: (f64, f64),
 }
 
-/// Times both ways to read, each in turn with its limit; neither unless the pack is to be read cold.
+/// Times both access paths, each alternating with its limit. Empty unless the pack is read cold.
 pub(super) fn run(
     bench: &Bench<'_>,
     progress: &mut dyn FnMut(&str),
@@ -62,7 +62,7 @@ fn pairs(bench: &Bench<'_>, access: Access) -> Result<Pairs, BenchError> {
             let requests = read.of_samples(0, 1)?;
             read.time(&requests)?
         };
-        // What a map shows stays in memory: nothing of the pack is open here.
+        // Mapped pages stay in memory, so the pack must not be open here.
         cache::drop_from(&packds_reader::open(bench.path)?)?;
         let started = Instant::now();
         let loader = bench.loader(packds_reader::open(bench.path)?, Last::Drop, access)?;

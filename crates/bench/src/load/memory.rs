@@ -1,11 +1,11 @@
-//! How much memory of its own the process has.
+//! Private memory of the process.
 
-/// The most anonymous memory seen: stacks, heap, ring and buffers, without mapped files.
+/// Peak anonymous memory: stacks, heap, ring and buffers, without mapped files.
 #[derive(Debug, Default)]
 pub(crate) struct PeakAnon(u64);
 
 impl PeakAnon {
-    /// Looks once.
+    /// Takes a sample.
     pub(crate) fn look(&mut self) {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status
@@ -17,7 +17,7 @@ impl PeakAnon {
         self.0 = self.0.max(kib * 1024);
     }
 
-    /// The most so far, in bytes; 0 where the system does not tell.
+    /// The peak so far, in bytes. 0 if unknown.
     pub(crate) fn bytes(&self) -> u64 {
         self.0
     }

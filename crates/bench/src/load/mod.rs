@@ -1,4 +1,4 @@
-//! `packds bench load`: how fast batches of a pack reach the staging buffers, beside what bounds it.
+//! `packds bench load`: how fast a pack's batches reach the staging buffers, alongside the hardware limit.
 
 pub(crate) mod cache;
 mod checksum;
@@ -26,24 +26,24 @@ use crate::machine::{Machine, PeakRss};
 pub use first_batch::FirstBatch;
 use limit::Limit;
 
-/// What to measure.
+/// Options.
 #[derive(Debug, Clone)]
 pub struct LoadBenchOptions {
     /// The order.
     pub order: Order,
-    /// Samples of a batch; 256 if none, 64 for encoded images.
+    /// Batch size. Default: 256, or 64 for encoded images.
     pub batch: Option<u32>,
-    /// Threads of the loader and of the limit.
+    /// Threads of the loader, and of the limit.
     pub threads: NonZero<usize>,
-    /// What is done to images; `rrc224,flip` for encoded images if none, nothing for others.
+    /// Augmentations. Default: `rrc224,flip` for encoded images, else none.
     pub augment: Option<String>,
-    /// Read from the disk, past the page cache.
+    /// Whether to read from disk, bypassing the page cache.
     pub cold: bool,
-    /// How long each figure may take.
+    /// Maximum time per result.
     pub seconds: f64,
-    /// Memory of the loader in bytes; the loader's own default if none.
+    /// Memory for the loader in bytes. Default: the loader's.
     pub memory_bytes: Option<u64>,
-    /// When checksums are verified.
+    /// When to verify checksums.
     pub checksums: Checksums,
     /// The seed.
     pub seed: u64,
@@ -54,112 +54,112 @@ pub struct LoadBenchOptions {
 pub struct LoadBench {
     /// The machine.
     pub machine: Machine,
-    /// Images a second into staging buffers: median of the slices.
+    /// Images per second into staging buffers: median of the slices.
     pub images_per_s: f64,
-    /// Bytes a second of the batches' fields.
+    /// Bytes per second of the batches' fields.
     pub bytes_per_s: f64,
-    /// What bounds it: `memcpy`, `decode_crop_resize`, `resize` or `direct_read`.
+    /// The limit: `memcpy`, `decode_crop_resize`, `resize` or `direct_read`.
     pub limit: &'static str,
-    /// The limit in images a second: median of the slices.
+    /// The limit in images per second: median of the slices.
     pub limit_images_per_s: f64,
     /// Median over the pairs of slices of (limit's time / our time).
     pub ratio: f64,
-    /// The smallest and the largest of these.
+    /// The smallest and the largest ratio.
     pub ratio_range: (f64, f64),
     /// Pairs of slices.
     pub slices: usize,
-    /// Images of each slice.
+    /// Images per slice.
     pub slice_images: u64,
-    /// Images a second with every byte of the batches read once by the consumer; none unless batches are lent without a
+    /// Images per second if the consumer reads every byte once. `None` unless batches are borrowed without a
     /// copy.
     pub read_once_images_per_s: Option<f64>,
     /// Milliseconds from opening the pack to the first batch.
     pub first_batch_ms: f64,
-    /// The first batch of a pack that is not in memory, for each way to read; empty unless it is read cold.
+    /// The first batch of an uncached pack, for each access path. Empty unless read cold.
     pub first_batches: Vec<FirstBatch>,
-    /// Milliseconds to go on from a saved state, until the loader's threads work.
+    /// Milliseconds to resume from a saved state, until the loader's threads work.
     pub resume_ms: f64,
-    /// Images a second of the first epoch, which verifies checksums, from opening the pack on.
+    /// Images per second of the first epoch, which verifies checksums, including opening the pack.
     pub first_epoch_images_per_s: f64,
-    /// Images of it that were timed.
+    /// Number of its images that were timed.
     pub first_epoch_images: u64,
-    /// The 99th percentile of the time from one batch to the next, in milliseconds.
+    /// 99th percentile of the time between batches, in milliseconds.
     pub p99_batch_ms: f64,
-    /// The most memory resident during the first epoch, in bytes: mapped pages of the pack included.
+    /// Peak resident memory in the first epoch, in bytes, including mapped pages of the pack.
     pub peak_rss_bytes: u64,
-    /// The most memory of the process's own during the first epoch, in bytes.
+    /// Peak private memory in the first epoch, in bytes.
     pub peak_anon_bytes: u64,
-    /// Seconds of processor time of the whole process for 1000 images.
+    /// CPU seconds of the whole process per 1000 images.
     pub cpu_s_per_1000_images: f64,
-    /// Seconds of processor time for 10^9 bytes delivered.
+    /// CPU seconds per 10^9 bytes delivered.
     pub cpu_s_per_gb: f64,
-    /// Sum over all samples of a hash of their fields: the same in every order, in any batches and on any threads.
+    /// Sum over all samples of a hash of their fields. It does not depend on order, batches or threads.
     pub checksum: String,
     /// What was measured.
     pub options: OptionsShown,
     /// `warm` or `cold`.
     pub cache: &'static str,
-    /// The part of the pack that was in the page cache before the slices.
+    /// Share of the pack in the page cache before the slices.
     pub resident_before: f64,
-    /// The part of the pack that was in the page cache after the slices.
+    /// Share of the pack in the page cache after the slices.
     pub resident_after: f64,
-    /// How the pack was read, and why.
+    /// The access path, and why it was chosen.
     pub access: String,
     /// The pack: samples, bytes, chunks.
     pub pack: PackShown,
-    /// Batches made ahead at the end, and slots of the ring.
+    /// Prefetch depth at the end.
     pub prefetch: usize,
     /// Slots of the staging ring.
     pub slots: usize,
 }
 
-/// The options as they were resolved.
+/// The resolved options.
 #[derive(Debug, Clone, Serialize)]
 pub struct OptionsShown {
-    /// The order, as it was decided.
+    /// The order.
     pub order: &'static str,
-    /// Chunks mixed at one time.
+    /// Chunks shuffled together.
     pub window: u32,
-    /// Samples of a batch.
+    /// Batch size.
     pub batch: u32,
     /// Threads.
     pub threads: usize,
-    /// The augmentation; empty for none.
+    /// The augmentations. Empty for none.
     pub augment: String,
-    /// Whether the pack was read cold.
+    /// Whether the pack is read cold.
     pub cold: bool,
-    /// Seconds for each figure.
+    /// Maximum time per result in seconds.
     pub seconds: f64,
-    /// When checksums are verified.
+    /// When to verify checksums.
     pub checksums: String,
-    /// The loader's memory in bytes, where it was given.
+    /// The loader's memory in bytes, if given.
     pub memory_bytes: Option<u64>,
     /// The seed.
     pub seed: u64,
 }
 
-/// What was read.
+/// The pack that was read.
 #[derive(Debug, Clone, Serialize)]
 pub struct PackShown {
-    /// Samples.
+    /// Number of samples.
     pub n_samples: u64,
-    /// Samples of a chunk.
+    /// Samples per chunk.
     pub chunk_samples: u32,
-    /// Bytes of the file.
+    /// Size of the file.
     pub file_bytes: u64,
-    /// Bytes of one sample in a batch, on average.
+    /// Average size of a sample in a batch.
     pub sample_bytes: u64,
 }
 
 impl LoadBench {
-    /// For machines.
+    /// As JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or(Value::Null)
     }
 }
 
-/// Everything that the parts of the measurement share.
+/// State shared by all parts of the measurement.
 struct Bench<'a> {
     path: &'a Path,
     options: &'a LoadBenchOptions,
@@ -167,17 +167,17 @@ struct Bench<'a> {
     augment: Option<Augment>,
 }
 
-/// Measures loading from a pack. `progress` is told what is being run.
+/// Measures loading from a pack. `progress` receives progress messages.
 ///
 /// # Errors
-/// [`BenchError`] where something fails, or does not do what it should.
+/// [`BenchError`] if something fails or a result is wrong.
 pub fn bench_load(
     path: &Path,
     options: &LoadBenchOptions,
     progress: &mut dyn FnMut(&str),
 ) -> Result<LoadBench, BenchError> {
     let bench = Bench::new(path, options)?;
-    // What does not go together is said before anything takes time.
+    // Report contradicting options before the slow parts.
     bench
         .loader(packds_reader::open(path)?, Last::Drop, bench.access())?
         .epoch(0)?;
@@ -201,7 +201,7 @@ pub fn bench_load(
     let cpu_s_per_image = slices::cpu_s_per_image(&loader, options)?;
     let resident_after = cache::resident(loader.pack())?;
     let read_once = slices::read_once(&loader, options)?;
-    progress("the checksum of what is delivered");
+    progress("the checksum of the delivered data");
     let stats = loader.stats();
     let padded = bench.loader(packds_reader::open(path)?, Last::Pad, bench.access())?;
     let checksum = checksum::of_epoch(&padded)?;
@@ -249,7 +249,7 @@ pub fn bench_load(
     })
 }
 
-/// What the first epoch showed.
+/// Results of the first epoch.
 struct First {
     first_batch: Duration,
     resume: Duration,
@@ -284,7 +284,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// How the pack is read.
+    /// The access path.
     fn access(&self) -> Access {
         match self.options.cold {
             true => Access::Direct,
@@ -310,7 +310,7 @@ impl<'a> Bench<'a> {
         Ok(builder.access(access).build()?)
     }
 
-    /// Opens the pack anew and reads its first epoch, for at most the seconds given.
+    /// Opens the pack again and reads its first epoch, for at most the given seconds.
     fn first_epoch(&self) -> Result<First, BenchError> {
         let rss = PeakRss::reset();
         let mut anon = memory::PeakAnon::default();
@@ -369,7 +369,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Whether the pack's images have sizes of their own: a batch of them needs an augmentation.
+/// Whether the pack's images are variable-size. Then batches need an augmentation.
 #[must_use]
 pub fn has_encoded_images(pack: &Pack) -> bool {
     let mut images = pack

@@ -1,4 +1,4 @@
-//! Slices of epochs, ours and the limit's in turn.
+//! Slices of epochs, alternating with the limit.
 
 use packds_system::{to_u64, to_usize};
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use crate::BenchError;
 use crate::machine::processor_time;
 use crate::measure::Pairs;
 
-/// The fewest pairs that a median is taken of.
+/// Minimum pairs for a median.
 const LEAST_PAIRS: usize = 5;
-/// The most pairs: more would not make the median steadier.
+/// Maximum pairs: more would not make the median steadier.
 const MOST_PAIRS: usize = 15;
 
-/// What the slices showed.
+/// The results of the slices.
 pub(crate) struct Slices {
     pub(crate) pairs: Pairs,
     pub(crate) n: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Slices {
     pub(crate) p99: Duration,
 }
 
-/// Times slices of `loader` and of its limit in turn, each of as many batches.
+/// Times slices of `loader` and of its limit alternately, with equal numbers of batches.
 pub(crate) fn run(
     loader: &Loader,
     limit: &Limit<'_>,
@@ -35,15 +35,15 @@ pub(crate) fn run(
 ) -> Result<Slices, BenchError> {
     let batch = u64::from(loader.schedule().rank_batch());
     let steps = loader.schedule().epoch(0)?.steps();
-    // About a tenth of the time for each of five slices and their limits, within one epoch.
+    // Ten slices, ours and the limit's, share the time and fit in one epoch.
     let wanted = first.images_per_s() * options.seconds / 10.0 / to_f64(batch);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a positive number that need not be exact"
+        reason = "a positive number; precision does not matter"
     )]
     let n_batches = (wanted as u64).clamp(1, steps);
-    // Read cold, all of an epoch is needed before it ends: what is read ahead is then read for this slice.
+    // Cold reads need a whole epoch per slice: otherwise read-ahead for later batches would count.
     let n_batches = if options.cold { steps } else { n_batches };
     let images = n_batches * batch;
     let budget = Duration::from_secs_f64(options.seconds);
@@ -51,7 +51,7 @@ pub(crate) fn run(
     let mut gaps: Vec<Duration> = Vec::new();
     let mut n = 0;
     let begun = Instant::now();
-    // The first pair warms up both and does not count.
+    // The first pair is a warm-up.
     for (pair, epoch) in (0..=MOST_PAIRS).zip(1_u32..) {
         if pair > LEAST_PAIRS && begun.elapsed() > budget {
             break;
@@ -75,7 +75,7 @@ pub(crate) fn run(
     })
 }
 
-/// The time from beginning an epoch to having its first `n_batches`, and the times between them.
+/// The time from starting an epoch to its first `n_batches`, and the times between batches.
 fn ours(
     loader: &Loader,
     epoch: u32,
@@ -97,7 +97,7 @@ fn ours(
     Ok((time, gaps))
 }
 
-/// Images a second where the consumer reads every byte once; none where batches are copied, which reads them too.
+/// Images per second if the consumer reads every byte once. `None` if batches are copied, which reads them too.
 pub(crate) fn read_once(
     loader: &Loader,
     options: &LoadBenchOptions,
@@ -107,7 +107,7 @@ pub(crate) fn read_once(
     let mut images = 0;
     for batch in loader.epoch(1)? {
         let batch = batch?;
-        // One that lies across two chunks is copied; the first tells whether they lend at all.
+        // Batches across two chunks are copied. The first batch shows whether the loader borrows at all.
         if images == 0 && !batch.is_lent() {
             return Ok(None);
         }
@@ -125,8 +125,8 @@ pub(crate) fn read_once(
     Ok(Some(to_f64(images) / started.elapsed().as_secs_f64()))
 }
 
-/// Seconds of processor time of the whole process for one image, over an epoch to its end: slices would count batches that
-/// were made ahead and never taken. Ends early, after as many seconds as a figure may take.
+/// CPU seconds of the whole process per image, over a whole epoch: slices would include batches that
+/// are made but never consumed. Stops early after the maximum time per result.
 pub(crate) fn cpu_s_per_image(
     loader: &Loader,
     options: &LoadBenchOptions,

@@ -1,5 +1,5 @@
-//! The limit of cold reading: the same chunks in the same order, by io_uring with O_DIRECT into reused buffers, and thrown
-//! away.
+//! The limit of cold reads: the same chunks in the same order, read by io_uring with O_DIRECT into reused buffers and
+//! discarded.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeSet;
@@ -16,10 +16,10 @@ use rustix::fs::OFlags;
 
 use crate::BenchError;
 
-/// Bytes of a request, and requests under way: those of the loader's own engine.
+/// Request size and queue depth: as in the loader's own engine.
 const REQUEST_BYTES: u64 = 2 << 20;
 const DEPTH: usize = 64;
-/// Where reads past the page cache start and end.
+/// Alignment of direct reads.
 const ALIGN: u64 = 4096;
 
 pub(crate) struct DirectRead<'a> {
@@ -40,7 +40,7 @@ impl<'a> DirectRead<'a> {
         self.time(&self.of_chunks(epoch, n_batches)?)
     }
 
-    /// How long these requests take.
+    /// Times these requests.
     pub(crate) fn time(&self, requests: &[(u64, u32)]) -> Result<Duration, BenchError> {
         let failed = |source| BenchError::io(self.loader.pack().file_path())(source);
         let slot_bytes = to_usize(REQUEST_BYTES);
@@ -54,7 +54,7 @@ impl<'a> DirectRead<'a> {
         Ok(started.elapsed())
     }
 
-    /// Where the chunks lie that the first batches need, each once, in order of first use, in pieces.
+    /// The chunks that the first batches need, each once, in order of first use, split into pieces.
     fn of_chunks(&self, epoch: u32, n_batches: u64) -> Result<Vec<(u64, u32)>, BenchError> {
         let pack = self.loader.pack();
         let plan = self.loader.schedule().epoch(epoch)?;
@@ -72,7 +72,7 @@ impl<'a> DirectRead<'a> {
         Ok(requests)
     }
 
-    /// Where the samples of the first batches lie.
+    /// The locations of the first batches' samples.
     pub(crate) fn of_samples(
         &self,
         epoch: u32,
@@ -91,7 +91,7 @@ impl<'a> DirectRead<'a> {
     }
 }
 
-/// Adds these bytes, in pieces that begin and end where reads past the page cache may.
+/// Adds a range of bytes, split into aligned pieces.
 fn add(requests: &mut Vec<(u64, u32)>, bytes: Range<u64>) {
     let end = bytes.end.next_multiple_of(ALIGN);
     let mut at = bytes.start / ALIGN * ALIGN;
@@ -102,7 +102,7 @@ fn add(requests: &mut Vec<(u64, u32)>, bytes: Range<u64>) {
     }
 }
 
-/// Keeps as many requests under way as there are buffers.
+/// Keeps as many requests in flight as there are buffers.
 fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> std::io::Result<()> {
     let mut ring = IoUring::new(u32::try_from(DEPTH).unwrap_or(1))?;
     let fd = types::Fd(file.as_raw_fd());
@@ -118,8 +118,8 @@ fn read_all(file: &File, requests: &[(u64, u32)], buffers: &mut [SlotMut]) -> st
                 .offset(*offset)
                 .build()
                 .user_data(to_u64(number));
-            // SAFETY: the buffer has REQUEST_BYTES, `len` is at most that; it is not touched before its completion has
-            // come, and this function does not return before all have.
+            // SAFETY: the buffer has REQUEST_BYTES, `len` is at most that; it is not touched until its completion has
+            // arrived, and this function does not return before all have.
             let pushed = unsafe { ring.submission().push(&read) };
             if pushed.is_err() {
                 free.push(number);

@@ -1,4 +1,4 @@
-//! The limit of copying: blocks of a batch into reused buffers.
+//! The limit of copying: blocks of a batch to reused buffers.
 
 use packds_system::{to_u64, to_usize};
 use std::hint::black_box;
@@ -13,12 +13,12 @@ use packds_reader::loader::{BatchField, Loader};
 use crate::BenchError;
 use crate::threads::start;
 
-/// The most bytes that are copied from: far more than the caches, less than memory.
+/// Maximum size of the source: far more than the caches, less than memory.
 const MOST_SOURCE: usize = 1 << 30;
-/// Buffers that each thread copies into in turn.
+/// Target buffers per thread, used in turn.
 const BUFFERS: usize = 2;
 
-/// Copies the pack's own bytes from memory of the process to memory of the process, both in huge pages.
+/// Copies the pack's bytes between two buffers in memory, both in huge pages.
 pub(crate) struct Memcpy<'a> {
     loader: &'a Loader,
     source: SlotMut,
@@ -56,7 +56,7 @@ impl<'a> Memcpy<'a> {
     pub(super) fn run(&self, n_batches: u64) -> Result<Duration, BenchError> {
         let mut buffers = reserve(self.loader, self.threads * BUFFERS, self.batch_bytes)?;
         for buffer in &mut buffers {
-            // Touched before the clock starts.
+            // Fault the pages in before timing starts.
             buffer.fill(1);
         }
         let next = AtomicU64::new(0);
@@ -85,7 +85,7 @@ impl<'a> Memcpy<'a> {
     }
 }
 
-/// Memory in huge pages, as the staging ring has it.
+/// Memory in huge pages, like the staging ring.
 fn reserve(loader: &Loader, n: usize, bytes: usize) -> Result<Vec<SlotMut>, BenchError> {
     let arena: Arc<Arena> =
         Arena::new(n, bytes).map_err(BenchError::io(loader.pack().file_path()))?;

@@ -1,4 +1,4 @@
-//! What bounds loading: loops that do only what cannot be avoided.
+//! Limits of loading: minimal loops.
 
 mod direct_read;
 mod memcpy;
@@ -15,13 +15,13 @@ pub(super) use direct_read::DirectRead;
 use memcpy::Memcpy;
 use pictures::CropResizes;
 
-/// A bound, ready to be timed.
+/// A limit, ready to be timed.
 pub(crate) enum Limit<'a> {
-    /// Blocks of a batch copied into reused buffers, on as many threads.
+    /// Copies blocks of a batch to reused buffers, on the same number of threads.
     Memcpy(Memcpy<'a>),
-    /// The crops of the same samples decoded or taken from memory, and resized, on as many threads.
+    /// Decodes or copies the crops of the same samples and resizes them, on the same number of threads.
     CropResizes(Box<CropResizes<'a>>),
-    /// The same chunks in the same order, read past the page cache and thrown away.
+    /// Reads the same chunks in the same order, bypassing the page cache, and discards them.
     DirectRead(DirectRead<'a>),
 }
 
@@ -54,7 +54,7 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// The time for the first `n_batches` of an epoch.
+    /// Times the first `n_batches` of an epoch.
     pub(crate) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
         match self {
             Self::Memcpy(memcpy) => memcpy.run(n_batches),

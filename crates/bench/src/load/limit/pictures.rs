@@ -1,5 +1,5 @@
-//! The limit of augmenting: the same crops of the same samples, decoded and resized by the same functions, and nothing
-//! else: no plan, no batch, no hand-over. What comes after the resize (colours, floats) is not in it.
+//! The limit of augmentation: the same crops of the same samples, decoded and resized by the same functions, without
+//! planning, batching or synchronization. Steps after the resize (colours, floats) are not included.
 
 use packds_system::to_usize;
 use std::hint::black_box;
@@ -17,32 +17,32 @@ use packds_reader::loader::Loader;
 use crate::BenchError;
 use crate::threads::start;
 
-/// Samples that a thread takes at a time.
+/// Samples a thread takes at once.
 const TAKEN: usize = 8;
 
 pub(crate) struct CropResizes<'a> {
     loader: &'a Loader,
     plan: AugmentPlan,
-    /// The image field and its seek indexes, by their numbers in the schema.
+    /// Schema numbers of the image field and its seek indexes.
     image: usize,
     seek: Option<usize>,
     /// The image field's name.
     name: String,
-    /// Height, width and channels where all images have one size.
+    /// Height, width and channels if all images have one size.
     size: Option<(u32, u32, u8)>,
-    /// Whether the first image is a file: what the limit is called by.
+    /// Whether the first image is a file, which determines the limit's name.
     decodes: bool,
     seed: u64,
     threads: usize,
 }
 
-/// One sample's work.
+/// Work for one sample.
 struct Work<'a> {
     image: Image<'a>,
     views: Vec<CropResize>,
 }
 
-/// An image as the pack has it.
+/// An image as stored in the pack.
 enum Image<'a> {
     Raw(Pixels<'a>),
     File(Encoded<'a>),
@@ -91,7 +91,7 @@ impl<'a> CropResizes<'a> {
     }
 
     pub(super) fn run(&self, epoch: u32, n_batches: u64) -> Result<Duration, BenchError> {
-        // What is drawn, and where the items lie, is found before the clock starts.
+        // Crops and item locations are computed before timing starts.
         let plan = self.loader.schedule().epoch(epoch)?;
         let samples = (0..n_batches).flat_map(|step| plan.batch(step));
         let work: Vec<Work<'_>> = samples
@@ -124,7 +124,7 @@ impl<'a> CropResizes<'a> {
                 std::borrow::Cow::Borrowed(item) => Ok(item),
                 std::borrow::Cow::Owned(_) => Err(BenchError::WrongResult {
                     what: "images of the pack",
-                    expected: "images that are not compressed again".to_owned(),
+                    expected: "images without further compression".to_owned(),
                     found: "compressed chunks".to_owned(),
                 }),
             }
@@ -166,7 +166,7 @@ impl<'a> CropResizes<'a> {
         })
     }
 
-    /// Height, width and channels of a sample whose pixels are stored as they are; none where a file is.
+    /// Height, width and channels of a sample with raw pixels. `None` for files.
     fn raw_shape(&self, sample: u64) -> Result<Option<(u32, u32, u8)>, FormatError> {
         if self.size.is_some() {
             return Ok(self.size);
