@@ -1,4 +1,4 @@
-//! The conversion: list, plan, make blocks, write chunks, finish, give the file its name.
+//! The conversion: list, plan, make blocks, write chunks, finish, rename.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -27,11 +27,11 @@ use crate::source::{Listing, list};
 
 /// Converts a source into a pack at `output`.
 ///
-/// The output appears under its name only when it is whole and on disk. The same source and options give the same
-/// bytes, at any number of threads and under any name.
+/// The output gets its name only when it is complete and on disk. The same source and options give the same bytes, for any number
+/// of threads and any output name.
 ///
 /// # Errors
-/// [`ConvertError`]: what stopped it, where, and whether the data is to blame. Nothing is left at `output`.
+/// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `output`.
 pub fn convert(
     source: &Path,
     output: &Path,
@@ -46,7 +46,7 @@ pub fn convert(
     convert_listing(&listing, started.elapsed(), output, options, observer)
 }
 
-/// Converts what was listed in `list_time` already: see [`convert`].
+/// Converts a source that was already listed, in `list_time`. See [`convert`].
 ///
 /// # Errors
 /// As [`convert`].
@@ -83,7 +83,7 @@ pub fn convert_listing(
     Ok(report(listing, &plan, written, target, stages, restored))
 }
 
-/// Brings the output to disk and gives it its name. Who stops the conversion before that has no output.
+/// Syncs the output to disk and renames it. A cancelled conversion leaves no output.
 pub(crate) fn name(
     output: Output,
     n_samples: u64,
@@ -101,10 +101,10 @@ pub(crate) fn name(
     output.commit()
 }
 
-/// Refuses a target that is the source itself, which would be gone.
+/// Refuses a target that is the source itself: writing it would destroy the source.
 ///
 /// # Errors
-/// [`ConvertError::Options`] with what to do.
+/// [`ConvertError::Options`], with what to do.
 pub fn check_apart(source: &Path, target: &Path) -> Result<(), ConvertError> {
     let (from, to) = (source.canonicalize(), target.canonicalize());
     if from.is_ok() && from.ok() == to.ok() {
@@ -116,7 +116,7 @@ pub fn check_apart(source: &Path, target: &Path) -> Result<(), ConvertError> {
     Ok(())
 }
 
-/// The error for the first sample that the listing knows to be bad, where bad samples stop the conversion.
+/// The error for the first sample that the listing already knows to be bad, if bad samples stop the conversion.
 pub(crate) fn refuse_fault(
     listing: &Listing,
     options: &ConvertOptions,
@@ -134,7 +134,7 @@ pub(crate) fn refuse_fault(
     }
 }
 
-/// Measures mean and standard deviation in a pass that writes nothing, and puts them into the plan.
+/// Measures mean and standard deviation in a separate pass that writes nothing, and puts them into the plan.
 fn measure(
     listing: &Listing,
     options: &ConvertOptions,
@@ -148,10 +148,10 @@ fn measure(
         observer,
         phase: Phase::Measure,
     };
-    // In listing order: the sums are exact, so the order changes nothing but the error that comes first.
+    // In listing order, so that the first bad file is the one reported. The sums are exact, so the order does not change them.
     let findings = pass.run(Order::Kept(listing.len()), |block, _| Ok(Some(block)))?;
     let (mean, mut std) = mean_and_std(&findings.histogram, options);
-    // A channel of one value would be divided by 0.
+    // A constant channel would be divided by 0.
     std.iter_mut().filter(|s| **s <= 0.0).for_each(|s| *s = 1.0);
     plan.set_affine(mean, std, listing, options)
 }
@@ -163,15 +163,15 @@ fn mean_and_std(histogram: &Histogram, options: &ConvertOptions) -> (Vec<f64>, V
         .unzip()
 }
 
-/// What was written, and what was found out on the way.
+/// What was written, and what was found on the way.
 struct Written {
     findings: Findings,
     summary: WriteSummary,
     skipped: Vec<Skipped>,
     substituted: Vec<Skipped>,
-    /// What to say of statistics that the source had.
+    /// Warning about statistics that the source had and the pack does not.
     lost: Option<String>,
-    /// What to say of the order in which the labels lie.
+    /// Warning about samples sorted by class.
     sorted: Option<String>,
 }
 
@@ -249,7 +249,7 @@ fn write_pack(
     })
 }
 
-/// What the threads did, added up.
+/// Adds the threads' times to the stages.
 fn note_times(stages: &mut Stages, times: &Times) {
     stages.read = times.read;
     stages.decode = times.decode;
@@ -257,7 +257,7 @@ fn note_times(stages: &mut Stages, times: &Times) {
     stages.encode = times.encode;
 }
 
-/// The samples that were left out, and those that others took the place of.
+/// The samples that were skipped, and those that were substituted.
 fn bad_samples(
     listing: &Listing,
     findings: &Findings,
@@ -280,7 +280,7 @@ fn skipped(listing: &Listing, id: usize, reason: &str) -> Skipped {
     }
 }
 
-/// An error of writing names the output, whoever noticed it.
+/// Errors while writing name the output, wherever they occur.
 fn write_error(output: &Output, error: packds_format::FormatError) -> ConvertError {
     match error {
         packds_format::FormatError::Io(source) => ConvertError::Io {
@@ -301,9 +301,9 @@ fn stats(
     let mut stats = Stats::default();
     let substituted = substituted_count(findings, options);
     let samples = to_u64(ids.len() - substituted);
-    // Zeros in the place of bad samples are none, of this conversion as of the one that the source comes from.
+    // Zeros that replace bad samples do not count, whether this conversion wrote them or an earlier one.
     let valid = samples.saturating_sub(findings.invalid);
-    // Statistics of some of the images would pass for those of all.
+    // Statistics of only some images would look like those of all.
     if findings.counted == valid && valid > 0 {
         let h = &findings.histogram;
         let channels = 0..options.color().channels();
@@ -352,8 +352,8 @@ fn stats(
     stats
 }
 
-/// What the pack said of its pixels from which these images were exported: of arrays of other types than bytes, and of
-/// files that are not decoded, nothing is counted. None where there were other samples.
+/// Pixels are counted only in u8 arrays and decoded files. For other images, the statistics of the pack they were exported from
+/// still hold if the samples are the same.
 fn exported_stats<'a>(
     listing: &'a Listing,
     plan: &Plan,
@@ -371,7 +371,7 @@ fn exported_stats<'a>(
             known.n_pixels.checked_mul(channels) == values
         }
         ImageForm::Encoded { .. } | ImageForm::Mixed { .. } => {
-            // Other files of the same sizes in pixels have other sizes in bytes.
+            // Files re-encoded from the same pixels differ in size.
             let total = stats.sizes.get("image").map(|sizes| sizes.total);
             known.n_pixels == findings.n_pixels
                 && total == Some(findings.sizes.total)
@@ -382,7 +382,7 @@ fn exported_stats<'a>(
     same.then_some(known)
 }
 
-/// What to say where the pack that the source was exported from had statistics of its pixels and this one has none.
+/// A warning if the source's pack had pixel statistics and this pack has none.
 fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
     let known = &listing.metadata()?.stats.fields;
     if !known.contains_key("image") || stats.fields.contains_key("image") {
@@ -401,7 +401,7 @@ fn lost_stats(listing: &Listing, plan: &Plan, stats: &Stats) -> Option<String> {
     ))
 }
 
-/// What to say where samples keep the order of a source that is sorted by class; in one chunk it does no harm.
+/// A warning if samples keep the order of a source that is sorted by class. Within a single chunk it does no harm.
 fn kept_sorted(
     stats: &Stats,
     plan: &Plan,
@@ -418,7 +418,7 @@ fn kept_sorted(
     })
 }
 
-/// A bin of a histogram of bytes as the byte it counts.
+/// The byte value that a histogram bin counts.
 fn bin_value(bin: Option<usize>) -> u8 {
     bin.and_then(|bin| u8::try_from(bin).ok()).unwrap_or(0)
 }
@@ -431,7 +431,7 @@ fn substituted_count(findings: &Findings, options: &ConvertOptions) -> usize {
     }
 }
 
-/// Names and counts of the classes; names that are not UTF-8 get replacement characters.
+/// Names and counts of the classes. Invalid UTF-8 is replaced.
 fn classes(listing: &Listing, ids: &[usize]) -> Vec<Classes> {
     let names: Vec<String> = listing
         .classes()
@@ -523,11 +523,10 @@ fn report(
     }
 }
 
-/// Bytes handed to the file system at a time. Whole blocks took up to twice as long to write, with one thread decoding, where
-/// this was measured; why is not known.
+/// Bytes per write call. Writing whole blocks took up to twice as long when one thread decoded. The cause is unknown.
 const WRITE_BYTES: usize = 128 << 10;
 
-/// A file whose writing is timed.
+/// A file that measures the time spent writing.
 struct Timed<'a> {
     file: &'a File,
     time: Duration,

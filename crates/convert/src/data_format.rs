@@ -1,4 +1,4 @@
-//! The formats that data sets come in and go out in: one name for each, everywhere.
+//! The dataset formats for input and output, each with one name.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use crate::formats::{self, Entry};
 
-/// A format of data sets other than the pack.
+/// A dataset format other than the pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataFormat {
-    /// A folder of class folders of image files, or of image files alone.
+    /// Class folders of image files, or one folder of image files.
     ImageFolder,
     /// A CSV, TSV or JSON Lines file that names image files.
     Manifest,
-    /// NumPy's `.npy`: one array of all images, or one file a sample.
+    /// NumPy's `.npy`: one array of all images, or one file per sample.
     Npy,
     /// NumPy's `.npz`: several arrays in a zip file.
     Npz,
@@ -37,12 +37,12 @@ pub enum DataFormat {
     Lmdb,
     /// CIFAR-10 and CIFAR-100, binary or Python version.
     Cifar,
-    /// MNIST's idx files, and those of its followers.
+    /// MNIST's idx files, and datasets in the same format.
     Mnist,
 }
 
 impl DataFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 15] = [
         Self::ImageFolder,
         Self::Manifest,
@@ -61,7 +61,7 @@ impl DataFormat {
         Self::Mnist,
     ];
 
-    /// All that is particular to it.
+    /// The format's table entry.
     pub(crate) fn entry(self) -> &'static Entry {
         match self {
             Self::ImageFolder => &formats::image_folder::ENTRY,
@@ -88,7 +88,7 @@ impl DataFormat {
         self.entry().name
     }
 
-    /// Extensions of its files or folders, the customary one first; empty where the name says nothing.
+    /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
     #[must_use]
     pub fn extensions(self) -> &'static [&'static str] {
         self.entry().extensions
@@ -106,13 +106,13 @@ impl DataFormat {
         self.entry().input.is_some()
     }
 
-    /// What it holds, in a few words.
+    /// What it contains, in a few words.
     #[must_use]
     pub fn describe(self) -> &'static str {
         self.entry().describe
     }
 
-    /// The format that a name ends in the extension of; the longest extension wins.
+    /// The format whose extension ends this name. The longest extension wins.
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
@@ -132,7 +132,7 @@ impl DataFormat {
     }
 }
 
-/// `data.tfrecord-00003-of-00010.gz` as `data.tfrecord.gz`: the number of a shard may stand behind the extension.
+/// `data.tfrecord-00003-of-00010.gz` as `data.tfrecord.gz`: a shard number may follow the extension.
 fn without_shard_number(name: &str) -> Cow<'_, str> {
     let (stem, end) = match name.strip_suffix(".gz") {
         Some(stem) => (stem, ".gz"),
@@ -145,7 +145,7 @@ fn without_shard_number(name: &str) -> Cow<'_, str> {
     });
     match numbered {
         Some(front) if front.contains(".tfrecord") => Cow::Owned(format!("{front}{end}")),
-        // TensorFlow's own way to name shards: `train-00000-of-01024`, `coco_train.record-00000-of-00100`.
+        // TensorFlow's names for shards: `train-00000-of-01024`, `coco_train.record-00000-of-00100`.
         Some(front) if front.ends_with(".record") || !front.contains('.') => {
             Cow::Owned(format!("{front}.tfrecord{end}"))
         }

@@ -1,6 +1,6 @@
-//! What can go wrong between a source and a pack, and who is to blame for it.
+//! The errors of a conversion or an export, and whether the data is to blame.
 //!
-//! Not for findings that let the conversion go on: those are warnings of the listing.
+//! Findings that do not stop the conversion are warnings of the listing, not errors.
 
 use std::{
     io,
@@ -12,8 +12,8 @@ use crate::sample::SampleError;
 
 /// Why a conversion stopped.
 ///
-/// The message names the place and what was found there; [`ConvertError::hint`] says what to do
-/// about it, and [`ConvertError::is_data`] whether the data are to blame.
+/// The message names the place and what was found there. [`ConvertError::hint`] says what to do, and [`ConvertError::is_data`]
+/// whether the data is to blame.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
@@ -23,15 +23,15 @@ pub enum ConvertError {
         /// The source as it was given.
         path: PathBuf,
     },
-    /// The source exists, and neither its name nor its content is that of a known format.
+    /// The source exists, but neither its name nor its content matches a known format.
     #[error("{path}: this is no format that is known: {found}")]
     UnknownFormat {
         /// The source as it was given.
         path: PathBuf,
-        /// What it starts with, or holds, in words.
+        /// What it contains or starts with, in words.
         found: String,
     },
-    /// This build leaves the format out.
+    /// This build does not include the format.
     #[error("{path}: this build of packds has no {format}")]
     FormatLeftOut {
         /// The source or the target.
@@ -39,39 +39,39 @@ pub enum ConvertError {
         /// The format.
         format: DataFormat,
     },
-    /// A source, or a part of it, is damaged or not what it says it is, or its parts contradict each other.
+    /// A source, or a part of it, is damaged, mislabelled, or contradicts itself.
     #[error("{}: {reason}", place_in(path, place))]
     SourceMalformed {
         /// The file or folder.
         path: PathBuf,
-        /// Where in it: a data set, a member, an offset; empty for the whole.
+        /// Where in it: a dataset, a member, an offset; empty for the whole.
         place: String,
         /// What was expected and found.
         reason: String,
-        /// What to do, where the bytes themselves are not damaged.
+        /// What to do, if the bytes themselves are not damaged.
         hint: Option<String>,
     },
-    /// A source lacks a field that is needed or was asked for.
+    /// A source lacks a field that is required or was requested.
     #[error("{path}: no field {wanted}, found {}", quoted(found))]
     KeyMissing {
         /// The source.
         path: PathBuf,
-        /// The field that was sought, in words.
+        /// The missing field, in words.
         wanted: String,
-        /// The fields that are there, in order.
+        /// The existing fields, in order.
         found: Vec<String>,
     },
-    /// A source lacks a field that is to be left out.
+    /// A source lacks a field that is to be excluded.
     #[error("{path}: no field '{wanted}' to leave out, found {}", quoted(found))]
     LeftOutMissing {
         /// The source.
         path: PathBuf,
-        /// The field that was named.
+        /// The missing field.
         wanted: String,
-        /// The fields that are there, in order.
+        /// The existing fields, in order.
         found: Vec<String>,
     },
-    /// A source holds something that cannot be converted, though it is sound.
+    /// A source is valid but holds something that cannot be converted.
     #[error("{}: {reason}", place_in(path, place))]
     SourceUnsupported {
         /// The file or folder.
@@ -88,20 +88,20 @@ pub enum ConvertError {
     Spool {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The folder holds no image.
+    /// The folder contains no images.
     #[error("{path}: no images in this folder ({ignored} other files ignored)")]
     EmptySource {
         /// The folder.
         path: PathBuf,
-        /// How many files were there and are no images.
+        /// How many other files it contains.
         ignored: u64,
-        /// A file or folder in it that looks like a data set of another format.
+        /// A file or folder in it that looks like a dataset of another format.
         holds: Option<(PathBuf, DataFormat)>,
     },
-    /// The folder holds only splits with classes below them, and no split was chosen.
+    /// The folder contains only splits with class folders, and no split was chosen.
     #[error(
         "{path}: expected class folders, found only the splits {}",
         quoted(splits)
@@ -119,17 +119,17 @@ pub enum ConvertError {
         path: PathBuf,
         /// The splits in it, sorted.
         splits: Vec<String>,
-        /// What else is there, in words.
+        /// What else it contains, in words.
         and: &'static str,
     },
-    /// The chosen split is not there.
+    /// The chosen split does not exist.
     #[error("{path}: no split '{wanted}' here, found {}", quoted(available))]
     SplitMissing {
         /// The source.
         path: PathBuf,
-        /// The split that was asked for.
+        /// The requested split.
         wanted: String,
-        /// The splits that are there, sorted.
+        /// The existing splits, sorted.
         available: Vec<String>,
     },
     /// A folder could not be listed.
@@ -137,7 +137,7 @@ pub enum ConvertError {
     UnreadableDirectory {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A folder contains itself through a symbolic link.
@@ -145,27 +145,27 @@ pub enum ConvertError {
     SymlinkLoop {
         /// The link that closes the loop.
         path: PathBuf,
-        /// The folder above it to which it leads.
+        /// The ancestor folder that it links to.
         target: PathBuf,
     },
-    /// A row of a manifest, or the manifest as a whole, cannot be understood.
+    /// A row of a manifest, or the manifest as a whole, is malformed.
     #[error("{path}: line {line}: {reason}")]
     ManifestMalformed {
         /// The manifest.
         path: PathBuf,
-        /// The line, counted from 1, on which the row starts.
+        /// The line on which the row starts, counted from 1.
         line: u64,
         /// What was expected and found.
         reason: String,
     },
-    /// A manifest lacks a column that is needed or was asked for.
+    /// A manifest lacks a column that is required or was requested.
     #[error("{path}: no column {wanted}, found {}", quoted(found))]
     ManifestColumnMissing {
         /// The manifest.
         path: PathBuf,
-        /// The column that was sought, in words.
+        /// The missing column, in words.
         wanted: String,
-        /// The columns that are there, in order.
+        /// The existing columns, in order.
         found: Vec<String>,
     },
     /// A manifest names a file outside the root folder.
@@ -175,7 +175,7 @@ pub enum ConvertError {
         path: PathBuf,
         /// The line on which the row starts.
         line: u64,
-        /// The path as the manifest has it.
+        /// The path as written in the manifest.
         file: String,
         /// The root folder in use.
         root: PathBuf,
@@ -183,7 +183,7 @@ pub enum ConvertError {
     /// Options that contradict each other or the data.
     #[error("{reason}")]
     Options {
-        /// What does not go together.
+        /// The contradiction.
         reason: String,
         /// What to change.
         hint: String,
@@ -217,31 +217,31 @@ pub enum ConvertError {
         /// How many were skipped.
         skipped: usize,
     },
-    /// There is a file of the output's name.
+    /// A file with the output's name exists.
     #[error("{path}: this file exists already")]
     OutputExists {
         /// The output.
         path: PathBuf,
     },
-    /// There is a folder of the output's name with something in it.
+    /// A folder with the output's name exists and is not empty.
     #[error("{path}: this folder is not empty")]
     OutputFolderFull {
         /// The output.
         path: PathBuf,
     },
-    /// There is a folder of the output's name.
+    /// A folder with the output's name exists.
     #[error("{path}: this is a folder, expected the name of a file to write")]
     OutputIsFolder {
         /// The output.
         path: PathBuf,
     },
-    /// There is a file where a folder is to be written.
+    /// The output must be a folder, but a file has its name.
     #[error("{path}: this is a file, and what is written here is a folder")]
     OutputIsFile {
         /// The output.
         path: PathBuf,
     },
-    /// There is something of the output's name that is no regular file.
+    /// The output's name belongs to something other than a regular file.
     #[error("{path}: this is {found}, expected a regular file or a new name")]
     OutputNotRegular {
         /// The output.
@@ -249,12 +249,12 @@ pub enum ConvertError {
         /// What it is, in words.
         found: &'static str,
     },
-    /// Something else has the name under which the output is written until it is whole.
+    /// The output's working name is taken.
     #[error("{path}: the output is written under this name first, and {found} is in the way")]
     WorkingOccupied {
         /// The working file or folder.
         path: PathBuf,
-        /// What has its name, in words.
+        /// What has that name, in words.
         found: &'static str,
     },
     /// The output's folder is missing.
@@ -265,12 +265,12 @@ pub enum ConvertError {
         /// Its folder.
         folder: PathBuf,
     },
-    /// The output's folder does not let files be made.
+    /// Files cannot be created in the output's folder.
     #[error("{path}: cannot write here: {source}")]
     OutputNotWritable {
         /// The output.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another conversion writes the same output.
@@ -279,10 +279,10 @@ pub enum ConvertError {
         /// The output.
         path: PathBuf,
     },
-    /// The pack cannot be laid out as asked.
+    /// The pack cannot be laid out with these options.
     #[error("{0}")]
     Format(#[from] packds_format::FormatError),
-    /// The caller asked to stop.
+    /// The caller cancelled.
     #[error("interrupted; nothing was written")]
     Interrupted,
     /// Reading or writing failed.
@@ -290,7 +290,7 @@ pub enum ConvertError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -306,7 +306,7 @@ impl ConvertError {
         }
     }
 
-    /// A [`Self::SourceMalformed`] whose bytes are not damaged: what they say does not go together.
+    /// A [`Self::SourceMalformed`] without damaged bytes: its contents contradict each other.
     pub(crate) fn contradictory(
         path: &Path,
         place: &str,
@@ -336,7 +336,7 @@ impl ConvertError {
         }
     }
 
-    /// The same error of reading a source as a format that it does not have, where that is `found`.
+    /// The same error, with the advice to read the source as `found` instead.
     pub(crate) fn of_other_format(self, found: DataFormat) -> Self {
         let of_found = |path: &Path, place: &str, reason: String| {
             let name = found.name();
@@ -364,8 +364,7 @@ impl ConvertError {
         }
     }
 
-    /// A [`Self::Io`] of reading or writing `path`.
-    /// The same, where it was a pack that was read.
+    /// The same error, but a [`Self::Format`] is about the pack that was read.
     pub(crate) fn of_pack(self) -> Self {
         match self {
             Self::Format(damage) => Self::BadPack(damage),
@@ -380,7 +379,7 @@ impl ConvertError {
         }
     }
 
-    /// What to do about it, for a line that starts with `hint:`.
+    /// What to do about it, for the line that starts with `hint:`.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::SourceMissing { path } if path.to_string_lossy().contains(['*', '?']) => Some(
@@ -442,7 +441,7 @@ impl ConvertError {
         }
     }
 
-    /// Which splits to ask for.
+    /// Which split to choose.
     fn hint_of_splits(&self) -> Option<String> {
         let hint = match self {
             Self::SeveralSplits { and, .. } if !and.is_empty() => {
@@ -476,7 +475,7 @@ impl ConvertError {
         })
     }
 
-    /// What to do about a file or folder that is to be written.
+    /// What to do about an output file or folder.
     fn hint_of_output(&self) -> Option<&'static str> {
         Some(match self {
             Self::OutputExists { .. } => "'--force' replaces it",
@@ -497,8 +496,8 @@ impl ConvertError {
         })
     }
 
-    /// True if the data are to blame (exit code 1), false if the conversion could not run at all:
-    /// a missing source, an argument, the system (exit code 2).
+    /// True if the data is to blame (exit code 1). False if the conversion could not run: a missing source, an argument, the system
+    /// (exit code 2).
     pub fn is_data(&self) -> bool {
         match self {
             Self::EmptySource { .. }
@@ -539,7 +538,7 @@ impl ConvertError {
     }
 }
 
-/// What to do where the system refuses to write for a reason that has nothing to do with what is written.
+/// What to do if the system refuses to write for a reason unrelated to the content.
 #[must_use]
 pub fn hint_of_writing(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
@@ -564,7 +563,7 @@ fn place_in(path: &Path, place: &str) -> String {
     }
 }
 
-/// Names in quotes with commas between them, cut after a dozen.
+/// Quoted names separated by commas, cut after a dozen.
 pub(crate) fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 12;
     if names.is_empty() {
@@ -583,9 +582,9 @@ pub(crate) fn quoted(names: &[String]) -> String {
     }
 }
 
-/// What to do where a source has these fields, and not those that are needed.
+/// What to do if a source has these fields but not the required ones.
 fn hint_of_fields(found: &[String]) -> &'static str {
-    /// So many fields are no columns.
+    /// More fields than this are one array per image.
     const MANY: usize = 16;
     let has_more = |name: &String| {
         let rest = |other: &String| other.strip_prefix(name.as_str()).map(str::to_owned);
@@ -622,14 +621,14 @@ fn hint_of_sample(error: &SampleError) -> &'static str {
     }
 }
 
-/// Whether what should be the name of a file is numbers with spaces between them.
+/// Whether the supposed file name consists of numbers with spaces between them.
 fn is_numbers(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let mut numbers = name.split_ascii_whitespace();
     numbers.clone().count() > 4 && numbers.all(|word| word.parse::<f64>().is_ok())
 }
 
-/// A path, cut where it is longer than paths are.
+/// A path, cut if it is longer than real paths are.
 fn cut(path: &Path) -> String {
     const SHOWN: usize = 1024;
     let text = path.display().to_string();

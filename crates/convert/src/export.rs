@@ -1,4 +1,4 @@
-//! The way out: a pack's samples, in file order, into another format.
+//! Exports a pack's samples, in file order, to another format.
 
 use packds_system::{to_u64, to_usize};
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::output::Output;
 use crate::pipeline::{Observer, Phase, Progress};
 use crate::sink::{self, Batch, BatchReader, Encode, Exported, ImagesAs, Sink, SinkStart};
 
-/// How the bytes of a format are compressed, where it can.
+/// Compression within formats that support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportCodec {
-    /// Not at all.
+    /// Uncompressed.
     None,
-    /// Deflate with gzip's or zlib's frame, at a level of 1 to 9.
+    /// Deflate in a gzip or zlib frame, at a level of 1 to 9.
     Gzip(u32),
     /// Zstandard, at a level of 1 to 19.
     Zstd(i32),
@@ -80,20 +80,20 @@ impl FromStr for ExportCodec {
     }
 }
 
-/// Everything that can be chosen about an export. What the chosen format has no use for is refused.
+/// All options of an export. Options that do not apply to the chosen format are refused.
 #[derive(Debug, Clone, Default)]
 pub struct ExportOptions {
-    /// The format; that of the target's name if none.
+    /// The format. If none, inferred from the target's name.
     pub to: Option<DataFormat>,
-    /// How images leave; as the format likes it best if none.
+    /// How images are written. If none, the format's default.
     pub images: Option<ImagesAs>,
-    /// Samples in a chunk (HDF5, Zarr), a row group (Parquet) or a record batch (Arrow).
+    /// Samples per chunk (HDF5, Zarr), row group (Parquet) or record batch (Arrow).
     pub chunk_samples: Option<u32>,
-    /// Samples in a shard (Zarr) or a file of a set (WebDataset, TFRecord, Parquet); all in one if none.
+    /// Samples per shard (Zarr) or file (WebDataset, TFRecord, Parquet). If none, all in one.
     pub shard_samples: Option<u64>,
-    /// Compression; the format's custom if none.
+    /// Compression. If none, the format's default.
     pub codec: Option<ExportCodec>,
-    /// One file for each sample (npy).
+    /// One file per sample (npy).
     pub per_sample: bool,
     /// Zarr's version, 2 or 3.
     pub zarr_version: Option<u8>,
@@ -103,7 +103,7 @@ pub struct ExportOptions {
     pub force: bool,
 }
 
-/// What an export did.
+/// The result of an export.
 #[derive(Debug, Clone)]
 pub struct ExportReport {
     /// The file or folder.
@@ -114,18 +114,18 @@ pub struct ExportReport {
     pub n_samples: u64,
     /// The fields in it, by name.
     pub fields: Vec<String>,
-    /// Bytes of it.
+    /// Bytes written.
     pub bytes_out: u64,
-    /// What the format could not hold, in sentences.
+    /// What the format could not store, in sentences.
     pub lost: Vec<String>,
     /// From the first sample to the last written byte.
     pub export: Duration,
-    /// Bringing it to disk.
+    /// Syncing to disk.
     pub sync: Duration,
 }
 
 impl ExportReport {
-    /// The report for machines.
+    /// The report as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({
@@ -142,11 +142,11 @@ impl ExportReport {
 
 /// Exports `pack` to `target`.
 ///
-/// The output appears under its name only when it is whole and on disk. The same pack and options give the same samples in
-/// the same order at any number of threads.
+/// The output gets its name only when it is complete and on disk. The same pack and options give the same samples in the same order
+/// for any number of threads.
 ///
 /// # Errors
-/// [`ConvertError`]: what stopped it, where, and whether the data is to blame. Nothing is left at `target`.
+/// [`ConvertError`] says what failed, where, and whether the data is to blame. Nothing is left at `target`.
 pub fn export<D: AsRef<[u8]> + Sync>(
     pack: &Pack<D>,
     target: &Path,
@@ -220,10 +220,10 @@ impl ExportOptions {
     }
 }
 
-/// The format that the options or the target's name say.
+/// The format of the options, otherwise the one inferred from the target's name.
 ///
 /// # Errors
-/// [`ConvertError::Options`] if they say none, or one that packs cannot be exported to.
+/// [`ConvertError::Options`] if there is none, or if packs cannot be exported to it.
 pub fn target_format(target: &Path, options: &ExportOptions) -> Result<DataFormat, ConvertError> {
     let name = target.file_name().and_then(|name| name.to_str());
     let named = name.and_then(DataFormat::from_file_name);
@@ -258,10 +258,10 @@ fn all_paths<D: AsRef<[u8]>>(
     Ok(paths)
 }
 
-/// An export under way: reads batches on all threads and hands them to a sink in order.
+/// A running export: reads batches on all threads and passes them to a sink in order.
 pub(crate) struct Run<'a> {
     n_samples: u64,
-    /// Reads so many samples from a first one.
+    /// Reads this many samples, starting at the first index.
     read: &'a (dyn Fn(u64, usize) -> Result<Batch, ConvertError> + Sync),
     observer: &'a dyn Observer,
     jobs: usize,
@@ -269,7 +269,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Writes all samples to `sink`; returns what its format could not hold.
+    /// Writes all samples to `sink`. Returns what its format could not store.
     pub(crate) fn write_to<S: Sink>(&self, mut sink: S) -> Result<Vec<String>, ConvertError> {
         let total = self.n_samples;
         let step = u64::from(self.batch_samples.max(1));
@@ -301,7 +301,7 @@ impl Run<'_> {
                 Ok::<_, ConvertError>((n > 0).then_some((first, n)))
             },
             |encoded: Result<_, ConvertError>| {
-                // Also when all batches are handed out.
+                // Checked here too because all batches may already be dispatched.
                 self.observer.check()?;
                 let (n, ready) = encoded?;
                 sink.write(ready)?;

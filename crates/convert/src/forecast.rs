@@ -1,4 +1,4 @@
-//! What a conversion would give, without converting: sizes of each form, chunk layout, how fast it would be read.
+//! Predicts a conversion without converting: sizes of each form, chunk layout, read speed.
 
 use packds_system::to_u64;
 use std::time::Instant;
@@ -16,12 +16,12 @@ use crate::sample::SampleReader;
 use crate::source::Listing;
 use crate::survey::{mean_item_bytes, mean_other_bytes};
 
-/// Images decoded to learn how fast that is.
+/// Images decoded to measure the speed.
 const TRIED: usize = 32;
-/// Bytes copied to learn how fast that is.
+/// Bytes copied to measure the speed.
 const COPY_BYTES: usize = 64 << 20;
 
-/// One way of storing the images.
+/// One way to store the images.
 #[derive(Debug, Clone)]
 pub struct FormForecast {
     /// Its name: `raw`, `encoded` or `mixed`.
@@ -32,11 +32,11 @@ pub struct FormForecast {
     pub chunk_samples: u32,
     /// Chunks.
     pub n_chunks: u64,
-    /// Images a second that one thread can be expected to read from memory: copied, decompressed or decoded.
+    /// Expected images per second that one thread reads from memory: copied, decompressed or decoded.
     pub images_per_s: f64,
 }
 
-/// What a conversion would give.
+/// The predicted result of a conversion.
 #[derive(Debug, Clone)]
 pub struct Forecast {
     /// Samples.
@@ -47,18 +47,18 @@ pub struct Forecast {
     pub bytes_in: u64,
     /// How images would be stored, in words.
     pub images: String,
-    /// What was asked for.
+    /// The requested form.
     pub chosen: FormForecast,
-    /// The ways there are, the chosen one as well.
+    /// All forms, including the chosen one.
     pub forms: Vec<FormForecast>,
-    /// Decisions made for the caller.
+    /// Decisions made by default.
     pub notes: Vec<String>,
-    /// Oddities of the source.
+    /// Warnings about the source.
     pub warnings: Vec<String>,
 }
 
 impl Forecast {
-    /// The forecast for machines.
+    /// The forecast as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let form = |f: &FormForecast| {
@@ -84,10 +84,10 @@ impl Forecast {
     }
 }
 
-/// What converting `listing` would give. Decodes a few images; writes nothing.
+/// Predicts the conversion of `listing`. Decodes a few images; writes nothing.
 ///
 /// # Errors
-/// As the conversion, for what is wrong before the first image is converted.
+/// Those of a conversion before its first image.
 pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast, ConvertError> {
     options.check()?;
     refuse_fault(listing, options)?;
@@ -111,7 +111,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
         Compression::Zstd(_) => compressed(listing, &raw_options, &raw_plan)?,
     };
     let others = mean_other_bytes(listing, &chosen);
-    // The rule for chunks goes by the items before compression, the size by what is stored.
+    // Chunks are laid out by item size before compression. The total is the stored size.
     let form = |mode, item: u64, stored: u64, images_per_s| {
         let chunk_samples = match (mode, options.chunk_samples) {
             ("raw", _) => raw_plan.pack.chunk_samples,
@@ -161,7 +161,7 @@ pub fn forecast(listing: &Listing, options: &ConvertOptions) -> Result<Forecast,
     })
 }
 
-/// These options for a pack of raw images.
+/// The same options for a pack of raw images.
 fn as_raw(options: &ConvertOptions) -> ConvertOptions {
     ConvertOptions {
         mode: Mode::Raw,
@@ -189,7 +189,8 @@ fn raw_item_bytes(
     }
 }
 
-/// Mean stored bytes of a compressed sample, and how many one thread decompresses in a second: of a small pack in memory.
+/// Mean stored bytes of a compressed sample, and samples per second that one thread decompresses. Measured with a small pack in
+/// memory.
 fn compressed(
     listing: &Listing,
     options: &ConvertOptions,
@@ -205,7 +206,7 @@ fn compressed(
             writer.append(block.finish()?)?;
             block = BlockBuilder::new(&plan.pack.schema);
         }
-        // A bad file is the conversion's to report.
+        // The conversion reports bad files.
         let _ = reader.add(k * listing.len() / wanted, &mut block, &mut histogram);
     }
     writer.append(block.finish()?)?;
@@ -225,7 +226,7 @@ fn compressed(
     Ok((stored / n, rate))
 }
 
-/// Samples of so many bytes that one thread copies in a second.
+/// Samples of this size that one thread copies per second.
 fn copy_rate(item_bytes: u64) -> f64 {
     let source = vec![1_u8; COPY_BYTES];
     let mut target = vec![0_u8; COPY_BYTES];
@@ -241,7 +242,7 @@ fn copy_rate(item_bytes: u64) -> f64 {
     rate
 }
 
-/// Images that one thread decodes, resizes and crops in a second.
+/// Images that one thread decodes, resizes and crops per second.
 fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 {
     let mut reader = SampleReader::new(listing, options, plan);
     let mut histogram = Histogram::new(options.color().channels());
@@ -249,7 +250,7 @@ fn decode_rate(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> f64 
     let wanted = listing.len().min(TRIED);
     for k in 0..wanted {
         let id = k * listing.len() / wanted;
-        // Once to have it in memory: reading from disk is another limit.
+        // Reads the file into memory first, so that disk speed does not count.
         file.clear();
         if listing.append_image(id, u64::MAX, &mut file).is_err() {
             continue;

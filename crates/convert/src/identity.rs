@@ -1,4 +1,4 @@
-//! Who a dataset is, and who a pack of it is: the encoding that `dataset_uuid` and `pack_uuid` are hashes of.
+//! The identity of a dataset and of its packs: the encoding that `dataset_uuid` and `pack_uuid` are hashes of.
 //!
 //! The encoding is part of the format. `docs/reference/format.md` describes it, and golden identifiers in the tests freeze it.
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 use crate::source::store::Content;
 use crate::source::{ColumnValues, Listing, SourceColumn, SourceField, TextArena};
 
-/// The first string of the encoding. A change of the encoding needs another one.
+/// The first string of the encoding. Any change of the encoding requires a new one.
 const VERSION: &[u8] = b"packds source 1";
 
-/// The identifiers of the dataset and of this pack of it.
+/// The identifiers of the dataset and of this pack.
 ///
-/// `options` is the object `options` of the PROVENANCE section, `tool` the version of the program that writes.
+/// `options` is the object `options` of the PROVENANCE section. `tool` is the version of the writing program.
 pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uuid) {
     let mut hasher = blake3::Hasher::new();
     encode(listing, &mut |bytes| {
@@ -25,17 +25,17 @@ pub(crate) fn uuids(listing: &Listing, options: &Value, tool: &str) -> (Uuid, Uu
     (dataset, uuid(&hasher))
 }
 
-/// The first half of a hash of 32 bytes.
+/// The first half of a 32-byte hash.
 fn uuid(hasher: &blake3::Hasher) -> Uuid {
     let mut id = [0; 16];
     hasher.finalize_xof().fill(&mut id);
     Uuid(id)
 }
 
-/// Feeds the encoding of a listing to `feed`, about once per sample.
+/// Passes the encoding of a listing to `feed`, about once per sample.
 ///
-/// The root and the kind of the source are not part of it: the same files in another place, or listed by a manifest, are
-/// the same dataset.
+/// The root and the kind of the source are not included. The same files in another place, or listed by a manifest, are the same
+/// dataset.
 pub(crate) fn encode(listing: &Listing, feed: &mut impl FnMut(&[u8])) {
     let mut out = Encoder::default();
     out.string(VERSION);
@@ -106,7 +106,7 @@ fn encode_column(column: &SourceColumn, out: &mut Encoder, feed: &mut impl FnMut
     out.flush(feed);
 }
 
-/// Feeds text by text, so that they are not in memory twice.
+/// Encodes one text at a time, so that memory holds no second copy.
 fn encode_texts(kind: u64, texts: &TextArena, out: &mut Encoder, feed: &mut impl FnMut(&[u8])) {
     out.number(kind);
     for text in texts.iter() {
@@ -115,7 +115,7 @@ fn encode_texts(kind: u64, texts: &TextArena, out: &mut Encoder, feed: &mut impl
     }
 }
 
-/// Encodes nothing for a listing without fields and faults. Its identifier is older than both.
+/// Encodes nothing for a listing without fields and faults. Such identifiers predate both.
 fn encode_fields_and_faults(listing: &Listing, out: &mut Encoder) {
     if listing.fields().is_empty() && listing.faulty().next().is_none() {
         return;
@@ -149,7 +149,7 @@ fn encode_field(field: &SourceField, out: &mut Encoder) {
     array.shape.into_iter().for_each(|dim| out.number(dim));
 }
 
-/// Bytes of the encoding that were not fed yet.
+/// Encoded bytes not yet passed on.
 #[derive(Default)]
 struct Encoder(Vec<u8>);
 

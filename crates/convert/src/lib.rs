@@ -1,8 +1,8 @@
-//! From image folders, manifests and other formats to packs: source -> decode -> transform -> chunk -> encode -> write; and
-//! from packs to other formats: pack -> batches -> encode -> sink.
+//! Converts image folders, manifests and other formats to packs, and exports packs to other formats.
 //!
-//! [`convert`] does the one, [`export`] the other. The modules follow the data: `source` lists the files, `survey` and `plan` decide what the
-//! pack will look like, `sample` makes one sample, `pipeline` makes blocks of them on all cores, `output` is the file.
+//! [`convert`] makes a pack: source, decode, transform, chunk, encode, write. [`export`] reads one: pack, batches, encode, sink.
+//! The modules follow the data: `source` lists the files, `survey` and `plan` decide what the pack will look like, `sample` makes
+//! one sample, `pipeline` makes blocks of samples on all cores, `output` is the file.
 //!
 //! ```no_run
 //! use packds_convert::{ConvertOptions, convert};

@@ -1,8 +1,8 @@
-//! What a pack says about its data set, as one JSON text that travels along in other formats.
+//! A pack's description of its dataset, as one JSON text that other formats carry along.
 //!
-//! Every sink puts it where its format has room for text, and every source looks for it there; docs/reference/formats.md says
-//! where that is. Foreign readers can ignore it: what is customary in a format (class names of a Parquet column, the
-//! attributes of a data set) is written in the customary way as well.
+//! Every sink writes it where its format accepts text, and every source looks for it there. docs/reference/formats.md lists the
+//! places. Other readers can ignore it: what a format has a convention for (class names of a Parquet column, attributes of a
+//! dataset) is also written that way.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,20 +15,20 @@ use serde_json::{Map, Value};
 use crate::error::ConvertError;
 use crate::source::store::ArrayType;
 
-/// The name of the attribute, key or file that holds it.
+/// The attribute, key or file that holds it.
 pub(crate) const METADATA_KEY: &str = "packds";
-/// The name of the file that holds it, in formats that are folders.
+/// The file that holds it in formats that are folders.
 pub(crate) const METADATA_FILE: &str = "packds.json";
-/// The name of the global pax record that holds it in tar files.
+/// The global pax record that holds it in tar files.
 pub(crate) const METADATA_RECORD: &str = "PACKDS.metadata";
-/// The name of the file with a class name on each line that lies beside shards.
+/// The file of class names next to shards, one per line.
 pub(crate) const CLASSES_FILE: &str = "classes.txt";
 /// The key that holds it in LMDB.
 pub(crate) const LMDB_METADATA: &str = "__packds__";
 /// The key of the class names in LMDB, a list in JSON.
 pub(crate) const LMDB_CLASSES: &str = "__classes__";
 
-/// The version that is written; others are not read.
+/// The version that is written. Other versions are not read.
 const VERSION: u32 = 1;
 
 /// Fields, classes, statistics and provenance of a pack.
@@ -36,7 +36,7 @@ const VERSION: u32 = 1;
 pub(crate) struct Metadata {
     /// [`VERSION`].
     packds: u32,
-    /// The exported fields, as the pack's schema describes them.
+    /// The exported fields, as in the pack's schema.
     pub(crate) fields: Vec<Field>,
     /// Class names and counts.
     #[serde(default)]
@@ -50,7 +50,7 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// What `pack` says, about these of its fields.
+    /// The description of `pack`, limited to these fields.
     pub(crate) fn of_pack<D: AsRef<[u8]>>(
         pack: &Pack<D>,
         fields: Vec<Field>,
@@ -66,14 +66,14 @@ impl Metadata {
 
     /// The JSON text, on one line.
     pub(crate) fn to_text(&self) -> String {
-        // Nothing in it has a key that is no string.
+        // Cannot fail: every map key is a string.
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// Reads the text back.
     ///
     /// # Errors
-    /// In words what is wrong with it: the data can be used without it.
+    /// The problem, in words. The data is usable without the metadata.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let metadata: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         if metadata.packds == VERSION {
@@ -86,9 +86,9 @@ impl Metadata {
         }
     }
 
-    /// What the file [`METADATA_FILE`] in `folder` says, if it is there.
+    /// The content of [`METADATA_FILE`] in `folder`, if it exists.
     pub(crate) fn in_folder(folder: &Path) -> Result<Option<Result<Self, String>>, ConvertError> {
-        // Far more than the class names of any data set; nothing says that the file is ours.
+        // Far more than any dataset's class names. The file may not be ours, so its size is limited.
         const MAX_BYTES: u64 = 1 << 28;
         let path = folder.join(METADATA_FILE);
         if !is_regular(&path).map_err(ConvertError::io(&path))? {
@@ -103,12 +103,12 @@ impl Metadata {
         }))
     }
 
-    /// The field of this name.
+    /// The field with this name.
     pub(crate) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The type that an array had in the pack, where it was exported as the integers that hold it: bf16 as u16, bool as u8.
+    /// The original type of an array that was exported as integers: bf16 as u16, bool as u8.
     pub(crate) fn restored(&self, name: &str, array: &ArrayType) -> ArrayType {
         let field = self.field(name).filter(|field| {
             let stored = (array.dtype, field.dtype);
@@ -121,14 +121,14 @@ impl Metadata {
         }
     }
 
-    /// The field of images.
+    /// The image field.
     pub(crate) fn image(&self) -> Option<&Field> {
         self.fields
             .iter()
             .find(|field| field.role == Some(Role::Image))
     }
 
-    /// The class names of a label field; empty where it has none.
+    /// The class names of a label field; may be empty.
     pub(crate) fn class_names(&self, field: &str) -> &[String] {
         let classes = self.classes.iter().find(|classes| classes.field == field);
         classes.map_or(&[], |classes| &classes.names)

@@ -1,4 +1,4 @@
-//! What the caller wants: the options of a conversion, and what they may not be together.
+//! The options of a conversion, and which of them exclude each other.
 
 use std::str::FromStr;
 
@@ -13,9 +13,9 @@ use crate::source::ListOptions;
 pub enum Mode {
     /// Decoded pixels.
     Raw,
-    /// Image files: the source's own bytes, or JPEG files made anew.
+    /// Image files: the source's own bytes, or re-encoded JPEG files.
     Encoded,
-    /// Some of each: a sample is raw where a hash of its path falls below the fraction.
+    /// Both: a sample is raw if a hash of its path is below the fraction.
     Mixed {
         /// The share of raw samples, 0 to 1.
         raw_fraction: f64,
@@ -34,16 +34,16 @@ impl Mode {
     }
 }
 
-/// What is subtracted from and divided into pixels that were scaled to 0..1.
+/// The mean to subtract from pixels scaled to 0..1, and the standard deviation to divide them by.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NormalizeBy {
     /// Nothing: values stay 0..1.
     None,
-    /// The means and standard deviations customary for ImageNet.
+    /// The usual means and standard deviations of ImageNet.
     ImageNet,
-    /// The data set's own, measured in a pass of their own.
+    /// The dataset's own, measured in a separate pass.
     Dataset,
-    /// Given ones, one a channel.
+    /// Given values, one per channel.
     Values {
         /// Mean of each channel, in 0..1.
         mean: Vec<f64>,
@@ -53,9 +53,9 @@ pub enum NormalizeBy {
 }
 
 impl NormalizeBy {
-    /// Mean of each channel of ImageNet, as torchvision's models use it.
+    /// Mean of each ImageNet channel, as in torchvision's models.
     pub const IMAGENET_MEAN: [f64; 3] = [0.485, 0.456, 0.406];
-    /// Standard deviation of each channel of ImageNet, as torchvision's models use it.
+    /// Standard deviation of each ImageNet channel, as in torchvision's models.
     pub const IMAGENET_STD: [f64; 3] = [0.229, 0.224, 0.225];
 }
 
@@ -144,11 +144,11 @@ impl std::fmt::Display for Compression {
 /// What happens when an image cannot be read or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnError {
-    /// The conversion ends, and names the first such image in listing order.
+    /// The conversion stops and names the first bad image in listing order.
     Stop,
-    /// The image is left out and listed.
+    /// The image is left out and reported.
     Skip,
-    /// A zero image takes its place and is marked as not valid.
+    /// A zero image replaces it and is marked as invalid.
     Substitute,
 }
 
@@ -164,49 +164,49 @@ impl OnError {
     }
 }
 
-/// The most threads that decode: more help nobody, and the system may refuse them.
+/// The most decoding threads. More give no speed-up, and the system may refuse them.
 const MAX_JOBS: usize = 256;
 
-/// Everything that can be chosen about a conversion.
+/// All options of a conversion.
 #[derive(Debug, Clone)]
 pub struct ConvertOptions {
     /// How the source is listed.
     pub list: ListOptions,
     /// How images are stored.
     pub mode: Mode,
-    /// Size of the whole image; none leaves it to the default for the mode.
+    /// Size of the whole image; none is the default for the mode.
     pub resize: Option<Resize>,
-    /// The part that is kept; none leaves it to the default for the mode.
+    /// The part that is kept; none is the default for the mode.
     pub crop: Option<Crop>,
-    /// How the resize samples.
+    /// Interpolation of the resize.
     pub filter: Filter,
-    /// What is done about the EXIF orientation.
+    /// How the EXIF orientation is treated.
     pub orientation: Orientation,
-    /// RGB or gray; that of the source's arrays, or of the pack that the source was exported from, else RGB, if none.
+    /// RGB or gray. If none: as the source's arrays, or as the pack that the source was exported from, otherwise RGB.
     pub color: Option<Color>,
     /// Element type of raw images: `u8`, `f16`, `bf16` or `f32`.
     pub dtype: DType,
-    /// Order of the dimensions of raw images of one size; the source's own, or height, width, channels, if none.
+    /// Dimension order of raw images of one size. If none: the source's own, otherwise height, width, channels.
     pub layout: Option<Layout>,
-    /// Normalization: baked in for float types, noted for `u8`.
+    /// Normalization: applied for float types, recorded for `u8`.
     pub normalize: NormalizeBy,
-    /// JPEG quality, 1 to 100, of images that are encoded anew; none keeps the source's bytes.
+    /// JPEG quality, 1 to 100, of re-encoded images; none keeps the source's bytes.
     pub quality: Option<u8>,
-    /// Whether JPEGs are decoded at a fraction of their size where that is still large enough. Changes pixels.
+    /// Whether JPEGs are decoded at a reduced size if that is still large enough. Changes pixels.
     pub jpeg_scaling: bool,
-    /// Whether files that are kept untouched are decoded all the same, to be sure that they can be.
+    /// Whether files are fully decoded even when stored unchanged.
     pub check_decode: bool,
-    /// Whether each JPEG gets an index with which a crop of it decodes faster; for [`Mode::Encoded`].
+    /// Whether each JPEG gets an index that makes decoding a crop faster; for [`Mode::Encoded`].
     pub seekable: bool,
     /// How chunks are compressed.
     pub compression: Compression,
-    /// Samples per chunk; none leaves it to the rule.
+    /// Samples per chunk; none decides by size.
     pub chunk_samples: Option<u32>,
-    /// The batch size that chunks are to be aligned with.
+    /// The batch size to align chunks with.
     pub batch: Option<u32>,
     /// Whether samples keep the listing's order instead of being shuffled.
     pub keep_order: bool,
-    /// Seed of the order and of the choice of raw samples.
+    /// Seed of the order and of the selection of raw samples.
     pub seed: u64,
     /// What happens when an image cannot be read or decoded.
     pub on_error: OnError,
@@ -258,7 +258,7 @@ impl ConvertOptions {
         }
     }
 
-    /// Order of the dimensions of raw images of one size.
+    /// Dimension order of raw images of one size.
     #[must_use]
     pub fn layout(&self) -> Layout {
         self.layout.unwrap_or(Layout::Hwc)
@@ -270,16 +270,16 @@ impl ConvertOptions {
         self.color.unwrap_or(Color::Rgb)
     }
 
-    /// Whether a resize or crop was asked for.
+    /// Whether a resize or crop was requested.
     #[must_use]
     pub fn has_geometry(&self) -> bool {
         self.resize.is_some_and(|r| r != Resize::None) || self.crop.is_some_and(|c| c != Crop::None)
     }
 
-    /// Refuses options that contradict each other, before anything is read.
+    /// Refuses options that contradict each other before anything is read.
     ///
     /// # Errors
-    /// [`ConvertError::Options`] with what to change.
+    /// [`ConvertError::Options`], with what to change.
     pub fn check(&self) -> Result<(), ConvertError> {
         self.check_mode()?;
         self.check_values()?;

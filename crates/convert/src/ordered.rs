@@ -1,4 +1,4 @@
-//! Work done by several threads, its results taken in order: bounded, deterministic, and never left hanging.
+//! Runs work on several threads and takes the results in order. Bounded, deterministic, and free of deadlocks.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -6,22 +6,22 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// What to do after a result was taken.
+/// What to do after taking a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Go on with the next result.
+    /// Continue with the next result.
     Continue,
-    /// Throw away what is under way, then ask for tasks again: those to come depend on this result.
+    /// Discard running tasks, then request tasks again: later tasks depend on this result.
     Restart,
-    /// Hand out no more tasks and throw away what is under way.
+    /// Dispatch no more tasks and discard running ones.
     Stop,
 }
 
-/// Runs `work` on `jobs` threads, or on as many as the system starts, over the tasks that `task` gives, and hands each result to `take`, in task order,
-/// on the calling thread. At most `window` tasks are under way or waiting to be taken.
+/// Runs `work` on the tasks from `task` and passes each result to `take` on the calling thread, in task order. Uses `jobs` threads,
+/// or as many as the system can start. At most `window` tasks are running or waiting to be taken.
 ///
-/// `state` makes each thread's own state. An error from `task` or `take` ends everything and is returned; a panic in
-/// `work` is carried over to the caller, after all threads have ended.
+/// `state` creates each thread's own state. An error from `task` or `take` ends everything and is returned. A panic in `work` is
+/// propagated to the caller after all threads have ended.
 pub(crate) fn ordered<S, T: Send, R: Send, E>(
     jobs: usize,
     window: usize,
@@ -49,13 +49,13 @@ pub(crate) fn ordered<S, T: Send, R: Send, E>(
             0 => alone(state(), &work, &mut task, &mut take),
             _ => drive(window.max(1), &task_tx, &result_rx, &mut task, &mut take),
         };
-        // Without this the threads would wait for tasks, and the scope for the threads.
+        // Otherwise the threads would wait for tasks, and the scope for the threads.
         drop(task_tx);
         outcome
     })
 }
 
-/// All work on the calling thread, where the system starts no other.
+/// Runs all work on the calling thread if the system cannot start another.
 fn alone<S, T, R, E>(
     mut state: S,
     work: &impl Fn(&mut S, T) -> R,
@@ -77,10 +77,10 @@ fn worker<S, T, R>(
     work: &impl Fn(&mut S, T) -> R,
 ) {
     loop {
-        // The lock is held only while waiting for a task; a poisoned one still guards a sound receiver.
+        // The lock is held only while waiting for a task. A poisoned lock still guards a valid receiver.
         let next = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, task)) = next else { return };
-        // A thread that died silently would leave the caller waiting for its result.
+        // If a thread died silently, the caller would wait for its result forever.
         let result = catch_unwind(AssertUnwindSafe(|| work(&mut state, task)));
         let panicked = result.is_err();
         if results.send((number, result)).is_err() || panicked {
@@ -97,7 +97,7 @@ fn drive<T, R, E>(
     take: &mut impl FnMut(R) -> Result<Next, E>,
 ) -> Result<(), E> {
     let (mut given, mut taken, mut finished) = (0_u64, 0_u64, false);
-    // Results below this number are of a round that was thrown away.
+    // Results below this index belong to a discarded round.
     let mut valid_from = 0_u64;
     let mut waiting: BTreeMap<u64, R> = BTreeMap::new();
     let mut under_way = 0_usize;
@@ -107,7 +107,7 @@ fn drive<T, R, E>(
                 finished = true;
                 break;
             };
-            // Threads only end when the sender does, or when one has panicked, which its result tells.
+            // Threads end only with the sender or after a panic, and a panic is reported as a result.
             if tasks.send((given, next)).is_ok() {
                 given += 1;
                 under_way += 1;

@@ -1,4 +1,4 @@
-//! The output file: written beside its final name, and given that name only once it is whole and on disk.
+//! The output file. It is written next to its final name and renamed only when complete and on disk.
 
 mod place;
 mod working;
@@ -14,12 +14,12 @@ pub use self::place::{check_output, place_output};
 use self::working::{Kind, lock_working};
 use crate::ConvertError;
 
-/// A file that is being written under a working name; dropped before [`Output::commit`] it leaves nothing behind.
+/// A file being written under a working name. If dropped before [`Output::commit`], it leaves nothing behind.
 ///
-/// Its lock is held as long as the working name exists, so the name leads to nothing else meanwhile.
+/// It stays locked while the working name exists, so nobody else uses that name.
 pub(crate) struct Output {
     file: File,
-    /// As the user gave it.
+    /// The path as the user gave it.
     target: PathBuf,
     /// The target, or what it links to.
     place: PathBuf,
@@ -30,14 +30,14 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens the working file `.NAME.packing` beside `target`, or beside the file that it links to.
+    /// Opens the working file `.NAME.packing` next to `target`, or next to the file that it links to.
     ///
-    /// A working file that a killed conversion left is used again; one that is being written is not.
+    /// A working file left by a killed conversion is reused. One in use by another conversion is refused.
     pub(crate) fn create(target: &Path, force: bool) -> Result<Self, ConvertError> {
         Self::create_kind(target, force, false)
     }
 
-    /// As [`create`](Self::create), a file or a folder. A folder takes the place of an empty one only.
+    /// Like [`create`](Self::create), for a file or a folder. A folder can only replace an empty one.
     pub(crate) fn create_kind(
         target: &Path,
         force: bool,
@@ -55,7 +55,7 @@ impl Output {
             false => Kind::File,
         };
         let file = lock_working(&working, kind, target)?;
-        // What a killed conversion left.
+        // Removes what a killed conversion left.
         let emptied = match kind {
             Kind::Folder => empty_folder(&working),
             Kind::File => file.set_len(0),
@@ -87,15 +87,15 @@ impl Output {
         bytes_below(&self.working).map_err(ConvertError::io(&self.target))
     }
 
-    /// The name the user gave: errors of writing are about this one.
+    /// The name the user gave, for error messages.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Brings the bytes to disk.
+    /// Syncs the bytes to disk.
     pub(crate) fn sync(&self) -> Result<(), ConvertError> {
         let synced = if self.is_folder {
-            // One call, however many files there are.
+            // One call for any number of files.
             rustix::fs::syncfs(&self.file).map_err(io::Error::from)
         } else {
             self.file.sync_all()
@@ -103,7 +103,7 @@ impl Output {
         synced.map_err(ConvertError::io(&self.target))
     }
 
-    /// Gives the file its name, without ever replacing one unless that was asked for.
+    /// Renames the file to its final name. Never replaces another file unless that was requested.
     pub(crate) fn commit(mut self) -> Result<(), ConvertError> {
         let result = if self.force || self.is_folder {
             std::fs::rename(&self.working, &self.place)
@@ -125,7 +125,7 @@ impl Output {
             }
         }
         self.committed = true;
-        // The name is in the folder, and the folder too must reach the disk.
+        // The folder holds the name, so it must reach the disk too.
         let folder = parent(&self.place);
         File::open(&folder)
             .and_then(|f| f.sync_all())
@@ -144,7 +144,7 @@ impl Output {
             &self.place,
             RenameFlags::NOREPLACE,
         ) {
-            // Some network file systems cannot do this in one step, but a hard link never replaces either.
+            // Some network file systems cannot do this in one step. A hard link never replaces a file either.
             Err(
                 rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP,
             ) => {
@@ -159,7 +159,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if !self.committed {
-            // Nothing more can be done about a file that cannot be removed.
+            // If the file cannot be removed, nothing more can be done.
             let _ = if self.is_folder {
                 std::fs::remove_dir_all(&self.working)
             } else {

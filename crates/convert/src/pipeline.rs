@@ -1,4 +1,4 @@
-//! From listed files to blocks of encoded samples, in the pack's order: the part that uses all cores.
+//! Turns listed files into blocks of encoded samples, in the pack's order, on all cores.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::VecDeque;
@@ -14,22 +14,22 @@ use crate::plan::{Order, Plan};
 use crate::sample::{SampleError, SampleReader, Times};
 use crate::source::Listing;
 
-/// What a pass over the source found out.
+/// What a pass over the source found.
 pub(crate) struct Findings {
     pub(crate) histogram: Histogram,
     /// Samples whose pixels are in the histogram.
     pub(crate) counted: u64,
-    /// Samples that the source says are zeros in the place of bad ones.
+    /// Samples that the source marks as zeros in place of bad ones.
     pub(crate) invalid: u64,
-    /// Pixels of the source's images that are valid.
+    /// Valid pixels of the source's images.
     pub(crate) n_pixels: u64,
     pub(crate) n_samples: u64,
     pub(crate) bytes_in: u64,
     pub(crate) oriented: u64,
     pub(crate) sizes: ItemSizes,
-    /// The images' seek indexes, where these were asked for.
+    /// The images' seek indexes, if requested.
     pub(crate) seek: SeekStats,
-    /// Bad samples by their number in the listing, with the reason; skipped or substituted.
+    /// Skipped or substituted samples by listing index, with the reason.
     pub(crate) bad: Vec<(usize, String)>,
     pub(crate) times: Times,
 }
@@ -42,14 +42,14 @@ pub(crate) struct ItemSizes {
     pub(crate) total: u64,
 }
 
-/// A block's worth of samples to be made.
+/// The samples of one block to make.
 struct Task {
     ids: Vec<usize>,
-    /// Memory of a block that has been written.
+    /// A written block whose memory is reused.
     old: Option<Block>,
 }
 
-/// A block, or what was wrong with some of its samples.
+/// A finished block, with the errors of its bad samples.
 struct Made {
     ids: Vec<usize>,
     block: Result<Block, ConvertError>,
@@ -57,48 +57,48 @@ struct Made {
     findings: Findings,
 }
 
-/// How far a pass is.
+/// Progress of a pass.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     /// Samples done.
     pub samples: u64,
-    /// Samples to do.
+    /// All samples.
     pub total: u64,
-    /// Bytes of the source's files read.
+    /// Bytes read from the source's files.
     pub bytes_in: u64,
-    /// What is being done.
+    /// The current phase.
     pub phase: Phase,
 }
 
-/// What a conversion is doing.
+/// The phase of a conversion.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Phase {
     /// Converting.
     #[default]
     Convert,
-    /// Looking at the images, to decide what the pack will look like.
+    /// Reading image headers to decide what the pack will look like.
     Plan,
-    /// Measuring the data set's mean and standard deviation.
+    /// Measuring the dataset's mean and standard deviation.
     Measure,
-    /// Looking for the first bad file in listing order.
+    /// Finding the first bad file in listing order.
     FindFirst,
     /// Exporting.
     Export,
-    /// Bringing what was written to disk.
+    /// Syncing to disk.
     Sync,
 }
 
-/// Who is told how far the conversion is, and may end it.
+/// Receives progress; may cancel.
 pub trait Observer: Sync {
-    /// Called as each phase begins, and now and then, from the converting thread.
+    /// Called from the converting thread when a phase begins and periodically after that.
     fn progress(&self, _progress: Progress) {}
 
-    /// Whether to stop: the output is removed and [`ConvertError::Interrupted`] returned.
+    /// Whether to stop. If so, the output is removed and [`ConvertError::Interrupted`] is returned.
     fn cancelled(&self) -> bool {
         false
     }
 
-    /// An error once it is to end.
+    /// Returns an error if cancelled.
     ///
     /// # Errors
     /// [`ConvertError::Interrupted`].
@@ -112,7 +112,7 @@ pub trait Observer: Sync {
 
 impl Observer for () {}
 
-/// A cancelled flag is an observer: set it to end the conversion.
+/// A flag is an observer: set it to cancel the conversion.
 impl Observer for AtomicBool {
     fn cancelled(&self) -> bool {
         self.load(Ordering::Relaxed)
@@ -129,9 +129,9 @@ pub(crate) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Makes every sample of the listing in `order` and hands the blocks to `write`, in order. `write` may give back
-    /// memory to use again. Bad samples are dealt with as the options say; with [`OnError::Stop`] the error is that of
-    /// the first bad sample in listing order, whatever was found first.
+    /// Makes every sample of the listing in `order` and passes the blocks to `write`, in order. `write` may return memory for
+    /// reuse. Bad samples are handled according to the options. With [`OnError::Stop`], the error is that of the first bad sample
+    /// in listing order, even if another was found first.
     pub(crate) fn run(
         &self,
         order: Order,
@@ -154,7 +154,7 @@ impl Pass<'_> {
                 Ok::<_, ConvertError>(state.borrow_mut().next_task())
             },
             |made: Made| {
-                // Also when all tasks are handed out.
+                // Checked here too because all tasks may already be dispatched.
                 self.observer.check()?;
                 let mut dispatch = state.borrow_mut();
                 dispatch.taken();
@@ -166,7 +166,7 @@ impl Pass<'_> {
                 all.bad
                     .extend(made.bad.iter().map(|(id, e)| (*id, e.to_string())));
                 if skip {
-                    // What follows moves up: the rest of this block and all that was handed out is made again.
+                    // Later samples move up, so the rest of this block and all dispatched tasks are made again.
                     let bad: Vec<usize> = made.bad.iter().map(|(id, _)| *id).collect();
                     dispatch.redo(
                         made.ids
@@ -268,7 +268,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The first bad sample in listing order, given one that is bad: looks at all before it, in order, and keeps nothing.
+    /// Given one bad sample, finds the first in listing order. Tries all samples before it and keeps nothing.
     fn first_bad(
         &self,
         known: usize,
@@ -320,19 +320,19 @@ impl Pass<'_> {
     }
 }
 
-/// Hands out the samples of an order, block by block.
+/// Dispatches the samples of an order, block by block.
 struct Dispatch {
     order: Order,
     position: usize,
-    /// Samples to be handed out before the order goes on.
+    /// Samples to dispatch before the order continues.
     again: VecDeque<usize>,
-    /// Each task that was handed out and not yet taken: its first place in its chunk, and its samples.
+    /// Dispatched tasks not yet taken: the first position in the chunk, and the samples.
     out: VecDeque<(usize, Vec<usize>)>,
     chunk_samples: usize,
     block_samples: usize,
-    /// Samples of the open chunk that were handed out.
+    /// Dispatched samples of the open chunk.
     in_chunk: usize,
-    /// The first place of the task taken last.
+    /// The first position of the last task taken.
     last_start: usize,
     spare: Vec<Block>,
 }
@@ -385,7 +385,7 @@ impl Dispatch {
         }
     }
 
-    /// The task just taken is to be made again with `ids` only, and all that was handed out after it too.
+    /// Repeats the task just taken, with only `ids`, and every task dispatched after it.
     fn redo(&mut self, ids: Vec<usize>) {
         let again: Vec<usize> = ids
             .into_iter()

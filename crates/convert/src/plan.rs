@@ -1,4 +1,4 @@
-//! Decides, before any image is converted, what the pack will look like: geometry, schema, chunks, order.
+//! Decides what the pack will look like before any image is converted: geometry, schema, chunks, order.
 
 use packds_format::{
     Codec, Coding, DType, Field, FieldKind, Filter, Normalize, PackOptions, Permutation, Role,
@@ -14,7 +14,7 @@ use crate::source::store::{ArrayType, Content, PixelShape};
 use crate::source::{ColumnValues, Listing, SourceField};
 use crate::survey::{Sizes, mean_file_bytes, mean_item_bytes, mean_other_bytes, survey};
 
-/// Short side and centre crop of images of several sizes: the customary evaluation at 224 pixels.
+/// Short side and centre crop for images of several sizes: the usual evaluation at 224 pixels.
 const DEFAULT_SHORT: u32 = 256;
 const DEFAULT_CROP: u32 = 224;
 /// JPEG quality of the encoded part of a mixed pack.
@@ -25,13 +25,13 @@ pub(crate) const MIXED_QUALITY: u8 = 90;
 pub(crate) enum ImageForm {
     /// Pixels of one size.
     Fixed { width: u32, height: u32 },
-    /// An array of this type, kept as it is.
+    /// An array of this type, stored unchanged.
     Array(ArrayType),
-    /// Pixels of each image's own size.
+    /// Pixels, each image in its own size.
     Variable,
-    /// The file as it is, or encoded anew.
+    /// The source file unchanged, or re-encoded.
     Encoded { quality: Option<u8> },
-    /// Raw pixels where the path's hash is below the fraction, else as `Encoded`.
+    /// Raw pixels if the hash of the path is below the fraction, otherwise as `Encoded`.
     Mixed {
         raw_fraction: f64,
         quality: Option<u8>,
@@ -39,20 +39,20 @@ pub(crate) enum ImageForm {
 }
 
 impl ImageForm {
-    /// Whether all items have one size, told by the schema.
+    /// Whether all items have the one size that the schema states.
     pub(crate) const fn is_fixed(&self) -> bool {
         matches!(self, Self::Fixed { .. } | Self::Array(_))
     }
 }
 
-/// The numbers of the fields in the schema that the converter fills in itself.
+/// Schema indices of the fields that the converter fills in itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FieldNumbers {
     pub(crate) image: usize,
     /// The seek indexes of the images.
     pub(crate) seek: Option<usize>,
     pub(crate) mask: Option<usize>,
-    /// Width and height of all masks, where the images have one size.
+    /// Width and height of all masks, if the images have one size.
     pub(crate) mask_size: Option<(u32, u32)>,
     pub(crate) label: Option<usize>,
     pub(crate) labels: Option<usize>,
@@ -60,12 +60,12 @@ pub(crate) struct FieldNumbers {
     pub(crate) source_id: usize,
     pub(crate) source_width: usize,
     pub(crate) source_height: usize,
-    /// The size and coding columns of the image and of the mask, where these are of variable size.
+    /// The size and coding columns of the image and the mask, if these vary in size.
     pub(crate) image_columns: Option<ItemColumns>,
     pub(crate) mask_columns: Option<ItemColumns>,
-    /// The field of each further column of the source.
+    /// The field of each additional source column.
     pub(crate) extra: Vec<usize>,
-    /// The field of each array or bytes of the source beside image and mask.
+    /// The field of each additional source array or byte string.
     pub(crate) source_fields: Vec<usize>,
 }
 
@@ -85,15 +85,15 @@ pub(crate) struct Plan {
     pub(crate) form: ImageForm,
     pub(crate) pack: PackOptions,
     pub(crate) fields: FieldNumbers,
-    /// What a caller should know about what was decided for him.
+    /// What was decided by default, for the caller.
     pub(crate) notes: Vec<String>,
-    /// The label column is wide enough for every label.
+    /// Wide enough for every label.
     pub(crate) label_dtype: DType,
-    /// Mean and std for float pixels, and for the note in the schema.
+    /// Mean and standard deviation, for float pixels and for the schema's normalization.
     pub(crate) affine: Option<(Vec<f64>, Vec<f64>)>,
 }
 
-/// Decides everything but the data set's own mean and std, which need a pass of their own.
+/// Decides everything except the dataset's own mean and standard deviation, which need a separate pass.
 pub(crate) fn plan(
     listing: &Listing,
     options: &ConvertOptions,
@@ -183,7 +183,7 @@ fn decide_image(
         (Crop::None, _, Sizes::One { width, height }) => Some((width, height)),
         (Crop::None, _, Sizes::Several) => None,
         (Crop::None, _, Sizes::Unknown) => {
-            // No file could be read: one size will do, and the conversion says which file is bad.
+            // No file could be read. Any size will do: the conversion reports the bad file.
             Some((DEFAULT_CROP, DEFAULT_CROP))
         }
     };
@@ -212,7 +212,7 @@ fn asked_geometry(options: &ConvertOptions) -> Geometry {
     }
 }
 
-/// Refuses to keep the files of a source that has none.
+/// Refuses to keep files if the source has none.
 fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), ConvertError> {
     let keeps = options.quality.is_none();
     if keeps && listing.image_contents().any(|c| c != Content::File) {
@@ -224,7 +224,7 @@ fn check_has_files(listing: &Listing, options: &ConvertOptions) -> Result<(), Co
     Ok(())
 }
 
-/// The type of the images where these are no pictures but arrays; all must have one type.
+/// The type of the images if they are plain arrays. All must have one type.
 fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
     let mut found: Option<ArrayType> = None;
     for content in listing.image_contents() {
@@ -248,7 +248,7 @@ fn one_array(listing: &Listing) -> Result<Option<ArrayType>, ConvertError> {
     Ok(found)
 }
 
-/// Refuses options that change pixels: arrays that are none are kept as they are.
+/// Refuses options that change pixels: plain arrays are stored unchanged.
 fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), ConvertError> {
     let default = ConvertOptions::default();
     let changes = options.has_geometry()
@@ -271,7 +271,7 @@ fn check_array(array: &ArrayType, options: &ConvertOptions) -> Result<(), Conver
     })
 }
 
-/// `i32` unless a label needs more.
+/// `i32`, or wider if a label needs it.
 fn label_dtype(listing: &Listing) -> DType {
     let fits = |i| {
         listing
@@ -285,10 +285,10 @@ fn label_dtype(listing: &Listing) -> DType {
     }
 }
 
-/// The most labels a set has: a column's item has at most 1024 bytes.
+/// The most labels of a label set: a column item has at most 1024 bytes.
 const MAX_LABELS: i64 = 8192;
 
-/// Bytes of a set of labels: as many bits as there are classes, or as the largest id asks for.
+/// Bytes of a label set: one bit per class, or enough bits for the largest id.
 fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
     let lists = (0..listing.len()).filter_map(|i| listing.label_list(i));
     let largest = lists.flatten().copied().max().unwrap_or(0);
@@ -308,13 +308,13 @@ fn label_set_bytes(listing: &Listing) -> Result<u64, ConvertError> {
 }
 
 impl Plan {
-    /// Whether raw pixels of the image are stored for sample `path`.
+    /// Whether sample `path` is stored as raw pixels.
     pub(crate) fn is_raw(&self, seed: u64, path: &[u8]) -> bool {
         match self.form {
             ImageForm::Fixed { .. } | ImageForm::Array(_) | ImageForm::Variable => true,
             ImageForm::Encoded { .. } => false,
             ImageForm::Mixed { raw_fraction, .. } => {
-                // The upper 53 bits as a fraction of 1: exact in an f64.
+                // The upper 53 bits as a fraction of 1, which is exact in an f64.
                 #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64")]
                 let share =
                     (packds_format::hash_bytes(seed, path) >> 11) as f64 / 9_007_199_254_740_992.0;
@@ -323,7 +323,7 @@ impl Plan {
         }
     }
 
-    /// Decides the fields, anew whenever what they say about the pixels changes.
+    /// Builds the fields. Runs again when the pixel description changes.
     fn build_schema(
         &mut self,
         listing: &Listing,
@@ -372,14 +372,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Bytes of the items of a field; 0 where each has its own.
+    /// Bytes per item of a field; 0 if items vary in size.
     pub(crate) fn item_bytes(&self, field: usize) -> usize {
         let field = self.pack.schema.fields().get(field);
         let bytes = field.and_then(Field::item_bytes).unwrap_or(0);
         to_usize(bytes)
     }
 
-    /// Whether a field lies in a column of its own.
+    /// Whether a field is stored as a column.
     pub(crate) fn is_column(&self, field: usize) -> bool {
         self.pack
             .schema
@@ -387,7 +387,7 @@ impl Plan {
             .any(|(number, _)| number == field)
     }
 
-    /// Height and width of the images where they are arrays whose layout is known; 0 where it is not.
+    /// Height and width of image arrays with a known layout; otherwise 0.
     pub(crate) fn array_size(&self) -> (u32, u32) {
         let field = self.pack.schema.fields().get(self.fields.image);
         let shape = field.and_then(Field::image_shape);
@@ -430,7 +430,7 @@ impl Plan {
         field.with_role(Role::Image)
     }
 
-    /// What the schema says about normalization: what was baked in, or what a reader is asked to do.
+    /// The schema's normalization: already applied, or to be applied by the reader.
     pub(crate) fn normalize(&self, options: &ConvertOptions) -> Option<Normalize> {
         let applied = options.dtype != DType::U8;
         let channels = options.color().channels();
@@ -447,7 +447,7 @@ impl Plan {
         })
     }
 
-    /// Bakes the data set's own mean and std in, once they are known.
+    /// Sets the dataset's own mean and standard deviation once they are measured.
     pub(crate) fn set_affine(
         &mut self,
         mean: Vec<f64>,
@@ -481,7 +481,7 @@ impl Plan {
         let variable = pictures.saturating_add(mean_other_bytes(listing, self));
         let most = chunk_samples_for(fixed.saturating_add(variable), options.batch);
         let schema = &self.pack.schema;
-        // Elsewhere the last chunk ends with its last sample.
+        // Without padding, the last chunk ends with its last sample.
         let is_padded = schema.is_strided() && schema.body().count() > 1;
         Ok(match options.batch {
             None if is_padded => {
@@ -497,7 +497,7 @@ fn narrow(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Masks of one size (width, height), or each of its own.
+/// Masks of one size (width, height), or of varying size.
 fn mask_field(size: Option<(u32, u32)>, options: &ConvertOptions) -> Field {
     let mut field = match size {
         Some((width, height)) => {
@@ -505,14 +505,13 @@ fn mask_field(size: Option<(u32, u32)>, options: &ConvertOptions) -> Field {
         }
         None => Field::variable("mask", FieldKind::Image),
     };
-    // The difference of class numbers means nothing, and zstd finds runs by itself.
+    // Differences between class numbers mean nothing, and zstd finds runs by itself.
     field.codec = codec(options, Filter::NONE);
     field.color = Some("index".to_owned());
     field.with_role(Role::Mask)
 }
 
-/// Adds the source's further fields: in the order of the pack that they were exported from, where they were; others behind
-/// these, texts and numbers first.
+/// Adds the source's additional fields. Fields of an exported pack keep its order. Other fields follow, texts and numbers first.
 fn add_others(
     listing: &Listing,
     options: &ConvertOptions,
@@ -546,25 +545,25 @@ fn add_others(
     numbers.source_fields = sources.to_vec();
 }
 
-/// The fields of a schema as they are decided.
+/// The fields of a schema under construction.
 #[derive(Default)]
 struct Fields {
     list: Vec<Field>,
 }
 
 impl Fields {
-    /// Adds a field and gives its number.
+    /// Adds a field and returns its index.
     fn add(&mut self, field: Field) -> usize {
         self.list.push(field);
         self.list.len() - 1
     }
 
-    /// Adds a column of one value a sample.
+    /// Adds a column with one value per sample.
     fn column(&mut self, name: &str, dtype: DType, role: Role) -> usize {
         self.add(Field::column(name, dtype, &[]).with_role(role))
     }
 
-    /// Adds the columns that describe the items of an image field of variable size.
+    /// Adds the columns that describe variable-size image items.
     fn describe(&mut self, of: &str) -> ItemColumns {
         let mut described = |suffix: &str, dtype, role| {
             let field = Field::column(&format!("{of}.{suffix}"), dtype, &[]).with_role(role);
@@ -581,7 +580,7 @@ impl Fields {
         }
     }
 
-    /// Refuses columns of the source (by their numbers) that have the name of another field.
+    /// Refuses source columns (by index) that share a name with another field.
     fn check_names(&self, extra: &[usize]) -> Result<(), ConvertError> {
         for field in extra.iter().filter_map(|number| self.list.get(*number)) {
             if self.list.iter().filter(|f| f.name == field.name).count() > 1 {
@@ -598,7 +597,7 @@ impl Fields {
     }
 }
 
-/// The seek indexes of an image field. Never compressed: there is nothing in them to find.
+/// The seek indexes of an image field. Never compressed: they do not compress.
 fn seek_field(of: &str) -> Field {
     Field {
         seek_index_of: Some(of.to_owned()),
@@ -606,7 +605,7 @@ fn seek_field(of: &str) -> Field {
     }
 }
 
-/// The image field of arrays that are kept as they are: described as the pack did that they come from, or by their shape.
+/// The image field for arrays stored unchanged. Described as in the pack they were exported from, otherwise by their shape.
 fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -> Field {
     let field = Field::tensor("image", array.dtype, &array.shape).with_role(Role::Image);
     let known = listing.metadata().and_then(|metadata| {
@@ -630,11 +629,11 @@ fn array_field(array: &ArrayType, listing: &Listing, options: &ConvertOptions) -
     }
 }
 
-/// Bytes that an item of a column may have.
+/// Most bytes of a column item.
 const MAX_COLUMN_BYTES: u64 = 1024;
 
-/// A further field of the source: numbers and small arrays in a column, others in the chunks. `known` is the field of the
-/// pack that it comes from.
+/// An additional source field. Numbers and small arrays become columns; other fields go into the chunks. `known` is the field of
+/// the pack that it was exported from.
 fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOptions) -> Field {
     let variable = |kind| Field {
         codec: codec(options, Filter::NONE),
@@ -663,7 +662,7 @@ fn source_field(source: &SourceField, known: Option<&Field>, options: &ConvertOp
     }
 }
 
-/// Pixels as an array: of the pack's own shape where that is the same but for a dimension of one channel.
+/// Pixels as an array. Keeps the exported pack's shape if the two differ only in a dimension of one channel.
 fn pixel_array(shape: PixelShape, known: Option<&Field>) -> ArrayType {
     let known = known.map(|field| ArrayType {
         dtype: field.dtype,
@@ -694,7 +693,7 @@ fn extra_field(name: &str, values: &ColumnValues, options: &ConvertOptions) -> F
     }
 }
 
-/// The coding of an image file kept as it is.
+/// The coding of an unchanged image file.
 pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
     use packds_pixels::ImageFormat as F;
     match format {
@@ -710,7 +709,7 @@ pub(crate) fn coding_of(format: packds_pixels::ImageFormat) -> Coding {
 /// The order in which the samples of a listing are written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
-    /// The listing's.
+    /// The order of the listing.
     Kept(usize),
     /// Shuffled.
     Shuffled(Permutation),
@@ -724,7 +723,7 @@ impl Order {
         Self::Shuffled(Permutation::new(to_u64(listing.len()), options.seed))
     }
 
-    /// The number in the listing of the sample at `position`.
+    /// The listing index of the sample at `position`.
     pub(crate) fn at(&self, position: usize) -> Option<usize> {
         match self {
             Self::Kept(n) => (position < *n).then_some(position),

@@ -1,4 +1,4 @@
-//! What the footer says about the pack's origin: everything that decided its bytes, nothing that did not.
+//! The footer's description of the pack's origin: everything that decided its bytes, and nothing else.
 
 use packds_pixels::Geometry;
 use serde_json::{Map, Value, json};
@@ -9,15 +9,15 @@ use crate::plan::{ImageForm, Plan};
 use crate::report::Skipped;
 use crate::source::{Listing, SourceKind};
 
-/// The version of the program that writes.
+/// The version of the writing program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Whose pixels these are: the libraries that decode.
+/// The decoding libraries, which decide the pixels.
 const DECODERS: &str =
     "libjpeg-turbo (mozjpeg-sys 2.2), png 0.18, gif 0.14, tiff 0.11, image-webp (image 0.25)";
-/// Whose resize this is.
+/// The resize algorithm, which decides the pixels.
 const RESIZE: &str = "Pillow 13, 8-bit fixed point, antialiased";
 
-/// The options that decide the bytes, with what was decided where the caller left it open.
+/// The options that decide the bytes, with all defaults resolved.
 pub(crate) fn options_json(listing: &Listing, options: &ConvertOptions, plan: &Plan) -> Value {
     let Geometry {
         resize,
@@ -58,10 +58,10 @@ pub(crate) fn options_json(listing: &Listing, options: &ConvertOptions, plan: &P
         "on_error": options.on_error.name(),
         "max_pixels": options.max_pixels,
     });
-    // Younger options are there only where they were given, so that older packs keep their identifiers.
+    // Newer options appear only if set, so that older packs keep their identifiers.
     let list = &options.list;
     let from = list.from.map(DataFormat::name);
-    // The split of a folder is a folder too, and the same dataset when it is named itself.
+    // A folder's split is itself a folder. It is the same dataset when named directly.
     let is_folder = matches!(
         listing.kind(),
         SourceKind::ImageFolder | SourceKind::FlatFolder
@@ -88,7 +88,7 @@ pub(crate) fn options_json(listing: &Listing, options: &ConvertOptions, plan: &P
     json
 }
 
-/// What the conversion found out about the source.
+/// What the conversion found in the source.
 pub(crate) struct Findings<'a> {
     pub(crate) skipped: &'a [Skipped],
     pub(crate) substituted: &'a [Skipped],
@@ -125,7 +125,7 @@ pub(crate) fn provenance(
     });
     match value {
         Value::Object(mut map) => {
-            // What an exported pack said about itself goes on being said.
+            // Keeps what an exported pack recorded about itself.
             if let Some(metadata) = listing.metadata() {
                 map.insert(
                     "origin".to_owned(),
@@ -138,12 +138,12 @@ pub(crate) fn provenance(
     }
 }
 
-/// The most bytes of bad files that are listed: the section has a limit, and a conversion must not fail at its end for it.
+/// Most bytes of listed bad files. The section is limited, and a conversion must not fail at its end because of it.
 const LISTED_BYTES: usize = 4 << 20;
 
-/// As many bad files as there is room for, in listing order.
+/// As many bad files as fit, in listing order.
 fn listed(files: &[Skipped]) -> &[Skipped] {
-    // Escaped in JSON a byte takes six at most; a name and a comma take some more.
+    // A byte escaped in JSON takes at most six. A name and a comma take some more.
     let mut room = LISTED_BYTES;
     let fits = |file: &&Skipped| {
         let bytes = 40 + 6 * (file.path.len() + file.reason.len());

@@ -1,4 +1,4 @@
-//! What a conversion did: for people by the command, for machines as JSON.
+//! The result of a conversion. The command prints it as text or JSON.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,24 +7,24 @@ use packds_format::SeekStats;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// A file that was left out or replaced, and why.
+/// A file that was skipped or substituted, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// Its path relative to the source; bytes that are not UTF-8 are shown as replacement characters.
+    /// Its path relative to the source. Invalid UTF-8 is replaced.
     pub path: String,
     /// What is wrong with it.
     pub reason: String,
 }
 
-/// Seconds of a conversion. `read`, `decode`, `stats` and `encode` are added up over threads; the others are the
-/// calling thread's.
+/// Seconds of a conversion. `read`, `decode`, `stats` and `encode` are summed over threads. The others are those of the calling
+/// thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stages {
     /// Listing the source.
     pub list: Duration,
-    /// Looking at sizes and deciding what the pack looks like.
+    /// Reading image headers and deciding what the pack looks like.
     pub plan: Duration,
-    /// Measuring the data set's mean and standard deviation in a pass of its own.
+    /// Measuring the dataset's mean and standard deviation in a separate pass.
     pub measure: Duration,
     /// Reading files.
     pub read: Duration,
@@ -32,15 +32,15 @@ pub struct Stages {
     pub decode: Duration,
     /// Counting pixel values.
     pub stats: Duration,
-    /// Casting, compressing, checksums.
+    /// Casting, compressing, computing checksums.
     pub encode: Duration,
-    /// Handing bytes to the file system.
+    /// Writing to the file system.
     pub write: Duration,
     /// From the first image to the last written byte.
     pub convert: Duration,
-    /// Bringing the file to disk.
+    /// Syncing the file to disk.
     pub sync: Duration,
-    /// All of it.
+    /// The whole conversion.
     pub total: Duration,
 }
 
@@ -65,7 +65,7 @@ impl Stages {
     }
 }
 
-/// What a conversion did.
+/// The result of a conversion.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The pack.
@@ -80,40 +80,40 @@ pub struct Report {
     pub n_classes: usize,
     /// How images are stored, in words.
     pub images: String,
-    /// Files left out, in listing order.
+    /// Skipped files, in listing order.
     pub skipped: Vec<Skipped>,
-    /// Files in whose place a zero image stands, in listing order.
+    /// Files replaced by a zero image, in listing order.
     pub substituted: Vec<Skipped>,
-    /// Images whose EXIF orientation is other than upright.
+    /// Images with an EXIF orientation other than upright.
     pub oriented: u64,
-    /// Files in the source that are no images.
+    /// Files in the source that are not images.
     pub ignored: u64,
-    /// The images' seek indexes, where these were asked for.
+    /// The images' seek indexes, if requested.
     pub seek: Option<SeekStats>,
     /// Bytes of the files read.
     pub bytes_in: u64,
     /// Bytes of the pack.
     pub bytes_out: u64,
-    /// Mean of each channel in 0..1, where every image's pixels were seen.
+    /// Mean of each channel in 0..1, if every image's pixels were counted.
     pub mean: Vec<f64>,
     /// Standard deviation of each channel in 0..1.
     pub std: Vec<f64>,
-    /// Oddities of the source.
+    /// Warnings about the source.
     pub warnings: Vec<String>,
-    /// Decisions made for the caller.
+    /// Decisions made by default.
     pub notes: Vec<String>,
-    /// Where the time went.
+    /// Time by stage.
     pub stages: Stages,
 }
 
 impl Report {
-    /// Whether a file of the source was left out or replaced: the data is not all right.
+    /// Whether a file of the source was skipped or substituted.
     #[must_use]
     pub fn has_bad_samples(&self) -> bool {
         !self.skipped.is_empty() || !self.substituted.is_empty()
     }
 
-    /// The report for machines.
+    /// The report as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let seconds: Map<String, Value> = self

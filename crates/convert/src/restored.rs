@@ -1,5 +1,5 @@
-//! What the source itself says about its pixels, where nobody asked for something else: arrays keep channels and layout,
-//! image files get those of the pack that they were exported from.
+//! Defaults taken from the source. Arrays keep their channels and layout. Image files get those of the pack that they were exported
+//! from.
 
 use packds_format::{Field, FieldKind};
 use packds_pixels::{Color, Crop, Layout, Resize};
@@ -14,12 +14,12 @@ use crate::survey::first_in_colour;
 /// The options for a listing.
 pub(crate) struct Restored {
     pub(crate) options: ConvertOptions,
-    /// Oddities of the source; also what the pack said that it was exported from and that is true no more.
+    /// Warnings of the source, and properties of the exported pack that no longer hold.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Restored {
-    /// `asked` with what the images of `listing` are, or were in the pack that they come from.
+    /// Fills open options in `asked` from the images of `listing`, or from the pack they were exported from.
     pub(crate) fn of(
         listing: &Listing,
         asked: &ConvertOptions,
@@ -40,7 +40,7 @@ impl Restored {
         Ok(restored)
     }
 
-    /// Pixels keep their channels and the order of their dimensions.
+    /// Keeps the channels and the dimension order of arrays.
     fn keep_arrays(&mut self, listing: &Listing) {
         let options = &mut self.options;
         let (mut n, mut gray, mut planar) = (0, 0, 0);
@@ -59,14 +59,14 @@ impl Restored {
         }
     }
 
-    /// One channel where the pack had one and every file still has.
+    /// One channel if the pack had one and every file is still gray.
     fn take_color(
         &mut self,
         listing: &Listing,
         known: &Field,
         observer: &dyn Observer,
     ) -> Result<(), ConvertError> {
-        // Files that are kept are not made gray.
+        // Files stored unchanged cannot become gray.
         let is_decoded = self.options.mode == Mode::Raw || self.options.quality.is_some();
         let is_gray = match known.color.as_deref() {
             Some(color) => color == "gray",
@@ -89,7 +89,7 @@ impl Restored {
         Ok(())
     }
 
-    /// Channels first where the pack had them so, and the images will have one size.
+    /// Channels first if the pack had them so and the images will have one size.
     fn take_layout(&mut self, known: &Field) {
         let options = &mut self.options;
         let is_planar = known.kind == FieldKind::Tensor && known.layout.as_deref() == Some("chw");
@@ -102,7 +102,7 @@ impl Restored {
         }
     }
 
-    /// What the pack asked its readers to do.
+    /// The normalization that the pack requested from its readers.
     fn take_normalization(&mut self, known: &Field) {
         let options = &mut self.options;
         let noted = known.normalize.as_ref().filter(|known| !known.applied);

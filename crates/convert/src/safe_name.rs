@@ -1,11 +1,11 @@
-//! Names for files made from names in a pack, which may hold anything: none leads out of the folder it is put in.
+//! File names derived from names in a pack. Such names may contain anything; none may leave the target folder.
 
 use std::collections::BTreeSet;
 
-/// The most bytes a name keeps: file systems allow 255, and a number and extensions are added.
+/// Most bytes of a name. File systems allow 255, and a number and extensions are added.
 const MAX_BYTES: usize = 120;
 
-/// A file name like `name`: one part of a path, not empty, not hidden, no control characters.
+/// A file name like `name`: a single path component, not empty, not hidden, without control characters.
 pub fn safe_name(name: &[u8]) -> String {
     let mut out = String::new();
     for c in String::from_utf8_lossy(name).chars() {
@@ -21,7 +21,7 @@ pub fn safe_name(name: &[u8]) -> String {
     if out.is_empty() { "_".to_owned() } else { out }
 }
 
-/// The same for a list of names: different for each.
+/// The same for a list of names, made unique.
 pub fn safe_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let mut out = Vec::new();
@@ -36,7 +36,7 @@ pub fn safe_names<'a>(names: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> 
     out
 }
 
-/// The name of a file in a source, without its folders and its extension; empty where the path is.
+/// The name of a source file without folders and extension. Empty if the path is.
 pub fn stem(path: &[u8]) -> &[u8] {
     let name = path.rsplit(|b| *b == b'/').next().unwrap_or(&[]);
     match name.iter().rposition(|b| *b == b'.') {

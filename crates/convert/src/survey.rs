@@ -1,4 +1,4 @@
-//! A look at the images before they are converted: whether they have one size, and how large their items will be.
+//! Inspects the images before conversion: whether all have one size, and how large their items will be.
 
 use packds_format::BlockBuilder;
 use packds_pixels::{Geometry, Histogram, ImageInfo, probe};
@@ -13,7 +13,7 @@ use crate::sample::SampleReader;
 use crate::source::store::Content;
 use crate::source::{ColumnValues, Listing};
 
-/// The sizes that a geometry gives the images of a listing.
+/// The image sizes of a listing after resize and crop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// All the same.
@@ -23,21 +23,21 @@ pub(crate) enum Sizes {
         /// Height in pixels.
         height: u32,
     },
-    /// At least two different ones.
+    /// At least two sizes.
     Several,
     /// No image could be read.
     Unknown,
 }
 
-/// Files looked at in one go.
+/// Files inspected per batch.
 const BATCH: usize = 256;
-/// Bytes that hold the header of most image files.
+/// Enough bytes for the header of most image files.
 const HEAD_BYTES: u64 = 32 << 10;
-/// Samples that are encoded to learn how large items of variable size will be.
+/// Samples encoded to estimate the size of variable-size items.
 const MEAN_SAMPLES: usize = 32;
 
-/// Reads image headers, in listing order, until two sizes differ. Files that are no images, and images of more pixels than
-/// are allowed, say nothing here: the conversion tells of them, before it takes memory for their pixels.
+/// Reads image headers in listing order until two sizes differ. Bad files and images with too many pixels are ignored: the
+/// conversion reports them before it allocates memory for pixels.
 pub(crate) fn survey(
     listing: &Listing,
     options: &ConvertOptions,
@@ -51,7 +51,7 @@ pub(crate) fn survey(
         let (width, height) = geometry.output_size(width, height, turn);
         Sizes::One { width, height }
     };
-    // Pixels that are all alike need no look at each.
+    // Arrays of one type need no individual inspection.
     let mut contents = listing.image_contents();
     if let (Some(Content::Pixels(shape)), None) = (contents.next(), contents.next()) {
         return Ok(size(shape.width, shape.height, 1));
@@ -75,8 +75,7 @@ pub(crate) fn survey(
     look.run(listing, options.n_jobs(), observer)
 }
 
-/// The first sample, in listing order, whose image file is not gray; files that are no images are left to the
-/// conversion.
+/// The first sample in listing order whose image is not gray. Bad files are left to the conversion.
 pub(crate) fn first_in_colour(
     listing: &Listing,
     options: &ConvertOptions,
@@ -94,13 +93,13 @@ pub(crate) fn first_in_colour(
     look.run(listing, options.n_jobs(), observer)
 }
 
-/// A look at each image in turn, until enough is known.
+/// Inspects images in order until enough is known.
 struct Look<T, One, Fold, Enough> {
-    /// What is known of no image.
+    /// The result for no images.
     unit: T,
-    /// What is known of one; the buffer is for its first bytes.
+    /// The result for one image; the buffer is for its first bytes.
     one: One,
-    /// What is known of the first images and of those behind them.
+    /// Combines the result of the first images with that of the next.
     fold: Fold,
     is_enough: Enough,
 }
@@ -112,7 +111,7 @@ where
     Fold: Fn(T, T) -> T + Sync,
     Enough: Fn(&T) -> bool + Sync,
 {
-    /// What is known of all images, or of the first ones where that is enough.
+    /// The result for all images, or for the first ones if they suffice.
     fn run(
         &self,
         listing: &Listing,
@@ -147,7 +146,7 @@ where
                 (known, n)
             },
             || {
-                // The first batches are small: what is enough mostly shows at once.
+                // The first batch is small because a few images usually suffice.
                 let len = if next == 0 { 8 } else { BATCH };
                 let range = next..listing.len().min(next + len);
                 next = range.end;
@@ -168,7 +167,7 @@ where
     }
 }
 
-/// The header of an image file: from its first bytes, or from all of it where these are not enough.
+/// The header of an image file. Reads the whole file if the first bytes are not enough.
 fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo> {
     for limit in [HEAD_BYTES, u64::MAX] {
         head.clear();
@@ -180,7 +179,7 @@ fn header(listing: &Listing, idx: usize, head: &mut Vec<u8>) -> Option<ImageInfo
     None
 }
 
-/// The mean size of the items of image and mask that have sizes of their own, over evenly spaced samples encoded for real.
+/// The mean size of variable-size image and mask items, measured by encoding evenly spaced samples.
 pub(crate) fn mean_item_bytes(
     listing: &Listing,
     options: &ConvertOptions,
@@ -200,7 +199,7 @@ pub(crate) fn mean_item_bytes(
     Ok(total / n.max(1))
 }
 
-/// Mean bytes of what a sample has beside image and mask in items of their own size: texts, JSON and bytes.
+/// Mean bytes per sample of other variable-size items: texts, JSON and bytes.
 pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
     let texts = listing.columns().iter().map(|column| match &column.values {
         ColumnValues::Text(texts) | ColumnValues::Json(texts) => texts.n_bytes(),
@@ -216,7 +215,7 @@ pub(crate) fn mean_other_bytes(listing: &Listing, plan: &Plan) -> u64 {
     mean(texts.chain(items), listing)
 }
 
-/// Mean size of the source's files: of the image and its mask.
+/// Mean size of the source's files per sample: the image and its mask.
 pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
     let of = |idx| {
         listing
@@ -227,7 +226,7 @@ pub(crate) fn mean_file_bytes(listing: &Listing) -> u64 {
     mean((0..listing.len()).map(of), listing)
 }
 
-/// A sum of all samples for each of them.
+/// The mean of a sum over all samples.
 fn mean(bytes: impl Iterator<Item = u64>, listing: &Listing) -> u64 {
     let total = bytes.fold(0, u64::saturating_add);
     total / to_u64(listing.len()).max(1)

@@ -20,7 +20,7 @@ pub(crate) static ENTRY: Entry = Entry {
     output: None,
 };
 
-/// Binary files have no first bytes of their own.
+/// Binary files have no magic bytes.
 fn starts(head: &Head<'_>) -> bool {
     let is_file = head.name.ends_with(".bin") || cifar::is_pickled_dictionary(head.bytes);
     cifar::is_cifar_name(head.name) && is_file

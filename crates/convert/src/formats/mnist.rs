@@ -1,4 +1,4 @@
-//! MNIST's idx files, and those of its followers.
+//! MNIST's idx files, and datasets in the same format.
 
 use super::{Entry, Input};
 use crate::DataFormat;
@@ -20,7 +20,7 @@ pub(crate) static ENTRY: Entry = Entry {
     output: None,
 };
 
-/// Two zeros, an element type and the number of dimensions; or a gzip file of that name.
+/// Two zero bytes, an element type and the number of dimensions; or a gzip file with a matching name.
 pub(crate) fn starts(head: &Head<'_>) -> bool {
     let is_named = head.name.contains("idx") && head.name.contains("ubyte");
     let kind = head.bytes.get(2..4);

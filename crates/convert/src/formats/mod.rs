@@ -1,6 +1,6 @@
-//! One entry for each format: what it is called, how it is recognized, how it is read and written. One file per format.
+//! One entry per format: its name, detection, input and output. One file per format.
 //!
-//! Not for reading or writing: the entries name the functions of `source` and `sink` that do it.
+//! Reading and writing are elsewhere. The entries name the functions of `source` and `sink`.
 
 pub(crate) mod arrow;
 pub(crate) mod cifar;
@@ -29,21 +29,21 @@ use crate::source::{Found, Head, ListOptions, Shards};
 pub(crate) struct Entry {
     /// Its name on the command line, in reports and in provenance.
     pub(crate) name: &'static str,
-    /// Extensions of its files or folders, the customary one first; empty where the name says nothing.
+    /// Extensions of its files or folders, the usual one first. Empty if names do not reveal the format.
     pub(crate) extensions: &'static [&'static str],
-    /// What it holds, in a few words.
+    /// What it contains, in a few words.
     pub(crate) describe: &'static str,
-    /// Whether a file that starts like this is one.
+    /// Whether a file with these first bytes has this format.
     pub(crate) starts: fn(&Head<'_>) -> bool,
-    /// Whether the extension is enough, as where files have no first bytes of their own, or others before them.
+    /// Whether the extension suffices. True if files have no magic bytes, or may have other bytes before them.
     pub(crate) trusts_names: bool,
     /// Whether a folder of such files is one dataset.
     pub(crate) is_set: bool,
-    /// How it is read; none where this build lacks its library.
+    /// How it is read; none if this build lacks its library.
     pub(crate) input: Option<Input>,
-    /// Whether packs can be exported to it, by a build that has its library.
+    /// Whether packs can be exported to it by a build with its library.
     pub(crate) is_sink: bool,
-    /// How packs are exported to it; none where this build cannot.
+    /// How packs are exported to it; none if this build cannot.
     pub(crate) output: Option<Output>,
 }
 
@@ -53,9 +53,9 @@ pub(crate) enum Input {
     Folder,
     /// A list of image files.
     Manifest,
-    /// Files that hold their samples themselves.
+    /// Files that contain their samples.
     Samples {
-        /// The parts of a source, one for each split that it has; one without a split where it has none.
+        /// The parts of a source, one per split. A source without splits has one part.
         parts: fn(&Path, &ListOptions) -> Result<Vec<Shards>, ConvertError>,
         /// Finds the samples of one part.
         read: fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,
@@ -64,7 +64,7 @@ pub(crate) enum Input {
 
 /// How a format is written.
 pub(crate) struct Output {
-    /// What it can hold for each sample.
+    /// What it can store for each sample.
     pub(crate) holds: Holds,
     /// The names of its codecs.
     pub(crate) codecs: &'static [&'static str],
@@ -72,31 +72,31 @@ pub(crate) struct Output {
     pub(crate) has_chunks: bool,
     /// Whether `--shard` applies to it.
     pub(crate) has_shards: bool,
-    /// What it makes.
+    /// What it creates.
     pub(crate) target: Target,
-    /// Makes its sink and writes all samples to it; returns what it could not hold.
+    /// Creates its sink and writes all samples to it. Returns what it could not store.
     pub(crate) write: fn(&SinkStart<'_>, &Run<'_>) -> Result<Vec<String>, ConvertError>,
 }
 
-/// What an export makes.
+/// What an export creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A file.
     File,
     /// A folder.
     Folder,
-    /// A file where the name says so, else a folder with a file for each shard.
+    /// A file if the name says so, otherwise a folder with one file per shard.
     FileOrShards,
-    /// A file where the name says so, else a folder with a file for each sample.
+    /// A file if the name says so, otherwise a folder with one file per sample.
     FileOrSamples,
 }
 
-/// No file starts like one of a format that consists of folders or lists.
+/// For formats that cannot be detected from a file: folders and lists.
 pub(crate) fn never(_: &Head<'_>) -> bool {
     false
 }
 
-/// The parts of a source whose splits only the names of its files tell.
+/// The parts of a source whose splits are known only from file names.
 pub(crate) fn parts_by_name(
     source: &Path,
     format: crate::DataFormat,

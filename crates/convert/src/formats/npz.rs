@@ -28,7 +28,7 @@ pub(crate) static ENTRY: Entry = Entry {
     }),
 };
 
-/// Both this and `.pt` are zip files: this has arrays in it, that a pickle.
+/// This and `.pt` are both zip files. This one contains arrays, the other a pickle.
 fn starts(head: &Head<'_>) -> bool {
     let has_arrays = || head.first_zip_name().ends_with(b".npy");
     head.is_zip() && (head.named == Some(DataFormat::Npz) || has_arrays())

@@ -28,7 +28,7 @@ pub(crate) static ENTRY: Entry = Entry {
     }),
 };
 
-/// A zip file that is no other format, or a pickle. Two bytes say little, so this is tried last.
+/// A zip file of no other format, or a pickle. Two bytes are weak evidence, so this is tried last.
 fn starts(head: &Head<'_>) -> bool {
     head.is_zip() || (head.has(0, b"\x80") && matches!(head.bytes.get(1), Some(2..=5)))
 }

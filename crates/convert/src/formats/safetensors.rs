@@ -28,12 +28,12 @@ pub(crate) static ENTRY: Entry = Entry {
     }),
 };
 
-/// The length of a header in JSON, then the JSON, in which the first entry may be of texts.
+/// The length of a JSON header, then the JSON. Its first entry may be text metadata.
 fn starts(head: &Head<'_>) -> bool {
     head.has(8, b"{\"") && (head.named == Some(DataFormat::Safetensors) || is_header(head))
 }
 
-/// Whether what stands behind eight bytes is the start of a header of the length that they say.
+/// Whether the bytes after the first eight start a header of the stated length.
 fn is_header(head: &Head<'_>) -> bool {
     let len = head.bytes.first_chunk();
     let len = len.map(|bytes| u64::from_le_bytes(*bytes));

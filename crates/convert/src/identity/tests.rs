@@ -1,4 +1,4 @@
-//! Golden identifiers. They are never rewritten: a changed one makes the same dataset another one.
+//! Golden identifiers. They are never rewritten: a new identifier would make the same dataset a different one.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn dataset(listing: &Listing) -> String {
     uuids(listing, &json!({}), "").0.to_string()
 }
 
-/// A listing of five samples with several fields, by way of a file of this name.
+/// A listing of five samples with several fields, read from an exported file of this name.
 fn exported(name: &str) -> Listing {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join(name);
@@ -32,7 +32,7 @@ fn exported(name: &str) -> Listing {
     listed(&target)
 }
 
-/// A tar of PNG files; the second sample lacks a member that the first one has.
+/// A tar of PNG files. The second sample lacks a member that the first one has.
 fn tar_with_a_fault(missing: &str) -> Listing {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.tar");
@@ -83,7 +83,7 @@ fn a_sample_that_lacks_something_changes_the_dataset() {
     assert_ne!(whole, lacks);
 }
 
-/// The identifier of the pack that these options make of the fixture folder.
+/// The identifier of the pack made from the fixture folder with these options.
 fn pack(options: &ConvertOptions) -> String {
     let listing = list(&images().join("folder"), &options.list).unwrap();
     let plan = plan(&listing, options, &()).unwrap();

@@ -1,4 +1,4 @@
-//! Where an output goes: which targets are refused, and what a link leads to.
+//! Where an output is written: refused targets, and resolved links.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::working_path;
 use crate::ConvertError;
 
-/// Refuses a target that cannot become a folder: folders with something in them are never replaced.
+/// Refuses a target that cannot become a folder. Only empty folders are replaced.
 pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
     let path = target.to_owned();
     let folder = parent(target);
@@ -30,20 +30,20 @@ pub(super) fn check_folder(target: &Path) -> Result<(), ConvertError> {
 /// Refuses a target that cannot become the output, before any work is done.
 ///
 /// # Errors
-/// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], [`ConvertError::OutputNotRegular`] for
-/// devices, pipes and links to nothing, or [`ConvertError::OutputExists`] unless `force` says that it may be replaced.
+/// [`ConvertError::OutputFolderMissing`], [`ConvertError::OutputIsFolder`], [`ConvertError::OutputNotRegular`] for devices, pipes
+/// and dangling links, or [`ConvertError::OutputExists`] without `force`.
 pub fn check_output(target: &Path, force: bool) -> Result<(), ConvertError> {
     place_output(target, force).map(drop)
 }
 
-/// As [`check_output`]; the file that is written: the target, or what it links to.
+/// Like [`check_output`], but returns the file to write: the target, or what it links to.
 ///
 /// # Errors
 /// As [`check_output`].
 pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError> {
     let path = target.to_owned();
     let there = std::fs::metadata(target);
-    // Some folders have no name of their own: `.`, `..` and `/`.
+    // Some folders have no name: `.`, `..` and `/`.
     if there.as_ref().is_ok_and(std::fs::Metadata::is_dir) {
         return Err(ConvertError::OutputIsFolder { path });
     }
@@ -62,7 +62,7 @@ pub fn place_output(target: &Path, force: bool) -> Result<PathBuf, ConvertError>
     }
 }
 
-/// Refuses a name that is too long for the system with what the working name has more.
+/// Refuses a name that is too long once the working name's extra characters are added.
 fn check_length(target: &Path) -> Result<(), ConvertError> {
     match std::fs::symlink_metadata(working_path(target)) {
         Err(source) if source.kind() == io::ErrorKind::InvalidFilename => {
@@ -75,7 +75,7 @@ fn check_length(target: &Path) -> Result<(), ConvertError> {
     }
 }
 
-/// What a link leads to; all else is itself.
+/// The destination of a link; any other path unchanged.
 pub(super) fn resolved(target: &Path) -> Result<PathBuf, ConvertError> {
     if !target.is_symlink() {
         return Ok(target.to_owned());

@@ -27,13 +27,13 @@ fn pipe(path: &Path) {
 fn a_working_file_opened_before_another_conversion_ends_is_not_taken_for_ours() {
     let (_dir, target, working) = folder();
     let first = Output::create(&target, true).unwrap();
-    // The second conversion has opened the file and not yet its lock.
+    // The second conversion has opened the file but not yet locked it.
     let opened = open(&working, Kind::File, &target).unwrap().unwrap();
     first.file().write_all(b"whole").unwrap();
     first.commit().unwrap();
     let claimed = claim(opened, &working, Kind::File, &target).unwrap();
     assert!(claimed.is_none(), "the name leads to it no more");
-    // The next try makes a file of its own.
+    // The next attempt creates its own file.
     let second = Output::create(&target, true).unwrap();
     assert_eq!(fs::read(&target).unwrap(), b"whole");
     second.file().write_all(b"newer").unwrap();
@@ -67,7 +67,7 @@ fn conversions_to_one_name_at_a_time_never_leave_half_a_file() {
             }
         });
         let outcomes: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
-        // Before any failure is raised: who reads waits for it.
+        // Before any failure is raised, because the reader waits for it.
         ended.store(true, Ordering::Relaxed);
         outcomes.into_iter().for_each(|outcome| outcome.unwrap());
     });
@@ -131,7 +131,7 @@ fn links_and_pipes_under_the_working_name_are_refused_and_left_alone() {
 fn another_users_working_file_is_refused() {
     let (_dir, target, working) = folder();
     fs::write(&working, "theirs").unwrap();
-    // Only root can give a file away; others cannot be fooled by their own.
+    // Only root can change a file's owner.
     if std::os::unix::fs::chown(&working, Some(65_534), None).is_err() {
         return;
     }
@@ -185,7 +185,7 @@ fn a_link_is_followed_and_stays() {
     output.commit().unwrap();
     assert!(link.is_symlink());
     assert_eq!(fs::read(&place).unwrap(), b"new");
-    // A folder takes the place of the empty one that the link leads to.
+    // A folder replaces the empty one that the link leads to.
     fs::remove_file(&place).unwrap();
     fs::create_dir(&place).unwrap();
     let output = Output::create_kind(&link, false, true).unwrap();

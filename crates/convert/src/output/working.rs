@@ -1,6 +1,6 @@
-//! The working file or folder of an output: made, or taken over from a killed conversion, and locked.
+//! The working file or folder of an output: created, or taken over from a killed conversion, and locked.
 //!
-//! Its name can be guessed, so whatever else has that name is refused and left as it is.
+//! Its name is predictable, so anything else with that name is refused and left untouched.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 
 use crate::ConvertError;
 
-/// How often to start again. Each time, another conversion has given the file its final name or removed it.
+/// How often to retry. In each retry, another conversion has renamed or removed its file.
 const MAX_TRIES: usize = 100;
 
 /// What is written under the working name.
@@ -24,15 +24,15 @@ pub(super) enum Kind {
     Folder,
 }
 
-/// A working file or folder that is open and not yet locked.
+/// A working file or folder that is open but not yet locked.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) file: File,
-    /// Made just now.
+    /// Just created.
     is_new: bool,
 }
 
-/// Makes or opens the working file or folder of `target` and locks it.
+/// Creates or opens the working file or folder of `target` and locks it.
 pub(super) fn lock_working(
     working: &Path,
     kind: Kind,
@@ -48,7 +48,7 @@ pub(super) fn lock_working(
     Err(busy(target))
 }
 
-/// Opens it without following a link or waiting for a pipe; none if it was removed meanwhile.
+/// Opens it without following a link or waiting for a pipe. None if it was removed meanwhile.
 pub(super) fn open(
     working: &Path,
     kind: Kind,
@@ -71,8 +71,8 @@ pub(super) fn open(
     })
 }
 
-/// Locks what was opened; none if the name no longer leads to it. Then it is another conversion's finished output, and
-/// not to be touched.
+/// Locks the opened file. None if the name now leads elsewhere: the file is then another conversion's output and must not be
+/// touched.
 pub(super) fn claim(
     opened: Opened,
     working: &Path,
@@ -81,7 +81,7 @@ pub(super) fn claim(
 ) -> Result<Option<File>, ConvertError> {
     let Opened { file, is_new } = opened;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // A file system without locks leaves two conversions to the same name to the user's care.
+        // Without file locks, users must avoid two conversions to the same name.
         Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK) => {}
         Err(_) => return Err(busy(target)),
     }
@@ -117,7 +117,7 @@ fn open_folder(path: &Path) -> Result<Option<Opened>, Errno> {
     unless_gone(openat(CWD, path, flags, Mode::empty()), is_new)
 }
 
-/// What was opened; none if it was there a moment ago and is no longer.
+/// The opened file; none if it has just disappeared.
 fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Opened>, Errno> {
     match opened {
         Err(Errno::NOENT) => Ok(None),
@@ -128,8 +128,8 @@ fn unless_gone(opened: Result<OwnedFd, Errno>, is_new: bool) -> Result<Option<Op
     }
 }
 
-/// What is in the way, in words: a working file has one name and belongs to whoever writes it. Whoever else can write
-/// it could change a pack after its checksums were made.
+/// Names an obstacle, if there is one. A working file must have one name and one owner: anyone else who can write it could change
+/// the pack after its checksums are made.
 fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> {
     let form = there.file_type();
     match kind {
@@ -138,7 +138,7 @@ fn occupant(there: &Metadata, kind: Kind, is_new: bool) -> Option<&'static str> 
         Kind::File if !form.is_file() => Some("a pipe, socket or device"),
         Kind::File if there.nlink() > 1 => Some("a file with other names (hard links)"),
         Kind::Folder if !form.is_dir() => Some("a file"),
-        // Some network file systems give what is made to another user.
+        // Some network file systems assign new files to another user.
         _ if !is_new && there.uid() != geteuid().as_raw() => Some("what another user has made"),
         _ => None,
     }

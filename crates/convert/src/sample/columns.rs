@@ -1,4 +1,4 @@
-//! The columns of a sample: labels, numbers, what the source gives besides images.
+//! The columns of a sample: labels, numbers, and additional source columns.
 
 use packds_format::{BlockBuilder, Coding, DType, Role};
 use packds_system::to_u64;
@@ -8,7 +8,7 @@ use super::{SampleError, SampleReader};
 use crate::plan::ItemColumns;
 use crate::source::{ColumnValues, append_stored};
 
-/// What is stored for an image field.
+/// The stored form of an image field.
 pub(super) struct Item {
     pub(super) width: u32,
     pub(super) height: u32,
@@ -17,7 +17,7 @@ pub(super) struct Item {
 }
 
 impl SampleReader<'_> {
-    /// Fills in labels, numbers, and the source's further columns.
+    /// Fills in labels, numbers and additional source columns.
     pub(super) fn columns(
         &self,
         id: usize,
@@ -74,8 +74,8 @@ impl SampleReader<'_> {
 }
 
 impl SampleReader<'_> {
-    /// Copies the source's further arrays and bytes. Says whether the sample is valid: it is not where the source comes from a
-    /// pack in which zeros took its place.
+    /// Copies the source's additional arrays and bytes. Returns whether the sample is valid. It is invalid if the source was
+    /// exported from a pack in which zeros replaced it.
     pub(super) fn source_fields(
         &mut self,
         id: usize,
@@ -110,7 +110,7 @@ impl SampleReader<'_> {
     }
 }
 
-/// Appends an item as long as it may be: that there is no memory for it is an error.
+/// Appends an item of any length. Fails if memory runs out.
 fn append(items: &mut Vec<u8>, item: &[u8]) -> Result<(), SampleError> {
     let room = items.try_reserve(item.len());
     room.map_err(|_| SampleError::Read(std::io::ErrorKind::OutOfMemory.into()))?;
@@ -118,7 +118,7 @@ fn append(items: &mut Vec<u8>, item: &[u8]) -> Result<(), SampleError> {
     Ok(())
 }
 
-/// Fills in the columns that describe an item of variable size.
+/// Fills in the columns that describe a variable-size item.
 pub(super) fn describe(
     columns: &ItemColumns,
     item: &Item,

@@ -1,4 +1,4 @@
-//! The image of a sample: decoded into the block, or its file kept or made anew. And its mask.
+//! The image of a sample and its mask. The image is decoded into the block, re-encoded, or stored as the source file.
 
 use packds_system::{to_u64, to_usize};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use super::{SampleError, SampleReader};
 use crate::plan::{ImageForm, MIXED_QUALITY, coding_of};
 use crate::source::store::{ArrayType, Content, PixelShape};
 
-/// An image that is in the block.
+/// An image added to the block.
 pub(super) struct Made {
     pub(super) size: SourceSize,
     pub(super) item_bytes: u64,
@@ -51,7 +51,7 @@ impl From<PixelShape> for SourceSize {
     }
 }
 
-/// Where the pixels that the histogram counts lie.
+/// The location of the pixels that the histogram counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InHistogram {
     InBlock,
@@ -60,7 +60,7 @@ pub(super) enum InHistogram {
 }
 
 impl SampleReader<'_> {
-    /// Reads the image of sample `id` into the buffer for files.
+    /// Reads the image of sample `id` into the file buffer.
     fn read_image(&mut self, id: usize) -> Result<Content, SampleError> {
         let started = Instant::now();
         self.file.clear();
@@ -69,7 +69,7 @@ impl SampleReader<'_> {
         Ok(content)
     }
 
-    /// Copies an array into the block as it is.
+    /// Copies an array into the block unchanged.
     pub(super) fn array_image(
         &mut self,
         id: usize,
@@ -101,7 +101,7 @@ impl SampleReader<'_> {
         })
     }
 
-    /// Decodes into the block, through a buffer where type or layout differ.
+    /// Decodes into the block. Goes through a buffer if type or layout differ.
     pub(super) fn fixed_image(
         &mut self,
         id: usize,
@@ -149,7 +149,7 @@ impl SampleReader<'_> {
         })
     }
 
-    /// Casts, normalizes and lays out the scratch pixels as the schema says.
+    /// Casts, normalizes and arranges the scratch pixels as the schema says.
     fn store_pixels(&self, out: &mut [u8]) -> Result<(), SampleError> {
         let channels = self.options.color().channels();
         let float = match self.options.dtype {
@@ -185,7 +185,7 @@ impl SampleReader<'_> {
         )?)
     }
 
-    /// Appends the file as it is to the image's items, read straight into the block.
+    /// Appends the unchanged file to the image's items. Reads directly into the block.
     pub(super) fn kept_image(
         &mut self,
         id: usize,
@@ -214,7 +214,7 @@ impl SampleReader<'_> {
         })
     }
 
-    /// Decodes a file that is kept untouched, if that was asked for.
+    /// Decodes a file that is stored unchanged, if requested.
     fn check_kept(
         &mut self,
         before: usize,
@@ -303,8 +303,8 @@ impl SampleReader<'_> {
         })
     }
 
-    /// Adds the seek index of the image, the last `item_bytes` of its field, where there is one to be had; returns its
-    /// bytes.
+    /// Adds the seek index of the image just added, whose size is `item_bytes`. Returns the size of the index; 0 if the image
+    /// cannot have one.
     pub(super) fn seek_index(
         &mut self,
         item_bytes: u64,
@@ -323,8 +323,8 @@ impl SampleReader<'_> {
         Ok(to_u64(index.len()))
     }
 
-    /// Adds the mask: nearest pixels through the image's geometry, or the file as it is. Returns the bytes that were read, and
-    /// those of an item of its own size.
+    /// Adds the mask: resized like the image, with the nearest pixel, or as an unchanged file. Returns the bytes read, and the
+    /// item's bytes if its size varies.
     pub(super) fn mask(
         &mut self,
         id: usize,
@@ -379,7 +379,7 @@ impl SampleReader<'_> {
                 block.item_mut(field)?.extend_from_slice(&file);
                 item
             } else {
-                // Re-encoding would change class numbers, so masks stay raw where their images are not untouched.
+                // Re-encoding would change class numbers. Masks are therefore raw unless the images are unchanged files.
                 let (width, height) = expected;
                 let items = block.item_mut(field)?;
                 let before = items.len();
@@ -404,7 +404,7 @@ impl SampleReader<'_> {
     }
 }
 
-/// Bytes of a mask that is an item of its own size: its pixels, or the file that was kept.
+/// Bytes of a variable-size mask item: its pixels, or its unchanged file.
 fn mask_item_bytes(item: &Item, file_bytes: u64) -> u64 {
     match item.coding {
         Coding::Raw => u64::from(item.width) * u64::from(item.height),
@@ -412,7 +412,7 @@ fn mask_item_bytes(item: &Item, file_bytes: u64) -> u64 {
     }
 }
 
-/// An item of the source to be decoded, resized and cropped.
+/// A source item to decode, resize and crop.
 struct RenderItem<'a> {
     bytes: &'a [u8],
     content: &'a Content,
@@ -422,7 +422,7 @@ struct RenderItem<'a> {
 }
 
 impl RenderItem<'_> {
-    /// Fills `out`; `planes` is memory for turning planes into pixels.
+    /// Fills `out`. `planes` is a buffer for converting planes to pixels.
     fn render(
         &self,
         decoder: &mut Decoder,
@@ -465,7 +465,7 @@ impl RenderItem<'_> {
     }
 }
 
-/// The pixels with the channels of each together.
+/// Converts planes to interleaved pixels.
 fn interleaved<'a>(bytes: &'a [u8], shape: PixelShape, pixels: &'a mut Vec<u8>) -> &'a [u8] {
     if !shape.planar || shape.channels == 1 {
         return bytes;
@@ -499,7 +499,7 @@ fn expect_file(content: &Content) -> Result<(), SampleError> {
     }
 }
 
-/// The size of an item, without decoding it; of a file, whether it is whole.
+/// The size of an item, without decoding it. For a file, also checks that it is complete.
 fn source_size(file: &[u8], content: &Content, limit: u64) -> Result<SourceSize, SampleError> {
     match content {
         Content::Pixels(shape) => Ok((*shape).into()),
@@ -508,7 +508,7 @@ fn source_size(file: &[u8], content: &Content, limit: u64) -> Result<SourceSize,
     }
 }
 
-/// Looks at a file without decoding it: whether it is a whole image, and not too large a one.
+/// Checks, without decoding, that a file is a complete image and not too large.
 fn check_file(file: &[u8], limit: u64) -> Result<(Item, ImageInfo), SampleError> {
     let info = check_structure(file)?;
     let (width, height) = (info.width, info.height);

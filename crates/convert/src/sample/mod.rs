@@ -1,4 +1,4 @@
-//! One sample from its files to its fields: read, decode, resize, crop, encode.
+//! Makes the fields of one sample from its files: read, decode, resize, crop, encode.
 
 mod columns;
 mod file;
@@ -17,14 +17,14 @@ use columns::{Item, describe};
 pub(crate) use file::{MAX_FILE_BYTES, append_file};
 use image::{InHistogram, Made, pixel_bytes};
 
-/// Why a sample could not be made. The converter decides what that means for the whole.
+/// Why a sample could not be made. The converter decides whether to go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
     /// The file cannot be opened or read.
     #[error("cannot read this file: {0}")]
     Read(#[from] std::io::Error),
-    /// The file is longer than any image should be.
+    /// The file is longer than any valid image.
     #[error("file has {found} bytes, more than the limit of {limit}")]
     TooLarge {
         /// The limit.
@@ -32,19 +32,19 @@ pub enum SampleError {
         /// The file's length.
         found: u64,
     },
-    /// The source is shorter than it was, or than it says.
+    /// The source is shorter than before, or than it claims.
     #[error("{path}: expected {expected} bytes at {offset}, found {found}")]
     SourceShort {
         /// The file.
         path: std::path::PathBuf,
-        /// Where in it.
+        /// Byte offset in the file.
         offset: u64,
-        /// Bytes that should be there.
+        /// Bytes expected.
         expected: u64,
-        /// Bytes that are there.
+        /// Bytes found.
         found: u64,
     },
-    /// The item has another length than its type says.
+    /// The item's length does not match its type.
     #[error("expected {expected} bytes, found {found}")]
     WrongLength {
         /// Bytes of the type.
@@ -52,46 +52,46 @@ pub enum SampleError {
         /// Bytes of the item.
         found: u64,
     },
-    /// The file that a manifest names is not there, or is no regular file.
+    /// A file named by a manifest does not exist or is not a regular file.
     #[error("{}, named in line {line} of {manifest}", if *is_there { "not a regular file" } else { "no such file" })]
     NoFile {
-        /// The file, with the root in front.
+        /// The file, including the root.
         file: std::path::PathBuf,
-        /// Whether it is there and no regular file.
+        /// Whether it exists but is not a regular file.
         is_there: bool,
         /// The manifest.
         manifest: std::path::PathBuf,
         /// The line on which the row starts, counted from 1.
         line: u64,
     },
-    /// There is no such item.
+    /// The item does not exist.
     #[error("there is no such item in the source")]
     Missing,
-    /// What is wrong with the sample, as the reader of the source says it.
+    /// The source reader's message.
     #[error("{0}")]
     Source(String),
-    /// The item is of another kind than those before it.
+    /// The item is of another kind than the earlier ones.
     #[error("expected {expected}, found {found}")]
     OtherContent {
-        /// What the others are.
+        /// The kind of the others.
         expected: String,
-        /// What this one is.
+        /// The kind of this one.
         found: String,
     },
-    /// The file is no image, or a damaged one.
+    /// The file is not an image, or is damaged.
     #[error("{0}")]
     Pixels(#[from] PixelError),
-    /// The image does not have the size of all the others.
+    /// The image's size differs from all the others.
     #[error(
         "expected an image of {expected:?} pixels (width, height) after resize and crop, found {found:?}"
     )]
     OtherSize {
         /// Width and height of the others.
         expected: (u32, u32),
-        /// This image's.
+        /// Width and height of this image.
         found: (u32, u32),
     },
-    /// The mask does not have the size of its image.
+    /// The mask's size differs from its image's.
     #[error(
         "mask `{mask}`: expected the image's {expected:?} pixels (width, height), found {found:?}"
     )]
@@ -100,7 +100,7 @@ pub enum SampleError {
         mask: String,
         /// The image's width and height.
         expected: (u32, u32),
-        /// The mask's.
+        /// The mask's width and height.
         found: (u32, u32),
     },
     /// The mask cannot be read or decoded.
@@ -124,7 +124,7 @@ pub enum SampleError {
     Format(#[from] packds_format::FormatError),
 }
 
-/// Time spent in each step, added up over threads.
+/// Time spent in each step, summed over threads.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Times {
     pub(crate) read: Duration,
@@ -142,20 +142,20 @@ impl Times {
     }
 }
 
-/// What was learned about a sample on the way.
+/// What was learned about a sample while making it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     pub(crate) bytes_in: u64,
     pub(crate) item_bytes: u64,
-    /// Bytes of the mask, where it is an item of its own size.
+    /// Bytes of the mask, if its size varies.
     pub(crate) mask_bytes: u64,
-    /// Bytes of the image's seek index; 0 where it has none.
+    /// Bytes of the image's seek index; 0 without one.
     pub(crate) index_bytes: u64,
-    /// The file has an EXIF orientation other than upright.
+    /// The EXIF orientation is not upright.
     pub(crate) oriented: bool,
     /// Pixels of the source's image.
     pub(crate) n_pixels: u64,
-    /// It is not said to be zeros in the place of a bad sample.
+    /// The source does not mark it as zeros in place of a bad sample.
     pub(crate) valid: bool,
     /// Its pixels are in the histogram.
     pub(crate) counted: bool,
@@ -200,7 +200,7 @@ impl<'a> SampleReader<'a> {
         }
     }
 
-    /// Adds the listing's sample `id` to the block, or leaves the block as it was.
+    /// Adds the listing's sample `id` to the block. On error, the block is unchanged.
     pub(crate) fn add(
         &mut self,
         id: usize,
@@ -241,7 +241,7 @@ impl<'a> SampleReader<'a> {
         let index_bytes = self.seek_index(item_bytes, block)?;
         let valid = self.source_fields(id, block)?;
         self.columns(id, Some(size), block)?;
-        // Near the end, since it cannot be taken back: the histogram counts only samples that are in.
+        // Last, because it cannot be undone: the histogram counts only samples in the block.
         let started = Instant::now();
         match pixels {
             InHistogram::InBlock if valid => {
@@ -266,7 +266,7 @@ impl<'a> SampleReader<'a> {
         })
     }
 
-    /// Adds a sample of zeros in the place of one that could not be made: label and columns kept, `valid` 0.
+    /// Adds a sample of zeros for one that could not be made. Keeps label and columns; `valid` is 0.
     pub(crate) fn substitute(
         &mut self,
         id: usize,
@@ -279,7 +279,7 @@ impl<'a> SampleReader<'a> {
                 block.tensor_mut(mask)?.fill(0);
             }
         } else {
-            // The smallest image there is, through the same geometry.
+            // The smallest possible image, through the same geometry.
             let (width, height) = self.plan.geometry.output_size(1, 1, 1);
             let one = |channels| Item {
                 width,
