@@ -1,7 +1,7 @@
-//! From the arrays of a file, each with one item for each sample, to what was found: which of them are images, labels and
-//! names. What `.npy`, `.npz`, `.pt` and `.safetensors` have in common.
+//! Decides which arrays of a file are images, labels and names. Every array has one item per sample. Shared by `.npy`, `.npz`,
+//! `.pt` and `.safetensors`.
 //!
-//! Not for finding the arrays: the module of each format does that.
+//! Each format's module finds the arrays.
 
 use packds_system::to_usize;
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::{METADATA_KEY, Metadata};
 
-/// An array that lies uncompressed in a file, or one after the other in several.
+/// An uncompressed array in a file, or split over several files.
 #[derive(Debug, Clone)]
 pub(super) struct StoredArray {
     pub(super) name: String,
@@ -41,24 +41,24 @@ pub(super) struct StoredArray {
     pub(super) parts: Vec<RowPart>,
 }
 
-/// An array as a file describes it, before its numbers are believed.
+/// An array as a file describes it, before its numbers are checked.
 #[derive(Debug, Clone)]
 pub(super) struct Described<'a> {
     pub(super) name: &'a str,
     pub(super) elements: Elements,
-    /// All dimensions; the first is that of samples.
+    /// All dimensions; the first counts samples.
     pub(super) shape: &'a [u64],
     /// Where it starts.
     pub(super) offset: u64,
-    /// Bytes from there that are its own.
+    /// Bytes available to it from there.
     pub(super) room: u64,
-    /// Bytes from an item to the next; those of an item if none.
+    /// Distance between items; if none, the bytes of an item.
     pub(super) stride: Option<u64>,
 }
 
 impl StoredArray {
-    /// The array that is described, which has to lie within its room and the file. None if it has no items of at least
-    /// one byte: a single number, or an empty array.
+    /// Checks that the array lies within its bytes and the file. None if it has no items of at least one byte: a single number or
+    /// an empty array.
     pub(super) fn new(
         file: &Arc<OpenFile>,
         described: &Described<'_>,
@@ -103,17 +103,17 @@ impl StoredArray {
         }
     }
 
-    /// How many items it has.
+    /// Number of items.
     pub(super) fn rows(&self) -> usize {
         self.parts.iter().map(|part| part.rows).sum()
     }
 
-    /// Whether an item is one number or text.
+    /// Whether an item is a single number or text.
     pub(super) fn is_scalar(&self) -> bool {
         self.item.iter().all(|n| *n == 1)
     }
 
-    /// Its items; none where it holds texts.
+    /// Its items; none if it holds texts.
     pub(super) fn store(&self) -> Option<Arc<dyn Store>> {
         let Elements::Numbers { dtype, swapped } = self.elements else {
             return None;
@@ -136,7 +136,7 @@ impl StoredArray {
         })
     }
 
-    /// What its items are, for the part that it may play.
+    /// The kind of its items, which decides its possible roles.
     fn kind(&self) -> Items {
         match self.elements {
             Elements::Text { .. } if self.is_scalar() => Items::texts(),
@@ -148,7 +148,7 @@ impl StoredArray {
         }
     }
 
-    /// As a field of this name.
+    /// As a field with this name.
     fn field(&self, name: &str, role: Option<Role>) -> Option<SourceField> {
         Some(SourceField {
             name: name.to_owned(),
@@ -162,23 +162,23 @@ impl StoredArray {
 #[derive(Debug)]
 pub(super) struct ArraySet {
     pub(super) format: DataFormat,
-    /// What samples are called: `DATASET/0`, where no array says otherwise.
+    /// Sample names: `DATASET/0`, unless an array has names.
     pub(super) dataset: String,
     pub(super) arrays: Vec<StoredArray>,
-    /// Class names, where the format has a place for them.
+    /// Class names, if the format stores them.
     pub(super) classes: Vec<String>,
     pub(super) metadata: Option<Metadata>,
     pub(super) warnings: Vec<Warning>,
-    /// What is in the file but is no array of samples.
+    /// Contents of the file other than arrays of samples.
     pub(super) others: Tally,
-    /// Arrays that were not even read, because they are not to be packed.
+    /// Arrays that were excluded and therefore not read.
     pub(super) left_out: Vec<String>,
-    /// Whether one of the others is a single label, as a file of one sample has it.
+    /// Whether one of the other arrays is a single label, as in a file of one sample.
     has_single_label: bool,
 }
 
 impl ArraySet {
-    /// An empty one; samples are called as the file is.
+    /// An empty set. Samples are named after the file.
     pub(super) fn new(format: DataFormat, file: &Path) -> Self {
         let stem = file.file_stem().unwrap_or_default();
         Self {
@@ -194,7 +194,7 @@ impl ArraySet {
         }
     }
 
-    /// Takes the array that is described, if it has items.
+    /// Adds the described array if it has items.
     pub(super) fn push(
         &mut self,
         file: &Arc<OpenFile>,
@@ -211,7 +211,7 @@ impl ArraySet {
         Ok(())
     }
 
-    /// Takes the text that a pack left; a damaged one is a warning.
+    /// Reads a pack's metadata text. A damaged one is a warning.
     pub(super) fn take_metadata(&mut self, text: &str) {
         match Metadata::parse(text) {
             Ok(metadata) => self.metadata = Some(metadata),
@@ -219,7 +219,7 @@ impl ArraySet {
         }
     }
 
-    /// Refuses files of one image each, whose lines would pass for images.
+    /// Refuses files of one image each: their rows would look like images.
     fn refuse_single_sample(
         &self,
         source: &Path,
@@ -251,7 +251,7 @@ impl ArraySet {
         ))
     }
 
-    /// Drops the arrays that are not to be packed.
+    /// Removes excluded arrays.
     pub(super) fn leave_out(
         &mut self,
         source: &Path,
@@ -264,7 +264,7 @@ impl ArraySet {
         Ok(())
     }
 
-    /// One part for each split: by the names of files, or of the arrays that `read` finds in the first.
+    /// One part per split, by file names, or by the names of the arrays that `read` finds in the first file.
     pub(super) fn parts(
         shards: Shards,
         read: impl Fn(&Arc<OpenFile>) -> Result<Self, ConvertError>,
@@ -283,7 +283,7 @@ impl ArraySet {
         Ok(key_split::parts(whole, set.names()))
     }
 
-    /// What the arrays are called, and the text of a pack.
+    /// The names of the arrays, and the text of a pack.
     fn names(&self) -> impl Iterator<Item = &str> + Clone {
         let text = self.metadata.as_ref().map(|_| METADATA_KEY);
         self.arrays
@@ -292,7 +292,7 @@ impl ArraySet {
             .chain(text)
     }
 
-    /// Keeps the arrays of a split, or of none, under their names without it. Returns the caller's `keys` for them.
+    /// Keeps the arrays of a split, or of none, and removes the split from their names. Returns the caller's `keys` for them.
     fn keep_split<'a>(&mut self, split: Option<&str>, keys: Keys<'a>) -> Keys<'a> {
         let names = SplitNames::new(self.names(), split);
         let keys = names.keys(keys);
@@ -304,7 +304,7 @@ impl ArraySet {
         keys
     }
 
-    /// The samples of all files of a part, one after the other; `read` finds the arrays of each.
+    /// Concatenates the samples of all files of a part. `read` finds the arrays of each.
     pub(super) fn join(
         part: &Shards,
         options: &ListOptions,
@@ -332,10 +332,10 @@ impl ArraySet {
         all.into_found(&part.root, keys)
     }
 
-    /// Takes the array of labels from the set of the file beside that of the images, unless there are labels already.
+    /// Takes the array of labels from the file next to that of the images, unless there are labels already.
     ///
     /// # Errors
-    /// If there are none in it, or the images have theirs themselves: where both files were named, one would be lost.
+    /// The file has no labels, or the images file has its own: if both files were named, one set of labels would be lost.
     pub(super) fn take_labels(
         &mut self,
         mut beside: Self,
@@ -379,7 +379,7 @@ impl ArraySet {
         }
     }
 
-    /// The names of the classes: what the format has a place for, else what a pack left.
+    /// The class names: those that the format stores, otherwise those of the exported pack.
     fn class_names(&self) -> &[String] {
         match &self.metadata {
             Some(metadata) if self.classes.is_empty() => metadata.class_names("label"),
@@ -387,7 +387,7 @@ impl ArraySet {
         }
     }
 
-    /// Appends the samples of the next file, which has to have the same arrays.
+    /// Appends the samples of the next file, which must have the same arrays.
     pub(super) fn append(&mut self, mut other: Self, file: &Path) -> Result<(), ConvertError> {
         self.take_class_names()?;
         other.take_class_names()?;
@@ -417,7 +417,7 @@ impl ArraySet {
         }
     }
 
-    /// Decides which array is what.
+    /// Decides the role of each array.
     pub(super) fn into_found(
         mut self,
         source: &Path,
@@ -459,7 +459,7 @@ impl ArraySet {
         })
     }
 
-    /// Puts each array where its part says.
+    /// Sorts the arrays by role.
     fn sort(&mut self, source: &Path, roles: Roles<'_>) -> Result<Sorted, ConvertError> {
         let none = || ConvertError::malformed(source, "", "there are no images in it");
         let array = self.arrays.get(roles.image).ok_or_else(none)?;
@@ -497,7 +497,7 @@ impl ArraySet {
         Ok(sorted)
     }
 
-    /// Takes the array of class names out.
+    /// Removes the array of class names.
     fn take_class_names(&mut self) -> Result<(), ConvertError> {
         let is_classes = |array: &StoredArray| {
             matches!(array.elements, Elements::Text { .. })
@@ -511,7 +511,7 @@ impl ArraySet {
         Ok(())
     }
 
-    /// Gives arrays the element types back that they had in the exported pack.
+    /// Restores the element types of the exported pack.
     fn restore_types(&mut self) {
         let Some(metadata) = &self.metadata else {
             return;
@@ -529,7 +529,7 @@ impl ArraySet {
     }
 }
 
-/// The arrays by their parts.
+/// The arrays by role.
 struct Sorted {
     images: Arc<dyn Store>,
     names: Names,
@@ -603,7 +603,7 @@ impl Sorted {
     }
 }
 
-/// Whether an array has the samples' paths: as texts, or, where a pack was exported, as bytes.
+/// Whether an array contains the samples' paths: as texts, or as bytes if a pack was exported.
 fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
     match array.elements {
         Elements::Text { .. } => is_path_name(&array.name) && array.is_scalar(),
@@ -616,10 +616,10 @@ fn is_paths(array: &StoredArray, known: Option<&Metadata>) -> bool {
     }
 }
 
-/// The name of the array in which exports keep paths.
+/// The array in which exports keep paths.
 pub(crate) const PATHS: &str = "path";
 
-/// The paths; none if they do not tell the samples apart.
+/// The paths; none if they are not unique.
 fn read_paths(array: &StoredArray) -> Result<Option<Vec<Vec<u8>>>, ConvertError> {
     let mut texts = array.clone();
     if let (Elements::Numbers { .. }, Some(&bytes)) = (array.elements, array.item.first()) {

@@ -1,5 +1,5 @@
-//! From what the module of a format found to a [`Listing`]: names for the samples, labels as class ids, and what the
-//! pack's own metadata adds where the data set was exported from one.
+//! Turns what a format's module found into a [`Listing`]: sample names, labels as class ids, and the metadata of a pack that the
+//! dataset was exported from.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,58 +18,58 @@ use super::warning::Warning;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::Metadata;
 
-/// What the module of a format found in a source.
+/// What a format's module found in a source.
 pub(crate) struct Found {
     pub(super) kind: SourceKind,
-    /// The images. Every field has as many samples.
+    /// The images. Every field has the same number of samples.
     pub(super) images: Arc<dyn Store>,
     pub(super) names: Names,
     pub(super) labels: Option<FoundLabels>,
-    /// Mask images, which must have the size of their images.
+    /// Mask images. Each must have the size of its image.
     pub(super) masks: Option<Arc<dyn Store>>,
-    /// Everything else of a fixed type, or bytes: numbers, arrays, files.
+    /// All other fields of fixed type or bytes: numbers, arrays, files.
     pub(super) fields: Vec<SourceField>,
     /// Texts and JSON.
     pub(super) texts: Vec<SourceColumn>,
-    /// What the pack said from which this was exported.
+    /// Metadata of the pack that this was exported from.
     pub(super) metadata: Option<Metadata>,
     pub(super) faults: Faults,
     pub(super) warnings: Vec<Warning>,
-    /// Files or members that are no samples.
+    /// Files or members that are not samples.
     pub(super) ignored: u64,
 }
 
-/// What the samples are called in errors, reports and the pack.
+/// Sample names in errors, reports and the pack.
 pub(super) enum Names {
-    /// `FOLDER/0`, `FOLDER/1`, ... : rows of the array of this name.
+    /// `FOLDER/0`, `FOLDER/1`, ...: rows of the array with this name.
     Numbered(String),
-    /// Paths, with `/` between their parts.
+    /// Paths, with `/` as separator.
     Paths(Vec<Vec<u8>>),
 }
 
-/// The labels as the source has them.
+/// The labels as stored in the source.
 pub(super) struct FoundLabels {
-    /// What the source calls them.
+    /// Their name in the source.
     pub(super) name: String,
     pub(super) values: LabelValues,
-    /// The name of each class id, where the source gives them.
+    /// The name of each class id, if the source has them.
     pub(super) classes: Vec<String>,
 }
 
-/// One label for each sample.
+/// One label per sample.
 pub(super) enum LabelValues {
     /// Class ids, or other integers.
     Ids(Vec<i64>),
     /// Class names.
     Names(TextArena),
-    /// Numbers that are no ids: they become a column of this name.
+    /// Numbers other than ids. They become a column with this name.
     Numbers(Vec<f64>),
-    /// As `Numbers`, with their own type.
+    /// Like `Numbers`, but in their own type.
     Typed(Arc<dyn Store>),
 }
 
 impl Found {
-    /// The listing of what was found in `source`.
+    /// Builds the listing of `source`.
     pub(super) fn into_listing(self, source: &Path) -> Result<Listing, ConvertError> {
         let n = self.images.len();
         if n == 0 {
@@ -109,7 +109,7 @@ impl Found {
         Ok(listing)
     }
 
-    /// Without the fields that are not to be packed.
+    /// Removes excluded fields.
     pub(crate) fn leave_out(
         mut self,
         source: &Path,
@@ -126,7 +126,7 @@ impl Found {
         Ok(self)
     }
 
-    /// Refuses images of one number each, as where a file of labels was named.
+    /// Refuses images of a single number each, for example if a label file was named.
     fn check_images(&self, source: &Path) -> Result<(), ConvertError> {
         match self.images.content(0) {
             Content::Array(array) if array.shape.is_empty() => Err(ConvertError::unsupported(
@@ -139,7 +139,7 @@ impl Found {
         }
     }
 
-    /// Refuses masks that no sample could have: all would be bad.
+    /// Refuses masks that no sample can match: every sample would be bad.
     fn check_masks(&self, source: &Path) -> Result<(), ConvertError> {
         match self.masks.as_ref().map(|masks| masks.content(0)) {
             Some(Content::Array(array)) => Err(ConvertError::unsupported(
@@ -204,7 +204,7 @@ impl FoundLabels {
         match self.values {
             LabelValues::Ids(mut ids) => {
                 let known = listing.metadata.as_ref();
-                // What was another field of the pack has no part in the names of its classes.
+                // A label that was another field of the pack does not get the pack's class names.
                 let field = known.and_then(|m| m.field(&self.name));
                 let is_other = field.is_some_and(|field| field.role != Some(Role::Label));
                 let classes = match known {
@@ -230,7 +230,7 @@ impl FoundLabels {
                         self.name
                     );
                     listing.faults.entry(idx).or_insert(reason.into());
-                    // What it is called in the report is enough; in the pack all ids have names.
+                    // The sample is reported by its original id. The pack needs a named id, so store 0.
                     *id = 0;
                 }
                 listing.labels = Labels::PerSample(ids);
@@ -274,7 +274,7 @@ impl FoundLabels {
     }
 }
 
-/// What numbers to be predicted are called: `label` is the name of class ids.
+/// The name for regression targets: `label` is reserved for class ids.
 pub(super) fn target(name: String) -> String {
     match name.as_str() {
         "label" => "target".to_owned(),
@@ -282,7 +282,7 @@ pub(super) fn target(name: String) -> String {
     }
 }
 
-/// Refuses fields whose names a pack cannot hold.
+/// Refuses field names that a pack cannot store.
 fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
     let fields = listing.fields.iter().map(|field| &field.name);
     let mut names = fields.chain(listing.columns.iter().map(|column| &column.name));
@@ -297,7 +297,7 @@ fn check_names(listing: &Listing, source: &Path) -> Result<(), ConvertError> {
     })
 }
 
-/// Gives fields other names that are called as those which the pack has of the images, labels and masks that were named.
+/// Renames fields that collide with the pack's names for images, labels and masks.
 fn rename_taken(listing: &mut Listing) {
     let taken = [
         ("image", true),
@@ -316,10 +316,10 @@ fn rename_taken(listing: &mut Listing) {
     }
 }
 
-/// What to do about class ids without a name.
+/// What to do about class ids without names.
 const CLASS_IDS_HINT: &str = "mend the labels or the list of class names, leave the field out with --leave-out, or give --label-key for another";
 
-/// Refuses a file of a set whose class names are others than those of the files before it: its ids mean other classes.
+/// Refuses a file whose class names differ from those of earlier files: its ids mean other classes.
 pub(super) fn check_same_classes(
     file: &Path,
     expected: &[String],
@@ -337,7 +337,7 @@ pub(super) fn check_same_classes(
     Err(ConvertError::contradictory(file, "", reason, hint))
 }
 
-/// The error for a field that has not as many values as there are images: these may lie along another dimension.
+/// The error for a field whose number of values differs from the number of images. Samples may be along another dimension.
 pub(super) fn other_count(
     source: &Path,
     name: &str,
@@ -365,7 +365,7 @@ pub(super) fn other_count(
     ConvertError::contradictory(source, name, reason, hint)
 }
 
-/// Turns the sets of labels of an exported pack, a bit for each class, into lists of labels again.
+/// Converts an exported pack's label sets, one bit per class, back to label lists.
 fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertError> {
     let mut fields = listing.fields.iter();
     let Some(place) = fields.position(|field| field.role == Some(Role::Labels)) else {
@@ -406,7 +406,7 @@ fn take_label_sets(listing: &mut Listing, source: &Path) -> Result<(), ConvertEr
     Ok(())
 }
 
-/// Whether a field of this name is made anew by every conversion, so that what an exported one says is left out.
+/// Whether every conversion recreates the field of this name. An exported copy is then ignored.
 pub(super) fn is_made_anew(name: &str) -> bool {
     matches!(
         name,
@@ -414,7 +414,7 @@ pub(super) fn is_made_anew(name: &str) -> bool {
     )
 }
 
-/// The role that a field has in the pack from which it was exported.
+/// The role of a field in the exported pack.
 pub(super) fn role_of(metadata: Option<&Metadata>, name: &str) -> Option<Role> {
     metadata.and_then(|m| m.field(name)).and_then(|f| f.role)
 }
@@ -429,7 +429,7 @@ mod tests {
     use super::super::store::ArrayType;
     use super::*;
 
-    /// A store of these rows, each as long as the others.
+    /// A store of these rows, all of the same length.
     fn rows(rows: &[&[u8]], shape: &[u64]) -> Arc<dyn Store> {
         let folder = SpoolFolder {
             path: std::env::temp_dir(),

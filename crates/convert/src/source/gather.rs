@@ -1,7 +1,7 @@
-//! Fields of sources that come sample by sample (members of tar files, features of records, values of keys), gathered
-//! into one column each.
+//! Collects the fields of sources that are read sample by sample (members of tar files, features of records, values of keys) into
+//! one column each.
 //!
-//! Not for finding them: that is each format's own.
+//! Each format's module finds the fields.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
-/// A field's item of one sample.
+/// One sample's item of a field.
 #[derive(Debug)]
 pub(super) enum Item<'a> {
     /// Bytes in one of the files.
     Stored(Span, Content),
     Text(&'a str),
-    /// As `Text`, with the place of its bytes: in formats that do not tell texts from bytes, a later item may be none.
+    /// Like `Text`, with the location of its bytes. Some formats do not distinguish text from bytes, so a later item may be bytes.
     TextIn(&'a str, Span),
     /// JSON text without spaces.
     Json(&'a str),
@@ -63,7 +63,7 @@ fn kind_of(content: &Content) -> String {
 pub(super) struct Gathered {
     pub(super) name: String,
     items: Items,
-    /// Where the texts lie, if each came with its place.
+    /// The locations of the texts, if each came with one.
     places: Vec<Span>,
 }
 
@@ -74,12 +74,12 @@ enum Items {
     Jsons(TextArena),
     Ints(Vec<i64>),
     Floats(Vec<f64>),
-    /// Numbers of the pack's own type.
+    /// Numbers in the pack's own type.
     Rows(Arc<dyn Store>),
 }
 
 impl Gathered {
-    /// A field with its first item.
+    /// Starts a field with its first item.
     pub(super) fn begin(name: String, item: &Item<'_>) -> Self {
         let items = match item {
             Item::Stored(_, content) => Items::Stored(Vec::new(), Contents::All(content.clone())),
@@ -93,12 +93,12 @@ impl Gathered {
             items,
             places: Vec::new(),
         };
-        // Its own first item always fits.
+        // The first item always fits.
         let _ = gathered.push(item);
         gathered
     }
 
-    /// Takes the next item, or says what was expected and found.
+    /// Adds the next item, or returns what was expected and found.
     pub(super) fn push(&mut self, item: &Item<'_>) -> Result<(), String> {
         match (&mut self.items, item) {
             (Items::Stored(spans, contents), Item::Stored(span, content)) => {
@@ -129,8 +129,8 @@ impl Gathered {
         Ok(())
     }
 
-    /// As [`push`](Self::push), where numbers and lists of them may take turns, and texts and bytes: all become lists then,
-    /// or bytes.
+    /// Like [`push`](Self::push), but accepts a mix of numbers and lists, or of texts and bytes. All items then become lists, or
+    /// bytes.
     pub(super) fn push_or_widen(&mut self, item: &Item<'_>) -> Result<(), String> {
         let listed = |text: &dyn std::fmt::Display| format!("[{text}]");
         let mut lists = TextArena::default();
@@ -174,8 +174,8 @@ impl Gathered {
         self.push(item)
     }
 
-    /// Takes something without meaning in the place of an item that a sample lacks: nothing where bytes are stored, else
-    /// the first item once more, so that it makes no class of its own.
+    /// Adds a placeholder for an item that a sample lacks: an empty item for stored bytes, otherwise the first item again, so that
+    /// it creates no class.
     pub(super) fn push_missing(&mut self) {
         match &mut self.items {
             Items::Stored(spans, contents) => {
@@ -194,13 +194,13 @@ impl Gathered {
             }
             Items::Ints(values) => values.push(values.first().copied().unwrap_or(0)),
             Items::Floats(values) => values.push(values.first().copied().unwrap_or(0.0)),
-            // These are made when all samples are there.
+            // These are built after all samples are collected.
             Items::Rows(_) => {}
         }
     }
 
-    /// Takes an empty item: a text or bytes of no length, a list without values; numbers become lists for it. False, and
-    /// nothing is taken, where an item cannot be empty.
+    /// Adds an empty item: an empty text, bytes or list. Numbers become lists. Returns false and adds nothing if an item cannot be
+    /// empty.
     pub(super) fn push_empty(&mut self) -> Result<bool, String> {
         let nowhere = Span {
             file: 0,
@@ -234,7 +234,7 @@ impl Gathered {
         }
     }
 
-    /// Whether its items are integers so far.
+    /// Whether all items so far are integers.
     pub(super) fn is_of_ints(&self) -> bool {
         matches!(self.items, Items::Ints(_))
     }
@@ -244,7 +244,7 @@ impl Gathered {
         matches!(self.items, Items::Texts(_))
     }
 
-    /// Whether its items are texts that are all empty so far.
+    /// Whether all items so far are empty texts.
     pub(super) fn is_blank(&self) -> bool {
         matches!(&self.items, Items::Texts(texts) if texts.is_blank())
     }
@@ -260,7 +260,7 @@ impl Gathered {
     }
 }
 
-/// Notes the content of item `n`. Images may be of several sizes and of files and pixels, arrays are all alike.
+/// Records the content of item `n`. Images may mix sizes, files and pixels. Arrays must all have one type.
 fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(), String> {
     let is_image = |content: &Content| matches!(content, Content::File | Content::Pixels(_));
     match contents {
@@ -284,15 +284,15 @@ fn add_content(contents: &mut Contents, n: usize, content: &Content) -> Result<(
     }
 }
 
-/// Everything that was gathered.
+/// Everything collected.
 pub(super) struct Gathering {
     pub(super) format: DataFormat,
     pub(super) fields: Vec<Gathered>,
     pub(super) names: Names,
     pub(super) files: Arc<Vec<OpenFile>>,
-    /// The class names, where the source gives them in a place of its own.
+    /// The class names, if the source stores them separately.
     pub(super) classes: Vec<String>,
-    /// Labels that were found otherwise than in a field of their own.
+    /// Labels that are not a field.
     pub(super) labels: Option<FoundLabels>,
     pub(super) metadata: Option<Metadata>,
     pub(super) warnings: Vec<Warning>,
@@ -300,7 +300,7 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// Decides which field plays which part.
+    /// Decides the role of each field.
     pub(super) fn into_found(
         mut self,
         source: &Path,
@@ -346,7 +346,7 @@ impl Gathering {
         Ok(found)
     }
 
-    /// The place of the field of labels; none where labels were found otherwise, or there are none.
+    /// The index of the label field. None if there are no labels, or if they are not a field.
     fn label_of(
         &self,
         source: &Path,
@@ -359,12 +359,12 @@ impl Gathering {
         if keys.label.is_none_or(|key| key == labels.name) {
             return Ok(None);
         }
-        // Behind the others, so that it is only there to be told.
+        // Listed last, only for the error message.
         let all = [names, std::slice::from_ref(&labels.name)].concat();
         find_field(source, &all, Part::Label, keys, self.metadata.as_ref())
     }
 
-    /// Takes the samples' paths, which lie beside the fields where a pack was exported that has no field of that name.
+    /// Takes the samples' paths from a field that only an export adds. The pack itself has none of that name.
     fn take_paths(&mut self) {
         let Some(metadata) = self.metadata.as_ref() else {
             return;
@@ -382,7 +382,7 @@ impl Gathering {
         }
     }
 
-    /// Gives arrays whose element type the format lacks the one that the pack had; but not those that are to be labels.
+    /// Restores the pack's element types that the format lacks, except for fields used as labels.
     fn restore_types(&mut self, label_key: Option<&str>) {
         let Some(metadata) = &self.metadata else {
             return;
@@ -410,7 +410,7 @@ fn empty(files: &Arc<Vec<OpenFile>>) -> Spans {
 }
 
 impl Gathered {
-    /// Values of the type that the pack had, where all fit it.
+    /// Converts values to the type that the pack had, if all fit.
     fn narrow(&mut self, known: &Field) {
         let store = match &self.items {
             Items::Ints(values) => narrowed(Wide::Ints(values), known),
@@ -423,7 +423,7 @@ impl Gathered {
         }
     }
 
-    /// Texts as the JSON that they were, if all of them are.
+    /// Restores JSON from texts if all texts are JSON.
     fn texts_as_json(&mut self) {
         let Items::Texts(texts) = &self.items else {
             return;
@@ -434,7 +434,7 @@ impl Gathered {
         }
     }
 
-    /// What its items are, for the part that they may play.
+    /// The kind of its items, which decides its possible roles.
     fn kind(&self) -> roles::Items {
         match &self.items {
             Items::Stored(_, Contents::All(content)) => roles::Items::of(content),
@@ -494,7 +494,7 @@ impl Gathered {
         })
     }
 
-    /// Labels of arrays of one number each.
+    /// Labels from arrays of a single number.
     fn into_array_labels(
         self,
         source: &Path,
@@ -532,7 +532,7 @@ impl Gathered {
                 let store = Arc::new(Spans {
                     files: Arc::clone(files),
                     spans,
-                    // Pictures that are neither image nor mask are bytes; so are those of several sizes.
+                    // Images other than the image and mask become bytes. So do images of several sizes.
                     contents: match contents {
                         Contents::Each(_) => Contents::All(Content::Bytes),
                         all => all,
@@ -556,7 +556,7 @@ impl Gathered {
     }
 }
 
-/// Numbers as labels: class ids where all are whole.
+/// Numbers as labels: class ids if all are whole.
 fn numbers(values: Vec<f64>) -> LabelValues {
     let ids = values.iter().map(|value| Scalar::Double(*value).class_id());
     match ids.collect() {

@@ -1,6 +1,6 @@
-//! The label column of a manifest: ids, class names, lists of either, or numbers to be predicted.
+//! The label column of a manifest: ids, class names, lists of either, or regression targets.
 //!
-//! Not for finding the column: that is `manifest`.
+//! `manifest` finds the column.
 
 use std::collections::HashMap;
 
@@ -13,33 +13,33 @@ use super::{
 };
 use crate::metadata::Metadata;
 
-/// How the cells of a column are split into labels.
+/// How cells of a column are split into labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LabelSplit {
     /// A CSV cell is one label. A JSON array is a list.
     Never,
-    /// A CSV cell with `;` or `|` in it makes the column one of lists.
+    /// A CSV cell that contains `;` or `|` makes the whole column lists.
     IfSeparated,
     /// Every cell is a list.
     Always,
 }
 
-/// What a label column was found to hold.
+/// The content of a label column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LabelForm {
-    /// Class names, or ids as they are; one for each sample or a list.
+    /// Class names or unchanged ids; one per sample, or lists.
     Classes { names: bool, lists: bool },
-    /// Numbers that are no ids: a column like any other.
+    /// Numbers other than ids: an ordinary column.
     Numbers,
 }
 
-/// Looks at every label before any is taken. Problems are kept until the form is asked for: the
-/// column may turn out not to be the label.
+/// Examines every label before any is stored. Problems are kept until the form is requested, because the column may turn out not to
+/// be the label.
 #[derive(Debug)]
 pub(super) struct LabelScan {
     split: LabelSplit,
     lists: bool,
-    /// The lines where each was first seen.
+    /// The line where each first appears.
     integer: Option<u64>,
     number: Option<u64>,
     json_text: Option<u64>,
@@ -101,10 +101,10 @@ impl LabelScan {
         };
     }
 
-    /// What the column holds, or the line and the reason why it cannot hold labels.
+    /// The content of the column, or the line and the reason why it cannot hold labels.
     pub(super) fn form(&self) -> Result<LabelForm, (u64, String)> {
         let lists = self.lists;
-        // An empty cell is an empty list where cells are split.
+        // In split columns, an empty cell is an empty list.
         if let Some(line) = self.missing
             && !(lists && self.split != LabelSplit::Never)
         {
@@ -140,7 +140,7 @@ impl LabelScan {
 
 const SEPARATORS: [char; 2] = [';', '|'];
 
-/// Calls `each` for each label in a cell. `split` says whether CSV cells are split.
+/// Calls `each` for each label in a cell. `split` says whether to split CSV cells.
 fn for_each_item<'a>(cell: Cell<'a>, split: bool, mut each: impl FnMut(Cell<'a>)) {
     match cell {
         Cell::Missing => {}
@@ -156,12 +156,12 @@ fn for_each_item<'a>(cell: Cell<'a>, split: bool, mut each: impl FnMut(Cell<'a>)
     }
 }
 
-/// Takes the labels, row by row.
+/// Collects labels row by row.
 pub(super) struct LabelBuilder {
     names: bool,
     lists: bool,
     split: bool,
-    /// Ids as they are, or, for names, numbers in order of first appearance.
+    /// Ids unchanged. For names, numbers in order of first appearance.
     ids: Vec<i64>,
     ends: Vec<usize>,
     number_of: HashMap<String, i64>,
@@ -179,8 +179,7 @@ impl LabelBuilder {
         }
     }
 
-    /// Takes the next row's labels; false if they do not fit, which happens only if the manifest
-    /// has changed since the form was found.
+    /// Adds the next row's labels. Returns false if they do not fit. That happens only if the manifest has changed since the scan.
     #[must_use]
     pub(super) fn push(&mut self, cell: Cell<'_>) -> bool {
         let start = self.ids.len();
@@ -214,7 +213,7 @@ impl LabelBuilder {
         number
     }
 
-    /// The labels and the class names, sorted; a name's id is its place.
+    /// The labels and the class names, sorted. A name's id is its index.
     pub(super) fn finish(mut self) -> (Labels, Vec<Vec<u8>>) {
         let mut classes: Vec<(String, i64)> = self.number_of.into_iter().collect();
         classes.sort_unstable();
@@ -250,8 +249,8 @@ impl LabelBuilder {
     }
 }
 
-/// Labels with the class ids of the pack from which a manifest was exported, and that pack's class names; as they are
-/// where they name classes that it does not have.
+/// Maps labels to the class ids and names of the pack that the manifest was exported from. Unchanged if some class is not in that
+/// pack.
 pub(super) fn in_known_order(
     mut labels: Labels,
     classes: Vec<Vec<u8>>,
@@ -290,7 +289,7 @@ pub(super) fn in_known_order(
     (labels, classes)
 }
 
-/// Sorts the values from `start` on and removes repeats among them.
+/// Sorts the values from `start` on and removes duplicates.
 fn sort_from(ids: &mut Vec<i64>, start: usize) {
     ids[start..].sort_unstable();
     let mut kept = start;

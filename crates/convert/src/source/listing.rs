@@ -1,6 +1,6 @@
 //! The samples of a source before any of them is opened for decoding.
 //!
-//! Not for finding them: that is `image_folder` and `manifest`.
+//! Finding them is the job of `image_folder` and `manifest`.
 
 use packds_system::to_u64;
 use std::{
@@ -23,18 +23,18 @@ use crate::{
     sample::{MAX_FILE_BYTES, SampleError, append_file},
 };
 
-/// What kind of source a listing was made from.
+/// The kind of source behind a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceKind {
-    /// A folder of class folders, read as torchvision's `ImageFolder` reads it.
+    /// A folder of class folders, read like torchvision's `ImageFolder`.
     ImageFolder,
     /// A folder of images without labels.
     FlatFolder,
     /// A CSV or JSON Lines file that names the images.
     Manifest,
-    /// A file or folder of a format that holds its samples itself.
+    /// A file or folder of a format that contains its samples.
     Container(DataFormat),
-    /// A program that handed its samples over one by one.
+    /// A program that supplied its samples one by one.
     Program,
 }
 
@@ -47,14 +47,13 @@ impl From<DataFormat> for SourceKind {
 /// One sample of a [`Listing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// The file's folder, relative to the root, in raw bytes with `/` between the parts; empty for
-    /// the root itself.
+    /// The file's folder relative to the root, in raw bytes with `/` as separator. Empty for the root itself.
     pub directory: &'a [u8],
     /// The file's name in raw bytes.
     pub name: &'a [u8],
     /// The class id or integer label, if the source gives one per sample.
     pub label: Option<i64>,
-    /// The file's size when it was listed; 0 for a link that leads nowhere.
+    /// The file's size when listed; 0 for a dangling link.
     pub bytes: u64,
 }
 
@@ -67,9 +66,8 @@ impl Sample<'_> {
 
 /// Every sample of a source in its final order, with labels and columns.
 ///
-/// A sample costs 24 bytes and its file name, and 8 more in a manifest with labels; folder names
-/// are stored once. The accessors that take an index panic if it is not less than
-/// [`Listing::len`].
+/// A sample costs 24 bytes and its file name, plus 8 bytes in a manifest with labels. Folder names are stored once. Accessors that
+/// take an index panic unless it is less than [`Listing::len`].
 #[derive(Debug, Clone)]
 pub struct Listing {
     pub(super) kind: SourceKind,
@@ -88,21 +86,21 @@ pub struct Listing {
     pub(super) ignored: u64,
 }
 
-/// Samples that lack something that they need, such as their label, by their number. In the place of what is missing stands a
-/// value without meaning, so that every field has an item for each sample.
+/// Samples known to be bad, by index: each lacks a required value such as its label. A placeholder fills the gap so that every
+/// field has an item for each sample.
 pub(super) type Faults = BTreeMap<usize, Fault>;
 
 /// What a sample lacks.
 #[derive(Debug, Clone)]
 pub(super) enum Fault {
-    /// In the words of the source's reader.
+    /// A message from the source's reader.
     Said(Arc<str>),
-    /// The file that a manifest names in this line.
+    /// The file that a manifest names on this line.
     File {
         manifest: Arc<Path>,
         line: u64,
         is_mask: bool,
-        /// It is there, but is a folder, pipe, socket or device.
+        /// It exists but is a folder, pipe, socket or device.
         is_there: bool,
     },
 }
@@ -123,44 +121,43 @@ impl From<String> for Fault {
 #[derive(Debug, Clone)]
 pub(super) enum Labels {
     None,
-    /// One label for each directory of the path table.
+    /// One label per directory of the path table.
     ByDirectory(Vec<i64>),
     PerSample(Vec<i64>),
     Lists(LabelLists),
 }
 
-/// A list of labels for each sample: list `i` is `ids[ends[i - 1]..ends[i]]`.
+/// One list of labels per sample: list `i` is `ids[ends[i - 1]..ends[i]]`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LabelLists {
     pub(super) ends: Vec<usize>,
     pub(super) ids: Vec<i64>,
 }
 
-/// One mask for each sample.
+/// One mask per sample.
 #[derive(Debug, Clone)]
 pub(super) enum Masks {
-    /// A file each.
+    /// One file each.
     Files { paths: PathTable, bytes: Vec<u64> },
-    /// Whatever holds them.
+    /// In a store.
     Stored(Arc<dyn Store>),
 }
 
-/// Where the images are.
+/// The location of the images.
 #[derive(Debug, Clone)]
 pub(super) enum Images {
-    /// In files of their own, which the listing's paths name.
+    /// Separate files, named by the listing's paths.
     Files,
-    /// In whatever holds them.
+    /// In a store.
     Stored(Arc<dyn Store>),
 }
 
-/// A field of the source beside image, mask and label, which becomes a field of the pack of the same name: arrays of one
-/// type, or bytes.
+/// A source field other than image, mask and label. It becomes a pack field of the same name: arrays of one type, or bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceField {
     pub(crate) name: String,
     pub(crate) store: Arc<dyn Store>,
-    /// What it means, where that is known.
+    /// Its meaning, if known.
     pub(crate) role: Option<Role>,
 }
 
@@ -170,12 +167,12 @@ impl Listing {
         self.kind
     }
 
-    /// The folder to which every path is relative.
+    /// The folder that all paths are relative to.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How many samples there are; never 0 in a listing that [`super::list`] returned.
+    /// Number of samples; never 0 in a listing returned by [`super::list`].
     pub fn len(&self) -> usize {
         self.paths.len()
     }
@@ -185,7 +182,7 @@ impl Listing {
         self.len() == 0
     }
 
-    /// Sample `idx`. No allocation.
+    /// Sample `idx`. Does not allocate.
     pub fn sample(&self, idx: usize) -> Sample<'_> {
         Sample {
             directory: self.paths.directory(idx),
@@ -200,15 +197,14 @@ impl Listing {
         self.paths.path_into(idx, path);
     }
 
-    /// The file of sample `idx`, or its name in a source that is no folder, with the root in front.
+    /// The full path of sample `idx`: its file, or its name appended to a source that is not a folder.
     pub fn file_path(&self, idx: usize) -> PathBuf {
         let mut path = Vec::new();
         self.path_into(idx, &mut path);
         self.root.join(as_path(&path))
     }
 
-    /// The class id or integer label of sample `idx`; none if the source has no labels or has a
-    /// list of them for each sample.
+    /// The class id or integer label of sample `idx`. None if the source has no labels or a list of them per sample.
     pub fn label(&self, idx: usize) -> Option<i64> {
         match &self.labels {
             Labels::None | Labels::Lists(_) => None,
@@ -227,7 +223,7 @@ impl Listing {
         matches!(self.labels, Labels::Lists(_))
     }
 
-    /// The labels of sample `idx`, ascending and without repeats, if the source has lists.
+    /// The labels of sample `idx`, ascending and unique, if the source has lists.
     pub fn label_list(&self, idx: usize) -> Option<&[i64]> {
         let Labels::Lists(lists) = &self.labels else {
             return None;
@@ -236,13 +232,12 @@ impl Listing {
         Some(&lists.ids[start..lists.ends[idx]])
     }
 
-    /// The class names in raw bytes; a class's id is its place. Empty if there are no labels or if
-    /// the labels are integers without names.
+    /// The class names in raw bytes; a class's id is its index. Empty if there are no labels or the labels are unnamed integers.
     pub fn classes(&self) -> &[Vec<u8>] {
         &self.classes
     }
 
-    /// The further columns of a manifest, in its order.
+    /// The additional columns of a manifest, in its order.
     pub fn columns(&self) -> &[SourceColumn] {
         &self.columns
     }
@@ -252,8 +247,8 @@ impl Listing {
         self.masks.is_some()
     }
 
-    /// Appends the path of the mask of sample `idx`, relative to the root, to `path` and returns
-    /// the mask's size; none, and nothing appended, if the source has no masks.
+    /// Appends the path of the mask of sample `idx`, relative to the root, to `path`. Returns the mask's size. If the source has no
+    /// masks, returns none and appends nothing.
     pub fn mask_path_into(&self, idx: usize, path: &mut Vec<u8>) -> Option<u64> {
         match self.masks.as_ref()? {
             Masks::Files { paths, bytes } => {
@@ -268,7 +263,7 @@ impl Listing {
         }
     }
 
-    /// Bytes of the mask of sample `idx` in the source; 0 where it has none.
+    /// Bytes of the mask of sample `idx` in the source; 0 without one.
     pub(crate) fn mask_bytes(&self, idx: usize) -> u64 {
         match &self.masks {
             None => 0,
@@ -277,7 +272,7 @@ impl Listing {
         }
     }
 
-    /// Appends the image of sample `idx`, or as many of its first bytes as `limit` says, to `out`, and says what they are.
+    /// Appends the image of sample `idx`, at most `limit` bytes, to `out`. Returns its content type.
     pub(crate) fn append_image(
         &self,
         idx: usize,
@@ -290,7 +285,7 @@ impl Listing {
         }
     }
 
-    /// Appends the mask of sample `idx` to `out`; none if the source has no masks.
+    /// Appends the mask of sample `idx` to `out`. None if the source has no masks.
     pub(crate) fn append_mask(
         &self,
         idx: usize,
@@ -310,7 +305,7 @@ impl Listing {
         }
     }
 
-    /// What the image of sample `idx` is, without reading it.
+    /// The content type of the image of sample `idx`, without reading it.
     pub(crate) fn image_content(&self, idx: usize) -> Content {
         match &self.images {
             Images::Files => Content::File,
@@ -318,7 +313,7 @@ impl Listing {
         }
     }
 
-    /// The samples whose images' contents, together, are those of all: one where all are alike.
+    /// The content types of the images. A single one if all are the same.
     pub(crate) fn image_contents(&self) -> impl Iterator<Item = Content> {
         let n = match &self.images {
             Images::Files => 1,
@@ -328,17 +323,17 @@ impl Listing {
         (0..n.min(self.len())).map(|idx| self.image_content(idx))
     }
 
-    /// The fields beside image, mask and labels.
+    /// The fields other than image, mask and labels.
     pub(crate) fn fields(&self) -> &[SourceField] {
         &self.fields
     }
 
-    /// What the pack said from which the source was exported, if it was.
+    /// Metadata of the pack that the source was exported from, if any.
     pub(crate) fn metadata(&self) -> Option<&Metadata> {
         self.metadata.as_ref()
     }
 
-    /// Why sample `idx` is bad, if that is known without reading it.
+    /// Why sample `idx` is bad, if known without reading it.
     pub(crate) fn fault(&self, idx: usize) -> Option<SampleError> {
         let (manifest, line, is_mask, is_there) = match self.faults.get(&idx)? {
             Fault::Said(reason) => {
@@ -372,23 +367,23 @@ impl Listing {
         })
     }
 
-    /// The samples that are known to be bad without reading any.
+    /// The samples known to be bad without reading them.
     pub(crate) fn faulty(&self) -> impl Iterator<Item = usize> {
         self.faults.keys().copied()
     }
 
-    /// What was odd about the source.
+    /// Warnings about the source.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// How many files of the folder are no images; 0 for a manifest.
+    /// Number of files in the folder that are not images; 0 for a manifest.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
 }
 
-/// Appends an item of a store, which has to be as long as its type says.
+/// Appends an item of a store and checks its length against its type.
 pub(crate) fn append_stored(
     store: &dyn Store,
     idx: usize,

@@ -1,10 +1,9 @@
-//! A manifest as a source: which columns mean what, two readings of the rows, and the files.
+//! Reads a manifest as a source: the meaning of columns, two passes over the rows, and the files.
 //!
-//! Not for the syntax of rows: that is `rows`.
+//! `rows` parses the row syntax.
 //!
-//! The manifest is read twice. The first reading finds the type of every column from all of its
-//! cells; the second takes the values. What stays in memory is the paths and the typed values,
-//! never the text of the manifest.
+//! The first pass finds the type of every column from all of its cells. The second stores the values. Memory holds paths and typed
+//! values, never the manifest's text.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -34,13 +33,13 @@ pub(super) fn list(
     let root = Root::open(source, options)?;
     let mut rows = Rows::open(source, form)?;
     let scans = scan(&mut rows, options)?;
-    // A file of that name that says something else is most likely somebody else's.
+    // A file of that name with other content is most likely unrelated.
     let metadata = known_metadata(&root.path)?;
     let known = metadata.as_ref().filter(|_| form == RowForm::JsonLines);
     let plan = Plan::new(source, rows.columns(), &scans, known, options)?;
     let mut rows = rows.reopen()?;
     let (root, taken) = match take(&mut rows, &plan, &root) {
-        // Nobody said that the files lie in one folder.
+        // The files need not lie in one folder.
         Err(ConvertError::ManifestPathEscapes { file, .. })
             if options.root.is_none() && Path::new(&file).is_absolute() =>
         {
@@ -55,14 +54,14 @@ pub(super) fn list(
     finish(source, root, taken, metadata, options.jobs)
 }
 
-/// What the first reading found out about a column.
+/// The first pass's result for a column.
 struct ColumnScan {
     kinds: KindsSeen,
-    /// Only for a column that may be the label.
+    /// Only for a possible label column.
     labels: Option<LabelScan>,
 }
 
-/// The first reading.
+/// The first pass.
 fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<Vec<ColumnScan>, ConvertError> {
     let mut columns: Vec<ColumnScan> = Vec::new();
     let mut first_line = None;
@@ -72,7 +71,7 @@ fn scan(rows: &mut Rows<'_>, options: &ListOptions) -> Result<Vec<ColumnScan>, C
                 kinds: KindsSeen::default(),
                 labels: label_split(name, rows.form(), options).map(LabelScan::new),
             };
-            // A JSON key that appears late is missing in all rows before.
+            // A JSON key that first appears here is missing in all earlier rows.
             if let Some(line) = first_line {
                 column.observe(Cell::Missing, line);
             }
@@ -99,13 +98,13 @@ impl ColumnScan {
     }
 }
 
-/// How labels are split in a column of this name, if it may be the label column.
+/// How to split the labels of a column with this name. None if it cannot be the label column.
 fn label_split(name: &str, form: RowForm, options: &ListOptions) -> Option<LabelSplit> {
     let is_list = name.eq_ignore_ascii_case(LABEL_LIST_NAME);
     let is_key = options.label_key.as_deref() == Some(name);
     let is_known = is_label_name(name);
     match form {
-        // JSON has arrays: no text is split.
+        // JSON has arrays, so texts are not split.
         RowForm::JsonLines => (is_list || is_key || is_known).then_some(LabelSplit::Never),
         RowForm::Comma | RowForm::Tab if is_list => Some(LabelSplit::Always),
         RowForm::Comma | RowForm::Tab if is_key => Some(LabelSplit::IfSeparated),
@@ -113,7 +112,7 @@ fn label_split(name: &str, form: RowForm, options: &ListOptions) -> Option<Label
     }
 }
 
-/// Which columns are paths, masks and labels.
+/// The columns of paths, masks and labels.
 struct Roles {
     path: usize,
     mask: Option<usize>,
@@ -161,7 +160,7 @@ impl Roles {
     }
 }
 
-/// What each column is taken as.
+/// How to store each column.
 struct Plan {
     path: usize,
     mask: Option<usize>,
@@ -215,8 +214,7 @@ impl Plan {
     }
 }
 
-/// How the label column is taken; none if it holds numbers that are no ids, and so is a column
-/// like any other.
+/// How to store the label column. None if it holds numbers other than ids: then it is an ordinary column.
 fn plan_label(
     source: &Path,
     column: usize,
@@ -242,7 +240,7 @@ fn plan_label(
     }
 }
 
-/// The first column that has one of the known names.
+/// The first column with one of these names.
 fn find_known(names: &[String], known: &[&str]) -> Option<usize> {
     known.iter().find_map(|known| {
         names
@@ -251,18 +249,18 @@ fn find_known(names: &[String], known: &[&str]) -> Option<usize> {
     })
 }
 
-/// What the second reading took.
+/// The second pass's result.
 #[derive(Default)]
 struct Taken {
     images: FileTable,
     masks: Option<FileTable>,
     labels: Option<LabelBuilder>,
     columns: Vec<(String, ColumnBuilder)>,
-    /// The line of each row, for the message if its file is missing.
+    /// The line of each row, for messages about missing files.
     lines: Vec<u64>,
 }
 
-/// The second reading.
+/// The second pass.
 fn take(rows: &mut Rows<'_>, plan: &Plan, root: &Root) -> Result<Taken, ConvertError> {
     let mut taken = Taken {
         masks: plan.mask.map(|_| FileTable::default()),
@@ -358,7 +356,7 @@ fn finish(
     })
 }
 
-/// The columns; and as fields those that had narrower numbers in the pack that the manifest lies beside.
+/// The columns. A column with narrower numbers in the exported pack becomes a field instead.
 fn narrowed_columns(
     columns: Vec<(String, ColumnBuilder)>,
     metadata: Option<&Metadata>,

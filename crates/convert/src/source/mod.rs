@@ -1,19 +1,16 @@
-//! Where samples come from: lists the samples of a folder, a manifest or a file of another format, with labels, in a
-//! fixed order, and knows where each lies.
+//! Lists the samples of a folder, a manifest or a file of another format, with labels, in a fixed order.
 //!
-//! Not for decoding images: of a folder an image is opened here only if its name does not say that it is one.
+//! Images are decoded elsewhere. In a folder, an image is opened here only if its name does not identify it as one.
 //!
-//! Each format has a module of its own, which finds the samples (`found::Found`) and where their bytes are
-//! (`store::Store`): read in place where the format lets them be read in any order, unpacked into a temporary file
-//! (`spool::Spool`) where it does not.
+//! Each format has its own module. It finds the samples (`found::Found`) and the location of their bytes (`store::Store`). Bytes
+//! are read in place if the format allows random access; otherwise they are unpacked into a temporary file (`spool::Spool`).
 //!
-//! A folder of class folders is read as torchvision's `ImageFolder` reads it: the classes are the
-//! subfolders in name order, hidden ones and links to folders included, and a class's id is its
-//! place in that order; within a class, folders come in the order of their whole paths and files
-//! in name order within each. Names are compared byte by byte, which for UTF-8 is the order in
-//! which Python sorts strings; where a name is not UTF-8, Python may order differently.
+//! A folder of class folders is read like torchvision's `ImageFolder`. The classes are the subfolders in name order, including
+//! hidden ones and links to folders. A class's id is its position in that order. Within a class, folders are ordered by full path,
+//! and files by name within each folder. Names are compared byte by byte. For UTF-8 that is how Python sorts strings; for other
+//! names, Python may order differently.
 //!
-//! Links are followed. A link from which a walk would come back to a folder it is in is an error.
+//! Links are followed. A link that leads back to a folder above it is an error.
 
 mod arrays;
 #[cfg(feature = "arrow")]
@@ -103,46 +100,46 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::formats::Input;
 
-/// What to list and how.
+/// Options for listing a source.
 #[derive(Debug, Clone, Default)]
 pub struct ListOptions {
-    /// The source's format; found by its content and name if none.
+    /// The source's format; if none, detected from its content and name.
     pub from: Option<DataFormat>,
-    /// List only this split: a subfolder of the source, the files whose names start with it, or a part of the file. Class
-    /// ids are those of the classes of all splits together.
+    /// List only this split: a subfolder of the source, the files whose names start with it, or a part of the file. Class ids are
+    /// those of all splits together.
     pub split: Option<String>,
-    /// The folder to which a manifest's paths are relative; the manifest's own folder if none.
+    /// The folder that a manifest's paths are relative to; if none, the manifest's own folder.
     pub root: Option<PathBuf>,
-    /// The field of images, or of their paths in a manifest; found by its name if none.
+    /// The field of images, or of their paths in a manifest; if none, found by name.
     pub image_key: Option<String>,
-    /// The field of labels; found by its name if none.
+    /// The field of labels; if none, found by name.
     pub label_key: Option<String>,
-    /// The field of masks, or of their paths in a manifest; found by its name if none.
+    /// The field of masks, or of their paths in a manifest; if none, found by name.
     pub mask_key: Option<String>,
-    /// Fields that are not packed.
+    /// Fields to exclude.
     pub leave_out: Vec<String>,
-    /// How many threads list; 0 counts as 1. The listing does not depend on it.
+    /// Number of listing threads; 0 counts as 1. It does not change the listing.
     pub jobs: usize,
-    /// The folder for a temporary file, where the source has to be unpacked first; the system's if none.
+    /// The folder for temporary files, used for sources that must be unpacked; if none, the system's.
     pub spool: Option<PathBuf>,
-    /// Who is told how much was unpacked.
+    /// Receives the progress of unpacking.
     pub unpacking: Unpacking,
 }
 
 impl ListOptions {
-    /// Whether a field of this name is not to be packed.
+    /// Whether the field of this name is excluded.
     fn is_left_out(&self, name: &str) -> bool {
         self.leave_out.iter().any(|left_out| left_out == name)
     }
 
-    /// Whether there is no pack without a field of this name: customary images and labels, and what the caller named.
+    /// Whether a pack requires the field of this name: usual images and labels, and fields that the caller named.
     fn needs(&self, name: &str) -> bool {
         let keys = [&self.image_key, &self.label_key, &self.mask_key];
         let is_named = keys.iter().any(|key| key.as_deref() == Some(name));
         is_named || roles::is_image_name(name) || roles::is_label_name(name)
     }
 
-    /// Refuses fields to be left out that are not among those of `source`.
+    /// Refuses to exclude fields that `source` does not have.
     fn check_left_out(&self, source: &Path, names: &[String]) -> Result<(), ConvertError> {
         let missing = self.leave_out.iter().find(|name| !names.contains(name));
         missing.map_or(Ok(()), |name| {
@@ -154,8 +151,7 @@ impl ListOptions {
         })
     }
 
-    /// Refuses keys that name anything but the fields of a source whose fields are always called `image` and as these
-    /// labels are.
+    /// Checks the keys for a source with fixed field names: `image`, and these labels. Refuses any other key.
     fn check_own_keys(&self, source: &Path, labels: &[&str]) -> Result<(), ConvertError> {
         let keys = [
             (&self.image_key, "images", &["image"][..]),
@@ -177,7 +173,7 @@ impl ListOptions {
         })
     }
 
-    /// Where sources are unpacked.
+    /// The folder for unpacked sources.
     fn spool_folder(&self) -> SpoolFolder {
         SpoolFolder {
             path: self.spool.clone().unwrap_or_else(std::env::temp_dir),
@@ -190,8 +186,8 @@ impl ListOptions {
 ///
 /// # Errors
 ///
-/// If the source is missing, empty, unreadable or damaged, has only splits and `options` chooses none, lacks the field of
-/// images, or, for a manifest, if any row is malformed or names a file that is not there.
+/// The source is missing, empty, unreadable or damaged; it lacks images; or it has only splits and `options` chooses none. For a
+/// manifest: a row is malformed or names a missing file.
 pub fn list(source: &Path, options: &ListOptions) -> Result<Listing, ConvertError> {
     list_one(source, options).map_err(|error| told_by_format(error, source, options))
 }
@@ -213,7 +209,7 @@ fn list_one(source: &Path, options: &ListOptions) -> Result<Listing, ConvertErro
     }
 }
 
-/// How the source is read.
+/// The source's reader.
 fn input(source: &Path, options: &ListOptions) -> Result<&'static Input, ConvertError> {
     let format = source_format(source, options)?;
     let lacking = || ConvertError::FormatLeftOut {
@@ -223,8 +219,8 @@ fn input(source: &Path, options: &ListOptions) -> Result<&'static Input, Convert
     format.entry().input.as_ref().ok_or_else(lacking)
 }
 
-/// Lists every split of a source, in name order. The class list is the same in each: the sorted names of the classes of
-/// all splits, so that ids agree. A split of a folder without class folders is listed without labels.
+/// Lists every split of a source, in name order. All splits share one class list, the sorted class names of all splits, so that ids
+/// agree. A split of a folder without class folders is listed without labels.
 ///
 /// # Errors
 ///
@@ -236,13 +232,13 @@ pub fn list_splits(
     list_each(source, options).map_err(|error| told_by_format(error, source, options))
 }
 
-/// The error, with the format that the source looks like where `options` name another one.
+/// Adds the detected format to the error if `options` name a different one.
 fn told_by_format(error: ConvertError, source: &Path, options: &ListOptions) -> ConvertError {
     let Some(from) = options.from else {
         return error;
     };
     match detect::detect(source) {
-        // A folder of whatever is taken for one of images.
+        // Any folder is detected as an image folder.
         Ok(found) if found != from && found != DataFormat::ImageFolder => {
             error.of_other_format(found)
         }
@@ -273,10 +269,10 @@ fn list_each(source: &Path, options: &ListOptions) -> Result<Vec<(String, Listin
     }
 }
 
-/// The format of `source`, which is what `options` say or what it looks like.
+/// The format of `source`, from `options` or detected.
 ///
 /// # Errors
-/// If the source is missing or of no known format, or the options do not go with it.
+/// The source is missing, its format is unrecognized, or the options do not suit it.
 pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat, ConvertError> {
     let format = match options.from {
         Some(format) => format,
@@ -308,7 +304,7 @@ pub fn source_format(source: &Path, options: &ListOptions) -> Result<DataFormat,
     })
 }
 
-/// The part that is asked for, or the only one.
+/// The requested part, or the only one.
 fn choose<'a>(
     source: &Path,
     parts: &'a [Shards],
@@ -328,7 +324,7 @@ fn choose<'a>(
     }
 }
 
-/// The part of a file whose arrays are several, where the key for images names an array of it.
+/// The part of a multi-array file that contains the requested image key.
 fn by_key<'a>(parts: &'a [Shards], options: &ListOptions) -> Option<&'a Shards> {
     let (first, key) = (parts.first()?, options.image_key.as_ref()?);
     let are_of_one_file = parts.iter().all(|part| part.files == first.files);
@@ -337,7 +333,7 @@ fn by_key<'a>(parts: &'a [Shards], options: &ListOptions) -> Option<&'a Shards> 
     parts.iter().find(is_named).filter(|_| are_of_one_file)
 }
 
-/// That a source has several parts, of which one may be of no split.
+/// The error for a source with several parts. One of them may belong to no split.
 fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     let first = parts.first().map(|part| part.files.as_slice());
     let are_of_one_file = parts
@@ -355,7 +351,7 @@ fn several_splits(source: &Path, parts: &[Shards]) -> ConvertError {
     }
 }
 
-/// Finds the samples of one part, with masks if they were named.
+/// Finds the samples of one part, including masks if named.
 fn read(
     part: &Shards,
     read: impl Fn(&Shards, &ListOptions) -> Result<Found, ConvertError>,

@@ -1,10 +1,10 @@
-//! Many paths in little memory: each directory once, each file name once, no allocation per file.
+//! Stores many paths compactly: each directory once, each file name once, without allocation per file.
 //!
-//! Not for touching the file system.
+//! Does not access the file system.
 
 use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
-/// Byte strings laid end to end.
+/// Concatenated byte strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ByteArena {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ impl ByteArena {
         self.ends.len()
     }
 
-    /// Bytes of all together.
+    /// Total bytes.
     pub(super) fn n_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -31,7 +31,7 @@ impl ByteArena {
         &self.bytes[start..self.ends[idx]]
     }
 
-    /// Moves the strings of `other` behind these.
+    /// Appends the strings of `other`.
     fn append(&mut self, other: Self) {
         if self.ends.is_empty() {
             *self = other;
@@ -43,7 +43,7 @@ impl ByteArena {
     }
 }
 
-/// Paths relative to one root, each a directory of the table and a name in it.
+/// Paths relative to one root. Each is a name in a directory of the table.
 ///
 /// A path costs 16 bytes and its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,21 +58,20 @@ impl PathTable {
         self.names.len()
     }
 
-    /// Adds a directory and returns its index. `directory` has no trailing slash; the root is
-    /// empty.
+    /// Adds a directory and returns its index. `directory` has no trailing slash. The root is empty.
     pub(super) fn push_directory(&mut self, directory: &[u8]) -> usize {
         self.directories.push(directory);
         self.directories.len() - 1
     }
 
-    /// Adds the file `name` of a directory that [`PathTable::push_directory`] returned.
+    /// Adds the file `name` to a directory returned by [`PathTable::push_directory`].
     pub(super) fn push(&mut self, directory: usize, name: &[u8]) {
         debug_assert!(directory < self.directories.len());
         self.names.push(name);
         self.directory_of.push(directory);
     }
 
-    /// Moves the paths of `other` behind these.
+    /// Appends the paths of `other`.
     pub(super) fn append(&mut self, other: Self) {
         let shift = self.directories.len();
         self.directories.append(other.directories);
@@ -103,7 +102,7 @@ impl PathTable {
     }
 }
 
-/// Paths of files in any order of directories.
+/// File paths with directories in any order.
 #[derive(Default)]
 pub(super) struct FileTable {
     pub(super) paths: PathTable,
@@ -128,7 +127,7 @@ impl FileTable {
     }
 }
 
-/// Appends `directory/name` to `path`; without the slash if `directory` is empty.
+/// Appends `directory/name` to `path`; omits the slash if `directory` is empty.
 pub(super) fn join_into(directory: &[u8], name: &[u8], path: &mut Vec<u8>) {
     path.extend_from_slice(directory);
     if !directory.is_empty() {
@@ -137,7 +136,7 @@ pub(super) fn join_into(directory: &[u8], name: &[u8], path: &mut Vec<u8>) {
     path.extend_from_slice(name);
 }
 
-/// Bytes of a file name as the system takes them.
+/// The bytes of a file name as a path.
 pub(super) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }

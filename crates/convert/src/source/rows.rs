@@ -1,6 +1,6 @@
-//! The rows of a manifest, one at a time: CSV, TSV or JSON Lines behind one form of cell.
+//! Reads a manifest row by row. CSV, TSV and JSON Lines share one cell type.
 //!
-//! Not for what the cells mean: that is `manifest`.
+//! `manifest` interprets the cells.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::csv_rows::CsvRows;
 use crate::error::ConvertError;
 
-/// How a manifest is written.
+/// The syntax of a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowForm {
     Comma,
@@ -26,7 +26,7 @@ pub(super) enum RowForm {
 }
 
 impl RowForm {
-    /// By the file's extension.
+    /// From the file's extension.
     pub(super) fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
@@ -41,19 +41,19 @@ impl RowForm {
 /// One value of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Cell<'a> {
-    /// An empty CSV cell, a JSON null or a key that the row lacks.
+    /// An empty CSV cell, a JSON null or a missing key.
     Missing,
-    /// A CSV cell, whose type is not known.
+    /// A CSV cell of unknown type.
     Text(&'a str),
     /// A JSON value other than null.
     Json(&'a Value),
 }
 
-/// A manifest being read; after [`Rows::advance`], the current row.
+/// A manifest being read. After [`Rows::advance`], the current row.
 pub(super) struct Rows<'a> {
     path: &'a Path,
     form: RowForm,
-    /// In order of first appearance. In JSON Lines it grows while rows are read.
+    /// In order of first appearance. In JSON Lines it grows while reading.
     columns: Vec<String>,
     line: u64,
     reader: Reader,
@@ -73,7 +73,7 @@ struct JsonReader {
 }
 
 impl<'a> Rows<'a> {
-    /// Opens a manifest; the CSV header is read and checked.
+    /// Opens a manifest. Reads and checks the CSV header.
     pub(super) fn open(path: &'a Path, form: RowForm) -> Result<Self, ConvertError> {
         let (reader, columns) = match form {
             RowForm::Comma => {
@@ -95,7 +95,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Starts again from the first row. The columns stay known.
+    /// Restarts at the first row. Keeps the columns.
     pub(super) fn reopen(self) -> Result<Self, ConvertError> {
         let mut again = Self::open(self.path, self.form)?;
         if let (Reader::Json(before), Reader::Json(after)) = (self.reader, &mut again.reader) {
@@ -122,7 +122,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// How the manifest is written.
+    /// The syntax of the manifest.
     pub(super) fn form(&self) -> RowForm {
         self.form
     }
@@ -227,8 +227,7 @@ impl JsonReader {
     }
 }
 
-/// The members of a JSON object in order. Unlike a map, it does not let the last of two equal keys
-/// win: that is an error.
+/// The members of a JSON object in order. Unlike a map, rejects duplicate keys instead of keeping the last.
 struct JsonRow(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for JsonRow {

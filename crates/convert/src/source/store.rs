@@ -1,6 +1,6 @@
-//! Where the items of a source lie, however it keeps them: one item a sample, in any order, from any thread.
+//! Random access to the items of a source: one item per sample, in any order, from any thread.
 //!
-//! Not for finding them: the module of each format does that and makes a [`Store`] of what it found.
+//! Each format's module finds the items and builds a [`Store`] of them.
 
 use std::fmt;
 use std::fs::File;
@@ -20,13 +20,13 @@ pub(crate) struct ArrayType {
 }
 
 impl ArrayType {
-    /// Bytes of one array; none if they do not fit 64 bits.
+    /// Bytes of one array; none if they overflow 64 bits.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let n = |n: u64, &d: &u64| n.checked_mul(d);
         self.shape.iter().try_fold(self.dtype.size(), n)
     }
 
-    /// Whether an item is one number.
+    /// Whether an item is a single number.
     pub(crate) fn is_one_number(&self) -> bool {
         self.shape.iter().all(|n| *n == 1)
     }
@@ -39,13 +39,13 @@ pub(crate) struct PixelShape {
     pub(crate) height: u32,
     /// 1 or 3.
     pub(crate) channels: u8,
-    /// Whether the dimensions are channels, height, width instead of height, width, channels.
+    /// True for channels, height, width; false for height, width, channels.
     pub(crate) planar: bool,
 }
 
 impl PixelShape {
-    /// The shape as an image, where an array of this type is one: `u8`, and `[H, W]`, `[H, W, 1 or 3]` or
-    /// `[1 or 3, H, W]`. Where both ends are 1 or 3, the last dimension is the channels.
+    /// The shape as an image, if an array of this type is one: `u8` with `[H, W]`, `[H, W, 1 or 3]` or `[1 or 3, H, W]`. If both
+    /// ends are 1 or 3, the channels are last.
     pub(crate) fn of(array: &ArrayType) -> Option<Self> {
         let (height, width, channels, planar) = match (array.dtype, array.shape.as_slice()) {
             (DType::U8, &[h, w]) => (h, w, 1, false),
@@ -61,7 +61,7 @@ impl PixelShape {
         })
     }
 
-    /// The type of the pixels as an array.
+    /// The pixels' array type.
     pub(crate) fn array(&self) -> ArrayType {
         let (w, h, c) = (
             self.width.into(),
@@ -85,16 +85,16 @@ impl PixelShape {
     }
 }
 
-/// What the bytes of an item are.
+/// What an item's bytes contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// An image file, which says its own size.
+    /// An image file, which states its own size.
     File,
     /// Pixels of this size.
     Pixels(PixelShape),
     /// An array of this type.
     Array(ArrayType),
-    /// Bytes that mean nothing here.
+    /// Opaque bytes.
     Bytes,
     /// A text.
     #[cfg_attr(
@@ -107,7 +107,7 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Pixels where an array of this type is an image, else an array.
+    /// Pixels if an array of this type is an image, otherwise an array.
     pub(crate) fn of_array(array: ArrayType) -> Self {
         match PixelShape::of(&array) {
             Some(shape) => Self::Pixels(shape),
@@ -116,35 +116,35 @@ impl Content {
     }
 }
 
-/// One item for each sample.
+/// One item per sample.
 pub(crate) trait Store: Send + Sync + fmt::Debug {
-    /// How many items there are.
+    /// Number of items.
     fn len(&self) -> usize;
 
     /// Bytes of item `idx`, without reading it.
     fn bytes(&self, idx: usize) -> u64;
 
-    /// What item `idx` is, without reading it.
+    /// Content of item `idx`, without reading it.
     fn content(&self, idx: usize) -> Content;
 
     /// Whether all items have the same content.
     fn is_uniform(&self) -> bool;
 
-    /// Appends the first `limit` bytes of item `idx`, or all of it where it has fewer, to `out`.
+    /// Appends the first `limit` bytes of item `idx` to `out`, or all of it if it is shorter.
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError>;
 }
 
-/// A file that is read at many places; opened once.
+/// A file opened once and read at many offsets.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) path: PathBuf,
     pub(crate) file: File,
-    /// Its length when it was opened.
+    /// Its length at opening.
     pub(crate) bytes: u64,
 }
 
 impl OpenFile {
-    /// Opens a regular file: see [`open_regular`].
+    /// Opens a regular file. See [`open_regular`].
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let file = open_regular(path)?;
         let bytes = file.metadata()?.len();
@@ -152,7 +152,7 @@ impl OpenFile {
         Ok(Self { path, file, bytes })
     }
 
-    /// A file without a byte or a name.
+    /// An empty file without a name.
     pub(crate) fn empty() -> std::io::Result<Self> {
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
         let file = rustix::fs::memfd_create("packds-empty", flags)?.into();
@@ -160,7 +160,7 @@ impl OpenFile {
         Ok(Self { path, file, bytes })
     }
 
-    /// Appends `len` bytes from `offset` to `out`, which stays as it was if there are not so many.
+    /// Appends `len` bytes at `offset` to `out`. If the file is shorter, `out` is unchanged.
     pub(crate) fn append_at(
         &self,
         offset: u64,
@@ -192,30 +192,30 @@ impl OpenFile {
     }
 }
 
-/// A run of bytes of one of several files.
+/// A byte range in one of several files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// The file's number.
+    /// The file's index.
     pub(crate) file: u32,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
 }
 
-/// Items that are runs of bytes of files, each of its own length. 24 bytes of memory an item.
+/// Items that are byte ranges of files, each with its own length. Uses 24 bytes of memory per item.
 #[derive(Debug)]
 pub(crate) struct Spans {
     pub(crate) files: Arc<Vec<OpenFile>>,
     pub(crate) spans: Vec<Span>,
-    /// What each item is: one for all, or one for each.
+    /// One content for all items, or one for each.
     pub(crate) contents: Contents,
 }
 
-/// What the items of a store are.
+/// The contents of a store's items.
 #[derive(Debug)]
 pub(crate) enum Contents {
-    /// All are the same.
+    /// All the same.
     All(Content),
-    /// Each its own.
+    /// One per item.
     Each(Vec<Content>),
 }
 
@@ -268,7 +268,7 @@ impl Store for Spans {
     }
 }
 
-/// Numbers in memory: one for each sample.
+/// Numbers in memory, one per sample.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     pub(crate) array: ArrayType,
@@ -308,21 +308,21 @@ impl Store for Numbers {
     }
 }
 
-/// Items of one type at equal distances: rows of arrays, in one file or one after the other in several. No memory an item.
+/// Items of one type at equal distances: rows of arrays, in one or several files. Uses no memory per item.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    /// Each file, where in it the first row starts, and how many rows it has.
+    /// For each file: where its first row starts and how many rows it has.
     pub(crate) parts: Vec<RowPart>,
     pub(crate) array: ArrayType,
 }
 
-/// Rows that lie one after the other in a file.
+/// Consecutive rows in a file.
 #[derive(Debug, Clone)]
 pub(crate) struct RowPart {
     pub(crate) file: Arc<OpenFile>,
     pub(crate) offset: u64,
     pub(crate) rows: usize,
-    /// From the start of a row to that of the next: at least the bytes of a row.
+    /// Distance between row starts: at least the bytes of a row.
     pub(crate) stride: u64,
 }
 

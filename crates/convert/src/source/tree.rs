@@ -1,6 +1,6 @@
-//! What HDF5 and Zarr have in common: arrays under names like paths, and which of them play which part.
+//! Decides the roles of named arrays. Shared by HDF5 and Zarr.
 //!
-//! Not for reading them: each format gives them as a [`Tree`].
+//! Reading is up to each format, which provides a [`Tree`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
-/// The attribute of a label field that holds the names of the class ids.
+/// The attribute of a label field with the names of the class ids.
 pub(crate) const CLASSES_ATTRIBUTE: &str = "classes";
 
-/// The names of the class ids among the attributes of an array or a group, of which `texts` gives the texts: a list of
-/// them, or one text of JSON. None has none.
+/// The class names in the attributes of an array or a group: a list of texts, or one JSON text. `texts` reads an attribute. Empty
+/// if there are none.
 pub(super) fn class_names_in<E>(
     texts: impl Fn(&str) -> Result<Vec<String>, E>,
 ) -> Result<Vec<String>, E> {
@@ -46,26 +46,26 @@ pub(super) fn class_names_in<E>(
 /// An array of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Its name with those of its groups, `/` between them.
+    /// Its name including its groups, with `/` as separator.
     pub(super) path: String,
-    /// How many items: the first dimension, 0 without one.
+    /// Number of items: the first dimension, or 0 without one.
     pub(super) rows: u64,
     pub(super) kind: NodeKind,
 }
 
-/// What the items of an array are.
+/// The kind of an array's items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NodeKind {
     Array(ArrayType),
     Texts,
-    /// Bytes of any length.
+    /// Variable-length bytes.
     Bytes,
-    /// Something that cannot be read, in words.
+    /// Unreadable: a description.
     Other(String),
 }
 
 impl NodeKind {
-    /// In words, for messages.
+    /// A description for messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Array(array) => format!("{} items of shape {:?}", array.dtype, array.shape),
@@ -76,9 +76,9 @@ impl NodeKind {
     }
 }
 
-/// A source of such arrays.
+/// A source of named arrays.
 pub(super) trait Tree {
-    /// The arrays in it, in name order.
+    /// The arrays in name order.
     fn nodes(&self) -> &[Node];
     /// The items of an array of numbers of this type.
     fn rows(&mut self, node: usize, array: &ArrayType) -> Result<Vec<RowPart>, ConvertError>;
@@ -86,12 +86,12 @@ pub(super) trait Tree {
     fn files(&mut self, node: usize, content: Content) -> Result<Arc<dyn Store>, ConvertError>;
     /// The items of an array of texts.
     fn texts(&mut self, node: usize) -> Result<Vec<Vec<u8>>, ConvertError>;
-    /// The names of the class ids that an array's attribute holds.
+    /// The class names in an array's attribute.
     ///
     /// # Errors
-    /// If those of the files it lies in differ.
+    /// Fails if they differ between the array's files.
     fn classes(&self, node: usize) -> Result<Vec<String>, ConvertError>;
-    /// How many files there are, of which each has a part of every array.
+    /// Number of files. Each contains a part of every array.
     fn n_files(&self) -> usize {
         1
     }
@@ -99,7 +99,7 @@ pub(super) trait Tree {
     fn metadata(&self) -> Result<Option<String>, ConvertError>;
 }
 
-/// The split that a path names and what is left of the path: `train/images`, `x_train`, `train_set_x`.
+/// Separates the split in a path from the rest: `train/images`, `x_train`, `train_set_x`.
 fn split_of(path: &str) -> Option<(String, String)> {
     let parts: Vec<&str> = path.split('/').collect();
     let (last, groups) = parts.split_last()?;
@@ -125,7 +125,7 @@ fn split_of(path: &str) -> Option<(String, String)> {
     Some((split.to_ascii_lowercase(), path.join("/")))
 }
 
-/// The splits that the names of the arrays tell, in name order: each has a field of images.
+/// The splits in array names, in name order. Each must have an image field.
 fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, ConvertError> {
     let parts: Vec<(String, String)> = nodes.iter().filter_map(|n| split_of(&n.path)).collect();
     let mut splits: Vec<String> = parts.iter().map(|(split, _)| split.clone()).collect();
@@ -142,13 +142,13 @@ fn splits(source: &Path, nodes: &[Node]) -> Result<Vec<String>, ConvertError> {
     Ok(found)
 }
 
-/// One part for each split that the names of the arrays tell, and one of the arrays of none, where images are among them.
+/// One part per split in the array names, and one for arrays without a split if images are among them.
 pub(super) fn parts(
     whole: Shards,
     nodes: &[Node],
     is_exported: bool,
 ) -> Result<Vec<Shards>, ConvertError> {
-    // What was exported from a pack is one set, whatever its fields are called.
+    // A pack's export is a single set, whatever its fields are called.
     let splits = match is_exported {
         true => Vec::new(),
         false => splits(&whole.root, nodes)?,
@@ -167,7 +167,7 @@ pub(super) fn parts(
     Ok(rest.into_iter().chain(splits).collect())
 }
 
-/// Whether the array of this path belongs to one of the splits.
+/// Whether the array with this path belongs to one of the splits.
 fn is_of(splits: &[String], path: &str) -> bool {
     split_of(path).is_some_and(|(split, _)| splits.contains(&split))
 }
@@ -176,14 +176,14 @@ fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// An array that belongs to the part that is read.
+/// An array of the part being read.
 struct Member {
     node: usize,
-    /// What the field is called: the last part of its path, if no other ends in it.
+    /// The field name: the last component of its path, if unique.
     name: String,
 }
 
-/// Those of a split; without one those of none of `splits`.
+/// The arrays of a split. If none, the arrays outside all `splits`.
 fn members(nodes: &[Node], split: Option<&str>, splits: &[String]) -> Vec<Member> {
     let parts: Vec<(usize, String)> = match split {
         Some(split) => {
@@ -289,7 +289,7 @@ pub(super) fn read(
     Ok(found)
 }
 
-/// What the exported pack said; a warning where that cannot be read.
+/// The exported pack's metadata. If unreadable, a warning.
 fn metadata_of(
     tree: &impl Tree,
     warnings: &mut Vec<Warning>,
@@ -307,7 +307,7 @@ fn metadata_of(
     }
 }
 
-/// The members that are to be packed; each is named by its name or its path.
+/// The members that are not excluded. A member is excluded by its name or path.
 fn left_in(
     source: &Path,
     nodes: &[Node],
@@ -324,7 +324,7 @@ fn left_in(
     Ok(all.filter(|member| !is_left_out(member)).collect())
 }
 
-/// The arrays of the part that is read.
+/// The arrays of the part being read.
 struct Fields<'a> {
     source: &'a Path,
     nodes: &'a [Node],
@@ -343,7 +343,7 @@ impl Fields<'_> {
         node.ok_or_else(|| ConvertError::malformed(self.source, "", "there are no arrays in it"))
     }
 
-    /// The name of the field that a key means: its own, or that of the array whose path it is.
+    /// The name of the field that a key refers to, by its name or its array's path.
     fn key<'k>(&'k self, key: Option<&'k str>) -> Option<&'k str> {
         let key = key?.trim_matches('/');
         let path = |member: &&Member| self.nodes.get(member.node).map(|node| node.path.as_str());
@@ -355,7 +355,7 @@ impl Fields<'_> {
         self.members.iter().map(|m| m.name.clone()).collect()
     }
 
-    /// What the items are, for the part that they may play.
+    /// The kind of items, which decides the possible roles.
     fn items(&self, member: usize) -> Items {
         match self.node(member).map(|(_, node)| &node.kind) {
             Ok(NodeKind::Array(array)) => Items::of_array(array),
@@ -399,7 +399,7 @@ impl Fields<'_> {
         }
     }
 
-    /// As [`put`](Self::put). Data that only this field has, in a way that nobody reads, is left out with a warning.
+    /// Like [`put`](Self::put), but leaves out the field with a warning if its data cannot be read.
     fn put_or_leave_out(
         &self,
         tree: &mut impl Tree,
@@ -417,7 +417,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Puts a field other than images and masks where it belongs.
+    /// Stores a field other than images and masks according to its role.
     fn put(
         &self,
         tree: &mut impl Tree,
@@ -430,7 +430,7 @@ impl Fields<'_> {
         let has_rows = self.has_rows(member, found.images.len());
         let is_field = is_label || (has_rows && !is_made_anew(name));
         let role = role_of(self.metadata, name);
-        // A set of up to eight labels is one number as well.
+        // A label set of up to eight classes is also a single number.
         let is_label = is_label && role != Some(Role::Labels);
         match &node.kind {
             NodeKind::Array(array) if is_label => {
@@ -504,7 +504,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The names of the class ids: an attribute of the labels, or an array of names beside them.
+    /// The class names: an attribute of the labels, or a separate array of names.
     fn classes(&self, tree: &mut impl Tree, label: usize) -> Result<Vec<String>, ConvertError> {
         let classes = tree.classes(label)?;
         if !classes.is_empty() {
@@ -514,7 +514,7 @@ impl Fields<'_> {
             return Ok(Vec::new());
         };
         let mut names: Vec<String> = tree.texts(list)?.iter().map(|t| lossy(t)).collect();
-        // One list for each file.
+        // One list per file.
         let n = names.len() / tree.n_files().max(1);
         let (first, others) = names.split_at(n);
         for other in others.chunks(n.max(1)) {
@@ -532,7 +532,7 @@ impl Fields<'_> {
         self.nodes.iter().position(is_list)
     }
 
-    /// The node of the array whose names the ids of the field `label` take.
+    /// The node of the array that names the ids of the field `label`.
     fn class_list_of(&self, tree: &impl Tree, label: usize) -> Option<usize> {
         let (number, node) = self.node(label).ok()?;
         let has_ids = matches!(&node.kind, NodeKind::Array(array) if array.is_one_number());
@@ -540,7 +540,7 @@ impl Fields<'_> {
         self.class_list().filter(|_| is_used)
     }
 
-    /// Whether a field has as many items as there are images.
+    /// Whether a field has one item per image.
     fn has_rows(&self, member: usize, n_images: usize) -> bool {
         let rows = self
             .node(member)

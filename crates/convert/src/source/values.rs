@@ -1,7 +1,6 @@
-//! From cells to typed values: first every cell of a column is looked at, then the column's type
-//! is known and the values are taken.
+//! Converts cells to typed values. The type of a column is found from all its cells before any value is stored.
 //!
-//! Not for labels: that is `labels`.
+//! `labels` does this for labels.
 
 use std::borrow::Cow;
 
@@ -13,21 +12,21 @@ use super::{
     rows::Cell,
 };
 
-/// What one cell can be read as.
+/// The possible types of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum CellKind {
     Missing,
     Integer(i64),
     Float(f64),
     Bool(bool),
-    /// Text, or a number that neither an i64 nor an f64 can hold exactly enough.
+    /// Text, or a number that neither an i64 nor an f64 can represent.
     Text,
     /// A JSON array or object.
     Nested,
 }
 
 impl CellKind {
-    /// Spaces around a CSV number do not matter.
+    /// Ignores spaces around a CSV number.
     pub(super) fn of(cell: Cell<'_>) -> Self {
         match cell {
             Cell::Missing => Self::Missing,
@@ -40,7 +39,7 @@ impl CellKind {
         }
     }
 
-    /// A number with leading zeros or a plus sign is text, for such numbers are codes.
+    /// Numbers with leading zeros or a plus sign are text, because they are usually codes.
     pub(super) fn of_text(text: &str) -> Self {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let padded =
@@ -49,7 +48,7 @@ impl CellKind {
         if padded {
             return Self::Text;
         }
-        // An integer beyond an i64 is text too: an f64 would not hold it. "-0" is a float.
+        // An integer outside the i64 range is text too: an f64 would round it. "-0" is a float.
         if integral && text != "-0" {
             return text.parse().map_or(Self::Text, Self::Integer);
         }
@@ -94,12 +93,12 @@ pub(super) enum ColumnType {
     Json,
 }
 
-/// Which kinds of cells a column has.
+/// The kinds of cells seen in a column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct KindsSeen {
     missing: bool,
     integer: bool,
-    /// An integer that an f64 does not hold.
+    /// An integer that an f64 cannot represent.
     wide: bool,
     float: bool,
     boolean: bool,
@@ -122,8 +121,8 @@ impl KindsSeen {
         }
     }
 
-    /// The type that holds every cell, where a pack's field `known` went into the column: JSON texts may look like
-    /// numbers or texts, and numbers without a value in JSON like nothing.
+    /// The type that holds every cell of a column exported from the pack field `known`. Needed because JSON texts can look like
+    /// numbers or texts, and NaN and infinity like missing values.
     pub(super) fn column_type_as(self, known: Option<&Field>) -> ColumnType {
         let present = self.integer || self.float || self.boolean || self.text || self.nested;
         match known {
@@ -154,7 +153,7 @@ impl KindsSeen {
     }
 }
 
-/// A column being filled.
+/// A column under construction.
 pub(super) struct ColumnBuilder {
     values: ColumnValues,
 }
@@ -171,8 +170,7 @@ impl ColumnBuilder {
         Self { values }
     }
 
-    /// Takes the next cell; false if it does not fit the type, which happens only if the manifest
-    /// has changed since the type was found.
+    /// Adds the next cell. Returns false if it does not fit the type. That happens only if the manifest has changed since the scan.
     #[must_use]
     pub(super) fn push(&mut self, cell: Cell<'_>) -> bool {
         match (&mut self.values, CellKind::of(cell)) {
@@ -203,7 +201,7 @@ fn float_of(kind: CellKind) -> Option<f64> {
     }
 }
 
-/// The text of a cell: a JSON string's characters, any other JSON value's JSON text.
+/// A cell as text: a JSON string's characters, or the JSON text of any other JSON value.
 pub(super) fn text_of(cell: Cell<'_>) -> Cow<'_, str> {
     match cell {
         Cell::Missing => Cow::Borrowed(""),

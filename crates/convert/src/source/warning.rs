@@ -1,4 +1,4 @@
-//! What a listing noticed and went on from.
+//! Problems in a source that do not stop its listing.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use packds_format::DType;
 
 use crate::error::quoted;
 
-/// Something odd about a source that does not stop the conversion.
+/// A problem in a source that does not stop the conversion.
 ///
-/// Each kind appears once, with a count and its first case, however many files it concerns; only
-/// [`Warning::LeftOut`], [`Warning::NotLabels`] and [`Warning::Renamed`] appear once for each field. Paths are relative to the root.
+/// Each kind appears once, with a count and its first case. Only [`Warning::LeftOut`], [`Warning::NotLabels`] and
+/// [`Warning::Renamed`] appear once per field. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Classes without images. They keep their ids, so that ids agree with the folder names.
+    /// Classes without images. They keep their ids, so that ids match the folder names.
     EmptyClasses {
         /// How many.
         count: u64,
@@ -22,119 +22,119 @@ pub enum Warning {
         /// Its id.
         id: i64,
     },
-    /// Images beside the class folders, which belong to no class and are ignored.
+    /// Ignored images next to class folders. They belong to no class.
     FilesBesideClasses {
         /// How many.
         count: u64,
         /// The first in name order.
         first: Vec<u8>,
     },
-    /// Every class has the name of a split, and images lie directly in them.
+    /// Every class has the name of a split and directly contains images.
     ClassesLookLikeSplits {
         /// The class names.
         classes: Vec<Vec<u8>>,
     },
-    /// Symbolic links that lead nowhere or to themselves and are not named like images.
+    /// Dangling or circular symbolic links without an image extension.
     BrokenLinks {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Pipes, sockets and devices; they are ignored whatever their names.
+    /// Pipes, sockets and devices, always ignored.
     SpecialFiles {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Images in formats that are not decoded, such as PPM; they are ignored.
+    /// Images in formats that cannot be decoded, such as PPM; ignored.
     UndecodedFormats {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Files without an image's extension whose first bytes could not be read.
+    /// Files without an image extension whose first bytes could not be read.
     UnreadableFiles {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// What the pack said from which the source was exported cannot be read; the source is read without it.
+    /// The metadata of the exported pack cannot be read and is ignored.
     BadMetadata {
         /// What is wrong with it.
         reason: String,
     },
-    /// A field that a pack cannot hold, or that cannot be read; it is left out.
+    /// A field that cannot be read, or that a pack cannot store; left out.
     LeftOut {
         /// The field.
         field: String,
         /// What it is, or why it cannot be read.
         reason: String,
     },
-    /// What was to be the labels and says no class ids; it is packed as a field like others.
+    /// A label field without class ids; packed as an ordinary field.
     NotLabels {
         /// The field.
         field: String,
         /// What its values are.
         found: String,
     },
-    /// A field that had the name of one that packs have anyway.
+    /// A field whose name is reserved in packs.
     Renamed {
-        /// The name that it had.
+        /// Its old name.
         field: String,
-        /// The one that it gets.
+        /// Its new name.
         to: String,
     },
-    /// Arrays that do not have one item for each image; they are ignored.
+    /// Arrays without one item per image; ignored.
     OtherArrays {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Pickles, which are never run; they are ignored.
+    /// Pickles, which are never run; ignored.
     Pickles {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Folders in a tar file, which say nothing there; they stay in the samples' paths.
+    /// Folders in a tar file. They have no meaning there but stay in the samples' paths.
     FoldersInTar {
         /// How many.
         count: u64,
         /// The first.
         first: Vec<u8>,
     },
-    /// Files of one sample each look like many images each; they are packed as they are.
+    /// Files of one sample each that look like several images each; packed unchanged.
     Stacks {
-        /// Of the first.
+        /// Shape of the first.
         shape: Vec<u64>,
     },
-    /// There are fields beside the images, and none is called as labels are.
+    /// Fields other than images exist, but none has a label name.
     NoLabels {
         /// The fields.
         fields: Vec<String>,
     },
-    /// The objects of a field have something that is called as labels are.
+    /// The JSON objects of a field contain a key with a label name.
     LabelInside {
         /// The field.
         field: String,
-        /// What it is called in the objects.
+        /// The key in the objects.
         key: String,
     },
-    /// There are images but no file of labels.
+    /// Images exist, but no label file.
     LabelsMissing {
-        /// The file that would have them.
+        /// The expected label file.
         file: Vec<u8>,
     },
 }
 
 impl Warning {
-    /// That the field of labels has numbers that are no class ids.
+    /// The label field contains numbers other than class ids.
     pub(super) fn no_ids(field: &str, dtype: DType) -> Self {
         let found = match !dtype.is_float() {
             true => format!("{dtype} of which some are above 2^63 - 1"),
@@ -146,7 +146,7 @@ impl Warning {
         }
     }
 
-    /// How many of what there are, and the first; none for what is told otherwise.
+    /// The count, the thing counted, and the first case. None for warnings worded otherwise.
     fn what(&self) -> Option<(u64, &'static str, &[u8])> {
         let (count, what, first) = match self {
             Self::FilesBesideClasses { count, first } => {
@@ -251,7 +251,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A count and the first case of it.
+/// A count and its first case.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     pub(super) count: u64,
@@ -266,7 +266,7 @@ impl Tally {
         self.count += 1;
     }
 
-    /// Adds what was counted after this.
+    /// Adds a later tally.
     fn append(&mut self, other: Self) {
         if self.count == 0 {
             *self = other;
@@ -276,7 +276,7 @@ impl Tally {
     }
 }
 
-/// Oddities met on a walk.
+/// Problems found while walking a folder.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Oddities {
     pub(super) broken_links: Tally,
