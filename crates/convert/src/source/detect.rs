@@ -1,4 +1,4 @@
-//! Which format a source has: by its first bytes, by what a folder holds, and by its name where these do not tell.
+//! Detects the format of a source: by its first bytes, by the content of a folder, and otherwise by name.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use super::zip_dir::zip_entries;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// First bytes of a file that are looked at.
+/// First bytes of a file to inspect.
 const HEAD_BYTES: u64 = 512;
-/// What a zip file starts with.
+/// Magic bytes of a zip file.
 const ZIP: &[u8] = b"PK\x03\x04";
-/// Entries of a folder that are looked at.
+/// Most entries of a folder to inspect.
 const MAX_ENTRIES: usize = 4096;
 
 /// The format of `source`.
@@ -87,34 +87,34 @@ pub(super) fn detect(source: &Path) -> Result<DataFormat, ConvertError> {
     })
 }
 
-/// The start of a file, and its name.
+/// The start of a file and its name.
 pub(crate) struct Head<'a> {
     pub(crate) path: &'a Path,
     pub(crate) name: &'a str,
-    /// The format that the name says.
+    /// The format indicated by the name.
     pub(crate) named: Option<DataFormat>,
     /// The first bytes.
     pub(crate) bytes: &'a [u8],
 }
 
 impl Head<'_> {
-    /// Whether these bytes lie at an offset.
+    /// Whether the bytes at this offset match.
     pub(crate) fn has(&self, offset: usize, magic: &[u8]) -> bool {
         let rest = self.bytes.get(offset..);
         rest.is_some_and(|rest| rest.starts_with(magic))
     }
 
-    /// Whether it is a zip file.
+    /// Whether this is a zip file.
     pub(crate) fn is_zip(&self) -> bool {
         self.has(0, ZIP)
     }
 
-    /// Whether it is a gzip file.
+    /// Whether this is a gzip file.
     pub(crate) fn is_gzip(&self) -> bool {
         self.has(0, b"\x1f\x8b")
     }
 
-    /// The name of the first file in a zip.
+    /// The name of the first file in a zip file.
     pub(crate) fn first_zip_name(&self) -> &[u8] {
         let len = match self.bytes.get(26..28) {
             Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
@@ -123,9 +123,9 @@ impl Head<'_> {
         self.bytes.get(30..30 + len).unwrap_or_default()
     }
 
-    /// The format that the first bytes say.
+    /// The format indicated by the first bytes.
     fn format(&self) -> Option<DataFormat> {
-        // The two bytes of a pickle say the least.
+        // The two magic bytes of a pickle are the weakest evidence.
         let (last, others): (Vec<_>, Vec<_>) = DataFormat::ALL
             .into_iter()
             .partition(|format| *format == DataFormat::Pt);
@@ -134,14 +134,14 @@ impl Head<'_> {
     }
 }
 
-/// Refuses a Zarr store in a zip file, which would pass for one that PyTorch wrote.
+/// Refuses a zipped Zarr store, which would look like a PyTorch file.
 fn refuse_zipped_zarr(source: &Path, head: &[u8]) -> Result<(), ConvertError> {
     const NAMES: [&str; 4] = ["zarr.json", ".zgroup", ".zarray", ".zattrs"];
     if !head.starts_with(ZIP) {
         return Ok(());
     }
     let file = OpenFile::open(source).map_err(ConvertError::io(source))?;
-    // What is wrong with the zip file its reader says.
+    // The zip file's reader reports any damage.
     let entries = zip_entries(&file).unwrap_or_default();
     let is_zarr = |name: &str| NAMES.contains(&name.rsplit('/').next().unwrap_or(name));
     match entries.iter().find(|entry| is_zarr(&entry.name)) {
@@ -155,7 +155,7 @@ fn refuse_zipped_zarr(source: &Path, head: &[u8]) -> Result<(), ConvertError> {
     }
 }
 
-/// Whether a folder's own files are a data set of CIFAR or MNIST.
+/// Whether the files directly in a folder are a CIFAR or MNIST dataset.
 pub(super) fn holds(folder: &Path, format: DataFormat) -> bool {
     let names = names_in(folder);
     match format {
@@ -176,7 +176,7 @@ fn holds_cifar(folder: &Path, names: &[String]) -> bool {
         "batches.meta.txt",
         "fine_label_names.txt",
     ];
-    // CIFAR-100's names say little.
+    // CIFAR-100's file names are not distinctive.
     let is_pickled = |name: &str| {
         let mut head = Vec::new();
         let path = folder.join(name);
@@ -191,7 +191,7 @@ fn holds_cifar(folder: &Path, names: &[String]) -> bool {
     names.iter().any(is_cifar)
 }
 
-/// The names in a folder, as many as are looked at, without hidden ones; none where it cannot be listed.
+/// The visible names in a folder, up to the limit; empty if it cannot be listed.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.take(MAX_ENTRIES).map(|entry| entry.file_name());
@@ -199,20 +199,20 @@ fn names_in(folder: &Path) -> Vec<String> {
     names.filter(|name| !name.starts_with('.')).collect()
 }
 
-/// What the files of a folder say; none where it is, or may be, a folder of images.
+/// The format of a folder's files; none if it is, or may be, an image folder.
 fn of_folder(folder: &Path) -> Result<Option<DataFormat>, ConvertError> {
     let own = of_own_files(folder);
     if let Some(own) = own.filter(|own| !matches!(own, DataFormat::WebDataset)) {
         return only_set(folder, own).map(Some);
     }
-    // Beside them lie the archives that they were unpacked from.
+    // The archives that they were unpacked from are next to them.
     match torchvision::format(folder)? {
         Some(format) => Ok(Some(format)),
         None => own.map_or(Ok(None), |own| only_set(folder, own).map(Some)),
     }
 }
 
-/// The format, which has to be that of all sets of files that lie in the folder.
+/// Returns the format if all sets of files in the folder have it; otherwise an error.
 fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertError> {
     let mut names = names_in(folder);
     names.sort();
@@ -233,9 +233,9 @@ fn only_set(folder: &Path, format: DataFormat) -> Result<DataFormat, ConvertErro
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 
-/// What the files in a folder itself say.
+/// The format indicated by the files directly in a folder.
 fn of_own_files(folder: &Path) -> Option<DataFormat> {
-    // What is there and cannot be read, its reader reports.
+    // If it exists but is unreadable, its reader reports that.
     let has = |name: &str| std::fs::symlink_metadata(folder.join(name)).is_ok();
     if [".zgroup", ".zarray", "zarr.json"].into_iter().any(has) {
         return Some(DataFormat::Zarr);
@@ -247,7 +247,7 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
         return Some(DataFormat::Lmdb);
     }
     let names = names_in(folder);
-    // Whatever lies beside images, they are what the folder is for; `--from` says otherwise.
+    // Images decide, whatever else the folder contains. `--from` overrides this.
     if names.iter().any(|name| is_image_name(name.as_bytes())) {
         return None;
     }
@@ -258,7 +258,7 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     if let Some(format) = names.iter().find_map(|name| of_set(name)) {
         return Some(format);
     }
-    // Beside it a repository has its card and scripts.
+    // A repository also contains its card and scripts.
     let data = names_in(&folder.join(DATA_FOLDER));
     if let Some(format) = data.iter().find_map(|name| of_set(name)) {
         return Some(format);
@@ -271,12 +271,12 @@ fn of_own_files(folder: &Path) -> Option<DataFormat> {
     has_npy(folder, &names).then_some(DataFormat::Npy)
 }
 
-/// The format of a file whose name is that of one which a folder holds a set of.
+/// The format of a file name, if a folder of such files is one dataset.
 fn of_set(name: &str) -> Option<DataFormat> {
     DataFormat::from_file_name(name).filter(|format| format.entry().is_set)
 }
 
-/// The first file or folder in `folder` that looks like a data set, and its format: what may have been meant.
+/// The first file or folder in `folder` that looks like a dataset, with its format. It is suggested to the user.
 pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
     let mut names = names_in(folder);
     names.sort();
@@ -290,7 +290,7 @@ pub(super) fn data_set_in(folder: &Path) -> Option<(PathBuf, DataFormat)> {
     })
 }
 
-/// Whether a folder, or the first folder in it that is not empty, holds `.npy` files: a class may have no samples.
+/// Whether a folder, or its first non-empty subfolder, contains `.npy` files. A class may have no samples.
 fn has_npy(folder: &Path, names: &[String]) -> bool {
     let is_npy = |name: &str| DataFormat::from_file_name(name) == Some(DataFormat::Npy);
     if names.iter().any(|name| is_npy(name)) {

@@ -1,6 +1,6 @@
-//! Samples that a program hands over one by one: spooled as they come, and listed when all have come.
+//! Samples that a program supplies one by one. They are spooled as they arrive and listed at the end.
 //!
-//! Not for converting them: their listing goes the way of every other, so a program's packs are those of the command.
+//! Their listing is converted like any other, so a program's packs equal the command's.
 
 mod field;
 #[cfg(test)]
@@ -16,14 +16,14 @@ use super::listing::{Faults, Labels, Listing, SourceKind};
 use super::spool::{SpoolFolder, Unpacking};
 use crate::error::ConvertError;
 
-/// What a field of every sample holds.
+/// The kind of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GivenKind {
-    /// The image: an image file, or an array. There is one such field.
+    /// The image: an image file or an array. Exactly one field has this kind.
     Image,
-    /// The mask of the image: an image file, or an array of its size.
+    /// The image's mask: an image file, or an array of the same size.
     Mask,
-    /// The class: its id, or its name.
+    /// The class, by id or name.
     Label,
     /// The ids of several classes.
     Labels,
@@ -31,7 +31,7 @@ pub enum GivenKind {
     Array {
         /// Element type.
         dtype: DType,
-        /// Dimensions; none for a single number.
+        /// Dimensions; empty for a single number.
         shape: Vec<u64>,
     },
     /// Bytes.
@@ -42,7 +42,7 @@ pub enum GivenKind {
     Json,
 }
 
-/// The value of a field of one sample.
+/// One sample's value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum GivenValue<'a> {
     /// An image file, or other bytes.
@@ -64,25 +64,25 @@ pub enum GivenValue<'a> {
     Ids(&'a [i64]),
 }
 
-/// Samples as a program hands them over. Pixels go to a temporary file without a name, so that whatever ends the program
-/// leaves nothing behind; labels, texts and sizes stay in memory.
+/// Samples supplied by a program. Pixels go to an unnamed temporary file, which disappears with the program even after a crash.
+/// Labels, texts and sizes stay in memory.
 #[derive(Debug)]
 pub struct Given {
-    /// What errors name: the pack that will be written.
+    /// Named in errors: the pack to be written.
     target: PathBuf,
     fields: Vec<GivenField>,
     classes: Vec<String>,
     n_samples: usize,
-    /// A sample was written in part only: nothing can be made of this any more.
+    /// A sample was only partly written, so this is unusable.
     is_broken: bool,
 }
 
 impl Given {
-    /// No samples yet, with fields of these names and kinds, for the pack `target`. The temporary files are in `folder`.
-    /// `classes` are the names of the class ids; none leaves ids without names, or takes the names that come.
+    /// Starts an empty set with fields of these names and kinds for the pack `target`. The temporary files are in `folder`.
+    /// `classes` are the names of the class ids. If empty, ids have no names, or the names are collected from the samples.
     ///
     /// # Errors
-    /// [`ConvertError::Options`] unless there is one image, at most one mask and one field of labels and no name twice;
+    /// [`ConvertError::Options`] unless there is one image, at most one mask, at most one label field, and no duplicate name;
     /// [`ConvertError::Spool`].
     pub fn new(
         target: &Path,
@@ -107,24 +107,24 @@ impl Given {
         })
     }
 
-    /// Samples so far.
+    /// Number of samples so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.n_samples
     }
 
-    /// Whether there are none yet.
+    /// Whether there are no samples yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.n_samples == 0
     }
 
-    /// Takes the next sample: a value for each field, in their order. After an error about a value the sample is not in,
-    /// and others can come.
+    /// Adds the next sample: a value per field, in field order. If a value is invalid, the sample is not added, and others may
+    /// follow.
     ///
     /// # Errors
-    /// [`ConvertError::SourceUnsupported`] with sample and field where a value is not of its field's kind,
-    /// [`ConvertError::Spool`] where it cannot be kept.
+    /// [`ConvertError::SourceUnsupported`] with sample and field if a value does not suit its field; [`ConvertError::Spool`] if it
+    /// cannot be stored.
     pub fn push(&mut self, values: &[GivenValue<'_>]) -> Result<(), ConvertError> {
         if self.is_broken {
             return Err(self.refused("", "an earlier sample was kept in part only"));
@@ -134,7 +134,7 @@ impl Given {
             let reason = format!("expected a value for each of {expected} fields, found {found}");
             return Err(self.refused("", &reason));
         }
-        // All of them first: a sample is in with all of its fields or not at all.
+        // Check all values first, so that a sample is added completely or not at all.
         for (field, value) in self.fields.iter().zip(values) {
             let checked = field.check(value, &self.classes);
             checked.map_err(|reason| self.refused(&field.name, &reason))?;
@@ -157,10 +157,10 @@ impl Given {
         ConvertError::unsupported(&self.target, &place, reason, hint)
     }
 
-    /// No more is coming: the listing of all samples.
+    /// Returns the listing of all samples.
     ///
     /// # Errors
-    /// [`ConvertError::SourceMalformed`] where there are no samples, [`ConvertError::Spool`].
+    /// [`ConvertError::SourceMalformed`] if there are no samples; [`ConvertError::Spool`].
     pub fn into_listing(self) -> Result<Listing, ConvertError> {
         if self.is_broken {
             return Err(self.refused("", "it was kept in part only"));

@@ -1,7 +1,7 @@
-//! Which field of a source is the image, the label, the mask, the path: one rule for all formats.
+//! Decides which field of a source is the image, the label, the mask or the path, with one rule for all formats.
 //!
-//! A key of the caller decides first, then the role that the field had in the pack that the source was exported from, then
-//! the customary names. Not for manifests, whose columns are paths and cells: that is `manifest`.
+//! The caller's keys come first, then the field's role in the exported pack, then the usual names. Manifests are separate, because
+//! their columns are paths and cells: see `manifest`.
 
 use std::path::Path;
 
@@ -13,8 +13,7 @@ use super::warning::Warning;
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
-/// The words that name the field of images, where the caller names none; earlier ones win, upper and lower case are the
-/// same.
+/// Usual names of the image field, used without a key. Earlier ones win; case is ignored.
 const IMAGE_NAMES: [&str; 16] = [
     "image",
     "images",
@@ -33,7 +32,7 @@ const IMAGE_NAMES: [&str; 16] = [
     "png",
     "arr_0",
 ];
-/// The words that name the field of labels, where the caller names none; earlier ones win, upper and lower case are the same.
+/// Usual names of the label field, used without a key. Earlier ones win; case is ignored.
 pub const LABEL_NAMES: [&str; 14] = [
     "label",
     "labels",
@@ -50,10 +49,10 @@ pub const LABEL_NAMES: [&str; 14] = [
     "class_id",
     "arr_1",
 ];
-/// The words that name the field of masks.
+/// Usual names of the mask field.
 pub(super) const MASK_NAMES: [&str; 5] =
     ["mask", "masks", "mask_path", "segmentation", "annotation"];
-/// The words that name the column of image files in a manifest.
+/// Usual names of a manifest's column of image files.
 pub(super) const IMAGE_PATH_NAMES: [&str; 6] = [
     "path",
     "image",
@@ -62,34 +61,34 @@ pub(super) const IMAGE_PATH_NAMES: [&str; 6] = [
     "file_name",
     "filename",
 ];
-/// The word for a list of labels.
+/// The name of a list of labels.
 pub(super) const LABEL_LIST_NAME: &str = "labels";
-/// The words that name the field of the samples' paths.
+/// Usual names of the field with the samples' paths.
 const PATH_NAMES: [&str; 5] = ["path", "paths", "filename", "filenames", "file_name"];
-/// The words that name a list of class names.
+/// Usual names of a list of class names.
 pub(super) const CLASS_LIST_NAMES: [&str; 4] =
     ["classes", "class_names", "label_names", "list_classes"];
 
-/// Whether a field of this name is customarily the label.
+/// Whether this is a usual name of a label field.
 pub(super) fn is_label_name(name: &str) -> bool {
     LABEL_NAMES
         .iter()
         .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether a field of this name is customarily the images.
+/// Whether this is a usual name of an image field.
 pub(super) fn is_image_name(name: &str) -> bool {
     IMAGE_NAMES
         .iter()
         .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether a field of this name customarily holds the samples' paths.
+/// Whether this is a usual name of a field with the samples' paths.
 pub(super) fn is_path_name(name: &str) -> bool {
     PATH_NAMES.contains(&name)
 }
 
-/// Whether texts can be the samples' paths: each is another one and stays within a folder.
+/// Whether texts can be the samples' paths: all are different and stay within a folder.
 pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
     let is_part = |part: &str| !matches!(part, "" | "." | "..");
     let mut seen = std::collections::BTreeSet::new();
@@ -98,7 +97,7 @@ pub(super) fn are_paths<'a>(texts: impl Iterator<Item = &'a str>) -> bool {
         .all(|path| path.split('/').all(is_part) && seen.insert(path))
 }
 
-/// What part a field of a source plays.
+/// The role of a source field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Image,
@@ -106,7 +105,7 @@ pub(super) enum Part {
     Mask,
 }
 
-/// The fields that the caller named.
+/// The fields named by the caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Keys<'a> {
     pub(super) image: Option<&'a str>,
@@ -131,15 +130,15 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Whether a field of this name plays the part for which the caller named it, and so no other.
+    /// Whether the caller assigned a role to this field. It then has no other role.
     pub(super) fn has(&self, name: &str) -> bool {
         [self.image, self.label, self.mask].contains(&Some(name))
     }
 }
 
-/// The place in `names` of the field that plays a part: the one that `keys` name, else of those that they do not name the
-/// one that had that role in the exported pack, else the one with the most customary name. None, without an error, if
-/// nobody named one and none is customary.
+/// The index in `names` of the field with a role. A field named by `keys` comes first. Among the others, the field with that role
+/// in the exported pack wins, then the one with the most usual name. None, without an error, if nothing matches and no key was
+/// given.
 pub(super) fn find_field(
     source: &Path,
     names: &[String],
@@ -165,7 +164,7 @@ pub(super) fn find_field(
     let restored = names
         .iter()
         .position(|name| had_role(name) && !keys.has(name));
-    // A field that was no label or mask in the exported pack is none here. Images need not have a role there.
+    // A field that was neither label nor mask in the exported pack is neither now. Images need no role there.
     let was_other = |name: &String| {
         field(name).is_some_and(|field| field.role.is_some() || part != Part::Image)
     };
@@ -177,7 +176,7 @@ pub(super) fn find_field(
     Ok(restored.or_else(|| customary.iter().find_map(named)))
 }
 
-/// As [`find_field`] of the images, which there must be.
+/// Like [`find_field`] for the images, which are required.
 pub(super) fn find_image_field(
     source: &Path,
     names: &[String],
@@ -201,10 +200,10 @@ pub(super) fn find_image_field(
     })
 }
 
-/// What to do about images that are texts or single numbers.
+/// What to do if the images are texts or single numbers.
 const IMAGE_HINT: &str = "name another field with --image-key; a table of paths is converted as a manifest (.csv), and pixels in texts are not read: make arrays of them first";
 
-/// The fields that play a part, by their places.
+/// The fields with a role, by index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Roles<'a> {
     pub(super) image: usize,
@@ -214,7 +213,7 @@ pub(super) struct Roles<'a> {
 }
 
 impl<'a> Roles<'a> {
-    /// Decides by keys, by roles in the exported pack and by names.
+    /// Decides by keys, by roles in the exported pack, and by names.
     pub(super) fn find(
         source: &Path,
         names: &[String],
@@ -227,7 +226,7 @@ impl<'a> Roles<'a> {
         Ok(Self::new(image, label, mask, keys))
     }
 
-    /// No field plays two parts: the image comes first, then the mask.
+    /// Gives each field at most one role: image first, then mask.
     pub(super) fn new(
         image: usize,
         label: Option<usize>,
@@ -243,7 +242,7 @@ impl<'a> Roles<'a> {
         }
     }
 
-    /// The part that the field at a place plays.
+    /// The role of the field at this index.
     pub(super) fn of(&self, place: usize) -> Option<Part> {
         match place {
             place if place == self.image => Some(Part::Image),
@@ -253,16 +252,16 @@ impl<'a> Roles<'a> {
         }
     }
 
-    /// Whether there is no pack without the field that plays this part: the images, and what the caller named.
+    /// Whether the field with this role is required: the images, and fields that the caller named.
     pub(super) fn is_needed(&self, part: Option<Part>) -> bool {
         part.is_some_and(|part| part == Part::Image || self.keys.of_part(part).is_some())
     }
 
-    /// The part that a field plays with such items. One that only its name made a label or a mask is a field like others;
-    /// a label that is none is told.
+    /// The role that fits a field's items. A field that is label or mask only by name becomes an ordinary field if its items do not
+    /// fit. For a label, that is a warning.
     ///
     /// # Errors
-    /// If the images cannot be images, or the caller named the field.
+    /// The items do not fit, and the field is the image or was named by the caller.
     pub(super) fn fitting(
         &self,
         source: &Path,
@@ -311,19 +310,19 @@ impl<'a> Roles<'a> {
     }
 }
 
-/// What the items of a field are, as far as its part depends on it.
+/// The properties of a field's items that decide its role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Items {
     may_be_images: bool,
     may_be_labels: bool,
     may_be_masks: bool,
     is_readable: bool,
-    /// In words; why it cannot be read, where it cannot.
+    /// A description, or why it cannot be read.
     found: String,
 }
 
 impl Items {
-    /// Those of a store.
+    /// The items of a store.
     pub(super) fn of(content: &Content) -> Self {
         match content {
             Content::Pixels(shape) => Self::of_array(&shape.array()),
@@ -335,7 +334,7 @@ impl Items {
         }
     }
 
-    /// Image files, or pixels of several sizes.
+    /// Image files, or pixels of varying size.
     pub(super) fn pictures() -> Self {
         Self {
             may_be_images: true,
@@ -344,7 +343,7 @@ impl Items {
         }
     }
 
-    /// Arrays of one type. Those of two dimensions and more may be masks; where they are not `u8`, that is an error.
+    /// Arrays of one type. Those with two or more dimensions can be masks, and are then an error unless `u8`.
     pub(super) fn of_array(array: &ArrayType) -> Self {
         let is_mask = array.shape.len() >= 2 || PixelShape::of(array).is_some();
         Self {
@@ -359,7 +358,7 @@ impl Items {
         }
     }
 
-    /// One number for each sample.
+    /// One number per sample.
     pub(super) fn numbers() -> Self {
         Self {
             may_be_labels: true,
@@ -367,7 +366,7 @@ impl Items {
         }
     }
 
-    /// One text for each sample.
+    /// One text per sample.
     pub(super) fn texts() -> Self {
         Self {
             may_be_labels: true,
@@ -375,7 +374,7 @@ impl Items {
         }
     }
 
-    /// Anything else, in words.
+    /// Anything else, with a description.
     pub(super) fn other(found: impl Into<String>) -> Self {
         Self {
             may_be_images: false,
@@ -386,7 +385,7 @@ impl Items {
         }
     }
 
-    /// Items that no reader of ours reads, and why.
+    /// Items that cannot be read, and why.
     #[cfg(any(feature = "hdf5", feature = "zarr"))]
     pub(super) fn unreadable(reason: &str) -> Self {
         Self {
@@ -418,7 +417,7 @@ mod tests {
         assert_eq!(find(Part::Image, none).unwrap(), Some(1));
         assert_eq!(find(Part::Image, image("X")).unwrap(), Some(0));
         assert_eq!(find(Part::Mask, none).unwrap(), None);
-        // What was named for one part is not chosen for another.
+        // A field named for one role is not chosen for another.
         assert_eq!(find(Part::Image, label("img")).unwrap(), Some(0));
         assert_eq!(find(Part::Label, image("label")).unwrap(), None);
         let error = find(Part::Label, label("none")).unwrap_err();
@@ -452,7 +451,7 @@ mod tests {
         assert_eq!(find(&labelled, Part::Image), Some(2));
         let without = metadata(&[("target", None), ("id", None), ("image", None)]);
         assert_eq!(find(&without, Part::Label), None);
-        // A column that was added to the export has a name and no role.
+        // A column added after the export has a name and no role.
         let added = metadata(&[("image", Some(Role::Image))]);
         assert_eq!(find(&added, Part::Label), Some(0));
     }

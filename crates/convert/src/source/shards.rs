@@ -1,5 +1,4 @@
-//! The files of a source that may be one file, a folder of files, or a pattern such as `train-{000..099}.tar`; and the
-//! splits that their names tell.
+//! The files of a source: one file, a folder of files, or a pattern such as `train-{000..099}.tar`. Also the splits in their names.
 
 use packds_system::to_u64;
 use std::os::unix::ffi::OsStrExt;
@@ -9,25 +8,25 @@ use super::split::is_split_name;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// Where a repository of Hugging Face keeps its files, where they do not lie in the repository itself.
+/// The subfolder in which Hugging Face repositories often keep their files.
 pub(super) const DATA_FOLDER: &str = "data";
-/// The most files that a pattern names.
+/// Most files of a pattern.
 const MAX_FILES: usize = 1 << 20;
 
 /// The files or folders of a source of one format.
 #[derive(Debug, Clone)]
 pub(crate) struct Shards {
-    /// The source as it was given: what paths in errors start with.
+    /// The source as given. Paths in errors start with it.
     pub(crate) root: PathBuf,
-    /// At least one, in name order; of a pattern, in its order. The root itself for a source that is one file, or whose
-    /// format is a folder.
+    /// At least one, in name order or in the pattern's order. For a source that is one file, or whose format is a folder, the root
+    /// itself.
     pub(super) files: Vec<PathBuf>,
-    /// Name of the split that all of them belong to, where their names tell.
+    /// The split of all files, if their names state one.
     pub(super) split: Option<String>,
 }
 
 impl Shards {
-    /// A source that is one file or one folder.
+    /// A source of one file or folder.
     pub(crate) fn one(path: &Path) -> Self {
         Self {
             root: path.to_owned(),
@@ -36,8 +35,8 @@ impl Shards {
         }
     }
 
-    /// The files that have an extension of `format` in the folder `path` or, if there are none, in its [`DATA_FOLDER`], or in
-    /// its [`split_folders`]; or all that the pattern `path` names.
+    /// The files of `format` by extension in the folder `path`. If there are none, those in its [`DATA_FOLDER`] or its
+    /// [`split_folders`]. For a pattern, all files that it names.
     pub(crate) fn find(path: &Path, format: DataFormat) -> Result<Self, ConvertError> {
         let data = path.join(DATA_FOLDER);
         let files = if path.is_dir() {
@@ -70,7 +69,7 @@ impl Shards {
         })
     }
 
-    /// The one file, where the format knows no sets of files.
+    /// The single file, for formats without sets of files.
     pub(super) fn only(&self) -> Result<&Path, ConvertError> {
         match self.files.as_slice() {
             [file] => Ok(file),
@@ -83,13 +82,13 @@ impl Shards {
         }
     }
 
-    /// These files by the splits that words of their names are (`train-00000-of-00010.parquet`), in name order. One part
-    /// without a split where no name tells one.
+    /// Groups the files by the splits in their names (`train-00000-of-00010.parquet`), in name order. Without such names, one part
+    /// without a split.
     pub(crate) fn by_split(self) -> Vec<Self> {
         let root = self.root.clone();
         let split = |file: &Path| {
             let name = file.file_name()?.to_str()?;
-            // The first word that is one, wherever it stands: `train-0.tar`, `imagenet-val-000.tar`, `train00-2071.tfrec`.
+            // The first word that is a split, at any position: `train-0.tar`, `imagenet-val-000.tar`, `train00-2071.tfrec`.
             let words = name.split(['-', '_', '.']);
             let mut words = words.map(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()));
             let word = words.find(|word| is_split_name(word.as_bytes()));
@@ -115,8 +114,8 @@ impl Shards {
     }
 }
 
-/// The folders of splits in a folder, or in the only folder that it has, as a repository of Hugging Face keeps the files
-/// that it makes itself (`default/train/0000.parquet`); in name order. None unless all folders there are splits.
+/// The split folders in a folder, in name order. Also searches an only subfolder, as in files that Hugging Face generates
+/// (`default/train/0000.parquet`). None unless all folders there are splits.
 pub(super) fn split_folders(folder: &Path) -> Vec<PathBuf> {
     let splits = |folder: &Path| {
         let folders = folders_in(folder);
@@ -135,7 +134,7 @@ pub(super) fn split_folders(folder: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// The folders in a folder, without hidden ones, in name order; none where it cannot be listed.
+/// The visible subfolders in name order; none if the folder cannot be listed.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_hidden = |path: &PathBuf| {
@@ -150,8 +149,8 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Lets this process have `n` files open at a time, and some more, where the system's hard limit does; whoever opens too
-/// many gets the system's error.
+/// Raises the limit of open files to `n` and some more, up to the system's hard limit. Beyond that, opening a file fails with the
+/// system's error.
 pub(super) fn allow_open_files(n: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     const OTHERS: u64 = 256;
@@ -159,7 +158,7 @@ pub(super) fn allow_open_files(n: usize) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_some_and(|current| current < wanted) {
         let current = Some(maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        // Not allowed to: then the soft limit is the limit.
+        // If refused, the soft limit stays.
         let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
     }
 }
@@ -182,7 +181,7 @@ fn files_in(folder: &Path, format: DataFormat) -> Result<Vec<PathBuf>, ConvertEr
     Ok(files)
 }
 
-/// The files that a pattern with `{000..099}` or `{a,b}` names, all of which must be there.
+/// The files of a pattern with `{000..099}` or `{a,b}`. All must exist.
 fn pattern_files(pattern: &Path) -> Result<Vec<PathBuf>, ConvertError> {
     let text = pattern.to_str().unwrap_or_default();
     let names = expand_braces(text).map_err(|reason| {
@@ -198,18 +197,18 @@ fn pattern_files(pattern: &Path) -> Result<Vec<PathBuf>, ConvertError> {
     }
 }
 
-/// The first name that a pattern stands for.
+/// The first name of a pattern.
 pub(super) fn first_of_pattern(pattern: &str) -> Option<String> {
     expand_braces(pattern).ok()?.into_iter().next()
 }
 
-/// Whether a path that does not exist is a pattern.
+/// Whether a nonexistent path is a pattern.
 pub(super) fn is_pattern(path: &Path) -> bool {
     let text = path.to_str().unwrap_or_default();
     text.contains('{') && text.contains('}')
 }
 
-/// All names that a pattern stands for, as a shell makes them: `{a,b}` and `{008..011}`, several of them in turn.
+/// Expands a pattern like a shell: `{a,b}` and `{008..011}`, possibly several.
 fn expand_braces(pattern: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut rest = pattern;
@@ -219,7 +218,7 @@ fn expand_braces(pattern: &str) -> Result<Vec<String>, String> {
         };
         let words = match inside.contains(',') || inside.contains("..") {
             true => brace_words(inside)?,
-            // A shell leaves them as they are.
+            // A shell leaves these unchanged.
             false => vec![format!("{{{inside}}}")],
         };
         if names.len().saturating_mul(words.len()) > MAX_FILES {
@@ -244,7 +243,7 @@ fn brace_words(inside: &str) -> Result<Vec<String>, String> {
     let number = |text: &str| text.parse::<usize>().ok();
     match (number(first), number(last)) {
         (Some(from), Some(to)) if from.abs_diff(to) < MAX_FILES => {
-            // As a shell does: a zero in front says how wide all are.
+            // As in a shell, a leading zero sets the width of all.
             let is_padded = |text: &str| text.len() > 1 && text.starts_with('0');
             let width = match is_padded(first) || is_padded(last) {
                 true => first.len().max(last.len()),

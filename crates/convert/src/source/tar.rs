@@ -1,6 +1,6 @@
-//! The members of a tar file: names, sizes, places. POSIX ustar and pax, GNU's long names, plain or gzip.
+//! The members of a tar file: names, sizes and offsets. Supports POSIX ustar and pax, GNU long names, plain and gzip.
 //!
-//! Names are names: nothing is ever unpacked under them.
+//! Names are never used as paths: nothing is unpacked under them.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -13,43 +13,43 @@ use packds_system::{open_regular, to_u64, to_usize};
 use super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// Headers and data come in blocks of so many bytes.
+/// Headers and data are stored in blocks of this size.
 const BLOCK: u64 = 512;
-/// The most bytes of a long name or of a member's own pax records.
+/// Most bytes of a long name or of a member's pax records.
 const MAX_EXTENDED: u64 = 1 << 20;
-/// The most bytes of the pax records of all members: the metadata of a pack may be among them.
+/// Most bytes of the global pax records, which may include a pack's metadata.
 const MAX_GLOBAL: u64 = 1 << 28;
 
-/// A regular file in a tar file, or something else that has a name.
+/// A regular file in a tar file, or another named entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) name: Vec<u8>,
     pub(super) is_file: bool,
-    /// Where its data start, in the tar file unpacked.
+    /// Offset of its data in the uncompressed tar file.
     pub(super) offset: u64,
     pub(super) bytes: u64,
 }
 
-/// Where the bytes come from.
+/// The source of the bytes.
 enum Input {
     Plain(Arc<OpenFile>),
     Gzip(Box<MultiGzDecoder<BufReader<File>>>),
 }
 
-/// Reads member after member.
+/// Reads the members in order.
 pub(super) struct TarReader {
     path: PathBuf,
     input: Input,
-    /// Bytes read or passed so far.
+    /// Bytes read or skipped so far.
     at: u64,
-    /// Bytes of the member before that were not asked for, with what fills its last block.
+    /// Unread bytes of the previous member, including padding.
     rest: u64,
-    /// The value of the global pax record that was asked for.
+    /// The global pax record to keep.
     wanted: &'static str,
     global: Option<Vec<u8>>,
 }
 
-/// What the headers before a member say about it.
+/// Information about a member from the headers before it.
 #[derive(Default)]
 struct Extended {
     name: Option<Vec<u8>>,
@@ -57,12 +57,12 @@ struct Extended {
 }
 
 impl TarReader {
-    /// Reads a tar file as it lies there. `wanted` is the global pax record to keep.
+    /// Reads an uncompressed tar file. `wanted` is the global pax record to keep.
     pub(super) fn plain(file: Arc<OpenFile>, wanted: &'static str) -> Self {
         Self::of(file.path.clone(), Input::Plain(file), wanted)
     }
 
-    /// Reads a compressed one.
+    /// Reads a compressed tar file.
     pub(super) fn gzip(path: &Path, wanted: &'static str) -> Result<Self, ConvertError> {
         let file = open_regular(path).map_err(ConvertError::io(path))?;
         let input = MultiGzDecoder::new(BufReader::with_capacity(1 << 16, file));
@@ -84,7 +84,7 @@ impl TarReader {
         }
     }
 
-    /// The global pax record, if there was one so far.
+    /// The global pax record, if found so far.
     pub(super) fn global(&self) -> Option<&[u8]> {
         self.global.as_deref()
     }
@@ -106,7 +106,7 @@ impl TarReader {
             }
             let header = Header::parse(&header).map_err(|reason| self.malformed(start, reason))?;
             let bytes = match header.kind {
-                // Links, devices and folders have no data whatever their size says.
+                // Links, devices and folders have no data, whatever size they state.
                 b'1'..=b'6' => 0,
                 _ => extended.bytes.unwrap_or(header.bytes),
             };
@@ -141,7 +141,7 @@ impl TarReader {
         }
     }
 
-    /// Appends the data of the member that was returned last, or what is left of them, up to `limit` bytes.
+    /// Appends the remaining data of the last member returned, up to `limit` bytes.
     pub(super) fn data(
         &mut self,
         member: &Member,
@@ -157,7 +157,7 @@ impl TarReader {
         {
             return Err(self.cut_short(self.at, &format!("{wanted} bytes of data")));
         }
-        // Not more at once than has been seen to come.
+        // Allocate no more at once than has been read so far.
         const STEP: usize = 1 << 20;
         while out.len() - before < wanted_len {
             let start = out.len();
@@ -208,7 +208,7 @@ impl TarReader {
 
     fn unreadable(&self, error: std::io::Error) -> ConvertError {
         match error.kind() {
-            // What the decompressor says about damaged data, too.
+            // The decompressor's errors for damaged data.
             ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
                 self.malformed(self.at, format!("cannot be unpacked: {error}"))
             }
@@ -216,7 +216,7 @@ impl TarReader {
         }
     }
 
-    /// Fills `out`; fewer bytes only at the end.
+    /// Fills `out`. Reads fewer bytes only at the end.
     fn read(&mut self, out: &mut [u8]) -> Result<usize, ConvertError> {
         let found = read_input(&mut self.input, self.at, out).map_err(|e| self.unreadable(e))?;
         self.at = self.at.saturating_add(to_u64(found));
@@ -245,9 +245,9 @@ impl TarReader {
         Ok(())
     }
 
-    /// At the zeros that end a tar file: reads a compressed one to its own end, for its checksum.
+    /// Reads a compressed file past the tar file's final zeros to its own end, which verifies its checksum.
     fn check_end(&mut self) -> Result<(), ConvertError> {
-        // Writers fill up to some kilobytes; what comes after more than that is none of ours.
+        // Writers pad by a few kilobytes. Anything longer is not padding.
         const MAX_FILL: u64 = 1 << 20;
         if let Input::Gzip(input) = &mut self.input {
             let filled = std::io::copy(&mut input.take(MAX_FILL), &mut std::io::sink());
@@ -256,7 +256,7 @@ impl TarReader {
         Ok(())
     }
 
-    /// All data of a header that belongs to other members.
+    /// All data of a header that describes other members.
     fn extended(&mut self, start: u64, bytes: u64, most: u64) -> Result<Vec<u8>, ConvertError> {
         if bytes > most {
             let reason = format!("a header of {bytes} bytes, more than the limit of {most}");
@@ -309,12 +309,12 @@ fn read_input(input: &mut Input, at: u64, out: &mut [u8]) -> std::io::Result<usi
     Ok(n)
 }
 
-/// Bytes of whole blocks.
+/// Rounds up to whole blocks.
 fn padded(bytes: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(BLOCK)
 }
 
-/// What we need of a header.
+/// The fields of a header that are used.
 struct Header {
     name: Vec<u8>,
     bytes: u64,
@@ -331,7 +331,7 @@ impl Header {
         check_sum(block, number(field(148, 8))?)?;
         let kind = field(156, 1).first().copied().unwrap_or(0);
         let mut name = Vec::new();
-        // In GNU's own headers something else stands in the place of the prefix.
+        // GNU headers use the prefix field for something else.
         if field(257, 6) == b"ustar\0" && !text(345, 155).is_empty() {
             name.extend_from_slice(text(345, 155));
             name.push(b'/');
@@ -342,7 +342,7 @@ impl Header {
     }
 }
 
-/// The sum of all bytes of a header, its own field taken as spaces; some old writers summed signed bytes.
+/// The sum of all bytes of a header, with its own field as spaces. Some old writers summed signed bytes.
 fn check_sum(block: &[u8; 512], expected: u64) -> Result<(), String> {
     let (mut unsigned, mut signed) = (0_u64, 0_i64);
     for (i, byte) in block.iter().enumerate() {
@@ -359,7 +359,7 @@ fn check_sum(block: &[u8; 512], expected: u64) -> Result<(), String> {
     }
 }
 
-/// A number in octal digits, or, GNU's way for large ones, in bytes.
+/// A number in octal digits or, for large numbers from GNU tar, in binary.
 fn number(field: &[u8]) -> Result<u64, String> {
     let wrong = || {
         format!(
@@ -379,7 +379,7 @@ fn number(field: &[u8]) -> Result<u64, String> {
             if digits.is_empty() || !digits.iter().all(|d| (b'0'..=b'7').contains(d)) {
                 return Err(wrong());
             }
-            // At most 12 digits of 3 bits.
+            // At most 12 digits of 3 bits each.
             Ok(digits.iter().fold(0, |n, d| n * 8 + u64::from(d - b'0')))
         }
     }
@@ -407,7 +407,7 @@ impl Extended {
     }
 }
 
-/// Calls `each` with the key and the value of each record: `LENGTH KEY=VALUE\n`.
+/// Calls `each` with the key and value of each record, `LENGTH KEY=VALUE\n`.
 fn pax_records(
     mut records: &[u8],
     mut each: impl FnMut(&[u8], &[u8]) -> Result<(), String>,

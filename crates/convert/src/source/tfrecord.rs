@@ -1,6 +1,6 @@
 //! TFRecord: files of `tf.Example` messages in frames with two checksums.
 //!
-//! Records of plain files are read where they lie; compressed files are unpacked. Not for `tf.SequenceExample`.
+//! Records of plain files are read in place; compressed files are unpacked. `tf.SequenceExample` is not supported.
 
 mod example;
 mod frames;
@@ -30,15 +30,15 @@ use crate::metadata::Metadata;
 use example::{Example, Feature};
 use frames::Frames;
 
-/// Names of images, the customary ones first; as a field they are all `image`.
+/// Names of images, the most usual first. The field is always named `image`.
 const IMAGE_KEYS: [&str; 4] = ["image/encoded", "image_raw", "image/raw", "image_bytes"];
-/// Names of labels; as a field they are all `label`.
+/// Names of labels. The field is always named `label`.
 const LABEL_KEYS: [&str; 2] = ["image/class/label", "image/label"];
-/// The name of each sample's file.
+/// The feature with each sample's file name.
 const FILE_NAME: &str = "image/filename";
-/// The name of each sample's class.
+/// The feature with each sample's class name.
 const CLASS_TEXT: &str = "image/class/text";
-/// Features that say what the image itself says, or what follows from its bytes.
+/// Features that only repeat what the image or its bytes state.
 const ABOUT_IMAGE: [&str; 8] = [
     "image/format",
     "image/height",
@@ -49,9 +49,9 @@ const ABOUT_IMAGE: [&str; 8] = [
     "image/dtype",
     "image/key/sha256",
 ];
-/// The most features that are named as left out: their names are a file's own, and may be as many as it has bytes.
+/// Most features reported as left out. A file could otherwise name as many as it has bytes.
 const MAX_LEFT_OUT: usize = 100;
-/// The most class names that labels beside texts give: larger ids are no places in a list.
+/// Most class names from texts next to labels. Larger ids are not list indices.
 const MAX_CLASSES: i64 = 1 << 20;
 
 pub(crate) use frames::is_tfrecord;
@@ -80,7 +80,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     records.into_found(part, options, (files, warnings))
 }
 
-/// What a pack left in the folder of the records; a single file has no place for it.
+/// The metadata of an exported pack in the records' folder. A single file has none.
 fn metadata_beside(
     part: &Shards,
     warnings: &mut Vec<Warning>,
@@ -97,24 +97,24 @@ fn metadata_beside(
     })
 }
 
-/// Where a record is.
+/// The location of a record.
 struct Place<'a> {
     path: &'a Path,
     file: u32,
-    /// Where its message starts.
+    /// Start of its message.
     offset: u64,
-    /// Its number in the file.
+    /// Its index in the file.
     number: usize,
 }
 
 impl Place<'_> {
-    /// An error about a value. The record is as it was written: its checksum says so.
+    /// An error about a value. The record itself is undamaged, as its checksum shows.
     fn malformed(&self, reason: impl Into<String>) -> ConvertError {
         let hint = "write the records again with values that fit, name other features with --image-key and --label-key, or leave this one out with --leave-out";
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
     }
 
-    /// That a record is no `tf.Example`, though it is as it was written.
+    /// The error for an undamaged record that is not a `tf.Example`.
     fn no_example(&self, reason: impl Into<String>) -> ConvertError {
         let hint = "write each sample as a tf.train.Example (SerializeToString): records of other messages, as of tf.io.serialize_tensor, do not say what they are";
         ConvertError::contradictory(self.path, &self.name(), reason, hint)
@@ -138,21 +138,21 @@ impl Place<'_> {
     }
 }
 
-/// Records as they are put together.
+/// Records being collected.
 struct Records<'a> {
     options: &'a ListOptions,
-    /// What the pack said that was exported.
+    /// Metadata of the exported pack.
     metadata: Option<&'a Metadata>,
-    /// What each feature is, as the first record has it; none where it is left out.
+    /// How to read each feature, according to the first record; none if left out.
     plan: BTreeMap<String, Option<Planned>>,
     fields: Vec<Gathered>,
     n: usize,
-    /// The file of the record that was added last, and how many of it were.
+    /// The file of the last record added, and how many of its records were added.
     in_file: (u32, usize),
     paths: Vec<Vec<u8>>,
     class_texts: TextArena,
     ids: Vec<i64>,
-    /// The fields without which a sample is bad, as far as the first record has them: image, label and mask.
+    /// Required fields that the first record has: image, label and mask.
     needed: Vec<String>,
     faults: Faults,
     /// Features that the first record lacks.
@@ -169,7 +169,7 @@ struct Planned {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// An image file, pixels or an array, as their features say.
+    /// An image file, pixels or an array, according to its features.
     Stored,
     Text,
     Bytes,
@@ -249,7 +249,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// Decides from the first record what each feature is.
+    /// Decides how to read each feature from the first record.
     fn make_plan(&mut self, example: &Example<'_>) {
         let image = self.image_of(example);
         for name in example.names() {
@@ -300,13 +300,13 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Whether the pack had a field of one of these kinds under this name.
+    /// Whether the pack had a field with this name and one of these kinds.
     fn was(&self, name: &str, kinds: &[FieldKind]) -> bool {
         let known = self.metadata.and_then(|metadata| metadata.field(name));
         known.is_some_and(|field| kinds.contains(&field.kind))
     }
 
-    /// The feature with the image.
+    /// The image feature.
     fn image_of(&self, example: &Example<'_>) -> Option<String> {
         if let Some(key) = &self.options.image_key {
             return example.get(key).is_some().then(|| key.clone());
@@ -341,7 +341,7 @@ impl<'a> Records<'a> {
     ) -> Result<(), ConvertError> {
         let wrong = |found: &str| place.malformed(format!("feature '{name}': {found}"));
         let text;
-        // Once a list, always one.
+        // A list stays a list.
         let kind = match self.fields.get(planned.place) {
             Some(field) if field.is_json() => Kind::List,
             _ => planned.kind,
@@ -360,7 +360,7 @@ impl<'a> Records<'a> {
             },
             (Kind::Text, Feature::Bytes(values)) => match values.as_slice() {
                 [one] => self.text_or_bytes(place, *one, planned),
-                // One text was a list of one.
+                // The single text was a list with one element.
                 _ => {
                     text = feature.json().map_err(|reason| wrong(&reason))?;
                     Item::Json(&text)
@@ -403,8 +403,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Takes what stands for a feature that a record lacks: an empty one, which in this format is the same. Without one that
-    /// cannot be empty the sample is bad.
+    /// Adds an empty item for a missing feature; in this format the two are equivalent. If the item cannot be empty, the sample is
+    /// bad.
     fn add_absent(
         &mut self,
         place: &Place<'_>,
@@ -421,20 +421,20 @@ impl<'a> Records<'a> {
         }
         field.push_missing();
         if planned.field == "label" {
-            // One for each sample, as there are texts.
+            // One id per sample, because there is a text for each.
             self.ids.extend(self.ids.first().copied());
         }
         self.add_fault(name);
         Ok(())
     }
 
-    /// Notes that the sample just read is bad for want of a feature.
+    /// Marks the current sample as bad because a feature is missing.
     fn add_fault(&mut self, name: &str) {
         let reason = format!("there is no feature '{name}'");
         self.faults.entry(self.n).or_insert(reason.into());
     }
 
-    /// The fields that the first record has and without which a sample is bad.
+    /// The required fields that the first record has.
     fn needed_fields(&self, source: &Path) -> Vec<String> {
         let planned = self.plan.values().flatten();
         let names: Vec<String> = planned.map(|planned| planned.field.clone()).collect();
@@ -444,7 +444,7 @@ impl<'a> Records<'a> {
             ..Keys::of(self.options)
         };
         let find = |part| {
-            // That there is no field of the name of a key is said in the end.
+            // Unknown keys are reported at the end.
             let found = find_field(source, &names, part, keys, None).ok().flatten();
             found.and_then(|place| names.get(place).cloned())
         };
@@ -453,8 +453,8 @@ impl<'a> Records<'a> {
         found.into_iter().chain([image]).flatten().collect()
     }
 
-    /// A text, or bytes where it is none. The first value that is not empty decides, unless the pack that was exported
-    /// says which they were; texts become bytes where a later one is none.
+    /// A text, or bytes that are not text. Decided by the exported pack, otherwise by the first non-empty value. Texts become bytes
+    /// if a later value is not text.
     fn text_or_bytes<'b>(&self, place: &Place<'_>, one: Part<'b>, planned: &Planned) -> Item<'b> {
         let text = str::from_utf8(one.bytes).ok();
         let is_known = self.was(&planned.field, &[FieldKind::String, FieldKind::Json]);
@@ -470,11 +470,11 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// File names and class names, which are no fields.
+    /// Adds file names and class names, which are not fields.
     fn add_names(&mut self, example: &Example<'_>) {
         let is_planned = |name: &str| matches!(self.plan.get(name), Some(None));
         let (has_file, has_class) = (is_planned(FILE_NAME), is_planned(CLASS_TEXT));
-        // Where one sample has no name, all are numbered.
+        // If one sample has no name, all samples are numbered.
         let file = example.get(FILE_NAME).and_then(Feature::one_bytes);
         self.paths
             .extend(file.filter(|_| has_file).map(<[u8]>::to_vec));
@@ -544,7 +544,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// The names that stand beside the labels, if each id has one name. Ids without samples are called by their numbers.
+    /// The class names from texts next to the labels, if each id has exactly one. Ids without samples are named by number.
     fn classes_of_texts(&self) -> Vec<String> {
         let largest = self.ids.iter().max().copied().unwrap_or(0);
         let negative = self.ids.iter().any(|id| *id < 0);
@@ -570,26 +570,26 @@ impl<'a> Records<'a> {
     }
 }
 
-/// The field of labels that the caller named, by its name here.
+/// The label field named by the caller, under its name here.
 fn label_key(options: &ListOptions) -> Option<String> {
     let key = options.label_key.as_deref()?;
     let is_customary = LABEL_KEYS.contains(&key);
     Some(if is_customary { "label" } else { key }.to_owned())
 }
 
-/// Whether a feature gives the size of raw pixels.
+/// Whether a feature states the size of raw pixels.
 fn is_size_of_raw(name: &str, example: &Example<'_>, image: Option<&str>) -> bool {
     let is_size = ["height", "width", "depth", "channels"].contains(&name);
     is_size && image.is_some_and(|image| example.raw_size(image).is_some())
 }
 
-/// Texts have no control characters but those of lines.
+/// Whether the bytes are text: no control characters except line breaks and tabs.
 fn is_text(bytes: &[u8]) -> bool {
     let text = str::from_utf8(bytes);
     text.is_ok_and(|text| !text.contains(|c: char| c.is_control() && !"\n\r\t".contains(c)))
 }
 
-/// The class names that TensorFlow Datasets puts in the folder of its records.
+/// The class names that TensorFlow Datasets stores in the records' folder.
 fn label_names(folder: &Path) -> Result<Option<Vec<String>>, ConvertError> {
     let text = text_file(&folder.join("label.labels.txt"))?;
     Ok(text.map(|text| text.lines().map(str::to_owned).collect()))

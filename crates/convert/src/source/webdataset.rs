@@ -1,7 +1,6 @@
-//! WebDataset: tar files whose members `KEY.EXTENSION` lie side by side for each sample.
+//! WebDataset: tar files in which the members `KEY.EXTENSION` of a sample are adjacent.
 //!
-//! Members of plain tar files are read where they lie; compressed ones are unpacked, several at a time. Pickles are never
-//! run.
+//! Members of plain tar files are read in place. Compressed files are unpacked, several at a time. Pickles are never run.
 
 mod names;
 
@@ -32,7 +31,7 @@ use crate::metadata::{CLASSES_FILE, METADATA_RECORD, Metadata};
 use crate::ordered::{Next, ordered};
 use crate::sample::MAX_FILE_BYTES;
 
-/// The most bytes of a member that is read as text or numbers.
+/// Most bytes of a member read as text or numbers.
 const MAX_TEXT: u64 = 1 << 26;
 
 /// Finds the samples.
@@ -47,18 +46,18 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     samples.into_found(part, options, files)
 }
 
-/// A shard and the members that may belong to samples.
+/// A shard and its possible sample members.
 struct Shard {
     path: PathBuf,
-    /// The number of the file in which the members' offsets are.
+    /// The index of the file that the members' offsets refer to.
     file: u32,
     members: Vec<Member>,
     metadata: Option<Vec<u8>>,
     ignored: u64,
 }
 
-/// Lists all shards, in order, on all threads, and adds their samples. Returns the shards whose samples have to wait until
-/// they are read from the file that they are unpacked into.
+/// Lists all shards on all threads and adds their samples in order. Returns the shards that can only be added once unpacking has
+/// finished.
 fn list_shards(
     part: &Shards,
     options: &ListOptions,
@@ -78,7 +77,7 @@ fn list_shards(
         |listed: Result<(Shard, Option<Arc<OpenFile>>), ConvertError>| {
             let (mut shard, file) = listed?;
             if let Some(file) = file {
-                // Behind the spools.
+                // Plain files come after the spools.
                 shard.file = u32::try_from(jobs + plain.len()).unwrap_or(u32::MAX);
                 if waiting.is_empty() {
                     samples.add_shard(&shard, &file)?;
@@ -96,7 +95,7 @@ fn list_shards(
         let spool = spool.into_inner().unwrap_or_else(PoisonError::into_inner);
         files.push(match spool {
             Some(spool) => spool.finish(&part.root)?,
-            // Nothing was unpacked, and nothing refers to it.
+            // Nothing was unpacked, so nothing refers to this file.
             None => OpenFile::empty().map_err(ConvertError::io(&part.root))?,
         });
     }
@@ -107,7 +106,7 @@ fn list_shards(
     Ok((waiting, Arc::new(files)))
 }
 
-/// Lists one shard; unpacks it if it is compressed, into one of the `spools`.
+/// Lists one shard. A compressed shard is unpacked into one of the `spools`.
 fn list_shard(
     path: PathBuf,
     spools: &[Mutex<Option<Spool>>],
@@ -115,7 +114,7 @@ fn list_shard(
 ) -> Result<(Shard, Option<Arc<OpenFile>>), ConvertError> {
     let file = OpenFile::open(&path).map_err(ConvertError::io(&path))?;
     let mut magic = Vec::new();
-    // A shorter file is no tar file, which reading it says.
+    // If the file is too short, reading it as a tar file reports that.
     let _ = file.append_at(0, 2, &mut magic);
     let mut shard = Shard {
         path,
@@ -182,14 +181,14 @@ fn unpack(
     Ok(())
 }
 
-/// Whether a member can belong to a sample: what `webdataset` leaves out belongs to none.
+/// Whether a member can belong to a sample. Excludes what `webdataset` ignores.
 fn is_of_sample(member: &Member) -> bool {
     let first = member.name.split(|b| *b == b'/').next().unwrap_or_default();
     let is_meta = first.len() >= 4 && first.starts_with(b"__") && first.ends_with(b"__");
     member.is_file && !is_meta && key_and_extension(&member.name).is_some()
 }
 
-/// That samples without labels lie in several folders, which look like classes.
+/// Warns that unlabelled samples are in several folders that look like classes.
 fn folders_of(names: &Names) -> Option<Warning> {
     let Names::Paths(paths) = names else {
         return None;
@@ -204,28 +203,28 @@ fn folders_of(names: &Names) -> Option<Warning> {
     (count > 1).then_some(Warning::FoldersInTar { count, first })
 }
 
-/// Samples as they are put together.
+/// Samples being collected.
 struct Samples<'a> {
     options: &'a ListOptions,
     image_key: Option<&'a str>,
-    /// The field that holds the label, or a key of the JSON member that does.
+    /// The label's field, or its key in the JSON member.
     label_key: Option<&'a str>,
     fields: Vec<Gathered>,
-    /// The place of the field of each extension; none where it is ignored.
+    /// The field index of each extension; none if ignored.
     places: BTreeMap<Vec<u8>, Option<usize>>,
-    /// The value of the label's key in the JSON of each sample; null where it has none.
+    /// The value of the label's key in each sample's JSON; null without one.
     labels: Vec<Value>,
     paths: Vec<Vec<u8>>,
     faults: Faults,
     metadata: Option<Vec<u8>>,
     refused: Tally,
     undecoded: Tally,
-    /// Extensions and fields that are not packed, of those that were met.
+    /// Excluded extensions and fields found so far.
     left_out: BTreeSet<String>,
     ignored: u64,
 }
 
-/// One member of a sample: its extension and where it is.
+/// One member of a sample: its extension and location.
 struct Part<'a> {
     extension: String,
     member: &'a Member,
@@ -250,7 +249,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Whether a member is not to be packed, by its extension or its field.
+    /// Whether a member is excluded, by its extension or field.
     fn is_left_out(&mut self, extension: &str, field: &str) -> bool {
         let names = [extension, field];
         let named = names
@@ -264,7 +263,7 @@ impl<'a> Samples<'a> {
         named.is_some()
     }
 
-    /// The names by which fields can be left out.
+    /// All names that can be excluded.
     fn names(&self) -> Vec<String> {
         let fields = self.fields.iter().map(|field| field.name.clone());
         let extensions = self
@@ -275,14 +274,14 @@ impl<'a> Samples<'a> {
         names.union(&self.left_out).cloned().collect()
     }
 
-    /// Adds the samples of a shard: members with the same key, side by side.
+    /// Adds the samples of a shard. Adjacent members with the same key form a sample.
     fn add_shard(&mut self, listed: &Shard, file: &OpenFile) -> Result<(), ConvertError> {
         if self.metadata.is_none() {
             self.metadata.clone_from(&listed.metadata);
         }
         self.ignored += listed.ignored;
         let mut key: &[u8] = &[];
-        // Looked up only, never walked.
+        // Used for lookup only, so its order does not matter.
         let mut before: HashSet<&[u8]> = HashSet::new();
         let mut parts: Vec<Part<'_>> = Vec::new();
         let (path, number) = (listed.path.as_path(), listed.file);
@@ -311,7 +310,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Adds the sample of these members; `is_again` if there was one of the same key before it in the shard.
+    /// Adds the sample of these members. `is_again` means that its key appeared earlier in the shard.
     fn add_sample(
         &mut self,
         shard: &ShardFile<'_>,
@@ -345,7 +344,7 @@ impl<'a> Samples<'a> {
             }
             self.add_item(shard, part, (kind, field))?;
         }
-        // A bad number is no missing member.
+        // A bad number does not count as a missing member.
         let missing = self
             .fill()
             .filter(|_| !self.faults.contains_key(&self.paths.len()));
@@ -381,8 +380,7 @@ impl<'a> Samples<'a> {
         Ok(())
     }
 
-    /// Puts something without meaning in the place of each item that the sample just read lacks. Returns the first field
-    /// that it lacks.
+    /// Adds a placeholder for each item that the current sample lacks. Returns the first missing field.
     fn fill(&mut self) -> Option<String> {
         let n = self.paths.len() + 1;
         let mut missing = None;
@@ -450,8 +448,8 @@ impl<'a> Samples<'a> {
                 self.ignored += 1;
                 Ok(())
             }
-            // The first sample says which fields there are, but for the label: to lose all labels because it has none would
-            // be worse than to leave it out.
+            // The first sample decides which fields exist, except for the label: otherwise all labels would be lost if the first
+            // sample has none.
             None if self.paths.is_empty() || self.is_label(&field) => {
                 let place = self.fields.len();
                 self.places
@@ -468,14 +466,13 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Whether the field at this place has integers so far.
+    /// Whether all items of this field so far are integers.
     fn is_of_numbers(&self, place: Option<Option<usize>>) -> bool {
         let field = place.flatten().and_then(|place| self.fields.get(place));
         field.is_some_and(Gathered::is_of_ints)
     }
 
-    /// Notes that the sample being read is bad, since a member of it is no number as in the samples before it; what it
-    /// lacks then is filled in like what is not there.
+    /// Marks the current sample as bad: a member is not a number, unlike in earlier samples. A placeholder later fills the gap.
     fn add_bad_number(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, found: &str) {
         let found: String = found.chars().take(40).collect();
         let reason = format!(
@@ -487,7 +484,7 @@ impl<'a> Samples<'a> {
         self.faults.entry(self.paths.len()).or_insert(reason.into());
     }
 
-    /// Takes the label out of the JSON of the field `field`, where a key in it is the label's.
+    /// Takes the label from the JSON of the field `field`, if it contains the label's key.
     fn take_json_label(
         &mut self,
         shard: &ShardFile<'_>,
@@ -512,7 +509,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Begins a field, which all samples before this one lack.
+    /// Starts a field that all earlier samples lack.
     fn begin(&mut self, shard: &ShardFile<'_>, part: &Part<'_>, field: String, item: &Item<'_>) {
         let mut begun = Gathered::begin(field, item);
         let reason: Arc<str> = format!(
@@ -531,8 +528,8 @@ impl<'a> Samples<'a> {
         self.fields.push(begun);
     }
 
-    /// The name of the field of a member of the first sample; `field` unless another extension has it, as where both
-    /// `cls` and `cls.npy` are there.
+    /// The field name of a member of the first sample. Differs from `field` only if another extension uses that name, for example
+    /// with both `cls` and `cls.npy`.
     fn unused_name(&self, part: &Part<'_>, kind: Kind, field: String) -> String {
         let is_taken = self.fields.iter().any(|own| own.name == field);
         if !self.paths.is_empty() || !is_taken {
@@ -574,7 +571,7 @@ impl<'a> Samples<'a> {
         let names: Vec<&str> = self.fields.iter().map(|f| f.name.as_str()).collect();
         let has = |name: &str| names.contains(&name);
         options.image_key = match options.image_key {
-            // The image goes by its extension in the tar file.
+            // In the tar file, the image is named by its extension.
             Some(key) if !has(&key) && is_image(&key) && has("image") => Some("image".to_owned()),
             None if !has("image") => self.only_image(),
             key => key,
@@ -609,7 +606,7 @@ impl<'a> Samples<'a> {
         self.fields.sort_by_key(|field| field.name != "image");
     }
 
-    /// The only field that can be images, where none is called so.
+    /// The only possible image field, if none has the usual name.
     fn only_image(&self) -> Option<String> {
         let mut stored = self.fields.iter().filter(|field| field.is_stored());
         match (stored.next(), stored.next()) {
@@ -618,7 +615,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Labels out of the JSON members.
+    /// Labels from the JSON members.
     fn json_labels(&mut self) -> Option<FoundLabels> {
         let key = self.label_key?;
         let values = std::mem::take(&mut self.labels);
@@ -664,7 +661,7 @@ fn name_of(shard: &Path) -> std::borrow::Cow<'_, str> {
     shard.file_name().unwrap_or_default().to_string_lossy()
 }
 
-/// A shard that is read.
+/// A shard being read.
 struct ShardFile<'a> {
     path: &'a Path,
     number: u32,
@@ -724,11 +721,11 @@ impl ShardFile<'_> {
     }
 }
 
-/// The names of classes in the file `classes.txt` beside the shards, one on each line.
+/// The class names in the file `classes.txt` next to the shards, one per line.
 fn classes_beside(part: &Shards) -> Result<Vec<String>, ConvertError> {
     let folder = match () {
         () if part.root.is_dir() => Some(part.root.as_path()),
-        // What lies beside a single file may belong to another one.
+        // Files next to a single shard may be unrelated.
         () if part.root.is_file() => None,
         () => part.root.parent(),
     };
