@@ -1,16 +1,16 @@
-//! Files of labels that lie beside files of images and are called as these are: `x_train.h5` and `y_train.h5`,
-//! `k49-train-imgs.npz` and `k49-train-labels.npz`.
+//! Finds label files next to image files by matching names: `x_train.h5` and `y_train.h5`, `k49-train-imgs.npz` and
+//! `k49-train-labels.npz`.
 //!
-//! Not for reading them: the module of each format does that.
+//! Each format's module reads them.
 
 use std::path::{Path, PathBuf};
 
 use super::there::is_there;
 use crate::error::ConvertError;
 
-/// What stands between the words of a name.
+/// Separators between the words of a name.
 const BETWEEN: [char; 3] = ['_', '-', '.'];
-/// Words that name images, and what the labels' file has in their place.
+/// Words for images, and their counterparts in label file names.
 const WORDS: [(&str, &str); 7] = [
     ("images", "labels"),
     ("image", "label"),
@@ -21,14 +21,14 @@ const WORDS: [(&str, &str); 7] = [
     ("X", "Y"),
 ];
 
-/// A file of images, and that of their labels.
+/// An image file and its label file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) images: PathBuf,
     pub(super) labels: Option<PathBuf>,
 }
 
-/// What a file of labels may be called, where that of the images is called `stem`.
+/// Possible names of the label file for an image file named `stem`.
 pub(super) fn label_stems(stem: &str) -> Vec<String> {
     let behind = ["labels", "label"]
         .into_iter()
@@ -37,9 +37,9 @@ pub(super) fn label_stems(stem: &str) -> Vec<String> {
     for (image, label) in WORDS {
         stems.extend(exchanged(stem, image, label));
     }
-    // `X` has its labels in `y`, too.
+    // The labels of `X` may also be named `y`.
     stems.extend(exchanged(stem, "X", "y"));
-    // Written together with what it is of, as `trainimages`.
+    // Part of a longer word, as in `trainimages`.
     for (image, label) in [("images", "labels"), ("image", "label")] {
         if stem.contains(image) {
             stems.push(stem.replacen(image, label, 1));
@@ -48,7 +48,7 @@ pub(super) fn label_stems(stem: &str) -> Vec<String> {
     stems
 }
 
-/// The name with one of its words in the place of another; none if it has no such word.
+/// The name with one word replaced; none without that word.
 fn exchanged(stem: &str, from: &str, to: &str) -> Option<String> {
     let mut start = 0;
     for word in stem.split(BETWEEN) {
@@ -61,8 +61,8 @@ fn exchanged(stem: &str, from: &str, to: &str) -> Option<String> {
     None
 }
 
-/// The files of images among those of a part, each with its labels. These are looked for among the files too, and where
-/// only one was named, in its folder.
+/// The image files of a part, each with its labels. Label files are searched among the files or, if only one file was named, in its
+/// folder.
 pub(super) fn pairs(files: &[PathBuf]) -> Result<Vec<Pair>, ConvertError> {
     let labels = files.iter().map(|file| labels_of(file, files));
     let labels = labels.collect::<Result<Vec<Option<PathBuf>>, _>>()?;

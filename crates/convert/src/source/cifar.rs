@@ -1,4 +1,4 @@
-//! CIFAR-10 and CIFAR-100, as binary files or as Python's pickles, which are read as data.
+//! CIFAR-10 and CIFAR-100: binary files, or Python pickles, which are only parsed as data.
 
 mod python;
 
@@ -27,7 +27,7 @@ const U8: Elements = Elements::Numbers {
     swapped: false,
 };
 
-/// The training set and the test set of a folder; a single file is a set without a name.
+/// The training set and the test set of a folder. A single file is a set without a name.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![Shards::one(source)]);
@@ -81,21 +81,21 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     Ok(parts)
 }
 
-/// The field of the twenty classes of CIFAR-100.
+/// The field of CIFAR-100's twenty superclasses.
 const COARSE: &str = "coarse_label";
 
-/// What one or several files hold.
+/// The content of one or several files.
 #[derive(Default)]
 struct Batches {
     images: Option<StoredArray>,
     labels: Vec<i64>,
-    /// Of CIFAR-100.
+    /// CIFAR-100 only.
     coarse: Vec<i64>,
     names: Vec<Vec<u8>>,
 }
 
 impl Batches {
-    /// Takes the images of the next file.
+    /// Adds the images of the next file.
     fn take_images(&mut self, array: StoredArray) {
         match &mut self.images {
             None => self.images = Some(array),
@@ -104,7 +104,7 @@ impl Batches {
     }
 }
 
-/// The names of the files that CIFAR is published as.
+/// Names of the published CIFAR files.
 pub(crate) fn is_cifar_name(name: &str) -> bool {
     name.starts_with("data_batch")
         || matches!(
@@ -113,7 +113,7 @@ pub(crate) fn is_cifar_name(name: &str) -> bool {
         )
 }
 
-/// Whether a file starts as a pickle of protocol 2 to 5 does, or as one of a dictionary of protocol 0 or 1.
+/// Whether a file starts like a pickle of protocol 2 to 5, or like a dictionary pickled with protocol 0 or 1.
 pub(crate) fn is_pickled_dictionary(head: &[u8]) -> bool {
     [&b"\x80"[..], b"(d", b"}"]
         .iter()
@@ -164,7 +164,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     let mut unique: Vec<&[u8]> = batches.names.iter().map(Vec::as_slice).collect();
     unique.sort_unstable();
     unique.dedup();
-    // Names that repeat tell no sample from another, and an empty one is none.
+    // Duplicate or empty names do not identify samples.
     let named = batches.names.len() == images.len()
         && unique.len() == images.len()
         && unique.first().is_some_and(|name| !name.is_empty());
@@ -191,11 +191,11 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     })
 }
 
-/// Records of one label, or a coarse and a fine one, and the pixels.
+/// Records of one label, or of a coarse and a fine label, followed by the pixels.
 fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), ConvertError> {
     let name = file.path.file_name().and_then(|name| name.to_str());
     let fits = |labels: u64| file.bytes.is_multiple_of(IMAGE_BYTES + labels);
-    // The names are those that the sets are published under; the length decides for others.
+    // Recognizes the names of the published files. For other names, the length decides.
     let n_labels = match name {
         Some("train.bin" | "test.bin") => 2,
         Some(name) if name.contains("batch") => 1,
@@ -239,7 +239,7 @@ fn read_binary(file: &Arc<OpenFile>, batches: &mut Batches) -> Result<(), Conver
     Ok(())
 }
 
-/// The names of the classes, which lie in a file beside the samples.
+/// The class names, from a file next to the samples.
 fn class_names(beside: &Path, is_100: bool, is_coarse: bool) -> Result<Vec<String>, ConvertError> {
     let (text, pickle, key) = match (is_100, is_coarse) {
         (true, true) => ("coarse_label_names.txt", "meta", "coarse_label_names"),

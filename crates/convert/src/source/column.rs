@@ -1,15 +1,15 @@
-//! Typed values that a manifest gives beside paths and labels.
+//! Typed values of a manifest other than paths and labels.
 //!
-//! Not for reading them: that is `manifest`.
+//! `manifest` reads them.
 
 use super::paths::ByteArena;
 
-/// A column of the source that becomes a field of the pack: one value for each sample.
+/// A source column that becomes a pack field: one value per sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceColumn {
     /// The column's name in the manifest.
     pub name: String,
-    /// One value for each sample, in listing order.
+    /// One value per sample, in listing order.
     pub values: ColumnValues,
 }
 
@@ -25,13 +25,12 @@ pub enum ColumnValues {
     Bool(Vec<bool>),
     /// Anything else; a missing value is empty.
     Text(TextArena),
-    /// JSON texts without spaces, in a column that holds arrays or objects; a missing value is
-    /// `null`.
+    /// JSON texts without spaces, for columns that contain arrays or objects. A missing value is `null`.
     Json(TextArena),
 }
 
 impl ColumnValues {
-    /// How many values there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::I64(values) => values.len(),
@@ -41,25 +40,25 @@ impl ColumnValues {
         }
     }
 
-    /// True if there are none.
+    /// True if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Texts laid end to end: no allocation per text.
+/// Concatenated texts, without an allocation per text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextArena {
     texts: ByteArena,
 }
 
 impl TextArena {
-    /// How many texts there are.
+    /// Number of texts.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// True if there are none.
+    /// True if there are no texts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -68,9 +67,9 @@ impl TextArena {
     ///
     /// # Panics
     ///
-    /// If `idx` is not less than [`TextArena::len`].
+    /// Panics unless `idx` is less than [`TextArena::len`].
     pub fn get(&self, idx: usize) -> &str {
-        // Only whole `str`s go in, so the replacement never happens.
+        // Only whole `str`s are added, so this is always valid UTF-8.
         str::from_utf8(self.texts.get(idx)).unwrap_or_default()
     }
 
@@ -79,7 +78,7 @@ impl TextArena {
         (0..self.len()).map(|idx| self.get(idx))
     }
 
-    /// Bytes of all texts together.
+    /// Total bytes of all texts.
     pub(crate) fn n_bytes(&self) -> usize {
         self.texts.n_bytes()
     }

@@ -1,6 +1,6 @@
-//! The rows of a CSV or TSV file, with the line on which each starts.
+//! The rows of a CSV or TSV file, each with its first line number.
 //!
-//! Not for what the cells mean: that is `manifest`.
+//! `manifest` interprets the cells.
 
 use std::{
     collections::HashSet,
@@ -15,7 +15,7 @@ use packds_system::{open_regular, to_u64};
 use super::rows::malformed;
 use crate::error::ConvertError;
 
-/// A CSV file being read; after [`CsvRows::advance`], the current row.
+/// A CSV file being read. After [`CsvRows::advance`], the current row.
 pub(super) struct CsvRows {
     reader: csv::Reader<File>,
     record: ByteRecord,
@@ -23,16 +23,16 @@ pub(super) struct CsvRows {
     ends: LineEnds,
 }
 
-/// How the lines of a file end, which the parser does not say of a record.
+/// The line endings of a file, which the parser does not report.
 struct LineEnds {
-    /// The first line ends in a carriage return and a line feed; the others are taken to do so.
+    /// The first line ends in a carriage return and a line feed. The others are assumed to do the same.
     two_bytes: bool,
-    /// Where the file ends, if not with a line feed.
+    /// The end of the file, if not a line feed.
     open_end: Option<u64>,
 }
 
 impl CsvRows {
-    /// Opens a file and reads its header; returns the names of the columns too.
+    /// Opens a file and reads its header. Also returns the column names.
     pub(super) fn open(path: &Path, delimiter: u8) -> Result<(Self, Vec<String>), ConvertError> {
         let io_error = |source| ConvertError::Io {
             path: path.to_owned(),
@@ -40,7 +40,7 @@ impl CsvRows {
         };
         let mut file = open_regular(path).map_err(io_error)?;
         let ends = LineEnds::of(&mut file).map_err(io_error)?;
-        // Rows of another length are let through, to be refused with the right line.
+        // Rows of another length are accepted here and later refused with the correct line number.
         let reader = ReaderBuilder::new()
             .delimiter(delimiter)
             .has_headers(false)
@@ -77,7 +77,7 @@ impl CsvRows {
     }
 
     fn read(&mut self, path: &Path) -> Result<bool, ConvertError> {
-        // The kinds of error other than I/O come from options that are not used here.
+        // Other kinds of error come from options that are not used here.
         let read = self
             .reader
             .read_byte_record(&mut self.record)
@@ -104,8 +104,8 @@ impl CsvRows {
         }
     }
 
-    /// The line of the row just read, if it is the last one and stops inside quotes: the parser takes all that follows an
-    /// open quote as one field, and says nothing.
+    /// The first line of the last row if it ends inside quotes. The parser takes everything after an open quote as one field
+    /// without an error.
     fn open_quote(&self, path: &Path) -> Result<Option<u64>, ConvertError> {
         let io_error = |source| ConvertError::Io {
             path: path.to_owned(),
@@ -123,7 +123,7 @@ impl CsvRows {
         let (mut before, mut row) = (Vec::new(), Vec::new());
         file.seek(SeekFrom::Start(start)).map_err(io_error)?;
         file.read_to_end(&mut row).map_err(io_error)?;
-        // A quote inside quotes is doubled, so closed quotes come in even numbers.
+        // A quote inside quotes is doubled, so closed quotes give an even number.
         if row.iter().filter(|byte| **byte == b'"').count() % 2 == 0 {
             return Ok(None);
         }
@@ -136,11 +136,10 @@ impl CsvRows {
         Ok(Some(to_u64(feeds.count()) + 1))
     }
 
-    /// The line, counted from 1, on which the current row starts; at the end, the line behind the
-    /// last.
+    /// The line, counted from 1, on which the current row starts. At the end, the line after the last.
     ///
-    /// The parser counts line feeds; the position it gives for a row lies before the empty lines
-    /// that it skips. So the line is found from the row's end.
+    /// The parser counts line feeds, and its position for a row precedes any skipped empty lines. The line is therefore derived
+    /// from the end of the row.
     pub(super) fn line(&self) -> u64 {
         let here = self.reader.position();
         if self.record.is_empty() {
@@ -158,7 +157,7 @@ impl CsvRows {
             .max(1)
     }
 
-    /// The current row's text in a column; empty if there is none.
+    /// The current row's text in a column; empty if missing.
     pub(super) fn cell(&self, column: usize) -> &str {
         // `read` has checked that every field is UTF-8.
         self.record
@@ -191,8 +190,8 @@ impl LineEnds {
         })
     }
 
-    /// How many line feeds the parser has taken as the end of the row before `here`. Of two bytes
-    /// it takes the second only with the next row.
+    /// Number of line feeds that the parser has consumed as row ends before `here`. Of a two-byte line ending, it consumes the
+    /// second byte only with the next row.
     fn counted(&self, here: &Position) -> u64 {
         u64::from(!self.two_bytes && self.open_end != Some(here.byte()))
     }

@@ -1,6 +1,6 @@
-//! One folder: what is in it, and which of its files are image candidates.
+//! One folder: its entries, and which of its files are image candidates.
 //!
-//! Not for going below it: that is `walk`.
+//! `walk` descends into subfolders.
 
 use std::{os::fd::OwnedFd, path::Path};
 
@@ -16,26 +16,26 @@ use super::{
 };
 use crate::error::ConvertError;
 
-/// The device and inode that tell a folder from every other.
+/// Device and inode, which identify a folder.
 pub(super) type Identity = (u64, u64);
 
-/// The entries of a folder, unsorted; links are already followed.
+/// The unsorted entries of a folder. Links have been followed.
 pub(super) struct Directory {
     /// Relative to the root; empty for the root.
     path: Vec<u8>,
     entries: Dir,
     pub(super) identity: Identity,
-    /// The names of the folders in it.
+    /// The names of its subfolders.
     pub(super) subdirectories: Vec<Vec<u8>>,
-    /// The names of all else, laid end to end.
+    /// The concatenated names of all other entries.
     names: Vec<u8>,
     others: Vec<Other>,
 }
 
-/// An entry that is no folder: its place in `names` and what it is.
+/// An entry other than a folder: its position in `names`, and its kind.
 struct Other {
     start: usize,
-    // Small, for a folder may have a million entries.
+    // Small, because a folder may have a million entries.
     len: u16,
     form: OtherForm,
 }
@@ -91,7 +91,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// What an entry is when links are followed; none for a folder.
+    /// The kind of an entry after following links; none for a folder.
     fn form_of(
         &self,
         name: &std::ffi::CStr,
@@ -113,12 +113,12 @@ impl Directory {
         })
     }
 
-    /// How many entries are no folders.
+    /// Number of entries other than folders.
     pub(super) fn n_others(&self) -> usize {
         self.others.len()
     }
 
-    /// The names of the files that are named like images, unsorted. Opens nothing.
+    /// The names of files with an image extension, unsorted. Opens no file.
     pub(super) fn image_names(&self) -> impl Iterator<Item = &[u8]> {
         self.others
             .iter()
@@ -126,15 +126,14 @@ impl Directory {
             .filter(|name| is_image_name(name))
     }
 
-    /// Calls `each` with the name and the size of each image candidate, in name order, and returns
-    /// how many other files there are.
+    /// Calls `each` with the name and size of each image candidate, in name order. Returns the number of other files.
     pub(super) fn for_each_candidate(
         mut self,
         oddities: &mut Oddities,
         mut each: impl FnMut(&[u8], u64),
     ) -> u64 {
         let mut ignored = 0;
-        // In name order, so that the first of each oddity does not depend on the file system.
+        // Sorted, so that the first case of each warning does not depend on the file system.
         let mut others = std::mem::take(&mut self.others);
         others.sort_unstable_by(|a, b| self.name(a).cmp(self.name(b)));
         for other in &others {
@@ -180,7 +179,7 @@ impl Directory {
         path
     }
 
-    /// The size of a file; 0 if it cannot be told, which decoding will then find out.
+    /// The size of a file; 0 if unknown, in which case decoding will fail later.
     fn size(&self, other: &Other) -> u64 {
         let stat = self
             .entries
@@ -190,9 +189,9 @@ impl Directory {
             .map_or(0, |stat| stat.st_size.max(0).cast_unsigned())
     }
 
-    /// True if the first bytes of a file are an image's.
+    /// True if the first bytes of a file are those of an image.
     fn sniff(&self, other: &Other) -> Result<bool, Errno> {
-        // Without NONBLOCK, a pipe put in the file's place meanwhile would wait for ever.
+        // Without NONBLOCK, opening would hang if a pipe had replaced the file.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(self.entries.fd()?, self.name(other), flags, Mode::empty())?;
         let mut bytes = [0; SNIFFED_BYTES];
@@ -211,8 +210,7 @@ fn identity_of(stat: &Stat) -> Identity {
     (stat.st_dev, stat.st_ino)
 }
 
-/// What the system says about a file of `root`, links followed: its size, or none if it is not a
-/// regular file.
+/// The size of a file in `root`, with links followed; none if it is not a regular file.
 pub(super) fn file_size(root: &OwnedFd, path: &[u8]) -> Result<Option<u64>, Errno> {
     let stat = statat(root, path, AtFlags::empty())?;
     let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;

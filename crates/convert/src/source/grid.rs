@@ -1,17 +1,17 @@
-//! Arrays cut into chunks along every dimension: where the elements of a chunk go, and which sizes are believed.
+//! Arrays split into chunks along every dimension: the placement of a chunk's elements, and limits on declared sizes.
 
-/// The most bytes of the chunks that hold the same rows: they are in memory together.
+/// Most bytes of the chunks that share the same rows. They are in memory together.
 pub(super) const MAX_BAND_BYTES: u64 = 1 << 30;
-/// What all bands under way may take.
+/// Most bytes of all bands being processed.
 pub(super) const WINDOW_BYTES: u64 = 512 << 20;
-/// By how much unpacking makes data larger, deflate's limit and a bit more; runs of one byte do better elsewhere.
+/// Largest accepted expansion when unpacking: deflate's limit and a bit more. Other codecs exceed it only for runs of one byte.
 const MAX_GROWTH: u64 = 1100;
-/// What is believed however small the file.
+/// Bytes accepted for any file size.
 const SMALL_BYTES: u64 = 64 << 30;
-/// Rows that are believed however small the file: a row costs memory.
+/// Rows accepted for any file size. Each row costs memory.
 const SMALL_ROWS: u64 = 1 << 20;
 
-/// Whether so many rows of so many bytes can come from `stored` bytes. Sizes are claims until then.
+/// Whether so many rows of so many bytes can come from `stored` bytes. Declared sizes are not trusted before this check.
 pub(super) fn is_plausible(rows: u64, row_bytes: u64, stored: u64) -> bool {
     let most = stored.saturating_mul(MAX_GROWTH);
     let most = most.saturating_add(SMALL_BYTES);
@@ -20,20 +20,19 @@ pub(super) fn is_plausible(rows: u64, row_bytes: u64, stored: u64) -> bool {
     total.is_some_and(|total| total <= most) && rows <= most_rows
 }
 
-/// A chunk's place in a larger array.
+/// The position of a chunk in a larger array.
 pub(super) struct Placing<'a> {
-    /// Elements of a chunk in each dimension.
+    /// The chunk's length in each dimension.
     pub(super) chunk: &'a [u64],
-    /// Of the array.
+    /// The array's length in each dimension.
     pub(super) shape: &'a [u64],
-    /// The chunk's first element in the array.
+    /// The position of the chunk's first element in the array.
     pub(super) at: &'a [u64],
     pub(super) element_bytes: u64,
 }
 
 impl Placing<'_> {
-    /// Copies the part of a chunk that lies in the array to its place; none if nothing does, or `bytes` or `out` are too
-    /// short.
+    /// Copies the part of a chunk that lies in the array. None if there is no such part, or if `bytes` or `out` is too short.
     pub(super) fn copy(&self, bytes: &[u8], out: &mut [u8]) -> Option<()> {
         let n = self.chunk.len();
         let mut copied = Vec::with_capacity(n);
@@ -58,7 +57,7 @@ impl Placing<'_> {
             };
             let source = bytes.get(slice(from)?)?;
             out.get_mut(slice(to)?)?.copy_from_slice(source);
-            // The next run: all dimensions but the last count up.
+            // The next run: increment all dimensions but the last.
             let mut dim = n.checked_sub(1)?;
             loop {
                 if dim == 0 {

@@ -1,6 +1,6 @@
-//! Folders as sources: class folders as torchvision's `ImageFolder` reads them, or a flat folder.
+//! Folders as sources: class folders read like torchvision's `ImageFolder`, or a flat folder.
 //!
-//! Not for splits beyond noticing them: that is `split`.
+//! Splits are only detected here; `split` handles them.
 
 use std::{
     collections::BTreeMap,
@@ -24,15 +24,15 @@ use super::{
 use crate::error::ConvertError;
 use crate::metadata::Metadata;
 
-/// Lists a folder for which no split was chosen.
+/// Lists a folder without a chosen split.
 pub(super) fn list_source(root: &Path, jobs: usize) -> Result<Listing, ConvertError> {
     let top = Directory::scan(root, b"")?;
     split::reject_only_splits(root, &top)?;
     list_scanned(root, top, None, jobs)
 }
 
-/// Lists a folder; its classes are numbered by their places in `all_classes`, which must be sorted
-/// and contain them, if that is given.
+/// Lists a folder. If `all_classes` is given, class ids are positions in it. It must be sorted and contain all classes of the
+/// folder.
 pub(super) fn list_folder(
     root: &Path,
     all_classes: Option<&[Vec<u8>]>,
@@ -91,7 +91,7 @@ fn list_scanned(
     })
 }
 
-/// What a pack left beside the class folders; a file of that name that says something else is somebody else's.
+/// The metadata that an exported pack left next to the class folders. A file of that name with other content is unrelated.
 pub(super) fn known_metadata(root: &Path) -> Result<Option<Metadata>, ConvertError> {
     Ok(Metadata::in_folder(root)?.and_then(Result::ok))
 }
@@ -151,29 +151,28 @@ fn class_listing(
     })
 }
 
-/// Walks the classes with `jobs` threads. What is found, and which error is returned, does not
-/// depend on the number of threads.
+/// Walks the classes with `jobs` threads. The result, including which error is returned, does not depend on the number of threads.
 fn walk_classes(
     root: &Path,
     root_identity: Identity,
     classes: &[(i64, &[u8])],
     jobs: usize,
 ) -> Result<Found, ConvertError> {
-    // Several runs for each thread, so that one thread with large classes does not end last by far.
+    // Several runs per thread, so that a thread with large classes does not finish much later than the others.
     const RUNS_PER_THREAD: usize = 32;
     let run_len = classes.len().div_ceil(jobs.max(1) * RUNS_PER_THREAD).max(1);
     let runs: Vec<&[(i64, &[u8])]> = classes.chunks(run_len).collect();
     let next_run = AtomicUsize::new(0);
     let joined = Mutex::new(Joined::default());
-    // Runs are taken in order, so every run before the first that fails is walked too, and the
-    // first error is the same each time.
+    // Runs are started in order, so every run before the first failing one is also walked. The first error is therefore always the
+    // same.
     let walk_runs = || {
         loop {
             let idx = next_run.fetch_add(1, Ordering::Relaxed);
             let Some(run) = runs.get(idx) else { break };
             let result = walk_run(root, root_identity, run);
             let failed = result.is_err();
-            // A thread that panicked while it held the lock ends the scope with that panic.
+            // If a thread panics while holding the lock, the scope ends with that panic.
             joined
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -190,7 +189,7 @@ fn walk_classes(
         .map_or(Ok(joined.found), |(_, error)| Err(error))
 }
 
-/// What the runs found, joined in order as soon as possible so that little is held twice.
+/// The results of the runs, joined in order as early as possible to save memory.
 #[derive(Default)]
 struct Joined {
     found: Found,

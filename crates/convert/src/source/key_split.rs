@@ -1,4 +1,4 @@
-//! Splits that the names of arrays tell: `x_train` and `y_test`, `train_images`, `val/images`.
+//! Splits in the names of arrays: `x_train` and `y_test`, `train_images`, `val/images`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,10 +8,10 @@ use super::shards::Shards;
 use super::split::is_split_name;
 use crate::metadata::METADATA_KEY;
 
-/// What stands between the words of a name.
+/// Separators between the words of a name.
 const BETWEEN: [char; 4] = ['_', '-', '.', '/'];
 
-/// The split that a name starts or ends with, in lower case, and the name without it.
+/// The split at the start or end of a name, in lower case, and the rest of the name.
 fn split_of(name: &str) -> Option<(String, &str)> {
     let is_split = |word: &str| is_split_name(word.as_bytes());
     let first = name.split_once(BETWEEN);
@@ -24,7 +24,7 @@ fn split_of(name: &str) -> Option<(String, &str)> {
     (!rest.is_empty()).then(|| (split.to_ascii_lowercase(), rest))
 }
 
-/// The splits, sorted, that have images among arrays of these names.
+/// The splits that contain images, sorted.
 pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let split_names = names.filter_map(split_of);
     let is_image = |plain: &str| {
@@ -44,13 +44,13 @@ pub(super) fn splits<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<St
     splits
 }
 
-/// One part for each split that the names of arrays tell, and one of the arrays of none, where images are among them.
+/// One part per split in the array names, and one for arrays without a split if images are among them.
 pub(super) fn parts<'a>(
     whole: &Shards,
     names: impl Iterator<Item = &'a str> + Clone,
 ) -> Vec<Shards> {
     let splits = splits(names.clone());
-    // What was exported from a pack is one set, whatever its fields are called.
+    // A pack's export is a single set, whatever its fields are called.
     if splits.is_empty() || names.clone().any(|name| name == METADATA_KEY) {
         return vec![whole.clone()];
     }
@@ -68,22 +68,22 @@ pub(super) fn parts<'a>(
     rest.into_iter().chain(splits).collect()
 }
 
-/// The split that a key for a field names: of the parts of one file the one that is meant. None is that of no split.
+/// The split in a field key, which selects a part of the file. None is the part without a split.
 pub(super) fn split_of_key(key: &str) -> Option<String> {
     split_of(key).map(|(split, _)| split)
 }
 
-/// The names of the arrays of one split, or of none, among those of a file.
+/// The arrays of one split, or of none, among the names in a file.
 pub(super) struct SplitNames<'a> {
     split: Option<&'a str>,
-    /// All splits that the names tell of; none where all arrays belong together.
+    /// All splits in the names; empty if all arrays belong together.
     splits: Vec<String>,
-    /// What the arrays of the split are called without it.
+    /// The names of the split's arrays without the split.
     plain: BTreeSet<String>,
 }
 
 impl<'a> SplitNames<'a> {
-    /// Of the split `wanted`.
+    /// For the split `wanted`.
     pub(super) fn new<'b>(
         names: impl Iterator<Item = &'b str> + Clone,
         wanted: Option<&'a str>,
@@ -104,18 +104,18 @@ impl<'a> SplitNames<'a> {
         }
     }
 
-    /// The name without its split; none if the array belongs to another.
+    /// The name without its split; none if the array belongs to another split.
     pub(super) fn plain<'b>(&self, name: &'b str) -> Option<&'b str> {
         match (self.split, split_of(name)) {
             (Some(wanted), Some((split, plain))) => (split == wanted).then_some(plain),
-            // What the split has itself is not taken from beside it.
+            // The split's own array takes precedence over a shared one.
             (Some(_), None) => (!self.plain.contains(name)).then_some(name),
             (None, Some((split, _))) if self.splits.contains(&split) => None,
             (None, _) => Some(name),
         }
     }
 
-    /// The caller's names for fields, without the split.
+    /// The caller's keys without the split.
     pub(super) fn keys<'b>(&self, keys: Keys<'b>) -> Keys<'b> {
         let plain = |key: Option<&'b str>| key.map(|key| self.plain(key).unwrap_or(key));
         Keys {

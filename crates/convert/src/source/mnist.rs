@@ -1,4 +1,4 @@
-//! MNIST's idx files and those of its followers: read in place, or unpacked once where they are gzipped.
+//! MNIST's idx files, and datasets in the same format. Read in place, or unpacked once if gzipped.
 
 use packds_system::to_u64;
 use std::collections::BTreeMap;
@@ -23,12 +23,12 @@ use super::warning::Warning;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// The most dimensions that are looked at: images have three, or four with channels.
+/// Most dimensions accepted: images have three, or four with channels.
 const MAX_DIMENSIONS: u8 = 8;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// One part for each split that a folder's files tell: each a file of images.
+/// One part per split in a folder. Each is an image file.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     if !source.is_dir() {
         return Ok(vec![Shards::one(source)]);
@@ -48,7 +48,7 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
             continue;
         }
         let plain = name.trim_end_matches(".gz").to_owned();
-        // Of a file and the one it was unpacked from, the plain one is read.
+        // If a file exists both plain and gzipped, the plain one is read.
         if plain == name || !sets.contains_key(&plain) {
             sets.insert(plain, path);
         }
@@ -78,12 +78,12 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     Ok(parts)
 }
 
-/// Whether a name is that of a file of images.
+/// Whether this is the name of an image file.
 fn is_images(name: &str) -> bool {
     name.contains("images") && name.contains("idx") && name.contains("ubyte")
 }
 
-/// The split before `images` in a name; MNIST calls the test set `t10k`.
+/// The split before `images` in a name. MNIST calls the test set `t10k`.
 fn split_of(name: &str) -> Option<String> {
     let (before, _) = name.split_once("images")?;
     let word = before.trim_end_matches(['-', '_', '.']);
@@ -108,7 +108,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         Some(path) => {
             let file = IdxFile::open(&path, options)?;
             if file.shape.len() > 1 {
-                // QMNIST: a row for each image, whose first number is the class.
+                // QMNIST: one row per image, starting with the class.
                 file.push(&mut set, "label_info", false)?;
             }
             file.push(&mut set, "label", true)?;
@@ -123,7 +123,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     set.into_found(images, keys)
 }
 
-/// What the labels of a file of images may be called.
+/// Possible names of the labels for an image file.
 fn label_names(images: &str) -> Vec<String> {
     let plain = images.trim_end_matches(".gz");
     let labels = plain.replacen("images", "labels", 1);
@@ -142,7 +142,7 @@ struct IdxFile {
     file: Arc<OpenFile>,
     dtype: DType,
     shape: Vec<u64>,
-    /// Where the data start.
+    /// Start of the data.
     data: u64,
 }
 
@@ -164,7 +164,7 @@ impl IdxFile {
         })
     }
 
-    /// Unpacks a gzipped file, as much of it as its header says.
+    /// Unpacks a gzipped file, up to the length stated in its header.
     fn unpack(path: &Path, file: &OpenFile, options: &ListOptions) -> Result<Self, ConvertError> {
         let damaged = |error: std::io::Error| {
             ConvertError::malformed(path, "", format!("cannot be unpacked: {error}"))
@@ -203,7 +203,7 @@ impl IdxFile {
         })
     }
 
-    /// Takes the array, or of each row the first number alone.
+    /// Adds the array, or only the first number of each row.
     fn push(&self, set: &mut ArraySet, name: &str, is_first: bool) -> Result<(), ConvertError> {
         let row = self.shape.iter().skip(1);
         let row = row.fold(self.dtype.size(), |n, d| n.saturating_mul(*d));
@@ -223,7 +223,7 @@ impl IdxFile {
     }
 }
 
-/// Type, dimensions and where the data start.
+/// The element type, the dimensions and the start of the data.
 fn header(path: &Path, head: &[u8]) -> Result<(DType, Vec<u64>, u64), ConvertError> {
     let wrong = || {
         let found = head.get(..4).unwrap_or(head).escape_ascii();
@@ -247,7 +247,7 @@ fn header(path: &Path, head: &[u8]) -> Result<(DType, Vec<u64>, u64), ConvertErr
     };
     let sizes = head.get(4..4 + 4 * n).ok_or_else(wrong)?;
     let shape = sizes.as_chunks::<4>().0.iter().map(|size| {
-        // The format's numbers are in the other order.
+        // The format's numbers are big-endian.
         let mut size = *size;
         size.reverse();
         u32::from_le_bytes(size).into()

@@ -1,11 +1,11 @@
-//! Damaged files by the thousand for the tests of readers: each ends in a listing or an error, soon and in little memory.
+//! Damages files thousands of times to test readers. Each must give a listing or an error, quickly and with little memory.
 
 use std::path::Path;
 
 use super::{ListOptions, list};
 use crate::data_format::DataFormat;
 
-/// A generator of numbers, the same each time.
+/// A deterministic random number generator.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -22,7 +22,7 @@ impl Dice {
     }
 }
 
-/// Changes some bytes, cuts the end off, or puts a run of bytes in another place.
+/// Changes some bytes, truncates the file, or moves a run of bytes.
 pub(super) fn damage(bytes: &mut Vec<u8>, dice: &mut Dice) {
     for _ in 0..=dice.below(4) {
         let at = dice.below(bytes.len());
@@ -50,7 +50,7 @@ pub(super) fn damage(bytes: &mut Vec<u8>, dice: &mut Dice) {
     }
 }
 
-/// Lists `n` damaged versions of a file, each made by `make` and put under `name`, and reads what was listed.
+/// Lists `n` damaged versions of a file and reads the result. Each version is made by `make` and saved as `name`.
 pub(super) fn survives(
     format: DataFormat,
     name: &str,

@@ -1,4 +1,4 @@
-//! Numbers of the type that the pack had from which a source was exported, where the format has wider ones only.
+//! Restores the number types of an exported pack if the format only has wider ones.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use packds_format::{DType, Field, FieldKind, Scalar};
 use super::column::TextArena;
 use super::store::{ArrayType, Numbers, Store};
 
-/// One number for each sample, as wide as the format has them.
+/// One number per sample, in the format's wide type.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wide<'a> {
     Ints(&'a [i64]),
     Floats(&'a [f64]),
-    /// Digits, of numbers that are too large for the others.
+    /// Decimal digits of numbers too large for the other types.
     Texts(&'a TextArena),
 }
 
-/// The numbers of the type of the pack's field `known`; none where they have it already, or where one does not fit it.
+/// The numbers in the type of the pack's field `known`. None if they already have it, or if one does not fit.
 pub(super) fn narrowed(values: Wide<'_>, known: &Field) -> Option<Arc<dyn Store>> {
     let dtype = known.dtype;
     let is_as_it_was = match values {

@@ -1,4 +1,4 @@
-//! NumPy's `.npz`: arrays in a zip file. Stored ones are read in place, deflated ones unpacked once.
+//! NumPy's `.npz`: arrays in a zip file. Stored arrays are read in place; deflated arrays are unpacked once.
 
 use packds_system::{to_u64, to_usize};
 use std::io::Read;
@@ -27,7 +27,7 @@ use crate::metadata::METADATA_KEY;
 /// Bytes unpacked at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// One part for each split: by the names of files, or of the arrays in them.
+/// One part per split, by the names of files or of the arrays in them.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let parts = shards.by_split();
     let [
@@ -50,7 +50,7 @@ pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     }))
 }
 
-/// What NumPy calls a member; none for members that are no arrays.
+/// NumPy's name for a member; none if it is not an array.
 fn key(entry: &ZipEntry) -> Option<&str> {
     entry.name.strip_suffix(".npy")
 }
@@ -103,7 +103,7 @@ fn read_arrays(
     options: &ListOptions,
 ) -> Result<ArraySet, ConvertError> {
     let mut set = ArraySet::new(DataFormat::Npz, &file.path);
-    // Deflated arrays go one after the other into one temporary file.
+    // All deflated arrays share one temporary file.
     let mut spool: Option<Spool> = None;
     let mut unpacked = Vec::new();
     for entry in entries {
@@ -118,7 +118,7 @@ fn read_arrays(
             continue;
         }
         let member = match Member::open(file, entry) {
-            // Nobody asked for it, and the others can be read.
+            // The array was not requested, and the others can be read.
             Err(ConvertError::SourceUnsupported { reason, .. }) if !options.needs(name) => {
                 let field = name.to_owned();
                 set.warnings.push(Warning::LeftOut { field, reason });
@@ -164,7 +164,7 @@ struct Member {
 }
 
 impl Member {
-    /// Reads the header, and as much as it needs of the member.
+    /// Reads the header.
     fn open(file: &OpenFile, entry: &ZipEntry) -> Result<Self, ConvertError> {
         let mut head = Vec::new();
         let most = to_u64(MAX_HEADER);
@@ -191,7 +191,7 @@ impl Member {
         }
     }
 
-    /// Hands out all bytes, header included, piece by piece, as many as the header says, and checks them.
+    /// Passes on all bytes, header included, piece by piece. Stops at the length stated in the header, and verifies the checksum.
     fn pieces(
         &self,
         file: &OpenFile,
@@ -199,7 +199,7 @@ impl Member {
         mut take: impl FnMut(&[u8]) -> Result<(), ConvertError>,
     ) -> Result<(), ConvertError> {
         let expected = self.header.data.saturating_add(self.header.bytes);
-        // One more than there should be: a member that never ends is stopped there.
+        // One byte more than expected, to detect and stop a member that never ends.
         let mut source = unpack(file, entry)?.take(expected.saturating_add(1));
         let mut piece = vec![0; PIECE_BYTES];
         let (mut found, mut digest) = (0_u64, Digest::new(Crc32IsoHdlc));
@@ -237,7 +237,7 @@ impl Member {
         self.pieces(file, entry, |_| Ok(()))
     }
 
-    /// Unpacks the data; returns where they start.
+    /// Unpacks the data. Returns its start.
     fn unpack_into(
         &self,
         spool: &mut Spool,
@@ -253,7 +253,7 @@ impl Member {
         Ok(start.unwrap_or(0).saturating_add(self.header.data))
     }
 
-    /// The text that the one element of the array is.
+    /// The text of a single-element array.
     fn text(&self, file: &OpenFile, entry: &ZipEntry) -> Result<String, ConvertError> {
         let Elements::Text { wide, .. } = self.header.elements else {
             return Ok(String::new());

@@ -11,7 +11,7 @@ use packds_system::{to_u64, to_usize};
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Calls `take` with the elements of the array, one after the other, little-endian.
+/// Calls `take` with each element of the array in order, little-endian.
 fn each_element(
     array: &StoredArray,
     mut take: impl FnMut(&[u8]) -> Result<(), ConvertError>,
@@ -29,7 +29,7 @@ fn each_element(
         let read_error = |error: crate::SampleError| {
             ConvertError::malformed(path, &array.name, error.to_string())
         };
-        // Where there is something between the items, they are read one by one.
+        // Items with gaps between them are read one by one.
         let mut row = 0;
         while row < part.rows {
             let n = match part.stride == element {
@@ -52,7 +52,7 @@ fn each_element(
     Ok(())
 }
 
-/// The class ids of an array of one number per item; none where some are not whole.
+/// The class ids of an array with one number per item; none if some are not whole.
 pub(super) fn read_ids(array: &StoredArray) -> Result<Option<Vec<i64>>, ConvertError> {
     let Elements::Numbers { dtype, .. } = array.elements else {
         return Ok(None);
@@ -69,7 +69,7 @@ pub(super) fn read_ids(array: &StoredArray) -> Result<Option<Vec<i64>>, ConvertE
     Ok(ids)
 }
 
-/// The texts of an array of one text an item, without the zeros behind them.
+/// The texts of an array with one text per item, without trailing zeros.
 pub(super) fn read_texts(array: &StoredArray) -> Result<TextArena, ConvertError> {
     let wide = matches!(array.elements, Elements::Text { wide: true, .. });
     let mut texts = TextArena::default();
@@ -80,7 +80,7 @@ pub(super) fn read_texts(array: &StoredArray) -> Result<TextArena, ConvertError>
     Ok(texts)
 }
 
-/// A text of fixed width without the zeros behind it.
+/// A fixed-width text without trailing zeros.
 pub(super) fn text_of(bytes: &[u8], wide: bool) -> String {
     if wide {
         let chars = bytes.as_chunks::<4>().0.iter();

@@ -1,4 +1,4 @@
-//! What may be the labels of a source without any, and is not taken for them: it is told.
+//! Warns about possible labels in a source for which no labels were found.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::store::{Content, Store};
 use super::warning::Warning;
 use crate::data_format::DataFormat;
 
-/// Adds warnings of what could be labels, unless there are some or it is told already.
+/// Adds warnings about possible labels, unless labels exist or a warning was given already.
 pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     let has_labels = listing.has_labels() || listing.has_label_lists();
     let is_told = |warning: &Warning| matches!(warning, Warning::NotLabels { .. });
@@ -24,7 +24,7 @@ pub(super) fn note_overlooked_labels(listing: &mut Listing) {
     }
 }
 
-/// Fields of one whole number for each sample.
+/// Fields of one whole number per sample.
 fn fields_of_one_number(listing: &Listing) -> Vec<String> {
     let is_one = |store: &dyn Store| matches!(store.content(0), Content::Array(array) if array.is_one_number() && !array.dtype.is_float());
     let fields = listing.fields.iter();
@@ -32,7 +32,7 @@ fn fields_of_one_number(listing: &Listing) -> Vec<String> {
     fields.map(|field| field.name.clone()).collect()
 }
 
-/// Columns of lists or objects that are called as labels are, or, where a key can name it, have a label inside.
+/// Columns of lists or objects that have a label name, or that contain a label which a key can select.
 fn json_columns(listing: &Listing) -> Vec<Warning> {
     let has_keys = listing.kind == DataFormat::WebDataset.into();
     let told = |(name, texts): (&String, &TextArena)| {

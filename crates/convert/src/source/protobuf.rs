@@ -1,13 +1,13 @@
-//! Protocol buffers' wire format: the fields of a message, and no more of it than that.
+//! Reads the wire format of protocol buffers: the fields of a message.
 //!
-//! Not for any message in particular: `tfrecord` and `lmdb` know theirs.
+//! The messages themselves are defined in `tfrecord` and `lmdb`.
 
-/// A message, read field by field. Lengths are checked against its bytes.
+/// Reads a message field by field. Lengths are checked against its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where the message starts in what it is a part of.
+    /// Start of the message in the outermost message.
     base: usize,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Wire<'a> {
     Bytes(Part<'a>),
 }
 
-/// A run of bytes and where it starts in the outermost message.
+/// A byte range and its start in the outermost message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Part<'a> {
     pub(super) bytes: &'a [u8],
@@ -81,7 +81,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The next varint; none at the end: packed numbers are read so.
+    /// The next varint of packed numbers; none at the end.
     pub(super) fn next_varint(&mut self) -> Result<Option<u64>, String> {
         if self.at >= self.bytes.len() {
             return Ok(None);
@@ -96,7 +96,7 @@ impl<'a> Message<'a> {
             let byte = byte.ok_or("a number is cut short")?;
             self.at += 1;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit.
+            // The tenth byte holds only one bit.
             if shift == 63 && bits > 1 {
                 break;
             }

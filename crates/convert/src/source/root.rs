@@ -1,6 +1,6 @@
-//! The folder to which a manifest's paths are relative.
+//! The folder that a manifest's paths are relative to.
 //!
-//! Not for image folders, which are walked.
+//! Image folders are walked instead.
 
 use std::{
     collections::BTreeMap,
@@ -26,18 +26,18 @@ use super::{
 };
 use crate::error::ConvertError;
 
-/// The folder to which paths are relative.
+/// The folder that paths are relative to.
 pub(super) struct Root {
     pub(super) path: PathBuf,
     folder: OwnedFd,
-    /// Other names of the folder that absolute paths may start with.
+    /// Aliases of the folder that absolute paths may start with.
     absolute: Vec<PathBuf>,
-    /// What relative paths are relative to, where that is another folder.
+    /// The folder that relative paths are relative to, if different.
     base: Option<PathBuf>,
 }
 
 impl Root {
-    /// The folder that was asked for, else the one that the manifest lies in.
+    /// Opens the requested folder, or else the manifest's own.
     pub(super) fn open(source: &Path, options: &ListOptions) -> Result<Self, ConvertError> {
         match (&options.root, source.parent()) {
             (Some(root), _) => Self::at(root.clone()),
@@ -70,7 +70,7 @@ impl Root {
         })
     }
 
-    /// The root of a manifest with absolute paths that lead elsewhere: the deepest folder that has all files of these columns.
+    /// The root for a manifest with absolute paths outside this root: the deepest folder that contains all files of these columns.
     /// Relative paths stay relative to this root.
     pub(super) fn around(
         &self,
@@ -96,8 +96,7 @@ impl Root {
         Ok(Self { base, ..root })
     }
 
-    /// The path in a cell, relative to the root, without `.` and `..` parts. `..` is resolved by
-    /// the text alone, as if no folder were a link.
+    /// The path in a cell, relative to the root, without `.` and `..`. Resolves `..` textually, ignoring links.
     pub(super) fn relative(&self, rows: &Rows<'_>, column: usize) -> Result<Vec<u8>, ConvertError> {
         let text = path_text(rows, column)?;
         let path = Path::new(OsStr::from_bytes(text.as_bytes()));
@@ -120,7 +119,7 @@ impl Root {
         }
     }
 
-    /// What an absolute path is relative to the root; none if it leads elsewhere.
+    /// An absolute path relative to the root; none if outside.
     fn below(&self, path: &Path) -> Option<Vec<u8>> {
         let file = Path::new("/").join(as_path(&without_dots(path)?));
         let below = self
@@ -130,7 +129,7 @@ impl Root {
         below.and_then(without_dots)
     }
 
-    /// The sizes of all files, read by `jobs` threads. The error is that of the first file of which the system says nothing.
+    /// The sizes of all files, read by `jobs` threads. The error is that of the first file whose size cannot be read.
     pub(super) fn file_sizes(&self, table: &PathTable, jobs: usize) -> Result<Sizes, ConvertError> {
         let mut bytes = vec![0; table.len()];
         let share = table.len().div_ceil(jobs.max(1)).max(1);
@@ -191,13 +190,13 @@ enum Found {
 
 /// The files of a column.
 pub(super) struct Sizes {
-    /// The size of each; 0 where there is no file.
+    /// The size of each; 0 if missing.
     pub(super) bytes: Vec<u64>,
-    /// Those that are no regular file, by their number: whether they are there at all.
+    /// Missing or non-regular files by index, with whether something exists there.
     pub(super) not_files: BTreeMap<usize, bool>,
 }
 
-/// A thread that panicked while it held the lock ends all with that panic.
+/// If a thread panics while holding the lock, everything ends with that panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -221,7 +220,7 @@ fn path_text(rows: &Rows<'_>, column: usize) -> Result<String, ConvertError> {
     Ok(text.into_owned())
 }
 
-/// The parts of a path with `/` between them, an absolute one's without that in front; none if it leads out.
+/// The components of a path joined with `/`, without a leading slash; none if the path leaves the root.
 fn without_dots(path: &Path) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! Hugging Face's `.safetensors`: tensors behind a header in JSON, read in place.
+//! Hugging Face's `.safetensors`: tensors after a JSON header, read in place.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// The most bytes of a header: the format's own limit.
+/// Most bytes of a header: the format's own limit.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// One part for each split: by the names of files, or of the tensors in them.
+/// One part per split, by the names of files or of the tensors in them.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts(shards, read_file)
 }
@@ -64,7 +64,7 @@ fn read_file(file: &Arc<OpenFile>) -> Result<ArraySet, ConvertError> {
     Ok(set)
 }
 
-/// The header, in which each name stands once.
+/// The header. Each name appears once.
 struct Header(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Header {
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
     }
 }
 
-/// Where the data of a tensor start and end, behind the header.
+/// Start and end of a tensor's data, relative to the end of the header.
 fn offsets(tensor: &Value) -> Option<(u64, u64)> {
     match tensor.get("data_offsets")?.as_array()?.as_slice() {
         [begin, end] => Some((begin.as_u64()?, end.as_u64()?)),
@@ -104,7 +104,7 @@ fn offsets(tensor: &Value) -> Option<(u64, u64)> {
     }
 }
 
-/// Refuses tensors that have some of their bytes in common, as the format does.
+/// Refuses tensors with overlapping bytes, as the format does.
 fn check_apart(file: &OpenFile, header: &Map<String, Value>) -> Result<(), ConvertError> {
     let places = header
         .iter()

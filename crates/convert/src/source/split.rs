@@ -1,7 +1,6 @@
-//! Splits: subfolders named `train`, `val`, `test` and so on, each a source of its own, with one
-//! list of classes for all of them.
+//! Splits: subfolders named `train`, `val`, `test` and so on. Each is a source of its own, and all share one class list.
 //!
-//! Not for listing a split's files: that is `image_folder`.
+//! `image_folder` lists a split's files.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -25,15 +24,14 @@ const SPLIT_NAMES: [&str; 9] = [
     "dev",
 ];
 
-/// True if a folder of this name is taken for a split; upper and lower case are the same.
+/// True if a folder with this name is a split. Case is ignored.
 pub(super) fn is_split_name(name: &[u8]) -> bool {
     SPLIT_NAMES
         .iter()
         .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// An error if every visible subfolder has a split's name and one of them has subfolders, which
-/// are then the classes.
+/// An error if every visible subfolder has a split's name and one of them has subfolders: those are the classes.
 pub(super) fn reject_only_splits(root: &Path, top: &Directory) -> Result<(), ConvertError> {
     let mut visible = top
         .subdirectories
@@ -57,7 +55,7 @@ pub(super) fn reject_only_splits(root: &Path, top: &Directory) -> Result<(), Con
     Ok(())
 }
 
-/// Lists one split, which may have any name if at least one other is known to be a split.
+/// Lists one split. It may have any name if another folder is a known split.
 pub(super) fn list_one(source: &Path, wanted: &str, jobs: usize) -> Result<Listing, ConvertError> {
     let top = Directory::scan(source, b"")?;
     let mut splits = split_names(&top);
@@ -79,7 +77,7 @@ pub(super) fn list_one(source: &Path, wanted: &str, jobs: usize) -> Result<Listi
     list_folder(&source.join(wanted), Some(&classes), jobs)
 }
 
-/// Lists every split that is known by its name.
+/// Lists every split with a known name.
 pub(super) fn list_all(source: &Path, jobs: usize) -> Result<Vec<(String, Listing)>, ConvertError> {
     let splits = split_names(&Directory::scan(source, b"")?);
     if splits.is_empty() {
@@ -99,7 +97,7 @@ pub(super) fn list_all(source: &Path, jobs: usize) -> Result<Vec<(String, Listin
         .collect()
 }
 
-/// The subfolders that are splits, sorted.
+/// The split subfolders, sorted.
 fn split_names(top: &Directory) -> Vec<String> {
     let mut names: Vec<String> = top
         .subdirectories
@@ -111,7 +109,7 @@ fn split_names(top: &Directory) -> Vec<String> {
     names
 }
 
-/// The names of the class folders of all splits, sorted, each once.
+/// The class folder names of all splits, sorted and unique.
 fn class_union(source: &Path, splits: &[String]) -> Result<Vec<Vec<u8>>, ConvertError> {
     let mut classes = BTreeSet::new();
     for split in splits {
@@ -121,7 +119,7 @@ fn class_union(source: &Path, splits: &[String]) -> Result<Vec<Vec<u8>>, Convert
     Ok(classes.into_iter().collect())
 }
 
-/// Gives the listings of all splits the same classes, so that ids agree.
+/// Gives the listings of all splits one class list, so that ids agree.
 pub(super) fn unite_classes(listings: &mut [(String, Listing)]) {
     let alike = listings
         .windows(2)

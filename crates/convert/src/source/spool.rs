@@ -1,7 +1,7 @@
-//! Items that can only be had in the source's own order (compressed, or behind a library), unpacked once into a
-//! temporary file from which they are read in any order.
+//! A temporary file for items that can only be read in the source's order, because they are compressed or read by a library. They
+//! are unpacked once and can then be read in any order.
 //!
-//! The file has no name: whatever ends the program, the system takes it back.
+//! The file has no name, so the system frees it however the program ends.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use super::store::{ArrayType, Contents, OpenFile, RowPart, Rows, Span, Spans, Store};
 use crate::error::ConvertError;
 
-/// Bytes handed to the system at a time.
+/// Bytes per write call.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Bytes between two tellings.
+/// Bytes between progress reports.
 const TOLD_BYTES: u64 = 16 << 20;
 
-/// Who is told, now and then, how many bytes were unpacked.
+/// Receives the number of bytes unpacked so far.
 #[derive(Clone, Default)]
 pub struct Unpacking(Option<Arc<dyn Fn(u64) + Send + Sync>>);
 
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Unpacking {
     }
 }
 
-/// Where sources are unpacked.
+/// The folder for unpacked sources.
 #[derive(Debug, Clone)]
 pub(super) struct SpoolFolder {
     pub(super) path: PathBuf,
@@ -51,7 +51,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// An empty one in `folder`.
+    /// Creates an empty file in `folder`.
     pub(super) fn create(folder: &SpoolFolder) -> Result<Self, ConvertError> {
         let file = tempfile::tempfile_in(&folder.path);
         let file = file.map_err(|e| spool_error(&folder.path, e))?;
@@ -62,7 +62,7 @@ impl Spool {
         })
     }
 
-    /// Appends bytes; returns where they start.
+    /// Appends bytes. Returns their start.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64, ConvertError> {
         let offset = self.bytes;
         let written = self.file.write_all(bytes);
@@ -76,7 +76,7 @@ impl Spool {
         Ok(offset)
     }
 
-    /// Nothing more is coming: the file to read from. `source` is what errors name.
+    /// Ends writing and returns the file for reading. Errors name `source`.
     pub(super) fn finish(self, source: &Path) -> Result<OpenFile, ConvertError> {
         let file = self.file.into_inner();
         let file = file.map_err(|e| spool_error(&self.folder.path, e.into_error()))?;
@@ -87,7 +87,7 @@ impl Spool {
         })
     }
 
-    /// Nothing more is coming, and what is there are `rows` rows of arrays of one type.
+    /// Ends writing. The content is `rows` rows of arrays of one type.
     pub(super) fn into_rows(
         self,
         source: &Path,
@@ -107,7 +107,7 @@ impl Spool {
         }))
     }
 
-    /// Nothing more is coming, and the items end at `ends`, one after the other from the start.
+    /// Ends writing. The content is consecutive items that end at `ends`.
     pub(super) fn into_items(
         self,
         source: &Path,

@@ -1,4 +1,4 @@
-//! Items whose numbers are in big-endian order, handed out in little-endian order.
+//! Converts items from big-endian to little-endian order.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::store::{Content, Store};
 use crate::sample::SampleError;
 
-/// Another store's items with the bytes of each number in reverse.
+/// Another store's items with the bytes of each number reversed.
 #[derive(Debug)]
 pub(super) struct Swapped {
     pub(super) store: Arc<dyn Store>,
@@ -33,7 +33,7 @@ impl Store for Swapped {
 
     fn append(&self, idx: usize, limit: u64, out: &mut Vec<u8>) -> Result<(), SampleError> {
         let before = out.len();
-        // Whole numbers, so that each can be turned.
+        // Whole numbers, because only those can be reversed.
         let element = to_u64(self.element).max(1);
         let whole = limit.div_ceil(element).saturating_mul(element);
         self.store.append(idx, whole, out)?;

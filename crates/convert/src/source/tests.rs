@@ -1,4 +1,4 @@
-//! Sources listed from small trees made on the spot.
+//! Listings of small trees created by each test.
 
 mod folder;
 mod hints;
@@ -13,7 +13,7 @@ use std::{
 use super::{ListOptions, Listing};
 use crate::error::ConvertError;
 
-/// A folder that goes away with the test.
+/// A folder that is deleted with the test.
 struct Tree {
     folder: tempfile::TempDir,
 }

@@ -1,7 +1,7 @@
-//! Files that may lie beside samples: whether they are there, and what a short text says.
+//! Optional files next to samples: whether they exist, and the content of short text files.
 //!
-//! What is there and is no regular file is an error that names it, and so is a link that leads nowhere: else labels would
-//! be missing without a word.
+//! If the name belongs to something other than a regular file, or to a dangling link, that is an error. Otherwise labels could be
+//! lost silently.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -11,15 +11,15 @@ use packds_system::{is_regular, open_regular};
 
 use crate::error::ConvertError;
 
-/// The most bytes of a text with metadata or class names.
+/// Most bytes of a text with metadata or class names.
 pub(super) const MAX_TEXT: u64 = 64 << 20;
 
-/// Whether there is a regular file.
+/// Whether a regular file exists.
 pub(super) fn is_there(path: &Path) -> Result<bool, ConvertError> {
     is_regular(path).map_err(ConvertError::io(path))
 }
 
-/// Whether there is a regular file; a folder may have the name and is something else.
+/// Whether a regular file exists. A folder of that name is ignored.
 pub(super) fn is_there_as_file(path: &Path) -> Result<bool, ConvertError> {
     match is_regular(path) {
         Err(error) if error.kind() == ErrorKind::IsADirectory => Ok(false),
@@ -27,7 +27,7 @@ pub(super) fn is_there_as_file(path: &Path) -> Result<bool, ConvertError> {
     }
 }
 
-/// The first of these that is there as a file.
+/// The first of these that exists as a file.
 pub(super) fn first_there(
     paths: impl IntoIterator<Item = PathBuf>,
 ) -> Result<Option<PathBuf>, ConvertError> {
@@ -39,7 +39,7 @@ pub(super) fn first_there(
     Ok(None)
 }
 
-/// A short text file, if it is there; a longer one is something else.
+/// The content of a short text file, if it exists. A longer file is ignored.
 pub(super) fn text_file(path: &Path) -> Result<Option<String>, ConvertError> {
     if !is_there(path)? {
         return Ok(None);

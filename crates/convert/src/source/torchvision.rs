@@ -1,4 +1,4 @@
-//! The folders in which torchvision keeps the data sets that it downloads, below the root that it is given.
+//! The folders in which torchvision keeps downloaded datasets, relative to its root.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::detect::holds;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// Where the files of each data set lie below the root. The last is below the folder of a data set itself.
+/// The location of each dataset's files below the root. The last is relative to the dataset's own folder.
 const FOLDERS: [(&str, DataFormat); 10] = [
     ("MNIST/raw", DataFormat::Mnist),
     ("FashionMNIST/raw", DataFormat::Mnist),
@@ -20,18 +20,18 @@ const FOLDERS: [(&str, DataFormat); 10] = [
     ("raw", DataFormat::Mnist),
 ];
 
-/// The format of the data set below `root`; none where there is none.
+/// The format of the dataset below `root`, if there is one.
 ///
 /// # Errors
-/// If there are several.
+/// There are several datasets.
 pub(super) fn format(root: &Path) -> Result<Option<DataFormat>, ConvertError> {
     Ok(only(root, |_| true)?.map(|(_, format)| format))
 }
 
-/// The folder that holds the files: `source` itself, or the one below it.
+/// The folder with the files: `source` itself, or a subfolder.
 ///
 /// # Errors
-/// If there are several below it.
+/// Several subfolders contain such files.
 pub(crate) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, ConvertError> {
     if !source.is_dir() || holds(source, format) {
         return Ok(source.to_owned());
@@ -40,7 +40,7 @@ pub(crate) fn folder(source: &Path, format: DataFormat) -> Result<PathBuf, Conve
     Ok(found.map_or(source.to_owned(), |(folder, _)| folder))
 }
 
-/// The data set below `root` whose format is wanted.
+/// The dataset below `root` with the wanted format.
 fn only(
     root: &Path,
     is_wanted: impl Fn(DataFormat) -> bool,

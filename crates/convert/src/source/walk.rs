@@ -1,6 +1,6 @@
-//! Everything below a class folder, in the order in which torchvision lists it.
+//! Walks everything below a class folder in torchvision's order.
 //!
-//! Not for choosing the classes: that is `image_folder`.
+//! `image_folder` chooses the classes.
 
 use packds_system::to_u64;
 use std::{cmp::Reverse, collections::BinaryHeap, path::Path};
@@ -17,14 +17,14 @@ use crate::error::ConvertError;
 pub(super) struct Found {
     pub(super) paths: PathTable,
     pub(super) bytes: Vec<u64>,
-    /// One label for each directory of the path table.
+    /// One label per directory of the path table.
     pub(super) directory_labels: Vec<i64>,
     pub(super) ignored: u64,
     pub(super) oddities: Oddities,
 }
 
 impl Found {
-    /// Moves what was found after this behind it.
+    /// Appends later results.
     pub(super) fn append(&mut self, mut other: Self) {
         self.paths.append(other.paths);
         if self.bytes.is_empty() {
@@ -37,8 +37,7 @@ impl Found {
         self.oddities.append(other.oddities);
     }
 
-    /// Adds the candidates of one folder and counts its other files. The folder enters the table
-    /// only if it has candidates.
+    /// Adds the candidates of one folder and counts its other files. A folder without candidates is not added to the table.
     pub(super) fn add_directory(&mut self, path: &[u8], label: i64, directory: Directory) {
         let Self {
             paths,
@@ -60,9 +59,8 @@ impl Found {
 
     /// Adds everything below the folder `class` of `root`.
     ///
-    /// Python sorts `os.walk`'s folders by their whole path, in which `a-b` comes before `a/b`. A
-    /// folder's path is less than that of every folder below it, so always taking the least path
-    /// that waits visits them in just that order, without first listing all of them.
+    /// Python sorts `os.walk`'s folders by full path, so `a-b` precedes `a/b`. A folder's path sorts before all of its descendants.
+    /// Always visiting the smallest pending path therefore gives that order without listing all folders first.
     pub(super) fn add_class(
         &mut self,
         root: &Path,
@@ -94,13 +92,13 @@ impl Found {
     }
 }
 
-/// A folder that the walk has been in, and the one it was reached from.
+/// A visited folder and its parent.
 struct Visited {
     identity: Identity,
     parent: Option<usize>,
 }
 
-/// An error if the folder `path` is one of those it was reached through.
+/// An error if the folder `path` is one of its own ancestors.
 fn check_loop(
     root: &Path,
     path: &[u8],
@@ -123,7 +121,7 @@ fn check_loop(
     Ok(())
 }
 
-/// A number of files as it is reported.
+/// A number of files, for reports.
 pub(super) fn count(n_files: usize) -> u64 {
     to_u64(n_files)
 }

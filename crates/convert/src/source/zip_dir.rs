@@ -1,7 +1,6 @@
-//! The members of a zip file: where each lies, how large it is and how it is packed, with every number checked against the
-//! file before it is used.
+//! The members of a zip file: offset, size and compression of each. Every number is checked against the file before use.
 //!
-//! Not for writing them: that is `sink::zip_file`. Names are only names: nothing is ever unpacked to them.
+//! `sink::zip_file` writes them. Names are never used as paths: nothing is unpacked under them.
 
 use packds_system::to_u64;
 use std::collections::BTreeSet;
@@ -11,11 +10,11 @@ use std::path::Path;
 use super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// The most bytes behind the end record: a comment.
+/// Most bytes after the end record: a comment.
 const MAX_COMMENT: u64 = 1 << 16;
-/// The most bytes of a directory.
+/// Most bytes of a directory.
 const MAX_DIRECTORY: u64 = 64 << 20;
-/// A size or place of 32 bits that says: look for the one of 64.
+/// A 32-bit size or offset with this value means that a 64-bit field has the actual value.
 const LARGE: u64 = 0xffff_ffff;
 
 /// A member.
@@ -24,11 +23,11 @@ pub(super) struct ZipEntry {
     pub(super) name: String,
     pub(super) is_deflated: bool,
     pub(super) crc: u32,
-    /// Where its bytes start in the file.
+    /// Start of its bytes in the file.
     pub(super) offset: u64,
-    /// Bytes there.
+    /// Bytes stored in the file.
     pub(super) stored: u64,
-    /// Bytes that it says it has when unpacked. Not to be believed where it is deflated.
+    /// Declared unpacked bytes. Not trustworthy if deflated.
     pub(super) bytes: u64,
 }
 
@@ -48,8 +47,7 @@ pub(super) fn zip_entries(file: &OpenFile) -> Result<Vec<ZipEntry>, ConvertError
     Ok(entries)
 }
 
-/// Refuses members that have one name, or some of their bytes, in common: no program writes such, and which of them is
-/// meant is not said.
+/// Refuses duplicate names and overlapping members. No program writes them, and the intended member is unclear.
 fn check_apart(file: &OpenFile, entries: &[ZipEntry]) -> Result<(), ConvertError> {
     let wrong = |entry: &ZipEntry, reason: String| {
         let hint = "save the arrays again, each under a name of its own";
@@ -85,7 +83,7 @@ fn read(file: &OpenFile, offset: u64, bytes: u64) -> Result<Vec<u8>, ConvertErro
     Ok(out)
 }
 
-/// Where the directory starts and its bytes.
+/// The directory's start and its bytes.
 fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     let cut = || {
         let reason = "expected a zip file's directory at the end, found none";
@@ -116,7 +114,7 @@ fn find_directory(file: &OpenFile) -> Result<(u64, u64), ConvertError> {
     }
 }
 
-/// The directory's bytes and place as the records of 64 bits before the end at `end` say.
+/// The directory's bytes and start according to the 64-bit records before the end record at `end`.
 fn large_directory(file: &OpenFile, end: u64) -> Option<(u64, u64)> {
     let locator = read(file, end.checked_sub(20)?, 20).ok()?;
     let mut locator = Fields { bytes: &locator };
@@ -133,7 +131,7 @@ fn large_directory(file: &OpenFile, end: u64) -> Option<(u64, u64)> {
     Some((record.u64()?, record.u64()?))
 }
 
-/// Where the bytes of an entry start: behind its local header, whose length only it knows.
+/// Finds the start of an entry's bytes. They follow its local header, whose length is only stored there.
 fn locate(file: &OpenFile, entry: ZipEntry, directory: u64) -> Result<ZipEntry, ConvertError> {
     let wrong = |reason: &str| ConvertError::malformed(&file.path, &entry.name, reason);
     let header = read(file, entry.offset, 30)?;
@@ -153,7 +151,7 @@ fn locate(file: &OpenFile, entry: ZipEntry, directory: u64) -> Result<ZipEntry, 
     Ok(ZipEntry { offset, ..entry })
 }
 
-/// Little-endian fields, one after the other; none where they end.
+/// Consecutive little-endian fields; none at the end.
 struct Fields<'a> {
     bytes: &'a [u8],
 }
@@ -177,7 +175,7 @@ impl<'a> Fields<'a> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// An entry of the directory, its offset still that of the local header; none if it is cut short.
+    /// An entry of the directory, with the offset of its local header; none if truncated.
     fn entry(&mut self, path: &Path) -> Option<Result<ZipEntry, ConvertError>> {
         if self.take(4)? != b"PK\x01\x02" {
             return None;
@@ -225,7 +223,7 @@ impl<'a> Fields<'a> {
         }))
     }
 
-    /// The extra field of sizes of 64 bits.
+    /// The extra field with 64-bit sizes.
     fn sizes(&mut self) -> Option<Fields<'a>> {
         loop {
             let (kind, len) = (self.u16()?, self.u16()?);
@@ -237,13 +235,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The unpacked bytes of a member, as far as they are asked for.
+/// The unpacked bytes of a member, read as needed.
 pub(super) fn unpack<'a>(
     file: &'a OpenFile,
     entry: &ZipEntry,
 ) -> Result<Unpacked<'a>, ConvertError> {
     let mut raw = &file.file;
-    // Only one member is unpacked at a time: nobody else uses the file's own position.
+    // Only one member is unpacked at a time, so the file's own position is free.
     raw.seek(SeekFrom::Start(entry.offset))
         .map_err(ConvertError::io(&file.path))?;
     let stored = raw.take(entry.stored);

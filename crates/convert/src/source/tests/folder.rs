@@ -27,8 +27,8 @@ fn classes_are_the_sorted_subfolders() {
     assert!(listing.has_labels() && !listing.has_label_lists() && !listing.has_masks());
 }
 
-/// What Python gives for `sorted(os.walk(..))` with sorted file names: folders by whole path, so
-/// that `a-b` (0x2d) comes before `a/b` (0x2f), but classes by name alone.
+/// The order of Python's `sorted(os.walk(..))` with sorted file names. Folders are sorted by full path, so `a-b` (0x2d) precedes
+/// `a/b` (0x2f), but classes by name alone.
 #[test]
 fn nested_files_come_in_torchvision_order() {
     let tree = Tree::new(&[
@@ -275,7 +275,7 @@ fn missing_source_and_other_files_are_told_apart() {
 #[test]
 fn unreadable_folder_is_an_error() {
     let tree = Tree::new(&["a/1.jpg"]);
-    // The superuser may read every folder: a file in a folder's place fails for anyone.
+    // The superuser can read every folder, so use a file instead of a folder: that always fails.
     let error = crate::source::directory::Directory::scan(tree.root(), b"a/1.jpg")
         .err()
         .unwrap();

@@ -1,4 +1,4 @@
-//! What to do about sources that are sound and yet not as they should be.
+//! Hints for sources that are valid but not as expected.
 
 use std::io::Write;
 

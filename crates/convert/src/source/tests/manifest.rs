@@ -9,7 +9,7 @@ use crate::{
     source::{ColumnValues, ListOptions, Listing, SourceKind, list},
 };
 
-/// A tree with the images `a.jpg`, `b.jpg`, `c.jpg` and masks beside a manifest.
+/// A tree with the images `a.jpg`, `b.jpg`, `c.jpg` and masks next to a manifest.
 fn tree(manifest: &str, text: &str) -> (Tree, PathBuf) {
     let tree = Tree::new(&["a.jpg", "b.jpg", "sub/c.jpg", "m/a.png", "m/b.png"]);
     tree.write("b.jpg", b"four");
@@ -278,7 +278,7 @@ fn absolute_paths_may_lead_anywhere_where_no_root_is_given() {
     let (files, _) = tree("other/m/c.png", "");
     let at = |name: &str| files.path(name).display().to_string();
     let (lists, path) = tree("m.csv", "");
-    // The folder that has all of them is the root.
+    // The root is the folder that contains all of them.
     let text = format!("path,mask\n{},{}\n", at("a.jpg"), at("sub/../m/a.png"));
     lists.write("m.csv", text.as_bytes());
     let listing = list(&path, &ListOptions::default()).unwrap();
@@ -288,7 +288,7 @@ fn absolute_paths_may_lead_anywhere_where_no_root_is_given() {
     lists.write("m.csv", text.as_bytes());
     let listing = list(&path, &ListOptions::default()).unwrap();
     assert_eq!(paths(&listing), ["sub/c.jpg", "other/m/c.png"]);
-    // Relative ones are still those of the manifest's folder.
+    // Relative paths stay relative to the manifest's folder.
     lists.write(
         "m.csv",
         format!("path\nb.jpg\n{}\n", at("sub/c.jpg")).as_bytes(),
@@ -296,7 +296,7 @@ fn absolute_paths_may_lead_anywhere_where_no_root_is_given() {
     let listing = list(&path, &ListOptions::default()).unwrap();
     assert_eq!(listing.file_path(0), lists.path("b.jpg"));
     assert_eq!(listing.file_path(1), files.path("sub/c.jpg"));
-    // A root that was asked for holds.
+    // A requested root takes precedence.
     let options = ListOptions {
         root: Some(lists.path("")),
         ..ListOptions::default()
@@ -327,7 +327,7 @@ fn first_missing_file_is_named_with_its_line() {
         }
         assert!(listing.fault(0).is_none() && listing.fault(2).is_some());
     }
-    // A folder is no file; of a missing image and a missing mask, the earlier line counts.
+    // A folder is not a file. If both an image and a mask are missing, the earlier line counts.
     let none = "mask `m/none.png`: no such file, named in line 2 of ";
     assert_no_file("path,mask\na.jpg,m/none.png\nsub,m/a.png\n", 0, none);
     let folder = "not a regular file, named in line 2 of ";
@@ -335,7 +335,7 @@ fn first_missing_file_is_named_with_its_line() {
     assert_no_file("path,mask\nsub,m/none.png\n", 0, folder);
 }
 
-/// The first sample without its file, and how its error begins.
+/// The first sample without its file, and the start of its error.
 #[track_caller]
 fn assert_no_file(text: &str, sample: usize, expected: &str) {
     let listing = csv(text).unwrap();

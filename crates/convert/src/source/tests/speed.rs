@@ -1,4 +1,4 @@
-//! How long a million files take and how much memory. Ignored: it makes a million links first.
+//! Time and memory for listing a million files. Ignored by default because it first creates a million links.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 use crate::source::{ListOptions, list};
 
 const N_FILES: usize = 1_000_000;
-/// A file of ext4 has at most 65000 names.
+/// An ext4 file can have at most 65000 names.
 const LINKS_PER_FILE: usize = 50_000;
 
 #[test]
@@ -88,7 +88,7 @@ fn make_tree(root: &Path, n_classes: usize) {
     }
 }
 
-/// The most memory that this process has had so far.
+/// The peak memory of this process so far.
 fn peak_memory_kb() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status
