@@ -1,4 +1,4 @@
-//! The arrays of a message in memory: all of them, or all but the values that will be read where they lie in the file.
+//! The arrays of a message in memory. Large values may be skipped and later read in place from the file.
 
 use arrow_buffer::Buffer;
 use arrow_ipc::RecordBatch;
@@ -8,12 +8,12 @@ use packds_system::to_usize;
 use super::frames::{Frame, MAX_BODY_BYTES};
 use crate::source::store::OpenFile;
 
-/// Values shorter than this are read with the rest: leaving them out would cost a read more.
+/// Shorter values are read with the rest: skipping them would cost an extra read.
 const MIN_GAP_BYTES: u64 = 256 << 10;
-/// The most buffers of a column: lists in lists have two each.
+/// Most buffers of a column: nested lists have two each.
 const MAX_LEVELS: usize = 64;
 
-/// What a batch says about its buffers, checked.
+/// The checked buffer locations of a batch.
 pub(super) struct Buffers {
     /// Offset in the body and length of each.
     places: Vec<(u64, u64)>,
@@ -21,7 +21,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Those of a batch whose body has `bytes` bytes.
+    /// Checks the buffers of a batch with a body of `bytes` bytes.
     pub(super) fn of(batch: &RecordBatch<'_>, bytes: u64) -> Result<Self, String> {
         let mut places = Vec::new();
         for buffer in batch.buffers().into_iter().flatten() {
@@ -38,7 +38,7 @@ impl Buffers {
         Ok(Self { places, compressed })
     }
 
-    /// Reads the body of `frame`, but for the values of the columns in `in_place`, which stay zeros.
+    /// Reads the body of `frame`. The values of the columns in `in_place` are skipped and stay zero.
     pub(super) fn read(
         &self,
         file: &OpenFile,
@@ -52,8 +52,7 @@ impl Buffers {
             self.gaps(schema, in_place)
         };
         let len = usize::try_from(frame.bytes).map_err(|_| "too many bytes".to_owned())?;
-        // Zeros that nobody touches take no memory; that there is room for them is asked first, since making them ends
-        // the program where there is none.
+        // Untouched zero pages take no memory. The allocation is tested first, because a failing one would abort the program.
         if !has_room(len) {
             return Err(format!("there is no memory for its {len} bytes"));
         }
@@ -67,13 +66,13 @@ impl Buffers {
         Ok(Buffer::from_vec(body))
     }
 
-    /// The places that are left out, in order.
+    /// The skipped ranges, in order.
     fn gaps(&self, schema: &Schema, in_place: &[(usize, Option<usize>)]) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut first = 0_usize;
         for (column, field) in schema.fields().iter().enumerate() {
             let Some(count) = buffer_count(field.data_type(), 0) else {
-                // What follows cannot be told apart.
+                // Later columns cannot be located.
                 break;
             };
             let wanted = in_place.iter().find(|(idx, _)| *idx == column);
@@ -90,7 +89,7 @@ impl Buffers {
         gaps
     }
 
-    /// Compressed arrays say how long they are: that much is allocated before it is known to be true.
+    /// Checks the unpacked sizes that compressed arrays state: the library allocates them without further checks.
     fn check_sizes(&self, body: &[u8]) -> Result<(), String> {
         let mut sum = 0_u64;
         for &(offset, len) in self.places.iter().filter(|_| self.compressed) {
@@ -106,7 +105,7 @@ impl Buffers {
                 "its arrays have {sum} bytes unpacked: write it with smaller record batches"
             ));
         }
-        // Once as they are unpacked, once as they are taken apart.
+        // Once when unpacked, once when split into columns.
         let twice = to_usize(sum.saturating_mul(2));
         if !has_room(twice) {
             return Err(format!(
@@ -117,11 +116,11 @@ impl Buffers {
     }
 }
 
-/// Whether memory for so many bytes is to be had: whoever takes it without asking ends the program where there is none.
+/// Whether so many bytes can be allocated. An infallible allocation would abort the program.
 fn has_room(bytes: usize) -> bool {
     let mut room = Vec::<u8>::new();
     let is_there = room.try_reserve_exact(bytes).is_ok();
-    // Else the compiler leaves out what nobody uses, and takes it for granted.
+    // Keeps the compiler from removing the unused allocation.
     std::hint::black_box(&mut room);
     is_there
 }
@@ -135,7 +134,7 @@ fn read_into(
     body: &mut [u8],
 ) -> Result<(), String> {
     let Some(room) = body.get_mut(to_usize(from)..to_usize(to)) else {
-        // Arrays that overlap; the library will say what it thinks of them.
+        // The arrays overlap. The library will report that.
         return Ok(());
     };
     let offset = body_offset.saturating_add(from);
@@ -143,7 +142,7 @@ fn read_into(
     read.map_err(|e| e.to_string())
 }
 
-/// How many buffers a column of a type has; none if the type alone does not tell.
+/// Number of buffers of a column; none if the type does not determine it.
 fn buffer_count(data_type: &DataType, level: usize) -> Option<usize> {
     if level > MAX_LEVELS {
         return None;
@@ -165,7 +164,7 @@ fn buffer_count(data_type: &DataType, level: usize) -> Option<usize> {
     }
 }
 
-/// Which buffer of a column holds the values that are read in place; `child` is that of a struct's bytes.
+/// The buffer of a column with the values that are read in place. `child` selects the bytes of a struct.
 fn values_of(data_type: &DataType, child: Option<usize>) -> Option<usize> {
     match (data_type, child) {
         (DataType::Struct(fields), Some(child)) => {
@@ -187,8 +186,8 @@ fn values_of(data_type: &DataType, child: Option<usize>) -> Option<usize> {
     }
 }
 
-/// Whether the values are single bytes. Wider ones are not left out: where they are not aligned the library copies them,
-/// and they would not be found in the body.
+/// Whether the values are single bytes. Wider values are not skipped: the library copies unaligned ones, so they would not be found
+/// in the body.
 fn has_bytes(data_type: &DataType) -> bool {
     let mut data_type = data_type;
     while let DataType::List(field)

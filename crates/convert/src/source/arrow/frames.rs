@@ -1,6 +1,6 @@
-//! The messages of an Arrow IPC file or stream: where each lies, checked against the file before anything is read by it.
+//! The messages of an Arrow IPC file or stream. Each location is checked against the file before use.
 //!
-//! Not for what is in them: that is `body` and the library.
+//! `body` and the library read their content.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use arrow_schema::SchemaRef;
 use crate::error::ConvertError;
 use crate::source::store::OpenFile;
 
-/// How a file starts and ends; how a file of the first version of Feather does.
+/// Magic bytes at the start and end of a file, and of a file in Feather version 1.
 const MAGIC: &[u8] = b"ARROW1";
 const FEATHER_1: &[u8] = b"FEA1";
 /// Magic and padding at the start; footer length and magic at the end.
 const HEAD_BYTES: u64 = 8;
 const TAIL_BYTES: u64 = 10;
-/// What precedes a message: this and its length.
+/// The prefix of a message, before its length.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 const PREFIX_BYTES: u64 = 8;
 /// The longest message (without its arrays) and footer.
 const MAX_MESSAGE_BYTES: u64 = 256 << 20;
-/// The longest arrays of a message together.
+/// Most bytes of a message's arrays.
 pub(super) const MAX_BODY_BYTES: u64 = 8 << 30;
 
-/// A message: its own bytes, and where its arrays are.
+/// A message: its own bytes and the location of its arrays.
 #[derive(Debug)]
 pub(super) struct Frame {
     /// The message without its prefix.
     pub(super) message: Vec<u8>,
-    /// The arrays' place in the file.
+    /// Offset of the arrays in the file.
     pub(super) offset: u64,
     pub(super) bytes: u64,
 }
@@ -43,11 +43,11 @@ pub(super) struct Frames {
     order: Order,
 }
 
-/// How the next message is found.
+/// How to find the next message.
 enum Order {
-    /// A footer lists where each is: the dictionaries, then the batches. The last comes first.
+    /// The footer lists the location of each: dictionaries, then batches. In reverse order here.
     Listed(Vec<(u64, u64)>),
-    /// One after the other from here.
+    /// Consecutive messages from this offset.
     Stream(u64),
 }
 
@@ -180,7 +180,7 @@ fn schema_of(path: &Path, schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef, Co
     Ok(Arc::new(schema))
 }
 
-/// The message at `start`; none at the end of a stream. `listed` is the length of its arrays where a footer gives it too.
+/// The message at `start`; none at the end of a stream. `listed` is the length of its arrays according to the footer.
 fn frame_at(
     file: &OpenFile,
     start: u64,

@@ -1,7 +1,7 @@
-//! Arrow IPC, files (Feather version 2) and streams: images are read where they lie, or unpacked into a spool where the
-//! record batches are compressed.
+//! Arrow IPC files (Feather version 2) and streams. Images are read in place, or unpacked into a spool if the record batches are
+//! compressed.
 //!
-//! Not for what the columns become: that is `table`.
+//! `table` decides what the columns become.
 
 mod body;
 mod frames;
@@ -30,17 +30,17 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
-/// Bytes of record batches that are in memory at a time, about.
+/// Approximate bytes of record batches in memory at a time.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// More threads than this only wait for the disk.
+/// More threads would only wait for the disk.
 const MAX_THREADS: usize = 16;
-/// Hugging Face's file beside the folders of splits, and beside the files of one.
+/// Hugging Face's file next to the split folders, and its file next to the files of one split.
 const DATASET_DICT: &str = "dataset_dict.json";
 const DATASET_STATE: &str = "state.json";
 /// The longest of these files.
 const MAX_JSON_BYTES: u64 = 64 << 20;
 
-/// The splits of a source: the folders that Hugging Face saved, or those that file names tell.
+/// The splits of a source: the folders saved by Hugging Face, or those in file names.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let listed = source.join(DATASET_DICT);
     if !is_there(&listed)? {
@@ -100,7 +100,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     gather.finish(DataFormat::Arrow, files)
 }
 
-/// Decides by the first file that has rows. Also the bytes of its first record batch.
+/// Decides by the first file that has rows. Also returns the bytes of its first record batch.
 fn plan(part: &Shards, options: &ListOptions) -> Result<(TablePlan, u64), ConvertError> {
     for path in &part.files {
         let mut table = Table::open(path, 0, options)?;
@@ -126,7 +126,7 @@ type Dictionaries = Arc<HashMap<i64, ArrayRef>>;
 /// A file whose batches are found one by one.
 struct Table {
     frames: Frames,
-    /// What is read of it.
+    /// The columns to read.
     columns: Arc<Columns>,
     number: u32,
     dictionaries: Dictionaries,
@@ -146,7 +146,7 @@ impl Table {
         })
     }
 
-    /// The next record batch; dictionaries before it are read here.
+    /// The next record batch. Also reads the dictionaries before it.
     fn next(&mut self) -> Result<Option<Task>, ConvertError> {
         let path = self.frames.file.path.clone();
         while let Some(frame) = self.frames.next()? {
@@ -207,13 +207,13 @@ impl Table {
     }
 }
 
-/// A record batch to take apart.
+/// A record batch to split into columns.
 struct Task {
     file: Arc<OpenFile>,
     schema: SchemaRef,
     columns: Arc<Columns>,
     dictionaries: Dictionaries,
-    /// The number of the file.
+    /// The file's index.
     number: u32,
     frame: Frame,
     rows: u64,
@@ -225,7 +225,7 @@ impl Task {
         place(&self.frame)
     }
 
-    /// The batch, and its body, in which the values of the columns in `in_place` are zeros.
+    /// The batch and its body. In the body, the values of the columns in `in_place` are zero.
     fn decode(
         &self,
         in_place: &[(usize, Option<usize>)],
@@ -268,7 +268,7 @@ fn place(frame: &Frame) -> String {
     format!("the record batch at {}", frame.offset)
 }
 
-/// The record batches of all files, which are opened when it is their turn.
+/// The record batches of all files. Each file is opened when needed.
 struct Tasks<'a> {
     files: std::iter::Enumerate<std::slice::Iter<'a, PathBuf>>,
     plan: &'a TablePlan,
@@ -304,7 +304,7 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// Refuses a data set of Hugging Face whose rows are to be read in an order that lies elsewhere.
+/// Refuses a Hugging Face dataset whose row order is stored in a separate file.
 fn check_state(folder: &Path) -> Result<(), ConvertError> {
     let path = folder.join(DATASET_STATE);
     if !is_there(&path)? {

@@ -1,4 +1,4 @@
-//! The Python version: dictionaries with an array of pixels and lists of labels, pickled.
+//! The Python version: pickled dictionaries with an array of pixels and lists of labels.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::super::there::is_there;
 use super::{Batches, IMAGE_BYTES, SHAPE, U8};
 use crate::error::ConvertError;
 
-/// Bytes of a text decoded at a time.
+/// Bytes of text decoded at a time.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Takes the samples of a file.
+/// Adds the samples of a file.
 pub(super) fn read(
     file: &Arc<OpenFile>,
     options: &ListOptions,
@@ -59,14 +59,14 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The labels of a list, one for each image.
+/// The labels of a list, one per image.
 fn ids(file: &OpenFile, tree: &Tree, list: Id, n: usize) -> Result<Vec<i64>, ConvertError> {
     let hint = "give the file one label for each image";
     each(tree, list, (n, "labels", "a number"), |id| tree.int(id))
         .map_err(|reason| ConvertError::contradictory(&file.path, "labels", reason, hint))
 }
 
-/// What `one` takes from each item of a list of `n`; or why there is no such list, by the words for all items and for one.
+/// Applies `one` to each item of a list of `n`. The error describes the expected list.
 fn each<T>(
     tree: &Tree,
     list: Id,
@@ -82,7 +82,7 @@ fn each<T>(
     taken.collect()
 }
 
-/// The file names of a list, one for each image.
+/// The file names of a list, one per image.
 fn file_names(
     file: &OpenFile,
     tree: &Tree,
@@ -95,7 +95,7 @@ fn file_names(
         .map_err(|reason| ConvertError::contradictory(&file.path, "filenames", reason, hint))
 }
 
-/// The pixels, in place where they lie plainly in the pickle.
+/// The pixels. Read in place if the pickle contains the plain bytes.
 fn images(
     file: &Arc<OpenFile>,
     options: &ListOptions,
@@ -153,7 +153,7 @@ fn unpack_text(
     Ok(())
 }
 
-/// The characters of a text as the bytes that they stand for; `half` is the first byte of one that is not yet whole.
+/// Decodes Latin-1 characters to bytes. `half` is the first byte of an incomplete character.
 fn latin1(text: &[u8], half: &mut Option<u8>, file: &OpenFile) -> Result<Vec<u8>, ConvertError> {
     let mut out = Vec::with_capacity(text.len());
     for &byte in text {
@@ -170,7 +170,7 @@ fn latin1(text: &[u8], half: &mut Option<u8>, file: &OpenFile) -> Result<Vec<u8>
     Ok(out)
 }
 
-/// The list of names under `key`; empty where there is no such file.
+/// The list of names under `key`; empty if the file does not exist.
 pub(super) fn names(path: &Path, key: &str) -> Result<Vec<String>, ConvertError> {
     if !is_there(path)? {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Binary and Python files made by hand.
+//! Handmade binary and Python files.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::*;
 use crate::source::mutation::{damage, survives};
 use crate::source::{ListOptions, list, list_splits};
 
-/// Records of these labels each.
+/// Records with these labels.
 fn binary(labels: &[&[u8]]) -> Vec<u8> {
     let record = |(i, labels): (usize, &&[u8])| {
         let pixels = (0..3072).map(move |k| u8::try_from((k + i * 5) % 256).unwrap());
@@ -17,7 +17,7 @@ fn binary(labels: &[&[u8]]) -> Vec<u8> {
     labels.iter().enumerate().flat_map(record).collect()
 }
 
-/// As Python 2 pickled it: protocol 2, the bytes as a text.
+/// As pickled by Python 2: protocol 2, with the bytes as text.
 fn pickled(n: u8, labels: &[u8]) -> Vec<u8> {
     let mut out = b"\x80\x02}(U\x04datacnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K".to_vec();
     out.push(n);
@@ -33,7 +33,7 @@ fn pickled(n: u8, labels: &[u8]) -> Vec<u8> {
     out
 }
 
-/// As [`pickled`], with the names of the files.
+/// Like [`pickled`], with file names.
 fn pickled_with_names(n: u8, names: &[&str]) -> Vec<u8> {
     let mut out = pickled(n, &vec![0; usize::from(n)]);
     out.truncate(out.len() - 2);
@@ -124,7 +124,7 @@ fn pickled_batches_are_read_in_place_and_small_ones_too() {
     }
 }
 
-/// Bytes as Python 3 writes them at the protocols 0 to 2: a call of `_codecs.encode` with a text.
+/// Bytes as pickled by Python 3 with protocols 0 to 2: a call of `_codecs.encode` on a text.
 fn encoded(protocol: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = b"c_codecs\nencode\n(".to_vec();
     for text in [bytes, b"latin1"] {
@@ -176,7 +176,7 @@ fn keys_of_bytes_are_read_as_python_3_pickles_them_for_python_2() {
         (0..30).for_each(|_| out.extend(b"I1\na"));
         out.extend(b"u.");
         fs::write(&path, out).unwrap();
-        // Neither a test set nor names of classes beside it.
+        // Without a test set or class names next to it.
         for source in [path.as_path(), folder.path()] {
             let listing = list(source, &ListOptions::default()).unwrap();
             assert_eq!(labels(&listing), (0..30).collect::<Vec<_>>());
@@ -244,7 +244,7 @@ fn no_damage_makes_the_readers_panic() {
     ] {
         survives(DataFormat::Cifar, name, 1000, |dice| {
             let mut bytes = file.clone();
-            // The head and the tail, where everything but pixels is.
+            // The head and the tail contain everything except pixels.
             let mut head = bytes[..200].to_vec();
             damage(&mut head, dice);
             bytes.splice(..200, head);
@@ -288,7 +288,7 @@ fn names_of_files_are_taken_only_where_each_image_has_its_own() {
     assert_eq!(path(&["a.png", "b.png", "c.png"]), "b.png");
     assert_eq!(path(&["a.png", "a.png", "c.png"]), "data_batch_1/1");
     assert_eq!(path(&["a.png", "", "c.png"]), "data_batch_1/1");
-    // As many different names as images, and one more that repeats.
+    // As many distinct names as images, plus a duplicate.
     for names in [&["a", "a", "b", "c"][..], &["a"]] {
         let error = listed(names).unwrap_err().to_string();
         let expected = format!(

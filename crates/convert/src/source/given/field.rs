@@ -1,4 +1,4 @@
-//! The values of one field of samples that a program hands over, as they come.
+//! The values of one field of samples that a program supplies.
 
 use packds_system::to_u64;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::{GivenKind, GivenValue};
 use crate::error::ConvertError;
 use crate::sample::{MAX_FILE_BYTES, SampleError};
 
-/// A field and the values that have come.
+/// A field and its values so far.
 #[derive(Debug)]
 pub(super) struct GivenField {
     pub(super) name: String,
@@ -23,10 +23,10 @@ pub(super) struct GivenField {
     kept: Kept,
 }
 
-/// Where values are kept.
+/// Storage of the values.
 #[derive(Debug)]
 enum Kept {
-    /// Items of sizes of their own.
+    /// Variable-size items.
     Items {
         spool: Spool,
         ends: Vec<u64>,
@@ -34,14 +34,14 @@ enum Kept {
     },
     /// Arrays of one type.
     Rows(Spool, ArrayType),
-    /// Class ids, or class names where the first value is one.
+    /// Class ids, or class names if the first value is one.
     Ids(Vec<i64>),
     Names(TextArena),
     Lists(LabelLists),
     Texts(TextArena),
 }
 
-/// The values of a field when all have come.
+/// The values of a complete field.
 pub(super) enum Values {
     Images(Arc<dyn Store>),
     Masks(Arc<dyn Store>),
@@ -81,7 +81,7 @@ impl GivenField {
         })
     }
 
-    /// Whether `value` may come next; if not, why.
+    /// Checks whether `value` may be added. The error says why not.
     pub(super) fn check(&self, value: &GivenValue<'_>, classes: &[String]) -> Result<(), String> {
         let known = |id: i64| {
             let is_known =
@@ -150,7 +150,7 @@ impl GivenField {
         }
     }
 
-    /// Keeps a value that [`check`](Self::check) has let through.
+    /// Stores a value that [`check`](Self::check) has accepted.
     pub(super) fn push(
         &mut self,
         value: &GivenValue<'_>,
@@ -191,13 +191,13 @@ impl GivenField {
                 lists.ids.extend(ids);
                 lists.ends.push(lists.ids.len());
             }
-            // `check` lets nothing else through.
+            // `check` accepts nothing else.
             _ => {}
         }
         Ok(())
     }
 
-    /// All `n` values have come.
+    /// Completes the field after all `n` values.
     pub(super) fn finish(
         self,
         source: &Path,
@@ -248,7 +248,7 @@ impl GivenField {
     }
 }
 
-/// Values of a field that was declared as arrays: no pixels, whatever their shape, of which a dimension could be left out.
+/// Values of a field declared as arrays. They never count as pixels, because that could drop a dimension.
 #[derive(Debug)]
 struct Arrays {
     rows: Arc<dyn Store>,
@@ -288,7 +288,7 @@ fn content(kind: &GivenKind, value: &GivenValue<'_>) -> Content {
     }
 }
 
-/// Notes the content of item `n`: a list only once two differ.
+/// Records the content of item `n`. Becomes a list only when two contents differ.
 fn note(contents: &mut Contents, n: usize, content: Content) {
     match contents {
         Contents::All(all) if n == 0 => *all = content,

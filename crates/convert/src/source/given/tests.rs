@@ -1,4 +1,4 @@
-//! What a program may hand over, and what the listing makes of it.
+//! What a program may supply, and the resulting listing.
 
 use super::super::store::{ArrayType, Content};
 use super::*;

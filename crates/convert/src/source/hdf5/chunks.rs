@@ -1,6 +1,6 @@
-//! Chunked data sets: chunks are read and unpacked on all threads, without the library.
+//! Chunked datasets: chunks are read and unpacked on all threads, without the library.
 //!
-//! Not for filters other than gzip, lzf, shuffle and fletcher32: those are left to the library.
+//! Supports the filters gzip, lzf, shuffle and fletcher32. The library handles all others.
 
 use packds_system::{to_u64, to_usize};
 use std::io::Read;
@@ -16,12 +16,12 @@ use crate::source::ListOptions;
 use crate::source::grid::{MAX_BAND_BYTES, Placing, WINDOW_BYTES};
 use crate::source::spool::Spool;
 
-/// The library finds chunk `n` by going through all before it, so more are left to its own reading.
+/// The library finds chunk `n` by iterating over all earlier ones. With more chunks, the library reads the dataset itself.
 const MAX_CHUNKS: usize = 1 << 15;
-/// The number under which h5py's lzf is registered.
+/// The registered number of h5py's lzf filter.
 const LZF: i32 = 32000;
 
-/// A step of unpacking.
+/// An unpacking step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Deflate,
@@ -30,20 +30,20 @@ enum Step {
     Fletcher32,
 }
 
-/// A data set whose chunks can be unpacked here.
+/// A dataset whose chunks can be unpacked here.
 pub(super) struct Chunks<'a> {
     file: &'a H5File,
     dataset: &'a H5Dataset,
-    /// As they were applied: the last is undone first.
+    /// In the order of packing. Unpacking starts with the last.
     steps: Vec<Step>,
     /// Elements of a chunk in each dimension.
     chunk: Vec<u64>,
     element_bytes: u64,
-    /// By the first row, then by place.
+    /// Sorted by first row, then by position.
     infos: Vec<ChunkInfo>,
 }
 
-/// Refuses chunks of so many rows that what shares them does not fit in memory.
+/// Refuses chunks with so many rows that one band does not fit in memory.
 pub(super) fn check_band(
     file: &H5File,
     dataset: &H5Dataset,
@@ -65,7 +65,7 @@ pub(super) fn check_band(
 }
 
 impl<'a> Chunks<'a> {
-    /// None if it has to be left to the library.
+    /// None if the library has to read it.
     pub(super) fn of(
         file: &'a H5File,
         dataset: &'a H5Dataset,
@@ -97,7 +97,7 @@ impl<'a> Chunks<'a> {
         let missing = chunk_count(&dataset.shape, &chunk) != u64::try_from(n).ok();
         let fill = data.dcpl().map(|plist| plist.fill_value_defined());
         let filled = !matches!(fill, Ok(FillValue::Default | FillValue::Undefined));
-        // A user block shifts addresses, and versions of the library disagree whether theirs contain it.
+        // A user block shifts addresses, and library versions disagree on whether addresses include it.
         if n > MAX_CHUNKS || file.base > 0 || (missing && filled) {
             return Ok(None);
         }
@@ -169,7 +169,7 @@ impl<'a> Chunks<'a> {
         })
     }
 
-    /// The rows `start..start + count`, which begin at a chunk's first row and lie in no other chunks.
+    /// The rows `start..start + count`. They start at a chunk boundary and lie in no other chunks.
     fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
         let row = row_bytes(self.file, self.dataset)?;
         let len = to_usize(row.saturating_mul(count));
@@ -215,7 +215,7 @@ impl<'a> Chunks<'a> {
                 continue;
             }
             bytes = match step {
-                // A checksum may follow what is compressed.
+                // The compressed data may include a checksum.
                 Step::Deflate => inflate(&bytes, expected + 4)?,
                 Step::Lzf => unlzf(&bytes, expected + 4)?,
                 Step::Shuffle => unshuffle(&bytes, self.element_bytes),
@@ -229,7 +229,7 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// How many chunks there are where none is missing.
+/// Number of chunks if none is missing.
 fn chunk_count(shape: &[u64], chunk: &[u64]) -> Option<u64> {
     let mut dims = shape.iter().zip(chunk);
     dims.try_fold(1, |n: u64, (shape, chunk)| {
@@ -237,7 +237,7 @@ fn chunk_count(shape: &[u64], chunk: &[u64]) -> Option<u64> {
     })
 }
 
-/// Inflates what zlib's frame holds, at most `most` bytes.
+/// Inflates a zlib stream to at most `most` bytes.
 fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let limit = to_u64(most).saturating_add(1);
@@ -247,7 +247,7 @@ fn inflate(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Puts the bytes of each element together again: first bytes of all elements, second bytes, and so on.
+/// Restores elements from their shuffled bytes: the first bytes of all elements, then the second bytes, and so on.
 fn unshuffle(bytes: &[u8], element: u64) -> Vec<u8> {
     let size = to_usize(element).max(1);
     let n = bytes.len() / size;
@@ -262,21 +262,21 @@ fn unshuffle(bytes: &[u8], element: u64) -> Vec<u8> {
             }
         }
     }
-    // What is left over of an element is not shuffled.
+    // The incomplete element at the end is not shuffled.
     if let (Some(rest), Some(source)) = (out.get_mut(n * size..), bytes.get(n * size..)) {
         rest.copy_from_slice(source);
     }
     out
 }
 
-/// The bytes before their checksum, if it is theirs.
+/// The bytes without their checksum, if it matches.
 fn checked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let at = bytes.len().checked_sub(4);
     let at = at.ok_or("expected a checksum, found less than 4 bytes")?;
     let stored = bytes.split_off(at);
     let stored = stored.try_into().map(u32::from_le_bytes).unwrap_or(0);
     let found = fletcher32(&bytes);
-    // Some versions of the library wrote the halves' bytes swapped, and all accept that.
+    // Some library versions swapped the bytes of each half, and all versions accept that.
     let swapped = (found & 0x00ff_00ff) << 8 | (found >> 8) & 0x00ff_00ff;
     if stored == found || stored == swapped {
         Ok(bytes)
@@ -305,7 +305,7 @@ fn fletcher32(bytes: &[u8]) -> u32 {
     last(high) << 16 | last(low)
 }
 
-/// Unpacks LibLZF's data: runs of bytes, and copies of what came before.
+/// Unpacks LibLZF data: literal runs, and copies of earlier bytes.
 fn unlzf(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
     let short = || "the lzf data end too early".to_owned();
     let mut out: Vec<u8> = Vec::new();
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn lzf_copies_may_overlap_and_never_reach_before_the_start() {
-        // "ab", then 6 bytes from 2 back.
+        // "ab", then 6 bytes copied from 2 back.
         assert_eq!(
             unlzf(&[1, b'a', b'b', 4 << 5, 1], 99),
             Ok(b"abababab".to_vec())

@@ -1,6 +1,6 @@
-//! An HDF5 file and the data sets in it, as the library describes them.
+//! An HDF5 file and its datasets, as the library describes them.
 //!
-//! Not for their bytes: that is `rows`.
+//! `rows` reads their bytes.
 
 use packds_system::to_u64;
 use std::path::Path;
@@ -19,52 +19,52 @@ use crate::metadata::METADATA_KEY;
 use crate::source::store::OpenFile;
 use crate::source::tree::class_names_in;
 
-/// How deep groups may lie in groups: links can make a group its own member.
+/// Maximum group nesting: links can make a group its own member.
 const MAX_DEPTH: usize = 16;
-/// The most data sets and groups of a file.
+/// Most datasets and groups of a file.
 const MAX_MEMBERS: usize = 1 << 16;
 /// The most bytes of a path in an error.
 const MAX_SHOWN: usize = 120;
-/// What the superblock starts with; its version follows.
+/// First bytes of the superblock. Its version follows.
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
-/// The first version of the superblock that libraries before 1.10 do not write.
+/// The first superblock version that libraries before 1.10 do not write.
 const NEW_SUPERBLOCK: u8 = 3;
 /// The most texts of an attribute.
 const MAX_ATTRIBUTE_ITEMS: usize = 1 << 20;
-/// The most bytes of them.
+/// Most bytes of an attribute's texts.
 const MAX_ATTRIBUTE_BYTES: usize = 1 << 28;
 
-/// A file, open for the library and for reading its bytes.
+/// A file, opened by the library and for reading its bytes.
 pub(super) struct H5File {
     pub(super) open: Arc<OpenFile>,
-    /// Where HDF5's own addresses start to count.
+    /// The offset that HDF5 addresses are relative to.
     pub(super) base: u64,
     /// In name order.
     pub(super) datasets: Vec<H5Dataset>,
     file: File,
 }
 
-/// A data set.
+/// A dataset.
 pub(super) struct H5Dataset {
-    /// Its name with those of its groups.
+    /// Its name including its groups.
     pub(super) path: String,
     pub(super) dataset: Dataset,
     pub(super) shape: Vec<u64>,
     pub(super) element: Element,
 }
 
-/// What the elements of a data set are.
+/// The element type of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Element {
-    /// Numbers that become this type; `exact` where they lie in the file as such.
+    /// Numbers converted to this type; `exact` if the file stores them in that form.
     Number { dtype: DType, exact: bool },
-    /// Texts in so many bytes.
+    /// Texts of this many bytes.
     FixedText(u64),
-    /// Texts of variable length.
+    /// Variable-length texts.
     Text,
-    /// Bytes of variable length.
+    /// Variable-length bytes.
     Bytes,
-    /// What nobody can read, in words.
+    /// Unreadable: a description.
     Other(String),
 }
 
@@ -88,7 +88,7 @@ impl H5File {
         })
     }
 
-    /// The file once more, for a store of its own.
+    /// Opens the file again, for a separate store.
     pub(super) fn reopen(open: &OpenFile) -> Result<OpenFile, ConvertError> {
         let file = open
             .file
@@ -101,7 +101,7 @@ impl H5File {
         })
     }
 
-    /// The names of the class ids of a data set: those that its attributes hold, or its type, else those of the file.
+    /// The class names of a dataset: from its attributes or its type, otherwise from the file.
     pub(super) fn classes(&self, dataset: &H5Dataset) -> Result<Vec<String>, ConvertError> {
         let own = class_names_in(|name| self.texts(&dataset.dataset, &dataset.path, name))?;
         if !own.is_empty() {
@@ -114,13 +114,13 @@ impl H5File {
         }
     }
 
-    /// What the pack said from which the file was exported.
+    /// Metadata of the exported pack.
     pub(super) fn metadata(&self) -> Result<Option<String>, ConvertError> {
         let texts = self.texts(&self.file, "", METADATA_KEY)?;
         Ok(texts.into_iter().next())
     }
 
-    /// The texts of the attribute `name` of an object; none where it has none, or holds something else.
+    /// The texts of an object's attribute `name`. Empty if the attribute is missing or not text.
     fn texts(&self, of: &Location, path: &str, name: &str) -> Result<Vec<String>, ConvertError> {
         let found = of.attr(name).and_then(|found| Ok((found.dtype()?, found)));
         let Ok((dtype, attribute)) = found else {
@@ -142,7 +142,7 @@ impl H5File {
         }
     }
 
-    /// Texts of variable length, read without the library: see `header`.
+    /// Variable-length texts, read without the library. See `header`.
     fn texts_in_heaps(&self, of: &Location, name: &str, n: usize) -> Result<Vec<String>, String> {
         let at = of.loc_info().map_err(|e| e.to_string())?;
         let at = address(&at.token).ok_or("its header cannot be found")?;
@@ -159,14 +159,14 @@ impl H5File {
 }
 
 impl H5Dataset {
-    /// An error about its bytes.
+    /// An error about the dataset's bytes.
     pub(super) fn malformed(&self, file: &H5File, reason: impl Into<String>) -> ConvertError {
         ConvertError::malformed(&file.open.path, &self.path, reason)
     }
 }
 
-/// The names of an enumeration of up to 8 bytes, each at its value; a value without one is its number. None for other
-/// types, for truth values, and where values are negative or too many.
+/// The names of an enumeration of up to 8 bytes, indexed by value. A value without a name gets its number. Empty for other types,
+/// for booleans, and for negative or too many values.
 fn enumerated(dtype: &Datatype) -> Vec<String> {
     if dtype.size() > 8 || dtype.is::<bool>() {
         return Vec::new();
@@ -191,7 +191,7 @@ fn enumerated(dtype: &Datatype) -> Vec<String> {
     names
 }
 
-/// The texts of an attribute of texts of a fixed length.
+/// The fixed-length texts of an attribute.
 fn fixed_texts(attribute: &Container) -> Vec<String> {
     if let Ok(found) = attribute.read_raw::<FixedUnicode<1024>>() {
         return found.iter().map(|t| text_of(t.as_bytes())).collect();
@@ -202,13 +202,13 @@ fn fixed_texts(attribute: &Container) -> Vec<String> {
     Vec::new()
 }
 
-/// A text as the library reads it: up to the first zero.
+/// A text as the library reads it: up to the first zero byte.
 fn text_of(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// The address of an object's header, which the bindings only show: a number, or the 16 bytes of one.
+/// The address of an object's header. The bindings expose it only in printed form: a number, or its 16 bytes.
 fn address(token: &LocationToken) -> Option<u64> {
     let shown = format!("{token:?}");
     let numbers = shown.rsplit(['(', '[']).next()?;
@@ -226,16 +226,16 @@ fn address(token: &LocationToken) -> Option<u64> {
     }
 }
 
-/// The data sets of a file, being found.
+/// Collects the datasets of a file.
 struct Members<'a> {
     open: &'a OpenFile,
-    /// Groups and data sets so far.
+    /// Groups and datasets so far.
     seen: usize,
     datasets: Vec<H5Dataset>,
 }
 
 impl Members<'_> {
-    /// Adds the data sets of a group and of the groups in it. Links to other files are not followed.
+    /// Adds the datasets of a group and its subgroups. Links to other files are not followed.
     fn collect(&mut self, group: &Group, prefix: &str, depth: usize) -> Result<(), ConvertError> {
         let mut names = Vec::new();
         let visited = group.iter_visit_default(|name, info| {
@@ -266,7 +266,7 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// Adds the member `name` of a group, whose whole path is `path`.
+    /// Adds the member `name` of a group. Its full path is `path`.
     fn add(
         &mut self,
         group: &Group,
@@ -284,7 +284,7 @@ impl Members<'_> {
         if let Ok(inner) = group.group(name) {
             return self.collect(&inner, &format!("{path}/"), depth + 1);
         }
-        // A named type is no data.
+        // A named type is not data.
         match (group.loc_type_by_name(name), dataset) {
             (Ok(::hdf5::LocationType::NamedDatatype), _) => Ok(()),
             (_, Err(error)) | (Err(error), _) => Err(self.failed(&path, &error)),
@@ -292,7 +292,7 @@ impl Members<'_> {
         }
     }
 
-    /// The error of the library, which takes what a later version wrote for damage.
+    /// The library's error. The library reports data of newer versions as damaged.
     fn failed(&self, path: &str, error: &::hdf5::Error) -> ConvertError {
         let reason = error.to_string();
         let is_newer = reason.contains("version") || self.superblock() >= Some(NEW_SUPERBLOCK);
@@ -307,7 +307,7 @@ impl Members<'_> {
         ConvertError::contradictory(&self.open.path, path, reason, hint)
     }
 
-    /// The version of the file's superblock, which lies at its start, or at 512 bytes, or at twice as many, and so on.
+    /// The version of the file's superblock. It starts at 0, 512, 1024 and so on, doubling each time.
     fn superblock(&self) -> Option<u8> {
         let mut at = 0_u64;
         while at < self.open.bytes {
@@ -334,8 +334,8 @@ fn described(path: String, dataset: Dataset) -> ::hdf5::Result<H5Dataset> {
     })
 }
 
-/// What a type is. Only types of at most 8 bytes are described by the library's bindings: they read the values of an
-/// enumeration into 8 bytes whatever their size.
+/// The element type. The library's bindings only describe types of at most 8 bytes, because they read enumeration values into 8
+/// bytes whatever their size.
 fn element(dtype: &Datatype) -> Element {
     let exact = |dtype| Element::Number { dtype, exact: true };
     let native = [
@@ -399,7 +399,7 @@ fn converted(described: &TypeDescriptor) -> Element {
     let dtype = match described {
         TypeDescriptor::Integer(size) => integer(size, true),
         TypeDescriptor::Unsigned(size) => integer(size, false),
-        // Other numbers of two bytes, such as bfloat16, fit only the wider type.
+        // Other two-byte numbers, such as bfloat16, need the wider type.
         TypeDescriptor::Float(_) if described.size() <= 4 => DType::F32,
         TypeDescriptor::Float(_) => DType::F64,
         _ => return Element::Other(format!("elements of the type {described}")),

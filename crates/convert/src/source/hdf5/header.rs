@@ -1,20 +1,20 @@
-//! The header of an object, as far as the value of an attribute.
+//! Finds the value of an attribute in an object's header.
 //!
-//! Texts of variable length lie in heaps, and over a damaged heap the library loops for ever. So it is not asked for
-//! them: here is where the references to them lie, and `heap` follows those.
+//! Variable-length texts are stored in heaps, and the library loops forever on a damaged heap. They are therefore read without it:
+//! this module finds the references, and `heap` follows them.
 
 use crate::source::store::OpenFile;
 
-/// The most bytes of all headers of an object, far more than attributes can have.
+/// Most bytes of an object's headers, far more than attributes can use.
 const MAX_BYTES: u64 = 1 << 26;
-/// The most pieces that a header is in: a damaged one can name itself as its next.
+/// Most blocks of a header. A damaged block can link to itself.
 const MAX_BLOCKS: usize = 1 << 12;
 const ATTRIBUTE: u16 = 0x0c;
 const CONTINUATION: u16 = 0x10;
-/// The message lies elsewhere, for several objects.
+/// The message is stored elsewhere and shared by several objects.
 const IS_SHARED: u8 = 2;
 
-/// How the messages of a header are written.
+/// The encoding of a header's messages.
 #[derive(Clone, Copy)]
 enum Form {
     V1,
@@ -27,8 +27,8 @@ struct Block {
     bytes: u64,
 }
 
-/// The bytes of the attribute `name` of the object whose header is at `at`; addresses in the file count from `base`.
-/// None where the header does not hold it itself.
+/// The bytes of the attribute `name` of the object with its header at `at`. File addresses are relative to `base`. None if the
+/// header itself does not contain it.
 pub(super) fn attribute(
     file: &OpenFile,
     base: u64,
@@ -82,11 +82,11 @@ fn first_block(file: &OpenFile, at: u64) -> Result<(Form, Block), String> {
     Ok((Form::V2 { has_order }, Block { at, bytes }))
 }
 
-/// Where the messages go on.
+/// The location of the next block.
 fn continued(body: &[u8], base: u64, form: Form) -> Result<Block, String> {
     let at = number(body.get(..8)).checked_add(base);
     let bytes = number(body.get(8..16));
-    // Of version 2, `OCHK` stands before the messages and a checksum behind them.
+    // In version 2, `OCHK` precedes the messages and a checksum follows them.
     let (before, around) = match form {
         Form::V1 => (0, 0),
         Form::V2 { .. } => (4, 8),
@@ -136,7 +136,7 @@ fn value_of<'a>(body: &'a [u8], name: &str) -> Option<&'a [u8]> {
     if found != name.as_bytes() {
         return None;
     }
-    // Name, type and dimensions, then the value.
+    // Name, type and dimensions precede the value.
     let parts = [name_bytes, size(4)?, size(6)?];
     let before: usize = parts.iter().map(|bytes| bytes.next_multiple_of(step)).sum();
     body.get(head + before..)
@@ -148,7 +148,7 @@ fn read(file: &OpenFile, at: u64, len: u64) -> Result<Vec<u8>, String> {
     read.map_err(|e| e.to_string()).map(|()| out)
 }
 
-/// A little-endian number of up to 8 bytes; 0 where they are missing.
+/// A little-endian number of up to 8 bytes; 0 if missing.
 fn number(bytes: Option<&[u8]>) -> u64 {
     let bytes = bytes.unwrap_or_default().iter().rev();
     bytes.fold(0, |n, byte| (n << 8) | u64::from(*byte))

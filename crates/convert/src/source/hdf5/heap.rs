@@ -1,4 +1,4 @@
-//! Items of variable length: a data set holds references into global heaps, which lie in the file as they are.
+//! Variable-length items. A dataset contains references to global heaps, which store the plain items in the file.
 
 use packds_system::to_u64;
 use std::collections::HashMap;
@@ -9,12 +9,12 @@ use crate::source::store::{RowPart, Span};
 
 /// `GCOL`, version, size.
 const HEAD_BYTES: u64 = 16;
-/// Index, count of references, size.
+/// Index, reference count, size.
 const OBJECT_BYTES: u64 = 16;
 /// References read at a time.
 const BAND_ROWS: usize = 1 << 16;
 
-/// Where the items lie to which the references in the rows of `part` point; `number` is the file's in a list of files.
+/// The locations of the items that the rows of `part` refer to. `number` is the file's index in a list of files.
 pub(super) fn spans(file: &H5File, part: &RowPart, number: u32) -> Result<Vec<Span>, ConvertError> {
     let bad = |reason: String| ConvertError::malformed(&file.open.path, "", reason);
     let mut heaps: HashMap<u64, Heap> = HashMap::new();
@@ -37,7 +37,7 @@ pub(super) fn spans(file: &H5File, part: &RowPart, number: u32) -> Result<Vec<Sp
     Ok(spans)
 }
 
-/// The texts to which `references` point, as far as they have `most` bytes together.
+/// The texts that `references` refer to, at most `most` bytes in total.
 pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec<Vec<u8>>, String> {
     let mut heaps: HashMap<u64, Heap> = HashMap::new();
     let (mut texts, mut room) = (Vec::new(), most);
@@ -51,7 +51,7 @@ pub(super) fn texts(file: &H5File, references: &[u8], most: usize) -> Result<Vec
     Ok(texts)
 }
 
-/// The item behind a reference: its length, its heap's address, its number in the heap.
+/// The item of a reference, which holds its length, its heap's address and its index in the heap.
 fn item(
     file: &H5File,
     reference: &[u8],
@@ -93,7 +93,7 @@ fn item(
     })
 }
 
-/// A global heap: where each object in it lies, and its length.
+/// A global heap: the offset and length of each object.
 struct Heap {
     objects: HashMap<u32, (u64, u64)>,
 }
@@ -114,7 +114,7 @@ impl Heap {
         while end.saturating_sub(next) >= OBJECT_BYTES {
             let object = bytes(file, next, OBJECT_BYTES)?;
             let index = u32::from(u16::from_le_bytes([object[0], object[1]]));
-            // Object 0 is the free room behind the last one.
+            // Object 0 is the free space after the last object.
             if index == 0 {
                 break;
             }
@@ -125,7 +125,7 @@ impl Heap {
                 format!("object {index} of the heap at {at} has {len} bytes, more than the heap")
             })?;
             objects.insert(index, (start, len));
-            // Padded from the heap's own start, which may lie anywhere.
+            // Padded relative to the start of the heap, which may be at any offset.
             next = at + (after - at).next_multiple_of(8);
         }
         Ok(Self { objects })

@@ -1,7 +1,6 @@
-//! HDF5: the data sets of one file or of several alike.
+//! HDF5: the datasets of one file or of several similar files.
 //!
-//! The library says what is where; the bytes are read, and where they are compressed unpacked, without it: it does one
-//! thing at a time.
+//! The library only locates the data. Reading and unpacking happen without it, because the library does one thing at a time.
 
 mod chunks;
 mod file;
@@ -26,10 +25,10 @@ use super::tree::{self, Node, NodeKind, Tree};
 use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 
-/// The most bytes of texts that are kept in memory.
+/// Most bytes of texts kept in memory.
 const MAX_TEXT_BYTES: usize = 1 << 32;
 
-/// One part for each split that the names of the files tell, or the names of the first file's data sets.
+/// One part per split in the names of the files, or of the first file's datasets.
 pub(crate) fn parts(shards: Shards) -> Result<Vec<Shards>, ConvertError> {
     let by_name = shards.clone().by_split();
     if by_name.iter().any(|part| part.split.is_some()) {
@@ -63,7 +62,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     })
 }
 
-/// Runs `work`, in which the bindings of the library may panic on damaged files.
+/// Runs `work` and catches panics: the library's bindings may panic on damaged files.
 fn guarded<T>(
     path: &Path,
     work: impl FnOnce() -> Result<T, ConvertError>,
@@ -104,10 +103,10 @@ fn kind(dataset: &H5Dataset) -> NodeKind {
     }
 }
 
-/// Files with the same data sets, one after the other.
+/// Files with the same datasets, in order.
 struct Files<'a> {
     files: Vec<H5File>,
-    /// The data sets of labels in files beside these; the last node, where there are any.
+    /// Label datasets from separate files. If present, they form the last node.
     labels: Vec<(H5File, H5Dataset)>,
     nodes: Vec<Node>,
     options: &'a ListOptions,
@@ -153,10 +152,10 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// Takes the labels from a file beside that of the images, unless these have labels themselves.
+    /// Takes the labels from a file next to the image file, unless the image file has labels.
     ///
     /// # Errors
-    /// If it has none, or other ones than the files before it.
+    /// The file has no labels, or they differ from those of earlier files.
     fn take_labels(&mut self, mut beside: H5File, part: &Shards) -> Result<(), ConvertError> {
         let key = self.options.label_key.as_deref();
         let is_label = |path: &str| match key {
@@ -216,7 +215,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// The data set behind a node in each file.
+    /// The dataset of a node in each file.
     fn datasets(&self, node: usize) -> impl Iterator<Item = (&H5File, &H5Dataset)> {
         let path = self.nodes.get(node).map_or("", |node| node.path.as_str());
         let is_beside = !self.labels.is_empty() && node + 1 == self.nodes.len();
@@ -229,7 +228,7 @@ impl<'a> Files<'a> {
         own.chain(beside.map(|(file, dataset)| (file, dataset)))
     }
 
-    /// The rows of each data set of a node, unpacked where they have to be.
+    /// The rows of each dataset of a node, unpacked if necessary.
     fn parts(&self, node: usize) -> Result<Vec<(&H5File, RowPart)>, ConvertError> {
         let mut parts = Vec::new();
         for (file, dataset) in self.datasets(node) {
@@ -303,7 +302,7 @@ impl Tree for Files<'_> {
                     }
                 };
                 read.map_err(|e| malformed(e.to_string()))?;
-                // Padded by zeros or spaces.
+                // Padded with zeros or spaces.
                 while text.last().is_some_and(|b| *b == 0) {
                     text.pop();
                 }

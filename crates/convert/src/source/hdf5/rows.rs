@@ -1,4 +1,4 @@
-//! The rows of a data set: read in place where they lie one after the other, unpacked otherwise.
+//! The rows of a dataset. Contiguous rows are read in place, others are unpacked.
 
 use packds_system::to_usize;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::source::store::RowPart;
 
 /// Bytes that the library reads at a time.
 const BAND_BYTES: u64 = 4 << 20;
-/// The library's own size of a reference to something of variable length, with addresses of 8 bytes.
+/// The library's size of a variable-length reference with 8-byte addresses.
 const REFERENCE_BYTES: u64 = 16;
 
-/// Bytes of an element as it lies in the file, or as the library converts it.
+/// Bytes of an element, as stored in the file or as converted by the library.
 fn element_bytes(element: &Element) -> u64 {
     match element {
         Element::Number { dtype, .. } => dtype.size(),
@@ -43,7 +43,7 @@ pub(super) fn row_bytes(file: &H5File, dataset: &H5Dataset) -> Result<u64, Conve
     })
 }
 
-/// How many rows there are. Sizes that a file of this length cannot hold, however it is compressed, are refused.
+/// Number of rows. Refuses sizes that a file of this length cannot contain under any compression.
 pub(super) fn count(file: &H5File, dataset: &H5Dataset) -> Result<usize, ConvertError> {
     let rows = dataset.shape.first().copied().unwrap_or(0);
     let plausible = is_plausible(rows, row_bytes(file, dataset)?, file.open.bytes);
@@ -59,7 +59,7 @@ pub(super) fn count(file: &H5File, dataset: &H5Dataset) -> Result<usize, Convert
     })
 }
 
-/// The rows where they lie; none if they have to be unpacked.
+/// The rows in place; none if they must be unpacked.
 pub(super) fn in_place(
     file: &H5File,
     dataset: &H5Dataset,
@@ -94,7 +94,7 @@ pub(super) fn in_place(
     }))
 }
 
-/// Data that lie in other files are not followed: a file could name any.
+/// Refuses data in external files: a file could name any other file.
 fn refuse_other_files(file: &H5File, dataset: &H5Dataset) -> Result<(), ConvertError> {
     let plist = dataset.dataset.dcpl();
     let plist = plist.map_err(|e| dataset.malformed(file, e.to_string()))?;
@@ -129,7 +129,7 @@ pub(super) fn unpack(
     if let Some(read) = read {
         return by_library(file, dataset, read, spool);
     }
-    // Nothing was ever written to it: references to nothing, texts without a letter.
+    // Never written: null references, or texts without characters.
     let unwritten = dataset.dataset.offset().is_none();
     if unwritten && dataset.dataset.layout() == Layout::Contiguous {
         let row = to_usize(row_bytes(file, dataset)?);
@@ -148,7 +148,7 @@ pub(super) fn unpack(
 
 type Read = fn(&Dataset, Hyperslab) -> ::hdf5::Result<Vec<u8>>;
 
-/// What reads elements as this type.
+/// The function that reads elements of this type.
 fn reader(dtype: DType) -> Option<Read> {
     Some(match dtype {
         DType::U8 => |d, s| bytes_of(d, s, |n: u8| [n]),
@@ -176,7 +176,7 @@ fn bytes_of<T: H5Type, const N: usize>(
     Ok(read.into_iter().flat_map(bytes).collect())
 }
 
-/// Lets the library read, a band of rows at a time.
+/// Reads through the library, a band of rows at a time.
 fn by_library(
     file: &H5File,
     dataset: &H5Dataset,
@@ -188,7 +188,7 @@ fn by_library(
     let mut band = to_usize(band.max(1));
     let chunk = dataset.dataset.chunk();
     if let Some(&chunk) = chunk.as_ref().and_then(|chunk| chunk.first()) {
-        // Whole chunks: the library keeps only small ones between two reads.
+        // Whole chunks, because the library caches only small ones between reads.
         chunks::check_band(file, dataset, chunk)?;
         band = chunk.max(1);
     }
@@ -222,7 +222,7 @@ fn by_library(
     Ok(())
 }
 
-/// The numbers under which filters are registered, the widespread ones with their names.
+/// The registered numbers of filters, with names for common ones.
 fn numbers(filters: &[::hdf5::filters::Filter]) -> String {
     let name = |filter: &::hdf5::filters::Filter| match filter.id() {
         32001 => "Blosc (32001)".to_owned(),

@@ -5,7 +5,7 @@ use super::super::store::{ArrayType, Content};
 use packds_format::DType;
 use packds_system::to_usize;
 
-/// What a value holds.
+/// The content of a value.
 #[derive(Debug, PartialEq)]
 pub(super) struct Datum<'a> {
     pub(super) data: Part<'a>,
@@ -14,7 +14,7 @@ pub(super) struct Datum<'a> {
 }
 
 impl<'a> Datum<'a> {
-    /// The datum in `value`; none if that is something else.
+    /// Parses `value` as a datum; none if it is something else.
     pub(super) fn parse(value: &'a [u8]) -> Result<Option<Self>, String> {
         let mut message = Message::new(value);
         let mut sizes = [0_u64; 3];

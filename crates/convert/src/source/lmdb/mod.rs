@@ -1,8 +1,8 @@
-//! LMDB: a sample for each key, or several keys for each sample.
+//! LMDB with one or several keys per sample.
 //!
-//! Values are read where they lie in the file. What is known: image files, `.npy` arrays and Caffe's `Datum`, with labels in
-//! the datum, under `label-NUMBER` beside `image-NUMBER`, or as folders in the keys; and what packds writes, where
-//! `KEY/FIELD.EXTENSION` belongs to the sample `KEY`. Pickles are never run.
+//! Values are read in place. Supported are image files, `.npy` arrays and Caffe's `Datum`. Labels come from the datum, from
+//! `label-NUMBER` next to `image-NUMBER`, or from folders in the keys. In exports of packds, `KEY/FIELD.EXTENSION` belongs to the
+//! sample `KEY`. Pickles are never run.
 
 mod datum;
 mod tree;
@@ -29,9 +29,9 @@ use crate::metadata::{LMDB_CLASSES, LMDB_METADATA, Metadata};
 use datum::Datum;
 use tree::{Entry, Tree};
 
-/// The most bytes of a value that is read as text.
+/// Most bytes of a value read as text.
 const MAX_TEXT: u64 = 1 << 26;
-/// First bytes of a value by which it is known.
+/// First bytes of a value used to detect its type.
 const SNIFFED: u64 = 256;
 /// The most bytes of the metadata.
 const MAX_METADATA: u64 = 1 << 28;
@@ -57,7 +57,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     Ok(Found { faults, ..found })
 }
 
-/// The file of a database that is a folder, or the file itself.
+/// The data file of a database folder, or the file itself.
 fn data_file(source: &Path) -> PathBuf {
     match source.is_dir() {
         true => source.join("data.mdb"),
@@ -65,14 +65,14 @@ fn data_file(source: &Path) -> PathBuf {
     }
 }
 
-/// The database to read: the main one, the one in it that `--image-key` names, or the only one in it. Also what is left
-/// of the key.
+/// The database to read: the main one, the named one that `--image-key` selects, or the only named one. Also returns the rest of
+/// the key.
 fn database(
     tree: &Tree<'_>,
     options: &ListOptions,
     path: &Path,
 ) -> Result<(u64, Option<String>), ConvertError> {
-    // Named databases are few; a main database of samples has none.
+    // Databases have few named ones, and a main database of samples has none.
     const MAX_DATABASES: usize = 4096;
     let (mut databases, mut has_samples, mut found) = (Vec::new(), false, 0_u64);
     tree.walk(tree.root, |entry| {
@@ -106,26 +106,26 @@ fn database(
     }
 }
 
-/// Samples as they are put together.
+/// Samples being collected.
 struct Reader<'a> {
     file: &'a OpenFile,
     path: &'a Path,
     options: &'a ListOptions,
-    /// Fields that are not packed, of those that were met.
+    /// Excluded fields found so far.
     left_out: BTreeSet<String>,
     fields: Vec<Gathered>,
     keys: Vec<Vec<u8>>,
-    /// Values under `label-NUMBER`, by the number.
+    /// Values under `label-NUMBER`, by number.
     labels: BTreeMap<Vec<u8>, String>,
     classes: Vec<String>,
     metadata: Option<Result<Metadata, String>>,
-    /// Databases beside the samples.
+    /// Named databases next to the samples.
     databases: Vec<String>,
 }
 
-/// What stands before the numbers of labels.
+/// Key prefixes of numbered labels.
 const LABEL_PREFIXES: [&[u8]; 2] = [b"label-", b"label_"];
-/// What stands before those of images.
+/// Key prefixes of numbered images.
 const IMAGE_PREFIXES: [&[u8]; 4] = [b"image-", b"image_", b"img-", b"img_"];
 
 impl<'a> Reader<'a> {
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a field is not to be packed.
+    /// Whether a field is excluded.
     fn is_left_out(&mut self, field: &str) -> bool {
         let is_left_out = self.options.is_left_out(field);
         if is_left_out && !self.left_out.contains(field) {
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         is_left_out
     }
 
-    /// The fields, those that are not packed as well.
+    /// All fields, including excluded ones.
     fn names(&self) -> Vec<String> {
         let fields = self.fields.iter().map(|field| field.name.clone());
         fields.chain(self.left_out.iter().cloned()).collect()
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A key that begins a sample.
+    /// Handles a key that starts a sample.
     fn sample(&mut self, entry: Entry) -> Result<(), ConvertError> {
         self.end_sample()?;
         let is_first = self.keys.is_empty();
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A further field of the sample before.
+    /// Handles an additional field of the current sample.
     fn member(&mut self, entry: &Entry, member: &[u8]) -> Result<(), ConvertError> {
         let is_first = self.keys.len() == 1;
         let name = String::from_utf8_lossy(member).into_owned();
@@ -290,7 +290,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks that the last sample has all fields.
+    /// Checks that the last sample is complete.
     fn end_sample(&self) -> Result<(), ConvertError> {
         let Some(key) = self.keys.last() else {
             return Ok(());
@@ -320,9 +320,10 @@ impl<'a> Reader<'a> {
         Ok(Item::Stored(span, Content::of_array(array)))
     }
 
-    /// The image of a datum, and its label.
+    /// The image and label of a datum.
     fn datum(&self, entry: &Entry) -> Result<Option<(Item<'static>, Option<i64>)>, ConvertError> {
-        // Whatever is no datum is most likely known by its first byte: that of the field of channels, or of a later one.
+        // Values other than a datum usually differ in the first byte. In a datum it belongs to the field of channels, or to a later
+        // one.
         const MAX_BYTES: u64 = crate::sample::MAX_FILE_BYTES;
         let first = self.bytes(entry, 1)?;
         let is_likely = matches!(first.first(), Some(0x08 | 0x10 | 0x18 | 0x22 | 0x28 | 0x38));
@@ -387,13 +388,13 @@ impl<'a> Reader<'a> {
         ConvertError::unsupported(self.path, &shown(&entry.key), reason, hint)
     }
 
-    /// The field of images by its name here, which is always the same.
+    /// The image field. It always has the same name here.
     fn only_image(&self) -> Option<String> {
         let has = self.fields.iter().any(|field| field.name == "image");
         has.then(|| "image".to_owned())
     }
 
-    /// What was gathered, and the samples that lack a label.
+    /// The collected fields, and the samples without a label.
     fn into_gathering(self) -> (Gathering, Faults) {
         let mut warnings = Vec::new();
         let metadata = match self.metadata {
@@ -429,7 +430,7 @@ impl<'a> Reader<'a> {
         (gathering, faults)
     }
 
-    /// Labels under keys of their own, of which a sample without one has a fault; or the folders in the keys.
+    /// Labels from keys of their own, with a fault for each sample without one. Otherwise the folders in the keys.
     fn labels_of_keys(&self, faults: &mut Faults) -> Option<FoundLabels> {
         let mut texts = TextArena::default();
         if self.labels.is_empty() {
@@ -442,7 +443,7 @@ impl<'a> Reader<'a> {
             let folders = folders.filter(|folders| !folders.is_empty())?;
             folders.iter().for_each(|folder| texts.push(folder));
         } else {
-            // In the place of one that is missing, so that ids stay ids.
+            // A placeholder for missing labels that keeps ids integers.
             let any = self.labels.values().next();
             for (idx, key) in self.keys.iter().enumerate() {
                 let number = IMAGE_PREFIXES.iter().find_map(|p| key.strip_prefix(*p));
@@ -495,7 +496,7 @@ mod tests {
             damage(&mut bytes, dice);
             bytes
         });
-        // In the headers of pages and their first nodes, where the offsets are.
+        // Damage page headers and first nodes, because they contain the offsets.
         let n_pages = whole.len() / 4096;
         survives(DataFormat::Lmdb, "a.mdb", 3000, |dice| {
             let mut bytes = whole.clone();
@@ -539,7 +540,7 @@ mod tests {
             changed(20, &[9]),
             "x.mdb: expected version 1 of the format, found 9"
         );
-        // The root of the main database in the newer meta page: an old one, and one that leads to itself.
+        // The root of the main database in the newer meta page. Tries an older page and one that leads to itself.
         let root = 4096 + 16 + 72 + 40;
         assert!(changed(root, &[0xff, 0xff]).contains("expected one of"));
         assert!(changed(root, &1_u64.to_le_bytes()).contains("page 1: expected a page of a tree"));

@@ -1,7 +1,7 @@
-//! LMDB's own file, read without its library: that trusts every offset in it, and a damaged file would end the process.
+//! Reads LMDB files without the LMDB library. The library trusts every offset, so a damaged file could crash the process.
 //!
-//! The layout is that of LMDB 0.9 on 64-bit little-endian machines. Every page and every node is checked before it is used,
-//! and no page is visited twice as often as there are pages. Not for writing, and not for databases with duplicate keys.
+//! The layout is that of LMDB 0.9 on 64-bit little-endian machines. Every page and node is checked before use, and the number of
+//! page visits is limited. Writing and databases with duplicate keys are not supported.
 
 use packds_system::to_u64;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::error::ConvertError;
 const PAGE_HEADER: usize = 16;
 /// Bytes before the key of a node.
 const NODE_HEADER: usize = 8;
-/// What the first two pages hold behind their headers.
+/// Magic number of the first two pages, after their headers.
 const MAGIC: u32 = 0xbeef_c0de;
 const VERSION: u32 = 1;
-/// Sizes of pages that LMDB makes.
+/// Page sizes that LMDB uses.
 const PAGE_SIZES: std::ops::RangeInclusive<u64> = 256..=65536;
-/// Deeper trees than any that LMDB reads.
+/// Deeper than any tree that LMDB can read.
 const MAX_DEPTH: usize = 32;
 /// "No page": the root of an empty database.
 const NO_PAGE: u64 = u64::MAX;
@@ -43,7 +43,7 @@ pub(super) struct Tree<'a> {
     pub(super) n_entries: u64,
 }
 
-/// A key and where its value is.
+/// A key and the location of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) key: Vec<u8>,
@@ -53,7 +53,7 @@ pub(super) struct Entry {
     pub(super) database: Option<u64>,
 }
 
-/// What a file says about itself in one of its two meta pages.
+/// The content of one of the two meta pages.
 struct Meta {
     page_bytes: u64,
     root: u64,
@@ -63,11 +63,11 @@ struct Meta {
 }
 
 impl<'a> Tree<'a> {
-    /// Reads the newer of the two meta pages.
+    /// Opens a file and reads the newer of its two meta pages.
     pub(super) fn open(file: &'a OpenFile, path: &'a Path) -> Result<Self, ConvertError> {
         let wrong = |reason: String| ConvertError::malformed(path, "", reason);
         let first = Meta::read(file, 0).map_err(&wrong)?;
-        // The second one is as old as the database, or newer; half of it may be there after a crash.
+        // The second page is as old as the database, or newer. After a crash it may be incomplete.
         let second = Meta::read(file, first.page_bytes);
         let second = second.ok().filter(|m| m.page_bytes == first.page_bytes);
         let meta = match second {
@@ -93,7 +93,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// Calls `each` for every entry of the database with this root, in the order of the keys.
+    /// Calls `each` for every entry of the database with this root, in key order.
     pub(super) fn walk(
         &self,
         root: u64,
@@ -102,7 +102,7 @@ impl<'a> Tree<'a> {
         if root == NO_PAGE {
             return Ok(());
         }
-        // Pages to visit, the next one last.
+        // Pages to visit. The next one is last.
         let mut open = vec![(root, 0_usize)];
         let mut visits = 0;
         while let Some((number, depth)) = open.pop() {
@@ -157,7 +157,7 @@ impl<'a> Tree<'a> {
         Ok(entry)
     }
 
-    /// Where the value starts that fills pages of its own.
+    /// The start of a value that has its own pages.
     fn overflow(&self, first: u64, bytes: u64) -> Result<u64, ConvertError> {
         let wrong = || self.wrong(first, "expected the pages of a value");
         let head = self.head(first)?;
@@ -201,7 +201,7 @@ impl<'a> Tree<'a> {
 
 impl Meta {
     fn read(file: &OpenFile, offset: u64) -> Result<Self, String> {
-        // The page's header, then magic, version, address, map size, two databases, last page, transaction.
+        // Page header, then magic, version, address, map size, two databases, last page, transaction.
         const BYTES: u64 = 16 + 24 + 2 * 48 + 16;
         let mut page = Vec::new();
         let read = file.append_at(offset, BYTES, &mut page);
@@ -219,7 +219,7 @@ impl Meta {
             ));
         }
         let number = |at: usize| u64_at(meta, at).ok_or_else(|| "cut short".to_owned());
-        // The size of a page stands where the first database, of free pages, has no use for it.
+        // The page size is stored in an unused field of the first database, the one for free pages.
         let page_bytes = u32_at(meta, 24).map_or(0, u64::from);
         if !PAGE_SIZES.contains(&page_bytes) || !page_bytes.is_power_of_two() {
             return Err(format!(
@@ -240,7 +240,7 @@ impl Meta {
 struct Page {
     kind: u16,
     bytes: Vec<u8>,
-    /// How many nodes it has.
+    /// Number of nodes.
     n: usize,
 }
 
@@ -248,16 +248,16 @@ struct Page {
 struct Node<'a> {
     flags: u16,
     key: &'a [u8],
-    /// Bytes of the value, which may lie elsewhere.
+    /// Bytes of the value, which may be stored elsewhere.
     bytes: u32,
-    /// What stands behind the key in the page, and where.
+    /// The bytes after the key in the page, and their offset.
     data: &'a [u8],
     data_at: usize,
     low: u32,
 }
 
 impl Node<'_> {
-    /// The page below a node of a branch.
+    /// The child page of a branch node.
     fn child(&self) -> u64 {
         u64::from(self.low) | u64::from(self.flags) << 32
     }
@@ -273,7 +273,7 @@ impl Page {
         let (lower, upper) = (u16_at(&bytes, 12), u16_at(&bytes, 14));
         let lower = usize::from(lower.unwrap_or(0));
         let upper = upper.map_or(usize::MAX, usize::from);
-        // At the largest page size, an empty page's upper end has become 0.
+        // With the largest page size, the upper end of an empty page wraps to 0.
         let upper = if upper == 0 { bytes.len() } else { upper };
         if lower < PAGE_HEADER || lower > upper || upper > bytes.len() || lower % 2 != 0 {
             return Err(format!(

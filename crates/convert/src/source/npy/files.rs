@@ -1,4 +1,4 @@
-//! A folder of one `.npy` file for each sample: in class folders, or flat.
+//! A folder with one `.npy` file per sample, in class folders or flat.
 
 use packds_system::to_usize;
 use std::os::unix::ffi::OsStrExt;
@@ -19,11 +19,11 @@ use crate::source::store::{ArrayType, Content, Contents, OpenFile, Store};
 use crate::source::swapped::swap;
 use crate::source::warning::Warning;
 
-/// The deepest folders that are looked into.
+/// Maximum folder depth.
 const MAX_DEPTH: usize = 16;
-/// The least side of images that a line may hold.
+/// Minimum side of images that a row may contain.
 const MIN_SIDE: u32 = 8;
-/// How many numbers the images of known sets have (28x28, 32x32x3, ...), which hardly any picture is wide.
+/// Row lengths of flattened images in well-known datasets (28x28, 32x32x3, ...). Actual images rarely have these widths.
 const FLAT_WIDTHS: [u32; 6] = [
     28 * 28,
     28 * 28 * 3,
@@ -35,7 +35,7 @@ const FLAT_WIDTHS: [u32; 6] = [
 /// What to do with files of many images each.
 const TOGETHER: &str = "put the images of all files into one array and their labels into another: numpy.concatenate(..).reshape(-1, HEIGHT, WIDTH) as x.npy, numpy.repeat(..) as y.npy";
 
-/// Finds the samples; in class folders unless there are files in the folder itself.
+/// Finds the samples. They are in class folders unless the folder itself contains files.
 pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> {
     let mut paths = Vec::new();
     let mut other_files = 0;
@@ -76,8 +76,8 @@ pub(super) fn read(folder: &Path, is_flat: bool) -> Result<Found, ConvertError> 
     })
 }
 
-/// Refuses what would pass for images: numbers or vectors beside images, as labels are, and files of many images each, whose
-/// lines are as wide as a square has pixels.
+/// Refuses arrays that could be mistaken for images: numbers or vectors next to images, which are probably labels; and files of
+/// many flattened images each.
 fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<(), ConvertError> {
     let path = |place: usize| match paths.get(place) {
         Some(path) => folder.join(as_path(path)),
@@ -88,7 +88,7 @@ fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<
     };
     let each: Vec<Content> = match contents {
         Contents::Each(each) => each.clone(),
-        // All are alike; of a single file nothing can be told.
+        // All are the same. A single file proves nothing.
         Contents::All(content) if paths.len() > 1 => vec![content.clone()],
         Contents::All(_) => return Ok(()),
     };
@@ -114,13 +114,13 @@ fn refuse_sets(folder: &Path, paths: &[Vec<u8>], contents: &Contents) -> Result<
     }
 }
 
-/// The shape of the first file, where each may well be many images.
+/// The shape of the first file, if each may contain many images.
 fn many_images(contents: &Contents) -> Option<Vec<u64>> {
     let flat = flat_images(contents).map(|((height, width), _)| vec![height.into(), width.into()]);
     flat.or_else(|| Some(stacks(contents)?.0))
 }
 
-/// The shape of the first file, where all are like stacks of images of one size, and whether the stacks differ in length.
+/// The shape of the first file, if all look like stacks of images of one size. Also whether the stacks differ in length.
 fn stacks(contents: &Contents) -> Option<(Vec<u64>, bool)> {
     let shape = |content: &'_ Content| match content {
         Content::Array(array) => Some(array.shape.clone()),
@@ -145,7 +145,7 @@ fn stacks(contents: &Contents) -> Option<(Vec<u64>, bool)> {
     (is_stack && rest.iter().all(is_alike)).then_some((first, differ))
 }
 
-/// The first array of fewer than two dimensions, where others have more; where all are such, they are the samples.
+/// The first array with fewer than two dimensions, if others have more. If all have fewer, they are the samples.
 fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
     let vector =
         |content: &'_ Content| matches!(content, Content::Array(array) if array.shape.len() < 2);
@@ -157,8 +157,9 @@ fn vector_beside_images(each: &[Content]) -> Option<(usize, &[u64])> {
     }
 }
 
-/// Rows and columns of the first file, where all hold lines that may be flat images, and whether they hardly are anything else:
-/// very long, or of a known width and longer than wide, or of several lengths.
+/// Rows and columns of the first file, if all rows may be flattened images. Also whether that is nearly certain: there are more
+/// than four times as many rows as columns; or the width is well known, and there are more rows than columns or the number of
+/// rows varies.
 fn flat_images(contents: &Contents) -> Option<((u32, u32), bool)> {
     let size = |content: &Content| match content {
         Content::Pixels(shape) if shape.channels == 1 => Some((shape.height, shape.width)),
@@ -184,7 +185,7 @@ fn flat_images(contents: &Contents) -> Option<((u32, u32), bool)> {
     (is_known || (is_flat && is_sure)).then_some(((height, width), is_sure))
 }
 
-/// The paths of all files below a folder, in the order of the names in each.
+/// The paths of all files below a folder, in name order within each folder.
 fn walk(
     root: &Path,
     below: &[u8],
@@ -223,7 +224,7 @@ fn walk(
     Ok(())
 }
 
-/// The labels that the class folders tell: in name order, or as the pack numbered them.
+/// Labels from class folders, numbered in name order or as in the pack.
 fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels> {
     let class = |path: &Vec<u8>| {
         let first = path.split(|b| *b == b'/').next().unwrap_or_default();
@@ -247,7 +248,7 @@ fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels>
         (folders.clone(), folders)
     };
     let id_of = |path| order.iter().position(|name| *name == class(path));
-    // Paths come folder by folder: each is looked up once.
+    // Paths are grouped by folder, so each folder is looked up once.
     let mut ids = Vec::with_capacity(paths.len());
     let mut last: Option<(String, i64)> = None;
     for path in paths {
@@ -266,7 +267,7 @@ fn labels(paths: &[Vec<u8>], metadata: Option<&Metadata>) -> Option<FoundLabels>
     })
 }
 
-/// The ids that folders of a pack without class names are called.
+/// The class ids if the folder names are ids, for packs without class names.
 fn numbered(
     paths: &[Vec<u8>],
     folders: &[String],
@@ -286,15 +287,15 @@ fn numbered(
     paths.iter().map(id).collect()
 }
 
-/// Arrays in files of their own, opened when they are read.
+/// Arrays in separate files. Each is opened when read.
 #[derive(Debug)]
 struct NpyFiles {
     root: PathBuf,
     paths: Vec<Vec<u8>>,
     contents: Contents,
-    /// Where in each file the data start.
+    /// Start of the data in each file.
     starts: Vec<u32>,
-    /// Bytes of a number where they are in big-endian order, else 0.
+    /// Bytes per number if big-endian, otherwise 0.
     swapped: Vec<u8>,
 }
 
@@ -310,7 +311,7 @@ impl NpyFiles {
         let mut contents: Vec<Content> = Vec::new();
         for (n, path) in paths.iter().enumerate() {
             let content = files.look_into(path)?;
-            // As long as all are the same, one is kept.
+            // A single content suffices as long as all are the same.
             match contents.first() {
                 Some(first) if contents.len() == 1 && *first == content => {}
                 Some(first) if contents.len() == 1 => {
@@ -327,7 +328,7 @@ impl NpyFiles {
         Ok(files)
     }
 
-    /// What the array of a file is, by its header.
+    /// The content of a file's array, from its header.
     fn look_into(&mut self, path: &[u8]) -> Result<Content, ConvertError> {
         let full = self.root.join(as_path(path));
         let file = OpenFile::open(&full).map_err(ConvertError::io(&full))?;
@@ -382,7 +383,7 @@ impl Store for NpyFiles {
         let start = self.starts.get(idx).ok_or(SampleError::Missing)?;
         let file = OpenFile::open(&self.root.join(as_path(path)))?;
         let before = out.len();
-        // Bytes cannot be turned one number short: the whole array is read, then cut.
+        // Only whole numbers can be reversed, so the whole array is read and then cut.
         let element = self.swapped.get(idx).copied().map_or(0, usize::from);
         let wanted = if element == 0 { limit } else { u64::MAX };
         file.append_at((*start).into(), self.bytes(idx).min(wanted), out)?;

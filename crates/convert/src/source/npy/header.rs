@@ -1,25 +1,25 @@
-//! The header of NumPy's own files: element type, order, dimensions and where the data start.
+//! The header of NumPy files: element type, order, dimensions and start of the data.
 //!
-//! Not for the data, and never for pickled objects: an array of objects is refused.
+//! Arrays of pickled objects are refused.
 
 use packds_format::DType;
 use packds_system::{to_u64, to_usize};
 
 use crate::source::store::ArrayType;
 
-/// What a file starts with.
+/// Magic bytes of a file.
 pub(in crate::source) const MAGIC: &[u8] = b"\x93NUMPY";
-/// The most bytes of a header: that of an array of numbers has about a hundred.
+/// Most bytes of a header. An array of numbers needs about a hundred.
 pub(in crate::source) const MAX_HEADER: usize = 1 << 16;
-/// The most dimensions: NumPy's own limit.
+/// Most dimensions: NumPy's own limit.
 const MAX_DIMENSIONS: usize = 64;
 
-/// What the elements of an array are.
+/// The element type of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::source) enum Elements {
-    /// Numbers; `swapped` if their bytes are in big-endian order.
+    /// Numbers; `swapped` if big-endian.
     Numbers { dtype: DType, swapped: bool },
-    /// Texts of at most `bytes` bytes each, with zeros behind them: UTF-8, or UTF-32 if `wide`.
+    /// Zero-padded texts of at most `bytes` bytes: UTF-8, or UTF-32 if `wide`.
     Text {
         bytes: u64,
         wide: bool,
@@ -28,7 +28,7 @@ pub(in crate::source) enum Elements {
 }
 
 impl Elements {
-    /// In words, for messages.
+    /// A description for messages.
     pub(in crate::source) fn describe(self) -> String {
         match self {
             Self::Numbers { dtype, .. } => dtype.to_string(),
@@ -36,7 +36,7 @@ impl Elements {
         }
     }
 
-    /// Bytes of one.
+    /// Bytes per element.
     pub(in crate::source) const fn bytes(self) -> u64 {
         match self {
             Self::Numbers { dtype, .. } => dtype.size(),
@@ -45,23 +45,23 @@ impl Elements {
     }
 }
 
-/// What the header says.
+/// The content of a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::source) struct NpyHeader {
     pub(in crate::source) elements: Elements,
     pub(in crate::source) shape: Vec<u64>,
-    /// Where the data start.
+    /// Start of the data.
     pub(in crate::source) data: u64,
     /// Bytes of the data.
     pub(in crate::source) bytes: u64,
 }
 
-/// Why a header is not for us.
+/// Why a header is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::source) enum HeaderError {
-    /// It is damaged or none.
+    /// It is damaged, or not a header.
     Malformed(String),
-    /// It is sound: why, and what to do.
+    /// It is valid but unsupported: the reason, and what to do.
     Unsupported(String, &'static str),
 }
 
@@ -71,7 +71,7 @@ impl HeaderError {
         Self::Malformed(format!("expected {expected}, found \"{found}\""))
     }
 
-    /// Both kinds in words.
+    /// The reason of either kind.
     pub(in crate::source) fn into_reason(self) -> String {
         match self {
             Self::Malformed(reason) => reason,
@@ -81,7 +81,7 @@ impl HeaderError {
 }
 
 impl NpyHeader {
-    /// Reads the header at the start of `head`, which has to hold all of it.
+    /// Parses the header at the start of `head`, which must contain all of it.
     pub(in crate::source) fn parse(head: &[u8]) -> Result<Self, HeaderError> {
         let data = header_end(head)?;
         let start = if head.get(6) == Some(&1) { 10 } else { 12 };
@@ -95,7 +95,7 @@ impl NpyHeader {
         let bytes = bytes.ok_or_else(|| {
             HeaderError::Malformed(format!("dimensions too large: {:?}", words.shape))
         })?;
-        // Fortran's order is C's where at most one dimension counts.
+        // Fortran order equals C order if at most one dimension is longer than 1.
         if words.fortran && words.shape.iter().filter(|n| **n != 1).count() > 1 {
             return Err(HeaderError::Unsupported(
                 "the array is in Fortran order".to_owned(),
@@ -111,7 +111,7 @@ impl NpyHeader {
     }
 }
 
-/// Where the header at the start of `head` ends.
+/// The end of the header at the start of `head`.
 fn header_end(head: &[u8]) -> Result<usize, HeaderError> {
     if !head.starts_with(MAGIC) {
         return Err(HeaderError::found("NumPy's \"\\x93NUMPY\"", head));
@@ -142,14 +142,14 @@ fn header_end(head: &[u8]) -> Result<usize, HeaderError> {
     Ok(end)
 }
 
-/// The parts of the text.
+/// The values in the header's text.
 struct Words<'a> {
     descr: &'a [u8],
     fortran: bool,
     shape: Vec<u64>,
 }
 
-/// The header's text: a dictionary as Python writes one.
+/// The header's text: a Python dictionary literal.
 struct Literal<'a> {
     rest: &'a [u8],
 }
@@ -249,7 +249,7 @@ impl<'a> Literal<'a> {
             let number = str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
             let number =
                 number.ok_or_else(|| HeaderError::found("a dimension below 2^64", self.rest))?;
-            // Python 2 marks long integers.
+            // Python 2's suffix for long integers.
             self.rest = rest.strip_prefix(b"L").unwrap_or(rest);
             shape.push(number);
             if shape.len() > MAX_DIMENSIONS {
@@ -266,7 +266,7 @@ impl<'a> Literal<'a> {
     }
 }
 
-/// The elements that a type string such as `<f4` means.
+/// The elements of a type string such as `<f4`.
 pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError> {
     let shown = descr.escape_ascii();
     let unsupported = |what: &str, hint| {
@@ -325,11 +325,11 @@ pub(in crate::source) fn elements(descr: &[u8]) -> Result<Elements, HeaderError>
     Ok(Elements::Numbers { dtype, swapped })
 }
 
-/// The type of the array in a `.npy` file of `len` bytes, whose first [`MAX_HEADER`] bytes are `head`, and where in it the
-/// data start: little-endian and in C order.
+/// The array type of a `.npy` file of `len` bytes and the start of its data. The data must be little-endian and in C order. `head`
+/// contains the file's first [`MAX_HEADER`] bytes.
 ///
 /// # Errors
-/// In words, if it is none, is cut short, or holds what cannot be handed out as it lies there.
+/// The reason, in words, if the file is not an array, is truncated, or cannot be read in place.
 pub(in crate::source) fn npy_head(head: &[u8], len: u64) -> Result<(ArrayType, u64), String> {
     let header = NpyHeader::parse(head).map_err(HeaderError::into_reason)?;
     let dtype = match header.elements {

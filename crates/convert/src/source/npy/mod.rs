@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: one file of all images with labels beside it, a folder of such files, or a folder of one file a sample.
+//! NumPy's `.npy`: one file of all images with labels next to it, a folder of such files, or a folder with one file per sample.
 
 mod files;
 mod header;
@@ -23,12 +23,12 @@ use crate::data_format::DataFormat;
 use crate::error::{ConvertError, quoted};
 use crate::metadata::METADATA_KEY;
 
-/// Bytes of a header that are read at first.
+/// Bytes of a header to read first.
 const HEAD_BYTES: u64 = 512;
-/// The most files that are looked at as fields.
+/// Most files to check as fields.
 const MAX_FIELDS: usize = 64;
 
-/// One part for each split that the names of a folder's files tell.
+/// One part per split in the names of a folder's files.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let whole = Shards::one(source);
     if !source.is_dir() {
@@ -38,7 +38,7 @@ pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
         .into_iter()
         .map(|(stem, _)| stem)
         .collect();
-    // The text of a pack lies in a file beside the arrays.
+    // A pack's metadata text is in a file next to the arrays.
     let text = metadata_text(source)?.map(|_| METADATA_KEY);
     Ok(key_split::parts(
         &whole,
@@ -65,7 +65,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
     }
 }
 
-/// The `.npy` files that lie in a folder, in name order, with what their names are without the extension.
+/// The `.npy` files directly in a folder, in name order, with their names without the extension.
 fn npy_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ConvertError> {
     let unreadable = |source| ConvertError::UnreadableDirectory {
         path: folder.to_owned(),
@@ -86,14 +86,14 @@ fn npy_files(folder: &Path) -> Result<Vec<(String, PathBuf)>, ConvertError> {
     Ok(files)
 }
 
-/// The name of a `.npy` file without its extension; none for hidden files and others.
+/// The name of a `.npy` file without its extension; none for hidden and other files.
 fn npy_stem(name: &str) -> Option<&str> {
     let (stem, extension) = name.rsplit_once('.')?;
     (extension.eq_ignore_ascii_case("npy") && !stem.starts_with('.') && !stem.is_empty())
         .then_some(stem)
 }
 
-/// One file of all images, and what lies beside it.
+/// One file of all images and the files next to it.
 fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> {
     let mut set = ArraySet::new(DataFormat::Npy, path);
     push_file(&mut set, "image", path)?;
@@ -120,7 +120,7 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
                 continue;
             }
             push_file(&mut set, "label", &file)?;
-            // A file of this name may belong to another one of images.
+            // A file with this name may belong to another image file.
             if !is_own && set.arrays.last().is_some_and(|labels| labels.rows() != n) {
                 set.arrays.pop();
                 let (count, first) = (1, name.into_bytes());
@@ -130,21 +130,21 @@ fn read_file(path: &Path, options: &ListOptions) -> Result<Found, ConvertError> 
         }
     }
     if let Some(text) = text_file(&path.with_extension("json"))? {
-        // Any JSON may lie there: only ours is taken.
+        // Any JSON file may have this name, so check the content.
         if crate::metadata::Metadata::parse(&text).is_ok() {
             set.take_metadata(&text);
         }
     }
     set.leave_out(path, options)?;
     let keys = Keys {
-        // It named the file, whose array is `label` here.
+        // The key named the file. Its array is called `label` here.
         label: None,
         ..Keys::of(options)
     };
     set.into_found(path, keys)
 }
 
-/// A folder in which each file is a field; none if it is not one.
+/// Reads a folder with one file per field; none if it is not one.
 fn read_fields(
     folder: &Path,
     files: &[(String, PathBuf)],
@@ -172,7 +172,7 @@ fn read_fields(
     let images = find_field(folder, &plain, Part::Image, keys, None)?.and_then(|at| plain.get(at));
     let n = set.arrays.iter().find(|a| Some(&a.name) == images);
     let n = n.map(StoredArray::rows);
-    // One file a sample may be called `x.npy` too: in a folder of fields another has as many items as the images.
+    // A file of one sample may also be called `x.npy`. In a folder of fields, another file has as many items as the images.
     let like_images = set.arrays.iter().filter(|array| Some(array.rows()) == n);
     if keys.image.is_none() && set.arrays.len() > 1 && like_images.count() < 2 {
         return Ok(None);
@@ -190,11 +190,11 @@ fn read_fields(
     set.into_found(folder, keys).map(Some)
 }
 
-/// Refuses a folder with a file of one number for each image of another, where no file is called as images are: the
-/// labels would pass for a sample.
+/// Refuses a folder without an image name in which one file has a number for each item of another: the labels would be mistaken for
+/// a sample.
 fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(), ConvertError> {
     let mut shapes = Vec::new();
-    // Where there is a file for each sample, the first ones tell.
+    // In a folder with one file per sample, the first files are enough to tell.
     for (stem, path) in files.iter().take(MAX_FIELDS) {
         let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
         shapes.push((stem, read_header(&file, 0, file.bytes)?.shape));
@@ -220,12 +220,12 @@ fn refuse_unnamed_images(folder: &Path, files: &[(String, PathBuf)]) -> Result<(
     Err(ConvertError::contradictory(folder, "", reason, hint))
 }
 
-/// The text that a pack left in a folder.
+/// The metadata text that a pack left in a folder.
 fn metadata_text(folder: &Path) -> Result<Option<String>, ConvertError> {
     text_file(&folder.join(format!("{METADATA_KEY}.json")))
 }
 
-/// Takes the array of a file, under this name.
+/// Adds the array of a file under this name.
 fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<(), ConvertError> {
     let file = OpenFile::open(path).map_err(ConvertError::io(path))?;
     let header = read_header(&file, 0, file.bytes)?;
@@ -240,7 +240,7 @@ fn push_file(set: &mut ArraySet, name: &str, path: &Path) -> Result<(), ConvertE
     set.push(&Arc::new(file), &described)
 }
 
-/// Reads the header of an array that starts at `offset` of a file and has at most `room` bytes.
+/// Reads the header of an array at `offset` of a file. The array has at most `room` bytes.
 fn read_header(file: &OpenFile, offset: u64, room: u64) -> Result<NpyHeader, ConvertError> {
     let most = to_u64(MAX_HEADER);
     let mut head = Vec::new();
@@ -250,11 +250,11 @@ fn read_header(file: &OpenFile, offset: u64, room: u64) -> Result<NpyHeader, Con
         read.map_err(|e| ConvertError::malformed(&file.path, "", e.to_string()))?;
         NpyHeader::parse(&head).map_err(|error| header_error(&file.path, "", error))
     };
-    // Nearly all headers are short, and there may be a file for each sample.
+    // Nearly all headers are short, and there may be one file per sample.
     look(HEAD_BYTES).or_else(|_| look(most))
 }
 
-/// What is wrong with the header of the array `name` of a file.
+/// The error for the header of the array `name` of a file.
 pub(super) fn header_error(path: &Path, name: &str, error: HeaderError) -> ConvertError {
     match error {
         HeaderError::Malformed(reason) => ConvertError::malformed(path, name, reason),

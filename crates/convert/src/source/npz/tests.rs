@@ -1,4 +1,4 @@
-//! Zip files that lie about what is in them.
+//! Zip files with wrong information about their members.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use super::*;
 use crate::sink::{Member, npy_file, zip_directory};
 use crate::source::{ListOptions, list, list_splits};
 
-/// A zip file of one deflated member: `content`, which says that it has `bytes`.
+/// A zip file with one deflated member, `content`, whose stated size is `bytes`.
 fn deflated(content: &[u8], bytes: u64) -> Vec<u8> {
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(content).unwrap();
