@@ -1,4 +1,4 @@
-//! Round trips through every format of plain arrays, and what damage does to their files.
+//! Round trips through all formats of plain arrays, and damage to their files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::{ConvertOptions, ExportCodec, ExportOptions, convert, export};
 
 const N: u64 = 40;
 
-/// A number that depends on where it stands.
+/// A value that depends on its position.
 fn byte(i: usize) -> u8 {
     u8::try_from(i * 7 % 251).unwrap()
 }
@@ -57,7 +57,7 @@ fn pack_of(source: &Path, folder: &Path, name: &str) -> Pack<Vec<u8>> {
     Pack::open(fs::read(&pack).unwrap()).unwrap()
 }
 
-/// Images, labels, classes, paths and all further fields of a listing.
+/// Images, labels, classes, paths and all additional fields of a listing.
 fn content(listing: &Listing) -> Vec<(String, Vec<u8>)> {
     let mut all = vec![(format!("{:?}", listing.classes()), Vec::new())];
     for idx in 0..listing.len() {
@@ -89,7 +89,7 @@ fn chunks(pack: &Pack<Vec<u8>>) -> impl Iterator<Item = &[u8]> {
     (0..).map_while(|chunk| pack.chunk_bytes(chunk).ok())
 }
 
-/// Exports of one pack: what they are called, and the options.
+/// The exports of one pack: names and options.
 fn exports() -> Vec<(&'static str, ExportOptions)> {
     let plain = ExportOptions::default;
     let npy = ExportOptions {
@@ -123,7 +123,7 @@ fn every_format_of_arrays_gives_back_what_it_was_given() {
     for (name, options) in exports() {
         let target = folder.path().join(name);
         let report = export(&pack, &target, &options, &()).unwrap();
-        // Old versions of PyTorch lack a type; nothing else is said.
+        // Old PyTorch versions lack a type. That is the only note.
         let n_lost = usize::from(name == "a.pt");
         assert_eq!(report.lost.len(), n_lost, "{:?}", report.lost);
         let listing = list(&target, &ListOptions::default()).unwrap();

@@ -1,5 +1,5 @@
-//! How many bytes a row becomes. A file holds a value once that thousands of rows have, so a few bytes of it can become
-//! any number in memory.
+//! Estimates the decoded size of a row. A file may store a value once for thousands of rows, so a few bytes can expand without
+//! limit.
 
 use packds_system::to_usize;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use ::parquet::file::serialized_reader::SerializedPageReader;
 use super::AnyPlace;
 use crate::source::store::OpenFile;
 
-/// Bytes of a row of the group in memory, about: as it is stored, and the largest values that it may stand for.
+/// Approximate bytes per row in memory: its stored bytes, plus the largest values that it may refer to.
 pub(super) fn row_bytes(
     file: &Arc<OpenFile>,
     group: &RowGroupMetaData,
@@ -30,9 +30,9 @@ pub(super) fn row_bytes(
     bytes.fold(0, u64::saturating_add).max(1)
 }
 
-/// Bytes of the largest value that is stored once for several rows; 0 where each is stored by itself.
+/// Bytes of the largest value that is stored once for several rows; 0 if each is stored separately.
 fn largest_repeated(file: &Arc<OpenFile>, column: &ColumnChunkMetaData, rows: u64) -> u64 {
-    // A value is stored as what it adds to the one before it.
+    // Each value is stored as a difference from the previous one.
     if column.encodings().any(|e| e == Encoding::DELTA_BYTE_ARRAY) {
         return unsigned(column.uncompressed_size());
     }
@@ -44,7 +44,7 @@ fn largest_repeated(file: &Arc<OpenFile>, column: &ColumnChunkMetaData, rows: u6
     }
 }
 
-/// The bytes of a column's dictionary. What is wrong with it is said when the rows are read.
+/// The bytes of a column's dictionary. Damage is reported when the rows are read.
 fn dictionary(file: &Arc<OpenFile>, column: &ColumnChunkMetaData, rows: u64) -> Option<Vec<u8>> {
     let place = Arc::new(AnyPlace(Arc::clone(file)));
     let rows = usize::try_from(rows).ok()?;
@@ -55,7 +55,7 @@ fn dictionary(file: &Arc<OpenFile>, column: &ColumnChunkMetaData, rows: u64) -> 
     }
 }
 
-/// The most bytes of a value among those that lie one after the other, each behind its length.
+/// The size of the largest value in a sequence of length-prefixed values.
 fn largest(mut values: &[u8]) -> u64 {
     let mut largest = 0;
     while let Some((len, rest)) = values.split_first_chunk::<4>() {

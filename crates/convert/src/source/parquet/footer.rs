@@ -1,21 +1,21 @@
-//! A first look at a Parquet footer, before its library takes numbers from it: how deep its schema is, how many children
-//! its groups say they have, and whether it is encrypted. It is a struct in Thrift's compact protocol.
+//! Checks a Parquet footer before the library uses its numbers: the depth of its schema, the stated number of children of its
+//! groups, and encryption. The footer is a struct in Thrift's compact protocol.
 //!
-//! Not for reading the metadata: that is the library's.
+//! The library reads the metadata itself.
 
 use std::path::Path;
 
 use crate::error::ConvertError;
 use crate::source::store::OpenFile;
 
-/// The end of every file: the length of the footer and four letters.
+/// Last bytes of every file: the footer length and four letters.
 const TAIL_BYTES: u64 = 8;
-/// The longest footer that is read.
+/// The longest accepted footer.
 const MAX_FOOTER_BYTES: u64 = 1 << 30;
-/// The deepest groups in groups, and the deepest lists and structs of Thrift's.
+/// Maximum nesting of groups, and of Thrift's lists and structs.
 const MAX_LEVELS: usize = 64;
 
-/// Field numbers of the footer's struct and of a schema element's.
+/// Field numbers in the footer's struct and in a schema element.
 const SCHEMA: i32 = 2;
 const ENCRYPTION: i32 = 8;
 const CHILDREN: i32 = 5;
@@ -65,7 +65,7 @@ fn encrypted(path: &Path) -> ConvertError {
     ConvertError::unsupported(path, "", "the file is encrypted", hint)
 }
 
-/// Whether the footer is that of an encrypted file.
+/// Whether the footer belongs to an encrypted file.
 fn look(footer: &[u8]) -> Result<bool, String> {
     let mut thrift = Thrift { rest: footer };
     let (mut field, mut is_encrypted) = (0, false);
@@ -82,7 +82,7 @@ fn look(footer: &[u8]) -> Result<bool, String> {
     Ok(is_encrypted)
 }
 
-/// Thrift's types that are told apart here.
+/// Thrift types that this parser distinguishes.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const BYTE: u8 = 3;
@@ -96,7 +96,7 @@ const SET: u8 = 10;
 const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 
-/// What is left to read.
+/// The unread bytes.
 struct Thrift<'a> {
     rest: &'a [u8],
 }
@@ -196,7 +196,7 @@ impl Thrift<'_> {
         }
     }
 
-    /// In lists, truth values have a byte of their own.
+    /// In lists, each boolean takes a byte.
     fn skip_item(&mut self, kind: u8, levels: usize) -> Result<(), String> {
         match kind {
             TRUE | FALSE => self.pass(1),
@@ -204,13 +204,13 @@ impl Thrift<'_> {
         }
     }
 
-    /// The elements of the schema: a tree, each group before its children.
+    /// The elements of the schema: a tree in which each group precedes its children.
     fn schema(&mut self) -> Result<(), String> {
         let (n, kind) = self.list()?;
         if kind != STRUCT {
             return Err("its schema is no list of structs".to_owned());
         }
-        // How many children each group from the root down still has to come.
+        // Remaining children of each open group, from the root down.
         let mut open: Vec<u64> = Vec::new();
         for place in 0..n {
             let children = self.element()?;
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_group_cannot_have_more_children_than_there_are() {
-        // Field 2 is a list of one structure, whose field 5 is 2^30.
+        // Field 2 is a list of one struct. Its field 5 is 2^30.
         let footer = [0x29, 0x1c, 0x55, 0x80, 0x80, 0x80, 0x80, 0x08, 0, 0];
         assert!(look(&footer).unwrap_err().contains("children"));
     }
@@ -295,7 +295,7 @@ mod tests {
                 let _ = look(&bytes);
             }
         }
-        // A list of 2^60 truth values in one byte each, and of structs.
+        // A list of 2^60 one-byte booleans, and one of structs.
         let _ = look(&[0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]);
     }
 }

@@ -1,6 +1,6 @@
-//! Parquet: row groups decoded on all threads, images unpacked into a spool in their order.
+//! Parquet: row groups are decoded on all threads, and images are unpacked into a spool in order.
 //!
-//! Not for what the columns become: that is `table`.
+//! `table` decides what the columns become.
 
 mod expansion;
 mod footer;
@@ -30,12 +30,12 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::ordered::{Next, ordered};
 
-/// Bytes of values that a task decodes, about.
+/// Approximate bytes of values that a task decodes.
 const TASK_BYTES: u64 = 32 << 20;
-/// The most rows that are decoded at a time, and in a task.
+/// Most rows decoded at a time, and per task.
 const MAX_BATCH_ROWS: u64 = 1024;
 const MAX_TASK_ROWS: u64 = 1 << 16;
-/// More threads than this only wait for the one that writes the spool.
+/// More threads would only wait for the one that writes the spool.
 const MAX_THREADS: usize = 16;
 
 /// Finds the samples.
@@ -61,7 +61,7 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         || tasks.next(),
         |pieces: Result<Vec<Piece>, ConvertError>| {
             for piece in pieces? {
-                // Nothing is read in place, so the file's number is not needed.
+                // Nothing is read in place, so the file index is unused.
                 gather.push(piece, 0)?;
             }
             Ok(Next::Continue)
@@ -97,7 +97,7 @@ fn plan(part: &Shards, options: &ListOptions) -> Result<TablePlan, ConvertError>
     ))
 }
 
-/// Refuses columns that lie outside the file: the library would panic at them, which is caught but not silent.
+/// Refuses columns outside the file. The library would panic on them; the panic is caught, but prints a message.
 fn check_places(file: &OpenFile, metadata: &ArrowReaderMetadata) -> Result<(), ConvertError> {
     let groups = metadata.metadata().row_groups().iter().enumerate();
     for (number, group) in groups {
@@ -124,7 +124,7 @@ fn check_places(file: &OpenFile, metadata: &ArrowReaderMetadata) -> Result<(), C
 struct Table {
     file: Arc<OpenFile>,
     metadata: ArrowReaderMetadata,
-    /// What is read of it.
+    /// The columns to read.
     columns: Columns,
 }
 
@@ -151,7 +151,7 @@ impl Table {
         &self.file.path
     }
 
-    /// The rows of the file, in pieces of about [`TASK_BYTES`].
+    /// Splits the rows of the file into tasks of about [`TASK_BYTES`].
     fn tasks(self: &Arc<Self>) -> impl Iterator<Item = Task> + use<> {
         let table = Arc::clone(self);
         let groups = table.metadata.metadata().num_row_groups();
@@ -163,7 +163,7 @@ impl Table {
             let row_bytes = guarded(table.path(), "a dictionary", || {
                 Ok(expansion::row_bytes(&table.file, described, is_read))
             });
-            // What is wrong with it is said when the rows are read.
+            // Damage is reported when the rows are read.
             let row_bytes = row_bytes.unwrap_or(u64::MAX);
             let step = (TASK_BYTES / row_bytes).clamp(1, MAX_TASK_ROWS);
             let group_row = first_row;
@@ -185,7 +185,7 @@ impl Table {
 struct Task {
     table: Arc<Table>,
     group: usize,
-    /// The first row in the group, and in the file.
+    /// The index of the first row in the group, and in the file.
     start: u64,
     first_row: u64,
     rows: u64,
@@ -237,7 +237,7 @@ impl Task {
     }
 }
 
-/// The tasks of all files, which are opened when it is their turn.
+/// The tasks of all files. Each file is opened when needed.
 struct Tasks<'a> {
     files: std::slice::Iter<'a, PathBuf>,
     plan: &'a TablePlan,
@@ -270,7 +270,7 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// A file that several threads read at places of their own.
+/// A file that several threads read at different offsets.
 struct AnyPlace(Arc<OpenFile>);
 
 impl Length for AnyPlace {
@@ -298,7 +298,7 @@ impl ChunkReader for AnyPlace {
     }
 }
 
-/// A file from a place on.
+/// A file from an offset on.
 struct From {
     file: Arc<OpenFile>,
     offset: u64,
@@ -312,7 +312,7 @@ impl Read for From {
     }
 }
 
-/// The error of the library: sound files that it has no codec for are told from damaged ones.
+/// The library's error. Distinguishes undamaged files with an unsupported codec from damaged ones.
 fn failed(path: &Path, place: &str, error: &ParquetError) -> ConvertError {
     let reason = error.to_string();
     let is_left_out = reason.contains("Disabled feature") || matches!(error, ParquetError::NYI(_));

@@ -1,4 +1,4 @@
-//! The bytes of a pickle, read from a part of a file in pieces.
+//! Reads the bytes of a pickle from a part of a file, in pieces.
 
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
@@ -6,14 +6,14 @@ use crate::error::ConvertError;
 /// Bytes read at a time.
 const PIECE_BYTES: u64 = 1 << 16;
 
-/// A place in a part of a file.
+/// A position in a part of a file.
 pub(super) struct Input<'a> {
     file: &'a OpenFile,
-    /// The place in the file.
+    /// The current offset in the file.
     pub(super) at: u64,
     end: u64,
     piece: Vec<u8>,
-    /// Where in the file the piece starts.
+    /// The piece's offset in the file.
     piece_at: u64,
 }
 
@@ -28,18 +28,18 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// What is wrong at a place.
+    /// An error at an offset.
     pub(super) fn wrong(&self, at: u64, reason: impl Into<String>) -> ConvertError {
         ConvertError::malformed(&self.file.path, &format!("pickle, byte {at}"), reason)
     }
 
-    /// What is sound at a place but not for us.
+    /// Something valid but unsupported at an offset.
     pub(super) fn refused(&self, at: u64, reason: impl Into<String>, hint: &str) -> ConvertError {
         let place = format!("pickle, byte {at}");
         ConvertError::unsupported(&self.file.path, &place, reason, hint)
     }
 
-    /// Bytes that are left.
+    /// Remaining bytes.
     fn left(&self) -> u64 {
         self.end.saturating_sub(self.at)
     }
@@ -73,7 +73,7 @@ impl<'a> Input<'a> {
         Ok(out)
     }
 
-    /// Short bytes, into memory.
+    /// Reads a few bytes into memory.
     pub(super) fn bytes(&mut self, n: u64) -> Result<Vec<u8>, ConvertError> {
         let at = self.skip(n)?;
         let mut out = Vec::new();
@@ -82,7 +82,7 @@ impl<'a> Input<'a> {
         Ok(out)
     }
 
-    /// Goes past `n` bytes; returns where they start.
+    /// Skips `n` bytes. Returns their start.
     pub(super) fn skip(&mut self, n: u64) -> Result<u64, ConvertError> {
         let (at, left) = (self.at, self.left());
         if n > left {
@@ -92,12 +92,12 @@ impl<'a> Input<'a> {
         Ok(at)
     }
 
-    /// Text up to the end of the line: a number or a name.
+    /// Text to the end of the line: a number or a name.
     pub(super) fn line(&mut self) -> Result<Vec<u8>, ConvertError> {
         self.long_line(4096)
     }
 
-    /// Text of at most `limit` bytes up to the end of the line.
+    /// Text of at most `limit` bytes to the end of the line.
     pub(super) fn long_line(&mut self, limit: u64) -> Result<Vec<u8>, ConvertError> {
         let (start, mut line) = (self.at, Vec::new());
         loop {

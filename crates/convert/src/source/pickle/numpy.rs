@@ -3,20 +3,20 @@
 use super::tree::{Bytes, Id, Node, Tree};
 use crate::source::npy::{Elements, HeaderError, elements};
 
-/// An array whose bytes lie in the pickle.
+/// An array whose bytes are in the pickle.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::source) struct NumpyArray<'a> {
     pub(in crate::source) elements: Elements,
     pub(in crate::source) shape: Vec<u64>,
     pub(in crate::source) bytes: &'a Bytes,
-    /// Whether the bytes are a text whose characters are them, as Python 3 writes them for Python 2.
+    /// Whether the bytes are stored as Latin-1 text, as Python 3 does for Python 2.
     pub(in crate::source) is_latin1: bool,
 }
 
-/// The array that a value is; none if it is none.
+/// Parses a value as an array; none if it is something else.
 ///
 /// # Errors
-/// If it is one that is not for us: why.
+/// The reason, if the array is unsupported.
 pub(in crate::source) fn numpy_array(
     tree: &Tree,
     id: Id,
@@ -67,10 +67,10 @@ fn dtype_of(tree: &Tree, id: Id) -> Result<Option<Elements>, HeaderError> {
     elements(format!("{}{kind}", order.unwrap_or("|")).as_bytes()).map(Some)
 }
 
-/// The bytes of an array, and whether they are characters.
+/// The bytes of an array, and whether they are stored as text.
 fn data_of(tree: &Tree, id: Id) -> Option<(&Bytes, bool)> {
     match tree.get(id) {
-        // A text of Python 2 is bytes.
+        // Python 2 texts are bytes.
         Node::Bytes(bytes) | Node::Text(bytes) => Some((bytes, false)),
         _ => match tree.made(id)? {
             ("_codecs.encode", args, _) => match tree.get(*args.first()?) {

@@ -1,4 +1,4 @@
-//! The machine of a pickle, step by step.
+//! The virtual machine of a pickle.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::HashMap;
@@ -81,7 +81,7 @@ struct Machine<'a> {
     nodes: Vec<Node>,
     stack: Vec<Id>,
     marks: Vec<usize>,
-    /// Looked up only, never walked.
+    /// Used for lookup only, so its order does not matter.
     memo: HashMap<u32, Id>,
     next_memo: u32,
     text_bytes: u64,
@@ -194,7 +194,7 @@ impl Machine<'_> {
         self.pop().map(|_| ())
     }
 
-    /// All values above the last mark, which goes too.
+    /// Pops all values above the last mark, and the mark.
     fn pop_mark(&mut self) -> Result<Vec<Id>, ConvertError> {
         match self.marks.pop() {
             Some(mark) if mark <= self.stack.len() => Ok(self.stack.split_off(mark)),
@@ -208,7 +208,7 @@ impl Machine<'_> {
             b'K' => int(self.input.byte()?.into()),
             b'M' => int(u16::from_le_bytes(self.input.array()?).into()),
             b'J' => int(i32::from_le_bytes(self.input.array()?).into()),
-            // The one number of a pickle in the other order.
+            // The only big-endian number of a pickle.
             b'G' => {
                 let mut bytes: [u8; 8] = self.input.array()?;
                 bytes.reverse();
@@ -243,14 +243,14 @@ impl Machine<'_> {
         self.push_node(node)
     }
 
-    /// A whole number of `n` bytes.
+    /// An integer of `n` bytes.
     fn long(&mut self, n: u64) -> Result<Node, ConvertError> {
         if n > 16 {
             self.input.skip(n)?;
             return Ok(Node::Huge);
         }
         let mut bytes = self.input.bytes(n)?;
-        // Zeros above the sign of a positive number say nothing.
+        // Zeros above a positive number's sign bit are redundant.
         while let [.., low, 0] = bytes.as_slice()
             && low & 0x80 == 0
         {
@@ -438,7 +438,7 @@ impl Machine<'_> {
                         *slot = Some(state);
                         Ok(())
                     }
-                    // Attributes of a dictionary, such as the versions that a state_dict carries.
+                    // Attributes of a dictionary, such as the versions in a state_dict.
                     Some(Node::MadeDict(_)) => Ok(()),
                     _ => self.wrong("expected an object to give a state to"),
                 }
@@ -464,7 +464,7 @@ impl Machine<'_> {
         self.push_node(Node::Global(joined(module, name).into()))
     }
 
-    /// What a call would give, if it is one that merely wraps data.
+    /// The result of a call, if it merely wraps data.
     fn made(&mut self, callable: Id, args: Id) -> Result<(), ConvertError> {
         let name = match self.nodes.get(to_usize(callable)) {
             Some(Node::Global(name)) => name.to_string(),
@@ -500,7 +500,7 @@ fn joined(module: &[u8], name: &[u8]) -> String {
     format!("{module}.{name}")
 }
 
-/// A text of protocol 0: each byte a character, and others as `\u0131` or `\U0001f600`; none where these are none.
+/// Decodes a text of protocol 0: one byte per character, others as `\u0131` or `\U0001f600`. None if an escape is invalid.
 fn unescaped(line: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;
@@ -522,7 +522,7 @@ fn unescaped(line: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// A text of protocol 0 without its quotes. What it escapes stays as it is: names have nothing to escape.
+/// A text of protocol 0 without its quotes. Escapes are not decoded, because names contain none.
 fn unquoted(line: &[u8]) -> Vec<u8> {
     let inner = line.get(1..line.len().saturating_sub(1));
     inner.unwrap_or_default().to_vec()

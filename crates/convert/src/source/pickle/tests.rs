@@ -1,4 +1,4 @@
-//! What pickles may and may not say.
+//! Accepted and refused pickles.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ fn refused(bytes: &[u8]) -> String {
 
 #[test]
 fn values_of_all_protocols_are_put_together() {
-    // {'a': [1, -2, 2.5], 'b': (True, None, 300)} as protocols 0 and 2 write it.
+    // {'a': [1, -2, 2.5], 'b': (True, None, 300)} in protocols 0 and 2.
     let old = b"(dp0\nVa\np1\n(lp2\nI1\naI-2\naF2.5\nasVb\np3\n(I01\nNI300\ntp4\ns.";
     let new = b"\x80\x02}q\x00(X\x01\0\0\0aq\x01]q\x02(K\x01J\xfe\xff\xff\xffG@\x04\0\0\0\0\0\0eX\x01\0\0\0bq\x03\x88NM,\x01\x87q\x04u.";
     for pickle in [&old[..], new] {
@@ -43,10 +43,10 @@ fn what_would_be_called_is_named_and_never_called() {
     assert!(refused(stack_global).contains("builtins.eval"));
     assert!(refused(b"(S'true'\nios\nsystem\n.").contains("os.system"));
     assert!(refused(b"(cos\nsystem\nS'true'\no.").contains("wants to call"));
-    // A name that is not called stays a name.
+    // A name that is never called is harmless.
     let name = read(b"cos\nsystem\n.").unwrap();
     assert_eq!(name.global(name.root), Some("os.system"));
-    // Not even a harmless call may hide another.
+    // A harmless call must not hide another one.
     assert!(refused(b"ccollections\nOrderedDict\n)R)R.").contains("what is no name"));
 }
 

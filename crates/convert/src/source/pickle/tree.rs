@@ -1,13 +1,13 @@
-//! What a pickle describes: values that refer to each other by number.
+//! The content of a pickle: values that refer to each other by index.
 
-/// The number of a value.
+/// The index of a value.
 pub(in crate::source) type Id = u32;
 
-/// Bytes or text: here, or in the file where they are long.
+/// Bytes or text: in memory, or in the file if long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::source) enum Bytes {
     Here(Box<[u8]>),
-    /// Where in the file, and how many.
+    /// Offset in the file, and length.
     Far(u64, u64),
 }
 
@@ -18,35 +18,35 @@ pub(in crate::source) enum Node {
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// A whole number beyond 64 bits.
+    /// An integer beyond 64 bits.
     Huge,
     Bytes(Bytes),
-    /// UTF-8, or of Python 2 whatever it was.
+    /// UTF-8, or in any encoding if from Python 2.
     Text(Bytes),
     List(Vec<Id>),
     Tuple(Box<[Id]>),
-    /// Keys and values, in the order in which they came.
+    /// Keys and values in their original order.
     Dict(Vec<(Id, Id)>),
     /// `module.name`.
     Global(Box<str>),
-    /// What a call of a name with arguments would give, and the state it would be given then.
+    /// The result of a call: the called name, its arguments and the state set afterwards.
     Made {
         callable: Id,
         args: Id,
         state: Option<Id>,
     },
-    /// Entries that were put into what a call would give.
+    /// Entries added to the result of a call.
     MadeDict(Vec<(Id, Id)>),
-    /// What the program that wrote the pickle keeps outside of it.
+    /// A reference to data outside the pickle.
     Persistent(Id),
 }
 
-/// All values, and which is the whole.
+/// All values and the root.
 #[derive(Debug)]
 pub(in crate::source) struct Tree {
     pub(super) nodes: Vec<Node>,
     pub(in crate::source) root: Id,
-    /// Where the pickle ends in the file.
+    /// End of the pickle in the file.
     pub(in crate::source) end: u64,
 }
 
@@ -102,7 +102,7 @@ impl Tree {
         }
     }
 
-    /// The entries of a dictionary, ordered ones included.
+    /// The entries of a dictionary, including ordered ones.
     pub(in crate::source) fn entries(&self, id: Id) -> Option<&[(Id, Id)]> {
         match self.get(id) {
             Node::Dict(entries) | Node::MadeDict(entries) => Some(entries),
@@ -110,7 +110,7 @@ impl Tree {
         }
     }
 
-    /// The value of the key of this text.
+    /// The value under this text key.
     pub(in crate::source) fn value(&self, dict: Id, key: &str) -> Option<Id> {
         let mut entries = self.entries(dict)?.iter();
         entries
@@ -118,7 +118,7 @@ impl Tree {
             .map(|(_, value)| *value)
     }
 
-    /// Name, arguments and state of what a call would give.
+    /// Name, arguments and state of a call's result.
     pub(in crate::source) fn made(&self, id: Id) -> Option<(&str, &[Id], Option<Id>)> {
         match self.get(id) {
             Node::Made {
@@ -132,18 +132,18 @@ impl Tree {
 
     /// A tuple or list of sizes.
     pub(in crate::source) fn sizes(&self, id: Id) -> Option<Vec<u64>> {
-        // torch.Size is a tuple that is made of one.
+        // A torch.Size is a call with a tuple.
         let id = match self.made(id) {
             Some(("torch.Size", [inner], _)) => *inner,
             _ => id,
         };
         let size = |id: &Id| self.int(*id).and_then(|n| u64::try_from(n).ok());
         let items = self.items(id)?;
-        // No array has so many dimensions.
+        // No array has more dimensions.
         (items.len() <= 64).then(|| items.iter().map(size).collect())?
     }
 
-    /// What a value is, for messages.
+    /// A description of a value, for messages.
     pub(in crate::source) fn kind(&self, id: Id) -> String {
         match self.get(id) {
             Node::None => "None".to_owned(),

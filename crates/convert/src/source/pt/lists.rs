@@ -1,4 +1,5 @@
-//! Python lists of numbers or texts in what `torch.save` wrote, as arrays of one item an element: labels often are.
+//! Converts Python lists of numbers or texts in a `torch.save` file to arrays with one item per element. Labels are often stored
+//! this way.
 
 use packds_system::to_u64;
 use std::path::Path;
@@ -13,10 +14,10 @@ use super::super::spool::{Spool, SpoolFolder};
 use super::super::store::OpenFile;
 use crate::error::ConvertError;
 
-/// The most bytes that texts take, each as wide as the longest.
+/// Most bytes of texts, each padded to the longest.
 const MAX_TEXT_BYTES: usize = 1 << 30;
 
-/// A list as an array: its elements, one after the other.
+/// A list as an array: its concatenated elements.
 pub(super) struct Listed {
     elements: Elements,
     n: usize,
@@ -24,7 +25,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// The list of `items`; none unless all are numbers, or all short texts.
+    /// Converts the list `items`; none unless all are numbers, or all are short texts.
     pub(super) fn of(tree: &Tree, items: &[Id]) -> Option<Self> {
         let bytes = match tree.get(*items.first()?) {
             Node::Text(_) => return Self::of_texts(tree, items),
@@ -66,8 +67,7 @@ impl Listed {
         })
     }
 
-    /// Puts the elements into a temporary file, for `take` to take from there as the array `name`. `source` is what
-    /// errors name.
+    /// Writes the elements to a temporary file. `take` then reads them from there as the array `name`. Errors name `source`.
     pub(super) fn unpack(
         self,
         name: &str,
@@ -101,7 +101,7 @@ fn integers(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
 fn floats(tree: &Tree, items: &[Id]) -> Option<Vec<u8>> {
     let bytes = items.iter().map(|id| match tree.get(*id) {
         Node::Float(number) => Some(number.to_le_bytes()),
-        // Beside floats it was meant as one.
+        // Next to floats, an integer was meant as a float.
         Node::Int(number) => i32::try_from(*number)
             .ok()
             .map(|n| f64::from(n).to_le_bytes()),

@@ -1,6 +1,6 @@
-//! PyTorch's `.pt`: tensors that `torch.save` wrote, alone or in a dictionary, a tuple or a data set, read in place.
+//! PyTorch's `.pt`: tensors written by `torch.save`, alone or in a dictionary, tuple or dataset. Read in place.
 //!
-//! The pickle in it is read as data: nothing that it names is ever called.
+//! Its pickle is only parsed as data; nothing in it is ever called.
 
 mod lists;
 mod storages;
@@ -17,7 +17,7 @@ use super::store::OpenFile;
 use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 
-/// One part for each split: by the names of files, or of the tensors in them.
+/// One part per split, by the names of files or of the tensors in them.
 pub(crate) fn parts(shards: Shards, options: &ListOptions) -> Result<Vec<Shards>, ConvertError> {
     ArraySet::parts(shards, |file| read_file(file, &options.spool_folder()))
 }

@@ -1,4 +1,4 @@
-//! Where the bytes of tensors lie: members of a zip file, or one after the other behind the pickles of the old form.
+//! Locates the bytes of tensors: members of a zip file or, in the old format, a sequence after the pickles.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use super::super::store::OpenFile;
 use super::super::zip_dir::{ZipEntry, zip_entries};
 use crate::error::ConvertError;
 
-/// The number that the old form starts with, as a pickle.
+/// The magic number that starts the old format, pickled.
 const OLD_MAGIC: &[u8] = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
 
 /// The storages of a file.
 pub(super) struct Storages {
-    /// Where each starts, by its key, and how many bytes there are from there; in the old form all that follow.
+    /// The start of each storage by key, and the bytes available from there. In the old format, those are all remaining bytes.
     places: BTreeMap<String, (u64, u64)>,
 }
 
 impl Storages {
-    /// Where the storage of this key starts and how many bytes it may have.
+    /// The start of this key's storage and the bytes available to it.
     pub(super) fn place(&self, key: &str) -> Option<(u64, u64)> {
         self.places.get(key).copied()
     }
 }
 
-/// The pickle of a file, and where its storages are.
+/// The pickle of a file and the location of its storages.
 pub(super) fn open(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let mut head = Vec::new();
     let bytes = file.bytes.min(16);
@@ -94,8 +94,8 @@ fn open_zip(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     Ok((tree, Storages { places }))
 }
 
-/// Five pickles: a number, a version, the machine, what was saved, the keys of the storages; then the storages, each
-/// behind the number of its elements.
+/// Reads five pickles: magic number, version, machine, saved object, storage keys. The storages follow, each after its element
+/// count.
 fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     let next = |start: u64| read_pickle(file, start, file.bytes);
     let version = next(next(0)?.end)?;
@@ -138,7 +138,7 @@ fn open_old(file: &OpenFile) -> Result<(Tree, Storages), ConvertError> {
     Ok((tree, Storages { places }))
 }
 
-/// Bytes of an element of each storage that the pickle mentions.
+/// Element size of each storage that the pickle mentions.
 fn element_sizes(tree: &Tree) -> BTreeMap<String, u64> {
     let storages = tree.nodes().filter_map(|node| match node {
         Node::Persistent(id) => {

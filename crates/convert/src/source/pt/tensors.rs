@@ -1,4 +1,4 @@
-//! From the values of a pickle to arrays: which tensors there are, what they are called and where they lie.
+//! Finds the tensors in a pickle's values, with their names and locations.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use super::storages::Storages;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// What the tensors of a tuple are called.
+/// Names for the tensors of a tuple.
 const PLACES: [&str; 2] = ["image", "label"];
 
-/// What to do about tensors that are not those of all samples.
+/// What to do about tensors that do not contain all samples.
 const HINT: &str = "save one tensor of all images (torch.stack), or a dictionary of tensors";
 
-/// How deep dictionaries may lie in each other, and how many entries they may have together.
+/// Maximum nesting of dictionaries, and most entries in total.
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 1 << 16;
 
-/// The storage that a tensor names.
+/// The storage of a tensor.
 pub(super) struct Storage<'a> {
-    /// None for bytes without a type.
+    /// None for untyped bytes.
     pub(super) dtype: Option<DType>,
     pub(super) key: &'a str,
 }
 
-/// The storage that a persistent name `('storage', type, key, location, n)` means.
+/// The storage of a persistent ID `('storage', type, key, location, n)`.
 pub(super) fn storage(tree: &Tree, name: Id) -> Option<Storage<'_>> {
     let parts = tree.items(name)?;
     let (&[word, class, key], _) = parts.split_first_chunk()?;
@@ -61,12 +61,12 @@ pub(super) fn storage(tree: &Tree, name: Id) -> Option<Storage<'_>> {
     })
 }
 
-/// The type that `torch.uint16` and its like name.
+/// The dtype of a name such as `torch.uint16`.
 fn dtype_of(name: &str) -> Option<DType> {
     DType::from_numpy_name(name.strip_prefix("torch.")?)
 }
 
-/// Takes all tensors of what was saved.
+/// Collects all tensors of the saved object.
 pub(super) fn collect(
     tree: &Tree,
     storages: &Storages,
@@ -109,7 +109,7 @@ pub(super) fn collect(
     refuse_samples(taker.set, &file.path)
 }
 
-/// Refuses a list of the images themselves, whose first would pass for all of them.
+/// Refuses a list of the images themselves: its first image would be mistaken for all images.
 fn refuse_samples(set: &ArraySet, path: &Path) -> Result<(), ConvertError> {
     let [first, others @ ..] = set.arrays.as_slice() else {
         return Ok(());
@@ -117,7 +117,7 @@ fn refuse_samples(set: &ArraySet, path: &Path) -> Result<(), ConvertError> {
     let is_like_first = |other: &StoredArray| {
         other.elements == first.elements && other.rows() == first.rows() && other.item == first.item
     };
-    // Images and masks may be alike; images, labels and something else are not.
+    // Images and masks may have the same shape; images, labels and a third tensor do not.
     if others.len() < PLACES.len() || !others.iter().all(is_like_first) {
         return Ok(());
     }
@@ -130,15 +130,15 @@ struct Taker<'a> {
     tree: &'a Tree,
     storages: &'a Storages,
     file: &'a Arc<OpenFile>,
-    /// Where lists are put.
+    /// The folder for lists.
     spool: &'a SpoolFolder,
     set: &'a mut ArraySet,
-    /// How many entries of dictionaries were looked at.
+    /// Number of dictionary entries examined.
     entries: usize,
 }
 
 impl Taker<'_> {
-    /// The tensors of a data set, the tensor of a parameter, else the value itself.
+    /// The tensors of a dataset, the tensor of a parameter, or the value itself.
     fn inner(&self, id: Id) -> Id {
         match self.tree.made(id) {
             Some(("torch.utils.data.dataset.TensorDataset", _, Some(state))) => {
@@ -149,14 +149,14 @@ impl Taker<'_> {
         }
     }
 
-    /// Takes what is in a dictionary, whose names stand behind `prefix`, which ends in a dot.
+    /// Collects a dictionary. Its names are prefixed with `prefix`, which ends in a dot.
     fn entries(
         &mut self,
         prefix: &str,
         entries: &[(Id, Id)],
         depth: usize,
     ) -> Result<(), ConvertError> {
-        // A dictionary may be in several others, and in itself.
+        // Several dictionaries may contain the same one, and one may contain itself.
         self.entries = self.entries.saturating_add(entries.len());
         if depth > MAX_DEPTH || self.entries > MAX_ENTRIES {
             let reason = format!(
@@ -178,7 +178,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Takes what stands under a name in a dictionary.
+    /// Collects the value of one dictionary entry.
     fn entry(&mut self, name: String, value: Id, depth: usize) -> Result<(), ConvertError> {
         let value = self.inner(value);
         if self.take(&name, value)? {
@@ -200,7 +200,7 @@ impl Taker<'_> {
         Ok(())
     }
 
-    /// Takes a list of numbers or texts, which is an array as a tensor is; false if the value is none.
+    /// Adds a list of numbers or texts as an array. False if the value is not one.
     fn take_list(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
         if is_image_name(name) && !matches!(numpy_array(self.tree, id), Ok(None)) {
             let (reason, hint) = (
@@ -244,7 +244,7 @@ impl Taker<'_> {
         made.is_some_and(|(callable, ..)| callable.starts_with("torch._utils._rebuild_tensor"))
     }
 
-    /// Takes a tensor; false if the value is none.
+    /// Adds a tensor. False if the value is not one.
     fn take(&mut self, name: &str, id: Id) -> Result<bool, ConvertError> {
         let Some((callable, args, _)) = self.tree.made(id) else {
             return Ok(false);
@@ -298,16 +298,16 @@ impl Taker<'_> {
     }
 }
 
-/// Elements from a row to the next, of a tensor whose rows lie in C order; `Some(None)` where there is only one.
+/// Elements between row starts, for a tensor with rows in C order. `Some(None)` if there is only one row.
 ///
-/// None if rows do not lie so, or overlap.
+/// None if rows are in another order or overlap.
 fn row_stride(shape: &[u64], stride: &[u64]) -> Option<Option<u64>> {
     if shape.len() != stride.len() {
         return None;
     }
     let mut expected = 1_u64;
     for (n, stride) in shape.iter().zip(stride).skip(1).rev() {
-        // Where there is only one, nobody steps.
+        // A stride along a dimension of length 1 is unused.
         if *n > 1 && *stride != expected {
             return None;
         }

@@ -1,7 +1,6 @@
-//! What the metadata of a table's schema say about its columns: Hugging Face's features, the canonical tensor extension
-//! and the pack's own text.
+//! Reads the metadata of a table's schema: Hugging Face's features, the canonical tensor extension and the pack's own text.
 //!
-//! Not for what the columns become: that is `kind`.
+//! `kind` decides what the columns become.
 
 use arrow_schema::{Field, Schema};
 use serde_json::{Map, Value};
@@ -9,13 +8,13 @@ use serde_json::{Map, Value};
 use crate::metadata::{METADATA_KEY, Metadata};
 use crate::source::roles::Keys;
 
-/// The key of Hugging Face's text.
+/// The key of Hugging Face's metadata.
 const HUGGING_FACE_KEY: &str = "huggingface";
-/// The keys of an extension type, and the type of tensors of one shape.
+/// The keys of an extension type, and the type of fixed-shape tensors.
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_TEXT: &str = "ARROW:extension:metadata";
 const TENSOR_EXTENSION: &str = "arrow.fixed_shape_tensor";
-/// Where we say the shape of arrays in columns of a fixed number of bytes.
+/// The key for the shape of arrays in fixed-size binary columns.
 pub(super) const SHAPE_KEY: &str = "shape";
 
 /// Hugging Face's features by column.
@@ -25,7 +24,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Those of a schema; none where it has none or they cannot be read, since all but the class names is known without.
+    /// The features of a schema. None if missing or unreadable: only the class names depend on them.
     pub(super) fn of(schema: &Schema) -> Self {
         let text = schema.metadata().get(HUGGING_FACE_KEY);
         let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -43,7 +42,7 @@ impl Features {
         feature.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The first column of `names` that is of a type.
+    /// The first column in `names` with this feature type.
     pub(super) fn first(&self, names: &[String], of_type: &str, keys: Keys<'_>) -> Option<usize> {
         let is = |name: &String| self.type_of(name) == of_type && !keys.has(name);
         names.iter().position(is)
@@ -58,7 +57,7 @@ impl Features {
             .collect()
     }
 
-    /// Whether a column is one of arrays of one shape.
+    /// Whether a column contains fixed-shape arrays.
     pub(super) fn is_array(&self, column: &str) -> bool {
         matches!(
             self.type_of(column),
@@ -67,13 +66,13 @@ impl Features {
     }
 }
 
-/// The pack's own text; an error says in words why it cannot be read.
+/// The pack's metadata. An error describes why it cannot be read.
 pub(super) fn pack_metadata(schema: &Schema) -> Option<Result<Metadata, String>> {
     let text = schema.metadata().get(METADATA_KEY)?;
     Some(Metadata::parse(text))
 }
 
-/// The shape that a field's own metadata give: `None` where they give none, an error in words where it cannot be used.
+/// The shape in a field's own metadata. `None` if there is none; an error describes why it is invalid.
 pub(super) fn declared_shape(field: &Field) -> Option<Result<Vec<u64>, String>> {
     let metadata = field.metadata();
     if metadata.get(EXTENSION_NAME).map(String::as_str) == Some(TENSOR_EXTENSION) {

@@ -1,4 +1,4 @@
-//! Pieces of batches, in order, into what was found: items into a spool or as places in the files, the rest in memory.
+//! Joins pieces of batches in order. Items go into a spool or are read in place from the files; all else stays in memory.
 
 use packds_system::{to_u64, to_usize};
 use std::path::Path;
@@ -18,15 +18,14 @@ use crate::source::roles::{Part, are_paths};
 use crate::source::spool::Spool;
 use crate::source::store::{ArrayType, Content, Contents, Numbers, OpenFile, Span, Spans, Store};
 
-/// The most rows for each byte of the files: a few bytes can say that there are billions of rows, each of which costs
-/// memory here.
+/// Most rows per byte of the files. A few bytes can state billions of rows, and each row costs memory here.
 pub(in crate::source) const ROWS_A_BYTE: u64 = 16;
 
-/// Pieces being joined.
+/// Joins pieces.
 pub(in crate::source) struct Gather {
     root: std::path::PathBuf,
     plan: Arc<TablePlan>,
-    /// Where items that are not read in place go.
+    /// Items that are not read in place.
     spool: Spool,
     columns: Vec<Gathered>,
     rows: u64,
@@ -39,7 +38,7 @@ enum Gathered {
     Items {
         spans: Vec<Span>,
         paths: TextArena,
-        /// How many rows have a path and no bytes.
+        /// Number of rows with a path but without bytes.
         only_paths: usize,
     },
     Numbers {
@@ -51,16 +50,16 @@ enum Gathered {
     LongTexts(Vec<Span>),
 }
 
-/// Texts of a column that have more bytes than this are not kept in memory,
+/// Texts of a column are not kept in memory if they have more bytes than this in total
 const TEXTS_BYTES: usize = 64 << 20;
-/// if they have so many each: shorter ones may say class ids or names.
+/// and more bytes than this on average. Shorter texts may be class ids or names.
 const LONG_TEXT: usize = 1 << 10;
 
-/// The file number of the spool until it is known.
+/// Stands for the spool's file index until it is known.
 const SPOOLED: u32 = u32::MAX;
 
 impl Gather {
-    /// Nothing so far; `file_bytes` are those of all files together.
+    /// Starts empty. `file_bytes` is the total size of all files.
     pub(in crate::source) fn new(
         root: &Path,
         plan: Arc<TablePlan>,
@@ -91,7 +90,7 @@ impl Gather {
         }
     }
 
-    /// Adds the next piece, of the source's file `file`.
+    /// Adds the next piece, from the source's file `file`.
     pub(in crate::source) fn push(&mut self, piece: Piece, file: u32) -> Result<(), ConvertError> {
         let before = to_usize(self.rows);
         self.rows = self.rows.saturating_add(to_u64(piece.rows));
@@ -140,14 +139,14 @@ impl Gather {
                 (Gathered::LongTexts(spans), ColumnPiece::Texts(more)) => {
                     push_texts(&mut self.spool, spans, &more)?;
                 }
-                // Both follow the plan.
+                // Both follow the plan, so they always match.
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// What was found. `files` are those that items are read from in place.
+    /// Returns the result. `files` are those that items are read from in place.
     pub(in crate::source) fn finish(
         self,
         format: DataFormat,
@@ -220,7 +219,7 @@ fn push_texts(
     Ok(())
 }
 
-/// What was found, being put together.
+/// The result under construction.
 struct FoundParts<'a> {
     plan: &'a TablePlan,
     images: Option<Arc<dyn Store>>,
@@ -284,7 +283,7 @@ impl<'a> FoundParts<'a> {
             }
             (Gathered::Numbers { mut bytes, nulls }, Kind::Number(dtype)) => {
                 if planned.part == Use::Part(Part::Label) {
-                    // Whatever lies there would pass for a label; the sample is bad anyway.
+                    // The value of a null would look like a label. The sample is bad anyway.
                     fill(&mut bytes, *dtype, &nulls, &[0; 8]);
                     self.put_labels(planned, label_values(*dtype, bytes));
                 } else {
@@ -334,7 +333,7 @@ impl<'a> FoundParts<'a> {
         });
     }
 
-    /// Numbers as they are; with nulls in them as manifests have them, where no NaN can stand for a null.
+    /// Unchanged numbers. Nulls follow the rule of manifests if the type has no NaN.
     fn put_numbers(
         &mut self,
         planned: &Planned,
@@ -356,7 +355,7 @@ impl<'a> FoundParts<'a> {
         self.put(planned, Arc::new(Numbers { array, bytes }));
     }
 
-    /// Takes the samples' own paths, where each has one that stays within a folder.
+    /// Uses the samples' own paths if each has one that stays within a folder.
     fn use_paths(&mut self, paths: &TextArena, rows: usize) {
         if paths.len() == rows && are_paths(paths.iter()) {
             let paths = paths.iter().map(|path| path.as_bytes().to_vec());
@@ -365,7 +364,7 @@ impl<'a> FoundParts<'a> {
     }
 }
 
-/// Items of which some lie in the spool, now that its number is known.
+/// Items of which some are in the spool, whose file index is now known.
 fn stored(
     mut spans: Vec<Span>,
     files: &Arc<Vec<OpenFile>>,
@@ -381,7 +380,7 @@ fn stored(
     })
 }
 
-/// Puts the first bytes of `value` in the place of the numbers of these rows.
+/// Overwrites the numbers of these rows with the first bytes of `value`.
 fn fill(bytes: &mut [u8], dtype: DType, rows: &[usize], value: &[u8]) {
     let width = to_usize(dtype.size());
     for &row in rows {
@@ -393,7 +392,7 @@ fn fill(bytes: &mut [u8], dtype: DType, rows: &[usize], value: &[u8]) {
     }
 }
 
-/// Numbers or truth values of a type without NaN, some of which are null: by the rule of manifests.
+/// Numbers or booleans with nulls, of a type without NaN. Follows the rule of manifests.
 fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
     let mut nulls = nulls.iter().copied().peekable();
     let rows = Scalar::each(dtype, bytes).enumerate().map(|(row, value)| {
@@ -422,7 +421,7 @@ fn with_nulls(dtype: DType, bytes: &[u8], nulls: &[usize]) -> ColumnValues {
     ColumnValues::Text(texts)
 }
 
-/// The labels of a column of numbers: class ids where all are whole.
+/// The labels of a numeric column: class ids if all are whole.
 fn label_values(dtype: DType, bytes: Vec<u8>) -> LabelValues {
     match Scalar::each(dtype, &bytes).map(Scalar::class_id).collect() {
         Some(ids) => LabelValues::Ids(ids),

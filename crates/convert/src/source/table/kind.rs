@@ -1,6 +1,6 @@
-//! What the values of a column become, by its type, its metadata and its first values.
+//! Decides what the values of a column become, by its type, its metadata and its first values.
 //!
-//! Not for which column plays which part: that is `plan`.
+//! `plan` assigns the roles of columns.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field};
@@ -19,20 +19,20 @@ pub(super) enum Kind {
     /// Bytes of any length, or files.
     Items {
         content: Content,
-        /// The children of a struct that hold the bytes and the path.
+        /// The struct's children with the bytes and the path.
         children: Option<(usize, Option<usize>)>,
     },
-    /// Arrays of one type, in lists of the lengths `stored` from the outside in.
+    /// Arrays of one type, in nested lists. `stored` has their lengths from the outside in.
     Array {
         array: ArrayType,
         stored: Vec<u64>,
     },
-    /// A number, true or false.
+    /// A number or boolean.
     Number(DType),
     Text,
-    /// JSON texts already.
+    /// Text that is already JSON.
     JsonText,
-    /// Lists and structs, which become JSON.
+    /// Lists and structs, converted to JSON.
     Json,
 }
 
@@ -41,19 +41,19 @@ pub(super) type Refusal = (String, &'static str);
 
 const OTHER_COLUMN: &str = "name another column with --image-key, --label-key or --mask-key, or leave this one out with --leave-out";
 
-/// What is known of a column beside its type.
+/// Known facts about a column other than its type.
 pub(super) struct Known<'a> {
     pub(super) field: &'a Field,
     /// The values of the first batch.
     pub(super) first: &'a ArrayRef,
     pub(super) metadata: Option<&'a Metadata>,
-    /// Whether it is the column of images or masks, or is said to hold arrays.
+    /// Whether it is the image or mask column, or is declared to contain arrays.
     pub(super) is_array: bool,
     pub(super) is_picture: bool,
 }
 
 impl Known<'_> {
-    /// What the values become.
+    /// Decides what the values become.
     pub(super) fn kind(&self) -> Result<Kind, Refusal> {
         let data_type = plain_type(self.field.data_type());
         if let Some(dtype) = dtype_of(data_type) {
@@ -99,7 +99,7 @@ impl Known<'_> {
         }
     }
 
-    /// Files where the first value is one or nothing says otherwise, arrays where the pack had them.
+    /// Arrays if the pack had them and the first value has that size. Otherwise files for image columns, and bytes for others.
     fn items(&self, first: &ArrayRef, children: Option<(usize, Option<usize>)>) -> Kind {
         let first = super::piece::binary_item(first.as_ref(), 0).unwrap_or_default();
         let is_file = ImageFormat::sniff(first).is_some();
@@ -149,7 +149,7 @@ impl Known<'_> {
                 }
                 declared
             }
-            // A column of bytes knows neither type nor shape.
+            // A binary column has neither element type nor shape.
             None => match known.map(|field| array(field.dtype, field.shape.clone())) {
                 Some(known) if plain.shape.len() == 1 && same_bytes(&known, &plain) => known,
                 _ => plain,
@@ -169,7 +169,7 @@ impl Known<'_> {
         }
     }
 
-    /// The type that the pack had, where the table has none like it.
+    /// The pack's type, if the table has no equivalent.
     fn as_in_pack(&self, dtype: DType, shape: &[u64]) -> DType {
         let shape = shape.to_vec();
         let name = self.field.name();
@@ -194,7 +194,7 @@ fn is_binary(data_type: &DataType) -> bool {
     )
 }
 
-/// Whether a column is empty of anything to look at.
+/// Whether the value of this row is null.
 pub(super) fn is_null_at(array: &dyn Array, row: usize) -> bool {
     array.nulls().is_some_and(|nulls| nulls.is_null(row))
 }

@@ -1,6 +1,6 @@
-//! Columns of Arrow record batches as what a source holds: images, labels, numbers, texts. Parquet and Arrow share it.
+//! Reads the columns of Arrow record batches as images, labels, numbers and texts. Shared by Parquet and Arrow.
 //!
-//! Not for reading the files: that is `parquet` and `arrow`.
+//! `parquet` and `arrow` read the files.
 
 mod features;
 mod gather;
@@ -23,7 +23,7 @@ use std::path::Path;
 
 use crate::error::ConvertError;
 
-/// Runs a reader of another project. Should hostile bytes make it panic, that is an error of the file.
+/// Runs a third-party reader. If malicious bytes make it panic, that becomes an error of the file.
 pub(super) fn guarded<T>(
     path: &Path,
     place: &str,

@@ -1,6 +1,6 @@
-//! Arrays of numbers in columns: fixed-size bytes, fixed-size lists and lists in lists, row by row as one run of bytes.
+//! Arrays of numbers in columns: fixed-size binary, fixed-size lists and nested lists. Each row is one run of bytes.
 //!
-//! Not for lists that differ in length: those become JSON, in `text`.
+//! Lists of varying length become JSON in `text`.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
@@ -9,10 +9,10 @@ use arrow_schema::DataType;
 use packds_format::DType;
 use packds_system::{to_u64, to_usize};
 
-/// The most dimensions.
+/// Most dimensions.
 const MAX_LEVELS: usize = 8;
 
-/// How the numbers of a column of arrays are nested.
+/// The nesting of an array column's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Nested {
     /// Type of the numbers.
@@ -20,7 +20,7 @@ pub(super) struct Nested {
 }
 
 impl Nested {
-    /// That of a type; none if it is not numbers in lists all the way.
+    /// The nesting of a type; none unless it is nested lists of numbers.
     pub(super) fn of(data_type: &DataType) -> Option<Self> {
         let (mut data_type, mut levels) = (data_type, 0);
         loop {
@@ -54,18 +54,18 @@ impl Nested {
     }
 }
 
-/// A column of arrays taken apart: the lists from the outside in, and the numbers.
+/// An array column split into its list levels, from the outside in, and its numbers.
 pub(super) struct Levels {
-    /// Where each list of a level ends among the lists or numbers of the next.
+    /// The ends of each level's lists in the next level.
     levels: Vec<Ends>,
     /// The numbers.
     pub(super) leaf: Buffer,
     leaf_bytes: usize,
 }
 
-/// How the lists of a level lie among what they hold.
+/// The layout of a level's lists.
 enum Ends {
-    /// All of this length, after so many that are not part of the column.
+    /// All have this length. The first ones may not belong to the column.
     Fixed {
         len: usize,
     },
@@ -94,7 +94,7 @@ impl Ends {
 }
 
 impl Levels {
-    /// Takes a column apart. Nulls inside rows are refused; null rows are the caller's.
+    /// Splits a column into levels. Nulls inside rows are refused; the caller handles null rows.
     pub(super) fn of(array: &dyn Array) -> Result<Self, String> {
         let mut levels = Vec::new();
         let mut current: ArrayRef = arrow_array::make_array(array.to_data());
@@ -151,7 +151,7 @@ impl Levels {
         Ok(shape)
     }
 
-    /// The bytes of row `row`, all lists of which must have the lengths `shape`, from the outside in.
+    /// The bytes of row `row`. All its lists must have the lengths `shape`, from the outside in.
     pub(super) fn row(&self, row: usize, shape: &[u64]) -> Result<&[u8], String> {
         let damaged = || "lists that point past the end of their numbers".to_owned();
         let (mut start, mut end) = (row, row.checked_add(1).ok_or_else(damaged)?);
@@ -171,7 +171,7 @@ impl Levels {
                     ));
                 }
             }
-            // Lists are never empty here, and what they hold lies in order without gaps.
+            // Lists are never empty here, and their contents are in order without gaps.
             let (first, _) = level.range(start).ok_or_else(damaged)?;
             let (_, last) = level.range(end.saturating_sub(1)).ok_or_else(damaged)?;
             (start, end) = (first, last);
@@ -184,7 +184,7 @@ impl Levels {
     }
 }
 
-/// The bytes of a column of numbers and the bytes of each; a byte for each of true and false.
+/// The bytes of a numeric column and the bytes per number. A boolean takes a byte.
 pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
     if let DataType::Boolean = array.data_type() {
         let bytes: Vec<u8> = array.as_boolean().values().iter().map(u8::from).collect();
@@ -207,7 +207,7 @@ pub(super) fn numbers(array: &dyn Array) -> Result<(Buffer, usize), String> {
     }
 }
 
-/// `bytes` as a part of the buffer that they lie in.
+/// `bytes` as a slice of the buffer that contains them.
 fn part_of(buffer: Option<&Buffer>, bytes: &[u8]) -> Buffer {
     let offset = |buffer: &Buffer| {
         let offset = bytes
@@ -222,7 +222,7 @@ fn part_of(buffer: Option<&Buffer>, bytes: &[u8]) -> Buffer {
     }
 }
 
-/// The type of numbers of a column, where packs have it.
+/// The dtype of a numeric column, if packs support it.
 pub(super) fn dtype_of(data_type: &DataType) -> Option<DType> {
     Some(match data_type {
         DataType::Boolean => DType::Bool,

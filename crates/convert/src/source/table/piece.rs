@@ -1,7 +1,6 @@
-//! A record batch taken apart on any thread: the bytes to unpack, the places of those that can be read where they lie,
-//! numbers and texts.
+//! A record batch split into columns on any thread: bytes to spool, locations of items to read in place, numbers and texts.
 //!
-//! Not for joining the pieces: that is `gather`.
+//! `gather` joins the pieces.
 
 use packds_system::to_u64;
 use std::path::Path;
@@ -20,17 +19,17 @@ use crate::error::ConvertError;
 use crate::source::column::TextArena;
 use crate::source::roles::Part;
 
-/// Where in a source a batch comes from.
+/// The location of a batch in a source.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::source) struct Spot<'a> {
     pub(in crate::source) path: &'a Path,
-    /// The number of the batch's first row in the file.
+    /// The index of the batch's first row in the file.
     pub(in crate::source) first_row: u64,
-    /// The bytes of the file that the batch's arrays lie in, where they do.
+    /// The file bytes that contain the batch's arrays, if any.
     pub(in crate::source) in_file: Option<InFile<'a>>,
 }
 
-/// Bytes in memory that are those of the file from `offset` on.
+/// Bytes in memory that equal those of the file from `offset` on.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::source) struct InFile<'a> {
     pub(in crate::source) bytes: &'a [u8],
@@ -38,7 +37,7 @@ pub(in crate::source) struct InFile<'a> {
 }
 
 impl InFile<'_> {
-    /// Where in the file `item` lies, if it is a part of these bytes and no copy.
+    /// The file offset of `item`, if it is a slice of these bytes and not a copy.
     fn locate(&self, item: &[u8]) -> Option<u64> {
         let start = item.as_ptr().addr();
         let start = start.checked_sub(self.bytes.as_ptr().addr())?;
@@ -64,7 +63,7 @@ impl Spot<'_> {
 pub(in crate::source) struct Piece {
     pub(super) rows: usize,
     pub(super) columns: Vec<ColumnPiece>,
-    /// Rows that lack what a sample needs, and what that is.
+    /// Rows without a required value, and which value that is.
     pub(super) faults: Vec<(usize, Arc<str>)>,
 }
 
@@ -72,7 +71,7 @@ pub(in crate::source) struct Piece {
 #[derive(Debug)]
 pub(super) enum ColumnPiece {
     Items(ItemsPiece),
-    /// One after the other; which of them are null.
+    /// Concatenated numbers, and which of them are null.
     Numbers {
         bytes: Vec<u8>,
         nulls: Vec<usize>,
@@ -83,19 +82,19 @@ pub(super) enum ColumnPiece {
 /// Items of a column of a batch.
 #[derive(Debug, Default)]
 pub(super) struct ItemsPiece {
-    /// Those to unpack, one after the other.
+    /// Concatenated bytes to spool.
     pub(super) bytes: Vec<u8>,
     pub(super) items: Vec<PieceItem>,
-    /// The items' own paths; empty where they have none.
+    /// The items' own paths; empty if they have none.
     pub(super) paths: TextArena,
-    /// The rows that have a path and no bytes.
+    /// Rows with a path but without bytes.
     pub(super) only_paths: Vec<usize>,
 }
 
 /// An item of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PieceItem {
-    /// Where it lies in the file; none if it is in the piece.
+    /// Its file offset; none if its bytes are in the piece.
     pub(super) in_file: Option<u64>,
     pub(super) bytes: u64,
 }
@@ -114,7 +113,7 @@ impl ItemsPiece {
 }
 
 impl Piece {
-    /// Takes apart a batch of the columns that `plan` needs, in its order.
+    /// Splits a batch of the columns that `plan` needs, in its order.
     pub(in crate::source) fn of(
         plan: &TablePlan,
         batch: &RecordBatch,
@@ -164,7 +163,7 @@ fn column(
             array: array_type,
             stored,
         } => {
-            // Numbers below a row that is null may be null too.
+            // Numbers in a null row may be null too.
             let levels = Levels::of(array.as_ref()).map_err(|reason| {
                 let null = (0..array.len()).find(|row| is_null_at(array.as_ref(), *row));
                 null.map_or(failed(reason), |row| {
@@ -238,7 +237,7 @@ fn texts(
     Ok(ColumnPiece::Texts(texts))
 }
 
-/// How many bytes the values of a column of a batch may become: where many rows share a value, more than they have.
+/// Limits the expanded size of a column of a batch. If many rows share a value, they expand to more bytes than are stored.
 struct Room<'a> {
     column: &'a str,
     most: usize,
@@ -284,7 +283,7 @@ fn items(
         }
     };
     for row in 0..array.len() {
-        // What lies below a null is no value, whatever it looks like.
+        // The data of a null is not a value, whatever it looks like.
         let is_null = is_null_at(array.as_ref(), row);
         let missing = is_null || is_null_at(bytes.as_ref(), row);
         let has_path = paths.is_some_and(|paths| !is_null_at(paths.as_ref(), row));
@@ -303,7 +302,7 @@ fn items(
     }
     if let Some(paths) = paths.filter(|_| planned.part == Use::Part(Part::Image)) {
         let pushed = for_each_text(paths, |_, path| {
-            // No path is so long, and all of them stay in memory.
+            // No path is this long, and all of them stay in memory.
             let path = path.filter(|path| path.len() <= MAX_NAME);
             piece.paths.push(path.unwrap_or_default());
             Ok(())
@@ -313,15 +312,15 @@ fn items(
     Ok(piece)
 }
 
-/// The most bytes of a path, or of a class's name.
+/// Most bytes of a path or a class name.
 const MAX_NAME: usize = 1 << 12;
-/// The most bytes of a batch's values that are shared by rows: a few bytes of a file can stand for any number.
+/// Most bytes of a batch's values that rows share. A few bytes of a file can expand without limit.
 const MAX_SHARED: usize = 1 << 28;
 
-/// Why a row with a path and no bytes is bad.
+/// Why a row with a path but without bytes is bad.
 const ONLY_PATH: &str = "only the path of the file is here, and not its bytes";
 
-/// The error for a column that has paths and no bytes in all rows.
+/// The error for a column with paths but without bytes in all rows.
 pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
     ConvertError::unsupported(
         source,
@@ -331,11 +330,11 @@ pub(super) fn no_bytes(source: &Path, planned: &Planned) -> ConvertError {
     )
 }
 
-/// The values of a dictionary in the place of its keys.
+/// Replaces the keys of a dictionary column with their values.
 fn plain(array: &ArrayRef) -> Result<ArrayRef, String> {
     match array.data_type() {
         DataType::Dictionary(_, values) => {
-            // Views refer to each value where it lies, however many rows have it.
+            // Views refer to the shared value without copying it for each row.
             let plain = match values.as_ref() {
                 DataType::Utf8 => &DataType::Utf8View,
                 DataType::Binary => &DataType::BinaryView,
@@ -347,7 +346,7 @@ fn plain(array: &ArrayRef) -> Result<ArrayRef, String> {
     }
 }
 
-/// The bytes of row `row`; none if the column is not one of bytes or there is no such row.
+/// The bytes of row `row`; none if the column is not binary or the row does not exist.
 pub(super) fn binary_item(array: &dyn Array, row: usize) -> Option<&[u8]> {
     if row >= array.len() || is_null_at(array, row) {
         return None;
@@ -361,7 +360,7 @@ pub(super) fn binary_item(array: &dyn Array, row: usize) -> Option<&[u8]> {
 }
 
 impl Planned {
-    /// Whether a sample is bad without a value.
+    /// Whether a sample without a value is bad.
     fn needs_values(&self) -> bool {
         match self.part {
             Use::Part(_) => true,
@@ -379,7 +378,7 @@ impl Planned {
     }
 }
 
-/// Not a number, in the bytes of a type; none for types without it.
+/// The bytes of a NaN; none for types without it.
 pub(super) fn nan_bytes(dtype: DType) -> Option<&'static [u8]> {
     match dtype {
         DType::F16 => Some(&[0x00, 0x7e]),

@@ -1,5 +1,5 @@
-//! Which columns of a table are needed, which part each plays and what its values become. Decided once, from the first
-//! file's schema and first rows; every other file must have the same columns.
+//! Decides which columns of a table are needed, their roles, and what their values become. Decided once, from the first file's
+//! schema and first rows. All other files must have the same columns.
 
 use std::path::Path;
 
@@ -18,24 +18,24 @@ use crate::source::roles::{Items, Keys, Part, Roles, find_field, find_image_fiel
 use crate::source::store::Content;
 use crate::source::warning::Warning;
 
-/// The column of paths that an exported pack has where its images are no files.
+/// The column of paths in an exported pack without image files.
 const PATH_COLUMN: &str = "path";
 
-/// What to do about files of other columns.
+/// What to do about files with different columns.
 const ALIKE_HINT: &str = "name files whose columns are alike, or convert each by itself";
-/// The columns of a file that are to be packed.
+/// The columns of a file that are not excluded.
 #[derive(Debug, Clone)]
 pub(in crate::source) struct Columns {
-    /// Their places in the file, in order.
+    /// Their indices in the file, in order.
     pub(in crate::source) places: Vec<usize>,
     /// Their schema.
     pub(in crate::source) schema: Schema,
-    /// Whether they are all that the file has.
+    /// Whether the file has no other columns.
     pub(in crate::source) are_all: bool,
 }
 
 impl Columns {
-    /// Those of the file at `path` that `options` do not leave out.
+    /// The columns of the file at `path` without those that `options` exclude.
     pub(in crate::source) fn of(
         path: &Path,
         schema: &Schema,
@@ -56,28 +56,28 @@ impl Columns {
     }
 }
 
-/// What a column is for.
+/// The purpose of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// A part of each sample.
+    /// Image, label or mask.
     Part(Part),
     /// The samples' paths.
     Path,
-    /// A field like others.
+    /// An ordinary field.
     Other,
 }
 
-/// A column that is needed.
+/// A column to read.
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
-    /// Its place among the columns that are read.
+    /// Its index among the columns to read.
     pub(super) index: usize,
     pub(super) name: String,
     pub(super) part: Use,
     pub(super) kind: Kind,
 }
 
-/// What becomes of a table.
+/// The plan for a table.
 #[derive(Debug)]
 pub(in crate::source) struct TablePlan {
     pub(super) columns: Vec<Planned>,
@@ -85,12 +85,12 @@ pub(in crate::source) struct TablePlan {
     /// The class names of the label column.
     pub(super) classes: Vec<String>,
     pub(super) warnings: Vec<Warning>,
-    /// Names and types of the columns that are to be packed.
+    /// Names and types of the columns that are not excluded.
     types: Vec<(String, DataType)>,
 }
 
 impl TablePlan {
-    /// Decides for the table at `path`, of which `first` has the columns of `schema` and at least one row.
+    /// Plans the table at `path`. `first` has the columns of `schema` and at least one row.
     pub(in crate::source) fn of(
         path: &Path,
         schema: &Schema,
@@ -128,7 +128,7 @@ impl TablePlan {
             };
             let kind = match known.kind() {
                 Ok(kind) => kind,
-                // Nobody asked for it.
+                // It was not requested.
                 Err((reason, _)) if !roles.is_needed(part) => {
                     warnings.push(Warning::LeftOut {
                         field: name.clone(),
@@ -168,7 +168,7 @@ impl TablePlan {
         })
     }
 
-    /// The columns whose items are bytes as they lie in an array, and for structs the child that holds them.
+    /// The columns whose items are plain bytes in an array. For structs, also the child that contains them.
     pub(in crate::source) fn in_place(&self) -> Vec<(usize, Option<usize>)> {
         let columns = self.columns.iter();
         let places = columns.filter_map(|planned| match &planned.kind {
@@ -179,7 +179,7 @@ impl TablePlan {
         places.collect()
     }
 
-    /// Refuses a file of the same set with other columns.
+    /// Refuses a file of the same set with different columns.
     pub(in crate::source) fn check(
         &self,
         path: &Path,
@@ -213,7 +213,7 @@ impl TablePlan {
     }
 }
 
-/// What the pack said that was exported; a warning where that cannot be read.
+/// The exported pack's metadata. If unreadable, a warning.
 fn metadata_of(schema: &Schema, warnings: &mut Vec<Warning>) -> Option<Metadata> {
     match pack_metadata(schema)? {
         Ok(metadata) => Some(metadata),
@@ -231,7 +231,7 @@ fn types_of(schema: &Schema) -> Vec<(String, DataType)> {
         .collect()
 }
 
-/// The columns that play a part: by keys and names, else by their types at Hugging Face.
+/// The columns with a role: by keys and names, otherwise by their Hugging Face types.
 fn find_roles<'a>(
     path: &Path,
     names: &[String],
@@ -246,7 +246,7 @@ fn find_roles<'a>(
     Ok(Roles::new(image, label, find(Part::Mask)?, keys))
 }
 
-/// What the items of a column are, for the part that they may play.
+/// The kind of a column's items, which decides its possible roles.
 fn items_of(kind: &Kind, data_type: &DataType) -> Items {
     let plain = plain_type(data_type);
     let is_text = matches!(

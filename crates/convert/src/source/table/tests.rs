@@ -1,4 +1,4 @@
-//! Packs out to Parquet and Arrow and back, and what happens to their bytes when they are damaged.
+//! Exports packs to Parquet and Arrow and reads them back, also after damage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn types_that_only_packs_have_come_back_by_the_metadata() {
     }
 }
 
-/// As `assert_same`, but for where small tensors lie.
+/// Like `assert_same`, but small tensors may move to a column.
 fn assert_same_values(pack: &packds_format::Pack<Vec<u8>>, again: &packds_format::Pack<Vec<u8>>) {
     for (number, field) in pack.schema().fields().iter().enumerate() {
         if field.name == "sample_crc32c" {
@@ -133,7 +133,7 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// Lists and reads everything; whatever happens must be a result.
+/// Lists and reads everything. Must return a result whatever happens.
 fn read_all(path: &Path) -> Result<(), String> {
     let listing = list(path, &ListOptions::default()).map_err(|e| e.to_string())?;
     for idx in 0..listing.len() {
@@ -200,7 +200,7 @@ fn a_missing_column_is_named() {
     }
 }
 
-/// A Parquet and an Arrow file with a column that no pack can hold, in this folder.
+/// Writes a Parquet and an Arrow file with a column that packs cannot store.
 fn with_lists_of_bytes(folder: &Path) -> [std::path::PathBuf; 2] {
     use arrow_array::builder::{BinaryBuilder, ListBuilder};
     use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch};
@@ -215,7 +215,7 @@ fn with_lists_of_bytes(folder: &Path) -> [std::path::PathBuf; 2] {
     written(folder, &RecordBatch::try_from_iter(columns).unwrap())
 }
 
-/// A Parquet and an Arrow file of a batch, in this folder.
+/// Writes a batch as Parquet and Arrow files.
 fn written(folder: &Path, batch: &arrow_array::RecordBatch) -> [std::path::PathBuf; 2] {
     let paths = NAMES.map(|name| folder.join(name));
     let file = std::fs::File::create(&paths[0]).unwrap();
@@ -274,7 +274,7 @@ fn a_column_that_no_pack_can_hold_is_left_out_with_a_warning_unless_it_was_asked
     }
 }
 
-/// Images as structs of bytes and path, of which the rows `without` have no bytes and the row `null` is null.
+/// Images as structs of bytes and path. The rows `without` have no bytes, and the row `null` is null.
 fn images_as_structs(n: usize, without: &[usize], null: usize) -> arrow_array::RecordBatch {
     use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray, StructArray};
     use arrow_schema::{DataType, Field};

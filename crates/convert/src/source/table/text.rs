@@ -1,4 +1,4 @@
-//! Values of a column as text: strings as they are, dates and decimals as Arrow prints them, lists and structs as JSON.
+//! Values of a column as text: strings unchanged, dates and decimals as Arrow prints them, lists and structs as JSON.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
@@ -8,10 +8,10 @@ use serde_json::{Map, Number, Value};
 
 use super::kind::is_null_at;
 
-/// The deepest lists and structs that become JSON.
+/// Maximum nesting of lists and structs converted to JSON.
 const MAX_LEVELS: usize = 32;
 
-/// Whether values of a type are texts in a customary form.
+/// Whether values of a type have a usual text form.
 pub(super) fn is_scalar(data_type: &DataType) -> bool {
     is_string(data_type)
         || data_type.is_temporal()
@@ -26,7 +26,7 @@ fn is_string(data_type: &DataType) -> bool {
     )
 }
 
-/// Why values of a type cannot become JSON; none if they can.
+/// Why values of a type cannot be converted to JSON; none if they can.
 pub(super) fn json_refusal(data_type: &DataType, level: usize) -> Option<String> {
     if level > MAX_LEVELS {
         return Some(format!("lists and structs deeper than {MAX_LEVELS}"));
@@ -49,7 +49,7 @@ fn fields_refusal(fields: &Fields, level: usize) -> Option<String> {
     refusals.find_map(|refusal| refusal)
 }
 
-/// Calls `each` with the text of every row in turn; `None` for a null.
+/// Calls `each` with the text of every row in order; `None` for a null.
 pub(super) fn for_each_text(
     array: &ArrayRef,
     mut each: impl FnMut(usize, Option<&str>) -> Result<(), String>,
@@ -124,7 +124,7 @@ fn all_json(values: &dyn Array) -> Result<Value, String> {
     values.collect::<Result<Vec<_>, _>>().map(Value::Array)
 }
 
-/// Numbers as Arrow prints them, which JSON reads back; what is no number in JSON (NaN) is null.
+/// Numbers as Arrow prints them, which JSON can parse. A number that JSON cannot represent (NaN) is null.
 fn leaf_json(array: &dyn Array, row: usize) -> Result<Value, String> {
     let options = FormatOptions::default();
     let formatter = ArrayFormatter::try_new(array, &options).map_err(|e| e.to_string())?;

@@ -24,11 +24,11 @@ pub(super) enum Feature<'a> {
     Ints(Vec<i64>),
 }
 
-/// Why a record is none.
+/// Why a record is not an example.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
     Damaged(String),
-    /// It has lists of features.
+    /// It contains lists of features.
     Sequence,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Example<'a> {
         Ok(())
     }
 
-    /// Drops a feature and those that describe it.
+    /// Removes a feature and those that describe it.
     pub(super) fn remove(&mut self, name: &str) {
         self.features.remove(name);
         for suffix in ["shape", "dtype"] {
@@ -96,7 +96,7 @@ impl<'a> Example<'a> {
         self.features.keys().copied()
     }
 
-    /// The type of the raw array in feature `name`, where others tell it: `NAME/shape` and `NAME/dtype`.
+    /// The type of the raw array in feature `name`, if the features `NAME/shape` and `NAME/dtype` state it.
     pub(super) fn array_of(&self, name: &str) -> Option<ArrayType> {
         let Some(Feature::Ints(shape)) = self.get(&format!("{name}/shape")) else {
             return None;
@@ -109,7 +109,7 @@ impl<'a> Example<'a> {
         })
     }
 
-    /// Height, width and channels of raw pixels, where features tell them and the bytes of the image are as many.
+    /// Height, width and channels of raw pixels, if features state them and they match the number of bytes.
     pub(super) fn raw_size(&self, image: &str) -> Option<ArrayType> {
         let Some(Feature::Bytes(values)) = self.get(image) else {
             return None;
@@ -131,7 +131,7 @@ impl<'a> Example<'a> {
         (array.bytes() == Some(bytes)).then_some(array)
     }
 
-    /// What the bytes of feature `name` are.
+    /// The content of feature `name`.
     pub(super) fn content_of(
         &self,
         name: &str,
@@ -176,12 +176,12 @@ impl<'a> Feature<'a> {
         Ok(feature)
     }
 
-    /// Whether it is one byte string.
+    /// Whether it is a single byte string.
     pub(super) fn is_one_bytes(&self) -> bool {
         self.one_bytes().is_some()
     }
 
-    /// The only value, where it is a byte string.
+    /// The only value, if it is a byte string.
     pub(super) fn one_bytes(&self) -> Option<&'a [u8]> {
         match self {
             Self::Bytes(values) => match values.as_slice() {
@@ -192,12 +192,12 @@ impl<'a> Feature<'a> {
         }
     }
 
-    /// The only value, where it is a text.
+    /// The only value, if it is text.
     pub(super) fn text(&self) -> Option<&'a str> {
         str::from_utf8(self.one_bytes()?).ok()
     }
 
-    /// All values as a list in JSON.
+    /// All values as a JSON list.
     pub(super) fn json(&self) -> Result<String, String> {
         let values: Value = match self {
             Self::Ints(values) => values.iter().copied().collect(),

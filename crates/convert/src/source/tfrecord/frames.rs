@@ -14,10 +14,10 @@ use super::super::store::OpenFile;
 use crate::error::ConvertError;
 use crate::sample::MAX_FILE_BYTES;
 
-/// The most bytes of a record: an image of the largest size, and as much again.
+/// Most bytes of a record: twice the largest image.
 const MAX_RECORD: u64 = 2 * MAX_FILE_BYTES;
 
-/// A record file that is read from its start.
+/// A record file read from its start.
 pub(super) struct Frames {
     path: PathBuf,
     input: Input,
@@ -30,7 +30,7 @@ enum Input {
     Gzip(Box<MultiGzDecoder<BufReader<File>>>, Spool),
 }
 
-/// The checksum as it is written: rotated, so that those of records that hold checksums differ from theirs.
+/// The masked checksum. It is rotated so that a record that contains checksums gets a different one.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -41,9 +41,9 @@ impl Frames {
         let file = open_regular(path).map_err(ConvertError::io(path))?;
         let reader = BufReader::with_capacity(1 << 18, file);
         let mut magic = Vec::new();
-        // A shorter file is no record file, which reading it says.
+        // If the file is too short, reading it as a record file reports that.
         let _ = opened.append_at(0, 2, &mut magic);
-        // No record of ours has a length that starts so: its checksum decides.
+        // A record length may start with the same two bytes, so its checksum decides.
         let input = match magic == [0x1f, 0x8b] && !is_frame(&opened) {
             true => Input::Gzip(
                 Box::new(MultiGzDecoder::new(reader)),
@@ -59,7 +59,8 @@ impl Frames {
         })
     }
 
-    /// Puts the next record into `record`; returns where in the file (or what it is unpacked to) it is. None at the end.
+    /// Reads the next record into `record`. Returns its offset in the file or, if compressed, in the unpacked file. None at the
+    /// end.
     pub(super) fn next(&mut self, record: &mut Vec<u8>) -> Result<Option<u64>, ConvertError> {
         let mut head = Vec::new();
         self.fill(&mut head, 12)?;
@@ -101,7 +102,7 @@ impl Frames {
         }
     }
 
-    /// Refuses a file that starts as a stream of zlib does, by its first two bytes.
+    /// Refuses a file whose first two bytes are those of a zlib stream.
     fn refuse_zlib(&self, head: &[u8]) -> Result<(), ConvertError> {
         let Some(first) = head.first_chunk::<2>().filter(|_| self.n == 0) else {
             return Ok(());
@@ -115,7 +116,7 @@ impl Frames {
         Err(ConvertError::unsupported(&self.path, "", reason, hint))
     }
 
-    /// Appends `n` bytes, or what is left.
+    /// Appends `n` bytes, or the remaining ones.
     fn fill(&mut self, out: &mut Vec<u8>, n: u64) -> Result<(), ConvertError> {
         let read = match &mut self.input {
             Input::Plain(input, _) => input.take(n).read_to_end(out),
@@ -136,7 +137,7 @@ impl Frames {
         ConvertError::malformed(&self.path, &place, reason)
     }
 
-    /// The file in which the records are.
+    /// The file that contains the records.
     pub(super) fn into_file(self) -> Result<OpenFile, ConvertError> {
         match self.input {
             Input::Plain(_, file) => Ok(file),
@@ -151,7 +152,7 @@ fn is_frame(file: &OpenFile) -> bool {
     file.append_at(0, 12, &mut head).is_ok() && is_tfrecord(&head)
 }
 
-/// Whether these are the first bytes of records: a length and its checksum.
+/// Whether these are the first bytes of a record file: a length and its checksum.
 pub(crate) fn is_tfrecord(head: &[u8]) -> bool {
     let crc = head.get(8..12);
     crc == Some(&masked_crc(head.get(..8).unwrap_or_default()).to_le_bytes()[..])

@@ -1,4 +1,4 @@
-//! Records made by hand, and damaged ones.
+//! Handmade and damaged records.
 
 use super::super::mutation::{damage, survives};
 use super::*;
@@ -94,13 +94,13 @@ fn a_record_without_its_image_or_label_is_a_bad_sample_and_one_without_another_f
     assert_eq!(listing.ignored(), 0);
 }
 
-/// A field of a message, of fewer than 128 bytes.
+/// A message field of fewer than 128 bytes.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let head = [number << 3 | 2, u8::try_from(bytes.len()).unwrap()];
     [&head[..], bytes].concat()
 }
 
-/// A record of an image and these byte strings.
+/// A record with an image and these byte strings.
 fn example(features: &[(&str, &[u8])]) -> Vec<u8> {
     let image: (&str, &[u8]) = ("image", b"\xff\xd8\xff\xe0jjjjjj");
     let entry = |(name, value): &(&str, &[u8])| {
@@ -111,7 +111,7 @@ fn example(features: &[(&str, &[u8])]) -> Vec<u8> {
     frame(&field(1, &all.flat_map(entry).collect::<Vec<u8>>()))
 }
 
-/// What the values of `blob` become in records that have these: bytes, or texts.
+/// What the values of `blob` become in records that contain them: bytes or texts.
 fn blobs(values: &[&[u8]], metadata: Option<Field>) -> (&'static str, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     let records = values.iter().map(|value| example(&[("blob", value)]));
@@ -182,7 +182,7 @@ fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
         damage(&mut bytes, dice);
         bytes
     });
-    // Damaged messages in sound frames.
+    // Damaged messages in valid frames.
     let mut records = Vec::new();
     let mut rest = whole.as_slice();
     while let Some(len) = rest.first_chunk() {

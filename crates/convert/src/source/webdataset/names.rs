@@ -1,12 +1,12 @@
-//! What the names of a tar file's members say: the sample that one belongs to, what it is, and its field.
+//! Interprets the names of a tar file's members: sample, kind and field.
 //!
-//! Not for members: that is `tar`.
+//! `tar` reads the members.
 
 use packds_pixels::ImageFormat;
 
 use crate::source::candidate::is_undecoded_name;
 
-/// A name up to the first dot of its last part, and what follows that dot.
+/// Splits a name at the first dot of its last component, into key and extension.
 pub(super) fn key_and_extension(name: &[u8]) -> Option<(&[u8], &[u8])> {
     let base = name.iter().rposition(|b| *b == b'/').map_or(0, |i| i + 1);
     let dot = name.get(base..)?.iter().position(|b| *b == b'.')?;
@@ -18,7 +18,7 @@ pub(super) fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).escape_debug().to_string()
 }
 
-/// What a member is, by the last part of its extension.
+/// The kind of a member, by the last part of its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Image,
@@ -26,14 +26,14 @@ pub(super) enum Kind {
     Array,
     Text,
     Json,
-    /// Text of an integer.
+    /// An integer as text.
     Integer,
     Bytes,
-    /// A pickle, or what only runs code can read.
+    /// A pickle, or anything else that requires running code.
     Refused,
 }
 
-/// The kind and the field of an extension in lower case: `points.npy` is the array `points`, `jpg` the image.
+/// The kind and the field of a lower-case extension: `points.npy` is the array `points`, `jpg` the image.
 pub(super) fn kind_and_field(extension: &str, image_key: Option<&str>) -> (Kind, String) {
     let (stem, last) = match extension.rsplit_once('.') {
         Some((stem, last)) => (Some(stem), last),
@@ -51,7 +51,7 @@ pub(super) fn kind_and_field(extension: &str, image_key: Option<&str>) -> (Kind,
     };
     let field = match (kind, stem) {
         (_, Some(stem)) if kind != Kind::Integer && kind != Kind::Undecoded => stem,
-        // Whatever format each image has, they are one field; another that is asked for by name is not.
+        // Images of all formats form one field, unless a different one is requested by name.
         (Kind::Image, None) if image_key.is_none_or(|key| key == last || !is_image(key)) => "image",
         _ => extension,
     };
@@ -62,7 +62,7 @@ pub(super) fn is_image(extension: &str) -> bool {
     ImageFormat::from_extension(extension.as_bytes()).is_some()
 }
 
-/// A name as part of a path: tar files hold absolute ones and such that start with `./`.
+/// A name as a relative path: names may be absolute or start with `./`.
 pub(super) fn without_root(name: Vec<u8>) -> Vec<u8> {
     let mut rest = name.as_slice();
     while let Some(after) = rest.strip_prefix(b"./").or_else(|| rest.strip_prefix(b"/")) {

@@ -1,17 +1,17 @@
-//! Shards made by hand: damaged ones, and such whose samples lack members.
+//! Handmade shards: damaged ones, and ones with incomplete samples.
 
 use super::*;
 use crate::sink::test_pack::{exported, refused};
 use crate::source::mutation::{damage, survives};
 
-/// Writes a shard of these members.
+/// Writes a shard with these members.
 fn save(path: &Path, members: &[(&str, &[u8])]) {
     let mut tar = tar::Builder::new(std::fs::File::create(path).unwrap());
     for (name, data) in members {
         let mut header = tar::Header::new_ustar();
         header.set_size(data.len() as u64);
         header.set_mode(0o644);
-        // As hostile as they come: the library would refuse such names.
+        // Written directly, because the library refuses such names.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_cksum();
         tar.append(&header, *data).unwrap();
@@ -108,7 +108,7 @@ fn samples_that_lack_a_member_are_bad_and_leave_the_others_as_they_are() {
             "{fault}"
         );
     }
-    // The first sample is no measure for labels.
+    // The first sample does not decide whether labels exist.
     save(&path, &[("a.png", PNG), ("b.png", PNG), ("b.cls", b"4")]);
     let listing = crate::source::list(&path, &options(None)).unwrap();
     assert_eq!(
@@ -192,7 +192,7 @@ fn damage_of_any_kind_ends_in_an_error_or_a_listing() {
         damage(&mut bytes, dice);
         bytes
     });
-    // Behind checksums that are right, so that damage gets past them.
+    // Checksums are corrected, so that they do not catch the damage.
     let headers: Vec<usize> = (0..whole.len() / 512).map(|i| i * 512).collect();
     survives(DataFormat::WebDataset, "a.tar", 2000, |dice| {
         let mut bytes = whole.clone();

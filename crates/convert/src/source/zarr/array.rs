@@ -1,6 +1,6 @@
-//! A Zarr array as its metadata describe it, in either version.
+//! A Zarr array as described by its metadata, in either version.
 //!
-//! Not for its chunks: that is `chunks`.
+//! `chunks` reads its chunks.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +12,14 @@ use super::codec::{Chain, Packing, ToBytes};
 use crate::error::ConvertError;
 use crate::source::grid::MAX_BAND_BYTES;
 
-/// The most bytes of metadata that are read.
+/// Most bytes of metadata to read.
 const MAX_METADATA_BYTES: u64 = 64 << 20;
 
-/// What the elements are.
+/// The element type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Element {
     Number(DType),
-    /// Texts in so many bytes, of one byte a letter, or of four.
+    /// Texts of this many bytes, with one or four bytes per character.
     FixedText {
         bytes: u64,
         wide: bool,
@@ -31,22 +31,22 @@ pub(super) enum Element {
 /// An array.
 #[derive(Debug, Clone)]
 pub(super) struct Array {
-    /// Its name with those of its groups.
+    /// Its name including its groups.
     pub(super) path: String,
     pub(super) folder: PathBuf,
     pub(super) shape: Vec<u64>,
     /// Elements of a stored chunk in each dimension.
     pub(super) chunk: Vec<u64>,
     pub(super) element: Element,
-    /// An element that nobody wrote.
+    /// The value of unwritten elements.
     pub(super) fill: Vec<u8>,
     pub(super) chain: Chain,
-    /// What chunks' names start with, and what stands between their numbers.
+    /// The prefix of chunk names, and the separator between their numbers.
     pub(super) key: (&'static str, char),
     pub(super) attributes: Map<String, Value>,
 }
 
-/// Reads a file of metadata.
+/// Reads a metadata file.
 pub(super) fn json(path: &Path) -> Result<Value, ConvertError> {
     let bytes = std::fs::metadata(path)
         .map_err(ConvertError::io(path))?
@@ -65,7 +65,7 @@ fn numbers(value: Option<&Value>) -> Option<Vec<u64>> {
 }
 
 impl Array {
-    /// Of version 3's metadata, or of version 2's with its attributes.
+    /// Parses version 3's metadata, or version 2's with its attributes.
     pub(super) fn parse(
         folder: &Path,
         path: String,
@@ -201,7 +201,7 @@ impl Array {
         })
     }
 
-    /// Checks that the sizes go together and that no chunk is too large.
+    /// Checks that the sizes are consistent and that no chunk is too large.
     fn check(&self) -> Result<(), String> {
         let fits = |inner: &[u64], outer: &[u64]| {
             inner.len() == outer.len()
@@ -236,7 +236,7 @@ impl Array {
         }
     }
 
-    /// Bytes of an element in memory; 1 where each has its own.
+    /// Bytes per element in memory; 1 if variable.
     pub(super) fn element_bytes(&self) -> u64 {
         match &self.element {
             Element::Number(dtype) => dtype.size(),

@@ -1,4 +1,4 @@
-//! The chunks of a Zarr array: found, read and unpacked on all threads.
+//! Finds, reads and unpacks the chunks of a Zarr array on all threads.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::HashMap;
@@ -13,14 +13,14 @@ use crate::source::grid::{MAX_BAND_BYTES, Placing, WINDOW_BYTES, is_plausible};
 use crate::source::spool::Spool;
 use crate::source::store::OpenFile;
 
-/// The most bytes of a chunk's items of variable length, unpacked.
+/// Most unpacked bytes of a chunk's variable-length items.
 const MAX_VARIABLE_BYTES: usize = 1 << 30;
 
-/// Offset and length of each chunk in a shard; none where it is missing.
+/// Offset and length of each chunk in a shard; none if missing.
 type Index = Vec<Option<(u64, u64)>>;
 
 impl Array {
-    /// Elements of the chunks that are unpacked one by one.
+    /// Elements of the chunks that are unpacked individually.
     fn unit(&self) -> &[u64] {
         match &self.chain.to_bytes {
             ToBytes::Shard(sharding) => &sharding.chunk,
@@ -42,7 +42,7 @@ impl Array {
         ConvertError::malformed(&self.folder, &self.path, reason)
     }
 
-    /// How many rows there are. Sizes that these files cannot hold, however they are compressed, are refused.
+    /// Number of rows. Refuses sizes that these files cannot contain under any compression.
     pub(super) fn count(&self) -> Result<usize, ConvertError> {
         let rows = self.shape.first().copied().unwrap_or(0);
         let stored = stored_bytes(&self.folder, 0);
@@ -54,8 +54,8 @@ impl Array {
         })
     }
 
-    /// Calls `take` with the bytes of each band of rows in order, unpacked on all threads: rows, or items as they are
-    /// framed, with the number of rows.
+    /// Unpacks bands of rows on all threads and calls `take` with each in order: the bytes of its rows or framed items, and the
+    /// number of rows.
     pub(super) fn unpack(
         &self,
         options: &ListOptions,
@@ -108,7 +108,7 @@ impl Array {
         self.unpack(options, |bytes, _| spool.append(&bytes).map(|_| ()))
     }
 
-    /// The rows `start..start + count`, which begin at a chunk's first row and lie in no other chunks.
+    /// The rows `start..start + count`. They start at a chunk boundary and lie in no other chunks.
     fn band(&self, start: u64, count: u64) -> Result<Vec<u8>, ConvertError> {
         let variable = matches!(self.element, Element::Text | Element::Bytes);
         let unit = self.unit().to_vec();
@@ -167,7 +167,7 @@ impl Array {
         }
     }
 
-    /// The unpacked chunk whose first element is at `at`; none if nobody wrote it.
+    /// The unpacked chunk with its first element at `at`; none if never written.
     fn chunk_at(
         &self,
         at: &[u64],
@@ -184,7 +184,7 @@ impl Array {
         let bytes = self.unit().iter().product::<u64>() * self.element_bytes();
         let most = to_usize(bytes);
         let most = if variable { MAX_VARIABLE_BYTES } else { most };
-        // Data that are larger when packed are no good either.
+        // Data that is much larger when packed is damaged.
         let most_stored = to_u64(most).saturating_mul(2) + (1 << 16);
         let ToBytes::Shard(sharding) = &self.chain.to_bytes else {
             let Some(file) = open(&path)? else {
@@ -240,11 +240,11 @@ fn named(path: &std::path::Path, reason: String) -> String {
     format!("{}: {reason}", path.display())
 }
 
-/// The file of a chunk; none if there is none.
+/// The file of a chunk; none if missing.
 fn open(path: &std::path::Path) -> Result<Option<OpenFile>, String> {
     match OpenFile::open(path) {
         Ok(file) => Ok(Some(file)),
-        // A link that leads nowhere is no chunk that nobody wrote.
+        // A dangling link is not an unwritten chunk.
         Err(error) => match packds_system::is_regular(path) {
             Ok(false) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             _ => Err(named(path, error.to_string())),
@@ -292,10 +292,10 @@ impl Sharding {
     }
 }
 
-/// The items that a chunk of variable length holds, `rows` of them.
+/// The `rows` items in a variable-length chunk.
 pub(super) fn items(bytes: &[u8], rows: u64) -> Result<Vec<&[u8]>, String> {
     let rows = to_usize(rows);
-    // Nobody wrote the chunk.
+    // The chunk was never written.
     if bytes.is_empty() {
         return Ok(vec![&[]; rows]);
     }

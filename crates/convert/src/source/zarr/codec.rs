@@ -1,6 +1,6 @@
-//! What the bytes of a Zarr chunk went through, and back.
+//! The codecs of a Zarr chunk.
 //!
-//! Not for Zarr's metadata as a whole: that is `array`. No codec gives more than the bytes that a chunk has.
+//! `array` reads the rest of the metadata. No codec returns more bytes than a chunk has.
 
 use packds_system::to_u64;
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use zarrs::array::codec::{BloscCodec, BloscCompressor, BloscShuffleMode};
 use zarrs::array::{BytesRepresentation, BytesToBytesCodecTraits, CodecOptions};
 
-/// From bytes to bytes.
+/// Codecs from bytes to bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Packing {
     Gzip,
@@ -20,21 +20,21 @@ pub(super) enum Packing {
     Crc32c,
 }
 
-/// From elements to bytes.
+/// Codecs from elements to bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ToBytes {
-    /// As they are, `big`-endian or little.
+    /// Unchanged, `big`-endian or little-endian.
     Plain { big: bool },
-    /// A count, then a length and the bytes of each.
+    /// A count, then the length and bytes of each item.
     Variable,
-    /// Several smaller chunks, with an index of where each is.
+    /// Several inner chunks, with an index of their locations.
     Shard(Box<Sharding>),
 }
 
-/// Smaller chunks in one file.
+/// Inner chunks in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sharding {
-    /// Elements of a smaller chunk in each dimension.
+    /// Elements of an inner chunk in each dimension.
     pub(super) chunk: Vec<u64>,
     pub(super) chain: Chain,
     pub(super) index_at_end: bool,
@@ -42,17 +42,17 @@ pub(super) struct Sharding {
     pub(super) index_crc: bool,
 }
 
-/// All that a chunk went through, in this order.
+/// All codecs of a chunk, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chain {
-    /// The array's dimension at each of the chunk's.
+    /// The array dimension for each dimension of the chunk.
     pub(super) transpose: Option<Vec<usize>>,
     pub(super) to_bytes: ToBytes,
     pub(super) packing: Vec<Packing>,
 }
 
 impl Chain {
-    /// Of version 3's list of codecs.
+    /// Parses version 3's list of codecs.
     pub(super) fn parse(codecs: &Value, dims: usize, nested: bool) -> Result<Self, String> {
         let mut transpose = None;
         let mut to_bytes = None;
@@ -89,8 +89,8 @@ impl Chain {
         })
     }
 
-    /// Bytes of a chunk of `shape`, little-endian and in C order, as they were stored. For [`ToBytes::Variable`] the
-    /// items as they are framed, at most `most` bytes.
+    /// Decodes a stored chunk of `shape` to little-endian bytes in C order. For [`ToBytes::Variable`], returns the framed items. At
+    /// most `most` bytes.
     pub(super) fn decode(
         &self,
         stored: Vec<u8>,
@@ -99,7 +99,7 @@ impl Chain {
         most: usize,
     ) -> Result<Vec<u8>, String> {
         let mut bytes = stored;
-        // Checksums make what lies between two codecs a little longer than the chunk.
+        // Checksums make intermediate data slightly longer than the chunk.
         let limit = most.saturating_add(64);
         for packing in self.packing.iter().rev() {
             bytes = packing.decode(bytes, limit)?;
@@ -154,7 +154,7 @@ impl Sharding {
 }
 
 impl Packing {
-    /// By its name in either version.
+    /// The codec with this name in either version.
     pub(super) fn named(name: &str) -> Result<Self, String> {
         match name {
             "gzip" => Ok(Self::Gzip),
@@ -232,7 +232,7 @@ fn order(order: Option<&Value>, dims: usize) -> Result<Vec<usize>, String> {
     }
 }
 
-/// Elements of an array of `shape` that were stored with its dimensions in another order.
+/// Restores the dimension order of a transposed array of `shape`.
 fn transposed(
     bytes: &[u8],
     shape: &[u64],
@@ -242,7 +242,7 @@ fn transposed(
     let bad = || "a chunk whose dimensions cannot be put in order".to_owned();
     let dims: Option<Vec<usize>> = shape.iter().map(|n| usize::try_from(*n).ok()).collect();
     let dims = dims.ok_or_else(bad)?;
-    // How far apart neighbours along each of the array's dimensions were stored.
+    // The stored distance between neighbours along each dimension.
     let mut strides = vec![0_usize; dims.len()];
     let mut stride = element;
     for &dim in order.iter().rev() {
@@ -276,7 +276,7 @@ fn transposed(
 }
 
 fn unblosc(bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, String> {
-    // Version, format, flags, size of elements, then the sizes when unpacked, of blocks, and as stored.
+    // Version, format, flags, element size, then the unpacked size, block size and stored size.
     let field = |at: usize| {
         let field = bytes.get(at..at + 4)?.try_into().ok()?;
         usize::try_from(u32::from_le_bytes(field)).ok()
@@ -297,7 +297,7 @@ fn unblosc(bytes: Vec<u8>, limit: usize) -> Result<Vec<u8>, String> {
     Ok(unpacked.into_owned())
 }
 
-/// The codec, which finds all but the element's size in the data.
+/// The codec. It reads everything except the element size from the data.
 fn blosc() -> Result<BloscCodec, String> {
     let level = 5_u8.try_into();
     let level = level.map_err(|_| "blosc's level".to_owned())?;
@@ -305,7 +305,7 @@ fn blosc() -> Result<BloscCodec, String> {
     BloscCodec::new(BloscCompressor::LZ4, level, None, shuffle, None).map_err(|e| e.to_string())
 }
 
-/// The bytes before their CRC32C, if it is theirs.
+/// The bytes without their CRC32C, if it matches.
 pub(super) fn unchecked(mut bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     let at = bytes.len().checked_sub(4);
     let stored = bytes.split_off(at.ok_or("expected a CRC32C, found less than 4 bytes")?);

@@ -24,12 +24,12 @@ use crate::data_format::DataFormat;
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// How deep groups may lie in groups.
+/// Maximum group nesting.
 const MAX_DEPTH: usize = 16;
-/// The most groups and arrays.
+/// Most groups and arrays.
 const MAX_MEMBERS: usize = 1 << 16;
 
-/// The texts of an attribute: a list of them, or one.
+/// The texts of an attribute: a list, or a single one.
 fn texts(value: Option<&Value>) -> Vec<String> {
     let texts = match value {
         Some(Value::String(text)) => return vec![text.clone()],
@@ -40,7 +40,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     texts.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// One part for each split that the names of the arrays tell.
+/// One part per split in the names of the arrays.
 pub(crate) fn parts(source: &Path) -> Result<Vec<Shards>, ConvertError> {
     let group = Group::open(source)?;
     let is_exported = group.attributes.contains_key(METADATA_KEY);
@@ -61,17 +61,17 @@ pub(crate) fn read(part: &Shards, options: &ListOptions) -> Result<Found, Conver
         let split = part.split.as_deref();
         tree::read(&mut arrays, DataFormat::Zarr, source, split, options)
     };
-    // The Blosc codec is not ours.
+    // The Blosc codec is third-party code that may panic.
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         let reason = "a chunk cannot be unpacked";
         Err(ConvertError::malformed(source, "", reason))
     })
 }
 
-/// A group and all arrays in it and in its groups.
+/// A group and all arrays in it and its subgroups.
 struct Group {
     attributes: Map<String, Value>,
-    /// In name order; or why an array cannot be read.
+    /// In name order. For an unreadable array, the reason.
     arrays: Vec<(String, Result<Array, String>)>,
 }
 
@@ -90,7 +90,7 @@ impl Group {
         Ok(group)
     }
 
-    /// Adds the arrays of a folder; false if it is neither a group nor an array.
+    /// Adds the arrays of a folder. False if it is neither a group nor an array.
     fn collect(
         &mut self,
         folder: &Path,
@@ -143,7 +143,7 @@ impl Group {
                 continue;
             };
             if !inner.is_dir() {
-                // Other files may lie here; a pipe or a link to nothing may have been meant for an array.
+                // Other files are allowed here, but a pipe or a dangling link may stand for an array.
                 if !name.starts_with('.') {
                     is_there(&inner)?;
                 }
@@ -279,7 +279,7 @@ impl Tree for Arrays<'_> {
     }
 }
 
-/// A text padded by zeros, of one byte a letter or of four.
+/// A zero-padded text with one or four bytes per character.
 fn fixed_text(bytes: &[u8], wide: bool) -> Vec<u8> {
     if !wide {
         let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
