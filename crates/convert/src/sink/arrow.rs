@@ -1,7 +1,7 @@
-//! Arrow IPC files, also called Feather version 2: a record batch for each batch, every array at a multiple of 64 bytes
-//! of the file, so that it can be mapped and used as it lies.
+//! Arrow IPC files, also called Feather version 2: one record batch per batch. Every array starts at a multiple of 64 bytes, so
+//! that it can be memory-mapped and used in place.
 //!
-//! Not for the columns: that is `table`.
+//! `table` builds the columns.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,17 +18,17 @@ use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// What the offsets of arrays are multiples of.
+/// Alignment of array offsets.
 const ALIGNMENT: usize = 64;
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct ArrowSink {
     target: PathBuf,
     layout: Arc<TableLayout>,
     writer: FileWriter<BufWriter<File>>,
 }
 
-/// Makes record batches.
+/// Creates record batches.
 pub(crate) struct ArrowEncoder(Arc<TableLayout>);
 
 impl ArrowSink {

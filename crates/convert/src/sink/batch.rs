@@ -1,4 +1,4 @@
-//! Samples on the way out: some consecutive ones of a pack, decoded and checked.
+//! Consecutive samples of a pack, decoded and checked for export.
 
 use packds_format::Pack;
 use packds_system::to_u64;
@@ -10,27 +10,27 @@ use crate::error::ConvertError;
 /// Consecutive samples, field by field in the order of [`Exported::fields`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
-    /// The number of the first sample.
+    /// The index of the first sample.
     pub(crate) first: u64,
     pub(crate) n: usize,
     pub(crate) columns: Vec<Column>,
-    /// Each sample's path relative to its source; empty where the pack has none.
+    /// Each sample's path relative to its source; empty if the pack has no paths.
     pub(crate) paths: Vec<Vec<u8>>,
 }
 
 /// The items of one field.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Column {
-    /// One after the other.
+    /// The concatenated items.
     pub(crate) bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each item.
     pub(crate) ends: Vec<usize>,
-    /// Of image files: what their names end in. Empty for everything else.
+    /// The file extension of each image file. Empty for other fields.
     pub(crate) extensions: Vec<&'static str>,
 }
 
 impl Column {
-    /// Item `idx`; empty if there is none.
+    /// Item `idx`; empty if missing.
     pub(crate) fn item(&self, idx: usize) -> &[u8] {
         let start = match idx.checked_sub(1) {
             Some(before) => self.ends.get(before).copied(),
@@ -47,16 +47,16 @@ impl Column {
     }
 }
 
-/// Reads batches out of a pack, from any thread.
+/// Reads batches from a pack, on any thread.
 pub(crate) struct BatchReader<'a, D> {
     pub(crate) pack: &'a Pack<D>,
     pub(crate) exported: &'a Exported,
-    /// Paths of all samples; empty where the pack has none.
+    /// Paths of all samples; empty if the pack has none.
     pub(crate) paths: &'a [Vec<u8>],
 }
 
 impl<D: AsRef<[u8]>> BatchReader<'_, D> {
-    /// Reads `n` samples from `first`; what they lie in was compared with its checksum.
+    /// Reads `n` samples starting at `first`. Checksums are verified.
     pub(crate) fn read(&self, first: u64, n: usize) -> Result<Batch, ConvertError> {
         self.try_read(first, n).map_err(ConvertError::of_pack)
     }

@@ -1,4 +1,4 @@
-//! Which fields of a pack leave it, and as what.
+//! Decides which fields of a pack are exported, and in which form.
 
 use packds_format::{DType, Field, FieldKind, Pack, Role};
 
@@ -8,7 +8,7 @@ use crate::error::ConvertError;
 use crate::safe_name::safe_names;
 use crate::source::store::{ArrayType, PixelShape};
 
-/// What a format can hold for each sample.
+/// What a format can store for each sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Holds {
     /// Arrays of one type and shape.
@@ -19,12 +19,12 @@ pub(crate) struct Holds {
     pub(crate) bytes: bool,
     /// Text of any length.
     pub(crate) text: bool,
-    /// Whether pixels go out as image files, losslessly, unless arrays are asked for.
+    /// Whether pixels are exported as lossless image files unless arrays are requested.
     pub(crate) prefers_files: bool,
 }
 
 impl Holds {
-    /// Arrays alone.
+    /// Only arrays.
     pub(crate) const ARRAYS: Self = Self {
         arrays: true,
         files: false,
@@ -32,7 +32,7 @@ impl Holds {
         text: false,
         prefers_files: false,
     };
-    /// Everything; pixels leave as arrays.
+    /// Everything. Pixels are exported as arrays.
     pub(crate) const FILES_AND_ARRAYS: Self = Self {
         arrays: true,
         files: true,
@@ -40,19 +40,19 @@ impl Holds {
         text: true,
         prefers_files: false,
     };
-    /// Everything; pixels leave as image files unless arrays are requested.
+    /// Everything. Pixels are exported as image files unless arrays are requested.
     pub(crate) const FILES_FIRST: Self = Self {
         prefers_files: true,
         ..Self::FILES_AND_ARRAYS
     };
 }
 
-/// What the items of a field are on the way out.
+/// The exported form of a field's items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// An array of this type each, little-endian, in C order; scalars have no dimensions.
+    /// Arrays of this type, little-endian, in C order. Scalars have no dimensions.
     Array(ArrayType),
-    /// An image file each; the batch says in which format.
+    /// Image files. The batch states their formats.
     File,
     /// Bytes.
     Bytes,
@@ -62,37 +62,37 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Whether a label of this type leaves in digits where a format has arrays too.
+/// Whether a label of this type is written as digits in a format that also has arrays.
 pub(crate) fn is_in_digits(dtype: DType) -> bool {
     !matches!(dtype, DType::F16 | DType::Bf16)
 }
 
-/// A field that leaves the pack.
+/// An exported field.
 #[derive(Debug, Clone)]
 pub(crate) struct ExportedField {
-    /// Its number in the pack's schema.
+    /// Its index in the pack's schema.
     pub(crate) number: usize,
-    /// As the pack describes it.
+    /// The pack's description.
     pub(crate) field: Field,
     pub(crate) form: Form,
 }
 
-/// All of them: the image first, then the others in the schema's order.
+/// All exported fields: the image first, then the others in schema order.
 #[derive(Debug, Clone)]
 pub(crate) struct Exported {
     pub(crate) fields: Vec<ExportedField>,
     /// Whether the pack knows the path of each sample.
     pub(crate) has_paths: bool,
-    /// Fields that stay behind, in sentences.
+    /// Fields that are not exported, in sentences.
     pub(crate) lost: Vec<String>,
 }
 
-/// How images leave.
+/// The exported form of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImagesAs {
     /// Arrays of pixels.
     Pixels,
-    /// Image files: those that the pack holds, and lossless PNG for pixels.
+    /// Image files: the pack's own files, and lossless PNG for pixels.
     Files,
 }
 
@@ -100,7 +100,7 @@ impl Exported {
     /// Decides for `format`.
     ///
     /// # Errors
-    /// If it cannot hold the images.
+    /// The format cannot store the images.
     pub(crate) fn of<D: AsRef<[u8]>>(
         pack: &Pack<D>,
         format: DataFormat,
@@ -141,14 +141,14 @@ impl Exported {
         })
     }
 
-    /// The field with a role.
+    /// The field with this role.
     pub(crate) fn by_role(&self, role: Role) -> Option<(usize, &ExportedField)> {
         let mut fields = self.fields.iter().enumerate();
         fields.find(|(_, f)| f.field.role == Some(role))
     }
 }
 
-/// Fields that say nothing that another conversion would not say anew.
+/// Whether fields with this role only contain what another conversion would derive again.
 fn describes(role: Role) -> bool {
     matches!(
         role,
@@ -191,7 +191,7 @@ fn form(field: &Field, holds: Holds, images: Option<ImagesAs>) -> Option<Form> {
     }
 }
 
-/// Why `format` has no place for a field, of a form that it holds elsewhere.
+/// Why `format` cannot store a field, although it supports its form.
 fn left_out(format: DataFormat, field: &Field, form: &Form) -> Option<String> {
     match format {
         DataFormat::ImageFolder => image_folder::left_out(field, form),
@@ -223,7 +223,7 @@ fn cannot_hold(format: DataFormat, images: Option<ImagesAs>) -> ConvertError {
     }
 }
 
-/// The names of the fields in the output, like those `wanted`, of which no `place` can have some; what is said of these.
+/// The names of the fields in the output, as close to `wanted` as possible. Reports names that no `place` can have.
 pub(super) fn held_names(
     fields: &[String],
     wanted: &[String],

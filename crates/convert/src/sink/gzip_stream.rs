@@ -1,7 +1,7 @@
-//! A gzip stream whose parts are compressed apart from one another, so that several threads make them.
+//! A gzip stream whose parts can be compressed independently on several threads.
 //!
-//! Each part ends at a whole byte and without the mark of the last block (zlib's sync flush), so that they can stand one behind
-//! the other in one member: readers of streams, as Python's `tarfile` is one, take no second member.
+//! Each part ends at a byte boundary and is not marked as the last block (zlib's sync flush). The parts can therefore be
+//! concatenated in one gzip member. That matters because stream readers such as Python's `tarfile` do not accept a second member.
 
 use packds_system::{to_u64, to_usize};
 use std::io::{self, Write};
@@ -9,28 +9,28 @@ use std::io::{self, Write};
 use crc_fast::{CrcAlgorithm::Crc32IsoHdlc, checksum, checksum_combine};
 use flate2::{Compress, Compression, FlushCompress};
 
-/// Magic number, deflate, no flags, no time, nothing about the level, an unknown system: nothing of the machine.
+/// Magic number, deflate, and neutral flags, time, level and system, so that the output does not depend on the machine.
 const HEAD: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255];
-/// Bytes of memory by which it grows.
+/// Growth of the output buffer in bytes.
 const ROOM: usize = 64 << 10;
-/// A last block with nothing in it.
+/// An empty last block.
 const LAST_BLOCK: [u8; 2] = [3, 0];
 
-/// A part, compressed.
+/// A compressed part.
 pub(crate) struct GzipPart {
     packed: Vec<u8>,
-    /// Of what was packed.
+    /// Checksum of the uncompressed bytes.
     checksum: u64,
     bytes: u64,
 }
 
 impl GzipPart {
-    /// Compresses bytes; always to the same for the same bytes.
+    /// Compresses bytes deterministically.
     pub(super) fn new(bytes: &[u8], level: u32) -> io::Result<Self> {
         let mut compress = Compress::new(Compression::new(level), false);
         let mut packed = Vec::with_capacity(bytes.len() / 2 + ROOM);
         let mut rest = bytes;
-        // Done when nothing is left and there was room for all: until then the same flush is asked for, as zlib wants it.
+        // Finished when no input is left and the output did not fill the buffer. Until then, zlib requires the same flush again.
         while !rest.is_empty() || packed.len() == packed.capacity() || packed.is_empty() {
             packed.reserve(ROOM);
             let before = compress.total_in();
@@ -69,10 +69,10 @@ impl<W: Write> GzipStream<W> {
         self.out.write_all(&part.packed)
     }
 
-    /// Ends the stream; what it was written to still has to be flushed.
+    /// Ends the stream. The underlying writer still has to be flushed.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.out.write_all(&LAST_BLOCK)?;
-        // Both modulo 2^32, in little-endian order.
+        // Both modulo 2^32, little-endian.
         for number in [self.checksum, self.bytes] {
             let [a, b, c, d, ..] = number.to_le_bytes();
             self.out.write_all(&[a, b, c, d])?;
@@ -103,7 +103,7 @@ mod tests {
                 }
                 let file = stream.finish().unwrap();
                 let mut found = Vec::new();
-                // It reads one member and checks what stands at its end.
+                // Reads one member and checks its trailer.
                 let mut decoder = GzDecoder::new(file.as_slice());
                 let read = decoder.read_to_end(&mut found);
                 assert!(read.is_ok(), "level {level}, {n} parts: {read:?}");

@@ -1,6 +1,6 @@
-//! HDF5: one data set a field, as h5py reads them.
+//! HDF5: one dataset per field, in a form that h5py reads.
 //!
-//! Not for compressing: the library does that itself, one chunk at a time.
+//! The library compresses, one chunk at a time.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::File as Plain;
@@ -22,12 +22,12 @@ use crate::error::ConvertError;
 use crate::export::ExportCodec;
 use crate::metadata::METADATA_KEY;
 
-/// The data set of the samples' paths.
+/// The dataset of the samples' paths.
 const PATHS: &str = "path";
-/// Attributes lie in an object's header, which holds 64 KiB; a text in a list takes 16 bytes of it.
+/// Attributes are stored in an object's header, which is limited to 64 KiB. A text in a list takes 16 bytes of it.
 const MAX_CLASSES: usize = 4000;
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct Hdf5Sink {
     target: PathBuf,
     fields: Vec<ExportedField>,
@@ -35,32 +35,32 @@ pub(crate) struct Hdf5Sink {
     n_samples: usize,
     classes: Vec<Classes>,
     metadata: String,
-    /// Whether images lie in chunks, compressed or not.
+    /// Whether images are stored in chunks, compressed or not.
     chunked: bool,
     gzip: Option<u8>,
     file: File,
-    /// The same file, for data sets that lie in it as they are.
+    /// The same file, for datasets that are written without the library.
     plain: Plain,
-    /// Made with the first batch, which has as many samples as a chunk.
+    /// Created with the first batch, which has as many samples as a chunk.
     datasets: Vec<Place>,
     paths: Option<Dataset>,
     lost: Vec<String>,
-    /// Paths that are no UTF-8.
+    /// Number of paths that are not UTF-8.
     bent_paths: u64,
 }
 
-/// Where a field goes.
+/// Where a field is written.
 enum Place {
-    /// An array at this offset of the file, of so many bytes a sample.
+    /// An array at this offset in the file, with this many bytes per sample.
     Plain { offset: u64, bytes: u64 },
-    /// Through the library.
+    /// By the library.
     Library(Dataset),
 }
 
 impl Hdf5Sink {
     pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let failed = |e: ::hdf5::Error| failed(start.target, &e);
-        // The file is locked already, by who will rename it.
+        // The file is already locked by the caller, which will rename it.
         let mut options = File::with_options();
         options.with_fapl(|access| access.libver_earliest().file_locking(false));
         let file = options.create(start.path).map_err(failed)?;
@@ -138,7 +138,7 @@ impl Hdf5Sink {
         self.describe()
     }
 
-    /// A data set of one item of this type and shape for each sample.
+    /// A dataset with one item of this type and shape per sample.
     fn make(
         &self,
         name: &str,
@@ -149,7 +149,7 @@ impl Hdf5Sink {
         let mut dims = vec![self.n_samples];
         dims.extend(&shape);
         let builder = self.file.new_dataset_builder().empty_as(dtype);
-        // Times would make every file another.
+        // Timestamps would make every file different.
         let builder = builder.shape(dims).obj_track_times(false);
         let builder = match chunk {
             Some(chunk) => {
@@ -161,7 +161,7 @@ impl Hdf5Sink {
                     None => builder,
                 }
             }
-            // References to items of variable length have to be filled before they are written.
+            // Variable-length references must be initialized before they are written.
             None if matches!(
                 dtype,
                 TypeDescriptor::VarLenArray(_) | TypeDescriptor::VarLenUnicode
@@ -194,7 +194,7 @@ impl Hdf5Sink {
         })
     }
 
-    /// Writes what is said about the data.
+    /// Writes the metadata.
     fn describe(&mut self) -> ::hdf5::Result<()> {
         let text = VarLenUnicode::from_str(&self.metadata).map_err(|e| e.to_string())?;
         let attribute = self.file.new_attr::<VarLenUnicode>();
@@ -270,7 +270,7 @@ impl Hdf5Sink {
         for path in &batch.paths {
             let text = String::from_utf8_lossy(path);
             self.bent_paths += u64::from(matches!(text, std::borrow::Cow::Owned(_)));
-            // No path of a file has a zero in it.
+            // File paths contain no zero bytes.
             paths.push(VarLenUnicode::from_str(&text).unwrap_or_default());
         }
         write_rows(dataset, batch.first, &paths).map_err(|e| failed(&self.target, &e))
@@ -321,7 +321,7 @@ fn failed(target: &Path, error: &::hdf5::Error) -> ConvertError {
     }
 }
 
-/// The system's error where the library's text has its number, which says more than the rest of it.
+/// The system's error if the library's text contains its number: it is clearer than the rest of the text.
 fn of_library(text: &str) -> std::io::Error {
     let behind = text.split_once("errno = ").map_or("", |(_, behind)| behind);
     let digits = behind.split(|c: char| !c.is_ascii_digit()).next();
@@ -331,7 +331,7 @@ fn of_library(text: &str) -> std::io::Error {
     }
 }
 
-/// The type under which elements are stored.
+/// The stored type of elements.
 fn descriptor(dtype: DType) -> TypeDescriptor {
     match dtype {
         DType::Bool => TypeDescriptor::Boolean,

@@ -1,7 +1,7 @@
-//! The folder of class folders that torchvision's `ImageFolder` reads; beside them a manifest and the pack's metadata,
-//! for what file names cannot hold.
+//! The class folders that torchvision's `ImageFolder` reads. What file names cannot express goes into a manifest and the pack's
+//! metadata next to them.
 //!
-//! Only files lie beside the class folders: `ImageFolder` takes every folder for a class, hidden ones as well.
+//! Only files may be next to the class folders: `ImageFolder` treats every folder as a class, even hidden ones.
 
 use packds_system::to_u64;
 use std::collections::{BTreeMap, HashSet};
@@ -19,33 +19,33 @@ use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
 use crate::safe_name::{safe_name, safe_names, stem};
 
-/// The file that names every image with its label and columns.
+/// The manifest of all images with labels and columns.
 const MANIFEST_FILE: &str = "manifest.jsonl";
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct ImageFolderSink {
     folder: PathBuf,
     manifest: BufWriter<File>,
     metadata: String,
     columns: Columns,
-    /// The name and the folder of each class; both empty where the labels have no names.
+    /// The name and the folder of each class; both empty if the labels have no names.
     names: Vec<String>,
     folders: Vec<String>,
-    /// Class ids that were met, with their folders.
+    /// Class ids used so far, with their folders.
     used: BTreeMap<i64, String>,
-    /// Paths of images without extension.
+    /// Paths of images without extension, used so far.
     taken: HashSet<String>,
     renamed: Renamed,
     digits: usize,
     lost: Vec<String>,
 }
 
-/// Which fields go where.
+/// The role of each field.
 struct Columns {
     label: Option<(usize, DType)>,
-    /// A set of bits, one for each class.
+    /// A bit set with one bit per class.
     label_set: Option<usize>,
-    /// Those that the manifest holds.
+    /// The fields in the manifest.
     rest: Vec<Column>,
 }
 
@@ -54,11 +54,11 @@ struct Column {
     name: String,
     place: usize,
     form: Form,
-    /// Infinities that were written as null.
+    /// Number of infinities written as null.
     infinite: u64,
 }
 
-/// Why a field has no place in an image folder; none where it has one.
+/// Why an image folder cannot store a field; none if it can.
 pub(super) fn left_out(field: &Field, form: &Form) -> Option<String> {
     let name = &field.name;
     let is_held = match form {
@@ -152,7 +152,7 @@ impl ImageFolderSink {
         })
     }
 
-    /// The folder of a sample's class, with the slash; empty where it has no class.
+    /// The folder of a sample's class with a trailing slash; empty without a class.
     fn class_folder(&mut self, id: i64) -> Result<String, ConvertError> {
         let known = usize::try_from(id).ok().and_then(|i| self.folders.get(i));
         let folder = known.cloned().unwrap_or_else(|| id.to_string());
@@ -164,7 +164,7 @@ impl ImageFolderSink {
         Ok(folder)
     }
 
-    /// A path for sample `sample` that no other has, without the extension.
+    /// A unique path for sample `sample`, without extension.
     fn image_path(&mut self, folder: &str, sample: u64, path: Option<&Vec<u8>>) -> String {
         let number = format!("{sample:0digits$}", digits = self.digits);
         let own = path
@@ -213,13 +213,13 @@ impl ImageFolderSink {
         writeln!(self.manifest, "{line}").map_err(ConvertError::io(Path::new(MANIFEST_FILE)))
     }
 
-    /// A class's name, or its id where it has none.
+    /// A class's name, or its id if unnamed.
     fn class_value(&self, id: i64) -> Value {
         let name = usize::try_from(id).ok().and_then(|i| self.names.get(i));
         name.map_or_else(|| id.into(), |name| name.clone().into())
     }
 
-    /// What `ImageFolder` will see otherwise than the pack has it.
+    /// Reports how `ImageFolder`'s view differs from the pack.
     fn class_notes(&mut self) {
         let changed = self.names.iter().zip(&self.folders).find(|(n, f)| n != f);
         if let Some((name, folder)) = changed {
@@ -255,7 +255,7 @@ impl ImageFolderSink {
     }
 }
 
-/// The number in JSON, which has no infinities: these and NaN are `null`.
+/// The number in JSON. NaN and infinities become `null`, because JSON has none.
 fn json(number: Scalar) -> Value {
     match number {
         Scalar::Bool(value) => value.into(),
@@ -264,14 +264,14 @@ fn json(number: Scalar) -> Value {
     }
 }
 
-/// The numbers of the bits that are set.
+/// The indices of the set bits.
 fn set_bits(bytes: &[u8]) -> impl Iterator<Item = i64> + '_ {
     let bits = bytes.iter().flat_map(|b| (0..8).map(move |i| b >> i & 1));
     (0..).zip(bits).filter(|(_, bit)| *bit == 1).map(|(i, _)| i)
 }
 
 impl Column {
-    /// What the manifest has for an item.
+    /// An item's value in the manifest.
     fn value(&mut self, item: &[u8]) -> Value {
         match &self.form {
             Form::Array(array) => {
@@ -285,7 +285,7 @@ impl Column {
         }
     }
 
-    /// What became of its infinities, where it had any.
+    /// The note about its infinities, if any.
     fn told(&self) -> Option<String> {
         (self.infinite > 0).then(|| {
             format!(
@@ -360,7 +360,7 @@ mod tests {
         for name in ["column_f16", "column_bf16"] {
             assert_same_field(&pack, &again, name);
         }
-        // The report names what is there.
+        // The report lists what was written.
         assert!(!report.fields.contains(&"points".to_owned()));
         assert!(report.fields.contains(&"column_f16".to_owned()));
         assert_eq!(

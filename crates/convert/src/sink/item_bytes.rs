@@ -1,4 +1,4 @@
-//! Items as files, for formats that hold files: arrays as `.npy`, images, texts and bytes as they are.
+//! Items as files, for formats that contain files: arrays as `.npy`; images, texts and bytes unchanged.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! One item of a sample as a file of its own: its extension and its bytes.
+//! One item of a sample as a separate file: its extension and bytes.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use packds_pixels::{ImageFormat, encode_png};
 
 use super::npy_header::npy_header;
 
-/// An item as a file: the extension and the bytes.
+/// An item as a file: extension and bytes.
 pub type ItemFile<'a> = (&'static str, Cow<'a, [u8]>);
 
-/// The file of sample `sample`'s item of `field`: `u8` pixels as PNG, other arrays as `.npy`, everything else as stored.
+/// The item of `field` in sample `sample` as a file: `u8` pixels as PNG, other arrays as `.npy`, everything else as stored.
 ///
 /// # Errors
-/// In words what is wrong with the item.
+/// The problem with the item, in words.
 pub fn item_file<'a, D: AsRef<[u8]>>(
     pack: &Pack<D>,
     field: &Field,
@@ -85,7 +85,7 @@ fn png<'a>(item: &[u8], shape: (u64, u64, u64), chw: bool) -> Result<ItemFile<'a
         .map_err(|e| e.to_string())
 }
 
-/// Three planes as interleaved pixels.
+/// Converts three planes to interleaved pixels.
 pub fn interleave(planes: &[u8]) -> Cow<'_, [u8]> {
     let (red, rest) = planes.split_at(planes.len() / 3);
     let (green, blue) = rest.split_at(rest.len() / 2);
@@ -93,7 +93,7 @@ pub fn interleave(planes: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(pixels.flat_map(|((r, g), b)| [*r, *g, *b]).collect())
 }
 
-/// An array as NumPy's own file.
+/// An array as a NumPy file.
 pub(crate) fn npy(dtype: DType, shape: &[u64], item: &[u8]) -> Vec<u8> {
     let mut file = npy_header(dtype, shape);
     file.extend_from_slice(item);

@@ -1,6 +1,6 @@
-//! Where samples go on the way out: each module writes one format, from batches of samples in file order.
+//! The export formats. Each module writes one format, from batches of samples in file order.
 //!
-//! Not for reading the pack or deciding what leaves it: that is `export`, with `fields` and `batch`.
+//! `export` reads the pack, and `fields` and `batch` decide what to export.
 
 #[cfg(feature = "arrow")]
 mod arrow;
@@ -69,58 +69,58 @@ use crate::export::{ExportCodec, ExportOptions};
 use crate::formats::{Output, Target};
 use crate::metadata::Metadata;
 
-/// What every sink is given to begin with.
+/// The arguments of every sink.
 pub(crate) struct SinkStart<'a> {
-    /// The file or folder to make. It does not exist, or is an empty folder where the format is one; it gets its final
-    /// name later, from the caller, who also brings it to disk.
+    /// The file or folder to write. It does not exist, or is an empty folder if the format is a folder. The caller later syncs and
+    /// renames it.
     pub(crate) path: &'a Path,
-    /// The name that the user gave: for errors, and for names that go into the output.
+    /// The name that the user gave, for errors and for names in the output.
     pub(crate) target: &'a Path,
     pub(crate) exported: &'a Exported,
     pub(crate) n_samples: u64,
-    /// Samples in every batch but the last, which may have fewer.
+    /// Samples per batch. The last batch may have fewer.
     #[cfg(feature = "zarr")]
     pub(crate) batch_samples: u32,
-    /// Each sample's path; empty where the pack has none.
+    /// Each sample's path; empty if the pack has none.
     pub(crate) paths: &'a [Vec<u8>],
     pub(crate) metadata: &'a Metadata,
     pub(crate) options: &'a ExportOptions,
 }
 
-/// A format being written.
+/// Writes a format.
 pub(crate) trait Sink {
-    /// What does its part on any thread.
+    /// Encodes batches on any thread.
     type Encoder: Encode;
 
-    /// The encoder for this sink's batches; independent of the sink, which is written meanwhile.
+    /// The encoder for this sink's batches. It is independent of the sink, which is written to at the same time.
     fn encoder(&self) -> Self::Encoder;
 
-    /// Takes the batches in order.
+    /// Writes the next batch in order.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// Writing failed.
     fn write(&mut self, ready: <Self::Encoder as Encode>::Ready) -> Result<(), ConvertError>;
 
-    /// All batches have come. Returns what the format could not hold, in sentences.
+    /// Finishes after the last batch. Returns what the format could not store, in sentences.
     ///
     /// # Errors
-    /// If the end cannot be written.
+    /// Writing the end failed.
     fn finish(self) -> Result<Vec<String>, ConvertError>;
 }
 
-/// What can be done to a batch on any thread, before it is written in order: compressing, framing, checksums.
+/// The work on a batch that any thread can do before it is written in order: compression, framing, checksums.
 pub(crate) trait Encode: Sync {
-    /// What is left to write.
+    /// The encoded batch.
     type Ready: Send;
 
-    /// Does it.
+    /// Encodes a batch.
     ///
     /// # Errors
-    /// If the batch cannot be encoded.
+    /// The batch cannot be encoded.
     fn encode(&self, batch: Batch) -> Result<Self::Ready, ConvertError>;
 }
 
-/// An encoder with nothing to do.
+/// An encoder that returns batches unchanged.
 pub(crate) struct AsItIs;
 
 impl Encode for AsItIs {
@@ -131,7 +131,7 @@ impl Encode for AsItIs {
     }
 }
 
-/// Whether the output is a folder: always for some formats, for others where there are several files.
+/// Whether the output is a folder: always for some formats, for others only with several files.
 pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptions) -> bool {
     let named = target.file_name().and_then(|name| name.to_str());
     let is_file_name = named.and_then(DataFormat::from_file_name) == Some(format);
@@ -146,7 +146,7 @@ pub(crate) fn is_folder(format: DataFormat, target: &Path, options: &ExportOptio
 /// How packs are exported to `format`.
 ///
 /// # Errors
-/// [`ConvertError::FormatLeftOut`] where this build cannot.
+/// [`ConvertError::FormatLeftOut`] if this build cannot.
 pub(crate) fn output_of(
     format: DataFormat,
     target: &Path,
@@ -158,10 +158,10 @@ pub(crate) fn output_of(
     format.entry().output.as_ref().ok_or_else(lacking)
 }
 
-/// Refuses options that `format` has no use for.
+/// Refuses options that do not apply to `format`.
 ///
 /// # Errors
-/// [`ConvertError::Options`] with what to change.
+/// [`ConvertError::Options`], with what to change.
 pub(crate) fn check_options(
     format: DataFormat,
     target: &Path,
@@ -205,7 +205,7 @@ pub(crate) fn check_options(
     }
 }
 
-/// Refuses options that contradict the name of a single file of a set.
+/// Refuses options that contradict the file name of a single shard.
 fn check_name(
     format: DataFormat,
     target: &Path,

@@ -1,4 +1,4 @@
-//! NumPy's `.npy`: the images in one file, a folder with a file for each field, or a folder with a file for each sample.
+//! NumPy's `.npy`: one file of images, a folder with one file per field, or a folder with one file per sample.
 
 use packds_system::to_u64;
 use std::collections::BTreeSet;
@@ -16,18 +16,18 @@ use crate::metadata::METADATA_KEY;
 use crate::safe_name::{safe_name, safe_names, stem};
 use crate::source::store::ArrayType;
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct NpySink {
     form: Form,
     encoder: Encoder,
     lost: Vec<String>,
 }
 
-/// What is written.
+/// The kind of output.
 enum Form {
     /// One file for each of the first arrays.
     Arrays(Vec<Places>),
-    /// One file for each sample.
+    /// One file per sample.
     Samples(Samples),
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Encoder {
     per_sample: bool,
 }
 
-/// A batch that is ready.
+/// An encoded batch.
 pub(crate) enum Ready {
     Pieces(Pieces),
     Batch(Batch),
@@ -115,7 +115,7 @@ impl NpySink {
     }
 }
 
-/// What a single file of images, or one for each sample, does not have.
+/// The fields that a single image file, or one file per sample, leaves out.
 fn others(arrays: &[Planned], kept: &[&str], hint: &str) -> Option<String> {
     let others = arrays.iter().map(|a| a.name.as_str());
     let others: Vec<&str> = others.filter(|name| !kept.contains(name)).collect();
@@ -127,7 +127,7 @@ fn write_text(start: &SinkStart<'_>, name: &str, text: &str) -> Result<(), Conve
     std::fs::write(&path, text).map_err(ConvertError::io(start.target))
 }
 
-/// The header of an array that is written.
+/// The header of an exported array.
 pub(super) fn header_of(array: &Planned) -> Vec<u8> {
     match array.dtype {
         Some(dtype) => npy_header(dtype, &array.shape),
@@ -135,7 +135,7 @@ pub(super) fn header_of(array: &Planned) -> Vec<u8> {
     }
 }
 
-/// Writes the header of an array to a file of its own.
+/// Writes an array's header to a separate file.
 fn place(file: PlacedFile, array: &Planned) -> Result<Places, ConvertError> {
     let header = header_of(array);
     file.write_at(&header, 0)?;
@@ -163,7 +163,7 @@ impl Sink for NpySink {
                 Ok(())
             }
             (Form::Samples(samples), Ready::Batch(batch)) => samples.write(&batch),
-            // The encoder is made for the form.
+            // The encoder always matches the form.
             _ => Ok(()),
         }
     }
@@ -181,9 +181,9 @@ struct Samples {
     folder: PathBuf,
     target: PathBuf,
     header: Vec<u8>,
-    /// The column of labels, and how its numbers are read.
+    /// The column of labels, and its number type.
     label: Option<(usize, DType)>,
-    /// The folder of each class id; empty where classes have no names.
+    /// The folder of each class id; empty if classes have no names.
     classes: Vec<String>,
     taken: BTreeSet<String>,
     renamed: Renamed,
@@ -206,7 +206,7 @@ impl Samples {
             taken: BTreeSet::new(),
             renamed: Renamed::default(),
         };
-        // Classes without samples keep their ids by their folders.
+        // Empty folders keep the ids of classes without samples.
         for class in samples.classes.iter().filter(|_| samples.label.is_some()) {
             samples.make_folder(class)?;
         }
@@ -230,7 +230,7 @@ impl Samples {
                 .join(&name)
                 .to_string_lossy()
                 .into_owned();
-            // Extensions and folders that told samples apart are gone.
+            // The extensions and folders that made paths unique have been removed.
             if !self.taken.insert(unique.clone()) {
                 unique = format!("{unique}-{number}");
                 self.taken.insert(unique.clone());

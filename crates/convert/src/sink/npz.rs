@@ -1,4 +1,4 @@
-//! NumPy's `.npz`: each field an array in a zip file, stored as it is or deflated.
+//! NumPy's `.npz`: each field is an array in a zip file, stored or deflated.
 
 use packds_system::{to_u64, to_usize};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -21,16 +21,16 @@ use crate::metadata::METADATA_KEY;
 
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
-/// What ends deflated data after a flush: an empty last block.
+/// An empty last block, which ends deflated data after a flush.
 const DEFLATE_END: [u8; 2] = [3, 0];
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct NpzSink {
     arrays: Vec<Planned>,
     file: PlacedFile,
     target: PathBuf,
     members: Vec<Open>,
-    /// Small members that are known from the start: their contents.
+    /// The contents of small members known from the start.
     extras: Vec<(String, Vec<u8>)>,
     level: Option<u32>,
     lost: Vec<String>,
@@ -39,10 +39,10 @@ pub(crate) struct NpzSink {
 /// A member being written.
 struct Open {
     member: Member,
-    /// Bytes of NumPy's header, which stands before the items.
+    /// Bytes of the NumPy header before the items.
     header: u64,
     item_bytes: u64,
-    /// Where deflated bytes wait until it is known where the member before ends; none for the first member.
+    /// Holds deflated bytes until the end of the previous member is known; none for the first member.
     waiting: Option<std::fs::File>,
 }
 
@@ -55,7 +55,7 @@ impl NpzSink {
         let mut arrays = planned(start);
         let of: Vec<String> = arrays.iter().map(|array| array.name.clone()).collect();
         let mut lost = Vec::new();
-        // Who unpacks the file would put a member called `../x` beside its folder.
+        // A member called `../x` could be unpacked outside its folder.
         let names = held_names(&of, &of, "member of a zip file", &mut lost);
         for (array, name) in arrays.iter_mut().zip(names) {
             array.name = name;
@@ -91,7 +91,7 @@ impl NpzSink {
         Ok(sink)
     }
 
-    /// Writes what stands before the items of each array.
+    /// Writes the headers of all arrays.
     fn begin(&mut self, start: &SinkStart<'_>) -> Result<(), ConvertError> {
         let folder = start
             .path
@@ -144,7 +144,7 @@ impl Open {
         Ok(())
     }
 
-    /// Puts what waited where it belongs.
+    /// Moves the held bytes to their final position.
     fn settle(&mut self, file: &PlacedFile, target: &std::path::Path) -> Result<(), ConvertError> {
         let Some(mut waiting) = self.waiting.take() else {
             return Ok(());
@@ -165,7 +165,7 @@ impl Open {
     }
 }
 
-/// An array of texts of one width as a whole `.npy` file.
+/// An array of fixed-width texts as a complete `.npy` file.
 fn texts(texts: &[String], shape: &[u64]) -> Vec<u8> {
     let width = texts.iter().map(|text| text.chars().count()).max();
     let width = width.unwrap_or(0).max(1);
@@ -179,7 +179,7 @@ fn texts(texts: &[String], shape: &[u64]) -> Vec<u8> {
     file
 }
 
-/// Raw deflate of `bytes`, ending where a byte ends, so that the next piece can follow.
+/// Raw deflate of `bytes`. Ends at a byte boundary, so that the next piece can follow.
 fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
     let mut state = Compress::new(Compression::new(level), false);
     let mut out = Vec::with_capacity(bytes.len() / 2 + 64);
@@ -189,7 +189,7 @@ fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
         let before = (state.total_in(), out.len());
         let status = state.compress_vec(rest, &mut out, FlushCompress::Full);
         taken += to_usize(state.total_in() - before.0);
-        // With room left over, everything was flushed.
+        // If space is left, everything has been flushed.
         let done = taken == bytes.len() && out.len() < out.capacity();
         if done || !matches!(status, Ok(Status::Ok | Status::BufError)) {
             return out;
@@ -198,13 +198,13 @@ fn deflate(bytes: &[u8], level: u32) -> Vec<u8> {
     }
 }
 
-/// Makes pieces with checksums, deflated where asked for.
+/// Creates pieces with checksums, deflated if requested.
 pub(crate) struct NpzEncoder {
     pieces: PieceEncoder,
     level: Option<u32>,
 }
 
-/// Pieces, and the bytes that each had before it was deflated.
+/// Pieces, with the size of each before compression.
 pub(crate) struct NpzPieces {
     pieces: Pieces,
     whole: Vec<u64>,

@@ -1,7 +1,7 @@
-//! Parquet: a row group for each batch, encoded and compressed on all threads; one file, or a folder of files of so many
-//! samples.
+//! Parquet: one row group per batch, encoded and compressed on all threads. Writes one file, or a folder of files with a fixed
+//! number of samples.
 //!
-//! Not for the columns: that is `table`.
+//! `table` builds the columns.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -27,19 +27,19 @@ use super::{Batch, Encode, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Values between two looks at the size of a page: images are large.
+/// Values between checks of the page size. Small, because images are large.
 const VALUES_A_LOOK: usize = 16;
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct ParquetSink {
-    /// The file, or the folder where there are several.
+    /// The file, or the folder of several files.
     path: PathBuf,
     is_folder: bool,
     encoder: ParquetEncoder,
     shards: u64,
     schema: SchemaRef,
     properties: WriterProperties,
-    /// The file being written and its number.
+    /// The current file and its index.
     current: Option<(u64, SerializedFileWriter<File>)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct ParquetEncoder {
     shard_samples: u64,
 }
 
-/// A row group: the number of its file, and its columns.
+/// A row group: the index of its file, and its columns.
 type Group = (u64, Vec<ArrowColumnChunk>);
 
 impl ParquetSink {
@@ -81,7 +81,7 @@ impl ParquetSink {
         })
     }
 
-    /// The writer of file `shard`, after those before it are finished.
+    /// The writer of file `shard`. Finishes the earlier files first.
     fn writer(&mut self, shard: u64) -> Result<&mut SerializedFileWriter<File>, ConvertError> {
         if self.current.as_ref().is_none_or(|(open, _)| *open != shard) {
             self.close()?;
@@ -146,7 +146,7 @@ impl Sink for ParquetSink {
     }
 }
 
-/// What a reader that knows no tensors makes of the file; nothing where there are none.
+/// How readers without tensor support see the file; none without tensors.
 fn tensors_told(schema: &Schema) -> Option<String> {
     let fields = schema.fields().iter();
     let tensors = fields.filter(|field| field.metadata().contains_key(EXTENSION_TYPE_NAME_KEY));
@@ -166,7 +166,7 @@ impl Encode for ParquetEncoder {
         let mut sample = batch.first;
         let batch = self.layout.record_batch(batch)?;
         let (mut groups, mut row) = (Vec::new(), 0);
-        // A row group never goes over the end of its file.
+        // A row group never crosses the end of its file.
         while row < batch.num_rows() {
             let shard = sample / self.shard_samples;
             let in_shard = self.shard_samples - sample % self.shard_samples;
@@ -207,7 +207,7 @@ fn writer<W: std::io::Write + Send>(
     ArrowWriter::try_new_with_options(file, Arc::clone(schema), options)
 }
 
-/// Snappy as is customary, except for image files, which would not get smaller; a codec that was asked for is for all.
+/// Uses Snappy, the usual codec, except for image files, which do not compress. An explicit codec applies to all columns.
 fn properties(
     layout: &TableLayout,
     codec: Option<ExportCodec>,
@@ -232,7 +232,7 @@ fn properties(
             return Err(refused("Parquet has no blosc".to_owned()));
         }
     };
-    // pyarrow takes them from the schema in Arrow's own form, others from here, so they are in both.
+    // pyarrow reads the metadata from Arrow's own schema, other readers from here, so write both.
     let metadata = layout.schema.metadata().iter();
     let metadata = metadata.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     let mut builder = WriterProperties::builder()
@@ -241,7 +241,7 @@ fn properties(
         .set_key_value_metadata(Some(metadata.collect()));
     for column in layout.bytes_columns() {
         let path = ColumnPath::new(column.parts);
-        // No two images are the same, and nobody asks for the smallest one.
+        // Images do not repeat, and nobody queries their minimum.
         builder = builder
             .set_column_dictionary_enabled(path.clone(), false)
             .set_column_statistics_enabled(path.clone(), EnabledStatistics::None);

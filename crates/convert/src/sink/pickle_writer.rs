@@ -1,8 +1,8 @@
-//! Pickles of tensors, texts and a dictionary of them, as PyTorch's restricted loader takes them.
+//! Writes pickles of tensors, texts and a dictionary of them, in a form that PyTorch's restricted loader accepts.
 
 use packds_format::DType;
 
-/// A pickle of protocol 2 being written.
+/// Writes a pickle of protocol 2.
 pub(crate) struct PickleWriter {
     out: Vec<u8>,
 }
@@ -12,35 +12,35 @@ impl PickleWriter {
         Self { out: vec![0x80, 2] }
     }
 
-    /// Begins a dictionary: keys and values follow in turn.
+    /// Starts a dictionary. Keys and values follow alternately.
     pub(super) fn begin_dict(&mut self) {
         self.out.extend_from_slice(b"}(");
     }
 
-    /// Ends it.
+    /// Ends the dictionary.
     pub(super) fn end_dict(&mut self) {
         self.out.push(b'u');
     }
 
-    /// A text.
+    /// Writes a text.
     pub(super) fn text(&mut self, text: &str) {
         self.out.push(b'X');
-        // Metadata of a pack have a limit far below this.
+        // A pack's metadata is limited to far less than this.
         let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
         self.out.extend_from_slice(&len.to_le_bytes());
         self.out.extend_from_slice(text.as_bytes());
     }
 
-    /// A list of texts.
+    /// Writes a list of texts.
     pub(super) fn texts(&mut self, texts: &[String]) {
         self.out.extend_from_slice(b"](");
         texts.iter().for_each(|text| self.text(text));
         self.out.push(b'e');
     }
 
-    /// A tensor in C order whose storage is the member `key`.
+    /// Writes a tensor in C order, stored in the member `key`.
     pub(super) fn tensor(&mut self, dtype: DType, shape: &[u64], key: &str) {
-        // Types that came later have no storage of their own.
+        // Newer types have no storage class of their own.
         let (class, typed) = match storage_class(dtype) {
             Some(class) => (class, true),
             None => ("torch.storage\nUntypedStorage", false),
@@ -59,7 +59,7 @@ impl PickleWriter {
         self.text(key);
         self.text("cpu");
         self.int(n_storage);
-        // The tuple, as the name of what is kept outside; then the offset.
+        // End the tuple and mark it as a persistent ID. The offset follows.
         self.out.extend_from_slice(b"tQ");
         self.int(0);
         self.sizes(shape);
@@ -100,7 +100,7 @@ impl PickleWriter {
                 self.out.extend_from_slice(&short.to_le_bytes());
             }
             Err(_) => {
-                // Nine bytes, so that the sign is plain.
+                // Nine bytes, so that the sign is unambiguous.
                 self.out.extend_from_slice(&[0x8a, 9]);
                 self.out.extend_from_slice(&n.to_le_bytes());
                 self.out.push(0);
@@ -108,14 +108,14 @@ impl PickleWriter {
         }
     }
 
-    /// The pickle.
+    /// Ends the pickle.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.out.push(b'.');
         self.out
     }
 }
 
-/// The class of storages of a type; none for those without.
+/// The storage class of a type; none for types without one.
 const fn storage_class(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::Bool => "torch\nBoolStorage",

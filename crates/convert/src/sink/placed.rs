@@ -1,5 +1,5 @@
-//! Arrays whose places in the output are known from the start: batches are written where they belong, so that every field
-//! lies in one piece though samples come with all of theirs.
+//! Arrays with known positions in the output. Batches are written directly to those positions, so that every field is contiguous
+//! although batches contain all fields.
 
 use packds_system::{to_u64, to_usize};
 use std::fs::{File, OpenOptions};
@@ -13,16 +13,16 @@ use super::fields::Form;
 use super::{Batch, Encode, SinkStart};
 use crate::error::ConvertError;
 
-/// The name under which samples' paths are written.
+/// The array of the samples' paths.
 pub(super) const PATHS: &str = "path";
 
-/// An array to be written: an exported field, or the samples' paths.
+/// An array to write: an exported field, or the samples' paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Planned {
     pub(super) name: String,
-    /// The type of its numbers; none for paths, which are bytes with zeros behind them.
+    /// The number type; none for paths, which are zero-padded bytes.
     pub(super) dtype: Option<DType>,
-    /// Samples first; of paths, nothing more.
+    /// The first dimension counts samples. Paths have no other.
     pub(super) shape: Vec<u64>,
     pub(super) item_bytes: u64,
 }
@@ -34,7 +34,7 @@ impl Planned {
         n.saturating_mul(self.item_bytes)
     }
 
-    /// Its type and shape as numbers: paths are rows of bytes.
+    /// Its type and shape as numbers. Paths become rows of bytes.
     pub(super) fn as_numbers(&self) -> (DType, Vec<u64>) {
         match self.dtype {
             Some(dtype) => (dtype, self.shape.clone()),
@@ -47,7 +47,7 @@ impl Planned {
     }
 }
 
-/// All of them: the exported fields in their order, then the paths.
+/// All arrays: the exported fields in order, then the paths.
 pub(super) fn planned(start: &SinkStart<'_>) -> Vec<Planned> {
     let mut arrays = Vec::new();
     for exported in &start.exported.fields {
@@ -88,11 +88,11 @@ pub(crate) struct Pieces {
 /// Some items of an array.
 pub(crate) struct Piece {
     pub(super) bytes: Vec<u8>,
-    /// As zip files have it, where that was asked for.
+    /// The CRC-32 for zip files, if requested.
     pub(super) crc: u32,
 }
 
-/// Makes [`Pieces`] of batches.
+/// Creates [`Pieces`] from batches.
 pub(crate) struct PieceEncoder {
     arrays: Vec<Planned>,
     with_crc: bool,
@@ -152,26 +152,26 @@ fn padded(paths: &[Vec<u8>], item_bytes: u64) -> Vec<u8> {
     bytes
 }
 
-/// The CRC-32 of zip files.
+/// The CRC-32 used in zip files.
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
     u32::try_from(crc_fast::checksum(Crc32IsoHdlc, bytes)).unwrap_or(0)
 }
 
-/// The CRC-32 of two runs of bytes of which the second has `len`.
+/// The CRC-32 of two concatenated runs of bytes. The second has `len` bytes.
 pub(super) fn crc32_joined(first: u32, second: u32, len: u64) -> u32 {
     let joined = crc_fast::checksum_combine(Crc32IsoHdlc, first.into(), second.into(), len);
     u32::try_from(joined).unwrap_or(0)
 }
 
-/// A file that is written at many places.
+/// A file written at several offsets.
 pub(crate) struct PlacedFile {
     file: File,
-    /// What errors name.
+    /// The name for errors.
     target: PathBuf,
 }
 
 impl PlacedFile {
-    /// Opens or makes the file at `path`.
+    /// Opens or creates the file at `path`.
     pub(super) fn open(path: &Path, target: &Path) -> Result<Self, ConvertError> {
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(true).write(true).open(path);
@@ -181,22 +181,22 @@ impl PlacedFile {
         })
     }
 
-    /// Writes bytes at a place.
+    /// Writes bytes at an offset.
     pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), ConvertError> {
         let written = self.file.write_all_at(bytes, offset);
         written.map_err(ConvertError::io(&self.target))
     }
 }
 
-/// Where the items of arrays go in a file.
+/// The positions of arrays in a file.
 pub(crate) struct Places {
     pub(super) file: PlacedFile,
-    /// Where each array starts, and the bytes of its items.
+    /// Start and item size of each array.
     pub(super) starts: Vec<(u64, u64)>,
 }
 
 impl Places {
-    /// Writes each piece to its place.
+    /// Writes each piece at its position.
     pub(super) fn write(&self, pieces: &Pieces) -> Result<(), ConvertError> {
         for (piece, (start, item_bytes)) in pieces.pieces.iter().zip(&self.starts) {
             let offset = start.saturating_add(pieces.first.saturating_mul(*item_bytes));

@@ -1,6 +1,6 @@
-//! Protocol buffers' wire format, written: fields of a message one after the other.
+//! Writes the wire format of protocol buffers: the fields of a message.
 //!
-//! Not for any message in particular.
+//! Independent of any message type.
 
 use packds_system::to_u64;
 
@@ -11,7 +11,7 @@ pub(super) fn bytes_field(number: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends a number as it stands in packed lists.
+/// Appends a number as in packed lists.
 pub(super) fn varint(mut value: u64, out: &mut Vec<u8>) {
     loop {
         // Seven bits.

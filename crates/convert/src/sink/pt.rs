@@ -1,4 +1,4 @@
-//! PyTorch's `.pt` as `torch.save` writes it: a dictionary of tensors, with class names and the pack's metadata beside them.
+//! PyTorch's `.pt` in the form of `torch.save`: a dictionary of tensors, with class names and the pack's metadata.
 
 use packds_format::DType;
 use packds_system::to_u64;
@@ -12,16 +12,16 @@ use super::{Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// The folder of all members: PyTorch takes any.
+/// The folder of all members. PyTorch accepts any name.
 const FOLDER: &str = "archive";
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct PtSink {
     arrays: Vec<Planned>,
     places: Places,
-    /// All members in order; those of the arrays lack their checksums.
+    /// All members in order. Those of the arrays have no checksums yet.
     members: Vec<Member>,
-    /// How many members stand before those of the arrays.
+    /// Number of members before those of the arrays.
     n_before: usize,
     end: u64,
 }
@@ -63,7 +63,7 @@ impl PtSink {
     }
 }
 
-/// What `torch.load` makes the dictionary of.
+/// The pickle of the dictionary.
 fn pickle(start: &SinkStart<'_>, arrays: &[Planned]) -> Vec<u8> {
     let mut out = PickleWriter::new();
     out.begin_dict();

@@ -1,6 +1,6 @@
-//! The samples whose path in the output is not the one that the pack has, for the report.
+//! Reports samples whose path in the output differs from the pack's.
 
-/// How many there are, and the first.
+/// Their number and the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Renamed {
     n: u64,
@@ -8,7 +8,7 @@ pub(crate) struct Renamed {
 }
 
 impl Renamed {
-    /// A sample with this path in the pack was written to `written`.
+    /// Records that a sample with this path in the pack was written to `written`.
     pub(super) fn note(&mut self, path: Option<&Vec<u8>>, written: &str) {
         let Some(path) = path.filter(|path| path.as_slice() != written.as_bytes()) else {
             return;
@@ -19,7 +19,7 @@ impl Renamed {
             .get_or_insert_with(|| (lossy(), written.to_owned()));
     }
 
-    /// What to report.
+    /// The text for the report.
     pub(super) fn told(self) -> Option<String> {
         let (path, written) = self.first?;
         Some(match self.n {

@@ -1,4 +1,4 @@
-//! Hugging Face's `.safetensors`: a header in JSON, then every field in one piece.
+//! Hugging Face's `.safetensors`: a JSON header, then each field as one contiguous tensor.
 
 use packds_format::DType;
 use packds_system::to_u64;
@@ -9,10 +9,10 @@ use super::{Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// The tensors start at a multiple of this.
+/// Alignment of the first tensor.
 const ALIGNMENT: usize = 64;
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct SafetensorsSink {
     arrays: Vec<Planned>,
     places: Places,
@@ -22,7 +22,7 @@ impl SafetensorsSink {
     pub(crate) fn create(start: &SinkStart<'_>) -> Result<Self, ConvertError> {
         let arrays = planned(start);
         let mut order: Vec<&Planned> = arrays.iter().collect();
-        // Wide numbers first, so that each tensor starts at a multiple of its numbers' size.
+        // Wide numbers first, so that every tensor is aligned to its number size.
         order.sort_by_key(|array| std::cmp::Reverse(array.as_numbers().0.size()));
         let mut metadata = Map::new();
         metadata.insert("format".to_owned(), json!("pt"));

@@ -1,4 +1,4 @@
-//! The files of a set of shards, one after the other; each whole number of samples, each compressed or not.
+//! Writes the files of a set of shards one after another. Each contains whole samples and may be compressed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -9,19 +9,19 @@ use super::gzip_stream::{GzipPart, GzipStream};
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Bytes handed to the system at a time.
+/// Bytes per write call.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// A set of files being written.
+/// Writes a set of files.
 pub(crate) struct ShardFiles {
-    /// The folder, or the one file.
+    /// The folder, or the single file.
     path: PathBuf,
     is_folder: bool,
     file: Option<Out>,
     is_gzip: bool,
 }
 
-/// A file being written.
+/// An open file.
 enum Out {
     Plain(BufWriter<File>),
     Gzip(GzipStream<BufWriter<File>>),
@@ -29,14 +29,14 @@ enum Out {
 
 /// A piece of a file.
 pub(crate) enum Piece {
-    /// The next file begins.
+    /// Starts the next file.
     Begin(u64),
     Plain(Vec<u8>),
     Packed(GzipPart),
 }
 
 impl Piece {
-    /// These bytes of a file, compressed where there is a level: that of [`gzip_level`].
+    /// Bytes of a file, compressed if there is a level. See [`gzip_level`].
     pub(super) fn of(bytes: Vec<u8>, level: Option<u32>) -> Result<Self, ConvertError> {
         match level {
             None => Ok(Self::Plain(bytes)),
@@ -47,26 +47,26 @@ impl Piece {
     }
 }
 
-/// Which part of the samples of a batch goes to the next file.
+/// The shard of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shard {
-    /// Its number.
+    /// Its index.
     pub(super) number: u64,
-    /// Whether the sample is its first, or its last.
+    /// Whether the sample is the first or last one in the shard.
     pub(super) is_first: bool,
     pub(super) is_last: bool,
 }
 
-/// How samples are spread over files.
+/// The distribution of samples over files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     pub(super) n_samples: u64,
-    /// Samples in each file.
+    /// Samples per file.
     pub(super) samples: u64,
 }
 
 impl Spread {
-    /// As the options say.
+    /// The distribution that the options request.
     pub(super) fn of(start: &SinkStart<'_>) -> Self {
         let all = start.n_samples.max(1);
         Self {
@@ -75,12 +75,12 @@ impl Spread {
         }
     }
 
-    /// How many files there are.
+    /// Number of files.
     pub(super) fn n_files(self) -> u64 {
         self.n_samples.div_ceil(self.samples).max(1)
     }
 
-    /// Where a sample goes.
+    /// The shard of a sample.
     pub(super) fn shard(self, sample: u64) -> Shard {
         let number = sample / self.samples;
         Shard {
@@ -101,12 +101,12 @@ impl ShardFiles {
         }
     }
 
-    /// Whether they are in a folder.
+    /// Whether the files are in a folder.
     pub(super) fn is_folder(&self) -> bool {
         self.is_folder
     }
 
-    /// Writes pieces in order; in a folder files are called what `name` says of their numbers.
+    /// Writes pieces in order. In a folder, `name` gives the file name for each index.
     pub(super) fn put(
         &mut self,
         pieces: Vec<Piece>,
@@ -118,7 +118,7 @@ impl ShardFiles {
         })
     }
 
-    /// Begins the next file, in a folder under `name`.
+    /// Starts the next file. In a folder, it is called `name`.
     fn begin(&mut self, name: &str) -> Result<(), ConvertError> {
         self.end()?;
         let path = self.path_of(name);
@@ -145,18 +145,18 @@ impl ShardFiles {
         }
     }
 
-    /// Appends to the file that was begun last.
+    /// Appends to the current file.
     fn append(&mut self, piece: &Piece) -> Result<(), ConvertError> {
         let written = match (&mut self.file, piece) {
             (Some(Out::Plain(file)), Piece::Plain(bytes)) => file.write_all(bytes),
             (Some(Out::Gzip(file)), Piece::Packed(part)) => file.append(part),
-            // Pieces are made for the file that they go to.
+            // Pieces always match the file.
             _ => Err(std::io::ErrorKind::InvalidInput.into()),
         };
         written.map_err(ConvertError::io(&self.path))
     }
 
-    /// Ends the file that was begun last.
+    /// Ends the current file.
     pub(super) fn end(&mut self) -> Result<(), ConvertError> {
         let flushed = match self.file.take() {
             Some(Out::Plain(mut file)) => file.flush(),
@@ -166,7 +166,7 @@ impl ShardFiles {
         flushed.map_err(ConvertError::io(&self.path))
     }
 
-    /// Writes a file beside the shards, where they are in a folder; says whether they are.
+    /// Writes a file next to the shards if they are in a folder. Returns whether they are.
     pub(super) fn beside(&self, name: &str, text: &str) -> Result<bool, ConvertError> {
         if self.is_folder {
             let path = self.path.join(name);
@@ -176,7 +176,7 @@ impl ShardFiles {
     }
 }
 
-/// The level of gzip, where that is asked for by an option or by the name of the only file.
+/// The gzip level, if requested by an option or by the name of a single file.
 pub(super) fn gzip_level(start: &SinkStart<'_>) -> Option<u32> {
     const DEFAULT_LEVEL: u32 = 6;
     let is_gzip_name = |path: &Path| {

@@ -1,7 +1,6 @@
-//! Batches as Arrow record batches: which column each field becomes, and what the schema says about it. Parquet and Arrow
-//! share it.
+//! Converts batches to Arrow record batches: the column and the schema metadata of each field. Shared by Parquet and Arrow.
 //!
-//! Not for writing files: that is `parquet` and `arrow`.
+//! `parquet` and `arrow` write the files.
 
 use packds_system::to_usize;
 use std::collections::HashMap;
@@ -26,22 +25,22 @@ use super::{Batch, ExportedField, Form, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_KEY;
 
-/// The column of paths where the images are no files, which have theirs beside them.
+/// The column of paths if the images are not files. Image files have their paths next to them.
 const PATH_COLUMN: &str = "path";
 
-/// What the values of a column are.
+/// The kind of a column's values.
 #[derive(Debug, Clone)]
 enum Values {
-    /// Image files, each with a path, where there are paths and it is the image.
+    /// Image files. Each has a path if the field is the image and paths exist.
     Files {
         with_paths: bool,
     },
     Bytes,
     Text,
     Number(DType),
-    /// Class ids, as wide as Hugging Face wants them.
+    /// Class ids in the width that Hugging Face requires.
     Label(DType),
-    /// Arrays of so many values, as bytes or as lists.
+    /// Arrays of this many values, as bytes or as lists.
     FixedBytes(i32),
     FixedList(DType, i32),
 }
@@ -49,25 +48,25 @@ enum Values {
 /// The columns of a table.
 #[derive(Debug)]
 pub(crate) struct TableLayout {
-    /// Fields and their metadata, and the metadata of the whole.
+    /// Fields with their metadata, and the metadata of the table.
     pub(super) schema: SchemaRef,
-    /// One for each exported field; after them that of paths, where there is one.
+    /// One per exported field, then the paths, if any.
     columns: Vec<Values>,
     path_column: bool,
     lost: Vec<String>,
     odd_paths: AtomicBool,
 }
 
-/// The path of a column's bytes in a struct, for options by column.
+/// The path of a column's bytes in a struct, for per-column options.
 #[derive(Debug, Clone)]
 pub(crate) struct BytesColumn {
     pub(super) parts: Vec<String>,
-    /// Whether they are image files, which are compressed already.
+    /// Whether they are image files, which are already compressed.
     pub(super) is_files: bool,
 }
 
 impl TableLayout {
-    /// Decides; `as_bytes` says that arrays of `u8` are columns of bytes and not lists of numbers.
+    /// Decides the layout. With `as_bytes`, arrays of `u8` become binary columns instead of lists of numbers.
     pub(super) fn of(start: &SinkStart<'_>, as_bytes: bool) -> Result<Self, ConvertError> {
         let exported = start.exported;
         let (mut fields, mut columns, mut lost) = (Vec::new(), Vec::new(), Vec::new());
@@ -111,7 +110,7 @@ impl TableLayout {
         })
     }
 
-    /// The columns of bytes and files.
+    /// The binary and file columns.
     pub(super) fn bytes_columns(&self) -> Vec<BytesColumn> {
         let fields = self.schema.fields().iter().zip(&self.columns);
         let columns = fields.filter_map(|(field, values)| {
@@ -126,7 +125,7 @@ impl TableLayout {
         columns.collect()
     }
 
-    /// The record batch of a batch.
+    /// Converts a batch to a record batch.
     pub(super) fn record_batch(&self, batch: Batch) -> Result<RecordBatch, ConvertError> {
         let Batch {
             n, columns, paths, ..
@@ -154,7 +153,7 @@ impl TableLayout {
         texts.collect()
     }
 
-    /// What could not be held, in sentences.
+    /// What could not be stored, in sentences.
     pub(super) fn lost(&self) -> Vec<String> {
         let mut lost = self.lost.clone();
         if self.odd_paths.load(Ordering::Relaxed) {
@@ -201,7 +200,7 @@ fn values_of(
     }
 }
 
-/// The children of a struct of image files, as Hugging Face has them.
+/// The struct fields of image files, as defined by Hugging Face.
 fn file_fields() -> Fields {
     Fields::from(vec![
         Field::new("bytes", DataType::Binary, true),
@@ -229,7 +228,7 @@ fn arrow_field(field: &ExportedField, values: &Values) -> Field {
             ("shape".to_owned(), shape),
             ("dtype".to_owned(), "uint8".to_owned()),
         ]),
-        // A list says it all, and clients that know no tensors can read it.
+        // A list suffices, and clients without tensor support can read it.
         Values::FixedList(..) if field.field.shape.len() == 1 => HashMap::new(),
         // Arrow has no tensors of bits.
         Values::FixedList(DType::Bool, _) => HashMap::from([("shape".to_owned(), shape)]),
@@ -248,7 +247,7 @@ fn arrow_field(field: &ExportedField, values: &Values) -> Field {
     Field::new(&field.field.name, data_type, true).with_metadata(metadata)
 }
 
-/// What Hugging Face calls the values; none where it has no name for them, and finds out by itself.
+/// The Hugging Face feature of the values. None if it has no name for them and infers the type.
 fn feature_of(field: &ExportedField, values: &Values, classes: &[Classes]) -> Option<Value> {
     match values {
         Values::Files { .. } => Some(json!({"_type": "Image"})),
@@ -352,7 +351,7 @@ fn unfit(reason: &str) -> ConvertError {
     }
 }
 
-/// Numbers from their little-endian bytes, which are those of memory here.
+/// Numbers from little-endian bytes, which is also the byte order in memory.
 fn numbers(dtype: DType, bytes: Vec<u8>, n: usize) -> ArrayRef {
     fn of<T: ArrowPrimitiveType>(bytes: &[u8], n: usize) -> ArrayRef {
         let aligned = Buffer::from_slice_ref(bytes);

@@ -1,4 +1,4 @@
-//! A pack of every kind of field for the tests of formats, out of it and back.
+//! A pack with every kind of field, to test exporting and reading back all formats.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use crate::export::{ExportOptions, ExportReport, export};
 use crate::source::{ListOptions, list};
 use crate::{ConvertOptions, convert};
 
-/// Not in the order of their names; the last has no samples.
+/// Not sorted by name. The last class has no samples.
 pub(crate) const CLASSES: [&str; 4] = ["zebra", "ant", "sea lion", "none"];
 
-/// The bytes of a sample's item of a tensor.
+/// The bytes of a sample's tensor.
 fn item(sample: usize, field: usize, bytes: usize) -> Vec<u8> {
     let byte = |i| u8::try_from((sample * 31 + field * 57 + i * 7) % 251);
     (0..bytes).map(|i| byte(i).unwrap()).collect()
 }
 
-/// The fields: an image of 4 x 6, an array, two texts, numbers, the label.
+/// The fields: a 4 x 6 image, an array, two texts, numbers, the label.
 pub(crate) fn fields() -> Vec<Field> {
     let mut image = Field::tensor("image", DType::U8, &[4, 6, 3]).with_role(Role::Image);
     image.layout = Some("hwc".to_owned());
@@ -117,7 +117,7 @@ pub(crate) fn to(
     export(pack, target, options, &())
 }
 
-/// The file of this name that five samples make, with the defaults of its format.
+/// A file with this name, exported from five samples with its format's defaults.
 pub(crate) fn exported(name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join(name);
@@ -125,7 +125,7 @@ pub(crate) fn exported(name: &str) -> Vec<u8> {
     std::fs::read(target).unwrap()
 }
 
-/// Converts what was exported, in the order that it has.
+/// Converts an export back to a pack in the same order.
 pub(crate) fn back(source: &Path, from: Option<DataFormat>) -> Pack<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("back.pack");
@@ -165,7 +165,7 @@ pub(crate) fn assert_same_field(pack: &Pack<Vec<u8>>, back: &Pack<Vec<u8>>, name
     assert_eq!(find(pack), find(back), "{name}");
 }
 
-/// Asserts that all fields that leave a pack, the class names and the number of samples are the same in both.
+/// Asserts that both packs have the same exported fields, class names and number of samples.
 pub(crate) fn assert_same(pack: &Pack<Vec<u8>>, back: &Pack<Vec<u8>>) {
     assert_eq!(pack.n_samples(), back.n_samples());
     let made_anew = ["sample_crc32c"];

@@ -1,4 +1,4 @@
-//! TFRecord: a file, or a folder of them, of `tf.Example` messages in frames with two checksums.
+//! TFRecord: a file, or a folder of files, of `tf.Example` messages in frames with two checksums.
 
 use packds_format::{DType, Field, Role, Scalar, crc32c};
 use packds_pixels::probe;
@@ -10,7 +10,7 @@ use super::{Batch, Encode, Exported, ExportedField, Form, Sink, SinkStart};
 use crate::error::ConvertError;
 use crate::metadata::METADATA_FILE;
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct TfRecordSink {
     files: ShardFiles,
     encoder: ExampleEncoder,
@@ -18,13 +18,13 @@ pub(crate) struct TfRecordSink {
     lost: Vec<String>,
 }
 
-/// Makes records.
+/// Creates records.
 #[derive(Clone)]
 pub(crate) struct ExampleEncoder {
     exported: Exported,
     classes: Vec<String>,
     spread: Spread,
-    /// Of gzip, if it is asked for.
+    /// The gzip level, if requested.
     level: Option<u32>,
 }
 
@@ -100,7 +100,7 @@ impl Encode for ExampleEncoder {
     }
 }
 
-/// Appends a record in its frame.
+/// Appends a framed record.
 fn frame(record: &[u8], out: &mut Vec<u8>) {
     let masked = |bytes: &[u8]| crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
     let len = to_u64(record.len()).to_le_bytes();
@@ -110,12 +110,12 @@ fn frame(record: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&masked(record).to_le_bytes());
 }
 
-/// The features of a message being made.
+/// The features of a message under construction.
 #[derive(Default)]
 struct Features(Vec<u8>);
 
 impl Features {
-    /// Adds a feature whose list of kind `kind` (1 byte strings, 2 floats, 3 integers) has these bytes.
+    /// Adds a feature with these bytes. `kind` is the kind of list (1 byte strings, 2 floats, 3 integers).
     fn add(&mut self, name: &str, kind: u8, list: &[u8]) {
         let (mut feature, mut entry) = (Vec::new(), Vec::new());
         bytes_field(kind, list, &mut feature);
@@ -185,7 +185,7 @@ impl ExampleEncoder {
                             features.bytes("image/class/text", class.as_bytes());
                         }
                     }
-                    // Those of 64 bits without a sign may not fit, whatever this one does.
+                    // Unsigned 64-bit values may not fit, even if this one does.
                     Some(value) if array.dtype != DType::U64 => features.ints(name, [value]),
                     _ if array.dtype == DType::F32 => features.float(name, item),
                     _ => raw(name, &[], array.dtype, item, features),
@@ -196,7 +196,7 @@ impl ExampleEncoder {
     }
 }
 
-/// An array: its bytes, its dimensions and what NumPy calls its type.
+/// Adds an array: its bytes, its dimensions and its NumPy type.
 fn raw(name: &str, shape: &[u64], dtype: DType, item: &[u8], features: &mut Features) {
     let shape = shape.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX));
     features.bytes(name, item);
@@ -204,7 +204,7 @@ fn raw(name: &str, shape: &[u64], dtype: DType, item: &[u8], features: &mut Feat
     features.bytes(&format!("{name}/dtype"), dtype.numpy_name().as_bytes());
 }
 
-/// An image file and what is customary to say about it.
+/// Adds an image file and its usual features.
 fn image(field: &Field, item: &[u8], extension: &str, features: &mut Features) {
     let format = match extension {
         "jpg" => "JPEG".to_owned(),
@@ -260,7 +260,7 @@ mod tests {
                     for name in ["image", "points", "caption", "weight", "label"] {
                         assert_same_field(&pack, &again, name);
                     }
-                    // The class without samples is known to the metadata alone.
+                    // Only the metadata knows the class without samples.
                     let names = &again.classes().unwrap()[0].names;
                     assert_eq!(*names, ["zebra", "ant", "sea lion"]);
                 }

@@ -1,6 +1,6 @@
-//! WebDataset: a tar file, or a folder of them, whose members `KEY.EXTENSION` lie side by side for each sample.
+//! WebDataset: a tar file, or a folder of them, in which the members `KEY.EXTENSION` of a sample are adjacent.
 //!
-//! ustar headers without times or owners; the pack's metadata in a global pax record, which tar readers pass over.
+//! Uses ustar headers without times or owners. The pack's metadata is in a global pax record, which tar readers ignore.
 
 use packds_format::{Role, Scalar};
 use packds_system::to_u64;
@@ -13,10 +13,10 @@ use crate::error::ConvertError;
 use crate::metadata::{CLASSES_FILE, METADATA_RECORD};
 use crate::safe_name::safe_names;
 
-/// Headers and data come in blocks of so many bytes.
+/// Headers and data are stored in blocks of this size.
 const BLOCK: usize = 512;
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct WebDatasetSink {
     files: ShardFiles,
     encoder: TarEncoder,
@@ -24,18 +24,18 @@ pub(crate) struct WebDatasetSink {
     lost: Vec<String>,
 }
 
-/// Makes members.
+/// Creates members.
 #[derive(Clone)]
 pub(crate) struct TarEncoder {
     exported: Exported,
-    /// What stands before the extension of each field's members.
+    /// The part before the extension in each field's member names.
     infixes: Vec<String>,
-    /// The field that is written as text of an integer.
+    /// The field written as an integer in text form.
     label: Option<usize>,
     spread: Spread,
     digits: usize,
     level: Option<u32>,
-    /// The global pax header, with which each file starts.
+    /// The global pax header at the start of each file.
     head: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl WebDatasetSink {
         });
         let names = safe_names(exported.fields.iter().map(|f| f.field.name.as_bytes()));
         let infix = |(place, (name, field)): (usize, (String, &super::ExportedField))| {
-            // Image files are named by their format alone, as is the custom.
+            // By convention, image files are named by their format alone.
             match place == 0 && field.form == Form::File {
                 true => String::new(),
                 false => format!("{name}."),
@@ -135,7 +135,7 @@ impl Encode for TarEncoder {
 }
 
 impl TarEncoder {
-    /// Moves what was made so far to the pieces.
+    /// Moves the bytes so far to the pieces.
     fn cut(&self, bytes: &mut Vec<u8>, pieces: &mut Vec<Piece>) -> Result<(), ConvertError> {
         if bytes.is_empty() {
             return Ok(());
@@ -172,10 +172,10 @@ impl TarEncoder {
     }
 }
 
-/// A pax header for all members, with the metadata.
+/// A global pax header with the metadata.
 fn global_header(metadata: &str) -> Result<Vec<u8>, ConvertError> {
     let record = format!(" {METADATA_RECORD}={metadata}\n");
-    // The length counts its own digits.
+    // The length includes its own digits.
     let mut len = record.len();
     while len != record.len() + len.to_string().len() {
         len = record.len() + len.to_string().len();
@@ -190,7 +190,7 @@ fn global_header(metadata: &str) -> Result<Vec<u8>, ConvertError> {
     Ok(out)
 }
 
-/// Appends a member: header, data, zeros up to the next block.
+/// Appends a member: header, data, and zeros to the end of the block.
 fn member(name: &str, kind: u8, data: &[u8], out: &mut Vec<u8>) -> Result<(), ConvertError> {
     let mut block = [0_u8; BLOCK];
     let mut put = |from: usize, bytes: &[u8]| {

@@ -1,15 +1,14 @@
-//! Zip files whose members' sizes are known before they are written: headers, directory and places.
+//! Zip files with member sizes known before writing: headers, directory and offsets.
 //!
-//! Not for reading them: that is `source::zip_dir`. Written are names in UTF-8, no times, and the 64-bit fields where a size
-//! or a place needs them.
+//! `source::zip_dir` reads them. Names are written as UTF-8, times are omitted, and 64-bit fields are used only if necessary.
 
 use packds_system::to_u64;
 
-/// Member data start at a multiple of this, so that arrays can be used where they lie.
+/// Member data starts at a multiple of this, so that arrays can be used in place.
 const ALIGNMENT: u64 = 64;
-/// From here on a size or place needs 64 bits.
+/// From this value on, a size or offset requires 64 bits.
 const LARGE: u64 = 0xffff_ffff;
-/// The first of January 1980, midnight: the format's zero.
+/// 1 January 1980, midnight: the format's earliest time.
 const DATE: u16 = (1 << 5) | 1;
 const VERSION: u16 = 45;
 const UTF8_NAMES: u16 = 1 << 11;
@@ -19,17 +18,17 @@ const UTF8_NAMES: u16 = 1 << 11;
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) crc: u32,
-    /// Bytes of what is in it.
+    /// Uncompressed bytes.
     pub(crate) bytes: u64,
-    /// Bytes in the file: fewer where it is deflated.
+    /// Bytes in the file, fewer if deflated.
     pub(crate) stored: u64,
     pub(crate) is_deflated: bool,
-    /// Where its header is.
+    /// Offset of its header.
     pub(crate) header: u64,
 }
 
 impl Member {
-    /// A member that is stored as it is, with the header at `header`.
+    /// A stored member with its header at `header`.
     pub(crate) fn stored(name: &str, bytes: u64, header: u64) -> Self {
         Self {
             name: name.to_owned(),
@@ -41,18 +40,18 @@ impl Member {
         }
     }
 
-    /// Where its data start.
+    /// Start of its data.
     pub(crate) fn data(&self) -> u64 {
         let least = self.header + 30 + u64_of(self.name.len()) + self.sizes_bytes() + 4;
         least.next_multiple_of(ALIGNMENT)
     }
 
-    /// Where its data end.
+    /// End of its data.
     pub(crate) fn end(&self) -> u64 {
         self.data().saturating_add(self.stored)
     }
 
-    /// Whether the sizes have the 64-bit fields. A deflated one has them always: its size comes last.
+    /// Whether the sizes use 64-bit fields. Always for deflated members, whose size is known last.
     fn is_large(&self) -> bool {
         self.is_deflated || self.bytes >= LARGE
     }
@@ -61,13 +60,13 @@ impl Member {
         if self.is_large() { 20 } else { 0 }
     }
 
-    /// What stands before the data.
+    /// The bytes before the data.
     pub(crate) fn local_header(&self) -> Vec<u8> {
         let mut out = b"PK\x03\x04".to_vec();
         self.common(&mut out);
         let start = self.header + 30 + u64_of(self.name.len());
         let extra = self.data().saturating_sub(start);
-        // At most 24 bytes and the alignment.
+        // At most 24 bytes plus the alignment.
         out.extend_from_slice(&u16::try_from(extra).unwrap_or(0).to_le_bytes());
         out.extend_from_slice(self.name.as_bytes());
         if self.is_large() {
@@ -76,14 +75,14 @@ impl Member {
             out.extend_from_slice(&self.stored.to_le_bytes());
         }
         let padding = extra.saturating_sub(self.sizes_bytes() + 4);
-        // The mark under which PyTorch pads.
+        // PyTorch's marker for padding.
         out.extend_from_slice(b"FB");
         out.extend_from_slice(&u16::try_from(padding).unwrap_or(0).to_le_bytes());
         out.extend((0..padding).map(|_| b'Z'));
         out
     }
 
-    /// From the version to the length of the name.
+    /// The fields from the version to the length of the name.
     fn common(&self, out: &mut Vec<u8>) {
         let method: u16 = if self.is_deflated { 8 } else { 0 };
         for field in [VERSION, UTF8_NAMES, method, 0, DATE] {
@@ -126,7 +125,7 @@ impl Member {
     }
 }
 
-/// The directory of `members`, which starts at `offset`, and what ends the file.
+/// The directory of `members`, which starts at `offset`, and the end of the file.
 pub(crate) fn directory(members: &[Member], offset: u64) -> Vec<u8> {
     let mut out = Vec::new();
     members

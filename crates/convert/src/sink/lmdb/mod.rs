@@ -1,5 +1,5 @@
-//! LMDB: `KEY` is the image of a sample, `KEY/FIELD.EXTENSION` each other field; `__len__`, `__classes__` and
-//! `__packds__` describe all of them.
+//! LMDB: `KEY` is the image of a sample, and `KEY/FIELD.EXTENSION` is each other field. `__len__`, `__classes__` and `__packds__`
+//! describe the dataset.
 
 mod tree;
 
@@ -21,24 +21,24 @@ use crate::source::PATHS;
 /// The file of a database in its folder.
 const DATA_FILE: &str = "data.mdb";
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct LmdbSink {
     path: PathBuf,
     tree: TreeWriter,
     encoder: EntryEncoder,
-    /// Entries behind all samples, in the order of their keys.
+    /// Entries after all samples, in key order.
     last: Vec<(&'static str, String)>,
     lost: Vec<String>,
 }
 
-/// Makes entries.
+/// Creates entries.
 #[derive(Clone)]
 pub(crate) struct EntryEncoder {
     exported: Exported,
-    /// The fields behind the image in the order of their keys: the place and the name of each.
+    /// The fields other than the image, in key order: index and name.
     others: Vec<(usize, String)>,
     label: Option<usize>,
-    /// Whether each sample's path is written.
+    /// Whether sample paths are written.
     has_paths: bool,
     digits: usize,
 }
@@ -145,7 +145,7 @@ impl Encode for EntryEncoder {
                 let path = String::from_utf8_lossy(path).into_owned();
                 entries.push((format!("{key}/{PATHS}.txt"), path.into_bytes()));
             }
-            // `a.npy` may come after `a-b.npy`.
+            // `a.npy` may sort after `a-b.npy`.
             if let Some(own) = entries.get_mut(from..) {
                 own.sort_by(|a, b| a.0.cmp(&b.0));
             }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn everything_comes_back() {
         let folder = tempfile::tempdir().unwrap();
-        // Of one leaf, and of three levels, with values in pages of their own.
+        // A single leaf, and three levels with large values in separate pages.
         for n in [1, 10, 3000] {
             let mut fields = fields();
             fields.insert(2, Field::tensor("large", DType::F64, &[1 + 2999 / n, 25]));

@@ -1,8 +1,7 @@
-//! LMDB's own file, written from keys in ascending order: always the same bytes for the same entries.
+//! Writes LMDB files from entries in ascending key order. The same entries always give the same bytes.
 //!
-//! The layout is that of LMDB 0.9 on 64-bit little-endian machines: two meta pages, then leaves and the pages of large
-//! values as they come, then the branches. Everything else that LMDB is for, transactions and readers beside a writer, a
-//! file that is written once has no need of.
+//! The layout is that of LMDB 0.9 on 64-bit little-endian machines: two meta pages; then leaves and the pages of large values, in
+//! order; then the branches. Transactions and concurrent readers are not needed for a file that is written once.
 
 use packds_system::to_u64;
 use std::fs::File;
@@ -12,13 +11,13 @@ use std::os::unix::fs::FileExt;
 /// Bytes of a page.
 const PAGE: usize = 4096;
 const PAGE_BYTES: u64 = 4096;
-/// Bytes before the nodes of a page, and before the value in its own pages.
+/// Bytes before the nodes of a page, and before a value in its own pages.
 const PAGE_HEADER: usize = 16;
 /// Bytes before the key of a node.
 const NODE_HEADER: usize = 8;
-/// A node must leave room for another one in its page; the library uses the same number.
+/// A node must leave space for another node in its page. The library uses the same limit.
 const MAX_NODE: usize = (((PAGE - PAGE_HEADER) / 2) & !1) - 2;
-/// The longest key that the library takes.
+/// The longest key that the library accepts.
 pub(super) const MAX_KEY: usize = 511;
 /// "No page": the root of an empty database.
 const NO_PAGE: u64 = u64::MAX;
@@ -27,15 +26,15 @@ const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 const OVERFLOW: u16 = 4;
 const META: u16 = 8;
-/// The value is in pages of its own.
+/// The value has its own pages.
 const BIG: u16 = 1;
 
-/// A database being written.
+/// Writes a database.
 pub(crate) struct TreeWriter {
     file: BufWriter<File>,
     next_page: u64,
     leaf: Page,
-    /// The first key and the number of each leaf.
+    /// The first key and the page number of each leaf.
     leaves: Vec<Child>,
     n_overflow: u64,
     n_entries: u64,
@@ -47,7 +46,7 @@ struct Child {
     page: u64,
 }
 
-/// A page being filled: the places of nodes from the front, the nodes from the end.
+/// A page under construction. Node positions grow from the front, nodes from the end.
 struct Page {
     bytes: Vec<u8>,
     n: usize,
@@ -65,7 +64,7 @@ impl Page {
         }
     }
 
-    /// Adds a node; false if there is no room for it. `low` is the first of its words: bytes of the value, or a page.
+    /// Adds a node. False if it does not fit. `low` is the first word of the node: the size of the value, or a page number.
     fn add(&mut self, key: &[u8], low: u32, flags: u16, data: &[u8]) -> bool {
         let node_bytes = (NODE_HEADER + key.len() + data.len()).next_multiple_of(2);
         let lower = PAGE_HEADER + 2 * (self.n + 1);
@@ -88,7 +87,7 @@ impl Page {
         true
     }
 
-    /// The page with its header.
+    /// Returns the page and its header.
     fn finish(mut self, number: u64, kind: u16) -> (Vec<u8>, Vec<u8>) {
         let lower = u16::try_from(PAGE_HEADER + 2 * self.n).unwrap_or(0);
         let upper = u16::try_from(self.upper).unwrap_or(0);
@@ -107,11 +106,11 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 impl TreeWriter {
-    /// Begins in an empty file.
+    /// Starts with an empty file.
     pub(super) fn create(file: File) -> std::io::Result<Self> {
         const WRITE_BYTES: usize = 1 << 20;
         let mut file = BufWriter::with_capacity(WRITE_BYTES, file);
-        // The meta pages, which come last.
+        // The meta pages are written last.
         file.write_all(&[0; 2 * PAGE])?;
         Ok(Self {
             file,
@@ -123,7 +122,7 @@ impl TreeWriter {
         })
     }
 
-    /// Adds an entry; its key comes after all before it, byte by byte.
+    /// Adds an entry. Its key must be greater than all earlier ones in byte order.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> std::io::Result<()> {
         let too_large =
             || std::io::Error::other("LMDB holds keys of 1 to 511 bytes and values of 4 GiB");
@@ -135,7 +134,7 @@ impl TreeWriter {
         if NODE_HEADER + key.len() + value.len() <= MAX_NODE {
             return self.add_node(key, bytes, 0, value);
         }
-        // Pages of its own, before the leaf that names them.
+        // Its own pages, before the leaf that refers to them.
         let n_pages = (PAGE_HEADER + value.len()).div_ceil(PAGE);
         let first = self.next_page;
         let mut header = [0; PAGE_HEADER];
@@ -159,7 +158,7 @@ impl TreeWriter {
     fn add_node(&mut self, key: &[u8], low: u32, flags: u16, data: &[u8]) -> std::io::Result<()> {
         if !self.leaf.add(key, low, flags, data) {
             self.end_leaf()?;
-            // A page has room for two of the largest nodes.
+            // A page has space for two nodes of the largest size.
             self.leaf.add(key, low, flags, data);
         }
         Ok(())
@@ -209,7 +208,7 @@ impl TreeWriter {
             .file
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)?;
-        // As the library leaves them: the empty file, then the one transaction.
+        // As the library leaves them: the empty file, then a single transaction.
         file.write_all_at(&meta(0, &Database::EMPTY, (self.next_page, 1), 0), 0)?;
         file.write_all_at(
             &meta(1, &database, (self.next_page, last_page), 1),
@@ -217,12 +216,12 @@ impl TreeWriter {
         )
     }
 
-    /// One level of branches above `children`.
+    /// Writes one level of branches above `children`.
     fn branches(&mut self, children: Vec<Child>) -> std::io::Result<Vec<Child>> {
         let mut pages: Vec<Vec<Child>> = Vec::new();
         let mut room = 0;
         for child in children {
-            // The place, and the node of an even number of bytes.
+            // The position, and the node padded to an even size.
             let node_bytes = (NODE_HEADER + child.first_key.len()).next_multiple_of(2) + 2;
             match pages.last_mut() {
                 Some(page) if room >= node_bytes => {
@@ -235,7 +234,7 @@ impl TreeWriter {
                 }
             }
         }
-        // The library takes no branch with a single page below it.
+        // The library refuses a branch with a single child.
         if let [.., before, last] = pages.as_mut_slice()
             && last.len() == 1
             && let Some(moved) = before.pop()
@@ -247,7 +246,7 @@ impl TreeWriter {
             let mut page = Page::new();
             let mut first_key = Vec::new();
             for (i, child) in children.into_iter().enumerate() {
-                // The first key of a branch is not looked at, and is left out.
+                // The first key of a branch is never read, so it is omitted.
                 let key = if i == 0 { &[][..] } else { &child.first_key };
                 let low = u32::try_from(child.page & 0xffff_ffff).unwrap_or(0);
                 let flags = u16::try_from(child.page >> 32).unwrap_or(0);
@@ -266,7 +265,7 @@ impl TreeWriter {
     }
 }
 
-/// What a meta page says about a database.
+/// A database's entry in a meta page.
 struct Database {
     depth: u16,
     n_branches: u64,
@@ -304,7 +303,7 @@ impl Database {
     }
 }
 
-/// A meta page. The map is as large as the file.
+/// A meta page. The map size is the file size.
 fn meta(
     number: u64,
     main: &Database,
@@ -322,7 +321,7 @@ fn meta(
     page.extend_from_slice(&1_u32.to_le_bytes());
     page.extend_from_slice(&0_u64.to_le_bytes());
     page.extend_from_slice(&(n_pages * PAGE_BYTES).to_le_bytes());
-    // The database of free pages, which tells the page size, then the main one.
+    // The database of free pages, which contains the page size, then the main database.
     Database::EMPTY.append(PAGE_U32, INTEGER_KEYS, &mut page);
     main.append(0, 0, &mut page);
     page.extend_from_slice(&last_page.to_le_bytes());

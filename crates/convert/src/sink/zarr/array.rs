@@ -1,6 +1,6 @@
-//! The arrays of a Zarr group that is written: what their metadata say, in either version.
+//! The metadata of the arrays in an exported Zarr group, in either version.
 //!
-//! Not for their chunks: that is `chunk`.
+//! `chunk` writes their chunks.
 
 use packds_format::{DType, Field};
 use serde_json::{Map, Value, json};
@@ -9,17 +9,17 @@ use crate::export::ExportCodec;
 use crate::source::CLASSES_ATTRIBUTE;
 use crate::source::store::ArrayType;
 
-/// Blosc's level; the others' come from the options.
+/// Blosc's level. Other codecs take theirs from the options.
 pub(super) const BLOSC_LEVEL: u8 = 5;
 
-/// What the elements of an array are.
+/// The element type of an array.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
-    /// An array a sample.
+    /// One array per sample.
     Numbers(ArrayType),
-    /// A text a sample.
+    /// One text per sample.
     Texts,
-    /// Bytes of any length a sample.
+    /// Variable-length bytes for each sample.
     Bytes,
 }
 
@@ -29,26 +29,26 @@ pub(crate) struct Array {
     /// The name of its folder.
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// The names of the dimensions after the samples'.
+    /// The names of the dimensions after the first.
     pub(super) dims: Vec<String>,
-    /// The names of the class ids.
+    /// The class names.
     pub(super) classes: Vec<String>,
 }
 
-/// How all arrays are cut and packed.
+/// The chunking and compression of all arrays.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid {
     /// Zarr's version, 2 or 3.
     pub(super) version: u8,
     pub(super) n_samples: u64,
-    /// Samples in a chunk.
+    /// Samples per chunk.
     pub(super) chunk: u64,
-    /// Samples in a shard, a multiple of the chunk's.
+    /// Samples per shard, a multiple of the chunk's.
     pub(super) shard: Option<u64>,
     pub(super) codec: ExportCodec,
 }
 
-/// What the dimensions of a field's items are called.
+/// The dimension names of a field's items.
 pub(super) fn dims(field: &Field, name: &str, shape: &[u64]) -> Vec<String> {
     let layout = field.layout.as_deref().unwrap_or_default();
     let letters: Vec<char> = layout.chars().collect();
@@ -62,7 +62,7 @@ pub(super) fn dims(field: &Field, name: &str, shape: &[u64]) -> Vec<String> {
 }
 
 impl Array {
-    /// The lengths of the dimensions after the samples'.
+    /// The lengths of the dimensions after the first.
     fn shape(&self) -> &[u64] {
         match &self.kind {
             Kind::Numbers(array) => &array.shape,
@@ -70,7 +70,7 @@ impl Array {
         }
     }
 
-    /// Bytes of an element; 1 where each has its own.
+    /// Bytes per element; 1 if variable.
     pub(super) fn element_bytes(&self) -> u64 {
         match &self.kind {
             Kind::Numbers(array) => array.dtype.size(),
@@ -78,7 +78,7 @@ impl Array {
         }
     }
 
-    /// Bytes of a sample; none where each has its own.
+    /// Bytes per sample; none if variable.
     pub(super) fn sample_bytes(&self) -> Option<u64> {
         let shape = self.shape().iter();
         let bytes = shape.fold(self.element_bytes(), |n, dim| n.saturating_mul(*dim));
@@ -99,7 +99,7 @@ impl Array {
         Value::Object(attributes)
     }
 
-    /// The file of chunk (or shard) `number` along the samples.
+    /// The file of chunk (or shard) `number` along the first dimension.
     pub(super) fn key(&self, version: u8, number: u64) -> String {
         let rest = ".0".repeat(self.shape().len());
         match version {
@@ -108,7 +108,7 @@ impl Array {
         }
     }
 
-    /// The names and contents of the files that describe it.
+    /// The names and contents of the metadata files.
     pub(super) fn files(&self, grid: &Grid) -> Vec<(&'static str, Value)> {
         match grid.version {
             2 => vec![
@@ -174,7 +174,7 @@ impl Array {
                 "name": "regular",
                 "configuration": {"chunk_shape": self.of_samples(stored)},
             },
-            // One folder an array: with slashes, every chunk would have several of its own.
+            // One folder per array. With slashes, every chunk would get several folders.
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
             "fill_value": fill,
             "codecs": codecs,
@@ -196,7 +196,7 @@ impl Array {
         }})
     }
 
-    /// Version 3's codecs of a chunk.
+    /// Version 3's codecs for a chunk.
     fn codecs(&self, codec: ExportCodec) -> Vec<Value> {
         let mut codecs = vec![match &self.kind {
             Kind::Numbers(_) => json!({"name": "bytes", "configuration": {"endian": "little"}}),

@@ -1,6 +1,6 @@
-//! The chunks of a Zarr array that is written: padded, framed and compressed on any thread; and shards of them.
+//! The chunks of an exported Zarr array: padded, framed and compressed on any thread. Also shards of them.
 //!
-//! Not for what describes them: that is `array`.
+//! `array` writes their metadata.
 
 use packds_system::to_u64;
 use std::borrow::Cow;
@@ -15,8 +15,8 @@ use super::array::BLOSC_LEVEL;
 use crate::error::ConvertError;
 use crate::export::ExportCodec;
 
-/// Items of any length as `vlen-utf8` and `vlen-bytes` have them: a count, then length and bytes of each. A chunk is
-/// always full, so empty ones follow up to `count`.
+/// Variable-length items as `vlen-utf8` and `vlen-bytes` store them: a count, then the length and bytes of each. A chunk is always
+/// full, so it is padded to `count` with empty items.
 pub(super) fn framed<'a>(
     items: impl Iterator<Item = &'a [u8]>,
     count: usize,
@@ -34,7 +34,7 @@ pub(super) fn framed<'a>(
     Ok(out)
 }
 
-/// Compresses a chunk of elements of `element` bytes.
+/// Compresses a chunk with elements of `element` bytes.
 pub(super) fn packed(
     bytes: Vec<u8>,
     codec: ExportCodec,
@@ -47,7 +47,7 @@ pub(super) fn packed(
             let written = packing.write_all(&bytes).and_then(|()| packing.finish());
             written.map_err(|e| e.to_string())
         }
-        // In one piece: numcodecs wants to find the size in the frame.
+        // In one call, because numcodecs needs the size in the frame.
         ExportCodec::Zstd(level) => zstd::bulk::compress(&bytes, level).map_err(|e| e.to_string()),
         ExportCodec::Blosc => {
             let shuffle = match element {
@@ -65,10 +65,10 @@ pub(super) fn packed(
     }
 }
 
-/// Shards being filled, one after the other.
+/// Writes shards one after another.
 #[derive(Debug)]
 pub(crate) struct Shards {
-    /// Chunks in a shard.
+    /// Chunks per shard.
     per_shard: usize,
     open: Option<Shard>,
 }
@@ -90,7 +90,7 @@ impl Shards {
         }
     }
 
-    /// Appends the next chunk; `path` is that of its shard.
+    /// Appends the next chunk. `path` is the path of its shard.
     pub(super) fn append(&mut self, path: &Path, chunk: &[u8]) -> Result<(), ConvertError> {
         if self.open.is_none() {
             let file = File::create(path).map_err(ConvertError::io(path))?;
@@ -115,7 +115,7 @@ impl Shards {
         Ok(())
     }
 
-    /// Ends the shard that is open; chunks that have not come are none.
+    /// Closes the current shard. Missing chunks are marked as such.
     pub(super) fn close(&mut self) -> Result<(), ConvertError> {
         let Some(mut shard) = self.open.take() else {
             return Ok(());

@@ -1,6 +1,6 @@
-//! Zarr, version 2 and 3: one array a field in a group, cut into chunks or shards of samples.
+//! Zarr, version 2 and 3: one array per field in a group, split into chunks or shards of samples.
 //!
-//! Not for reading it: that is `source::zarr`.
+//! `source::zarr` reads it.
 
 mod array;
 mod chunk;
@@ -22,21 +22,21 @@ use crate::metadata::METADATA_KEY;
 
 /// The array of the samples' paths.
 const PATHS: &str = "path";
-/// The most bytes of a chunk, unpacked: what we read back, and what Blosc can hold.
+/// Most unpacked bytes of a chunk, limited by the reader and by Blosc.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
-/// Samples being written.
+/// Writes the samples.
 pub(crate) struct ZarrSink {
     target: PathBuf,
     folder: PathBuf,
     grid: Grid,
-    /// One for each field, and one for the paths.
+    /// One per field, and one for the paths.
     arrays: Vec<Array>,
     has_paths: bool,
-    /// One for each array, or none.
+    /// One per array, or none.
     shards: Vec<Shards>,
     lost: Vec<String>,
-    /// Paths that are no UTF-8.
+    /// Number of paths that are not UTF-8.
     bent_paths: u64,
 }
 
@@ -88,7 +88,7 @@ impl ZarrSink {
         Ok(sink)
     }
 
-    /// Makes the folders and writes what describes the group and its arrays.
+    /// Creates the folders and writes the metadata of the group and its arrays.
     fn describe(&self, metadata: &str) -> std::io::Result<()> {
         let attributes = json!({METADATA_KEY: metadata});
         let group = match self.grid.version {
@@ -144,7 +144,7 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
                 "choose a multiple with --shard, or other chunks with --chunk",
             ));
         }
-        // Room in the index for chunks that never come would only cost.
+        // Index entries for chunks that do not exist would waste space.
         Some(shard) => {
             let all = start.n_samples.max(1).div_ceil(batch) * batch;
             (batch, Some(shard.min(all)))
@@ -162,7 +162,7 @@ fn grid(start: &SinkStart<'_>) -> Result<Grid, ConvertError> {
 /// The arrays of the fields.
 fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
     let fields = &start.exported.fields;
-    // The group's own file, and what version 3 keeps for itself.
+    // The group's own file, and names reserved by version 3.
     let free = |name: &str| match name == "zarr.json" || name.starts_with("__") {
         true => format!("field-{name}"),
         false => name.to_owned(),
@@ -202,7 +202,7 @@ fn arrays(start: &SinkStart<'_>, lost: &mut Vec<String>) -> Vec<Array> {
     arrays
 }
 
-/// Makes chunks of a batch.
+/// Creates the chunks of a batch.
 pub(crate) struct ZarrEncoder {
     arrays: Vec<Array>,
     has_paths: bool,
@@ -210,7 +210,7 @@ pub(crate) struct ZarrEncoder {
     codec: ExportCodec,
 }
 
-/// The chunks of a batch, one of each array.
+/// The chunks of a batch, one per array.
 pub(crate) struct Chunks {
     first: u64,
     chunks: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What goes out as Zarr and comes back.
+//! Round trips through Zarr.
 
 use std::path::Path;
 

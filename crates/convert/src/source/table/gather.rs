@@ -52,7 +52,7 @@ enum Gathered {
 
 /// Texts of a column are not kept in memory if they have more bytes than this in total
 const TEXTS_BYTES: usize = 64 << 20;
-/// and more bytes than this on average. Shorter texts may be class ids or names.
+/// and at least this many bytes on average. Shorter texts may be class ids or names.
 const LONG_TEXT: usize = 1 << 10;
 
 /// Stands for the spool's file index until it is known.
