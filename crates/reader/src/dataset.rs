@@ -1,4 +1,4 @@
-//! A pack's numbers, as plans want them.
+//! The numbers of a pack that plans need.
 
 use packds_format::FieldKind;
 
@@ -6,10 +6,10 @@ use crate::plan::Dataset;
 use crate::{Pack, ReadError};
 
 impl Pack {
-    /// What plans need to know of this pack: its division, the bytes that a chunk takes in memory, and its identifier.
+    /// What plans need from this pack: how it is divided into chunks, the size of a chunk in memory, and the pack identifier.
     ///
     /// # Errors
-    /// [`ReadError::Format`] where the chunk table is damaged.
+    /// [`ReadError::Format`] if the chunk table is damaged.
     pub fn dataset(&self) -> Result<Dataset, ReadError> {
         let bytes = self.stored_chunk_bytes()?.max(self.decoded_chunk_bytes());
         Ok(Dataset::new(
@@ -19,7 +19,7 @@ impl Pack {
         ))
     }
 
-    /// Bytes of a chunk in the file, on average.
+    /// Mean size of a chunk in the file.
     fn stored_chunk_bytes(&self) -> Result<u64, ReadError> {
         let n_chunks = self.n_chunks();
         let Some(last) = n_chunks.checked_sub(1) else {
@@ -31,7 +31,7 @@ impl Pack {
         Ok(body.div_ceil(n_chunks))
     }
 
-    /// Bytes of the items of fixed size in a chunk, decompressed, on average.
+    /// Mean decompressed size of the fixed-size items in a chunk.
     fn decoded_chunk_bytes(&self) -> u64 {
         let fixed = self
             .schema()

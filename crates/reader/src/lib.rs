@@ -1,9 +1,9 @@
-//! Opening, verifying and loading packs: what needs a file, on top of `packds-format`, which knows none.
+//! Opening, verifying and loading packs. This crate does the I/O that `packds-format` leaves out.
 //!
-//! [`open`] maps a pack and checks everything but its chunks and columns, in milliseconds whatever its size. [`open_bytes`]
-//! opens one that is in memory. [`verify`] reads it whole and names the damage. A [`Loader`](loader::Loader) makes batches of
-//! it, in an order that [`plan`] computes, [augmented](augment) where that is wanted. [`Pack::sample`] and [`Pack::chunk`] show
-//! single ones. docs/reference/loading.md is the guide. The [`doctor`] says why training waits.
+//! [`open`] maps a pack. It checks everything except the chunks and columns, in milliseconds for a pack of any size. [`open_bytes`]
+//! opens a pack in memory. [`verify`] reads the whole pack and reports all damage. A [`Loader`](loader::Loader) makes batches in
+//! an order that [`plan`] computes, optionally [augmented](augment). [`Pack::sample`] and [`Pack::chunk`] read single samples
+//! and chunks. docs/reference/loading.md is the guide. The [`doctor`] finds the training bottleneck.
 //!
 //! ```no_run
 //! use packds_reader::loader::{LoadError, Loader};
@@ -56,7 +56,7 @@ pub use storage::PackBytes;
 pub use verify::{BadChunk, BadSample, VerifyOptions, VerifyReport, verify};
 pub use view::{ArrayView, Element, WrongType};
 
-/// The guide's examples, so that they compile.
+/// Compiles the examples in the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/reference/loading.md")]
 struct LoadingGuide;

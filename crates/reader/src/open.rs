@@ -1,4 +1,4 @@
-//! From a path, or bytes, to a checked pack.
+//! Opens a path or bytes as a checked pack.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ use packds_format::Limits;
 use crate::storage::{MappedFile, Memory};
 use crate::{Pack, ReadError};
 
-/// Opens a pack with the default [`Limits`]: milliseconds, and no chunk is touched.
+/// Opens a pack with the default [`Limits`]. This takes milliseconds and does not read any chunk.
 ///
 /// # Errors
-/// [`ReadError::Open`] where there is no such file, [`ReadError::Format`] where it is not a pack or not a whole one.
+/// [`ReadError::Open`] if the file cannot be opened, [`ReadError::Format`] if it is not a pack or is incomplete.
 pub fn open(path: impl AsRef<Path>) -> Result<Pack, ReadError> {
     open_with(path, Limits::default())
 }
 
-/// Opens a pack.
+/// Opens a pack with custom limits.
 ///
 /// # Errors
-/// As [`open`].
+/// As for [`open`].
 pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Pack, ReadError> {
     let path = path.as_ref();
     let file = MappedFile::open(path).map_err(|source| ReadError::Open {
@@ -28,10 +28,10 @@ pub fn open_with(path: impl AsRef<Path>, limits: Limits) -> Result<Pack, ReadErr
     Pack::new(file, path, limits)
 }
 
-/// Opens a pack that is in memory, with the default [`Limits`]. Errors call it by `name`, which stands in the place of a path.
+/// Opens a pack in memory with the default [`Limits`]. Error messages use `name` in place of a path.
 ///
 /// # Errors
-/// [`ReadError::Format`] where the bytes are not a pack or not a whole one.
+/// [`ReadError::Format`] if the bytes are not a pack or are incomplete.
 pub fn open_bytes(
     name: impl AsRef<Path>,
     bytes: impl AsRef<[u8]> + Send + 'static,

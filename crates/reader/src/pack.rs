@@ -1,4 +1,4 @@
-//! An opened pack: its bytes, its name, and whether both still belong together.
+//! An open pack: its bytes and its path, with checks that the file has not changed.
 
 use std::fs::File;
 use std::io;
@@ -12,23 +12,23 @@ use packds_system::to_u64;
 use crate::ReadError;
 use crate::storage::{self, PackBytes, Storage, Version};
 
-/// An opened pack.
+/// An open pack.
 ///
-/// It dereferences to [`packds_format::Pack`]. Its bytes are read where they lie, in a mapped file or in memory. A file can
-/// change or lose pages meanwhile: [`still_good`](Self::still_good) says whether it did.
+/// It dereferences to [`packds_format::Pack`]. Its bytes are read in place, from a mapped file or from memory. The file can
+/// change or lose pages after opening. [`still_good`](Self::still_good) detects that.
 #[derive(Debug)]
 pub struct Pack {
     pack: packds_format::Pack<PackBytes>,
     storage: Arc<dyn Storage>,
     path: PathBuf,
-    /// What the bytes were when they were opened.
+    /// The version of the bytes at open time.
     opened: Version,
 }
 
 impl Pack {
     /// # Errors
-    /// [`ReadError::Format`], [`ReadError::Changed`] where the storage changed meanwhile, [`ReadError::Open`] and
-    /// [`ReadError::Read`] where the system refuses something.
+    /// [`ReadError::Format`] if it is not a valid pack, [`ReadError::Changed`] if the storage changed during opening,
+    /// [`ReadError::Open`] and [`ReadError::Read`] if a system call failed.
     pub(crate) fn new(
         storage: impl Storage + 'static,
         path: &Path,
@@ -39,7 +39,7 @@ impl Pack {
         let len = to_u64(bytes.as_ref().len());
         let opened = check_len(&*storage, path, len)?;
         let pack = packds_format::Pack::open_with(bytes, limits).map_err(|source| {
-            // What is no longer there looks damaged: say that it has gone.
+            // A truncated file looks damaged. Report the truncation instead.
             let changed = check_len(&*storage, path, len).err();
             changed.unwrap_or_else(|| ReadError::Format {
                 path: path.to_owned(),
@@ -56,22 +56,22 @@ impl Pack {
         Ok(pack)
     }
 
-    /// The path it was opened by, or the name that bytes in memory were given.
+    /// The path of the file, or the name given to bytes in memory.
     #[must_use]
     pub fn file_path(&self) -> &Path {
         &self.path
     }
 
-    /// The open file: it stays the same one even where another is renamed over the path.
+    /// The open file. It stays the same file if another one is renamed over the path.
     ///
     /// # Errors
-    /// The pack lies in memory.
+    /// The pack is in memory.
     pub fn file(&self) -> io::Result<&File> {
         let in_memory = || io::Error::other("the pack does not lie in a file");
         self.storage.file().ok_or_else(in_memory)
     }
 
-    /// The same file once more, for reads past the page cache; none where there is none, or its file system refuses.
+    /// Opens the same file again for reads that bypass the page cache. `None` if there is no file or the file system refuses.
     #[doc(hidden)]
     #[must_use]
     pub fn open_past_cache(&self) -> Option<File> {
@@ -82,35 +82,35 @@ impl Pack {
         &*self.storage
     }
 
-    /// Sees to it that a page which the file loses shows zeros when it is read, and does not end the process: other code may
-    /// have installed a handler of SIGBUS since. Where the system refuses, the file's length is compared. Ask before reading;
-    /// one system call.
+    /// Makes pages that the file loses read as zeros instead of ending the process. Repeat it before each read: other code
+    /// may have replaced the SIGBUS handler. If the handler cannot be installed, this compares the file's length. It costs one
+    /// system call.
     ///
     /// # Errors
-    /// [`ReadError::Changed`], or [`ReadError::Open`] where the system does not say.
+    /// [`ReadError::Changed`] if the length differs, [`ReadError::Open`] if it cannot be determined.
     pub fn protect(&self) -> Result<(), ReadError> {
         self.storage.protect().or_else(|_| self.check_len())
     }
 
-    /// The file's length.
+    /// Length of the file in bytes.
     #[must_use]
     pub fn file_len(&self) -> u64 {
         self.pack.trailer().file_len
     }
 
-    /// Checks that the file still has the length it was opened with. Cheap: one system call.
+    /// Checks that the file still has the length it was opened with. It costs one system call.
     ///
     /// # Errors
-    /// [`ReadError::Changed`], or [`ReadError::Open`] where the system does not say.
+    /// [`ReadError::Changed`] if the length differs, [`ReadError::Open`] if it cannot be determined.
     pub(crate) fn check_len(&self) -> Result<(), ReadError> {
         check_len(self.storage(), &self.path, self.file_len()).map(drop)
     }
 
-    /// Checks that the file has the length that it was opened with and was not written to since, by its time of
-    /// modification. One system call.
+    /// Checks that the length and the modification time of the file have not changed since it was opened. It costs one
+    /// system call.
     ///
     /// # Errors
-    /// [`ReadError::Changed`], [`ReadError::Modified`], or [`ReadError::Open`] where the system does not say.
+    /// [`ReadError::Changed`], [`ReadError::Modified`], or [`ReadError::Open`] if they cannot be determined.
     pub(crate) fn check_unchanged(&self) -> Result<(), ReadError> {
         if check_len(self.storage(), &self.path, self.file_len())? != self.opened {
             return Err(ReadError::Modified {
@@ -120,19 +120,19 @@ impl Pack {
         Ok(())
     }
 
-    /// Whether all that was read in place until now were the bytes that the file had when it was opened: nobody wrote to
-    /// it, and no page shows zeros because the file no longer has it or the disk does not deliver it. Ask after reading: what
-    /// was compared with a checksum once is not compared again. One system call.
+    /// Checks that everything read in place so far was valid: the file was not written to, and no page was replaced by zeros
+    /// after truncation or a disk failure. Call it after reading, because verified checksums are not compared again. It costs
+    /// one system call.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] where the file is shorter or longer now, [`ReadError::Modified`] where it was written to,
-    /// [`ReadError::Read`] where a page could not be read.
+    /// [`ReadError::Changed`] if the length differs, [`ReadError::Modified`] if the file was written to, [`ReadError::Read`] if
+    /// a page could not be read.
     pub fn still_good(&self) -> Result<(), ReadError> {
         self.check_unchanged()?;
         self.check_pages()
     }
 
-    /// As [`still_good`](Self::still_good), of a file that may be written to meanwhile.
+    /// Like [`still_good`](Self::still_good), for a file that may be written to meanwhile.
     pub(crate) fn no_page_lost(&self) -> Result<(), ReadError> {
         self.check_len()?;
         self.check_pages()
@@ -165,7 +165,7 @@ impl Pack {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => error,
             };
-            // The end of the file came too early: say how early, not that.
+            // The file ended early. Report its length rather than a short read.
             self.check_len()?;
             return Err(ReadError::Read {
                 path: self.path.clone(),
@@ -177,8 +177,8 @@ impl Pack {
         Ok(())
     }
 
-    /// What was read in place, if its pages were [there](Self::still_good): damage that the zeros of lost pages
-    /// look like is told as what it is.
+    /// Returns the result of a read in place if its pages were [valid](Self::still_good). Zeros from lost pages look like
+    /// damage; this reports the lost page instead.
     ///
     /// # Errors
     /// As for [`still_good`](Self::still_good), else [`ReadError::Format`].
@@ -187,7 +187,7 @@ impl Pack {
         self.told(read)
     }
 
-    /// Bytes of the file that are in the page cache, asked of every 16th page; none where the system does not say.
+    /// Estimates how many bytes of the file are in the page cache. Checks every 16th page. `None` if unknown.
     #[doc(hidden)]
     #[must_use]
     pub fn resident_bytes(&self) -> Option<u64> {
@@ -201,8 +201,8 @@ impl Pack {
         Some(bytes)
     }
 
-    /// Whether all of the file is in the page cache, asked of every 16th page; none where the system does not say. It says so to who
-    /// owns a file or may write it.
+    /// Whether all of the file is in the page cache. Checks every 16th page. `None` if unknown: the system answers only the
+    /// owner of a file and users who may write it.
     pub(crate) fn is_resident(&self) -> Option<bool> {
         use rustix::fs::{Access, access, fstat};
         if let Some(file) = self.storage.file() {
@@ -221,14 +221,14 @@ impl Pack {
         lacks.unwrap_or(Some(true))
     }
 
-    /// Where pages begin that stand for all, and the bytes that each stands for.
+    /// Offsets of the sampled pages, and the number of bytes that each represents.
     fn looked_at(&self) -> Option<(impl Iterator<Item = u64>, u64)> {
         let step = 16 * rustix::param::page_size();
         let starts = (0..self.file_len()).step_by(step);
         Some((starts, u64::try_from(step).ok()?))
     }
 
-    /// Puts the path to an error of the format, if there is one.
+    /// Adds the path to a format error.
     ///
     /// # Errors
     /// [`ReadError::Format`].
@@ -236,7 +236,7 @@ impl Pack {
         result.map_err(|error| self.error(error))
     }
 
-    /// Puts the path to an error of the format.
+    /// Adds the path to a format error.
     #[must_use]
     pub fn error(&self, source: FormatError) -> ReadError {
         ReadError::Format {

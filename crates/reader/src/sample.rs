@@ -1,4 +1,4 @@
-//! Single samples and single chunks of a pack, where they lie: for looking and for code that has an order of its own.
+//! Access to single samples and chunks, for inspection and for code that chooses its own order.
 
 use packds_system::{to_u64, to_usize};
 use std::borrow::Cow;
@@ -15,12 +15,12 @@ pub struct Sample<'a> {
     id: u64,
 }
 
-/// One field of one sample: borrowed from the pack's bytes, or decompressed.
+/// One field of one sample: borrowed from the pack or decompressed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item<'a> {
-    /// Element type; `u8` where the item has a size of its own.
+    /// Element type; `u8` for variable-size items.
     pub dtype: DType,
-    /// Dimensions; those of its own size are one dimension of bytes.
+    /// Dimensions. Variable-size items have one dimension, their bytes.
     pub shape: Vec<usize>,
     /// The elements in C order, little-endian.
     pub bytes: Cow<'a, [u8]>,
@@ -34,7 +34,7 @@ pub struct Chunk<'a> {
 }
 
 impl Pack {
-    /// A sample, by its place in the file from 0. Nothing is read yet.
+    /// Returns a sample by its position in the file, from 0. It is read later.
     ///
     /// # Errors
     /// [`FormatError::OutOfRange`], with the path.
@@ -44,10 +44,10 @@ impl Pack {
         Ok(Sample { pack: self, id })
     }
 
-    /// A chunk, by its number from 0. Nothing is read yet.
+    /// Returns a chunk by its number, from 0. It is read later.
     ///
     /// # Errors
-    /// As [`sample`](Self::sample).
+    /// As for [`sample`](Self::sample).
     pub fn chunk(&self, number: u64) -> Result<Chunk<'_>, ReadError> {
         self.check_index("chunk", number, self.n_chunks())?;
         self.protect()?;
@@ -76,18 +76,18 @@ impl Pack {
 }
 
 impl<'a> Sample<'a> {
-    /// Its place in the file, from 0.
+    /// Its position in the file, from 0.
     #[must_use]
     pub const fn id(&self) -> u64 {
         self.id
     }
 
-    /// One of its fields: without a copy, unless it is compressed. Compared with its checksum the first time, as
-    /// [`Pack::item`](packds_format::Pack::item) says.
+    /// Returns one field, without a copy unless it is compressed. The first access verifies the checksum, as described in
+    /// [`Pack::item`](packds_format::Pack::item).
     ///
     /// # Errors
-    /// [`ReadError::Format`] where there is no such field or its bytes are damaged, [`ReadError::Changed`] where the file
-    /// was cut short.
+    /// [`ReadError::Format`] if the field does not exist or its bytes are damaged, [`ReadError::Changed`] if the file was
+    /// truncated.
     pub fn field(&self, name: &str) -> Result<Item<'a>, ReadError> {
         let (number, field) = self.pack.field_named(name)?;
         let bytes = self.pack.whole(self.pack.item(number, self.id))?;
@@ -102,8 +102,8 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Compares its items with its checksum, whatever was found before; where the pack has none for each sample, its chunk
-    /// on first touch.
+    /// Verifies the checksum of its items again, even if it was verified before. If the pack has no checksums per sample,
+    /// this verifies the chunk on first touch.
     ///
     /// # Errors
     /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].
@@ -126,7 +126,7 @@ impl Item<'_> {
     /// The elements as numbers, without a copy.
     ///
     /// # Errors
-    /// [`WrongType`] where `T` is not the element type, or they do not start where `T` may.
+    /// [`WrongType`] if `T` is not the element type, or the bytes are not aligned for `T`.
     pub fn elements<T: Element>(&self) -> Result<&[T], WrongType> {
         self.view().elements()
     }
@@ -139,7 +139,7 @@ impl<'a> Chunk<'a> {
         self.number
     }
 
-    /// Its samples, by their place in the file.
+    /// Positions of its samples in the file.
     #[must_use]
     pub fn samples(&self) -> std::ops::Range<u64> {
         let geometry = self.pack.geometry();
@@ -147,12 +147,11 @@ impl<'a> Chunk<'a> {
         first..first + u64::from(geometry.samples_in(self.number))
     }
 
-    /// A field of all its samples, `[samples, ..]`, where it lies in the file: for columns, and for body fields of fixed
-    /// size that are not compressed. Column or chunk are compared with their checksum the first time.
+    /// Returns a field of all samples, `[samples, ..]`, in place. This works for columns and for uncompressed fixed-size
+    /// body fields. The first access verifies the checksum of the column or chunk.
     ///
     /// # Errors
-    /// [`FormatError::WrongUse`] for other fields, [`ReadError::Format`] where there is no such field or the chunk is
-    /// damaged.
+    /// [`FormatError::WrongUse`] for other fields, [`ReadError::Format`] if the field does not exist or the chunk is damaged.
     pub fn field(&self, name: &str) -> Result<ArrayView<'a>, ReadError> {
         let pack = self.pack;
         let (number, field) = pack.field_named(name)?;
@@ -200,7 +199,7 @@ impl<'a> Chunk<'a> {
         Ok(range.and_then(|(start, end)| stored.get(start..end)))
     }
 
-    /// Compares its bytes with its checksum, whatever was found before.
+    /// Verifies the checksum of the chunk again, even if it was verified before.
     ///
     /// # Errors
     /// [`ReadError::Format`] with both checksums, [`ReadError::Changed`].

@@ -1,7 +1,7 @@
-//! Where the bytes of a pack lie: a mapped file, or memory.
+//! Where the bytes of a pack are stored: in a mapped file or in memory.
 //!
-//! [`Storage`] is all that the rest of the crate knows of it. Its virtual methods are called once a step, a chunk or a request,
-//! never once a sample: samples are read from [`PackBytes`], whose address was looked up when the pack was opened.
+//! The rest of the crate only knows [`Storage`]. Its virtual methods are called once per step, chunk or request, never once per
+//! sample. Samples are read from [`PackBytes`], which keeps the address looked up at open time.
 
 #[cfg(test)]
 pub(crate) mod faulty;
@@ -19,75 +19,75 @@ use bytes::Bytes;
 pub(crate) use self::mapped_file::{MappedFile, open_past_cache};
 pub(crate) use self::memory::Memory;
 
-/// The bytes of one pack, which are expected not to change.
+/// The bytes of one pack. They are expected not to change.
 pub(crate) trait Storage: fmt::Debug + Send + Sync {
-    /// All bytes, without a copy. Each call gives the same slice. A page that cannot be read shows zeros, and
-    /// [`first_lost`](Self::first_lost) tells.
+    /// All bytes, without a copy. Every call returns the same slice. A page that cannot be read appears as zeros, and
+    /// [`first_lost`](Self::first_lost) reports it.
     fn bytes(&self) -> &[u8];
 
-    /// Reads from `offset` on, not by way of [`bytes`](Self::bytes), and gives how many bytes came: fewer than `out` holds is no
-    /// error, 0 is the end.
+    /// Reads from `offset` without using [`bytes`](Self::bytes). Returns the number of bytes read. A short read is not an
+    /// error; 0 means end of file.
     ///
     /// # Errors
-    /// The system could not read.
+    /// The read failed.
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// What tells whether the bytes are still those that were opened.
+    /// The version of the bytes. It changes if they are replaced after opening.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The version cannot be determined.
     fn version(&self) -> io::Result<Version>;
 
-    /// The file that has the same bytes at the same offsets, for reads by its descriptor.
+    /// The file with the same bytes at the same offsets, for reads through its descriptor.
     fn file(&self) -> Option<&File> {
         None
     }
 
-    /// Makes sure that a page which cannot be read shows zeros and does not end the process. Called before reading.
+    /// Makes an unreadable page appear as zeros instead of ending the process. Call it before reading.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system call failed.
     fn protect(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// The first byte of [`bytes`](Self::bytes) that could not be read and shows as zero since.
+    /// Offset of the first unreadable byte in [`bytes`](Self::bytes). It now reads as zero.
     fn first_lost(&self) -> Option<u64> {
         None
     }
 
-    /// Whether the page of byte `offset` is in memory; none where the system does not say.
+    /// Whether the page at `offset` is in memory. `None` if unknown.
     fn is_resident(&self, _offset: u64) -> Option<bool> {
         Some(true)
     }
 
-    /// Says that much will be [loaded](Self::load).
+    /// Announces that much data will be [loaded](Self::load).
     ///
     /// # Errors
-    /// The system refuses; loading works all the same.
+    /// The system call failed. Loading still works.
     fn will_load(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Brings bytes into memory before they are read, and returns when they are there. A range may end behind the last byte.
+    /// Brings bytes into memory before they are read. Blocks until they are there. The range may end past the last byte.
     ///
     /// # Errors
-    /// The system could not load them.
+    /// The bytes could not be loaded.
     fn load(&self, _offset: u64, _len: u64) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// What changes when somebody replaces the bytes.
+/// The version of the stored bytes. It changes if they are replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) len: u64,
-    /// When they were last written to; none where the system does not say.
+    /// Time of the last write. `None` if unknown.
     pub(crate) modified: Option<SystemTime>,
 }
 
-/// All bytes of an opened pack, at an address that was looked up once.
+/// All bytes of an open pack. The address is looked up once.
 #[derive(Clone)]
 pub struct PackBytes(Bytes);
 

@@ -1,8 +1,8 @@
-//! Reading a whole pack to find damage, at the speed of memory, on all cores.
+//! Verifies a whole pack on all cores, at memory speed.
 //!
-//! Chunks are read with `pread`, not through the map: a file that is shortened meanwhile, or a disk that fails, is an
-//! error and not the end of the process. The bytes go in small pieces through one buffer a thread, so that they are still
-//! in the cache when they are summed; only a chunk whose sum is wrong is read whole.
+//! Chunks are read with `pread`, not through the map. A truncated file or a failing disk is then an error and does not end the
+//! process. Each thread reads small pieces into one buffer, so that the bytes are still cached when they are hashed. A
+//! chunk is read whole only if its checksum is wrong.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -17,19 +17,19 @@ use rustix::fs::{Advice, fadvise};
 use self::sizes::RawSizes;
 use crate::{Pack, PackBytes, ReadError};
 
-/// Bytes summed at a time: they fit the second-level cache together with what the kernel touches.
+/// Bytes hashed at a time. They fit the second-level cache together with the kernel's own data.
 const PIECE_BYTES: usize = 256 << 10;
-/// Bytes of consecutive chunks that one thread takes at a time: long enough for the kernel's readahead.
+/// Bytes of consecutive chunks that one thread takes at a time. Long enough for the kernel's readahead.
 const TASK_BYTES: u64 = 16 << 20;
 
-/// How to verify.
+/// Options of [`verify`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VerifyOptions {
-    /// Threads; 0 stands for one a core.
+    /// Threads; 0 = one per core.
     pub jobs: usize,
 }
 
-/// A chunk whose bytes are not those that were written.
+/// A chunk that does not match its checksum.
 #[derive(Debug)]
 pub struct BadChunk {
     /// Its number.
@@ -38,17 +38,17 @@ pub struct BadChunk {
     pub first_sample: u64,
     /// One past its last sample.
     pub end_sample: u64,
-    /// Where it starts in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Its bytes in the file.
+    /// Its size in the file.
     pub stored_len: u64,
     /// The stored checksum.
     pub expected: u32,
     /// The checksum of the bytes found.
     pub found: u32,
-    /// Whether its damaged samples are known: the pack has a checksum for each, and at least one fails.
+    /// Whether the damaged samples are known: the pack has checksums per sample, and at least one fails.
     pub samples_known: bool,
-    /// All of this as the format's error.
+    /// The same as a format error.
     pub error: FormatError,
 }
 
@@ -59,11 +59,11 @@ pub struct BadSample {
     pub sample: u64,
     /// Its chunk.
     pub chunk: u64,
-    /// Its class id, where the pack has one and the column of labels is whole.
+    /// Its class id, if the pack has labels and their column is intact.
     pub label: Option<i64>,
     /// The name of its class.
     pub class: Option<String>,
-    /// Its path in the source, where the pack has paths and they are whole.
+    /// Its path in the source, if the pack has paths and they are intact.
     pub path: Option<Vec<u8>>,
 }
 
@@ -74,14 +74,14 @@ pub struct VerifyReport {
     pub n_samples: u64,
     /// Chunks of the pack.
     pub n_chunks: u64,
-    /// Bytes of the file.
+    /// Size of the file.
     pub bytes: u64,
     /// The damaged chunks.
     pub bad_chunks: Vec<BadChunk>,
-    /// The damaged samples, as far as samples have checksums of their own.
+    /// The damaged samples. Empty if the pack has no checksums per sample.
     pub bad_samples: Vec<BadSample>,
-    /// Other damage: first what lies outside the chunks (columns, sections, padding), then the first item of each chunk and field whose
-    /// raw pixels are not of the size that its columns say.
+    /// Other damage. Damage outside the chunks comes first (columns, sections, padding). Then comes the first item of each chunk
+    /// and field whose raw size differs from the size in its columns.
     pub errors: Vec<FormatError>,
 }
 
@@ -93,15 +93,15 @@ impl VerifyReport {
     }
 }
 
-/// Reads the whole pack and checks every byte of it. `progress` is told the bytes of chunks done and their total, from
-/// any thread. The report is the same for any number of threads.
+/// Reads the whole pack and checks every byte. `progress` receives the bytes done and the total, from any thread. The
+/// report does not depend on the number of threads.
 ///
-/// What lies outside the chunks, and how long items are, is read where it lies. Compressed images of
-/// sizes of their own are decompressed for that.
+/// Data outside the chunks and item lengths are read in place. Variable-size compressed images are decompressed to check
+/// their size.
 ///
 /// # Errors
-/// [`ReadError::Changed`] where the file changed its length, [`ReadError::Read`] where the system could not read.
-/// Damage is not an error, it is the report.
+/// [`ReadError::Changed`] if the length of the file changed, [`ReadError::Read`] if a read failed. Damage is part of the
+/// report, not an error.
 pub fn verify(
     pack: &Pack,
     options: VerifyOptions,
@@ -110,7 +110,7 @@ pub fn verify(
     pack.check_len()?;
     pack.protect()?;
     if let Some(file) = pack.storage().file() {
-        // Advice alone: where it is refused, reading is merely slower.
+        // This is only a hint. Reading is slower without it.
         let _ = fadvise(file, 0, None, Advice::Sequential);
     }
     let mut report = VerifyReport {
@@ -134,31 +134,31 @@ pub fn verify(
             .extend(samples.map(|&sample| describe.sample(sample, found.chunk.chunk)));
         report.bad_chunks.push(found.chunk);
     }
-    // What is no longer there looks damaged: say that it has gone. What somebody wrote is damage.
+    // A truncated file looks damaged. Report the truncation instead. Writes by others count as damage.
     pack.no_page_lost()?;
     Ok(report)
 }
 
-/// What threads find, in the order of chunks once all is found.
+/// Findings of all threads, sorted by chunk at the end.
 #[derive(Default)]
 struct Found {
     damaged: Vec<Damaged>,
-    /// Items of chunks that are whole, with their chunks.
+    /// Wrong items in chunks with a valid checksum, and their chunks.
     wrong: Vec<(u64, FormatError)>,
 }
 
-/// A damaged chunk and its damaged samples.
+/// A damaged chunk with its damaged samples.
 struct Damaged {
     chunk: BadChunk,
     samples: Vec<u64>,
 }
 
-/// The work, handed out front to back in runs of chunks.
+/// The work, assigned front to back in runs of chunks.
 struct Tasks<'a> {
     pack: &'a Pack,
-    /// Chunks of one task.
+    /// Chunks per task.
     task_chunks: u64,
-    /// The first chunk that no thread has taken.
+    /// The first chunk that is not assigned yet.
     next: AtomicU64,
     stop: AtomicBool,
     total: u64,
@@ -232,7 +232,7 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Keeps the first error; the others would only repeat it.
+    /// Keeps only the first error. Later ones would repeat it.
     fn fail(&self, error: ReadError) {
         self.stop.store(true, Ordering::Relaxed);
         let mut failed = self
@@ -242,7 +242,7 @@ impl<'a> Tasks<'a> {
         failed.get_or_insert(error);
     }
 
-    /// Sums one chunk, and compares the sizes in it where the sum is right; gives its bytes.
+    /// Verifies the checksum of one chunk, then the item sizes in it. Returns the chunk's size.
     fn check(&self, chunk: u64, buffer: &mut [u8]) -> Result<u64, ReadError> {
         let entry = self
             .pack
@@ -277,18 +277,18 @@ impl<'a> Tasks<'a> {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Reads a chunk again, whole, to tell its samples apart.
+    /// Reads a whole chunk again to find its damaged samples.
     fn examine(&self, chunk: u64, entry: &ChunkEntry, found: u32) -> Result<Damaged, ReadError> {
         let first_sample = self.pack.geometry().first_sample(chunk);
         let end_sample = first_sample + u64::from(entry.n_samples);
-        // A chunk's length was checked against the file's and the limits when the pack was opened.
+        // The length was checked against the file and the limits when the pack was opened.
         let mut bytes = vec![0; to_usize(entry.stored_len)];
         self.pack.read_at(&mut bytes, entry.offset)?;
-        // Samples are looked at through the map: not if the file is shorter by now.
+        // Samples are read through the map. Do not do that if the file was truncated.
         self.pack.check_len()?;
         let (error, samples) = match check_chunk::<PackBytes>(self.pack, chunk, &bytes) {
             Err(damage) => (damage.error, damage.bad_samples),
-            // The second reading is right where the first was wrong: memory or disk cannot be trusted.
+            // The second read succeeded where the first failed: memory or disk is unreliable.
             Ok(()) => {
                 let (offset, expected) = (entry.offset, entry.crc32c);
                 let error = FormatError::ChunkChecksum {
@@ -317,7 +317,7 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// Names samples as far as labels and paths are themselves whole: others are not handed out.
+/// Describes samples by label and path. Damaged columns are skipped.
 struct Describe<'a> {
     pack: &'a Pack,
     label_field: Option<usize>,
@@ -335,7 +335,7 @@ impl<'a> Describe<'a> {
         }
     }
 
-    /// Looks labels, classes and paths up once, and only where there is damage.
+    /// Loads labels, classes and paths once, and only if there is damage.
     fn prepare(&mut self) {
         self.ready = true;
         let label = self.pack.schema().by_role(Role::Label, None);
@@ -368,7 +368,7 @@ impl<'a> Describe<'a> {
     }
 }
 
-/// A label: `i32` or `i64`, as the schema guarantees.
+/// A label: `i32` or `i64`, as guaranteed by the schema.
 fn integer(bytes: &[u8]) -> Option<i64> {
     match bytes.len() {
         4 => Some(i32::from_le_bytes(bytes.try_into().ok()?).into()),

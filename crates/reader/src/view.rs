@@ -1,10 +1,10 @@
-//! Bytes with their element type and shape: what a reader of a batch or a sample holds in hand.
+//! Typed views of bytes, with their shape.
 
 use bytemuck::{AnyBitPattern, try_cast_slice};
 use half::{bf16, f16};
 use packds_format::DType;
 
-/// An array in C order over borrowed bytes, little-endian.
+/// An array in C order over borrowed little-endian bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArrayView<'a> {
     /// Element type.
@@ -15,15 +15,15 @@ pub struct ArrayView<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The elements were asked for as another type, or the bytes do not start where that type may.
+/// The elements have another type than requested, or the bytes are not aligned for it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("elements are {found}, asked for as {expected}{}", if *.misaligned { ": the bytes are not aligned for it" } else { "" })]
 pub struct WrongType {
-    /// The type asked for.
+    /// The requested type.
     pub expected: &'static str,
-    /// The type they have.
+    /// The actual type.
     pub found: &'static str,
-    /// Whether only the alignment is wrong.
+    /// Whether the type is right but the bytes are not aligned.
     pub misaligned: bool,
 }
 
@@ -31,7 +31,7 @@ impl<'a> ArrayView<'a> {
     /// The elements as numbers of their type, without a copy.
     ///
     /// # Errors
-    /// [`WrongType`] where `T` is not the element type; or, for what lies in a pack at an odd place, not aligned.
+    /// [`WrongType`] if `T` is not the element type, or the bytes in the pack are not aligned for it.
     pub fn elements<T: Element>(&self) -> Result<&'a [T], WrongType> {
         let wrong = |misaligned| WrongType {
             expected: T::DTYPE.name(),
@@ -49,7 +49,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A type of Rust that is an element type of packs.
+/// A Rust type that is also an element type of packs.
 pub trait Element: AnyBitPattern + sealed::Sealed {
     /// The element type.
     const DTYPE: DType;

@@ -1,4 +1,4 @@
-//! A pack in memory that breaks as a test says, at any of the calls made of it.
+//! A pack in memory that fails as a test requests, at a chosen call.
 
 #![cfg(test)]
 
@@ -8,26 +8,26 @@ use std::time::SystemTime;
 
 use super::{Memory, Storage, Version};
 
-/// What breaks.
+/// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Reads that cover this byte fail.
     BadByte(u64),
-    /// A read gives at most this many bytes.
+    /// A read returns at most this many bytes.
     Short(usize),
-    /// Nothing is there from this byte on.
+    /// The data ends before this byte.
     Cut(u64),
-    /// Somebody writes.
+    /// The data was written to.
     Modified,
-    /// The system no longer says what is there.
+    /// The version cannot be determined.
     Untold,
-    /// This byte shows as zero.
+    /// This byte reads as zero.
     Lost(u64),
-    /// Nothing is in memory, and nothing can be loaded.
+    /// Nothing is in memory, and loading fails.
     Cold,
 }
 
-/// Whole until the `after`th call, broken from then on.
+/// Works until the `after`th call, fails from then on.
 #[derive(Debug)]
 pub(crate) struct Faulty {
     memory: Memory,
@@ -46,20 +46,20 @@ impl Faulty {
         }
     }
 
-    /// What is broken, if it is by now.
+    /// The active fault.
     fn fault(&self) -> Option<Fault> {
         let is_due = self.calls.load(Ordering::SeqCst) >= self.after;
         is_due.then_some(self.fault)
     }
 
-    /// As [`fault`](Self::fault), of one more call.
+    /// Like [`fault`](Self::fault), counting one more call.
     fn call(&self) -> Option<Fault> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         self.fault()
     }
 }
 
-/// The error of a disk.
+/// A disk error.
 fn broken() -> io::Error {
     io::Error::from_raw_os_error(libc::EIO)
 }

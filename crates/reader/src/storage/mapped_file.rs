@@ -1,4 +1,4 @@
-//! A pack in a file, which is mapped.
+//! A pack in a mapped file.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use super::{Storage, Version};
 use crate::mmap::Mapping;
 use crate::sigbus;
 
-/// An open file and the map of all of it. It stays the same file even where another is renamed over its path.
+/// An open file, mapped whole. It stays the same file if another one is renamed over its path.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     map: Mapping,
@@ -24,7 +24,7 @@ impl MappedFile {
     /// Opens and maps a regular file.
     ///
     /// # Errors
-    /// The system's.
+    /// A system call failed.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = open_regular(path)?;
         let map = Mapping::new(&file, file.metadata()?.len())?;
@@ -41,8 +41,8 @@ impl Storage for MappedFile {
         self.file.read_at(out, offset)
     }
 
-    /// The time of change would be no help: it changes too where another pack is renamed over this one, which is how packs
-    /// are replaced.
+    /// The change time is not usable. It also changes when another pack is renamed over this one, which is the normal way to
+    /// replace a pack.
     fn version(&self) -> io::Result<Version> {
         let metadata = self.file.metadata()?;
         Ok(Version {
@@ -76,11 +76,11 @@ impl Storage for MappedFile {
     }
 }
 
-/// The same file once more, for reads past the page cache; none where its file system refuses.
+/// Opens the same file again for reads that bypass the page cache. `None` if the file system refuses.
 pub(crate) fn open_past_cache(file: &File, path: &Path) -> Option<File> {
-    // What stands at the path may be a pipe by now, and opening that would wait.
+    // The path may be a pipe by now, and opening a pipe would block.
     let flags = OFlags::RDONLY | OFlags::DIRECT | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    // By its descriptor it is the same file whatever stands at its path now.
+    // Opening by descriptor finds the same file even if the path was replaced.
     let by_descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
     let again = rustix::fs::open(by_descriptor, flags, Mode::empty())
         .or_else(|_| rustix::fs::open(path, flags, Mode::empty()))
@@ -88,7 +88,7 @@ pub(crate) fn open_past_cache(file: &File, path: &Path) -> Option<File> {
         .map(File::from)?;
     let (ours, its) = (file.metadata().ok()?, again.metadata().ok()?);
     let is_same = (ours.dev(), ours.ino()) == (its.dev(), its.ino());
-    // io_uring gives up where it should wait if NONBLOCK stays.
+    // With NONBLOCK set, io_uring fails requests that would block.
     let waits = || fcntl_setfl(&again, OFlags::DIRECT).is_ok();
     (is_same && waits()).then_some(again)
 }

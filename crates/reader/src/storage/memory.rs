@@ -1,4 +1,4 @@
-//! A pack in memory: for tests, and for programs that have its bytes at hand.
+//! A pack in memory, for tests and for programs that already have its bytes.
 
 use std::io::{self, Read};
 
@@ -6,7 +6,7 @@ use packds_system::to_u64;
 
 use super::{PackBytes, Storage, Version};
 
-/// The bytes of a pack, whoever had them.
+/// The bytes of a pack and their owner.
 #[derive(Debug)]
 pub(crate) struct Memory(PackBytes);
 

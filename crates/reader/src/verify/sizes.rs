@@ -1,18 +1,18 @@
-//! Whether raw pixels are as many as the columns of their sizes say: checksums can be right all the same.
+//! Checks that raw pixels have the size given by their columns. Valid checksums do not guarantee that.
 
 use packds_format::{Field, FieldKind, FormatError};
 
 use crate::decode::SizedField;
 use crate::{Pack, ReadError};
 
-/// The fields of a pack whose raw items have sizes of their own, by their numbers.
+/// The body fields with variable-size raw items, by number.
 pub(super) struct RawSizes<'a> {
     pack: &'a Pack,
     fields: Vec<(usize, SizedField)>,
 }
 
 impl<'a> RawSizes<'a> {
-    /// Of fields whose columns are whole: damaged ones are told as such.
+    /// Only includes fields with intact size columns. Damaged columns are reported elsewhere.
     pub(super) fn new(pack: &'a Pack) -> Self {
         let is_told = |field: &Field| {
             let sizes = pack.item_shape(&field.name, 0);
@@ -29,8 +29,8 @@ impl<'a> RawSizes<'a> {
         }
     }
 
-    /// The first item of each field of a chunk that is not of its size, or that its tables do not give. The chunk's bytes, which were
-    /// summed, are read through the map: of items that are not compressed, their table alone.
+    /// The first item of each field in a chunk with a wrong or unreadable size. Call it after the chunk's checksum was verified:
+    /// it reads through the map. For uncompressed items it only reads the table.
     pub(super) fn wrong_in(&self, chunk: u64) -> Result<Vec<FormatError>, ReadError> {
         if self.fields.is_empty() {
             return Ok(Vec::new());
