@@ -1,4 +1,4 @@
-//! A batch in the consumer's hands: typed views of its fields. Its memory is its own until it is dropped.
+//! A batch owned by the consumer: typed views of its fields. Its memory is not reused until it is dropped.
 
 use packds_system::to_u64;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::device::Transfer;
 use crate::fetch::ItemRun;
 use crate::view::{ArrayView, Element};
 
-/// What belongs to a batch besides its slot.
+/// The parts of a batch outside its slot.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) step: u64,
@@ -45,18 +45,18 @@ impl Prepared {
 /// A sample that was left out or replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadSample {
-    /// The pack, by its place among the loader's packs.
+    /// Index of its pack among the loader's packs.
     pub pack: usize,
     /// The sample.
     pub sample: u64,
-    /// What is wrong with it: file, chunk, sample and byte.
+    /// The problem: file, chunk, sample and byte.
     pub error: String,
 }
 
-/// Samples of one step of one rank, field by field.
+/// Samples of one step on one rank, by field.
 ///
-/// It lies in a slot of the staging ring (or, lent, in the pack itself) and holds it: nothing writes there until the
-/// batch is dropped. Holding many batches holds many slots.
+/// It occupies a slot of the staging ring, or borrows the pack's own bytes. The slot is not overwritten until the batch
+/// is dropped. Each batch that you keep holds one slot.
 #[derive(Debug)]
 pub struct Batch {
     outputs: Arc<Outputs>,
@@ -90,43 +90,43 @@ impl Batch {
         }
     }
 
-    /// Samples.
+    /// Number of samples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Never: a batch has at least one sample.
+    /// Always false: a batch has at least one sample.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The samples, in the file order of their pack from 0.
+    /// The samples, by position in their pack's file, from 0.
     #[must_use]
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
-    /// The pack of each sample, for loaders of several packs; zeros otherwise.
+    /// The pack of each sample. All zeros if there is only one pack.
     #[must_use]
     pub fn packs(&self) -> Vec<usize> {
         self.prepared.rows.iter().map(|row| row.pack).collect()
     }
 
-    /// How many samples at the end only fill up the last batch of the epoch and were in it before.
+    /// Number of padding samples at the end. They fill up the last batch of the epoch and repeat earlier samples.
     #[must_use]
     pub fn padding(&self) -> usize {
         self.prepared.padding
     }
 
-    /// The epoch of the loader; each pack of a mixture has epochs of its own.
+    /// The loader's epoch. Each pack of a mixture counts its own epochs.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// The step, from 0 in each epoch.
+    /// The step, from 0 in every epoch.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.prepared.step
@@ -138,13 +138,13 @@ impl Batch {
         &self.prepared.bad
     }
 
-    /// Partners and weights, where the augmentation mixes images: what the labels must be mixed with.
+    /// Partners and weights if the augmentation mixes images. Mix the labels in the same way.
     #[must_use]
     pub fn mix(&self) -> Option<&Mix> {
         self.prepared.mix.as_ref()
     }
 
-    /// What was drawn for the images: which part of each is shown, and how. None where nothing is done to images.
+    /// The random choices for the images: the crop of each and how it is shown. `None` if images are not augmented.
     #[must_use]
     pub fn geometry(&self) -> Option<BatchGeometry> {
         let Self {
@@ -158,7 +158,7 @@ impl Batch {
         is_augmented.then(|| BatchGeometry::new(outputs, packs, seeds, rows))
     }
 
-    /// Whether a field is shown where it lies in the pack, without a copy.
+    /// Whether a field borrows the pack's bytes instead of copying them.
     #[must_use]
     pub fn is_lent(&self) -> bool {
         self.prepared.lent.is_some()
@@ -170,16 +170,16 @@ impl Batch {
         &self.outputs.fields
     }
 
-    /// The device's reading of this batch.
+    /// The device's transfer of this batch.
     #[must_use]
     pub fn transfer(&self) -> &dyn Transfer {
         self.transfer.as_ref()
     }
 
-    /// A field of fixed size, `[samples, ..]`; of an image with several views the first.
+    /// A fixed-size field, `[samples, ..]`. For an image with several views, the first view.
     ///
     /// # Errors
-    /// [`LoadError::Option`] where there is no such field, with those there are, or its items have sizes of their own.
+    /// [`LoadError::Option`] if the field does not exist (the message lists the fields) or has variable-size items.
     pub fn field(&self, name: &str) -> Result<ArrayView<'_>, LoadError> {
         self.view(name, 0)
     }
@@ -217,16 +217,16 @@ impl Batch {
     /// The elements of a field, `[samples, ..]` in C order.
     ///
     /// # Errors
-    /// As [`field`](Self::field), or where `T` is not the field's element type.
+    /// As for [`field`](Self::field), or if `T` is not the field's element type.
     pub fn elements<T: Element>(&self, name: &str) -> Result<&[T], LoadError> {
         let elements = self.field(name)?.elements::<T>();
         elements.map_err(|wrong| LoadError::Option(format!("field `{name}`: {wrong}")))
     }
 
-    /// One sample's bytes of a field, whatever its kind.
+    /// The bytes of a field of one sample, for any kind of field.
     ///
     /// # Errors
-    /// [`LoadError::Option`] where there is no such field or the batch has no such row.
+    /// [`LoadError::Option`] if the field or the row does not exist.
     pub fn item(&self, name: &str, row: usize) -> Result<&[u8], LoadError> {
         let (number, field) = self.find(name, 0)?;
         let item = if field.shape.is_some() {
@@ -245,15 +245,15 @@ impl Batch {
         })
     }
 
-    /// `[height, width, channels]` of one sample's image, of a mask `[height, width]`, where images of sizes of their own
-    /// are [decoded](super::LoaderBuilder::decode_images); none of other items.
+    /// `[height, width, channels]` of one sample's image, or `[height, width]` of its mask, if variable-size images are
+    /// [decoded](super::LoaderBuilder::decode_images). `None` for other items.
     #[must_use]
     pub fn item_shape(&self, name: &str, row: usize) -> Option<&[usize]> {
         let (number, _) = self.find(name, 0).ok()?;
         self.ragged(number)?.shape(row)
     }
 
-    /// The items of a field, whose sizes are their own.
+    /// The items of a variable-size field.
     fn ragged(&self, number: usize) -> Option<&Ragged> {
         let fields = self.outputs.fields.iter();
         let before = fields.take(number).filter(|f| f.shape.is_none()).count();
@@ -277,7 +277,7 @@ impl Batch {
         })
     }
 
-    /// All bytes of a field of fixed size.
+    /// All bytes of a fixed-size field.
     fn bytes(&self, number: usize, field: &BatchField) -> &[u8] {
         let len = self.len() * field.item_bytes;
         if let Some((lent, run)) = &self.prepared.lent
@@ -295,7 +295,7 @@ impl Batch {
         self.slot.as_ref()
     }
 
-    /// Bytes of all fields.
+    /// Size of all fields in bytes.
     pub(crate) fn n_bytes(&self) -> u64 {
         let fixed: usize = self
             .outputs
@@ -310,7 +310,7 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        // First the slot, then the news of it.
+        // Free the slot before notifying others.
         self.slot = None;
         self.board.batch_dropped();
     }

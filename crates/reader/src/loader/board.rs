@@ -1,4 +1,4 @@
-//! Who does what next: the state that a loader's threads and its consumer share, under one lock.
+//! The state shared by a loader's threads and its consumer, under one lock. It decides who does what next.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::tuner::Tuner;
 use crate::arena::SlotRef;
 use crate::device::Transfer;
 
-/// A filled slot with all that belongs to it.
+/// A filled slot with the rest of its batch.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) prepared: Prepared,
@@ -20,47 +20,47 @@ pub(crate) struct Ready {
     pub(crate) transfer: Box<dyn Transfer>,
 }
 
-/// The state of one epoch's loading.
+/// The loading state of one epoch.
 #[derive(Debug)]
 pub(crate) struct Board {
     progress: Mutex<Progress>,
-    /// For threads: there may be something to do.
+    /// Wakes threads: there may be work.
     work: Condvar,
-    /// For threads that have none, because fewer are enough: there may be more again.
+    /// Wakes inactive threads: more of them may be needed again.
     called: Condvar,
-    /// For the consumer: a batch may be ready.
+    /// Wakes the consumer: a batch may be ready.
     ready: Condvar,
-    /// Set once; threads look at it between samples and while they wait for a slot.
+    /// Set once. Threads check it between samples and while they wait for a slot.
     pub(crate) stopped: AtomicBool,
-    /// Batches in the hands of the consumer, of all epochs of the loader.
+    /// Batches that the consumer holds, from all epochs of the loader.
     held: Arc<AtomicUsize>,
 }
 
-/// What is under way.
+/// The work in progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// The step to begin next.
+    /// The next step to begin.
     pub(crate) next_begin: u64,
-    /// The step that the consumer gets next.
+    /// The next step for the consumer.
     pub(crate) next_out: u64,
-    /// Steps of the epoch.
+    /// Steps in the epoch.
     pub(crate) steps: u64,
-    /// Whether a thread is beginning a step: slots are taken in the order of steps.
+    /// Whether a thread is beginning a step. Slots are taken in the order of steps.
     pub(crate) beginning: bool,
-    /// Steps with pieces that nobody has taken.
+    /// Steps with unassigned pieces.
     pub(crate) filling: VecDeque<Arc<Filling>>,
-    /// Steps that are done, until the consumer takes them.
+    /// Finished steps that the consumer has not taken yet.
     pub(crate) done: BTreeMap<u64, Result<Ready, LoadError>>,
-    /// Why it cannot go on, where that belongs to no step.
+    /// An error that belongs to no step and ends the epoch.
     pub(crate) failed: Option<LoadError>,
-    /// Threads that load: those whose numbers are below.
+    /// Number of active threads: those with a lower index load.
     pub(crate) threads: usize,
-    /// Batches made ahead.
+    /// Number of batches to prefetch.
     pub(crate) prefetch: usize,
 }
 
 impl Progress {
-    /// Whether the consumer gets an answer at once: a batch, the end or an error.
+    /// Whether the consumer can continue at once: with a batch, the end or an error.
     pub(crate) fn has_answer(&self) -> bool {
         self.next_out >= self.steps
             || self.failed.is_some()
@@ -90,7 +90,7 @@ impl Board {
         }
     }
 
-    /// The state, locked. A thread that panicked while it held the lock has told so before (see `crew`).
+    /// Locks the state. If a thread panicked while it held the lock, the panic was already reported (see `crew`).
     pub(crate) fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,7 +104,7 @@ impl Board {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there may be more threads that load.
+    /// Waits until more threads may be needed.
     pub(crate) fn wait_to_be_called<'a>(
         &self,
         progress: MutexGuard<'a, Progress>,
@@ -123,7 +123,7 @@ impl Board {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`wait_for_batch`](Self::wait_for_batch), but no longer than `at_most`.
+    /// Like [`wait_for_batch`](Self::wait_for_batch), with a timeout.
     pub(crate) fn wait_for_batch_at_most<'a>(
         &self,
         progress: MutexGuard<'a, Progress>,
@@ -133,12 +133,12 @@ impl Board {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Tells the threads that there is something to do.
+    /// Wakes the threads because there is work.
     pub(crate) fn tell_threads(&self) {
         self.work.notify_all();
     }
 
-    /// Sets how many threads load, and how many batches ahead.
+    /// Sets the number of active threads and of prefetched batches.
     pub(crate) fn set(&self, tuner: &Tuner) {
         let mut progress = self.lock();
         progress.threads = tuner.threads();
@@ -148,8 +148,8 @@ impl Board {
         self.work.notify_all();
     }
 
-    /// Puts a step's result where the consumer finds it. Once the epoch is stopped there is none, and what came later would
-    /// keep its slot as long as a batch keeps the board.
+    /// Stores a step's result for the consumer. After a stop it drops the result: otherwise its slot would stay taken as long
+    /// as any batch keeps the board alive.
     pub(crate) fn put(&self, step: u64, result: Result<Ready, LoadError>) {
         let mut progress = self.lock();
         if self.is_stopped() {
@@ -160,7 +160,7 @@ impl Board {
         self.ready.notify_all();
     }
 
-    /// Hands out the pieces of a step, unless the epoch is stopped.
+    /// Makes the pieces of a step available, unless the epoch is stopped.
     pub(crate) fn hand_out(&self, filling: Arc<Filling>) {
         let mut progress = self.lock();
         if self.is_stopped() {
@@ -181,7 +181,7 @@ impl Board {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Makes threads end: they look at `stopped` when they are woken.
+    /// Makes the threads end. They check `stopped` when they wake up.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         let mut progress = self.lock();
@@ -193,7 +193,7 @@ impl Board {
         self.ready.notify_all();
     }
 
-    /// Batches that the consumer holds.
+    /// Number of batches that the consumer holds.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Acquire)
     }
@@ -204,7 +204,7 @@ impl Board {
 
     pub(crate) fn batch_dropped(&self) {
         self.held.fetch_sub(1, Ordering::AcqRel);
-        // A consumer on another thread may wait for a batch that had no slot.
+        // A consumer on another thread may be waiting for a batch that lacked a slot.
         self.ready.notify_all();
     }
 }

@@ -1,4 +1,4 @@
-//! Which rows each step has, and their bytes: the plan of an epoch with its fetching.
+//! The rows of each step, and their bytes: the plan of an epoch combined with fetching.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::kept::Kept;
 use crate::fetch::{EpochFetch, Fetch, FetchStats, StepItems};
 use crate::plan::{EpochPlan, Mixture, MixtureState, Route, Slot, SourcePlan, State};
 
-/// What is to be gone through.
+/// What to iterate over.
 #[derive(Debug)]
 pub(crate) enum Way {
     /// An epoch of the only pack.
     Epoch(Arc<EpochPlan>),
-    /// This epoch of a mixture.
+    /// An epoch of a mixture.
     Mixture(Arc<Mixture>, u32),
-    /// The same batch, again and again.
+    /// The same batch, repeated.
     Kept(Arc<Kept>),
 }
 
@@ -39,21 +39,21 @@ impl Way {
     }
 }
 
-/// The way through one epoch.
+/// The schedule of one epoch.
 #[derive(Debug)]
 pub(crate) enum Course {
-    /// Of one pack.
+    /// One pack.
     One {
         plan: Arc<EpochPlan>,
         fetch: Box<dyn EpochFetch>,
     },
-    /// Of several.
+    /// Several packs.
     Mixed(MixedCourse),
-    /// Without an end, of samples that stay in memory.
+    /// Endless repetition of samples kept in memory.
     Kept(Arc<Kept>),
 }
 
-/// The way through an epoch of a mixture: reading goes on from epoch to epoch of each pack without a break.
+/// The schedule of one epoch of a mixture. Each pack's reading continues across its own epochs.
 #[derive(Debug)]
 pub(crate) struct MixedCourse {
     mixture: Arc<Mixture>,
@@ -63,15 +63,15 @@ pub(crate) struct MixedCourse {
     lead: Arc<SourcePlan>,
     /// The source of each row.
     sources: Vec<usize>,
-    /// Of each source its plan and, where this rank takes samples of it, their bytes.
+    /// The plan of each source. It has a fetch if this rank uses samples of the source.
     parts: Vec<MixedPart>,
 }
 
-/// The plan of one pack of a mixture, and its reading where bytes are wanted.
+/// The plan of one pack of a mixture, and its fetch if bytes are needed.
 type MixedPart = (Arc<SourcePlan>, Option<Box<dyn EpochFetch>>);
 
 impl Course {
-    /// Starts to read what `way` needs from `first_step` on; of each pack with its own fetching.
+    /// Starts reading what `way` needs from `first_step` on. Each pack has its own fetch.
     pub(crate) fn start(
         way: Way,
         fetches: &[Arc<Fetch>],
@@ -90,7 +90,7 @@ impl Course {
         }
     }
 
-    /// Steps of the epoch.
+    /// Steps in the epoch.
     pub(crate) fn steps(&self) -> u64 {
         match self {
             Self::One { plan, .. } => plan.steps(),
@@ -99,7 +99,7 @@ impl Course {
         }
     }
 
-    /// The rows of a step, and how many at its end are padding.
+    /// The rows of a step, and the number of padding rows at its end.
     pub(crate) fn rows(&self, step: u64) -> Result<(Vec<Row>, usize), LoadError> {
         let plan = match self {
             Self::One { plan, .. } => plan,
@@ -107,7 +107,8 @@ impl Course {
             Self::Kept(kept) => return Ok((kept.rows().to_vec(), 0)),
         };
         let mut slots: Vec<Slot> = plan.batch(step).collect();
-        // With another global batch than was planned, shares go by planned places, between which padding may lie.
+        // If the global batch differs from the planned one, shares follow the planned positions. Padding may then lie between
+        // them.
         slots.sort_by_key(|slot| slot.padding);
         let padding = slots.iter().filter(|slot| slot.padding).count();
         let row = |slot: Slot| Row {
@@ -118,7 +119,7 @@ impl Course {
         Ok((slots.into_iter().map(row).collect(), padding))
     }
 
-    /// The bytes of a step, for each pack that has rows in it, once they are there.
+    /// Waits for the bytes of a step. Returns them for each pack that has rows in it.
     pub(crate) fn items(&self, step: u64) -> Result<Arc<[Option<StepItems>]>, LoadError> {
         let fetches: Vec<Option<&dyn EpochFetch>> = match self {
             Self::One { fetch, .. } => vec![Some(&**fetch)],
@@ -129,18 +130,18 @@ impl Course {
         fetches.into_iter().map(items).collect()
     }
 
-    /// Wakes who waits for bytes.
+    /// Wakes threads that wait for bytes.
     pub(crate) fn stop(&self) {
         self.fetches().for_each(|fetch| fetch.stop());
     }
 
-    /// What reading has cost, of all packs together.
+    /// Read statistics, summed over all packs.
     pub(crate) fn stats(&self) -> FetchStats {
         let stats = self.fetches().map(|fetch| fetch.stats());
         stats.fold(FetchStats::default(), FetchStats::plus)
     }
 
-    /// The state before a step; of a mixture that of its first pack.
+    /// The state before a step. For a mixture, the state of its first pack.
     pub(crate) fn state(&self, step: u64) -> State {
         match self {
             Self::One { plan, .. } => plan.state(step),
@@ -157,7 +158,7 @@ impl Course {
         }
     }
 
-    /// Bytes of the order's tables.
+    /// Size of the order's tables in bytes.
     pub(crate) fn table_bytes(&self) -> u64 {
         match self {
             Self::One { plan, .. } => plan.memory_bytes(),
@@ -166,7 +167,7 @@ impl Course {
         }
     }
 
-    /// The samples that are kept, where it repeats them.
+    /// The kept samples, if this repeats them.
     pub(crate) fn kept(&self) -> Option<&Arc<Kept>> {
         match self {
             Self::Kept(kept) => Some(kept),

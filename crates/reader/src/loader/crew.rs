@@ -1,4 +1,4 @@
-//! The loader's threads: they begin steps in order, fill their pieces, and finish them.
+//! The loader's threads. They begin steps in order, fill their pieces and finish them.
 
 use packds_system::to_u64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +24,7 @@ use crate::arena::{Arena, SlotMut, SlotRef};
 use crate::device::{Device, DeviceError, FilesPart, FilesTaken, StoredPart};
 use crate::fetch::{FetchStats, ItemRun, StepItems};
 
-/// All that the threads of one epoch share.
+/// Everything that the threads of one epoch share.
 #[derive(Debug)]
 pub(crate) struct Crew {
     pub(crate) board: Arc<Board>,
@@ -34,18 +34,18 @@ pub(crate) struct Crew {
     pub(crate) arena: Arc<Arena>,
     pub(crate) device: Arc<dyn Device>,
     pub(crate) counters: Arc<Counters>,
-    /// Of the loader: what one epoch taught holds in the next.
+    /// Shared with the loader: the next epoch starts with what this one learned.
     pub(crate) tuner: Arc<Mutex<Tuner>>,
     pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) bad_samples: BadSamples,
-    /// Of each pack the seed of its order and augmentation.
+    /// Each pack's seed for order and augmentation.
     pub(crate) seeds: Arc<[u64]>,
     pub(crate) piece_rows: usize,
-    /// Whether batches that lie in the pack as they are wanted are lent from there, not copied.
+    /// Whether batches may borrow the pack's bytes instead of copying them.
     pub(crate) lends: bool,
-    /// What reading has cost in the epochs of the loader that are over.
+    /// Read statistics of the loader's finished epochs.
     pub(crate) fetched: Arc<Mutex<FetchStats>>,
-    /// How much longer the disk takes for every batch than it does.
+    /// Simulated extra disk time per batch.
     #[cfg(test)]
     pub(crate) disk_delay: std::time::Duration,
 }
@@ -57,20 +57,20 @@ impl Drop for Crew {
     }
 }
 
-/// A slot that the device has given back, and whether it was not known of all files that it refused.
+/// A slot returned by the device, and whether any of the refused files was unknown so far.
 struct Refused {
     slot: SlotMut,
     is_new: bool,
 }
 
-/// What a thread does next.
+/// The next job of a thread.
 enum Job {
     Begin(u64),
     Fill(Arc<Filling>, Piece),
 }
 
 impl Crew {
-    /// Starts `n` threads; fewer where the system starts no more, at least one.
+    /// Starts `n` threads. Fewer are accepted if the system cannot start more, but at least one.
     pub(crate) fn start(self: &Arc<Self>, n: usize) -> Result<Vec<JoinHandle<()>>, LoadError> {
         let mut threads = Vec::with_capacity(n);
         for number in 0..n {
@@ -78,7 +78,7 @@ impl Crew {
             let named = thread::Builder::new().name(format!("packds-load-{number}"));
             match named.spawn(move || crew.guarded(number)) {
                 Ok(thread) => threads.push(thread),
-                // They do all of the work: batches do not depend on their number.
+                // The started threads do all the work. Batches do not depend on their number.
                 Err(_) if number > 0 => break,
                 Err(error) => {
                     self.stop();
@@ -89,14 +89,14 @@ impl Crew {
         Ok(threads)
     }
 
-    /// Makes the threads end soon, whatever they wait for.
+    /// Makes the threads end soon, even if they wait.
     pub(crate) fn stop(&self) {
         self.board.stop();
         self.course.stop();
         self.arena.wake();
     }
 
-    /// A panic reaches the consumer as an error.
+    /// Runs a thread. A panic reaches the consumer as an error.
     fn guarded(&self, number: usize) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.work(number))) {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -115,14 +115,14 @@ impl Crew {
                 Job::Fill(filling, piece) => self.fill(&mut filler, &filling, piece),
             };
             if let Err((step, error)) = result {
-                // Bytes that are gone look damaged: it is said that they are gone.
+                // Truncated data looks damaged. Report the truncation instead.
                 let error = self.still_good().err().unwrap_or(error);
                 self.board.put(step, Err(error));
             }
         }
     }
 
-    /// Waits for something to do for thread `number`; none once the loader stops.
+    /// Waits for the next job of thread `number`. `None` after the loader stops.
     fn next_job(&self, number: usize) -> Option<Job> {
         let mut progress = self.board.lock();
         let mut idle: Option<Instant> = None;
@@ -131,7 +131,7 @@ impl Crew {
                 return None;
             }
             if number >= progress.threads {
-                // Of no use now: it does not wait for the consumer, and is not woken for each piece.
+                // This thread is not needed now. It must neither count as waiting for the consumer nor wake up for each piece.
                 self.was_idle(idle.take());
                 progress = self.board.wait_to_be_called(progress);
                 continue;
@@ -172,7 +172,7 @@ impl Crew {
         Some(Job::Begin(progress.next_begin - 1))
     }
 
-    /// Finds the rows of a step, waits for a slot and for their bytes, and hands out the pieces.
+    /// Begins a step: finds its rows, waits for a slot and for the bytes, and makes the pieces available.
     fn begin(&self, step: u64) -> Result<(), (u64, LoadError)> {
         let slot = {
             let idle = Instant::now();
@@ -180,7 +180,7 @@ impl Crew {
             add_time(&self.counters.threads_idle, idle.elapsed());
             slot
         };
-        // From here on another thread may begin the next step: it finds a slot after this one.
+        // Now another thread may begin the next step. It gets a later slot.
         self.board.lock().beginning = false;
         self.board.tell_threads();
         let Some(slot) = slot else {
@@ -207,7 +207,7 @@ impl Crew {
         self.device.recycle(&mut slot);
         self.write_columns(&mut slot, &rows)?;
         let lent = self.lend(&rows, &items)?;
-        // What columns and tables showed comes from maps: not from files that are shorter now.
+        // Columns and tables were read from maps. They are not valid if a file was truncated.
         self.still_good()?;
         if let Some(lent) = lent {
             let mix = match &self.outputs.pictures {
@@ -222,7 +222,7 @@ impl Crew {
                 ..Prepared::new(step)
             };
             add_time(&self.counters.threads_busy, planned + started.elapsed());
-            // Files are never lent, and nothing else is refused.
+            // Files are always copied, and only files can be refused.
             return self.hand_over(slot, prepared, &items).map(drop);
         }
         let pieces = cut(slot, &self.outputs, rows.len(), self.piece_rows);
@@ -242,7 +242,7 @@ impl Crew {
         let step = filling.step;
         let at_step = |error| (step, error);
         let stopped = &self.board.stopped;
-        // Other code may have put its handler in front since the batch was begun.
+        // Other code may have replaced the signal handler since the batch was begun.
         self.protect().map_err(at_step)?;
         filler.fill(filling, &mut piece, stopped).map_err(at_step)?;
         if self.board.is_stopped() {
@@ -255,7 +255,8 @@ impl Crew {
         Ok(())
     }
 
-    /// Makes a batch of its pieces and hands it over; once more, with pixels of the host's, where the device refuses files in it.
+    /// Finishes a batch from its pieces and delivers it. If the device refuses files, the host decodes these and delivers it
+    /// again.
     fn complete(
         &self,
         filler: &mut Filler,
@@ -274,14 +275,15 @@ impl Crew {
             else {
                 return Ok(());
             };
-            // The first time another batch may have told of the same file; then the host has decoded all that are known.
+            // The first time, another batch may have reported the same file already. After that, the host has decoded all known
+            // files.
             if is_again && !is_new {
                 let reason = "it refused a batch whose files the host has decoded".to_owned();
                 let device = self.device.name();
                 return Err(DeviceError { device, reason }.into());
             }
             is_again = true;
-            // Bad samples may have moved rows: all are written again.
+            // Bad samples may have moved rows, so write all of them again.
             self.write_columns(&mut slot, &filling.rows)?;
             pieces = cut(slot, outputs, n_rows, n_rows).into();
             for piece in &mut pieces {
@@ -293,7 +295,8 @@ impl Crew {
         }
     }
 
-    /// Gives a written slot to the device and the consumer. The slot comes back where the device refuses files in it, which are noted.
+    /// Gives a finished slot to the device and the consumer. If the device refuses files in it, this records them and returns
+    /// the slot.
     fn hand_over(
         &self,
         mut slot: SlotMut,
@@ -301,7 +304,7 @@ impl Crew {
         items: &[Option<StepItems>],
     ) -> Result<Option<Refused>, LoadError> {
         let (rows, seeds) = (&prepared.rows, &self.seeds);
-        // A device has images of one pack at most.
+        // A device has images of at most one pack.
         let first = self
             .packs
             .first()
@@ -334,7 +337,7 @@ impl Crew {
         Ok(None)
     }
 
-    /// Notes the files that the device has refused: the host decodes them from now on. Whether one of them was not known.
+    /// Records the files that the device refused. The host decodes them from now on. Returns whether any of them is new.
     fn note_refused(&self, rows: &[Row], refused: &[usize]) -> bool {
         let Some(pictures) = &self.outputs.pictures else {
             return false;
@@ -346,7 +349,7 @@ impl Crew {
         is_new
     }
 
-    /// Gives a slot to the device, and what lies elsewhere of its batch, where the device takes that.
+    /// Gives a slot to the device, plus data of the batch that lies elsewhere if the device takes it.
     fn submit(&self, slot: SlotMut, prepared: &Prepared) -> Result<FilesTaken, LoadError> {
         let len = self.outputs.slot_bytes;
         let lent = prepared.lent.as_ref();
@@ -376,7 +379,7 @@ impl Crew {
         Ok(FilesTaken::All(slot, transfer))
     }
 
-    /// Copies the columns' values of `rows` into the slot.
+    /// Copies the column values of `rows` into the slot.
     fn write_columns(&self, slot: &mut SlotMut, rows: &[Row]) -> Result<(), LoadError> {
         for field in &self.outputs.fields {
             let Source::Column(number) = field.source else {
@@ -398,7 +401,7 @@ impl Crew {
         Ok(())
     }
 
-    /// The batch's bytes where they lie in the pack, if they lie there one after the other.
+    /// Borrows the batch's bytes from the pack, if they are contiguous there.
     fn lend(
         &self,
         rows: &[Row],
@@ -417,16 +420,16 @@ impl Crew {
             return Ok(None);
         }
         let run = match items.run(position, first.sample, n) {
-            // Something in the chunk is damaged: row by row the good samples can be told from the bad ones.
+            // Something in the chunk is damaged. The row-by-row path separates the good samples from the bad ones.
             Err(_) if self.bad_samples != BadSamples::Error => return Ok(None),
             run => run?,
         };
-        // A device takes no buffers.
+        // A device does not take buffers.
         let run = run.filter(|run| self.device.takes_lent() || run.in_pack().is_some());
         Ok(run.map(|run| (number, run)))
     }
 
-    /// Sees to it that pages which files lose end no thread that reads them now.
+    /// Makes pages that files lose read as zeros instead of ending the process.
     fn protect(&self) -> Result<(), LoadError> {
         for pack in self.packs.iter() {
             pack.protect()?;
@@ -434,7 +437,7 @@ impl Crew {
         Ok(())
     }
 
-    /// Whether all packs are still the files that were opened.
+    /// Checks that all packs still are the files that were opened.
     fn still_good(&self) -> Result<(), LoadError> {
         for pack in self.packs.iter() {
             pack.still_good()?;

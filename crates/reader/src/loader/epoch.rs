@@ -1,4 +1,4 @@
-//! An epoch in the consumer's hands: an iterator of batches. Dropping it ends its threads.
+//! An epoch owned by the consumer: an iterator of batches. Dropping it ends its threads.
 
 use packds_system::to_u64;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,19 +16,19 @@ use crate::plan::{MixtureState, State};
 
 /// The batches of one epoch, in order. It ends after the last batch or the first error.
 ///
-/// Its threads work ahead while it exists; dropping it, in the middle or at the end, ends them.
+/// Its threads work ahead as long as it exists. Dropping it ends them at any point.
 #[derive(Debug)]
 pub struct Epoch {
     crew: Arc<Crew>,
     threads: Vec<JoinHandle<()>>,
     number: u32,
-    /// The step of the batch that comes next. Here as well as on the board, whose lock a fork may have left locked.
+    /// The step of the next batch. The board has it too, but a fork may have left the board's lock locked.
     next_step: u64,
     /// When the consumer took its last batch.
     taken: Instant,
-    /// Since when the consumer waits, where it began to before it asked for a batch.
+    /// When the consumer began to wait, if it called `wait` before `next`.
     waits_since: Option<Instant>,
-    /// How long all threads had worked and waited for the disk when the last batch was taken, if there was one.
+    /// Total busy time and disk waiting time of all threads when the last batch was taken.
     threads_before: Option<(Duration, Duration)>,
     over: bool,
     made_in: u32,
@@ -36,12 +36,12 @@ pub struct Epoch {
     _lease: Lease,
 }
 
-/// The right to a loader's ring.
+/// Exclusive use of a loader's ring.
 #[derive(Debug)]
 pub(crate) struct Lease(Arc<AtomicBool>);
 
 impl Lease {
-    /// The ring, unless another epoch has it.
+    /// Acquires the ring, unless another epoch uses it.
     pub(crate) fn take(in_use: &Arc<AtomicBool>) -> Result<Self, LoadError> {
         if in_use.swap(true, Ordering::AcqRel) {
             return Err(LoadError::EpochOpen);
@@ -79,7 +79,7 @@ impl Epoch {
         })
     }
 
-    /// Threads that load it.
+    /// Number of threads.
     pub(crate) const fn n_threads(&self) -> usize {
         self.threads.len()
     }
@@ -90,36 +90,36 @@ impl Epoch {
         self.number
     }
 
-    /// Steps of the epoch, the same on every rank.
+    /// Steps in the epoch, the same on every rank.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.crew.course.steps()
     }
 
-    /// The step of the batch that comes next.
+    /// The step of the next batch.
     #[must_use]
     pub const fn next_step(&self) -> u64 {
         self.next_step
     }
 
-    /// What to save to go on after the batches taken so far; batches made ahead do not count. Of a mixture only where
-    /// its first pack is: save its [`mixture_state`](Self::mixture_state).
+    /// The state to save in order to resume after the batches taken so far. Prefetched batches do not count. For a mixture
+    /// this is only the state of its first pack: save [`mixture_state`](Self::mixture_state) instead.
     #[must_use]
     pub fn state(&self) -> State {
         self.crew.course.state(self.next_step())
     }
 
-    /// What to save of a mixture to go on after the batches taken so far; none where there is one pack.
+    /// The state of a mixture to save in order to resume after the batches taken so far. `None` for a single pack.
     #[must_use]
     pub fn mixture_state(&self) -> Option<MixtureState> {
         self.crew.course.mixture_state(self.next_step())
     }
 
-    /// Waits until [`next`](Iterator::next) would not, but no longer than `at_most`; whether it is so. For who has to look at
-    /// other things now and then, at signals for example. It counts as waiting for the batch that is taken next.
+    /// Waits until [`next`](Iterator::next) would not block, for at most `at_most`. Returns whether it succeeded. Use it to
+    /// handle signals and other events meanwhile. The time counts as waiting for the next batch.
     pub fn wait(&mut self, at_most: Duration) -> bool {
         if self.over || std::process::id() != self.made_in {
-            // An error or the end: `next` says so at once.
+            // An error or the end: `next` reports it at once.
             return true;
         }
         let asked = Instant::now();
@@ -149,7 +149,7 @@ impl Epoch {
         let ready = loop {
             let step = progress.next_out;
             if step >= progress.steps {
-                // What was done with the last batch.
+                // The time since then was spent on the last batch.
                 add_time(&self.crew.counters.consumer_busy, asked - self.taken);
                 return Ok(None);
             }
@@ -178,7 +178,7 @@ impl Epoch {
         Ok(Some(ready))
     }
 
-    /// Tells the tuner what passed since the batch before, and sets what it chooses.
+    /// Passes the times since the last batch to the tuner, and applies its choice.
     fn learn(&mut self, waited: Duration, passed: Duration) {
         let crew = &self.crew;
         let threads = (
@@ -227,7 +227,7 @@ impl Iterator for Epoch {
                 self.over = true;
                 None
             }
-            // A consumer that holds too many batches can drop some and ask again.
+            // A consumer that holds too many batches can drop some and try again.
             Err(error @ LoadError::SlotsHeld { .. }) => Some(Err(error)),
             Err(error) => {
                 self.over = true;
@@ -248,12 +248,12 @@ impl Iterator for Epoch {
 impl Drop for Epoch {
     fn drop(&mut self) {
         if std::process::id() != self.made_in {
-            // In a forked child there are no threads to wait for.
+            // A forked child has no threads to wait for.
             return;
         }
         self.crew.stop();
         for thread in self.threads.drain(..) {
-            // A panic was told to the consumer already.
+            // A panic was already reported to the consumer.
             let _ = thread.join();
         }
     }

@@ -12,18 +12,18 @@ use crate::{ReadError, human};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The pack could not be read, or is damaged where the plan needs it.
+    /// The pack cannot be read, or data that the plan needs is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Order, batch and ranks do not fit the pack or each other.
+    /// Order, batch and ranks do not match the pack or each other.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The augmentation does not fit the pack's images.
+    /// The augmentation does not match the pack's images.
     #[error("{}: {source}", path.display())]
     Augment {
         /// The pack.
         path: PathBuf,
-        /// What does not fit.
+        /// What does not match.
         source: Box<AugmentError>,
     },
     /// One sample's image could not be decoded or augmented.
@@ -35,114 +35,114 @@ pub enum LoadError {
         sample: u64,
         /// Its chunk.
         chunk: u64,
-        /// Its file in the source, where the pack knows it.
+        /// Its file in the source, if known.
         file: Option<String>,
-        /// What is wrong with it.
+        /// The problem.
         source: Box<AugmentError>,
     },
-    /// The packs of a mixture differ in a field that is loaded.
+    /// The packs of a mixture differ in a loaded field.
     #[error("{}: field `{field}`: {what}: expected {expected}, as in the first pack, found {found}; the packs of a mixture must have the same fields", path.display())]
     OtherFields {
         /// The pack that differs from the first one.
         path: PathBuf,
         /// The field.
         field: String,
-        /// What of it differs.
+        /// The property that differs.
         what: &'static str,
-        /// What the first pack has.
+        /// The value in the first pack.
         expected: String,
-        /// What this one has.
+        /// The value in this pack.
         found: String,
     },
-    /// The packs of a mixture give the ids of a label field that is loaded different class names.
+    /// The packs of a mixture have different class names for a loaded label field.
     #[error("{}: field `{field}`: expected {expected}, as in the first pack, found {found}; the ids of all packs of a mixture must mean the same classes: pack their sources with one list of class names, or leave the field out", path.display())]
     OtherClasses {
-        /// The first pack that differs from the first of all.
+        /// The first pack that differs from pack 0.
         path: PathBuf,
         /// The label field.
         field: String,
-        /// What the first pack has where they differ first.
+        /// The first difference, as found in pack 0.
         expected: String,
-        /// What this one has there.
+        /// The same, as found in this pack.
         found: String,
     },
-    /// An option cannot be met; the text says which, what was found and what to change.
+    /// An option cannot be used. The text says which, what was found and what to change.
     #[error("{0}")]
     Option(String),
-    /// Images cannot be on a device as they were asked for.
+    /// Images cannot be on the device as requested.
     #[error("{why}: {remedy}")]
     OnDevice {
         /// Why not.
         why: String,
-        /// What to do.
+        /// How to fix it.
         remedy: Remedy,
     },
-    /// The memory budget does not hold what a batch takes.
+    /// The memory budget is too small for a batch.
     #[error(
         "a memory budget of {} is too small: {what} needs {}; give more memory or make the batch smaller",
         human::bytes(*budget), human::bytes(*needed)
     )]
     Memory {
-        /// What needs it.
+        /// What needs the memory.
         what: &'static str,
-        /// Bytes it takes at least.
+        /// Bytes needed at least.
         needed: u64,
-        /// Bytes there are.
+        /// Bytes available.
         budget: u64,
     },
     /// Memory for the ring could not be reserved.
     #[error("cannot reserve {} for {slots} batches: {source}", human::bytes(*bytes))]
     Reserve {
-        /// Bytes of all slots.
+        /// Size of all slots in bytes.
         bytes: u64,
-        /// Slots.
+        /// Number of slots.
         slots: usize,
-        /// The system's reason.
+        /// The system error.
         source: std::io::Error,
     },
     /// A thread could not be started.
     #[error("cannot start a thread of the loader: {0}")]
     Thread(std::io::Error),
-    /// The consumer holds every slot, so that nothing can be loaded.
+    /// The consumer holds every slot, so loading cannot continue.
     #[error(
         "all {slots} slots of the staging ring are held by batches that were not dropped: drop some, copy what must stay, or give the loader more `slots`"
     )]
     SlotsHeld {
-        /// Slots of the ring.
+        /// Number of slots in the ring.
         slots: usize,
     },
-    /// Another epoch of this loader is still open, and the ring is its.
+    /// Another epoch of this loader is still open and uses the ring.
     #[error(
         "another epoch of this loader is still open: drop it first, or make a second loader from the same pack"
     )]
     EpochOpen,
-    /// The process was forked after the loader was made: its threads are in the parent.
+    /// The process was forked after the loader was made. The threads are in the parent.
     #[error(
         "this loader belongs to process {made_in}, this is process {found}: threads do not survive a fork; open the pack again in the child"
     )]
     Forked {
-        /// The process that made it.
+        /// The process that made the loader.
         made_in: u32,
         /// This process.
         found: u32,
     },
-    /// Every sample of a batch was bad, so that there is none to take their place.
+    /// Every sample of a batch was bad, so none is left to replace them.
     #[error("step {step}: all {samples} samples of the batch are bad; the first: {first}")]
     NothingLeft {
         /// The step.
         step: u64,
-        /// Samples of the batch.
+        /// Number of samples in the batch.
         samples: usize,
-        /// What is wrong with the first.
+        /// The problem with the first one.
         first: Box<LoadError>,
     },
-    /// The device did not take a batch.
+    /// The device rejected a batch.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// A thread of the loader panicked: a bug in packds.
+    /// A loader thread panicked: a bug in packds.
     #[error("a thread of the loader panicked: {message}; this is a bug in packds")]
     Panicked {
-        /// What it said.
+        /// The panic message.
         message: String,
     },
 }

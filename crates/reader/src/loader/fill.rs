@@ -1,4 +1,4 @@
-//! Writing rows of a batch: each thread has one [`Filler`], with its own decoder and scratch.
+//! Writes rows of a batch. Each thread has one [`Filler`] with its own decoder and scratch memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +13,19 @@ use crate::copy::{copy_past_caches, fence};
 use crate::fetch::StepItems;
 use crate::{ItemDecoder, Pack};
 
-/// Batches larger than this are written around the caches: they would not stay in them.
+/// Larger batches bypass the CPU caches, because they would not stay there.
 const PAST_CACHES: usize = 4 << 20;
 
-/// What a thread needs to write rows.
+/// The state that a thread needs to write rows.
 #[derive(Debug)]
 pub(crate) struct Filler {
     outputs: Arc<Outputs>,
     packs: Arc<[Arc<Pack>]>,
     bad_samples: BadSamples,
     pictures: Option<PictureFiller>,
-    /// For each field of images that are decoded.
+    /// One for each field of decoded images.
     decoders: Vec<ItemDecoder>,
-    /// What is not done again, where batches are repeated.
+    /// Work that repeated batches skip.
     kept: Option<Arc<Kept>>,
     scratch: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl Filler {
         }
     }
 
-    /// The same, leaving out what is kept.
+    /// Skips the work whose results are kept.
     pub(crate) fn repeating(self, kept: Option<&Arc<Kept>>) -> Self {
         Self {
             kept: kept.map(Arc::clone),
@@ -57,8 +57,8 @@ impl Filler {
         }
     }
 
-    /// Writes the rows of `piece`, up to the one that it is at when `stopped` is set. Rows that cannot be written are noted in
-    /// it, or end the work with the first error.
+    /// Writes the rows of `piece`. If `stopped` is set, it ends after the current row. Rows that fail are recorded in the piece,
+    /// or the first error ends the work.
     pub(crate) fn fill(
         &mut self,
         filling: &Filling,
@@ -163,7 +163,7 @@ fn decoders(outputs: &Outputs, packs: &[Arc<Pack>]) -> Vec<ItemDecoder> {
     described.map(ItemDecoder::new).collect()
 }
 
-/// Copies a row of a batch that was finished before.
+/// Copies a row of a finished batch.
 fn copy_row(batch: &[u8], outputs: &Outputs, (number, place): (usize, usize), piece: &mut Piece) {
     let filled = outputs.fields.iter().filter(|field| field.is_filled());
     for (field, region) in filled.zip(&mut piece.regions) {

@@ -1,4 +1,4 @@
-//! One batch while it is written: its rows, the pieces that threads take, and what came of them.
+//! One batch while it is written: its rows, the pieces that threads take, and their results.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,11 +12,11 @@ use crate::fetch::StepItems;
 /// A row of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The pack, by its place among the loader's packs.
+    /// Index of its pack among the loader's packs.
     pub(crate) pack: usize,
-    /// The sample, in the file order of its pack.
+    /// The sample, by position in its pack's file.
     pub(crate) sample: u64,
-    /// The epoch of the pack, which augmentation is drawn from.
+    /// The pack's epoch. Augmentation is seeded by it.
     pub(crate) epoch: u32,
 }
 
@@ -24,21 +24,21 @@ pub(crate) struct Row {
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) rows: Range<usize>,
-    /// For each field that [`BatchField::is_filled`], in their order, the bytes of these rows.
+    /// The bytes of these rows for each field that [`BatchField::is_filled`], in field order.
     pub(crate) regions: Vec<PieceMut>,
-    /// For each ragged field, in their order, the items of these rows one after the other, and their lengths.
+    /// The concatenated items of these rows for each ragged field, in field order.
     pub(crate) ragged: Vec<Ragged>,
-    /// Rows that could not be written, and why.
+    /// Rows that failed, with their errors.
     pub(crate) bad: Vec<(usize, LoadError)>,
 }
 
-/// Items of sizes of their own, one after the other.
+/// Variable-size items, concatenated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ragged {
     pub(crate) bytes: Vec<u8>,
     /// Where each item ends in `bytes`.
     pub(crate) ends: Vec<usize>,
-    /// The dimensions of each item that is pixels; empty of others.
+    /// The dimensions of each item that holds pixels; empty for others.
     shapes: Vec<Vec<usize>>,
 }
 
@@ -49,13 +49,13 @@ impl Ragged {
         self.shapes.push(shape.to_vec());
     }
 
-    /// Row `row` of another one.
+    /// Appends row `row` of `other`.
     pub(crate) fn push_row(&mut self, other: &Self, row: usize) {
         let item = other.item(row).unwrap_or_default();
         self.push(item, other.shape(row).unwrap_or_default());
     }
 
-    /// The dimensions of an item that is pixels.
+    /// The dimensions of an item that holds pixels.
     pub(crate) fn shape(&self, row: usize) -> Option<&[usize]> {
         self.shapes
             .get(row)
@@ -84,7 +84,7 @@ pub(crate) struct Filling {
     pub(crate) step: u64,
     pub(crate) rows: Vec<Row>,
     pub(crate) padding: usize,
-    /// For each pack the bytes of this step.
+    /// The bytes of this step for each pack.
     pub(crate) items: Arc<[Option<StepItems>]>,
     state: Mutex<State>,
 }
@@ -97,7 +97,7 @@ struct State {
 }
 
 impl Filling {
-    /// A batch whose rows are written in these pieces.
+    /// A batch with these pieces.
     pub(crate) fn new(
         step: u64,
         rows: Vec<Row>,
@@ -120,14 +120,14 @@ impl Filling {
         }
     }
 
-    /// A piece that nobody has taken, and whether it was the last.
+    /// Takes an unassigned piece. Also returns whether it was the last.
     pub(crate) fn take(&self) -> (Option<Piece>, bool) {
         let mut state = self.lock();
         let piece = state.waiting.pop_front();
         (piece, state.waiting.is_empty())
     }
 
-    /// Gives a piece back, written. All pieces, in the order of their rows, to the one who brings the last.
+    /// Returns a finished piece. The last one to return gets all pieces, in row order.
     pub(crate) fn give_back(&self, piece: Piece) -> Option<Vec<Piece>> {
         let mut state = self.lock();
         state.done.push(piece);
@@ -144,7 +144,7 @@ impl Filling {
     }
 }
 
-/// Cuts a slot into pieces of `piece_rows` rows each: field by field in the slot, and in each field row by row.
+/// Splits a slot into pieces of `piece_rows` rows each. A slot is stored field by field, and each field row by row.
 pub(crate) fn cut(
     slot: SlotMut,
     outputs: &Outputs,
@@ -174,11 +174,11 @@ pub(crate) fn cut(
         lens.extend(ranges.iter().map(|rows| rows.len() * field.item_bytes));
         end = field.offset + n_rows * field.item_bytes;
     }
-    // At least one piece, so that the slot comes back when they are joined.
+    // At least one piece is needed to get the slot back when they are joined.
     lens.push(0);
     let mut parts = slot.split(&lens).unwrap_or_default().into_iter();
     for _ in &filled {
-        // What lies between the fields: columns, written before, and padding.
+        // The bytes between these fields are columns, which are already written, and padding.
         drop(parts.next());
         for (piece, part) in pieces.iter_mut().zip(&mut parts) {
             piece.regions.push(part);
@@ -190,7 +190,7 @@ pub(crate) fn cut(
     pieces
 }
 
-/// The slot whose pieces these were.
+/// Joins the pieces and returns their slot.
 pub(crate) fn join(pieces: &mut [Piece]) -> Option<SlotMut> {
     let mut slot = None;
     for part in pieces.iter_mut().flat_map(|piece| piece.regions.drain(..)) {

@@ -1,4 +1,4 @@
-//! From written pieces to a batch: bad rows are replaced or left out, ragged items joined, images mixed.
+//! Turns finished pieces into a batch: replaces or leaves out bad rows, joins ragged items, mixes images.
 
 use super::BadSamples;
 use super::batch::{BadSample, Prepared};
@@ -7,7 +7,7 @@ use super::filling::{Filling, Piece, Ragged, Row, join};
 use super::outputs::Outputs;
 use crate::arena::SlotMut;
 
-/// Joins what the threads wrote: the slot, no longer shared, and what else belongs to the batch.
+/// Joins the work of all threads into the slot, which is no longer shared, and the rest of the batch.
 pub(crate) fn finish(
     filling: &Filling,
     mut pieces: Vec<Piece>,
@@ -60,8 +60,8 @@ fn told(filling: &Filling, row: usize, error: &LoadError) -> Option<BadSample> {
     })
 }
 
-/// For each row of the batch the row that was written for it. A bad row is left out, or the good row before it (else the
-/// first one behind it) is taken twice: which one does not depend on threads.
+/// The source row for each row of the batch. A bad row is left out, or replaced by the good row before it. If there is none,
+/// the first good row after it is used. The choice does not depend on threads.
 fn kept_rows(
     filling: &Filling,
     bad: &mut Vec<(usize, LoadError)>,
@@ -88,8 +88,8 @@ fn kept_rows(
     Ok((0..n).map(substitute).collect())
 }
 
-/// Gives row `to` of every field in the slot what row `kept[to]` has. In ascending order nothing is overwritten that is
-/// still wanted: rows close up to the front, or good rows, which stay, are taken twice.
+/// Copies row `kept[to]` to row `to`, in every field in the slot. Ascending order never overwrites a row that is still needed.
+/// When rows are left out, later rows move to the front. When rows are replaced, the good rows stay in place.
 fn move_rows(slot: &mut SlotMut, outputs: &Outputs, kept: &[usize]) {
     for field in &outputs.fields {
         let n = field.item_bytes;
@@ -103,7 +103,7 @@ fn move_rows(slot: &mut SlotMut, outputs: &Outputs, kept: &[usize]) {
 }
 
 impl Prepared {
-    /// Makes row `to` what row `kept[to]` was, in all that lies outside the slot.
+    /// Replaces row `to` by row `kept[to]` in everything outside the slot.
     fn keep(&mut self, kept: &[usize]) {
         let first_padding = self.rows.len() - self.padding;
         self.padding = kept.iter().filter(|from| **from >= first_padding).count();

@@ -1,4 +1,4 @@
-//! Where the images of a batch come from: drawn again, since all of it follows from seed, epoch and sample.
+//! Where the images of a batch come from. The random choices are computed again: they follow from seed, epoch and sample.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::outputs::{BatchField, Outputs, Source};
 use crate::Pack;
 use crate::augment::Geometry;
 
-/// What was drawn for the images of a batch. It holds no slot.
+/// The random choices for the images of a batch. It does not hold a slot.
 #[derive(Debug, Clone)]
 pub struct BatchGeometry {
     outputs: Arc<Outputs>,
@@ -41,10 +41,10 @@ impl BatchGeometry {
         made.map_or((0, 0), |made| (made.width, made.height))
     }
 
-    /// For each sample what a view shows of it.
+    /// What a view shows of each sample's image.
     ///
     /// # Errors
-    /// [`LoadError::Option`] where there is no such view, or the pack does not say how large an image is.
+    /// [`LoadError::Option`] if the view does not exist, or the pack does not store the image sizes.
     pub fn view(&self, view: u32) -> Result<Vec<Geometry>, LoadError> {
         let pictures = self.outputs.pictures.as_ref();
         let pictures = pictures.filter(|pictures| view < pictures.made().views);
@@ -58,7 +58,7 @@ impl BatchGeometry {
     }
 }
 
-/// Words in names of fields that say where something is in the image; each may end in `s` or `es`.
+/// Words in field names that denote positions in the image. Each may end in `s` or `es`.
 const PLACES: [&str; 35] = [
     "bbox",
     "bndbox",
@@ -97,7 +97,7 @@ const PLACES: [&str; 35] = [
     "xyxy",
 ];
 
-/// Words by which a name speaks of something about places, as `bbox_label` does.
+/// Words that make a name describe something about positions, such as `bbox_label`.
 const ABOUT: [&str; 16] = [
     "area",
     "categorie",
@@ -117,7 +117,7 @@ const ABOUT: [&str; 16] = [
     "visibility",
 ];
 
-/// Whether a name is that of places in the image.
+/// Whether a name denotes positions in the image.
 fn names_places(name: &str) -> bool {
     let spaced = spaced(name);
     let has_one_of = |known: &[&str]| {
@@ -129,7 +129,7 @@ fn names_places(name: &str) -> bool {
     has_one_of(&PLACES) && !has_one_of(&ABOUT)
 }
 
-/// The letters of a name in lower case, with blanks between its words: `faceBox2` is `face box `.
+/// The letters of a name in lower case, with a space after each word: `faceBox2` becomes `face box `.
 fn spaced(name: &str) -> String {
     let mut spaced = String::with_capacity(name.len() * 2);
     let mut was_lower = false;
@@ -148,8 +148,8 @@ fn spaced(name: &str) -> String {
     spaced
 }
 
-/// The fields that look like places or pixels of an image that is moved, while they stay as they are: images and masks beside
-/// those that are augmented, arrays of the image's rows and columns, and numbers or JSON called as places are.
+/// The fields that look like positions or pixels of an augmented image but do not move with it. These are images and masks
+/// other than the augmented ones, arrays with the rows and columns of the image, and numbers or JSON named like positions.
 pub(crate) fn unmoved<'a>(pack: &Pack, outputs: &'a Outputs) -> Vec<&'a str> {
     let Some(pictures) = outputs.pictures.as_ref().filter(|p| p.moves_pixels()) else {
         return Vec::new();
@@ -174,7 +174,7 @@ fn is_of_places(field: &Field, image: Option<(u32, u32)>) -> bool {
     match field.kind {
         FieldKind::Image => true,
         FieldKind::Tensor => {
-            // A single number is no place.
+            // A single number is not a position.
             let has_several = field.shape.iter().any(|n| *n > 1);
             has_several && (names_places(&field.name) || is_of_size(&field.shape, image))
         }
@@ -183,7 +183,7 @@ fn is_of_places(field: &Field, image: Option<(u32, u32)>) -> bool {
     }
 }
 
-/// Whether an array has the rows and columns of the image, channels first or last.
+/// Whether an array has the rows and columns of the image, with channels first or last.
 fn is_of_size(shape: &[u64], image: Option<(u32, u32)>) -> bool {
     let Some((width, height)) = image else {
         return false;

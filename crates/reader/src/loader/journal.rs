@@ -1,5 +1,5 @@
-//! What the steps of a training take, told to whoever started it: `packds doctor PACK -- COMMAND` names a file in the
-//! environment variable [`JOURNAL`], and every loader of the command appends to it. Nobody else sets it.
+//! Reports the step times of a training run. `packds doctor PACK -- COMMAND` names a file in the environment variable
+//! [`JOURNAL`]. Every loader of the command appends to it. Nothing else sets this variable.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Debug;
@@ -15,17 +15,23 @@ use serde_json::Value;
 use super::stats::{Counters, count};
 use crate::Pack;
 
-/// The environment variable that names the file. Each line is a JSON object: `loader` (a number of its own in each
-/// process, behind the process's number), `options` (those that decide what a batch costs: `order`, `window`, `augment`, `fields`,
-/// `threads`, `memory_bytes`, `null` where nobody said, and whether samples are `chosen`), `kind` (the same for loaders of one order,
-/// augmentation and fields), `pack` (the pack's identifier), `batch` (samples), and of the loader so far
-/// `batches`, `busy_ns` and `waited_ns` (between taking a batch and asking for the next, and from then until it came).
+/// The environment variable that names the file. Each line is a JSON object with these members:
+///
+/// - `loader`: the process number, then a number that is unique in the process.
+/// - `options`: those that decide the cost of a batch: `order`, `window`, `augment`, `fields`, `threads`, `memory_bytes`
+///   (`null` if not set), and whether samples are `chosen`.
+/// - `kind`: the same for loaders with the same order, augmentation and fields.
+/// - `pack`: the pack's identifier.
+/// - `batch`: samples per batch.
+/// - `batches`: batches of the loader so far.
+/// - `busy_ns`: total time from taking a batch to requesting the next one.
+/// - `waited_ns`: total time from requesting a batch until it arrived.
 pub const JOURNAL: &str = "PACKDS_DOCTOR";
 
-/// Between two lines of a loader.
+/// Time between two lines of a loader.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// The file, and what begins each line of one loader.
+/// The file, and the start of every line of one loader.
 #[derive(Debug)]
 pub(crate) struct Journal {
     start: String,
@@ -34,7 +40,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// That of a loader of `pack`, if the environment names a file.
+    /// The journal for a loader of `pack`, if the environment names a file.
     pub(crate) fn asked_for(
         pack: &Pack,
         batch: u32,
@@ -44,7 +50,7 @@ impl Journal {
     ) -> Option<Arc<Self>> {
         static LOADERS: AtomicU64 = AtomicU64::new(0);
         let path = std::env::var_os(JOURNAL)?;
-        // A file that cannot be opened stays empty: whoever asked says that nothing was told.
+        // If the file cannot be opened, it stays empty. The doctor then reports that there were no timings.
         let file = OpenOptions::new()
             .append(true)
             .create(true)
@@ -65,7 +71,7 @@ impl Journal {
         }))
     }
 
-    /// Appends a line, unless the last one was a moment ago.
+    /// Appends a line, unless the last one is recent.
     pub(crate) fn tell(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.1.elapsed() < EVERY {
@@ -84,12 +90,12 @@ impl Journal {
             count(&counters.consumer_busy),
             count(&counters.consumer_waited)
         );
-        // Training goes on whatever becomes of the file.
+        // A write error must not stop the training.
         let _ = file.write_all(line.as_bytes());
     }
 }
 
-/// The last line: a loader that is made for one epoch alone may have none before.
+/// Writes a last line. A loader for a single short epoch may not have written one before.
 impl Drop for Journal {
     fn drop(&mut self) {
         let Ok(mut file) = self.state.get_mut().map(|state| state.0.try_clone()) else {

@@ -1,5 +1,5 @@
-//! Samples of one step that stay in memory, so that what is done with them can be done again and again and timed: a batch of
-//! a loader whose reading, decoding or transforming is left out. For the doctor; training never comes here.
+//! Keeps the samples of one step in memory, so that the work on them can be repeated and timed. This makes batches of a loader
+//! without its reading, decoding or transforming. Only the doctor uses it, not training.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,57 +12,57 @@ use super::filling::Row;
 use super::{BadSamples, Loader};
 use crate::fetch::StepItems;
 
-/// Samples that are kept at most; repeated, they fill a batch of any size.
+/// At most this many samples are kept. They are repeated to fill a batch of any size.
 const MOST_SAMPLES: usize = 64;
-/// Bytes of decoded pixels after which no further sample is kept.
+/// No more samples are kept after this many bytes of decoded pixels.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What is kept of the samples, and so not done again.
+/// The form in which samples are kept. Earlier stages are not repeated.
 #[derive(Debug)]
 enum Form {
-    /// Their items, as they are stored: they are decoded and transformed.
+    /// Stored items: they are decoded and transformed.
     Raw,
-    /// Their images' pixels: they are transformed.
+    /// Decoded pixels: they are transformed.
     Decoded,
     /// The slot of a finished batch: its rows are copied.
     Processed(Vec<u8>),
 }
 
-/// A batch that is made again and again.
+/// A batch that is made repeatedly.
 #[derive(Debug)]
 pub(crate) struct Kept {
     samples: Arc<Samples>,
     form: Form,
 }
 
-/// The samples, with all that may be kept of them but the finished batch.
+/// The samples, in all forms except the finished batch.
 #[derive(Debug)]
 struct Samples {
-    /// Where they come from. It is stopped: it reads no more.
+    /// The schedule that they came from. It is stopped and does not read any more.
     course: Course,
     epoch: u32,
     rows: Vec<Row>,
     items: Arc<[Option<StepItems>]>,
-    /// Of each sample, by pack and number, the pixels that had to be decoded.
+    /// The decoded pixels of each sample, by pack and number.
     pixels: BTreeMap<(usize, u64), Image>,
     size: ImageSize,
 }
 
-/// How large the images of some samples are, all together.
+/// Total size of the images of some samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ImageSize {
-    /// Bytes as they are stored.
+    /// Stored bytes.
     pub(crate) stored: u64,
-    /// Bytes of their pixels.
+    /// Bytes of pixels.
     pub(crate) decoded: u64,
-    /// Pixels.
+    /// Number of pixels.
     pub(crate) pixels: u64,
-    /// Images.
+    /// Number of images.
     pub(crate) images: u64,
 }
 
 impl Kept {
-    /// The first samples of the loader's first step, as they are stored.
+    /// Keeps the first samples of the loader's first step as stored.
     ///
     /// # Errors
     /// [`LoadError`], as for the step itself.
@@ -84,7 +84,7 @@ impl Kept {
         for row in rows.iter().take(MOST_SAMPLES) {
             match samples.add(loader, *row) {
                 Err(error) if loader.bad_samples == BadSamples::Error => return Err(error),
-                // Left out here whatever takes its place in training.
+                // Bad samples are skipped here, whatever policy the training uses.
                 Err(_) => {}
                 Ok(()) if samples.size.decoded > MOST_BYTES => break,
                 Ok(()) => {}
@@ -103,7 +103,7 @@ impl Kept {
         })
     }
 
-    /// The same samples decoded; none where nothing of them has to be.
+    /// The same samples, decoded. `None` if they do not need decoding.
     pub(crate) fn decoded(&self) -> Option<Self> {
         let is_decoded = !self.samples.pixels.is_empty();
         is_decoded.then(|| Self {
@@ -112,7 +112,7 @@ impl Kept {
         })
     }
 
-    /// The same samples as `loader` makes a batch of them; none where nothing is done with their images.
+    /// The same samples as a finished batch of `loader`. `None` if their images are not processed.
     ///
     /// # Errors
     /// [`LoadError`], as for that batch.
@@ -130,7 +130,7 @@ impl Kept {
         }))
     }
 
-    /// How large the images are.
+    /// The size of the images.
     pub(crate) fn size(&self) -> ImageSize {
         self.samples.size
     }
@@ -151,7 +151,7 @@ impl Kept {
         &self.samples.course
     }
 
-    /// The pixels of a row's image, where they are kept.
+    /// The pixels of a row's image, if kept.
     pub(crate) fn pixels(&self, row: Row) -> Option<Pixels<'_>> {
         if !matches!(self.form, Form::Decoded) {
             return None;
@@ -165,7 +165,7 @@ impl Kept {
         })
     }
 
-    /// The bytes of the finished batch, where it is kept.
+    /// The bytes of the finished batch, if kept.
     pub(crate) fn batch(&self) -> Option<&[u8]> {
         match &self.form {
             Form::Processed(batch) => Some(batch),
@@ -175,7 +175,7 @@ impl Kept {
 }
 
 impl Samples {
-    /// Keeps one sample more.
+    /// Keeps one more sample.
     fn add(&mut self, loader: &Loader, row: Row) -> Result<(), LoadError> {
         let items = self.items.get(row.pack).and_then(Option::as_ref);
         let (Some(items), Some(pack)) = (items, loader.packs.get(row.pack)) else {
@@ -205,7 +205,7 @@ impl ImageSize {
 }
 
 impl Loader {
-    /// Batches of kept samples, without an end.
+    /// Endless batches of kept samples.
     pub(crate) fn repeat(&self, kept: &Arc<Kept>) -> Result<super::Epoch, LoadError> {
         self.start(Way::Kept(Arc::clone(kept)), 0)
     }
