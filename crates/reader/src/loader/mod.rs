@@ -1,4 +1,4 @@
-//! From a pack to batches in memory, in an order that is known in advance: what training code iterates over.
+//! Makes batches in memory from a pack, in an order that is known in advance. Training code iterates over these batches.
 //!
 //! ```no_run
 //! use packds_reader::loader::Loader;
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Several packs with the same fields are mixed in fixed proportions: every batch has the same number of samples of each.
-//!
+//! Several packs with the same fields are mixed in fixed proportions: every batch has the same number of samples of each.
 //! ```no_run
 //! use packds_reader::loader::Loader;
 //!
@@ -38,9 +38,9 @@
 //! # Ok::<(), packds_reader::loader::LoadError>(())
 //! ```
 //!
-//! Data goes one way: `course` says which samples a step has and fetches their bytes, the `crew` of threads begins steps in
-//! order and cuts each batch into pieces, `fill` writes them into a slot of the staging ring, `finish` makes a batch of
-//! them, and the consumer gets it from the `board`.
+//! Data flows in one direction. `course` determines the samples of a step and fetches their bytes. The threads in `crew` begin
+//! steps in order and split each batch into pieces. `fill` writes the pieces into a slot of the staging ring. `finish` turns
+//! them into a batch. The consumer takes it from the `board`.
 
 mod batch;
 mod board;
@@ -103,76 +103,77 @@ pub use self::remedy::Remedy;
 pub use self::stats::LoaderStats;
 pub use self::tuner::Tuned;
 
-/// What becomes of a sample that cannot be read, does not match its checksum or cannot be decoded.
+/// What to do with a sample that cannot be read or decoded, or does not match its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BadSamples {
-    /// The epoch ends with the error that names it.
+    /// End the epoch with an error that names the sample.
     #[default]
     Error,
-    /// It is left out: its batch is shorter.
+    /// Leave it out. The batch is shorter.
     Skip,
-    /// Another sample of the batch takes its place: the one before it, else the one behind it.
+    /// Replace it by the sample before it in the batch, or the first good one after it.
     Substitute,
 }
 
-/// One pack, or several in fixed proportions, with all decisions made: order, batches, fields, augmentation, memory. See the [module](self).
+/// One pack, or several in fixed proportions, with all decisions made: order, batches, fields, augmentation, memory. See the
+/// [module](self).
 ///
-/// It has threads only while an [`Epoch`] is open. It may be shared between threads; its one staging ring serves one
-/// epoch at a time.
+/// It has threads only while an [`Epoch`] is open. It may be shared between threads. It has one staging ring, so only one
+/// epoch can be open at a time.
 #[derive(Debug)]
 pub struct Loader {
     packs: Arc<[Arc<Pack>]>,
-    /// Of each pack.
+    /// One per pack.
     fetches: Vec<Arc<Fetch>>,
-    /// Of the only pack, or the first.
+    /// The schedule of the only pack, or of the first one.
     schedule: Schedule,
-    /// Where there are several packs.
+    /// Set if there are several packs.
     mixture: Option<Arc<Mixture>>,
-    /// Of each pack.
+    /// One per pack.
     seeds: Arc<[u64]>,
     outputs: Arc<Outputs>,
     arena: Arc<Arena>,
     device: Arc<dyn Device>,
     counters: Arc<Counters>,
-    /// Where it tells its steps, if somebody asked.
+    /// Records step times, if requested.
     journal: Option<Arc<Journal>>,
-    /// Threads of an epoch, of which the tuner lets as many load as are needed.
+    /// Threads per epoch. The tuner decides how many of them are active.
     threads: usize,
-    /// As many of them as the system has not started for the last epoch.
+    /// How many of them the system could not start for the last epoch.
     not_started: AtomicUsize,
     tuner: Arc<Mutex<Tuner>>,
     bad_samples: BadSamples,
-    /// Batches to make ahead, as they were asked for.
+    /// Requested number of prefetched batches.
     asked_prefetch: Option<NonZero<usize>>,
     in_use: Arc<AtomicBool>,
     held: Arc<AtomicUsize>,
     made_in: u32,
-    /// The crew of the last epoch, for statistics, and what it had read when it ended.
+    /// The threads of the last epoch, for statistics, while they exist.
     last: Mutex<Weak<Crew>>,
-    /// What reading has cost in the epochs that are over.
+    /// Read statistics of the finished epochs.
     fetched: Arc<Mutex<FetchStats>>,
     #[cfg(test)]
     disk_delay: std::time::Duration,
 }
 
 impl Loader {
-    /// Begins to make a loader for `pack`.
+    /// Starts building a loader for `pack`.
     #[must_use]
     pub fn builder(pack: impl Into<Arc<Pack>>) -> LoaderBuilder {
         LoaderBuilder::new(pack.into())
     }
 
-    /// The batches of an epoch, from its first step on. A mixture has no epochs of its own: as one count
-    /// [`Mixture::steps_per_epoch`] steps, after which as many samples were seen as all packs have together.
+    /// The batches of an epoch, from its first step. A mixture has no natural epoch: it counts [`Mixture::steps_per_epoch`] steps
+    /// as one. In these steps it uses as many samples as all packs have together.
     ///
     /// # Errors
-    /// [`LoadError::EpochOpen`] while another epoch of this loader exists, [`LoadError::Forked`] in a child process,
-    /// [`LoadError::Plan`] where the epoch has no batch, [`LoadError::Read`] where the file has changed.
+    /// [`LoadError::EpochOpen`] if another epoch of this loader is open, [`LoadError::Forked`] in a child process,
+    /// [`LoadError::Plan`] if the epoch would have no batches, [`LoadError::Read`] if the file has changed.
     pub fn epoch(&self, number: u32) -> Result<Epoch, LoadError> {
         self.epoch_from(number, 0)
     }
 
-    /// As [`epoch`](Self::epoch), from a step on.
+    /// Like [`epoch`](Self::epoch), from a given step.
     pub(crate) fn epoch_from(&self, number: u32, step: u64) -> Result<Epoch, LoadError> {
         self.start(self.way(number)?, step)
     }
@@ -184,11 +185,11 @@ impl Loader {
         })
     }
 
-    /// The batches from a saved state on, to the end of its epoch. The loader must have been made with
-    /// [`LoaderBuilder::resume`], or with the very same options.
+    /// The batches from a saved state to the end of its epoch. Make the loader with [`LoaderBuilder::resume`], or with exactly
+    /// the same options.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] where the state is of another run, and as for [`epoch`](Self::epoch).
+    /// [`LoadError::Plan`] if the state is from another run, otherwise as for [`epoch`](Self::epoch).
     pub fn epoch_at(&self, state: &State) -> Result<Epoch, LoadError> {
         if self.mixture.is_some() {
             return Err(LoadError::Option(
@@ -199,11 +200,11 @@ impl Loader {
         self.start(Way::Epoch(Arc::new(plan)), step)
     }
 
-    /// The batches from a saved state of a mixture on, to the end of its epoch. The number of ranks may be another;
-    /// packs, proportions, order, seed, memory budget and global batch may not.
+    /// The batches from a saved state of a mixture to the end of its epoch. The number of ranks may change. Packs,
+    /// proportions, order, seed, memory budget and global batch must be the same.
     ///
     /// # Errors
-    /// [`LoadError::Plan`] where the state is of another run, [`LoadError::Option`] where this is no mixture, and as for
+    /// [`LoadError::Plan`] if the state is from another run, [`LoadError::Option`] if there is only one pack, otherwise as for
     /// [`epoch`](Self::epoch).
     pub fn epoch_at_mixture(&self, state: &MixtureState) -> Result<Epoch, LoadError> {
         let Some(mixture) = &self.mixture else {
@@ -261,7 +262,7 @@ impl Loader {
         Ok(epoch)
     }
 
-    /// Whether batches may lie in the pack as they are wanted.
+    /// Whether batches may borrow the pack's bytes.
     fn lends(&self) -> bool {
         let order = self.schedule.recipe().order;
         self.mixture.is_none()
@@ -269,7 +270,7 @@ impl Loader {
             && in_file_order(order)
     }
 
-    /// Rows of a piece: several pieces for each thread, so that all end at about the same time.
+    /// Rows per piece. There are several pieces per thread, so that all threads finish at about the same time.
     fn piece_rows(&self) -> usize {
         if self.threads == 1 {
             return self.outputs.rows;
@@ -277,20 +278,20 @@ impl Loader {
         self.outputs.rows.div_ceil(self.threads * 4).max(1)
     }
 
-    /// The pack; of a mixture the first.
+    /// The pack. For a mixture, the first one.
     #[must_use]
     pub fn pack(&self) -> &Arc<Pack> {
-        // A loader is made from at least one pack.
+        // A loader has at least one pack.
         &self.packs[0]
     }
 
-    /// All packs, in the order in which [`Batch::packs`] counts them.
+    /// All packs. [`Batch::packs`] contains indices into this list.
     #[must_use]
     pub fn packs(&self) -> &[Arc<Pack>] {
         &self.packs
     }
 
-    /// Threads that decode and copy, at most: [`tuning`](Self::tuning) tells how many do.
+    /// Maximum number of threads that decode and copy. [`tuning`](Self::tuning) reports how many are active.
     #[must_use]
     pub const fn threads(&self) -> usize {
         self.threads
@@ -300,65 +301,65 @@ impl Loader {
         self.tuner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many threads load and how many batches are made ahead, from which batch on and why, the oldest entry first.
-    /// What [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] fix stays; the rest follows what training needs.
+    /// The history of active threads and prefetched batches, with reasons, oldest entry first. Values fixed by
+    /// [`LoaderBuilder::threads`] and [`LoaderBuilder::prefetch`] do not change. The rest adapts to the training.
     #[must_use]
     pub fn tuning(&self) -> Vec<Tuned> {
         self.tuner().log().to_vec()
     }
 
-    /// What takes the batches.
+    /// The device that takes the batches.
     pub(crate) fn device(&self) -> &Arc<dyn Device> {
         &self.device
     }
 
-    /// What the augmentation makes of images, where there is one.
+    /// The output of the augmentation, if there is one.
     pub(crate) fn picture_output(&self) -> Option<Output> {
         let pictures = self.outputs.pictures_on_host();
         pictures.map(Pictures::made)
     }
 
-    /// Steps of an epoch.
+    /// Steps in an epoch.
     pub(crate) fn steps(&self) -> Result<u64, LoadError> {
         Ok(self.way(0)?.steps())
     }
 
-    /// What each batch holds.
+    /// The fields of each batch.
     #[must_use]
     pub fn fields(&self) -> &[BatchField] {
         &self.outputs.fields
     }
 
-    /// The order, batch and ranks, as they were decided. Of a mixture those of its first pack, whose batch is its
-    /// part of the mixture's: see [`mixture`](Self::mixture).
+    /// The order, batch and ranks in use. For a mixture, those of its first pack. Their batch is that pack's share of the
+    /// mixture's batch: see [`mixture`](Self::mixture).
     #[must_use]
     pub const fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// The plan of a mixture, where there are several packs.
+    /// The plan of a mixture. `None` for a single pack.
     #[must_use]
     pub fn mixture(&self) -> Option<&Mixture> {
         self.mixture.as_deref()
     }
 
-    /// How the pack is read, and why; of a mixture the first.
+    /// How the pack is read, and why. For a mixture, the first pack.
     #[must_use]
     pub fn access(&self) -> &AccessReport {
         self.fetches[0].report()
     }
 
-    /// How random the batches are: design effect of each label, batch-mates that meet again, memory, a verdict. Of a
-    /// mixture, what its first pack gives to them.
+    /// How random the batches are: design effect of each label, repeated batch-mates, memory, a verdict. For a mixture, the
+    /// share of its first pack.
     ///
     /// # Errors
-    /// [`LoadError::Read`] where the pack's statistics are damaged, [`LoadError::Plan`] where the epoch has no batch.
+    /// [`LoadError::Read`] if the pack's statistics are damaged, [`LoadError::Plan`] if the epoch would have no batches.
     pub fn shuffle_report(&self) -> Result<ShuffleReport, LoadError> {
         shuffle_report(self.pack(), &self.schedule)
     }
 
-    /// What the user should know: what was decided where options left it open, and what is doubtful about the order. Of a
-    /// mixture for each pack, with its path.
+    /// Notices for the user: defaults that were chosen, and problems with the order. For a mixture, each pack's notices
+    /// with its path.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
@@ -372,8 +373,9 @@ impl Loader {
         Ok(all)
     }
 
-    /// What costs accuracy: samples that no epoch has, an order that mixes too little for this pack, and fields beside the images
-    /// that do not move with them ([`Batch::geometry`]). The order `sequential` is that of the file, and nothing is said of how it mixes.
+    /// Problems that cost accuracy: samples that no epoch uses, an order that mixes too little for this pack, and fields that
+    /// should move with the images but do not ([`Batch::geometry`]). The order `sequential` is deliberate, so its mixing is not
+    /// reported.
     ///
     /// # Errors
     /// As for [`shuffle_report`](Self::shuffle_report).
@@ -393,7 +395,7 @@ impl Loader {
         Ok(doubts)
     }
 
-    /// What `tell` says of the only pack, or of each with its path.
+    /// The result of `tell` for the only pack, or for each pack with its path.
     fn of_each_pack(
         &self,
         tell: impl Fn(&Pack, &Schedule, &AccessReport) -> Result<Vec<String>, LoadError>,
@@ -411,7 +413,7 @@ impl Loader {
         Ok(all)
     }
 
-    /// That fewer batches are made ahead than were asked for, where it is so.
+    /// A notice if fewer batches are prefetched than requested.
     fn too_far_ahead(&self) -> Option<String> {
         let (asked, slots) = (self.asked_prefetch?.get(), self.arena.n_slots());
         (asked > slots).then(|| {
@@ -419,13 +421,13 @@ impl Loader {
         })
     }
 
-    /// How many threads the last epoch had, where the system started fewer than there were to be.
+    /// The number of threads in the last epoch, if the system started too few.
     fn only_started(&self) -> Option<usize> {
         let missing = self.not_started.load(Ordering::Relaxed);
         (missing > 0).then_some(self.threads.saturating_sub(missing))
     }
 
-    /// That they are fewer, where it is so.
+    /// A notice if the system started too few threads.
     fn fewer_threads(&self) -> Option<String> {
         let asked = self.threads;
         self.only_started().map(|started| {
@@ -433,7 +435,7 @@ impl Loader {
         })
     }
 
-    /// What was done so far, and who waited for whom.
+    /// What the loader did so far, and where it waited.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
         let crew = self
@@ -441,7 +443,7 @@ impl Loader {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .upgrade();
-        // A crew that is still there is not in these yet.
+        // These do not include an epoch that is still open.
         let fetched = *self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         let counters = &self.counters;
         let (threads, prefetch) = {
@@ -475,7 +477,7 @@ impl Loader {
     }
 }
 
-/// Whether batches have samples as they lie in the file, one after the other.
+/// Whether batches consist of consecutive samples of the file.
 pub(crate) const fn in_file_order(order: OrderKind) -> bool {
     matches!(order, OrderKind::Sequential | OrderKind::Chunks)
 }
@@ -491,7 +493,7 @@ fn shuffle_report(pack: &Pack, schedule: &Schedule) -> Result<ShuffleReport, Loa
     Ok(schedule.shuffle_report(&labels)?)
 }
 
-/// What the user should know of one pack.
+/// Notices for the user about one pack.
 fn notices(report: &ShuffleReport, access: &AccessReport) -> Vec<String> {
     let mut notices: Vec<String> = report.notices.iter().map(ToString::to_string).collect();
     if let Some(verdict) = bad_verdict(report) {
@@ -503,7 +505,7 @@ fn notices(report: &ShuffleReport, access: &AccessReport) -> Vec<String> {
 
 const LIKE_NEIGHBOURS: &str = "whose neighbours have like labels: `packds info --shuffle` says which window is enough, converting without --keep-order cures it";
 
-/// What of one pack's order costs accuracy.
+/// Problems of one pack's order that cost accuracy.
 fn doubts(report: &ShuffleReport) -> Vec<String> {
     let of_kind = |is_kind: fn(&Notice) -> bool| {
         let found = report.notices.iter().filter(move |notice| is_kind(notice));
@@ -522,7 +524,7 @@ fn doubts(report: &ShuffleReport) -> Vec<String> {
     doubts
 }
 
-/// A sentence, as far as it goes, where the order is not good enough for the labels.
+/// A sentence if the order is not good enough for the labels.
 fn bad_verdict(report: &ShuffleReport) -> Option<String> {
     let verdict = report.verdict;
     let verdict = verdict.filter(|verdict| matches!(verdict, Verdict::Weak | Verdict::Harmful))?;

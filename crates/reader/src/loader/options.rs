@@ -32,21 +32,21 @@ use crate::plan::{
 use self::decodable::not_decodable;
 pub use self::decodable::{Decodable, FileSurvey};
 
-/// Memory where the user does not say: the same on every machine, because the default window depends on it.
+/// Default memory. It is the same on every machine, because the default window depends on it.
 const DEFAULT_MEMORY: u64 = 4 << 30;
-/// Slots of the ring where the user does not say: as many as fit a quarter of the memory, but no more than this.
+/// Default maximum number of slots. They may use up to a quarter of the memory.
 const MOST_SLOTS: u64 = 16;
-/// One is filled while the consumer has the other.
+/// One is filled while the consumer holds the other.
 const LEAST_SLOTS: u64 = 2;
-/// More than any machine has cores. Each takes a stack, a decoder and scratch memory.
+/// More than the cores of any machine. Each thread needs a stack, a decoder and scratch memory.
 const MOST_THREADS: usize = 1024;
 
-/// The options of a [`Loader`]; all but the pack have defaults.
+/// The options of a [`Loader`]. Only the pack is required.
 #[derive(Debug, Clone)]
 pub struct LoaderBuilder {
     pack: Arc<Pack>,
     proportion: f64,
-    /// The packs mixed in, with their proportions.
+    /// The other packs of a mixture, with their proportions.
     others: Vec<(Arc<Pack>, f64)>,
     sampler: Sampler,
     ranks: Ranks,
@@ -95,24 +95,24 @@ impl LoaderBuilder {
         }
     }
 
-    /// Mixes in another pack: each global batch has samples of every pack in their proportions, which are relative to
-    /// each other and rounded to whole samples ([`Mixture::quotas`] tells them). The fields that are loaded must be the
-    /// same in all packs. Order, seed, augmentation and all other options are for every pack; each goes through epochs
-    /// of its own. See docs/reference/sampling.md, "Mixtures".
+    /// Adds a pack to the mixture. Each global batch has samples of every pack. Proportions are relative to each other and
+    /// rounded to whole samples ([`Mixture::quotas`] has the result). The loaded fields must be the same in all packs. Order,
+    /// seed, augmentation and all other options apply to every pack. Each pack has its own epochs. See
+    /// docs/reference/sampling.md, "Mixtures".
     #[must_use]
     pub fn mix(mut self, pack: impl Into<Arc<Pack>>, proportion: f64) -> Self {
         self.others.push((pack.into(), proportion));
         self
     }
 
-    /// The proportion of the first pack, where others are mixed in. Default 1.
+    /// The proportion of the first pack in a mixture. Default 1.
     #[must_use]
     pub const fn proportion(mut self, proportion: f64) -> Self {
         self.proportion = proportion;
         self
     }
 
-    /// Samples of a batch, on each rank. Default 32.
+    /// Samples per batch on each rank. Default 32.
     #[must_use]
     pub const fn batch(mut self, samples: u32) -> Self {
         self.batch = samples;
@@ -133,58 +133,58 @@ impl LoaderBuilder {
         self
     }
 
-    /// Only some samples, or some more often than others.
+    /// Selects samples, or makes some more frequent than others.
     #[must_use]
     pub fn choice(mut self, choice: Choice) -> Self {
         self.sampler = self.sampler.choice(choice);
         self
     }
 
-    /// Parts of the epoch that are read side by side: see [`Sampler::lanes`].
+    /// Number of parts of the epoch that are read in parallel: see [`Sampler::lanes`].
     #[must_use]
     pub fn lanes(mut self, lanes: u32) -> Self {
         self.sampler = self.sampler.lanes(lanes);
         self
     }
 
-    /// Which of the processes that train together this is. Default the only one.
+    /// This process's rank in the training. Default: the only process.
     #[must_use]
     pub const fn ranks(mut self, ranks: Ranks) -> Self {
         self.ranks = ranks;
         self
     }
 
-    /// What becomes of samples that do not fill a last batch. Default [`Last::Drop`].
+    /// What to do with samples that do not fill a last batch. Default [`Last::Drop`].
     #[must_use]
     pub const fn last(mut self, last: Last) -> Self {
         self.last = last;
         self
     }
 
-    /// Goes on with the run that a state was saved in: its order holds, whatever [`order`](Self::order) leaves open.
-    /// [`Loader::epoch_at`] gives the batches from the state on.
+    /// Resumes the run of a saved state. Its order applies, regardless of what [`order`](Self::order) leaves open. Call
+    /// [`Loader::epoch_at`] for the batches from the state on.
     #[must_use]
     pub fn resume(mut self, state: &State) -> Self {
         self.resume = Some(*state);
         self
     }
 
-    /// The fields to load, by name. Default all but those that describe other fields or where a sample came from.
+    /// The fields to load, by name. By default, all fields except those that describe other fields or the origin of a sample.
     #[must_use]
     pub fn fields<S: AsRef<str>>(mut self, names: &[S]) -> Self {
         self.fields = Some(names.iter().map(|name| name.as_ref().to_owned()).collect());
         self
     }
 
-    /// What is done to images. Default nothing: tensors as they are, encoded images as their files' bytes.
+    /// The augmentation of images. By default, tensors are unchanged and encoded images are delivered as files.
     #[must_use]
     pub fn augment(mut self, augment: Augment) -> Self {
         self.augment = Some(augment);
         self
     }
 
-    /// Whether images of sizes of their own that no augmentation makes come as pixels, with shapes ([`Batch::item_shape`]), instead
-    /// of as they are stored. Default no.
+    /// Whether to decode variable-size images that are not augmented. Decoded images have a shape ([`Batch::item_shape`]). By
+    /// default they are delivered as stored.
     ///
     /// [`Batch::item_shape`]: super::Batch::item_shape
     #[must_use]
@@ -193,7 +193,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Threads that copy and decode, fixed, at most 1024. Default from one to one for each core, as training needs them:
+    /// Fixed number of threads that copy and decode, at most 1024. By default it adapts to the training, from 1 to one per core:
     /// see [`Loader::tuning`].
     #[must_use]
     pub const fn threads(mut self, threads: NonZero<usize>) -> Self {
@@ -201,25 +201,25 @@ impl LoaderBuilder {
         self
     }
 
-    /// All memory that this loader may take for its ring and for buffers of chunks, in bytes; what is mapped is the page
-    /// cache's. A pack that is larger than this is read past the page cache. Default 4 GiB, and then the machine's
-    /// memory decides how the pack is read.
+    /// Maximum memory in bytes for the ring and for buffers of chunks. Mapped data does not count: it belongs to the page
+    /// cache. Packs larger than this bypass the page cache. Default 4 GiB; then the memory of the machine decides how the
+    /// pack is read.
     #[must_use]
     pub const fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = Some(bytes);
         self
     }
 
-    /// Slots of the staging ring: batches that can exist at one time, those that the consumer holds included. Default as
-    /// many as fit a quarter of the memory, between 2 and 16.
+    /// Number of slots in the staging ring. This limits the batches that exist at one time, including those that the consumer
+    /// holds. By default, as many as fit a quarter of the memory, between 2 and 16.
     #[must_use]
     pub const fn slots(mut self, slots: NonZero<usize>) -> Self {
         self.slots = Some(slots);
         self
     }
 
-    /// Batches made ahead, fixed; no more than there are slots. Default as many as keep the consumer from waiting: see
-    /// [`Loader::tuning`].
+    /// Fixed number of prefetched batches, at most the number of slots. By default it adapts until the consumer does not wait:
+    /// see [`Loader::tuning`].
     #[must_use]
     pub const fn prefetch(mut self, batches: NonZero<usize>) -> Self {
         self.prefetch = Some(batches);
@@ -240,24 +240,24 @@ impl LoaderBuilder {
         self
     }
 
-    /// What becomes of bad samples. Default [`BadSamples::Error`].
+    /// What to do with bad samples. Default [`BadSamples::Error`].
     #[must_use]
     pub const fn bad_samples(mut self, policy: BadSamples) -> Self {
         self.bad_samples = policy;
         self
     }
 
-    /// What takes the batches out of the ring. Default [`HostDevice`].
+    /// The device that takes the batches from the ring. Default [`HostDevice`].
     #[must_use]
     pub fn device(mut self, device: Arc<dyn Device>) -> Self {
         self.device = device;
         self
     }
 
-    /// Checks that all fits together, and reserves the ring. No thread is started and no chunk read.
+    /// Checks the options and reserves the ring. It does not start threads or read chunks.
     ///
     /// # Errors
-    /// [`LoadError`], whatever does not fit.
+    /// [`LoadError`] for any option that does not fit.
     pub fn build(self) -> Result<Loader, LoadError> {
         let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
         let most_threads = self.most_threads()?;
@@ -327,7 +327,7 @@ impl LoaderBuilder {
         })
     }
 
-    /// What is told to a doctor that started this program, if one did.
+    /// The journal for a doctor that started this program, if any.
     fn journal(&self, recipe: Recipe, counters: &Arc<Counters>) -> Option<Arc<Journal>> {
         let kind = (recipe.order, &self.augment, &self.fields);
         let told = || {
@@ -347,35 +347,35 @@ impl LoaderBuilder {
 
 /// Variants of a loader, for the doctor.
 impl LoaderBuilder {
-    /// What is done to images, if anything.
+    /// The augmentation of images, if any.
     pub(crate) fn augmentation(&self) -> Option<&Augment> {
         self.augment.as_ref()
     }
 
-    /// The same batches of the items as they are stored.
+    /// The same batches with items as stored.
     pub(crate) fn unaugmented(mut self) -> Self {
         self.augment = None;
         self
     }
 
-    /// A disk that takes so much longer for every batch.
+    /// Simulates a disk that needs this much longer per batch.
     #[cfg(test)]
     pub(crate) fn slow_disk(mut self, delay: std::time::Duration) -> Self {
         self.disk_delay = delay;
         self
     }
 
-    /// What the device holds of the images, so that batches take only windows of them.
+    /// The images that the device holds. Batches then only take windows of them.
     pub(crate) fn holding(&self) -> Holding {
         self.of_one_pack(self.device.holds(&self.pack))
     }
 
-    /// Whether the device makes images of what it holds, or of files that it decodes.
+    /// Whether the device makes images from those that it holds, or from files that it decodes.
     pub(crate) fn makes_images_there(&self) -> bool {
         self.holding() != Holding::Nothing || self.device.decodes().is_some()
     }
 
-    /// Nothing is held of a mixture.
+    /// A device does not hold images of a mixture.
     const fn of_one_pack(&self, holds: Holding) -> Holding {
         match self.others.is_empty() {
             true => holds,
@@ -383,12 +383,12 @@ impl LoaderBuilder {
         }
     }
 
-    /// Whether batches go to a device that finishes them, and are copied there while others are loaded.
+    /// Whether batches go to a device that finishes them. They are copied there while others are loaded.
     pub(crate) fn is_onto_device(&self) -> bool {
         self.device.finishes()
     }
 
-    /// The same batches, which go nowhere.
+    /// The same batches, delivered on the host.
     pub(crate) fn on_host(mut self) -> Self {
         self.device = if self.device.takes_lent() {
             Arc::new(HostDevice)
@@ -401,29 +401,28 @@ impl LoaderBuilder {
     }
 }
 
-/// What a device may hold.
+/// The images that a device may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holdable {
-    /// The field of images.
+    /// The image field.
     pub field: String,
-    /// Bytes of the images of all samples.
+    /// Size of the images of all samples.
     pub bytes: u64,
-    /// How areas of them are resized, where they are.
+    /// How they are resized, if at all.
     pub resampling: Option<Arc<Resampling>>,
-    /// Bytes of the images of a chunk; the last chunk may have fewer.
+    /// Size of the images of a chunk. The last chunk may be smaller.
     pub chunk_bytes: u64,
-    /// Chunks of which a batch has samples, at most.
+    /// Maximum number of chunks that a batch takes samples from.
     pub chunks_of_batch: u64,
 }
 
 impl LoaderBuilder {
-    /// The images that a device could [hold](Device::holds), so that a batch takes only windows of them: those of one pack,
-    /// raw and of one size, of which the augmentation shows windows, perhaps resized, flipped and
-    /// with other colours, and which no mask goes along with. None
-    /// where it is otherwise.
+    /// The images that a device could [hold](Device::holds), so that batches only take windows of them. This needs a single pack
+    /// with raw images of one size and without a mask. The augmentation may show windows of them, resized, flipped and with
+    /// changed colours. Otherwise the result is `None`.
     ///
     /// # Errors
-    /// [`LoadError`], as for [`build`](Self::build), where the augmentation does not fit the pack.
+    /// [`LoadError`], as for [`build`](Self::build), if the augmentation does not match the pack.
     pub fn holdable(&self) -> Result<Option<Holdable>, LoadError> {
         let held = self.pictures(Holding::All)?.filter(Pictures::are_held);
         Ok(held.and_then(|pictures| {
@@ -439,7 +438,7 @@ impl LoaderBuilder {
         }))
     }
 
-    /// Why no device could [hold](Self::holdable) the images, in a sentence; none where one could.
+    /// Why a device cannot [hold](Self::holdable) the images, as a sentence. `None` if it can.
     ///
     /// # Errors
     /// [`LoadError`], as for [`holdable`](Self::holdable).
@@ -470,17 +469,17 @@ impl LoaderBuilder {
         self.checksums
     }
 
-    /// What happens to samples that cannot be loaded.
+    /// What to do with samples that cannot be loaded.
     #[must_use]
     pub const fn bad_sample_policy(&self) -> BadSamples {
         self.bad_samples
     }
 
-    /// Whether a device that takes [chunks](Holding::Chunks) finds their images in a map of the pack's file, which may be held in
-    /// memory; else why not, in a sentence.
+    /// Whether a device that takes [chunks](Holding::Chunks) can find their images in a map of the pack's file, and the file may
+    /// be held in memory. If not, the inner error says why in a sentence.
     ///
     /// # Errors
-    /// [`LoadError`], as for [`build`](Self::build), where the options do not fit the pack.
+    /// [`LoadError`], as for [`build`](Self::build), if the options do not match the pack.
     pub fn chunks_in_file(&self) -> Result<Result<(), String>, LoadError> {
         let pictures = self.pictures(Holding::Chunks)?;
         let image = pictures
@@ -491,18 +490,18 @@ impl LoaderBuilder {
         Ok(stored.and_then(|()| self.may_hold_file(&outputs)))
     }
 
-    /// Whether a device that [reads chunks itself](Holding::ChunksOfFile) finds their images in the pack's file; else why not, in a
-    /// sentence.
+    /// Whether a device that [reads chunks itself](Holding::ChunksOfFile) can find their images in the pack's file. If not, the
+    /// inner error says why in a sentence.
     ///
     /// # Errors
-    /// [`LoadError`], as for [`build`](Self::build), where the options do not fit the pack or such a device.
+    /// [`LoadError`], as for [`build`](Self::build), if the options do not match the pack or such a device.
     pub fn chunks_on_disk(&self) -> Result<Result<(), String>, LoadError> {
         self.check_unread()?;
         let pictures = self.pictures(Holding::ChunksOfFile)?;
         Ok(pictures.map_or(Ok(()), |pictures| self.are_as_stored(pictures.image().0)))
     }
 
-    /// What batches hold.
+    /// The contents of batches.
     fn outputs(&self, pictures: Option<Pictures>) -> Result<Outputs, LoadError> {
         let rows = to_usize(self.batch);
         let mut outputs = Outputs::new(&self.pack, self.fields.as_deref(), pictures, rows)?;
@@ -512,7 +511,7 @@ impl LoaderBuilder {
         Ok(outputs)
     }
 
-    /// Whether images lie in the file as they are.
+    /// Whether images are stored uncompressed in the file.
     fn are_as_stored(&self, image: &str) -> Result<(), String> {
         let mut fields = self.pack.schema().body().map(|(_, field)| field);
         match fields.any(|field| field.name == image && !field.codec.is_none()) {
@@ -521,20 +520,20 @@ impl LoaderBuilder {
         }
     }
 
-    /// The order that it comes to.
+    /// The resolved order.
     ///
     /// # Errors
-    /// [`LoadError`] where the order does not fit the pack.
+    /// [`LoadError`] if the order does not match the pack.
     pub fn order_kind(&self) -> Result<OrderKind, LoadError> {
         let memory = self.memory_bytes.unwrap_or(DEFAULT_MEMORY);
         Ok(self.plan(memory)?.0.recipe().order)
     }
 
-    /// Whether a device that takes batches [from the pack's bytes](Device::takes_stored) finds some there, and the file may be held
-    /// in memory; else why not, in a sentence.
+    /// Whether a device that takes batches [from the pack's bytes](Device::takes_stored) can find them there, and the file may be
+    /// held in memory. If not, the inner error says why in a sentence.
     ///
     /// # Errors
-    /// [`LoadError`], as for [`build`](Self::build), where the options do not fit the pack.
+    /// [`LoadError`], as for [`build`](Self::build), if the options do not match the pack.
     pub fn batches_in_file(&self) -> Result<Result<(), String>, LoadError> {
         let refused = |why: &str| Ok(Err(why.to_owned()));
         if !self.others.is_empty() {
@@ -560,7 +559,7 @@ impl LoaderBuilder {
         Ok(self.may_hold_file(&outputs))
     }
 
-    /// Whether the pack is read through its map, and all of it may be held in memory; else why not.
+    /// Whether the pack is read through its map, and all of it may be held in memory. If not, why.
     fn may_hold_file(&self, outputs: &Outputs) -> Result<(), String> {
         let choice = choose(&self.pack, &self.fetching(0, outputs));
         if choice.access == Access::Direct {
@@ -569,7 +568,7 @@ impl LoaderBuilder {
         against_holding(&self.pack).map_or(Ok(()), Err)
     }
 
-    /// How the packs are read, with so much memory for it.
+    /// How the packs are read with this much memory.
     fn fetching(&self, memory_bytes: u64, outputs: &Outputs) -> FetchOptions {
         FetchOptions {
             access: self.access,
@@ -581,13 +580,13 @@ impl LoaderBuilder {
         }
     }
 
-    /// The pack; of a mixture the first.
+    /// The pack. For a mixture, the first one.
     #[must_use]
     pub fn pack(&self) -> &Arc<Pack> {
         &self.pack
     }
 
-    /// What is done to images, on the host and on a device that holds them or does not.
+    /// The processing of images: on the host, and on a device that may hold them.
     fn pictures(&self, holds: Holding) -> Result<Option<Pictures>, LoadError> {
         let holds = self.of_one_pack(holds);
         let device = OnDevice {
@@ -598,7 +597,7 @@ impl LoaderBuilder {
         let made = |augment| Pictures::new(&self.pack, augment, self.fields.as_deref(), device);
         match &self.augment {
             Some(augment) => made(augment).map(Some),
-            // Images as they are stored, where they can be held as such.
+            // Images as stored, if they can be held in that form.
             None if holds != Holding::Nothing => {
                 let pictures = made(&Augment::new()).ok();
                 Ok(pictures.filter(|pictures| pictures.are_held() && pictures.image().1))
@@ -607,7 +606,7 @@ impl LoaderBuilder {
         }
     }
 
-    /// Threads of an epoch: as many as were asked for, or one for each core.
+    /// Threads per epoch: as requested, or one per core.
     fn most_threads(&self) -> Result<usize, LoadError> {
         let cores = || thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         match self.threads.unwrap_or_else(cores).get() {
@@ -620,7 +619,7 @@ impl LoaderBuilder {
         }
     }
 
-    /// Refuses what chunks on a device are not for.
+    /// Rejects options that chunks on a device do not support.
     fn check_chunks(&self, schedule: &Schedule) -> Result<(), LoadError> {
         let (why, remedy) = if schedule.recipe().order == OrderKind::Random {
             ("are not for the order random", Remedy::OrderWindow)
@@ -636,7 +635,7 @@ impl LoaderBuilder {
         Err(LoadError::OnDevice { why, remedy })
     }
 
-    /// Refuses checks of what the loader does not read.
+    /// Rejects checks of data that the loader does not read.
     fn check_unread(&self) -> Result<(), LoadError> {
         match self.checksums {
             Checksums::Off => Ok(()),
@@ -648,7 +647,7 @@ impl LoaderBuilder {
         }
     }
 
-    /// The order of the only pack; or that of the first and the mixture.
+    /// The schedule of the only pack, or the schedule of the first one and the mixture.
     fn plan(&self, memory: u64) -> Result<(Schedule, Option<Mixture>), LoadError> {
         if !self.others.is_empty() {
             let mixture = self.plan_mixture(memory)?;
@@ -667,7 +666,7 @@ impl LoaderBuilder {
         Ok((schedule, None))
     }
 
-    /// The mixture; packs share `memory` by their sizes.
+    /// The mixture. Packs share `memory` in proportion to their sizes.
     fn plan_mixture(&self, memory: u64) -> Result<Mixture, LoadError> {
         let refused = |text: &str| Err(LoadError::Option(text.to_owned()));
         if self.resume.is_some() {
@@ -706,14 +705,14 @@ impl LoaderBuilder {
     }
 }
 
-/// The staging ring: its slots are reserved now, and take memory when they are first written.
+/// The staging ring. Its slots are reserved now and take memory on first write.
 fn ring(
     outputs: &Outputs,
     memory: u64,
     slots: Option<NonZero<usize>>,
     device: &dyn Device,
 ) -> Result<Arc<Arena>, LoadError> {
-    // As much as the arena gives each.
+    // The actual slot size in the arena.
     let slot_bytes = outputs.slot_bytes.max(1);
     let slot_bytes = slot_bytes
         .checked_next_multiple_of(SLOT_ALIGN)

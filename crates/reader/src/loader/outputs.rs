@@ -1,4 +1,4 @@
-//! What a batch holds: each field's type, shape and place in a staging slot, decided once for a loader.
+//! The contents of a batch: each field's type, shape and place in a staging slot. It is decided once per loader.
 
 use packds_system::to_u64;
 use std::sync::Arc;
@@ -13,61 +13,61 @@ use crate::Pack;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 use crate::device::{FileLimits, Finish};
 
-/// A field of every batch.
+/// A field of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchField {
     /// Its name in the pack's schema.
     pub name: String,
-    /// Which view of the sample's image it shows; 0 for everything else.
+    /// Which view of the sample's image it shows. 0 for all other fields.
     pub view: u32,
     /// Element type.
     pub dtype: DType,
-    /// Dimensions of one sample; none where every sample has a size of its own.
+    /// Dimensions of one sample. `None` for variable-size items.
     pub shape: Option<Vec<usize>>,
-    /// Bytes of one sample; 0 where every sample has a size of its own.
+    /// Size of one sample. 0 for variable-size items.
     pub(crate) item_bytes: usize,
-    /// First byte in a slot of `batch` samples.
+    /// Offset in a slot of `batch` samples.
     pub(crate) offset: usize,
     pub(crate) source: Source,
-    /// What the device makes of its pixels, where the device finishes images: the field itself is what lies in a slot.
+    /// How the device finishes its pixels, if it does. The field itself describes the contents of the slot.
     pub finish: Option<Arc<Finish>>,
 }
 
-/// Where a field's values come from.
+/// The source of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// A column, by its number in the schema.
+    /// A column, by its schema number.
     Column(usize),
-    /// A body field of fixed size, by its position in the body: copied.
+    /// A fixed-size body field, by its position in the body. It is copied.
     Tensor(usize),
-    /// A body field of variable size, by its position in the body: copied into memory of the batch's own.
+    /// A variable-size body field, by its position in the body. It is copied into separate memory of the batch.
     Ragged(usize),
-    /// The same, of images that are decoded.
+    /// The same for images that are decoded.
     Decoded(usize),
-    /// A view of the image that goes through the augmentation.
+    /// A view of the augmented image.
     Image,
-    /// The image's JPEG file, which a device decodes, or its pixels.
+    /// The image's JPEG file, to be decoded by a device, or its pixels.
     File,
-    /// A view of the image of which a device has the pixels.
+    /// A view of an image that a device holds.
     Held,
-    /// The mask beside it.
+    /// The image's mask.
     Mask,
 }
 
 impl BatchField {
-    /// Bytes of one sample; 0 where every sample has a size of its own.
+    /// Size of one sample. 0 for variable-size items.
     #[must_use]
     pub const fn n_bytes(&self) -> usize {
         self.item_bytes
     }
 
-    /// First byte in a slot of a full batch; 0 where every sample has a size of its own.
+    /// Offset in a slot of a full batch. 0 for variable-size items.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The column that it is, by its number in the schema, if it is one.
+    /// Its schema number, if it is a column.
     pub(crate) const fn column(&self) -> Option<usize> {
         match self.source {
             Source::Column(number) => Some(number),
@@ -75,7 +75,7 @@ impl BatchField {
         }
     }
 
-    /// Whether it has a region in each slot that pieces of the batch are written to.
+    /// Whether it has a region in each slot that the pieces of the batch fill.
     pub(crate) const fn is_filled(&self) -> bool {
         matches!(
             self.source,
@@ -88,18 +88,18 @@ impl BatchField {
 #[derive(Debug)]
 pub(crate) struct Outputs {
     pub(crate) fields: Vec<BatchField>,
-    /// Samples of a batch.
+    /// Samples per batch.
     pub(crate) rows: usize,
-    /// Bytes of a slot.
+    /// Size of a slot.
     pub(crate) slot_bytes: usize,
-    /// The body fields that are read, by their positions in the body.
+    /// The body fields to read, by their positions in the body.
     pub(crate) positions: Vec<usize>,
-    /// What is done to images; none where no field goes through an augmentation.
+    /// The processing of images. `None` if no field is augmented.
     pub(crate) pictures: Option<Pictures>,
 }
 
 impl Outputs {
-    /// The fields named in `wanted`, or all that are data, in batches of `rows` samples.
+    /// The fields in `wanted`, or all data fields, in batches of `rows` samples.
     pub(crate) fn new(
         pack: &Pack,
         wanted: Option<&[String]>,
@@ -154,7 +154,7 @@ impl Outputs {
         }
     }
 
-    /// Has images of sizes of their own decoded, where nothing else is done to them.
+    /// Enables decoding of variable-size images that are not processed otherwise.
     pub(crate) fn decode_images(&mut self, schema: &Schema) {
         let body: Vec<&Field> = schema.body().map(|(_, field)| field).collect();
         for field in &mut self.fields {
@@ -168,7 +168,7 @@ impl Outputs {
         }
     }
 
-    /// A field with the dtype and shape that it has in the pack.
+    /// Adds a field with the dtype and shape that it has in the pack.
     fn push(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
         let shape = match source {
             Source::Ragged(_) => None,
@@ -181,7 +181,7 @@ impl Outputs {
         self.place(field, 0, field.dtype, shape, bytes, source)
     }
 
-    /// A field that the augmentation makes.
+    /// Adds a field that the augmentation makes.
     fn push_views(&mut self, field: &Field, source: Source) -> Result<(), LoadError> {
         let Some(pictures) = &self.pictures else {
             return Ok(());
@@ -216,7 +216,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Gives what a device finishes images with a place of its own in each slot.
+    /// Reserves a place in each slot for the table that a device needs to finish images.
     fn place_table(&mut self, mut finish: Finish, views: u32) -> Result<Finish, LoadError> {
         let end = finish.place(self.slot_bytes, self.rows, views);
         let end = end.and_then(|end| end.checked_next_multiple_of(SLOT_ALIGN));
@@ -261,21 +261,21 @@ impl Outputs {
         Ok(())
     }
 
-    /// What is done to images on the host, if anything is.
+    /// The processing of images on the host, if any.
     pub(crate) fn pictures_on_host(&self) -> Option<&Pictures> {
         self.pictures
             .as_ref()
             .filter(|pictures| !pictures.are_held())
     }
 
-    /// The field of images that a device decodes, and which files.
+    /// The image field that a device decodes, and the limits for its files.
     pub(crate) fn files(&self) -> Option<(&BatchField, FileLimits)> {
         let field = self.fields.iter().find(|f| f.source == Source::File)?;
         Some((field, field.finish.as_ref()?.files?))
     }
 
-    /// Puts what a device needs to finish images into a slot that is filled with `rows`. How many images of files the host has decoded
-    /// though the device decodes files.
+    /// Writes what a device needs to finish images into a slot filled with `rows`. Returns how many images the host decoded
+    /// although the device decodes files.
     pub(crate) fn write_finish(
         &self,
         slot: &mut SlotMut,
@@ -299,7 +299,7 @@ impl Outputs {
         Ok(0)
     }
 
-    /// The one field whose batches may be handed out where they lie in the pack, if its samples lie there as in a batch.
+    /// The only field, if its batches can be borrowed from the pack: its samples must be stored as in a batch.
     pub(crate) fn lendable(&self) -> Option<(usize, usize)> {
         let mut filled = self
             .fields

@@ -1,4 +1,4 @@
-//! Images on their way through the augmentation: which fields they lie in, and how an item becomes a picture.
+//! The augmentation of images: which fields they are in, and how an item becomes a picture.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
@@ -27,55 +27,55 @@ use crate::device::{
 use crate::fetch::StepItems;
 use crate::{Pack, ReadError};
 
-/// What of images is a device's, not the loader's.
+/// The device's part in processing images.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OnDevice {
-    /// It finishes them.
+    /// Whether it finishes them.
     pub(crate) finishes: bool,
-    /// It has them.
+    /// The images that it holds.
     pub(crate) holds: Holding,
-    /// It decodes such JPEG files.
+    /// The limits of JPEG files that it decodes, if it does.
     pub(crate) decodes: Option<FileLimits>,
 }
 
-/// The image field that is augmented, its mask and its seek index.
+/// The augmented image field, its mask and its seek index.
 #[derive(Debug)]
 pub(crate) struct Pictures {
-    /// What is made.
+    /// The complete augmentation.
     made: AugmentPlan,
-    /// As far as the host makes it.
+    /// The host's part of it.
     plan: Arc<AugmentPlan>,
-    /// What the device has of the pictures, where it makes the images of them.
+    /// The pictures that the device holds and makes images from.
     holding: Holding,
-    /// Why it has nothing, in a sentence.
+    /// Why it holds none, as a sentence.
     against_holding: Option<&'static str>,
-    /// Why it does not decode them, in a sentence.
+    /// Why it does not decode them, as a sentence.
     against_files: Option<&'static str>,
-    /// What the device does with that.
+    /// The device's part of the augmentation.
     pub(crate) finish: Option<Finish>,
     image: PictureField,
     mask: Option<PictureField>,
     /// The position of the image's seek index in the body.
     seek: Option<usize>,
-    /// Which files the device has refused, where it decodes files.
+    /// The files that the device refused, if it decodes files.
     pub(crate) refused: Arc<RefusedFiles>,
 }
 
-/// A field of images, in the body.
+/// An image field in the body.
 #[derive(Debug, Clone)]
 struct PictureField {
     name: String,
     position: usize,
-    /// Width, height and channels; none where every image has its own.
+    /// Width, height and channels. `None` for variable-size images.
     size: Option<(u32, u32, u8)>,
     channels: u8,
-    /// Whether its items have no dimension for channels.
+    /// Whether its items lack a channel dimension.
     is_flat: bool,
 }
 
 impl Pictures {
-    /// What `augment` does to the images of `pack`: to the first field whose role is image, and with it to the first
-    /// mask, where these are `wanted`. Where the device finishes images, as far as it does not.
+    /// Applies `augment` to the images of `pack`: to the first field with the role image and to the first mask, if they are
+    /// `wanted`. If the device finishes images, this leaves its part out.
     pub(crate) fn new(
         pack: &Pack,
         augment: &Augment,
@@ -142,28 +142,28 @@ impl Pictures {
         })
     }
 
-    /// Whether the device has the images, and gets only windows of them.
+    /// Whether the device holds the images and only gets windows of them.
     pub(crate) fn are_held(&self) -> bool {
         let finish = self.finish.as_ref();
         finish.is_some_and(|finish| finish.windows.is_some() && finish.files.is_none())
     }
 
-    /// Which JPEG files the device decodes, if it does.
+    /// The limits of JPEG files that the device decodes, if it does.
     pub(crate) fn files(&self) -> Option<FileLimits> {
         self.finish.as_ref()?.files
     }
 
-    /// Why the device has not, in a sentence; none where it has.
+    /// Why the device does not hold them, as a sentence. `None` if it does.
     pub(crate) fn against_holding(&self) -> Option<&'static str> {
         self.against_holding
     }
 
-    /// Why the device does not decode them, in a sentence; none where it does.
+    /// Why the device does not decode them, as a sentence. `None` if it does.
     pub(crate) fn against_files(&self) -> Option<&'static str> {
         self.against_files
     }
 
-    /// How pictures that the device has are resized.
+    /// How pictures on the device are resized.
     pub(crate) fn resampling(&self) -> Option<&Arc<Resampling>> {
         let windows = self.finish.as_ref()?.windows.as_ref()?;
         windows.resampling.as_ref()
@@ -174,15 +174,14 @@ impl Pictures {
         (&self.image.name, !self.image.is_flat)
     }
 
-    /// Bytes of a stored picture; none where sizes vary.
+    /// Size of a stored picture. `None` for variable-size pictures.
     pub(crate) fn picture_bytes(&self) -> Option<u64> {
         let (width, height, channels) = self.image.size?;
         let pixels = u64::from(width).checked_mul(height.into())?;
         pixels.checked_mul(channels.into())
     }
 
-    /// The position of the field whose items are, as they are stored, what the device finishes; none where the host has
-    /// something to do with them.
+    /// The position of the field whose stored items are the input of the device. `None` if the host has to process them first.
     pub(crate) fn unchanged(&self) -> Option<usize> {
         let is_unchanged = self.finish.is_some() && !self.are_held() && self.plan.changes_nothing();
         is_unchanged.then_some(self.image.position)
@@ -198,7 +197,7 @@ impl Pictures {
         self.are_held() && self.holding == Holding::ChunksOfFile
     }
 
-    /// Where each row's picture starts for the device, which takes the chunks that it lacks for slot number `slot`.
+    /// The start of each row's picture for the device. The device takes the missing chunks for slot number `slot`.
     fn places(
         &self,
         rows: &[Row],
@@ -258,7 +257,7 @@ impl Pictures {
         }
     }
 
-    /// Puts the windows of all views of `rows` where the device finds them.
+    /// Writes the windows of all views of `rows` for the device.
     pub(crate) fn write_windows(
         &self,
         windows: &Windows,
@@ -292,8 +291,9 @@ impl Pictures {
         Ok(())
     }
 
-    /// Puts the windows of `rows` where the device finds them, whose files or pixels lie in the slot from `offset` on. How many of
-    /// them the host has decoded.
+    /// Writes the windows of `rows` for the device. Their files or pixels start at `offset` in the slot. Returns how many
+    /// of them the
+    /// host decoded.
     pub(crate) fn write_file_windows(
         &self,
         finish: &Finish,
@@ -343,7 +343,7 @@ impl Pictures {
         Ok(n_pixels)
     }
 
-    /// Puts what is done to colours of `rows`, and what is erased and mixed, where the device finds it.
+    /// Writes colour changes, erased areas and mixing of `rows` for the device.
     pub(crate) fn write_changes(
         &self,
         changes: &Changes,
@@ -379,7 +379,7 @@ impl Pictures {
         }
     }
 
-    /// The body fields that are read for it, by their positions.
+    /// The body fields to read, by their positions.
     pub(crate) fn positions(&self) -> Vec<usize> {
         match self.holding {
             Holding::All | Holding::ChunksOfFile if self.are_held() => return Vec::new(),
@@ -391,7 +391,7 @@ impl Pictures {
         all.into_iter().flatten().collect()
     }
 
-    /// What becomes of the body field at `position`.
+    /// The use of the body field at `position`.
     pub(crate) fn source_of(&self, position: usize) -> Option<Source> {
         if position == self.image.position {
             return Some(match self.files() {
@@ -404,17 +404,17 @@ impl Pictures {
         (position == mask.position).then_some(Source::Mask)
     }
 
-    /// Whether pixels do not stay where they are.
+    /// Whether it moves pixels.
     pub(crate) fn moves_pixels(&self) -> bool {
         self.made.moves_pixels()
     }
 
-    /// Width and height of every stored picture; none where sizes vary.
+    /// Width and height of all stored pictures. `None` for variable-size pictures.
     pub(crate) fn stored_size(&self) -> Option<(u32, u32)> {
         self.image.size.map(|(width, height, _)| (width, height))
     }
 
-    /// What a view of a row shows of its picture.
+    /// What a view shows of a row's picture.
     pub(crate) fn geometry(
         &self,
         pack: &Pack,
@@ -440,19 +440,19 @@ impl Pictures {
         drawn.map_err(|error| bad_sample(pack, row.sample, error))
     }
 
-    /// What comes out.
+    /// The output.
     pub(crate) fn made(&self) -> Output {
         self.plan.output()
     }
 
-    /// Element type, shape and views of what comes out.
+    /// Element type, shape and views of the output.
     pub(crate) fn output(&self, source: Source) -> (DType, Vec<usize>, u32) {
         let output = self.plan.output();
         let size = |n: u32| to_usize(n);
         let (height, width) = (size(output.height), size(output.width));
         if source == Source::Mask {
             let mut shape = vec![height, width];
-            // As the pack has it: with a dimension for channels or without.
+            // The mask keeps its shape in the pack, with or without channels.
             if let Some(mask) = self.mask.as_ref().filter(|mask| !mask.is_flat) {
                 shape.push(mask.channels.into());
             }
@@ -466,7 +466,7 @@ impl Pictures {
         (output.dtype, shape, output.views)
     }
 
-    /// How large a sample's image is, and its pixels where they must be decoded.
+    /// The size of a sample's image, and its pixels if it needs decoding.
     pub(crate) fn decoded(
         &self,
         pack: &Pack,
@@ -509,7 +509,7 @@ impl Pictures {
         }
     }
 
-    /// Mixes the images of a finished batch, where the augmentation says so; or tells what the device will do.
+    /// Mixes the images of a finished batch if the augmentation requires it, or returns how the device will mix them.
     pub(crate) fn mix(
         &self,
         outputs: &Outputs,
@@ -590,14 +590,14 @@ pub(crate) struct PictureFiller {
     mask: Option<PictureField>,
     seek: Option<usize>,
     seeds: Arc<[u64]>,
-    /// Which files the device decodes.
+    /// The limits of files that the device decodes.
     files: Option<FileLimits>,
     refused: Arc<RefusedFiles>,
-    /// Where items, one of each field, are decompressed to.
+    /// Buffers for decompressed items, one per field.
     scratch: [Vec<u8>; 3],
 }
 
-/// Where the views of one sample go.
+/// The destination of the views of one sample.
 #[derive(Debug, Default)]
 pub(crate) struct Views<'a> {
     images: Vec<&'a mut [u8]>,
@@ -627,7 +627,7 @@ impl PictureFiller {
         }
     }
 
-    /// Makes the views of one sample; of its `pixels`, where its image is decoded already.
+    /// Makes the views of one sample, from `pixels` if its image is decoded already.
     pub(crate) fn fill(
         &mut self,
         pack: &Arc<Pack>,
@@ -667,7 +667,7 @@ impl PictureFiller {
     }
 }
 
-/// Puts a picture into the place of its image: its file, where that is the device's to decode, or its pixels.
+/// Writes a picture into the slot: its file if the device decodes it, otherwise its pixels.
 fn file_or_pixels(
     augmenter: &mut Augmenter,
     limits: Option<FileLimits>,
@@ -700,13 +700,13 @@ fn file_or_pixels(
     Ok(())
 }
 
-/// The size of a picture whose file a device decodes: a whole JPEG file within the limits, of bytes, with as many channels as come out, whose colours are
-/// luma and differences.
+/// The size of a picture whose file the device decodes. It must be a complete 8-bit JPEG file within the limits, with
+/// luma/chroma colours and as many channels as the output.
 fn device_file(image: Picture<'_>, limits: FileLimits, channels: u8) -> Option<(u32, u32)> {
     let Picture::Encoded(encoded) = image else {
         return None;
     };
-    // What is wrong with a file the host's decoder says.
+    // The host's decoder reports any errors in the file.
     let info = check_structure(encoded.bytes).ok()?;
     let is_plain = info.format == ImageFormat::Jpeg && info.bit_depth == 8 && !info.stores_rgb;
     let size = (info.width, info.height);
@@ -724,7 +724,7 @@ pub(crate) fn bad_sample(pack: &Pack, sample: u64, source: AugmentError) -> Load
     }
 }
 
-/// What the augmentation of a row is drawn from.
+/// The random key for the augmentation of a row.
 fn key(seeds: &[u64], row: Row) -> SampleKey {
     SampleKey {
         seed: seeds.get(row.pack).copied().unwrap_or(0),
@@ -733,7 +733,7 @@ fn key(seeds: &[u64], row: Row) -> SampleKey {
     }
 }
 
-/// The sample's file in the source, for people.
+/// The sample's file in the source, for messages.
 fn file_of(pack: &Pack, sample: u64) -> Option<String> {
     let path = pack.path(sample).ok().flatten()?;
     Some(String::from_utf8_lossy(&path).escape_debug().to_string())

@@ -1,17 +1,17 @@
-//! Files that a device has refused to decode, which the host decodes from then on.
+//! Files that a device refused to decode. The host decodes them from then on.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use super::filling::Row;
 
-/// Samples whose files a device has refused. Whether it does is a matter of the file alone, so that what batches hold depends neither on
+/// Samples whose files a device refused. A refusal depends on the file alone. So the contents of batches depend neither on
 /// threads nor on the order of samples.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedFiles(Mutex<BTreeSet<(usize, u64)>>);
 
 impl RefusedFiles {
-    /// Notes a row's file, and says whether it was not known.
+    /// Records a row's file. Returns whether it is new.
     pub(crate) fn note(&self, row: Row) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert((row.pack, row.sample))

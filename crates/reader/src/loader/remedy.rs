@@ -1,24 +1,24 @@
-//! What to do where images cannot be on a device as they were asked for.
+//! What to do if images cannot be on the device as requested.
 
 use std::fmt;
 
-/// What to ask for instead. Its text is in the words of this crate; other front ends have theirs.
+/// What to request instead. The text uses the terms of this crate. Other front ends have their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remedy {
-    /// Batches of the host's images.
+    /// Use batches of images made on the host.
     TierHost,
-    /// A tier in which the file may be registered, by its name.
+    /// Use a tier that may register the file, by name.
     NameTier,
-    /// The tier in which chunks may be read from the disk.
+    /// Use the tier that may read chunks from the disk.
     NameWindow,
-    /// The host's decoder.
+    /// Decode on the host.
     HostDecodes,
-    /// An order that goes chunk by chunk.
+    /// Use an order that visits chunk after chunk.
     OrderWindow,
-    /// The policy that makes bad samples errors.
+    /// Use the policy that makes bad samples errors.
     BadSamplesError,
-    /// No checks, or reading by the loader.
+    /// Disable checksums, or let the loader read.
     ChecksumsOff,
 }
 

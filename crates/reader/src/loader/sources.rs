@@ -11,13 +11,13 @@ use crate::Pack;
 use crate::fetch::{Access, Fetch, FetchOptions, choose, chunk_memory};
 use crate::plan::{OrderKind, Schedule};
 
-/// Chunks that are worth having in memory where the order mixes none.
+/// Number of chunks to keep in memory if the order does not mix chunks.
 const CHUNKS_AHEAD: u64 = 64;
 
-/// What columns say of the items of an image field.
+/// Columns that describe the items of an image field.
 const DESCRIBING: [Role; 4] = [Role::Coding, Role::Height, Role::Width, Role::Channels];
 
-/// A property of a field, in words.
+/// A property of a field, as text.
 type Tell = fn(&Field) -> String;
 
 const fn store(store: Store) -> &'static str {
@@ -51,7 +51,7 @@ fn normalization(field: &Field) -> String {
     })
 }
 
-/// Whether each field that is loaded is the same, and at the same place, in all packs, and its ids mean the same classes.
+/// Checks that each loaded field is the same and at the same position in all packs, and that its ids mean the same classes.
 pub(crate) fn check_alike(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     let Some((first, others)) = packs.split_first() else {
         return Ok(());
@@ -69,8 +69,8 @@ pub(crate) fn check_alike(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), 
     Ok(())
 }
 
-/// Whether the ids of the label fields among these have the same names. A pack without names could mean any classes, so it is
-/// not mixed with one that has some.
+/// Checks that the loaded label fields have the same class names. A pack without class names could mean any classes, so it
+/// does not mix with a pack that has them.
 fn check_classes(first: &Pack, other: &Pack, numbers: &[usize]) -> Result<(), LoadError> {
     let all_expected = first.classes().map_err(|error| first.error(error))?;
     let all_found = other.classes().map_err(|error| other.error(error))?;
@@ -92,13 +92,13 @@ fn check_classes(first: &Pack, other: &Pack, numbers: &[usize]) -> Result<(), Lo
     Ok(())
 }
 
-/// The class names of a field; none where it has none.
+/// The class names of a field. Empty if it has none.
 fn names<'a>(classes: &'a [Classes], field: &str) -> &'a [String] {
     let of_field = classes.iter().find(|classes| classes.field == field);
     of_field.map_or(&[], |classes| &classes.names)
 }
 
-/// Where two lists of class names differ first, as each has it there.
+/// The first difference between two lists of class names, as found in each.
 fn first_difference(expected: &[String], found: &[String]) -> Option<(String, String)> {
     let listed = |names: &[String]| match names.first() {
         None => "no class names".to_owned(),
@@ -115,8 +115,8 @@ fn first_difference(expected: &[String], found: &[String]) -> Option<(String, St
     Some((told(expected), told(found)))
 }
 
-/// Compares the columns that are loaded, and those that say what images are, with their checksums: so that damage is an error
-/// now, and not a bad sample in each batch.
+/// Verifies the checksums of loaded columns and of columns that describe images. Damage is then reported now and not as a bad
+/// sample in each batch.
 pub(crate) fn check_columns(packs: &[Arc<Pack>], outputs: &Outputs) -> Result<(), LoadError> {
     for pack in packs {
         let loaded = outputs.fields.iter().filter_map(BatchField::column);
@@ -140,7 +140,7 @@ fn check_field(first: &Pack, other: &Pack, number: usize) -> Result<(), LoadErro
         let mut body = pack.schema().body();
         let in_body = body.position(|(_, field)| field.name == *name);
         let fields = pack.schema().fields();
-        // Columns are found by their number in the schema, other fields by theirs in the body.
+        // Columns are numbered in the schema, other fields in the body.
         in_body.or_else(|| fields.iter().position(|field| field.name == *name))
     };
     let same = |what, expected: String, found: String| {
@@ -198,7 +198,7 @@ pub(crate) fn fetches(
         choices.push((choice, options));
     }
     let mut shares = share_out(options.memory_bytes, &needs);
-    // What buffers leave may be taken for the first batch of packs that are mapped.
+    // Memory left by the buffers may be used for the first batch of mapped packs.
     let left = options.memory_bytes.saturating_sub(shares.iter().sum());
     let mapped = needs.iter().filter(|need| need.is_none()).count();
     let each = left / to_u64(mapped).max(1);
@@ -217,7 +217,7 @@ pub(crate) fn fetches(
     Ok(fetches)
 }
 
-/// Bytes with which a pack is read directly as well as it can be: all of it in random order, else two windows.
+/// Memory for the best direct reads of a pack: all of the pack in random order, else two windows.
 fn need(pack: &Pack, schedule: &Schedule, positions: &[usize]) -> Result<u64, LoadError> {
     let recipe = schedule.recipe();
     let wanted = match recipe.order {
@@ -231,7 +231,7 @@ fn need(pack: &Pack, schedule: &Schedule, positions: &[usize]) -> Result<u64, Lo
     Ok(chunk.saturating_mul(wanted.min(pack.n_chunks())))
 }
 
-/// For each pack the bytes of the smaller ones: those have memory first.
+/// For each pack, the size of all smaller packs. Smaller packs get memory first.
 fn smaller(lens: &[u64]) -> Vec<u64> {
     let is_first = |a: (usize, u64), b: (usize, u64)| (a.1, a.0) < (b.1, b.0);
     let of = |own: (usize, &u64)| {
@@ -244,8 +244,8 @@ fn smaller(lens: &[u64]) -> Vec<u64> {
     lens.iter().enumerate().map(of).collect()
 }
 
-/// Shares of a budget: equal ones, but nobody has more than its need while another has less. What all needs leave is
-/// divided among those that have one.
+/// Divides a budget into equal shares, capped at each need. Unused memory goes to the others. If all needs are met, the
+/// rest is divided among the packs that have a need.
 pub(crate) fn share_out(budget: u64, needs: &[Option<u64>]) -> Vec<u64> {
     let mut by_need: Vec<(u64, usize)> = needs
         .iter()

@@ -1,4 +1,4 @@
-//! What a loader did, and who waited for whom.
+//! What a loader did, and where it waited.
 
 use packds_system::nanos;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use crate::fetch::FetchStats;
 
-/// Sums over all epochs of a loader so far. Times of the threads are added up: two threads busy for one second are two
-/// seconds.
+/// Totals over all epochs of a loader so far. Thread times add up: two threads busy for one second count as two seconds.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LoaderStats {
-    /// Batches handed over.
+    /// Delivered batches.
     pub batches: u64,
     /// Samples in them.
     pub samples: u64,
@@ -19,32 +18,32 @@ pub struct LoaderStats {
     pub bytes: u64,
     /// Samples left out or replaced because they could not be read or decoded.
     pub bad_samples: u64,
-    /// Images that the host made though the device decodes JPEG files: too large for it, of another kind, pixels, or refused by it. Of
-    /// all batches that were made, also those that nobody has taken yet.
+    /// Images that the host decoded although the device decodes JPEG files: too large, not JPEG, raw pixels, or refused by the
+    /// device. This includes batches that are not taken yet.
     pub host_decoded: u64,
-    /// Time the consumer waited for a batch: the loader is the bottleneck.
+    /// Time the consumer waited for a batch. If it is high, the loader is the bottleneck.
     pub consumer_waited: Duration,
-    /// Time between taking one batch and asking for the next: the consumer's own work.
+    /// Time between taking a batch and requesting the next: the consumer's own work.
     pub consumer_busy: Duration,
     /// Time the loader's threads spent planning, copying, decoding and augmenting.
     pub threads_busy: Duration,
-    /// Time they waited for bytes of the pack: the disk is the bottleneck.
+    /// Time they waited for bytes of the pack. If it is high, the disk is the bottleneck.
     pub threads_waited_for_disk: Duration,
-    /// Time they had nothing to do, because enough batches were ready: the consumer is the bottleneck.
+    /// Time they were idle because enough batches were ready. If it is high, the consumer is the bottleneck.
     pub threads_waited_for_consumer: Duration,
-    /// What reading the pack cost.
+    /// Read statistics.
     pub fetch: FetchStats,
-    /// Threads that load now.
+    /// Active threads now.
     pub threads: usize,
-    /// Batches made ahead now.
+    /// Prefetched batches now.
     pub prefetch: usize,
-    /// Slots of the staging ring.
+    /// Number of slots in the staging ring.
     pub slots: usize,
-    /// Bytes of memory of each slot.
+    /// Size of each slot.
     pub slot_bytes: u64,
-    /// The NUMA node that the ring's memory is to lie on; none where the device asks for none, or the system refused.
+    /// The NUMA node requested for the ring's memory. `None` if the device did not request one, or the system refused.
     pub numa_node: Option<u32>,
-    /// Bytes of the tables that the order needs, per epoch.
+    /// Size of the order's tables per epoch.
     pub table_bytes: u64,
 }
 
@@ -64,7 +63,7 @@ pub(crate) struct Counters {
     pub(crate) table_bytes: AtomicU64,
 }
 
-/// Adds `n` to a counter that nothing else depends on.
+/// Adds `n` to a counter. No other memory depends on it.
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
@@ -74,12 +73,12 @@ pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
     add(counter, nanos(time));
 }
 
-/// What a counter says.
+/// The value of a counter.
 pub(crate) fn count(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-/// What a counter of nanoseconds says.
+/// The value of a counter of nanoseconds.
 pub(crate) fn time(counter: &AtomicU64) -> Duration {
     Duration::from_nanos(count(counter))
 }

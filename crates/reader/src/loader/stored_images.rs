@@ -1,4 +1,4 @@
-//! The images of a chunk as they are stored, for a device that takes whole chunks.
+//! The stored images of a chunk, for a device that takes whole chunks.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,23 +7,23 @@ use crate::device::{ChunkImages, Device};
 use crate::fetch::StepItems;
 use crate::{Pack, ReadError};
 
-/// Where a device's chunks come from.
+/// The source of a device's chunks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChunkSource<'a> {
     pub(crate) device: &'a dyn Device,
     pub(crate) pack: &'a Pack,
-    /// Of the step, which has all samples of its chunks.
+    /// The items of the step. It contains all samples of its chunks.
     pub(crate) items: &'a StepItems,
 }
 
-/// The images of a chunk as they are stored.
+/// The stored images of a chunk.
 pub(super) struct StoredImages<'a> {
     pub(super) source: &'a ChunkSource<'a>,
     pub(super) position: usize,
-    /// Their field in the schema, where the loader has not read them.
+    /// Their field in the schema, if the loader has not read them.
     pub(super) unread: Option<usize>,
     pub(super) samples: Range<u64>,
-    /// Of an image.
+    /// Size of an image.
     pub(super) bytes: usize,
     pub(super) scratch: Vec<u8>,
     /// Why they could not be read.
@@ -64,7 +64,7 @@ impl ChunkImages for StoredImages<'_> {
             }
             known.end += len;
         }
-        // What lies elsewhere in memory may lie behind the map.
+        // Other memory may have an address behind the map.
         found.filter(|range| range.end <= self.source.pack.bytes_unchecked().len())
     }
 

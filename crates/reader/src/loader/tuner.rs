@@ -1,43 +1,43 @@
-//! How many threads load, and how many batches they make ahead: as few as keep the consumer from waiting. It has no clock:
-//! it is told what each step took, and says what to set.
+//! Decides how many threads load and how many batches they prefetch: the fewest that keep the consumer from waiting. It does
+//! not have a clock: it receives the times of each step and returns the settings.
 
 use packds_system::{nanos, to_usize};
 use std::fmt;
 use std::ops::AddAssign;
 use std::time::Duration;
 
-/// Steps that are judged together.
+/// Steps that are evaluated together.
 const ROUND: u32 = 64;
-/// Rounds without waiting after which less is tried, at first, and at most.
+/// Initial number of rounds without waiting before a lower value is tried, and its maximum.
 const PATIENCE: u32 = 8;
 const MOST_PATIENCE: u32 = 1024;
-/// Entries of the log. A training whose needs change all the time loses the oldest ones.
+/// Maximum number of log entries. If the needs of a training keep changing, the oldest entries are dropped.
 const MOST_ENTRIES: usize = 1000;
 
-/// What a loader's tuner chose, and why: an entry of [`Loader::tuning`](super::Loader::tuning).
+/// A choice of the loader's tuner and its reason: an entry of [`Loader::tuning`](super::Loader::tuning).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tuned {
-    /// Batches that the loader had handed over.
+    /// Number of batches delivered before.
     pub batches: u64,
-    /// Threads that load from then on.
+    /// Active threads from then on.
     pub threads: usize,
-    /// Batches made ahead from then on.
+    /// Prefetched batches from then on.
     pub prefetch: usize,
-    /// Why, in a sentence with the numbers behind it.
+    /// The reason as a sentence with numbers.
     pub why: String,
 }
 
-/// What passed between the consumer's taking of two batches.
+/// The times between two batches taken by the consumer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spent {
-    /// The time itself.
+    /// Elapsed time.
     pub(crate) passed: Duration,
-    /// How much of it the consumer waited.
+    /// How long the consumer waited.
     pub(crate) waited: Duration,
-    /// Time of all threads together that they worked.
+    /// Working time of all threads.
     pub(crate) busy: Duration,
-    /// Time of all threads together that they waited for the disk.
+    /// Time that all threads waited for the disk.
     pub(crate) read: Duration,
 }
 
@@ -51,31 +51,31 @@ impl AddAssign for Spent {
 }
 
 impl Spent {
-    /// The consumer waited for more than a hundredth of the time.
+    /// Whether the consumer waited for more than 1% of the time.
     fn is_waiting(&self) -> bool {
         self.waited * 100 > self.passed
     }
 
-    /// The consumer hardly waited: well below what counts as waiting, so that one does not follow from the other.
+    /// Whether the consumer hardly waited. The limit is well below that of `is_waiting`, so that the tuner does not oscillate.
     fn is_quiet(&self) -> bool {
         self.waited * 400 <= self.passed
     }
 
-    /// Threads that would do all of this without a break, and half as many again.
+    /// Threads that would do this work without a break, plus half as many.
     fn threads_needed(&self) -> usize {
         let occupied = nanos(self.busy + self.read).saturating_mul(3);
         let needed = occupied.div_ceil(nanos(self.passed).saturating_mul(2).max(1));
         to_usize(needed).max(1)
     }
 
-    /// Whether this many threads had hardly a break.
+    /// Whether this many threads were busy almost all of the time.
     fn occupies(&self, threads: usize) -> bool {
         let available = self.passed.as_nanos().saturating_mul(threads as u128);
         (self.busy + self.read).as_nanos().saturating_mul(10) >= available.saturating_mul(8)
     }
 }
 
-/// What can be set.
+/// A value that can be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Knob {
     Threads,
@@ -91,18 +91,18 @@ impl fmt::Display for Knob {
     }
 }
 
-/// A number that is tuned, unless it is fixed.
+/// A value that is tuned, unless it is fixed.
 #[derive(Debug)]
 pub(crate) struct Tunable {
     now: usize,
     most: usize,
     is_fixed: bool,
-    /// Quiet rounds before less is tried: twice as many after each time that was too little, so that it settles.
+    /// Quiet rounds before a lower value is tried. It doubles after every failed attempt, so that the tuner settles.
     patience: u32,
 }
 
 impl Tunable {
-    /// A number from 1 to `most`, at first `first`.
+    /// A value from 1 to `most` that starts at `first`.
     pub(crate) fn up_to(most: usize, first: usize) -> Self {
         let most = most.max(1);
         Self {
@@ -113,7 +113,7 @@ impl Tunable {
         }
     }
 
-    /// This number, whatever happens.
+    /// A fixed value.
     pub(crate) fn fixed(number: usize) -> Self {
         Self {
             is_fixed: true,
@@ -121,7 +121,7 @@ impl Tunable {
         }
     }
 
-    /// Twice as much, if there is more.
+    /// Doubles the value if possible.
     fn double(&mut self) -> bool {
         let before = self.now;
         if !self.is_fixed {
@@ -130,26 +130,26 @@ impl Tunable {
         self.now > before
     }
 
-    /// Whether `number` is less, and the time has come to try it.
+    /// Whether `number` is lower, and it is time to try it.
     fn may_try(&self, number: usize, quiet: u32) -> bool {
         !self.is_fixed && number < self.now && quiet >= self.patience
     }
 }
 
-/// Adapts two numbers to what the steps take. The order and contents of batches never depend on them.
+/// Adapts two values to the times of the steps. The order and contents of batches never depend on them.
 #[derive(Debug)]
 pub(crate) struct Tuner {
     threads: Tunable,
     prefetch: Tunable,
     batches: u64,
-    /// Steps of the round so far, and what they took.
+    /// Steps of the current round, and their total times.
     steps: u32,
     round: Spent,
     /// Rounds without waiting since the last change.
     quiet: u32,
-    /// What was made less, unless something was made more since, and what it was before.
+    /// The value that was lowered, and its previous number. Cleared when a value is raised.
     lowered: Option<(Knob, usize)>,
-    /// Whether it was told that neither has more to give, since something was made less.
+    /// Whether it already reported that both values are at their maximum. Reset when a value is lowered.
     is_spent: bool,
     log: Vec<Tuned>,
 }
@@ -175,27 +175,27 @@ impl Tuner {
         tuner
     }
 
-    /// Threads that load now.
+    /// Active threads.
     pub(crate) const fn threads(&self) -> usize {
         self.threads.now
     }
 
-    /// Batches made ahead now.
+    /// Prefetched batches.
     pub(crate) const fn prefetch(&self) -> usize {
         self.prefetch.now
     }
 
-    /// What was chosen so far, the oldest first.
+    /// All choices so far, oldest first.
     pub(crate) fn log(&self) -> &[Tuned] {
         &self.log
     }
 
-    /// Learns that the first batch of an epoch was taken: everybody waits for that one, and nothing follows from it.
+    /// Records that the first batch of an epoch was taken. Every consumer waits for this one, so it is not evaluated.
     pub(crate) fn begin(&mut self) {
         self.batches += 1;
     }
 
-    /// Learns that a batch was taken, and what passed since the one before. Whether something is to be set anew.
+    /// Records the times since the last batch. Returns whether a setting changed.
     pub(crate) fn learn(&mut self, spent: Spent) -> bool {
         self.batches += 1;
         self.steps += 1;
@@ -222,7 +222,7 @@ impl Tuner {
             self.write(format!("{says}: as many {knob} as before"));
             return true;
         }
-        // Threads without a break need company; threads with breaks need more batches to begin.
+        // Threads that are always busy need more threads. Idle threads need more batches to begin.
         let knobs = if round.occupies(self.threads.now) {
             [Knob::Threads, Knob::Prefetch]
         } else {
@@ -230,7 +230,7 @@ impl Tuner {
         };
         let more = knobs.into_iter().find(|knob| self.number(*knob).double());
         match more {
-            // The first one has no more to give.
+            // The preferred value is at its maximum.
             Some(knob) if knob != knobs[0] => {
                 self.write(format!(
                     "{says}: more {knob}, since there are no more {}",
@@ -250,7 +250,7 @@ impl Tuner {
     }
 
     fn try_less(&mut self, round: &Spent) -> bool {
-        // Never less than half at one time, however little there was to do.
+        // Never lower it by more than half at a time, even if there was little to do.
         let threads = round.threads_needed().max(self.threads.now.div_ceil(2));
         let (knob, number) = if self.threads.may_try(threads, self.quiet) {
             (Knob::Threads, threads)
@@ -313,8 +313,8 @@ mod tests {
         Tuner::new(Tunable::up_to(threads, threads), Tunable::up_to(slots, 2))
     }
 
-    /// A training whose steps take `step`, fed by threads that each need `work` for a batch; every `hiccup` batches one
-    /// takes 20 times as long.
+    /// A simulated training. A step takes `step`, and a thread needs `work` per batch. Every `hiccup` batches, one takes 20 times
+    /// as long.
     #[derive(Clone, Copy)]
     struct Training {
         step: Duration,
@@ -331,7 +331,7 @@ mod tests {
             }
         }
 
-        /// What a step takes: what is ready ahead bridges some of the waiting.
+        /// The times of a step. Prefetched batches hide some of the waiting.
         fn spent(self, number: u64, tuner: &Tuner) -> Spent {
             let is_slow = number % self.hiccup == self.hiccup - 1;
             let loading = self.work / u32::try_from(tuner.threads()).unwrap();
@@ -370,7 +370,7 @@ mod tests {
         let mut tuner = tuner(16, 8);
         Training::of(10 * MS, 5 * MS).go_on(&mut tuner, 20_000);
         assert_eq!(tuner.threads(), 1);
-        // From now on images are larger.
+        // Images become larger here.
         Training::of(10 * MS, 55 * MS).go_on(&mut tuner, 256);
         assert_eq!((tuner.threads(), tuner.prefetch()), (8, 2));
         let says = &tuner.log().last().unwrap().why;
@@ -456,7 +456,7 @@ mod tests {
                 let changes = tuner.log().len();
                 training.go_on(&mut tuner, 30_000);
                 let later = tuner.log().len() - changes;
-                // A try that fails is repeated after twice as long: of each number hardly twice in as many steps again.
+                // A failed attempt is repeated after twice as long, so there are few attempts in the following steps.
                 assert!(later <= 8, "{work} ms, {hiccup}: {:#?}", tuner.log());
                 assert!(changes <= 60, "{work} ms, {hiccup}: {:#?}", tuner.log());
             }

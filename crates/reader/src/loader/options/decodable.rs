@@ -1,4 +1,4 @@
-//! JPEG files that a device decodes: whether a loader has such, and how large they may be.
+//! JPEG files that a device decodes: whether a loader has them, and how large they may be.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
@@ -12,41 +12,41 @@ use crate::loader::Remedy;
 use crate::loader::error::LoadError;
 use crate::loader::pictures::{OnDevice, Pictures};
 
-/// Samples of each pack whose sizes are looked at, spread over it.
+/// Number of samples per pack that are inspected, evenly spaced.
 const LOOKED_AT: u64 = 1024;
-/// Of so many files one may be larger than the limits.
+/// One in this many files may exceed the limits.
 const ONE_OF: usize = 50;
-/// Slots that the limits leave room for, where nobody says how many there are.
+/// Number of slots that the limits allow for, if it is not set.
 const FEW_SLOTS: u64 = 4;
-/// The longest side that is tried.
+/// Longest side to try.
 const LONGEST: u32 = 16 << 10;
-/// Limits are multiples of these: pages of a slot, and what GPUs like rows of memory to start at.
+/// Limits are multiples of these: pages of a slot, and a row alignment that suits GPUs.
 const FILE_STEP: u64 = 4 << 10;
 const PIXEL_STEP: u64 = 256;
 
-/// What a device that decodes JPEG files needs to know.
+/// What a device needs to decode JPEG files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decodable {
-    /// Images of a batch.
+    /// Images per batch.
     pub rows: u32,
-    /// How areas of their pictures are resized.
+    /// How their windows are resized.
     pub resampling: Arc<Resampling>,
 }
 
-/// Which JPEG files a device is to decode, as some samples of a loader's packs suggest it.
+/// Suggested limits of JPEG files for a device, from some samples of a loader's packs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSurvey {
-    /// The files.
+    /// The limits.
     pub limits: FileLimits,
-    /// Samples that were looked at.
+    /// Number of inspected samples.
     pub n_looked_at: usize,
-    /// How many of them are such files.
+    /// How many of them are within the limits.
     pub n_admitted: usize,
-    /// Whether there would be more, were there more room on the device.
+    /// Whether more memory on the device would allow more files.
     pub lacks_room: bool,
 }
 
-/// A JPEG file with as many channels as come out.
+/// A JPEG file with as many channels as the output.
 #[derive(Debug, Clone, Copy)]
 struct SeenFile {
     bytes: usize,
@@ -54,7 +54,7 @@ struct SeenFile {
     channels: u8,
 }
 
-/// Files of samples at equal distances in each pack, and how many samples these are.
+/// The files of evenly spaced samples of each pack, and the number of inspected samples.
 #[derive(Debug, Default)]
 struct SeenFiles {
     files: Vec<SeenFile>,
@@ -62,7 +62,7 @@ struct SeenFiles {
 }
 
 impl SeenFiles {
-    /// Looks at a pack. A sample that cannot be read says nothing; it is a bad one later.
+    /// Inspects a pack. It skips unreadable samples; loading reports them later.
     fn add(&mut self, pack: &Pack, field: &str, channels: u8) {
         let n = pack.n_samples();
         let step = n.div_ceil(LOOKED_AT).max(1);
@@ -92,7 +92,7 @@ impl SeenFile {
         }
         let (height, width, channels) = pack.item_shape(field, sample).ok()??;
         Some(Self {
-            // Of its bytes only the number is of interest, and a wrong one sends a file to another decoder at most.
+            // Only the length of the bytes matters here. A wrong length at worst sends a file to the other decoder.
             bytes: pack.item_unchecked(number, sample).ok()?.len(),
             size: (u32::try_from(width).ok()?, u32::try_from(height).ok()?),
             channels: u8::try_from(channels).ok()?,
@@ -110,10 +110,10 @@ impl SeenFile {
 }
 
 impl LoaderBuilder {
-    /// What a device would do that [decodes](crate::device::Device::decodes) such files.
+    /// The work of a device that [decodes](crate::device::Device::decodes) such files.
     ///
     /// # Errors
-    /// [`LoadError`] where it would have nothing to do, and as for [`build`](Self::build).
+    /// [`LoadError`] if there is nothing to decode, otherwise as for [`build`](Self::build).
     pub fn decodable(&self, limits: FileLimits) -> Result<Decodable, LoadError> {
         let pictures = self.with_files(limits)?;
         let lost = || not_decodable("nothing says how they are resized");
@@ -123,11 +123,12 @@ impl LoaderBuilder {
         })
     }
 
-    /// Limits that nearly all JPEG files of the packs keep, as far as the weights for resizing allow it and files and pixels of all batches
-    /// that exist at a time take no more than `room` bytes on the device. They follow from at most 1024 samples of each pack.
+    /// Suggests limits that nearly all JPEG files of the packs meet. They are lower if the resize weights require it, or if the
+    /// files and pixels of all batches that exist at a time would exceed `room` bytes on the device. The limits are estimated
+    /// from at most 1024 samples per pack.
     ///
     /// # Errors
-    /// As for [`decodable`](Self::decodable), and where none of the samples is such a file, or there is room for none.
+    /// As for [`decodable`](Self::decodable), and if no inspected sample is such a file or `room` is too small.
     pub fn survey_files(&self, room: u64) -> Result<FileSurvey, LoadError> {
         let least = FileLimits {
             file_bytes: 0,
@@ -169,7 +170,7 @@ impl LoaderBuilder {
         })
     }
 
-    /// The limits of files that were seen, and whether the room makes them lower.
+    /// The limits for the inspected files, and whether `room` reduces them.
     fn within(&self, room: u64, seen: &SeenFiles) -> (FileLimits, bool) {
         let slots = self.slots.map_or(FEW_SLOTS, |slots| to_u64(slots.get()));
         let for_each = room / slots.saturating_mul(self.batch.into()).max(1);
@@ -190,7 +191,7 @@ impl LoaderBuilder {
         (limits, (file_room, pixel_room) != (file, pixels))
     }
 
-    /// What is done to images where a device decodes their files.
+    /// The processing of images if a device decodes their files.
     fn with_files(&self, limits: FileLimits) -> Result<Pictures, LoadError> {
         let device = OnDevice {
             finishes: true,
@@ -207,7 +208,7 @@ impl LoaderBuilder {
     }
 }
 
-/// The error of a device that has nothing to decode, and why.
+/// The error if a device has nothing to decode, with the reason.
 pub(super) fn not_decodable(why: &str) -> LoadError {
     LoadError::OnDevice {
         why: format!("the device cannot decode the images: {why}"),
