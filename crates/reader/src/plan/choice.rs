@@ -1,6 +1,6 @@
 //! Which samples an epoch has, and how often: subsets, weights and balanced classes. docs/reference/sampling.md, "Weights".
 //!
-//! Made in one pass over a column and kept in at most 7 bits a sample. It knows no order.
+//! A choice is made in one pass over a column and takes at most 7 bits per sample. It does not depend on the order.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use packds_format::hash_bytes;
 use super::error::PlanError;
 use super::rng::{Domain, key, random};
 
-/// The largest weight: the most times one sample occurs in an epoch.
+/// The largest weight. It limits how often one sample occurs in an epoch.
 const MAX_WEIGHT: f64 = 65_536.0;
-/// 1.0 as a weight in the palette: 32 bits after the point.
+/// 1.0 as a weight in the palette: 32 fractional bits.
 const ONE: u64 = 1 << 32;
-/// Bits of a code where there are more than two weights.
+/// Bits per code if there are more than two weights.
 const WEIGHT_BITS: u8 = 7;
-/// Different weights that the codes can tell apart.
+/// Number of different weights that a code can represent.
 const LEVELS: usize = 1 << WEIGHT_BITS;
 
 /// How often each sample occurs in an epoch.
@@ -32,7 +32,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The samples named; naming one twice changes nothing.
+    /// Selects the given samples. Duplicates have no effect.
     ///
     /// # Errors
     /// [`PlanError::NoSuchSample`].
@@ -53,7 +53,7 @@ impl Choice {
         Ok(Self::new(codes, vec![0, ONE], 0.0))
     }
 
-    /// The samples of the ranges; overlaps change nothing.
+    /// Selects the samples in the given ranges. Overlaps have no effect.
     ///
     /// # Errors
     /// [`PlanError::NoSuchSample`].
@@ -74,7 +74,7 @@ impl Choice {
         Ok(Self::new(codes, vec![0, ONE], 0.0))
     }
 
-    /// The samples for which `selected` holds; asks once for each, in file order.
+    /// Selects the samples for which `selected` returns true. Calls it once per sample, in file order.
     #[must_use]
     pub fn filter(n_samples: u64, mut selected: impl FnMut(u64) -> bool) -> Self {
         let mut codes = Codes::new(n_samples, 1);
@@ -84,9 +84,9 @@ impl Choice {
         Self::new(codes, vec![0, ONE], 0.0)
     }
 
-    /// Sample `i` occurs `weight(i)` times an epoch on average: the whole part always, once more with the probability
-    /// of the rest. Asks once for each sample, and once more where there are over 128 different weights; then
-    /// each is rounded to one of 128 so that averages are kept, see [`rounding`](Self::rounding).
+    /// Makes sample `i` occur `weight(i)` times per epoch on average: always the integer part, and once more with a probability
+    /// of the fractional part. Calls `weight` once per sample. If there are over 128 different weights, calls it a second time
+    /// and rounds each weight to one of 128, without changing the averages: see [`rounding`](Self::rounding).
     ///
     /// # Errors
     /// [`PlanError::Weight`].
@@ -128,11 +128,11 @@ impl Choice {
         Ok(Self::new(codes, palette, rounding))
     }
 
-    /// Each class occurs equally often on average and the epoch is as long as the pack: weight `(N / classes) / count`.
-    /// Asks for each label twice, or three times where classes have over 128 different sizes.
+    /// Makes all classes equally frequent on average. The epoch is as long as the pack. The weight is `(N / classes) / count`.
+    /// Calls `label` twice per sample, or three times if classes have over 128 different sizes.
     ///
     /// # Errors
-    /// [`PlanError::Weight`] where a class is so rare that its samples would occur more than 65,536 times.
+    /// [`PlanError::Weight`] if a class is so rare that its samples would occur more than 65,536 times.
     pub fn balanced(n_samples: u64, label: impl Fn(u64) -> i64) -> Result<Self, PlanError> {
         let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
         for sample in 0..n_samples {
@@ -145,25 +145,25 @@ impl Choice {
         })
     }
 
-    /// Samples of the pack it was made for.
+    /// Number of samples of the pack.
     #[must_use]
     pub const fn n_samples(&self) -> u64 {
         self.n_samples
     }
 
-    /// By what factor, less 1, a sample's weight may be off: 0 with up to 128 different weights.
+    /// The maximum relative error of a weight after rounding. 0 for up to 128 different weights.
     #[must_use]
     pub const fn rounding(&self) -> f64 {
         self.rounding
     }
 
-    /// Bytes it takes.
+    /// Memory it takes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         to_u64(self.codes.len() + self.palette.len() * 8)
     }
 
-    /// Whether some sample occurs more often in one epoch than in another.
+    /// Whether the number of occurrences of a sample can differ between epochs.
     #[must_use]
     pub fn varies(&self) -> bool {
         self.palette
@@ -171,7 +171,7 @@ impl Choice {
             .any(|weight| !weight.is_multiple_of(ONE))
     }
 
-    /// A hash of all of it, to tell one choice from another.
+    /// A hash of the whole choice, to compare choices.
     #[must_use]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
@@ -217,7 +217,7 @@ const WEIGHT_BITS_MASK: u8 = (1 << WEIGHT_BITS) - 1;
 
 impl Codes {
     fn new(n_samples: u64, bits: u8) -> Self {
-        // One byte more than needed, because a code is read as two bytes.
+        // One extra byte, because a code is read as two bytes.
         let len = (n_samples * u64::from(bits)).div_ceil(8) + 1;
         Self {
             n_samples,
@@ -249,7 +249,7 @@ impl Codes {
     }
 }
 
-/// A weight with 32 bits after the point.
+/// A weight with 32 fractional bits.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -266,7 +266,7 @@ fn fixed(sample: u64, weight: f64) -> Result<u64, PlanError> {
     })
 }
 
-/// 0 and 127 levels from `low` to `high`, each the same factor above the one before, and that factor less 1.
+/// 0 and 127 geometrically spaced levels from `low` to `high`. Also returns their common ratio minus 1.
 fn geometric_levels(low: u64, high: u64) -> (Vec<u64>, f64) {
     let steps = (LEVELS - 2) as f64;
     let factor = (high as f64 / low as f64).powf(1.0 / steps);
@@ -279,13 +279,13 @@ fn geometric_levels(low: u64, high: u64) -> (Vec<u64>, f64) {
     (palette, factor - 1.0)
 }
 
-/// The level below or above `value`, drawn so that `value` is the mean.
+/// The level below or above `value`, chosen at random so that the mean is `value`.
 fn nearest_level(palette: &[u64], value: u64, draw: u64) -> u8 {
     let above = palette.partition_point(|&level| level < value);
     let up = palette.get(above).copied().unwrap_or(value);
     let below = above.saturating_sub(1);
     let down = palette.get(below).copied().unwrap_or(value);
-    // A draw in 0..(up - down) is below (value - down) with just the probability that keeps the mean.
+    // A draw in 0..(up - down) is below (value - down) with exactly the probability that preserves the mean.
     let takes_upper = up <= down || super::rng::below(draw, up - down) < value - down.min(value);
     let code = if value == up || takes_upper {
         above

@@ -1,27 +1,27 @@
-//! Choices of samples by what a pack's columns say of them. docs/reference/sampling.md, "Weights".
+//! Choices of samples by the columns of a pack. docs/reference/sampling.md, "Weights".
 //!
-//! The only part of a plan that reads a file. A column is checked against its checksum and then gone through once.
+//! This is the only part of a plan that reads a file. It verifies a column's checksum and then makes one pass over the column.
 
 use packds_format::{ColumnView, DType, FormatError};
 
 use super::choice::Choice;
 use crate::{Pack, ReadError};
 
-/// A column of one whole number a sample: classes, source ids, widths. Reads where the pack lies and copies nothing.
+/// A column with one integer per sample, such as classes, source ids or widths. It is read in place.
 #[derive(Debug, Clone, Copy)]
 pub struct Integers<'a> {
     column: ColumnView<'a>,
 }
 
 impl<'a> Integers<'a> {
-    /// The column of this name: one pass over it.
+    /// Opens the column with this name. It makes one pass over the column.
     ///
     /// # Errors
-    /// [`ReadError::Format`] where there is no such column, its values are not whole numbers, or it is damaged.
+    /// [`ReadError::Format`] if the column does not exist, is not an integer column, or is damaged.
     pub fn open(pack: &'a Pack, name: &str) -> Result<Self, ReadError> {
         let column = open(pack, name)?;
         let whole = Self { column };
-        // Of all whole numbers only large ones of 64 bits are too large, so only then each is looked at.
+        // Only large 64-bit values can be out of range, so only those columns are checked value by value.
         let checked = match column.dtype {
             DType::U64 => pack.n_samples(),
             _ => pack.n_samples().min(1),
@@ -34,8 +34,8 @@ impl<'a> Integers<'a> {
         }
     }
 
-    /// One sample's number; 0 beyond the last sample. Ask [`Pack::still_good`] after a pass over them: what a file
-    /// lost meanwhile is 0 too.
+    /// The number of one sample; 0 past the last sample. Call [`Pack::still_good`] after a pass over the column: values that
+    /// the file lost meanwhile also read as 0.
     #[must_use]
     pub fn at(&self, sample: u64) -> i64 {
         self.column.integer(sample).unwrap_or(0)
@@ -43,7 +43,7 @@ impl<'a> Integers<'a> {
 }
 
 impl Choice {
-    /// The samples for whose number in column `name` the predicate holds. One pass, 1 bit a sample.
+    /// Selects the samples whose value in column `name` satisfies the predicate. One pass, 1 bit per sample.
     ///
     /// ```no_run
     /// # use packds_reader::plan::{Choice, Order, Sampler};
@@ -66,12 +66,10 @@ impl Choice {
         Ok(choice)
     }
 
-    /// The samples for whose value in column `name`, its little-endian bytes, the predicate holds. One pass, 1 bit a
-    /// sample.
+    /// Selects the samples whose little-endian bytes in column `name` satisfy the predicate. One pass, 1 bit per sample.
     ///
     /// # Errors
-    /// [`ReadError::Format`] where there is no such column, or it is damaged; what [`Pack::still_good`]
-    /// finds.
+    /// [`ReadError::Format`] if the column does not exist or is damaged, and the errors of [`Pack::still_good`].
     pub fn where_bytes(
         pack: &Pack,
         name: &str,

@@ -1,4 +1,4 @@
-//! The design effect that batches show, counted: what [`LabelReport::deff`](super::LabelReport::deff) predicts.
+//! The design effect as counted from batches. [`LabelReport::deff`](super::LabelReport::deff) predicts it.
 
 use packds_system::share;
 use std::collections::BTreeMap;
@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use super::epoch::EpochPlan;
 
 impl EpochPlan {
-    /// By what factor the variance of label counts in up to `n_steps` of this rank's batches, spread over the epoch,
-    /// exceeds that in uniform batches. Where classes are equal it is the chi-square of the counts over its degrees of
-    /// freedom. One pass over all labels of the epoch; none where there is one class or one batch only.
+    /// The variance of label counts in this rank's batches, relative to uniform batches. It uses up to `n_steps` batches, spread
+    /// over the epoch. For classes of equal size it is the chi-square of the counts divided by its degrees of freedom. It makes
+    /// one pass over all labels of the epoch. `None` if there is only one class or one batch.
     #[must_use]
     pub fn counted_deff(&self, n_steps: u64, label: impl Fn(u64) -> i64) -> Option<f64> {
         let mut totals: BTreeMap<i64, f64> = BTreeMap::new();
@@ -16,7 +16,7 @@ impl EpochPlan {
             *totals.entry(label(sample)).or_default() += 1.0;
         }
         let expected = agreeing(&totals);
-        // A last batch that is filled up is not like the others.
+        // Exclude the last batch if it is padded.
         let last = self.batch(self.steps().saturating_sub(1));
         let padded = u64::from(last.into_iter().any(|slot| slot.padding));
         let steps = self.steps() - padded;
@@ -39,7 +39,7 @@ impl EpochPlan {
     }
 }
 
-/// The share of pairs of different samples that have the same label.
+/// The proportion of pairs of different samples that have the same label.
 fn agreeing(counts: &BTreeMap<i64, f64>) -> f64 {
     let n: f64 = counts.values().sum();
     let pairs: f64 = counts.values().map(|count| count * (count - 1.0)).sum();

@@ -1,4 +1,4 @@
-//! The plan of one epoch: which sample comes at which position, which positions are whose. docs/reference/sampling.md.
+//! The plan of one epoch: which sample comes at which position, and which rank gets it. docs/reference/sampling.md.
 
 use packds_system::{to_u64, to_usize};
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use super::rng::{Domain, key};
 use super::sampler::{Last, OrderKind, Schedule};
 use super::state::State;
 
-/// A place in a batch.
+/// One position in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// The sample, in file order from 0.
     pub sample: u64,
-    /// Whether it only fills up the last batch and has been in the epoch before.
+    /// Whether it is padding of the last batch and occurred earlier in the epoch.
     pub padding: bool,
 }
 
@@ -27,11 +27,11 @@ pub struct Slot {
 pub struct ChunkUse {
     /// The chunk.
     pub chunk: u64,
-    /// No step after this one takes samples from it, unless it is named again.
+    /// The last step that takes samples from it, unless it is listed again.
     pub until: u64,
 }
 
-/// The visiting order of one epoch, computed and not stored.
+/// The visiting order of one epoch. It is computed and not stored.
 #[derive(Debug, Clone)]
 pub struct EpochPlan {
     schedule: Schedule,
@@ -39,19 +39,19 @@ pub struct EpochPlan {
     line: Line,
     lanes: Lanes,
     mix: Mix,
-    /// Positions that came before step 0, where a resumed run changed its batch: less than a batch.
+    /// Positions before step 0, if a resumed run changed its batch. Less than one batch.
     origin: u64,
     steps: u64,
 }
 
-/// What is done to the line's order.
+/// How the line's order is shuffled.
 #[derive(Debug, Clone)]
 enum Mix {
-    /// Nothing.
+    /// Not at all.
     Keep,
-    /// All samples anywhere.
+    /// All samples together.
     All(Permutation),
-    /// The samples of a lane's group anywhere within it.
+    /// The samples of each group in a lane.
     Groups(Vec<LaneGroups>),
 }
 
@@ -121,19 +121,19 @@ impl EpochPlan {
         self.epoch
     }
 
-    /// The order in which samples come.
+    /// The order of samples.
     #[must_use]
     pub const fn order(&self) -> OrderKind {
         self.schedule.recipe.order
     }
 
-    /// Positions of the epoch: its samples, each as often as it occurs.
+    /// Number of positions: each sample counts as often as it occurs.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.line.len()
     }
 
-    /// Never: an epoch without samples is an error.
+    /// Always false: an epoch without samples is an error.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -145,14 +145,14 @@ impl EpochPlan {
         self.steps
     }
 
-    /// Samples that no batch of this epoch has.
+    /// Number of samples that no batch of this epoch contains.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         let delivered = self.origin + self.steps * u64::from(self.schedule.batch);
         self.len().saturating_sub(delivered)
     }
 
-    /// Bytes of tables that this plan keeps: some for each lane, and with a choice of samples some for each chunk.
+    /// Size of the tables that this plan keeps: some per lane, and with a choice of samples some per chunk.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let lanes = match &self.mix {
@@ -162,8 +162,8 @@ impl EpochPlan {
         self.line.memory_bytes() + to_u64(lanes)
     }
 
-    /// The sample at position `position` of the epoch, whoever gets it; none beyond the last. Under a microsecond for
-    /// any number of samples, without a choice of them; no allocation.
+    /// The sample at position `position` of the epoch, over all ranks. `None` past the end. Without a choice of samples it takes
+    /// under a microsecond for any number of samples. It does not allocate.
     #[must_use]
     pub fn position(&self, position: u64) -> Option<u64> {
         if position >= self.len() {
@@ -190,7 +190,7 @@ impl EpochPlan {
         Some(self.line.sample(place))
     }
 
-    /// The samples of this rank at a step; none beyond the last step.
+    /// The samples of this rank at a step. Empty past the last step.
     #[must_use]
     pub fn batch(&self, step: u64) -> Batch<'_> {
         let per_rank = u64::from(self.schedule.rank_batch());
@@ -198,7 +198,7 @@ impl EpochPlan {
         self.batch_part(step, first..first + per_rank)
     }
 
-    /// The samples at these places of the global batch of a step; none beyond the last step.
+    /// The samples in these positions of a step's global batch. Empty past the last step.
     pub(crate) fn batch_part(&self, step: u64, places: Range<u64>) -> Batch<'_> {
         Batch {
             plan: self,
@@ -237,8 +237,8 @@ impl EpochPlan {
         uses
     }
 
-    /// The next `n` chunks that this rank needs from `step` on, in order of first use, each once: exact prefetch. Looks
-    /// at as many steps as it takes, so ask for few.
+    /// The next `n` chunks that this rank needs from `step` on, in order of first use, without duplicates. It allows exact
+    /// prefetching. It scans as many steps as needed, so keep `n` small.
     #[must_use]
     pub fn chunks_ahead(&self, step: u64, n: usize) -> Vec<u64> {
         let mut ahead: Vec<u64> = Vec::new();
@@ -257,7 +257,7 @@ impl EpochPlan {
         ahead
     }
 
-    /// The state before `step`: what to save to go on with it. After the last step it is the start of the next epoch.
+    /// The state to save in order to resume at `step`. After the last step, it is the start of the next epoch.
     #[must_use]
     pub fn state(&self, step: u64) -> State {
         let (epoch, position) = if step >= self.steps {
@@ -278,14 +278,14 @@ impl EpochPlan {
         }
     }
 
-    /// All samples of the epoch, each as often as it occurs, in no order that one should rely on.
+    /// All samples of the epoch, each as often as it occurs, in an unspecified order.
     pub(crate) fn samples(&self) -> impl Iterator<Item = u64> {
-        // Without a choice each occurs once: no need to ask where.
+        // Without a choice each sample occurs once, so positions are not needed.
         let all = self.schedule.choice.is_none();
         (0..self.len()).filter_map(move |x| if all { Some(x) } else { self.position(x) })
     }
 
-    /// Where the short chunk begins and ends on the line; nowhere, at the end, where there is none.
+    /// The range of the short chunk on the line. An empty range at the end if there is no short chunk.
     pub(crate) fn short_chunk(&self) -> (u64, u64) {
         self.line.short_chunk()
     }
@@ -312,8 +312,8 @@ impl EpochPlan {
         last.saturating_sub(self.origin) / u64::from(self.schedule.batch)
     }
 
-    /// The `nth` position of the batch that starts at `start`, in the order in which ranks take their shares: by the
-    /// place that the position has in a planned batch, so that each rank keeps to its lanes.
+    /// The `nth` position of the batch that starts at `start`, in the order in which ranks take their shares. The order follows
+    /// the places in a planned batch, so that each rank stays in its lanes.
     fn share(&self, start: u64, nth: u64) -> u64 {
         let planned = u64::from(self.schedule.recipe.batch);
         let (rounds, more) = (
@@ -321,7 +321,7 @@ impl EpochPlan {
             u64::from(self.schedule.batch) % planned,
         );
         let first = start % planned;
-        // Places in first..first + more, around the end, come once more than the others.
+        // Places in first..first + more (modulo the planned batch) occur once more than the others.
         let parts = if first + more <= planned {
             [
                 (first, rounds),
@@ -359,7 +359,7 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// The batch as runs of samples that lie one after the other in the file: first sample and length.
+    /// The batch as runs of consecutive samples in the file: first sample and length.
     #[must_use]
     pub fn runs(self) -> Vec<(u64, u64)> {
         let mut runs: Vec<(u64, u64)> = Vec::new();

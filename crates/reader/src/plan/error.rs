@@ -1,13 +1,13 @@
 //! Why a plan cannot be made or resumed.
 
-/// Why samplers, batches and ranks do not fit a data set, or a saved state does not fit them.
+/// Why samplers, batches and ranks do not match a dataset, or a saved state does not match them.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// There is nothing to plan.
+    /// There are no samples to plan.
     #[error("no samples to plan: the pack is empty, or nothing was selected")]
     NoSamples,
-    /// Numbers that no pack has.
+    /// Inconsistent pack metadata.
     #[error("not a pack's numbers: {0}")]
     Geometry(String),
     /// A number that must be at least 1.
@@ -24,15 +24,15 @@ pub enum PlanError {
         /// The number of ranks.
         world: u32,
     },
-    /// Ranks cannot have equal shares of the global batch.
+    /// The global batch cannot be divided equally among the ranks.
     #[error("a global batch of {batch} does not divide among {world} ranks")]
     World {
-        /// Samples of the global batch.
+        /// Samples in the global batch.
         batch: u32,
         /// The number of ranks.
         world: u32,
     },
-    /// A batch per rank that makes the global batch too large to count.
+    /// The global batch is too large for this batch per rank.
     #[error("{per_rank} samples on each of {world} ranks is more than 2^32 - 1")]
     BatchTooLarge {
         /// Samples per rank.
@@ -40,62 +40,62 @@ pub enum PlanError {
         /// The number of ranks.
         world: u32,
     },
-    /// Dropping the last batch drops everything.
+    /// All samples would be dropped with the last batch.
     #[error(
         "no whole batch: {samples} samples are fewer than the global batch of {batch}; pad the last batch or make it smaller"
     )]
     NoBatch {
-        /// Samples of the epoch.
+        /// Samples in the epoch.
         samples: u64,
-        /// Samples of the global batch.
+        /// Samples in the global batch.
         batch: u32,
     },
-    /// A number of lanes that the order or the batch does not allow.
+    /// The order or the batch does not allow this number of lanes.
     #[error("{lanes} lanes are not possible: {why}")]
     Lanes {
-        /// The number asked for.
+        /// The requested number.
         lanes: u32,
-        /// Which rule they break.
+        /// The violated rule.
         why: &'static str,
     },
-    /// A selection names a sample beyond the last.
+    /// A selection contains a sample past the end.
     #[error("sample {sample} is selected, but there are only {samples}")]
     NoSuchSample {
-        /// The sample named.
+        /// The sample.
         sample: u64,
-        /// Samples of the pack.
+        /// Number of samples in the pack.
         samples: u64,
     },
-    /// A weight that is negative, not a number or too large.
+    /// A weight that is negative, NaN or too large.
     #[error("weight {weight} of sample {sample} is not between 0 and {limit}")]
     Weight {
         /// Its sample.
         sample: u64,
         /// The weight.
         weight: f64,
-        /// The largest one allowed.
+        /// The largest allowed weight.
         limit: f64,
     },
-    /// A selection made for another number of samples.
+    /// A selection for another number of samples.
     #[error("the selection is for {expected} samples, the pack has {found}")]
     Selection {
-        /// Samples the selection was made for.
+        /// Number of samples the selection was made for.
         expected: u64,
-        /// Samples of the pack.
+        /// Number of samples in the pack.
         found: u64,
     },
-    /// A pack of a mixture would give no sample, or more than it has, to each batch.
+    /// A pack of a mixture would contribute no samples to a batch, or more than it has.
     #[error("pack {source_index} of the mixture: {why}")]
     Mixture {
-        /// Its place in the mixture, from 0.
+        /// Its index in the mixture, from 0.
         source_index: usize,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// A saved state is not one.
+    /// A saved state is invalid.
     #[error("not a saved state: {why}")]
     State {
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
     /// A saved state belongs to another run.
@@ -113,7 +113,7 @@ pub enum PlanError {
         "the saved state is for another mixture than this one with a global batch of {batch} samples: packs, proportions, order, seed, memory budget and global batch must be the same; make the loader with those of the run"
     )]
     OtherMixture {
-        /// Samples of this mixture's global batch.
+        /// Samples in this mixture's global batch.
         batch: usize,
     },
 }

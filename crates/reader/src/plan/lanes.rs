@@ -1,23 +1,23 @@
-//! Lanes: the line cut into equal parts that are read side by side, so that every global batch takes the same number of
-//! samples from each and a rank reads few chunks. docs/reference/sampling.md, "Lanes".
+//! Lanes divide the line into equal parts that are read in parallel. Every global batch takes the same number of samples from
+//! each, so a rank reads few chunks at a time. docs/reference/sampling.md, "Lanes".
 
 use super::line::Line;
 
-/// How many samples each of the lanes gives to each planned batch, and where lanes lie on the line.
+/// How many samples each lane contributes to a planned batch, and where lanes are on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lanes {
     /// Samples on the line.
     len: u64,
-    /// Lanes, a divisor of the batch.
+    /// Number of lanes. It divides the batch.
     count: u64,
-    /// Samples a lane gives to a batch.
+    /// Samples per lane in a batch.
     run: u64,
-    /// Whole batches.
+    /// Number of full batches.
     batches: u64,
 }
 
 impl Lanes {
-    /// `count` divides `batch`, and neither is 0.
+    /// Requires that `count` divides `batch` and neither is 0.
     pub(crate) fn new(len: u64, batch: u32, count: u32) -> Self {
         let batch = u64::from(batch.max(1));
         let count = u64::from(count.max(1));
@@ -37,18 +37,18 @@ impl Lanes {
         self.count * self.run
     }
 
-    /// Samples beyond the last whole batch.
+    /// Samples after the last full batch.
     const fn rest(&self) -> u64 {
         self.len - self.batches * self.batch()
     }
 
-    /// The first place of a lane on the line. Each lane has the samples of all whole batches, and an even share of the
-    /// rest, which is at most `run`.
+    /// The first place of a lane on the line. Each lane has its samples of all full batches and an even share of the rest, at most
+    /// `run`.
     pub(crate) const fn start(&self, lane: u64) -> u64 {
         lane * self.batches * self.run + lane * self.rest() / self.count
     }
 
-    /// The lane of position `q` of the epoch, and its place within the lane; `q` is below the number of samples.
+    /// The lane of position `q` of the epoch, and its place in the lane. `q` must be below the number of samples.
     pub(crate) const fn locate(&self, q: u64) -> (u64, u64) {
         let whole = self.batches * self.batch();
         if q < whole {
@@ -56,14 +56,14 @@ impl Lanes {
             let place = q / self.batch() * self.run + slot % self.run;
             return (slot / self.run, place);
         }
-        // The rest, lane after lane: the last lane whose share starts at or before it.
+        // The rest is distributed lane by lane. This is the last lane whose share starts at or before the position.
         let q = q - whole;
         let lane = ((q + 1) * self.count - 1) / self.rest();
         let before = lane * self.rest() / self.count;
         (lane, self.batches * self.run + (q - before))
     }
 
-    /// The last position at which place `place` of a lane, or one before it, is visited.
+    /// The last position that visits place `place` of a lane or an earlier place.
     pub(crate) const fn last_position(&self, lane: u64, place: u64) -> u64 {
         if place >= self.batches * self.run {
             return self.len.saturating_sub(1);
@@ -72,7 +72,7 @@ impl Lanes {
     }
 }
 
-/// How one lane's slots are divided into groups whose chunks are mixed.
+/// How the slots of one lane are divided into groups. Chunks are shuffled within a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LaneGroups {
     /// The lane's part of the line.
@@ -91,7 +91,7 @@ pub(crate) struct Group {
 }
 
 impl LaneGroups {
-    /// The fewest groups of at most `most` slots, their numbers of slots differing by at most 1.
+    /// The fewest groups of at most `most` slots. Their sizes differ by at most 1.
     pub(crate) fn new(line: &Line, lanes: &Lanes, lane: u64, most: u64) -> Self {
         let (start, end) = (lanes.start(lane), lanes.start(lane + 1));
         if end <= start {
@@ -115,10 +115,10 @@ impl LaneGroups {
         }
     }
 
-    /// The group in which place `x` of the line lies.
+    /// The group that contains place `x` of the line.
     pub(crate) fn group_of(&self, line: &Line, x: u64) -> Group {
         let (slot, _) = line.slot_of(x);
-        // The first `longer` groups have one slot more than the others.
+        // The first `longer` groups have one extra slot.
         let (slots, longer) = (self.slots / self.groups, self.slots % self.groups);
         let first_of = |number: u64| self.first_slot + number * slots + number.min(longer);
         let place = slot - self.first_slot;

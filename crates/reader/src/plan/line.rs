@@ -1,7 +1,7 @@
 //! The line: all samples of an epoch, chunk after chunk, in the order in which an epoch visits chunks.
 //! docs/reference/sampling.md, "The line".
 //!
-//! Lanes and windows are cut from it elsewhere; here is only which sample lies at which place.
+//! This module only maps places to samples. Other modules divide the line into lanes and windows.
 
 use packds_system::to_u64;
 use std::sync::Arc;
@@ -11,40 +11,41 @@ use packds_format::{Geometry, Permutation};
 use super::choice::Choice;
 use super::rng::{Domain, below, key, random};
 
-/// A slot of the table below covers at least this many samples, so that the table takes at most 1/8 byte a sample.
+/// Minimum number of samples per table entry. It limits the table to 1/8 byte per sample.
 const SAMPLES_PER_ENTRY: u64 = 64;
 
-/// In which order chunks lie on the line.
+/// The order of chunks on the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChunkOrder {
-    /// As in the file.
+    /// File order.
     File,
-    /// Permuted, the short chunk as late as whole batches still have all of it: chunks before it stay aligned with batches.
+    /// Shuffled. The short chunk is as late as it can be with all of it in full batches. Chunks before it stay aligned with
+    /// batches.
     Aligned {
-        /// Samples of the whole batches.
+        /// Samples in full batches.
         delivered: u64,
     },
-    /// Permuted, the short chunk anywhere.
+    /// Shuffled, with the short chunk at any place.
     Anywhere,
 }
 
-/// All samples of one epoch in the order of its chunks. "Slots" are the chunks' places on it, empty ones included.
+/// All samples of one epoch, in chunk order. A "slot" is the place of a chunk on the line, even if the chunk is empty.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     geometry: Geometry,
     permutation: Option<Permutation>,
-    /// The slot of the short chunk; the number of full chunks where it is last or there is none.
+    /// The slot of the short chunk. It is the number of full chunks if the short chunk is last or does not exist.
     short_slot: u64,
     counts: Option<Counts>,
 }
 
-/// Where chunks start whose samples do not occur once each.
+/// Chunk positions if samples do not all occur exactly once.
 #[derive(Debug, Clone)]
 struct Counts {
     choice: Arc<Choice>,
     occurrence_key: u64,
     slots_per_entry: u64,
-    /// Samples before slot `entry * slots_per_entry`; the last is the number of all.
+    /// Number of samples before slot `entry * slots_per_entry`. The last entry is the total.
     before: Vec<u64>,
 }
 
@@ -91,7 +92,7 @@ impl Line {
         }
     }
 
-    /// Bytes of tables made for this epoch.
+    /// Size of the tables of this epoch.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let entries = self.counts.as_ref().map_or(0, |counts| counts.before.len());
         to_u64(entries * 8)
@@ -109,7 +110,7 @@ impl Line {
         }
     }
 
-    /// Where the short chunk begins and ends, all samples occurring once; nowhere, at the end, where there is none.
+    /// The range of the short chunk if every sample occurs once. An empty range at the end if there is no short chunk.
     pub(crate) fn short_chunk(&self) -> (u64, u64) {
         let per_chunk = u64::from(self.geometry.chunk_samples());
         let start = self.short_slot * per_chunk;
@@ -128,7 +129,7 @@ impl Line {
             .fold(counts.entry(entry), |sum, count| sum + count)
     }
 
-    /// The slot in which place `x` of the line lies, and the slot's first place.
+    /// The slot that contains place `x` of the line, and the slot's first place.
     pub(crate) fn slot_of(&self, x: u64) -> (u64, u64) {
         let Some(counts) = &self.counts else {
             let slot = self.whole_slot(x);
@@ -138,7 +139,7 @@ impl Line {
         let entry = to_u64(entries.saturating_sub(1));
         let mut slot = entry * counts.slots_per_entry;
         let mut start = counts.entry(entry);
-        // Where an entry is one slot, it is this slot: no chunk needs to be counted.
+        // With one slot per entry the entry is the slot, so chunks do not need to be counted.
         if counts.slots_per_entry > 1 {
             while slot + 1 < self.geometry.n_chunks() {
                 let next = start + self.chunk_count(counts, slot);
@@ -187,7 +188,7 @@ impl Line {
         } else if x < short_end {
             self.short_slot
         } else {
-            // Without a short chunk both ends are at or beyond the line's end, and x never comes here.
+            // Without a short chunk both ends are at or past the end of the line, so `x` never gets here.
             self.short_slot + 1 + (x - short_end) / per_chunk
         }
     }

@@ -1,4 +1,5 @@
-//! Several packs in fixed proportions: every batch has the same number of samples of each. docs/reference/sampling.md, "Mixtures".
+//! Several packs in fixed proportions. Every batch has the same number of samples from each pack. docs/reference/sampling.md,
+//! "Mixtures".
 
 use packds_system::{to_u64, to_usize};
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ use super::route::Route;
 use super::sampler::{Batching, Dataset, OrderKind, Ranks, Sampler, Schedule};
 use super::state::{Fields, MAX_POSITION, State, VERSION};
 
-/// Plans of a pack's epochs kept while it is gone through.
+/// Number of epoch plans cached per pack.
 const KEPT_EPOCHS: usize = 4;
 
 /// A pack of a mixture.
@@ -21,27 +22,27 @@ const KEPT_EPOCHS: usize = 4;
 pub struct Source {
     /// The pack.
     pub dataset: Dataset,
-    /// Its order and seed; all of its samples.
+    /// Its order and seed. It must use all samples.
     pub sampler: Sampler,
     /// Its share of each batch, relative to the others.
     pub proportion: f64,
 }
 
-/// A place in a batch of a mixture.
+/// One position in a batch of a mixture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MixedSlot {
-    /// The pack, by its place in the mixture.
+    /// Index of the pack in the mixture.
     pub source: usize,
-    /// The sample, in the file order of its pack.
+    /// The sample, by position in its pack's file.
     pub sample: u64,
 }
 
-/// Where a run over a mixture is.
+/// The position of a run over a mixture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MixtureState {
-    /// Fingerprint of all that decides the order.
+    /// Fingerprint of everything that determines the order.
     pub mixture: u64,
-    /// Steps that all ranks together have done.
+    /// Steps completed by all ranks together.
     pub step: u64,
 }
 
@@ -55,7 +56,7 @@ impl MixtureState {
         )
     }
 
-    /// The state that [`to_json`](Self::to_json) wrote.
+    /// Parses the output of [`to_json`](Self::to_json).
     ///
     /// # Errors
     /// [`PlanError::State`] for anything else.
@@ -68,11 +69,11 @@ impl MixtureState {
     }
 }
 
-/// An endless sequence of batches from several packs. Each pack goes through epochs of its own.
+/// An endless sequence of batches from several packs. Each pack has its own epochs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
     parts: Vec<Part>,
-    /// The source of each place of the global batch and which of its samples of that batch it is.
+    /// For each place of the global batch: the source, and the index among the source's samples in that batch.
     places: Vec<(usize, u32)>,
     ranks: Ranks,
     steps_per_epoch: u64,
@@ -87,13 +88,12 @@ struct Part {
 }
 
 impl Mixture {
-    /// A mixture with batches of this size. The number of samples that each pack gives to a batch is its proportion of
-    /// the global batch, rounded by largest remainders; [`quotas`](Self::quotas) tells them. Takes time and memory
-    /// in the batch, not in the packs.
+    /// Makes a mixture with batches of this size. Each pack contributes its proportion of the global batch, rounded by largest
+    /// remainders; [`quotas`](Self::quotas) has the result. Time and memory depend on the batch, not on the packs.
     ///
     /// # Errors
-    /// [`PlanError::Mixture`] where a pack's proportion rounds to no sample, it has fewer samples than its part of a
-    /// batch, or only some of its samples are chosen; [`PlanError`] where packs, batches and ranks do not fit together.
+    /// [`PlanError::Mixture`] if a pack's proportion rounds to zero, if it has fewer samples than its part of a batch, or if it
+    /// has a choice of samples; [`PlanError`] if packs, batches and ranks do not match.
     pub fn new(sources: &[Source], ranks: Ranks, batching: Batching) -> Result<Self, PlanError> {
         let batch = batching.resolve(ranks)?;
         let quotas = apportion(sources, batch)?;
@@ -135,22 +135,22 @@ impl Mixture {
         })
     }
 
-    /// Samples of each pack in every global batch.
+    /// Number of samples from each pack in every global batch.
     #[must_use]
     pub fn quotas(&self) -> Vec<u32> {
         self.parts.iter().map(|part| part.quota).collect()
     }
 
-    /// Steps after which as many samples were seen as all packs have together: what to call an epoch.
+    /// Steps in which the mixture uses as many samples as all packs have together. This defines an epoch.
     #[must_use]
     pub const fn steps_per_epoch(&self) -> u64 {
         self.steps_per_epoch
     }
 
-    /// The samples of this rank at a step, counted from the start of the run; there is no last one.
+    /// The samples of this rank at a step, counted from the start of the run. There is no last step.
     ///
     /// # Errors
-    /// None for a mixture that was made: its packs all have plans.
+    /// Does not fail for a valid mixture: all its packs have plans.
     pub fn batch(&self, step: u64) -> Result<Vec<MixedSlot>, PlanError> {
         let mut plans = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -166,7 +166,7 @@ impl Mixture {
         Ok(self.rank_places().iter().filter_map(slot).collect())
     }
 
-    /// The source of each place of this rank's batches, and which of its samples of the global batch it is.
+    /// For each place of this rank's batches: the source, and the index among the source's samples in the global batch.
     fn rank_places(&self) -> &[(usize, u32)] {
         let per_rank = self.places.len() / to_usize(self.ranks.world()).max(1);
         let first = to_usize(self.ranks.rank()) * per_rank;
@@ -178,10 +178,10 @@ impl Mixture {
         self.rank_places().iter().map(|place| place.0).collect()
     }
 
-    /// This rank's way through each pack, for `steps` steps from step `first` of the run on.
+    /// This rank's plan for each pack, for `steps` steps from step `first` of the run.
     pub(crate) fn source_plans(&self, first: u64, steps: u64) -> Vec<SourcePlan> {
         let plan = |(source, part): (usize, &Part)| {
-            // Places are sorted, so that a rank has samples of each source that follow each other.
+            // Places are sorted, so a rank's samples of each source are contiguous.
             let mut own = self.rank_places().iter().filter(|place| place.0 == source);
             let start = own.next().map_or(0, |place| u64::from(place.1));
             let n = self
@@ -201,14 +201,13 @@ impl Mixture {
         self.parts.iter().enumerate().map(plan).collect()
     }
 
-    /// The order of each pack and its part of the batch, as they were decided. Ranks are not theirs: they share the
-    /// places of the mixture's batch.
+    /// The schedule of each pack with its part of the batch. It does not include ranks: they divide the mixture's batch.
     pub fn schedules(&self) -> impl ExactSizeIterator<Item = &Schedule> {
         self.parts.iter().map(|part| &part.schedule)
     }
 
-    /// The next `n` chunks that this rank needs from `step` on, in order of first use, each once: pack and chunk. Ends
-    /// early where a whole epoch of steps needs no more.
+    /// The next `n` chunks that this rank needs from `step` on, in order of first use, without duplicates: pack and chunk. It
+    /// stops early if the steps of a whole epoch do not need more.
     ///
     /// # Errors
     /// As for [`batch`](Self::batch).
@@ -232,7 +231,7 @@ impl Mixture {
         Ok(ahead)
     }
 
-    /// The state before `step`: what to save to go on with it.
+    /// The state to save in order to resume at `step`.
     #[must_use]
     pub const fn state(&self, step: u64) -> MixtureState {
         MixtureState {
@@ -241,7 +240,7 @@ impl Mixture {
         }
     }
 
-    /// The step to go on with. The world may have changed; packs, samplers, proportions and the global batch may not.
+    /// The step to resume at. The number of ranks may change. Packs, samplers, proportions and the global batch must be the same.
     ///
     /// # Errors
     /// [`PlanError::OtherMixture`].
@@ -254,35 +253,35 @@ impl Mixture {
     }
 }
 
-/// One rank's way through one pack of a mixture, from epoch to epoch of the pack, for a number of steps of the mixture.
+/// One rank's plan for one pack of a mixture, over several epochs of the pack, for a number of steps of the mixture.
 #[derive(Debug)]
 pub(crate) struct SourcePlan {
     schedule: Schedule,
-    /// Steps of an epoch of the pack.
+    /// Steps in an epoch of the pack.
     epoch_steps: u64,
-    /// The rank's places among the pack's samples of a global batch.
+    /// The rank's part of the pack's samples in a global batch.
     places: Range<u64>,
     /// Step 0 of this plan, counted from the start of the run.
     first: u64,
     steps: u64,
-    /// The epochs last asked for: reading ahead and filling may be in different ones.
+    /// The latest epochs used. Prefetching and filling may be in different ones.
     epochs: Mutex<VecDeque<Arc<EpochPlan>>>,
 }
 
 impl SourcePlan {
-    /// The samples of a step, as they come, and the pack's epoch that they are of.
+    /// The samples of a step in order, and the pack's epoch they belong to.
     pub(crate) fn samples(&self, step: u64) -> Result<(u32, Vec<u64>), PlanError> {
         let (plan, at) = self.locate(step)?;
         let batch = plan.batch_part(at, self.places.clone());
         Ok((plan.epoch(), batch.map(|slot| slot.sample).collect()))
     }
 
-    /// Whether this rank takes any sample of the pack.
+    /// Whether this rank takes no samples of the pack.
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Bytes of the tables kept now.
+    /// Size of the cached tables.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.lock().iter().map(|plan| plan.memory_bytes()).sum()
     }
@@ -300,7 +299,7 @@ impl SourcePlan {
         }
     }
 
-    /// The pack's epoch that a step is in, and its step there.
+    /// The pack's epoch at a step, and the step in that epoch.
     fn place_of(&self, step: u64) -> (u32, u64) {
         let step = self.first.saturating_add(step);
         (
@@ -309,7 +308,7 @@ impl SourcePlan {
         )
     }
 
-    /// The plan of the pack's epoch that a step is in, and its step there.
+    /// The plan of the pack's epoch at a step, and the step in that epoch.
     fn locate(&self, step: u64) -> Result<(Arc<EpochPlan>, u64), PlanError> {
         let (number, at) = self.place_of(step);
         let mut epochs = self.lock();
@@ -343,7 +342,7 @@ impl Route for SourcePlan {
         let mut uses = plan.uses_of(at, plan.batch_part(at, self.places.clone()));
         let last = self.steps.saturating_sub(1);
         for chunk_use in &mut uses {
-            // A pack in random order needs every chunk again in its next epoch.
+            // In random order the next epoch of the pack needs every chunk again.
             chunk_use.until = match plan.order() {
                 OrderKind::Random => last,
                 _ => (step + (chunk_use.until - at)).min(last),
@@ -361,12 +360,12 @@ impl Route for SourcePlan {
     }
 }
 
-/// The number of an epoch; epochs beyond the last that has a number are all the last.
+/// The number of an epoch. Epochs past the largest number all share it.
 fn epoch_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Refuses a proportion that no pack can have, of one pack too.
+/// Rejects an invalid proportion, even for a single pack.
 pub(crate) fn check_proportion(source_index: usize, proportion: f64) -> Result<(), PlanError> {
     if proportion > 0.0 && proportion.is_finite() {
         return Ok(());
@@ -377,7 +376,8 @@ pub(crate) fn check_proportion(source_index: usize, proportion: f64) -> Result<(
     })
 }
 
-/// The samples of each source in a batch: proportions of `batch`, rounded down, and one more for those that lose most.
+/// The number of samples from each source in a batch: proportions of `batch`, rounded down, plus one for the largest
+/// remainders.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -417,14 +417,14 @@ fn apportion(sources: &[Source], batch: u32) -> Result<Vec<u32>, PlanError> {
     }
 }
 
-/// The sources' samples of a batch spread evenly over its places, so that a rank has its share of each.
+/// Spreads the samples of each source evenly over the batch, so that each rank gets its share.
 fn places(parts: &[Part]) -> Vec<(usize, u32)> {
     let mut places: Vec<(u64, u64, usize, u32)> = Vec::new();
     for (source, part) in parts.iter().enumerate() {
         let of = u64::from(part.quota);
         places.extend((0..part.quota).map(|nth| (2 * u64::from(nth) + 1, of, source, nth)));
     }
-    // By (nth + 1/2) / quota; products of two u32, one doubled, fit.
+    // Sort by (nth + 1/2) / quota. The doubled products of two u32 fit.
     places.sort_by(|a, b| {
         let (left, right) = (
             u128::from(a.0) * u128::from(b.1),

@@ -1,9 +1,9 @@
 //! Which sample comes when, computed and never stored: orders, windows, subsets, weights, ranks, resuming.
-//! docs/reference/sampling.md says what is guaranteed, with the formulas and test vectors.
+//! docs/reference/sampling.md lists the guarantees, with formulas and test vectors.
 //!
-//! A [`Sampler`] (options) fitted to a [`Dataset`], [`Ranks`] and a [`Batching`] is a [`Schedule`]; each of its epochs
-//! is an [`EpochPlan`]. All of it is arithmetic on a few numbers: no order is stored, and without a [`Choice`] of samples
-//! nothing takes time or memory that grows with the data set. A file is read only for a [`Choice`] by its columns.
+//! A [`Sampler`] contains the options. Combined with a [`Dataset`], [`Ranks`] and a [`Batching`], it becomes a [`Schedule`].
+//! Each epoch of a schedule is an [`EpochPlan`]. All of this is arithmetic on a few numbers. Without a [`Choice`] of samples,
+//! time and memory do not grow with the dataset. Only a [`Choice`] by columns reads a file.
 //!
 //! ```
 //! use packds_format::Geometry;

@@ -26,7 +26,7 @@ impl Verdict {
             .unwrap_or(Self::Harmful)
     }
 
-    /// The largest design effect that still has it.
+    /// The largest design effect with this verdict.
     #[must_use]
     pub const fn limit(self) -> f64 {
         match self {
@@ -49,26 +49,26 @@ impl Verdict {
     }
 }
 
-/// The numbers that the quality of an order depends on.
+/// The numbers that determine the quality of an order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Mixing {
     order: OrderKind,
-    /// Samples of the epoch.
+    /// Samples in the epoch.
     samples: f64,
-    /// Samples of a chunk that are in the epoch, on average.
+    /// Mean number of samples per chunk that are in the epoch.
     per_chunk: f64,
-    /// The batch that is delivered.
+    /// The delivered batch size.
     batch: f64,
-    /// Samples that follow each other in one lane within a batch.
+    /// Consecutive samples of one lane in a batch.
     pub(crate) run: f64,
-    /// Samples that are mixed with each other in one lane.
+    /// Samples that are mixed together in one lane.
     pub(crate) group: f64,
-    /// The share of the epoch in which runs begin where groups do.
+    /// The fraction of the epoch where runs start at group boundaries.
     aligned: f64,
 }
 
 impl Mixing {
-    /// `samples` are those of the epoch, `batch` is the one delivered.
+    /// `samples` is the number of samples in the epoch; `batch` is the delivered batch size.
     pub(crate) fn new(geometry: &Geometry, samples: u64, recipe: &Recipe, batch: u32) -> Self {
         let samples = samples as f64;
         let n_chunks = geometry.n_chunks();
@@ -82,7 +82,7 @@ impl Mixing {
             OrderKind::Sequential | OrderKind::Chunks => per_chunk,
             OrderKind::Random => samples,
             OrderKind::Window => {
-                // A lane that is not the only one begins and ends within chunks.
+                // With several lanes, each starts and ends inside chunks.
                 let cut = if recipe.lanes > 1 { 1.0 } else { 0.0 };
                 let slots = n_chunks as f64 / lanes + cut;
                 let groups = (slots / recipe.window_per_lane(n_chunks) as f64).ceil();
@@ -107,21 +107,21 @@ impl Mixing {
         }
     }
 
-    /// Mates of a sample in a uniform batch that are of its chunk.
+    /// Expected number of batch-mates from the same chunk in a uniform batch.
     fn uniform_mates(&self) -> f64 {
         (self.batch - 1.0) * self.chunk_pairs()
     }
 
-    /// The share of all pairs that are of one chunk.
+    /// The fraction of all pairs that come from one chunk.
     fn chunk_pairs(&self) -> f64 {
         ratio(self.per_chunk - 1.0, self.samples - 1.0)
     }
 
-    /// Mates of a sample in a batch that are of its chunk, on average.
+    /// Mean number of batch-mates from the same chunk.
     fn chunk_mates(&self) -> f64 {
         match self.order {
             OrderKind::Random => self.uniform_mates(),
-            // Chunks that follow each other in a sorted file are as alike as the samples of one: the worst case.
+            // Worst case: consecutive chunks of a sorted file are as similar as the samples of one chunk.
             OrderKind::Sequential => self.batch - 1.0,
             OrderKind::Chunks | OrderKind::Window => {
                 let others = ratio(self.per_chunk - 1.0, self.group - 1.0);
@@ -130,25 +130,25 @@ impl Mixing {
         }
     }
 
-    /// Mates of a sample in its run that are of its group, on average.
+    /// Mean number of samples in a run from the same group as a given sample of the run.
     fn group_mates(&self) -> f64 {
         let (run, group) = (self.run, self.group);
         let most = run.min(group) - 1.0;
-        // Two places of a run that are d apart are of one group with the probability 1 - d / group, where groups begin
-        // anywhere: the sum of (run - d) (group - d) over all d, twice, over run and group.
+        // If groups start anywhere, two places of a run at distance d are in one group with probability 1 - d / group. The total is
+        // the sum of (run - d) (group - d) over all d, twice, divided by run and group.
         let first = most * (most + 1.0) / 2.0;
         let second = first * (2.0 * most + 1.0) / 3.0;
         let anywhere = 2.0 * (most * run * group - (run + group) * first + second) / (run * group);
         (self.aligned * most + (1.0 - self.aligned) * anywhere).max(0.0)
     }
 
-    /// The design effect for something with intra-chunk correlation `icc`.
+    /// The design effect for a property with intra-chunk correlation `icc`.
     pub(crate) fn deff(&self, icc: f64) -> f64 {
         let excess = self.chunk_mates() - self.uniform_mates();
         1.0 + icc * ratio(excess, 1.0 - self.chunk_pairs())
     }
 
-    /// How often two samples of one batch meet again in the next epoch, as a multiple of what uniform batches give.
+    /// How often two samples of one batch meet again in the next epoch, relative to uniform batches.
     pub(crate) fn repetition(&self) -> f64 {
         let uniform = ratio(self.batch - 1.0, self.samples - 1.0);
         if uniform <= 0.0 {
@@ -162,13 +162,13 @@ impl Mixing {
         };
         let of_chunk = ratio(self.chunk_mates(), self.batch - 1.0);
         let pairs = self.chunk_pairs();
-        // Over all pairs the mean is the uniform one, so what pairs of one chunk have more, the others have less.
+        // The mean over all pairs is the uniform rate. If pairs of one chunk meet more often, other pairs meet less often.
         let others = ratio(uniform - pairs * again, 1.0 - pairs).max(0.0);
         (of_chunk * again + (1.0 - of_chunk) * others) / uniform
     }
 }
 
-/// The share of the epoch in which chunks of the line begin at multiples of a chunk's samples from a lane's start.
+/// The fraction of the epoch where chunks start at multiples of the chunk size from the start of a lane.
 fn starts_aligned(geometry: &Geometry, samples: f64, recipe: &Recipe) -> f64 {
     let n = geometry.n_samples();
     let per_chunk = u64::from(geometry.chunk_samples());
@@ -178,19 +178,19 @@ fn starts_aligned(geometry: &Geometry, samples: f64, recipe: &Recipe) -> f64 {
     match recipe.order {
         _ if !whole => 0.0,
         OrderKind::Chunks if lanes == 1 => 1.0,
-        // The short chunk lies anywhere: half of the line is behind it.
+        // The short chunk is at any place, so on average half of the line is after it.
         OrderKind::Window if lanes == 1 && !n.is_multiple_of(per_chunk) => 0.5,
         _ if lanes == 1 || even => 1.0,
         _ => 0.0,
     }
 }
 
-/// 0 where there is nothing to divide by.
+/// Returns 0 if `whole` is 0.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The smallest window, within half a per cent, whose design effect is at most `target`.
+/// The smallest window with a design effect of at most `target`, within 0.5%.
 pub(crate) fn smallest_window(
     geometry: &Geometry,
     samples: u64,

@@ -1,4 +1,4 @@
-//! What a run's order is worth, in words and numbers: [`ShuffleReport`].
+//! How well a run's order mixes, and what it costs: [`ShuffleReport`].
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use super::error::PlanError;
 use super::quality::{Mixing, Verdict, smallest_window};
 use super::sampler::{Last, OrderKind, Recipe, Schedule, default_lanes, divisors};
 
-/// Reading chunks more than this many times is worth a notice.
+/// If chunks are read more often than this, a notice is given.
 const MUCH_REREADING: f64 = 1.25;
 
-/// Something about a run's order that its user may want to know or to change.
+/// A notice about a run's order.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Notice {
     /// The order `Auto` chose `Random`.
     AutoRandom {
-        /// Bytes of the data set.
+        /// Size of the dataset.
         total_bytes: u64,
-        /// Memory that it may take.
+        /// Memory limit.
         memory_bytes: u64,
     },
     /// The default window does not fit the memory.
@@ -29,7 +29,7 @@ pub enum Notice {
         chunks: u32,
         /// The default.
         from: u32,
-        /// Memory that two windows may take.
+        /// Memory limit for two windows.
         memory_bytes: u64,
     },
     /// The file is sorted by this label and the order mixes too little.
@@ -40,27 +40,27 @@ pub enum Notice {
         icc: f64,
         /// The design effect of a batch.
         deff: f64,
-        /// The smallest window that is `ok`.
+        /// The smallest window with a verdict of `ok`.
         window_ok: u64,
     },
     /// Several ranks read the same chunks.
     Rereading {
-        /// How often a chunk is read in an epoch, on average.
+        /// Mean number of reads per chunk and epoch.
         times: f64,
         /// The number of ranks.
         world: u32,
-        /// The smallest window, at least the one chosen, with which a rank has lanes of its own; none where no window
-        /// would do it, or the order has none.
+        /// The smallest window, at least the chosen one, that gives a rank its own lanes. `None` if no window does, or the order
+        /// has no windows.
         window: Option<u32>,
     },
-    /// The same samples are left out in every epoch.
+    /// The same samples are left out of every epoch.
     NeverSeen {
-        /// How many.
+        /// Number of samples.
         samples: u64,
     },
-    /// There are too many different weights to keep each.
+    /// There are too many different weights to represent each exactly.
     WeightsRounded {
-        /// By what factor, less 1, a weight may be off.
+        /// The maximum relative error of a weight.
         by: f64,
     },
 }
@@ -137,14 +137,14 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What the order does to one label.
+/// The effect of the order on one label.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelReport {
     /// The label's name.
     pub name: String,
-    /// Its intra-chunk correlation, where defined.
+    /// Its intra-chunk correlation, if defined.
     pub icc: Option<f64>,
-    /// By what factor the variance of a batch's statistics exceeds that of uniform batches.
+    /// The variance of a batch's statistics, relative to uniform batches.
     pub deff: f64,
     /// The verdict on it.
     pub verdict: Verdict,
@@ -154,51 +154,51 @@ pub struct LabelReport {
     pub window_uniform: u64,
 }
 
-/// What an order is worth and what it costs.
+/// How well an order mixes, and what it costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShuffleReport {
     /// The order.
     pub order: OrderKind,
-    /// Chunks mixed at one time, all ranks together.
+    /// Chunks shuffled together, over all ranks.
     pub window: u64,
-    /// Parts of the epoch that are read side by side.
+    /// Parts of the epoch that are read in parallel.
     pub lanes: u32,
-    /// The share of the epoch that is mixed at one time.
+    /// The fraction of the epoch that is shuffled together.
     pub coverage: f64,
-    /// For each label.
+    /// One report per label.
     pub labels: Vec<LabelReport>,
-    /// The worst of the labels; none where no label was given and the order is not random.
+    /// The worst verdict of all labels. `None` if there are no labels and the order is not random.
     pub verdict: Option<Verdict>,
-    /// How often mates of one batch meet again in the next epoch, as a multiple of what uniform batches give.
+    /// How often samples of one batch meet again in the next epoch, relative to uniform batches.
     pub repetition: f64,
-    /// Memory for two windows, all ranks together; of the whole set for the random order.
+    /// Memory for two windows, over all ranks. For the random order, for the whole dataset.
     pub window_bytes: u64,
     /// The same on one rank.
     pub rank_window_bytes: u64,
-    /// Memory for the choice of samples and the tables of a plan, on each rank.
+    /// Memory for the choice of samples and the tables of a plan, per rank.
     pub table_bytes: u64,
-    /// How often a chunk is read in an epoch, all ranks together; none for the random order.
+    /// How often a chunk is read in an epoch, over all ranks. `None` for the random order.
     pub chunk_reads: Option<f64>,
     /// Samples left out of an epoch.
     pub dropped: u64,
-    /// What one may want to know.
+    /// Notices for the user.
     pub notices: Vec<Notice>,
 }
 
-/// What a window would be worth.
+/// The quality of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowQuality {
-    /// Chunks mixed at one time.
+    /// Chunks shuffled together.
     pub window: u32,
-    /// The design effect for the label asked for.
+    /// The design effect for the given label.
     pub deff: f64,
-    /// How often mates of one batch meet again in the next epoch, as a multiple of what uniform batches give.
+    /// How often samples of one batch meet again in the next epoch, relative to uniform batches.
     pub repetition: f64,
 }
 
 impl Schedule {
-    /// What windows of 1, 2, 4 chunks and so on up to all of them would be worth with these batches, for a label with
-    /// this intra-chunk correlation. Makes the plan of epoch 0.
+    /// The quality of windows of 1, 2, 4 chunks and so on up to all chunks, with these batches, for a label with this intra-chunk
+    /// correlation. It makes the plan of epoch 0.
     ///
     /// # Errors
     /// As for [`epoch`](Self::epoch).
@@ -225,7 +225,7 @@ impl Schedule {
         Ok(windows.map(quality).collect())
     }
 
-    /// What this order is worth for labels with these names and intra-chunk correlations. Makes the plan of epoch 0.
+    /// The quality of this order for labels with these names and intra-chunk correlations. It makes the plan of epoch 0.
     ///
     /// # Errors
     /// As for [`epoch`](Self::epoch).
@@ -311,7 +311,7 @@ impl Schedule {
         }
     }
 
-    /// Chunks mixed at one time.
+    /// Chunks shuffled together.
     fn chunks_mixed(&self) -> u64 {
         let n_chunks = self.dataset.geometry().n_chunks();
         let lanes = u64::from(self.recipe.lanes);
@@ -325,7 +325,7 @@ impl Schedule {
         }
     }
 
-    /// Two windows, because the next is read while one is used; the whole set where that is less or all is random.
+    /// Two windows, because the next is read while one is used. The whole dataset if that is smaller, or the order is random.
     fn window_bytes(&self, window: u64) -> u64 {
         let twice = window
             .saturating_mul(2)
@@ -333,7 +333,7 @@ impl Schedule {
         twice.saturating_mul(self.dataset.chunk_bytes())
     }
 
-    /// What a rank holds of the windows: its lanes. Every rank may touch all of a random order.
+    /// One rank's part of the windows: its lanes. In random order every rank may use all chunks.
     fn rank_share(&self, window_bytes: u64) -> u64 {
         let lanes = u64::from(self.recipe.lanes);
         let world = u64::from(self.ranks.world());
@@ -343,11 +343,11 @@ impl Schedule {
         }
     }
 
-    /// How often a chunk is read in an epoch by all ranks together.
+    /// How often a chunk is read in an epoch, over all ranks.
     fn chunk_reads(&self, mixing: &Mixing) -> Option<f64> {
         let (planned, lanes) = (u64::from(self.recipe.batch), u64::from(self.recipe.lanes));
         let (batch, world) = (u64::from(self.batch), u64::from(self.ranks.world()));
-        // The places of a planned batch that one rank has in a row.
+        // Consecutive places of a planned batch that belong to one rank.
         let piece = if batch.is_multiple_of(planned) && planned.is_multiple_of(world) {
             planned / world
         } else if planned.is_multiple_of(batch) {
@@ -360,7 +360,7 @@ impl Schedule {
         if self.recipe.order == OrderKind::Random {
             return None;
         }
-        // Each border between two ranks that lies within a lane adds a reader to the lane.
+        // Each boundary between two ranks inside a lane adds a reader to the lane.
         let (borders, piece) = match piece {
             0 => ((world - 1) as f64, batch as f64),
             _ => {
@@ -369,7 +369,7 @@ impl Schedule {
             }
         };
         let readers = (1.0 + borders).min(world as f64);
-        // A group has the readers of its places: one, and one more for each border that it crosses.
+        // The number of readers of a group is 1 plus the boundaries that it crosses.
         let crossed = 1.0 + (group - 1.0) * (borders + 1.0) / run as f64;
         let unmixed = self.recipe.order != OrderKind::Window && lanes == 1;
         let reads = if unmixed && (piece / group).fract() < 1e-9 {
@@ -383,7 +383,7 @@ impl Schedule {
         Some(reads + cut)
     }
 
-    /// The smallest window from the chosen one on whose lanes the world divides.
+    /// The smallest window, at least the chosen one, whose number of lanes is divisible by the number of ranks.
     fn unshared_window(&self) -> Option<u32> {
         if self.recipe.order != OrderKind::Window {
             return None;
@@ -393,7 +393,7 @@ impl Schedule {
         let first = self.recipe.window.max(world);
         let own =
             |window: &u32| default_lanes(&geometry, *window, self.batch).is_multiple_of(world);
-        // Lanes change at divisors of the batch only.
+        // The number of lanes changes only at divisors of the batch.
         std::iter::once(first)
             .chain(divisors(self.batch).filter(|&divisor| divisor > first))
             .filter(|&window| u64::from(window) <= geometry.n_chunks())
@@ -401,7 +401,7 @@ impl Schedule {
             .min()
     }
 
-    /// Samples that no epoch has, where these are the same each time.
+    /// Number of samples that every epoch leaves out.
     fn never_seen(&self, plan: &EpochPlan) -> u64 {
         let geometry = self.dataset.geometry();
         let dropped = plan.dropped();
@@ -415,8 +415,9 @@ impl Schedule {
                 let full = geometry.n_samples() / per_chunk;
                 let delivered = geometry.n_samples() - dropped;
                 let (short_start, short_end) = plan.short_chunk();
-                // The short chunk lies at one place in all epochs, the others at any: what no epoch has is the end
-                // of the short one, and of the others where not even the first comes whole.
+                // The short chunk has the same place in all epochs. Other chunks can be at any place. So every epoch
+                // leaves out the end
+                // of the short chunk, and of the other chunks only if not even the first one is complete.
                 let of_short = short_end.saturating_sub(delivered.max(short_start));
                 let first = if short_start == 0 { short_end } else { 0 };
                 let most = delivered.saturating_sub(first).min(per_chunk);
@@ -427,7 +428,7 @@ impl Schedule {
     }
 }
 
-/// A number with its noun.
+/// A number with its noun, in the right plural.
 fn counted(n: u64, what: &str) -> String {
     let s = if n == 1 { "" } else { "s" };
     format!("{n} {what}{s}")

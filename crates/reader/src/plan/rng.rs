@@ -1,4 +1,4 @@
-//! Where all randomness of a plan comes from: keys and a counter-based generator, both pure functions.
+//! The randomness of a plan: keys and a counter-based generator, both pure functions.
 //! docs/reference/sampling.md, "Keys and random numbers".
 
 use packds_format::{hash_bytes, mix64};
@@ -6,24 +6,24 @@ use packds_format::{hash_bytes, mix64};
 /// SplitMix64's increment.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a key is for, so that no two uses of one seed and epoch share their numbers.
+/// The purpose of a key. Different purposes never share random numbers for one seed and epoch.
 ///
-/// The numbers are part of docs/reference/sampling.md: changing one changes every order.
+/// The values are part of docs/reference/sampling.md. Changing one changes every order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Domain {
-    /// The order of the full chunks.
+    /// The order of full chunks.
     Chunks = 1,
-    /// The place of the short last chunk among them.
+    /// The place of the short last chunk.
     ShortChunk = 2,
     /// The order of all samples.
     Samples = 3,
-    /// The order within the group of this lane and number.
+    /// The order in the group with this lane and number.
     Group = 4,
-    /// Whether a sample with a fractional weight occurs once more.
+    /// Whether a sample with a fractional weight occurs one more time.
     Occurrence = 5,
-    /// Which of two neighbouring levels stands for a weight, where there are too many different ones.
+    /// Which of two adjacent levels replaces a weight, if there are too many different weights.
     Rounding = 6,
-    /// For augmentation: index is the sample.
+    /// Augmentation. The index is the sample.
     Augment = 7,
 }
 
@@ -38,13 +38,13 @@ pub fn key(seed: u64, epoch: u32, domain: Domain, index: u64) -> u64 {
     hash_bytes(seed, &bytes)
 }
 
-/// Number `index` of the SplitMix64 stream that `key` starts.
+/// Number `index` of the SplitMix64 stream for `key`.
 #[must_use]
 pub const fn random(key: u64, index: u64) -> u64 {
     mix64(key.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN)))
 }
 
-/// A random 64-bit number brought below `n`; 0 for `n = 0`. Off from even by at most `n / 2^64`.
+/// Maps a random 64-bit number to 0..n; 0 for `n = 0`. The bias is at most `n / 2^64`.
 #[must_use]
 pub fn below(word: u64, n: u64) -> u64 {
     // The product is below n * 2^64, so its upper half is below n.

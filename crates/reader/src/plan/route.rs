@@ -1,25 +1,25 @@
-//! What fetching knows of a plan: which samples each step needs. Not how they were ordered.
+//! The view of a plan for fetching: which samples each step needs, without how they were ordered.
 
 use std::fmt::Debug;
 
 use super::epoch::{ChunkUse, EpochPlan};
 use super::sampler::OrderKind;
 
-/// A rank's way through one pack, step by step.
+/// A rank's sequence of samples from one pack, step by step.
 pub(crate) trait Route: Debug + Send + Sync {
-    /// Steps, counted from 0.
+    /// Number of steps.
     fn steps(&self) -> u64;
 
-    /// The samples of a step, as they come; none beyond the last step.
+    /// The samples of a step in order. Empty past the last step.
     fn samples_at(&self, step: u64) -> Vec<u64>;
 
     /// The chunks that a step takes samples from, in order of first use.
     fn chunk_uses(&self, step: u64) -> Vec<ChunkUse>;
 
-    /// The order in which samples come.
+    /// The order of samples.
     fn order(&self) -> OrderKind;
 
-    /// Whether the steps from `first_step` on are an epoch of the pack or more.
+    /// Whether the steps from `first_step` on cover at least one whole epoch of the pack.
     fn is_whole_from(&self, first_step: u64) -> bool;
 }
 

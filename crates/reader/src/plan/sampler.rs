@@ -1,4 +1,4 @@
-//! Sampler: which samples, in which order, in which batches, for which rank; checked once and then fixed for a run.
+//! Samplers: which samples, in which order, in which batches, for which rank. They are checked once and then fixed for a run.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::error::PlanError;
 use super::report::Notice;
 use super::state::State;
 
-/// Chunks mixed by default.
+/// Chunks shuffled together by default.
 const DEFAULT_WINDOW: u32 = 64;
-/// Memory that windows may take by default, all ranks together.
+/// Default memory for windows, over all ranks.
 const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;
-/// The most lanes: a plan keeps 40 bytes for each.
+/// Maximum number of lanes. A plan keeps 40 bytes for each.
 const MAX_LANES: u32 = 1 << 16;
 
-/// What a plan needs to know of a pack: numbers, no bytes.
+/// What a plan needs to know about a pack. It contains only numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dataset {
     geometry: Geometry,
@@ -26,7 +26,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// A pack's division into chunks, the bytes that a full chunk takes in memory, and the pack's identifier.
+    /// Describes a pack: its division into chunks, the size of a full chunk in memory, and its identifier.
     #[must_use]
     pub fn new(geometry: Geometry, chunk_bytes: u64, pack_uuid: &[u8; 16]) -> Self {
         let mut bytes = pack_uuid.to_vec();
@@ -45,54 +45,54 @@ impl Dataset {
         self.geometry
     }
 
-    /// Bytes of a full chunk in memory.
+    /// Size of a full chunk in memory.
     #[must_use]
     pub const fn chunk_bytes(&self) -> u64 {
         self.chunk_bytes
     }
 
-    /// Tells one pack from another: a hash of its identifier and its division.
+    /// A hash of the pack's identifier and its division, to tell packs apart.
     #[must_use]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Bytes of all chunks in memory, about.
+    /// Approximate size of all chunks in memory.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.geometry.n_chunks().saturating_mul(self.chunk_bytes)
     }
 }
 
-/// In which order an epoch visits samples.
+/// The order in which an epoch visits samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// [`Random`](Self::Random) for what fits in memory, else [`Window`](Self::Window) of the default size.
+    /// [`Random`](Self::Random) if the dataset fits in memory, else [`Window`](Self::Window) with the default size.
     #[default]
     Auto,
-    /// As in the file.
+    /// File order.
     Sequential,
-    /// Every sample anywhere.
+    /// All samples shuffled together.
     Random,
-    /// Chunks in random order, each as in the file.
+    /// Shuffled chunks, with the samples of each in file order.
     Chunks,
-    /// So many chunks, in random order, mixed at one time.
+    /// Shuffled chunks, with the samples of several chunks shuffled together.
     Window {
-        /// Chunks, all ranks together; none for 64, or as many as fit twice in memory if those are fewer.
+        /// Number of chunks, over all ranks. `None` for 64, or as many as fit in memory twice if that is fewer.
         chunks: Option<u32>,
     },
 }
 
-/// An [`Order`] that has been decided.
+/// A resolved [`Order`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderKind {
-    /// As in the file.
+    /// File order.
     Sequential,
-    /// Every sample anywhere.
+    /// All samples shuffled together.
     Random,
-    /// Chunks in random order, each as in the file.
+    /// Shuffled chunks, with the samples of each in file order.
     Chunks,
-    /// Chunks in random order, several mixed at one time.
+    /// Shuffled chunks, with the samples of several chunks shuffled together.
     Window,
 }
 
@@ -115,21 +115,22 @@ impl OrderKind {
     }
 }
 
-/// All that decides the order of a run besides seed, epoch and data; decided at its start and kept in every [`State`].
+/// Everything that determines the order of a run, except seed, epoch and data. It is decided at the start of a run and saved
+/// in every [`State`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
     /// The order.
     pub order: OrderKind,
-    /// Chunks mixed at one time, all lanes together, at most. 1 where nothing is mixed.
+    /// Maximum number of chunks shuffled together, over all lanes. 1 if samples are not shuffled across chunks.
     pub window: u32,
-    /// Parts of the epoch that are read side by side: a divisor of the batch.
+    /// Parts of the epoch that are read in parallel. It divides the batch.
     pub lanes: u32,
-    /// The global batch that the lanes are made for.
+    /// The global batch that the lanes were made for.
     pub batch: u32,
 }
 
 impl Recipe {
-    /// In words, for messages.
+    /// A description for messages.
     fn describe(&self) -> String {
         format!(
             "{} of window {}, lanes {}, batch {}",
@@ -140,10 +141,10 @@ impl Recipe {
         )
     }
 
-    /// Chunks of `n_chunks` that each lane mixes at one time, at most.
+    /// Maximum number of chunks that each lane shuffles together, out of `n_chunks`.
     pub(crate) fn window_per_lane(&self, n_chunks: u64) -> u64 {
         if u64::from(self.window) >= n_chunks {
-            // All of the lane, although its ends may cut chunks.
+            // The whole lane, although its ends may be inside chunks.
             return u64::MAX;
         }
         u64::from(self.window / self.lanes).max(1)
@@ -188,17 +189,17 @@ impl Ranks {
     }
 }
 
-/// What becomes of the samples that do not fill a last batch.
+/// What to do with samples that do not fill a last batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Last {
-    /// They are left out of this epoch.
+    /// Leave them out of this epoch.
     #[default]
     Drop,
-    /// The batch is filled with the first samples of the epoch, marked as padding.
+    /// Fill the batch with the first samples of the epoch, marked as padding.
     Pad,
 }
 
-/// How samples are made into batches.
+/// How samples are grouped into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batching {
     size: BatchSize,
@@ -212,7 +213,7 @@ enum BatchSize {
 }
 
 impl Batching {
-    /// So many samples on each rank.
+    /// This many samples on each rank.
     #[must_use]
     pub const fn per_rank(samples: u32) -> Self {
         Self {
@@ -221,7 +222,7 @@ impl Batching {
         }
     }
 
-    /// So many samples on all ranks together.
+    /// This many samples over all ranks.
     #[must_use]
     pub const fn global(samples: u32) -> Self {
         Self {
@@ -260,7 +261,7 @@ impl Batching {
     }
 }
 
-/// Which samples, in which order: the options of a run.
+/// The options of a run: which samples, in which order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampler {
     order: Order,
@@ -289,43 +290,43 @@ impl Sampler {
         }
     }
 
-    /// Another order, all else as it is.
+    /// Sets the order.
     #[must_use]
     pub const fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// Another seed, another order.
+    /// Sets the seed.
     #[must_use]
     pub const fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Only some samples, or some more often than others.
+    /// Selects samples, or makes some more frequent than others.
     #[must_use]
     pub fn choice(mut self, choice: Choice) -> Self {
         self.choice = Some(Arc::new(choice));
         self
     }
 
-    /// Whether not every sample comes once.
+    /// Whether there is a choice of samples.
     pub(crate) const fn chooses(&self) -> bool {
         self.choice.is_some()
     }
 
-    /// This many lanes instead of the largest divisor of the global batch that the window allows. For `Chunks` and
-    /// `Window` only.
+    /// Sets the number of lanes. The default is the largest divisor of the global batch that the window allows. Only for `Chunks`
+    /// and `Window`.
     #[must_use]
     pub const fn lanes(mut self, lanes: u32) -> Self {
         self.lanes = Some(lanes);
         self
     }
 
-    /// The sampler of the pack at `place`, from 0, of a mixture whose packs are all sampled like this: from the second on
-    /// with a seed of its own, a hash of this one, the place and the pack. Else packs of one size would go through their
-    /// samples in step, and augment those with the same number alike.
+    /// The sampler for the pack at index `place` of a mixture, if all packs share these options. Every pack after the first gets
+    /// its own seed: a hash of this seed, the index and the pack. With one seed, packs of equal size would visit samples in the
+    /// same order, and samples with the same number would get the same augmentation.
     #[must_use]
     pub fn for_source(mut self, place: u64, dataset: &Dataset) -> Self {
         if place > 0 {
@@ -335,17 +336,17 @@ impl Sampler {
         self
     }
 
-    /// Memory for the windows of all ranks together, two windows at a time.
+    /// Memory for the windows of all ranks. Two windows must fit.
     #[must_use]
     pub const fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
     }
 
-    /// Decides what the options leave open and checks that all fits together. Takes the same time for any data set.
+    /// Resolves the open options and checks everything. It takes the same time for any dataset.
     ///
     /// # Errors
-    /// [`PlanError`] where data set, batch, ranks and options do not fit together.
+    /// [`PlanError`] if dataset, batch, ranks and options do not match.
     pub fn schedule(
         &self,
         dataset: Dataset,
@@ -369,11 +370,11 @@ impl Sampler {
         self.with_recipe(dataset, ranks, batching, recipe, notices)
     }
 
-    /// The schedule with which a run goes on: what was decided at its start holds, whatever this sampler leaves open.
-    /// World and batch may differ from the run's.
+    /// The schedule for resuming a run. Decisions made at its start still apply, even if this sampler leaves them open. The number
+    /// of ranks and the batch may differ.
     ///
     /// # Errors
-    /// [`PlanError::OtherRun`] where the state is for other data, another choice of samples, another seed or order;
+    /// [`PlanError::OtherRun`] if the state is for other data, another choice of samples, another seed or order;
     /// [`PlanError`] as for [`schedule`](Self::schedule).
     pub fn resume(
         &self,
@@ -526,26 +527,27 @@ fn check_recipe(recipe: &Recipe) -> Result<(), PlanError> {
     }
 }
 
-/// The largest divisor of the batch for which each lane has a chunk of the window and a whole chunk of the pack.
+/// The largest divisor of the batch that gives each lane a chunk of the window and a full chunk of the pack.
 pub(crate) fn default_lanes(geometry: &Geometry, window: u32, batch: u32) -> u32 {
     let full = geometry.n_samples() / u64::from(geometry.chunk_samples());
     let most = u64::from(window.min(MAX_LANES)).min(full);
     largest_divisor(batch, u32::try_from(most).unwrap_or(MAX_LANES))
 }
 
-/// The largest divisor of `n` that is at most `most`, or 1. Takes time in the root of `n`.
+/// The largest divisor of `n` that is at most `most`, or 1. It takes time proportional to the square root of `n`.
 fn largest_divisor(n: u32, most: u32) -> u32 {
     let fitting = divisors(n).filter(|&d| d <= most);
     fitting.max().unwrap_or(1)
 }
 
-/// The divisors of `n`, in time in its root: those up to the root ascending, the others descending beside them.
+/// The divisors of `n`, in pairs: one up to its square root, ascending, and its complement. It takes time proportional to the
+/// square root.
 pub(crate) fn divisors(n: u32) -> impl Iterator<Item = u32> {
     let pairs = (1..=n.isqrt()).filter(move |d| n.is_multiple_of(*d));
     pairs.flat_map(move |d| [d, n / d])
 }
 
-/// A sampler that fits a data set, ranks and batches: all that a run's order depends on.
+/// A sampler combined with a dataset, ranks and batches: everything that determines a run's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     pub(crate) dataset: Dataset,
@@ -553,7 +555,7 @@ pub struct Schedule {
     pub(crate) choice: Option<Arc<Choice>>,
     pub(crate) recipe: Recipe,
     pub(crate) ranks: Ranks,
-    /// The global batch that is delivered: the recipe's, unless a resumed run changed it.
+    /// The delivered global batch. It differs from the recipe if a resumed run changed it.
     pub(crate) batch: u32,
     pub(crate) last: Last,
     pub(crate) notices: Vec<Notice>,
@@ -566,7 +568,7 @@ impl Schedule {
         self.seed
     }
 
-    /// What was decided.
+    /// The decided options.
     #[must_use]
     pub const fn recipe(&self) -> Recipe {
         self.recipe
@@ -584,14 +586,13 @@ impl Schedule {
         self.batch / self.ranks.world
     }
 
-    /// What was decided for reasons that one may want to know.
+    /// Notices about decisions.
     #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// The plan of an epoch. Takes the same time for any data set, unless there is a [`Choice`]: then it is one pass
-    /// over its codes.
+    /// The plan of an epoch. It takes the same time for any dataset. A [`Choice`] needs one pass over its codes.
     ///
     /// # Errors
     /// [`PlanError::NoSamples`] or [`PlanError::NoBatch`].
@@ -599,23 +600,23 @@ impl Schedule {
         EpochPlan::new(self, epoch, 0)
     }
 
-    /// The plan of the epoch that a state is in, and the step to go on with.
+    /// The plan of a state's epoch, and the step to resume at.
     ///
     /// # Errors
-    /// [`PlanError::OtherRun`] where the state is not of this run, and as for [`epoch`](Self::epoch).
+    /// [`PlanError::OtherRun`] if the state is not from this run, otherwise as for [`epoch`](Self::epoch).
     pub fn at(&self, state: &State) -> Result<(EpochPlan, u64), PlanError> {
         self.check(state)?;
         let batch = u64::from(self.batch);
         let plan = EpochPlan::new(self, state.epoch, state.position % batch)?;
         let step = state.position / batch;
         if step >= plan.steps() {
-            // What is left is less than this batch size wants: the epoch is over.
+            // The rest is smaller than a batch of this size, so the epoch is over.
             return Ok((self.epoch(state.epoch.saturating_add(1))?, 0));
         }
         Ok((plan, step))
     }
 
-    /// A hash of the choice of samples; 0 for all of them.
+    /// A hash of the choice of samples; 0 if there is none.
     pub(crate) fn choice_fingerprint(&self) -> u64 {
         self.choice
             .as_ref()

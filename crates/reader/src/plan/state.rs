@@ -1,25 +1,25 @@
-//! Where a run is: under 200 bytes from which it goes on at any step. docs/reference/sampling.md, "State".
+//! The position of a run: under 200 bytes that allow resuming at any step. docs/reference/sampling.md, "State".
 
 use super::error::PlanError;
 use super::sampler::{OrderKind, Recipe};
 
-/// The version of the state and of the orders it stands for.
+/// The version of the state and of the orders that it refers to.
 pub(crate) const VERSION: u64 = 1;
 
-/// Where a run is in its order. Knows nothing of ranks, batches and threads, so that all of them may change.
+/// The position of a run in its order. It does not contain ranks, batches or threads, so all of them may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// Fingerprint of the data set.
+    /// Fingerprint of the dataset.
     pub dataset: u64,
-    /// Fingerprint of the choice of samples; 0 for all.
+    /// Fingerprint of the choice of samples; 0 if there is none.
     pub choice: u64,
     /// The seed.
     pub seed: u64,
-    /// What was decided at the start of the run.
+    /// The decisions made at the start of the run.
     pub recipe: Recipe,
     /// The epoch.
     pub epoch: u32,
-    /// Positions of the epoch that all ranks together have had.
+    /// Positions of the epoch that all ranks together have completed.
     pub position: u64,
 }
 
@@ -45,15 +45,15 @@ impl State {
         )
     }
 
-    /// The state that [`to_json`](Self::to_json) wrote. Keys may come in any order; each must be there once, and no
-    /// other. Whether it fits a run is for [`Sampler::resume`](super::Sampler::resume) to say.
+    /// Parses the output of [`to_json`](Self::to_json). Keys may be in any order. Each must occur exactly once, without
+    /// others. [`Sampler::resume`](super::Sampler::resume) checks whether the state matches a run.
     ///
     /// # Errors
     /// [`PlanError::State`] for anything else.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let fields = Fields::parse(text, 10)?;
         let small = |name| fields.number(name, u32::MAX.into());
-        // Not above 2^32 - 1, so never cut.
+        // It is at most 2^32 - 1, so it is never clamped.
         let small = |name| small(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         Ok(Self {
             dataset: fields.hex("data")?,
@@ -71,16 +71,16 @@ impl State {
     }
 }
 
-/// No position and no step is beyond: sums and products of it with a batch must fit.
+/// Maximum position and step. Sums and products with a batch must not overflow.
 pub(crate) const MAX_POSITION: u64 = (1 << 62) - 1;
-/// No state is longer, however it is spaced.
+/// Maximum length of a state, with any whitespace.
 const MAX_BYTES: usize = 1024;
 
-/// The names and values of a flat JSON object of numbers and plain words.
+/// The names and values of a flat JSON object of numbers and plain strings.
 pub(crate) struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Fields<'a> {
-    /// Exactly `n` fields, one of them the version.
+    /// Parses exactly `n` fields, including the version.
     pub(crate) fn parse(text: &'a str, n: usize) -> Result<Self, PlanError> {
         if text.len() > MAX_BYTES {
             return Err(wrong("it is longer than any state"));
