@@ -1,4 +1,4 @@
-//! How a pack is read: the user's choice, or what fits the machine.
+//! How a pack is read: as the user chose, or as the machine allows.
 
 use super::FetchOptions;
 use crate::Pack;
@@ -7,37 +7,37 @@ use crate::available::available_bytes;
 /// How a loader reads a pack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Mapped where the pack fits in memory, else direct.
+    /// Mapped if the pack fits in memory, else direct.
     #[default]
     Auto,
-    /// Through a memory map: the page cache is shared by all processes, nothing is copied on the way.
+    /// Through a memory map. All processes share the page cache, and data is not copied.
     Mapped,
-    /// Whole chunks into buffers of the loader, past the page cache where the system allows it.
+    /// Whole chunks are read into the loader's buffers. This bypasses the page cache if the system allows it.
     Direct,
 }
 
-/// How a loader reads its pack, and why: for users.
+/// How a loader reads its pack, and why. It is shown to users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessReport {
-    /// What was chosen: never [`Access::Auto`].
+    /// The chosen access, never [`Access::Auto`].
     pub access: Access,
-    /// What reads: `mmap`, `io_uring` or `pread`.
+    /// The I/O engine: `mmap`, `io_uring` or `pread`.
     pub engine: &'static str,
-    /// Whether it reads past the page cache, where the file system can.
+    /// Whether it bypasses the page cache, if the file system can.
     pub past_cache: bool,
-    /// Why, in a sentence.
+    /// The reason, as a sentence.
     pub reason: String,
 }
 
-/// Of the memory that is available, the tenths that a mapped pack may have: the rest is for the training process.
+/// Tenths of the available memory that a mapped pack may use. The rest is for the training process.
 const MAPPED_TENTHS: u64 = 6;
 
-/// What was decided.
+/// The decision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) access: Access,
-    /// Whether direct reads leave the page cache alone.
+    /// Whether direct reads bypass the page cache.
     pub(super) past_cache: bool,
     pub(crate) reason: String,
 }
@@ -54,7 +54,7 @@ pub(crate) fn choose(pack: &Pack, options: &FetchOptions) -> Choice {
     decide(pack.file_len(), compressed, options, available_bytes())
 }
 
-/// Decides for a pack that lies in memory, whatever its size.
+/// Decides for a pack in memory, whatever its size.
 fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     let (access, reason) = match (options.access, compressed) {
         (Access::Direct, _) => (Access::Direct, "direct, as asked for".to_owned()),
@@ -76,7 +76,7 @@ fn in_memory(compressed: Option<&str>, options: &FetchOptions) -> Choice {
     }
 }
 
-/// Decides for a pack of `file_len` bytes, of which field `compressed`, if any, must be decompressed.
+/// Decides for a pack of `file_len` bytes. `compressed` is a field that must be decompressed, if any.
 fn decide(
     file_len: u64,
     compressed: Option<&str>,
@@ -89,7 +89,7 @@ fn decide(
         reason,
     };
     if options.positions.is_empty() {
-        // Direct reads are of whole chunks, of which nothing is wanted.
+        // Direct reads would read whole chunks, and none are needed.
         let reason = "mapped, because nothing is read but columns".to_owned();
         return choice(Access::Mapped, false, reason);
     }
@@ -139,7 +139,7 @@ fn decide(
     }
 }
 
-/// File systems of other machines, which may take pages back that a map shows: their numbers in `statfs`.
+/// Network file systems, which may reclaim mapped pages: their `statfs` types.
 const REMOTE: &[(u64, &str)] = &[
     (0x6969, "NFS"),
     (0x517B, "SMB"),
@@ -154,7 +154,7 @@ const REMOTE: &[(u64, &str)] = &[
     (0x5346_414F, "AFS"),
 ];
 
-/// Why the pages of a pack's map should not be held in memory for as long as a loader lives, if so.
+/// Why the pages of a pack's map should not stay in memory for the lifetime of a loader. `None` if they may.
 pub(crate) fn against_holding(pack: &Pack) -> Option<String> {
     let file = match pack.file() {
         Ok(file) => file,
@@ -184,7 +184,7 @@ fn against(file_len: u64, available: Option<u64>, kind: Option<u64>) -> Option<S
     })
 }
 
-/// Bytes as a person reads them.
+/// Formats a number of bytes for messages.
 fn gib(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     for (unit, name) in UNITS {

@@ -1,11 +1,11 @@
-//! Loading what a mapped pack's plan needs before it is asked for.
+//! Prefetches the parts of a mapped pack that the plan needs.
 //!
-//! Pieces of 2 MiB are loaded and put into the page table by `MADV_POPULATE_READ`, in the order of the plan, by threads
-//! of their own. With `MADV_HUGEPAGE` on the map a file system that knows large folios reads each piece as one, and maps
-//! it as one: no page faults are left for the threads that copy. `MADV_WILLNEED`, the usual advice, reads single pages,
-//! so that each later process faults its way through them; `MADV_RANDOM` reads them one by one.
+//! Threads load pieces of 2 MiB in the order of the plan. `MADV_POPULATE_READ` reads each piece and adds it to the page table.
+//! With `MADV_HUGEPAGE`, a file system with large folios reads and maps each piece as a unit, so that the threads that copy do
+//! not take page faults. The usual `MADV_WILLNEED` reads single pages, and every process then faults on each of them.
+//! `MADV_RANDOM` reads them one by one.
 //!
-//! A pack that is in memory already needs nothing of this but the page table, once; after that no thread is started.
+//! A pack that is already in memory only needs its page table filled once. After that no thread is started.
 
 use packds_system::{nanos, share, to_u64};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,28 +21,28 @@ use super::mapped::MappedFetch;
 use crate::ReadError;
 use crate::plan::Route;
 
-/// Bytes that are loaded by one call: a huge page.
+/// Bytes loaded by one call: a huge page.
 pub(super) const PIECE_BYTES: u64 = 2 << 20;
-/// Bytes that may be loaded for steps that were not yet asked for.
+/// Maximum number of bytes to prefetch for steps that were not requested yet.
 const AHEAD_BYTES: u64 = 256 << 20;
-/// Threads that wait for the disk: one call reads one piece, and a disk wants more than one at a time.
+/// Threads that wait for the disk. One call reads one piece, and a disk needs several requests at a time.
 const COLD_THREADS: usize = 2;
-/// Pages that are asked whether they are in memory, to tell a warm pack from a cold one.
+/// Number of pages to check to decide whether a pack is in memory.
 const PROBES: u64 = 256;
 
-/// The pieces of a pack that were loaded, by any epoch.
+/// The pieces of a pack that any epoch has loaded.
 #[derive(Debug)]
 pub(super) struct Pieces {
     loaded: Bitmap,
-    /// Pieces of the body.
+    /// Number of pieces in the body.
     n: u64,
     n_loaded: AtomicU64,
-    /// Whether an epoch found nothing more to load.
+    /// Whether an epoch found all pieces loaded.
     complete: AtomicBool,
 }
 
 impl Pieces {
-    /// None is loaded yet of those that `body` touches.
+    /// None of the pieces in `body` is loaded yet.
     pub(super) fn new(body: &Range<u64>) -> Self {
         let body = pieces_of(body);
         Self {
@@ -53,7 +53,7 @@ impl Pieces {
         }
     }
 
-    /// Takes a piece on, if nobody has.
+    /// Claims a piece for the caller. Fails if it is already claimed.
     fn claim(&self, piece: u64) -> bool {
         let fresh = self.loaded.set(piece);
         if fresh {
@@ -73,12 +73,12 @@ impl Pieces {
     }
 }
 
-/// The numbers of the pieces that a range touches.
+/// The numbers of the pieces that overlap a range.
 pub(super) fn pieces_of(range: &Range<u64>) -> Range<u64> {
     range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES)
 }
 
-/// The loading of one epoch. Dropping it ends its threads.
+/// Prefetching for one epoch. Dropping it ends its threads.
 #[derive(Debug)]
 pub(super) struct Ahead {
     shared: Arc<Shared>,
@@ -89,14 +89,14 @@ pub(super) struct Ahead {
 struct Shared {
     fetch: Arc<MappedFetch>,
     plan: Arc<dyn Route>,
-    /// Whether all steps of the epoch are looked at.
+    /// Whether all steps of the epoch are scanned.
     whole: bool,
-    /// Whether steps wait for their bytes: a warm pack's pages are faster touched than waited for.
+    /// Whether steps wait for their bytes. If the pack is in memory, touching the pages is faster than waiting.
     cold: bool,
     state: Mutex<State>,
-    /// There is something to load again, or nothing for ever.
+    /// Wakes loading threads: there is work again, or loading has ended.
     work: Condvar,
-    /// A step may have become ready.
+    /// Wakes steps: one may be ready.
     ready: Condvar,
     bytes_read: AtomicU64,
     reads: AtomicU64,
@@ -106,21 +106,21 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     stopped: bool,
-    /// Whether something else is to be read first.
+    /// Whether other data must be read first.
     waits: bool,
     /// Whether there was anything to load.
     found: bool,
-    /// Whether a thread looks for the pieces of `next_step`.
+    /// Whether a thread is finding the pieces of `next_step`.
     planning: bool,
-    /// The first step that was not looked at.
+    /// The first step that was not scanned yet.
     next_step: u64,
-    /// The latest step that was asked for.
+    /// The latest requested step.
     asked: u64,
-    /// Pieces to load, with the step that needs them first.
+    /// Pieces to load, each with the first step that needs it.
     queue: VecDeque<(u64, u64)>,
-    /// Pieces of each step that are not loaded yet.
+    /// Number of pieces not loaded yet, by step.
     missing: BTreeMap<u64, u64>,
-    /// Pieces of each step that was not asked for, loaded or not.
+    /// Number of pieces of each step that was not requested yet, loaded or not.
     ahead: VecDeque<(u64, u64)>,
 }
 
@@ -129,13 +129,13 @@ impl State {
         step < self.next_step && self.missing.range(..=step).next().is_none()
     }
 
-    /// Whether enough is loaded or under way for steps that nobody has asked for.
+    /// Whether enough is loaded or in progress for steps that were not requested yet.
     fn is_far_ahead(&self) -> bool {
         let pieces: u64 = self.ahead.iter().map(|(_, pieces)| pieces).sum();
         self.next_step > self.asked && pieces * PIECE_BYTES >= AHEAD_BYTES
     }
 
-    /// What the next step to look at needs.
+    /// Adds the pieces of the next step.
     fn add(&mut self, step: u64, pieces: Vec<u64>) {
         self.planning = false;
         self.found |= !pieces.is_empty();
@@ -153,7 +153,7 @@ impl State {
 }
 
 impl Ahead {
-    /// Starts to load, if it `waits` after [`go`](Self::go); none where there is nothing to do.
+    /// Starts loading. If it `waits`, loading begins after [`go`](Self::go). `None` if there is nothing to load.
     pub(super) fn start(
         fetch: &Arc<MappedFetch>,
         plan: Arc<dyn Route>,
@@ -163,9 +163,9 @@ impl Ahead {
         let cold = is_cold(fetch);
         let pieces = fetch.pieces();
         if cold {
-            // What was loaded once has gone again: which of it nobody says.
+            // Some loaded pages were reclaimed, and the system does not report which ones.
             pieces.forget();
-            // Refused where the kernel has no huge pages: then pages are small.
+            // This fails if the kernel has no huge pages. Pages are then small.
             let _ = fetch.pack().storage().will_load();
         } else if pieces.all_loaded() || fetch.pack().storage().file().is_none() {
             return None;
@@ -193,17 +193,17 @@ impl Ahead {
             let named = thread::Builder::new().name("packds-ahead".to_owned());
             named.spawn(move || shared.load()).ok()
         };
-        // Without threads everything is read where it is touched: slower, not wrong.
+        // Without threads pages are read when they are touched: slower, but correct.
         let threads: Vec<_> = (0..n).filter_map(spawn).collect();
         (!threads.is_empty()).then_some(Self { shared, threads })
     }
 
-    /// Waits until what `step` needs is loaded.
+    /// Waits until the data of `step` is loaded.
     pub(super) fn wait(&self, step: u64) -> Result<(), ReadError> {
         self.shared.wait(step)
     }
 
-    /// Begins, where it was to wait.
+    /// Starts loading if `start` was called with `waits`.
     pub(super) fn go(&self) {
         self.shared.lock().waits = false;
         self.shared.work.notify_all();
@@ -215,7 +215,7 @@ impl Ahead {
         self.shared.ready.notify_all();
     }
 
-    /// Bytes and requests read, and nanoseconds waited.
+    /// Bytes read, number of requests, and nanoseconds waited.
     pub(super) fn counts(&self) -> [u64; 3] {
         let shared = &self.shared;
         [&shared.bytes_read, &shared.reads, &shared.wait_ns].map(|n| n.load(Ordering::Relaxed))
@@ -226,13 +226,13 @@ impl Drop for Ahead {
     fn drop(&mut self) {
         self.stop();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has loaded less; what it left is read where it is touched.
+            // If a thread panicked, the rest is read when it is touched.
             let _ = thread.join();
         }
     }
 }
 
-/// Whether some of the pack is not in memory, as far as pages at even distances tell.
+/// Whether some of the pack is not in memory. Checks evenly spaced pages.
 pub(super) fn is_cold(fetch: &MappedFetch) -> bool {
     let len = fetch.pack().file_len();
     (0..PROBES).any(|probe| {
@@ -271,7 +271,7 @@ impl Shared {
         Ok(())
     }
 
-    /// What each thread does: pieces, as long as there are any.
+    /// The work of each thread: loads pieces until there are none left.
     fn load(&self) {
         let _on_panic = StopOnPanic(self);
         while let Some((piece, step)) = self.next() {
@@ -287,7 +287,7 @@ impl Shared {
         }
     }
 
-    /// The next piece to load, once there is room for it; none at the end.
+    /// The next piece to load. Waits until there is room for it. `None` at the end.
     fn next(&self) -> Option<(u64, u64)> {
         let mut state = self.lock();
         loop {
@@ -310,7 +310,7 @@ impl Shared {
                 if self.whole && !state.found {
                     pieces.complete.store(true, Ordering::Relaxed);
                 }
-                // Nothing is left to load: no step waits any more, and the other threads end too.
+                // Everything is loaded: steps do not need to wait any more, and the other threads end.
                 state.next_step = u64::MAX;
                 self.ready.notify_all();
                 self.work.notify_all();
@@ -326,11 +326,10 @@ impl Shared {
         }
     }
 
-    /// The pieces that a step needs and nobody has loaded. Looks into the tables of chunks, which may wait for the disk: not
-    /// under the lock.
+    /// The pieces of a step that are not claimed yet. It reads chunk tables, which may wait for the disk, so do not hold the lock.
     fn pieces_of_step(&self, step: u64) -> Vec<u64> {
         let pieces = self.fetch.pieces();
-        // A file that is shorter now is told of by the step that reads it.
+        // The step that reads a truncated file reports the error.
         if self.fetch.pack().protect().is_err() {
             return Vec::new();
         }
@@ -350,12 +349,12 @@ impl Shared {
             self.bytes_read.fetch_add(PIECE_BYTES, Ordering::Relaxed);
             self.reads.fetch_add(1, Ordering::Relaxed);
         }
-        // What cannot be loaded is found by who touches it.
+        // Data that fails to load is reported when it is read.
         let _ = storage.load(start, PIECE_BYTES);
     }
 }
 
-/// Frees those who wait for a thread that will not come back.
+/// Releases waiting steps if the thread panics.
 struct StopOnPanic<'a>(&'a Shared);
 
 impl Drop for StopOnPanic<'_> {
@@ -413,7 +412,7 @@ mod tests {
                 }
             }
         }
-        // Steps of a warm pack do not wait for the loading.
+        // Steps of a pack in memory do not wait for loading.
         while ahead.threads.iter().any(|thread| !thread.is_finished()) {
             thread::yield_now();
         }
@@ -439,7 +438,7 @@ mod tests {
     fn what_has_gone_from_memory_is_loaded_before_its_step() {
         let (folder, fetch) = fetch(Checksums::Off);
         drop(fetch);
-        // The system drops what it may: pages that a test elsewhere holds, or that memory is made of, stay.
+        // The system drops only what it can. Pages that another test holds, or files in memory, stay.
         let file = File::open(folder.path().join("a.pack")).unwrap();
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         let pack = Arc::new(open(folder.path().join("a.pack")).unwrap());
@@ -474,7 +473,7 @@ mod tests {
             shared: Arc::new(shared),
             threads: Vec::new(),
         };
-        // Nobody loads, so that only stopping ends the waiting.
+        // There is no loading thread, so only stopping ends the wait.
         thread::scope(|scope| {
             let waiting = scope.spawn(|| ahead.wait(3));
             while ahead.shared.lock().asked < 3 {

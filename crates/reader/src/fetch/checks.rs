@@ -1,7 +1,7 @@
-//! Which bytes were found whole, and which not: checksums, computed once for each sample or chunk by default.
+//! Tracks which bytes are valid. By default each sample's or chunk's checksum is computed once.
 //!
-//! What was found bad stays bad for the loader: a second reading that happens to fit its checksum shows that memory or
-//! disk cannot be trusted, not that the bytes can.
+//! A failure is final for the loader. If a second read matches the checksum, then memory or disk is unreliable, so the
+//! bytes still cannot be trusted.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use packds_format::{Bitmap, Crc32c, Role, crc32c};
 
 use crate::{Pack, ReadError};
 
-/// When a loader checks the bytes that it hands out.
+/// When a loader verifies the bytes that it delivers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Checksums {
     /// Each time.
     Always,
-    /// The first time that a sample or chunk is handed out.
+    /// The first time a sample or chunk is delivered.
     #[default]
     FirstTouch,
     /// Never.
     Off,
 }
 
-/// What a loader has checked of its pack. Its methods take the pack it was made for.
+/// What a loader has verified of its pack. Call the methods with the pack it was made for.
 #[derive(Debug)]
 pub(super) struct Checks {
     policy: Checksums,
@@ -32,9 +32,9 @@ pub(super) struct Checks {
     sample_crcs: Option<usize>,
     samples: Bitmap,
     chunks: Bitmap,
-    /// Whether `bad` has any: most loaders never take its lock.
+    /// Whether `bad` has entries. Most loaders never need to lock it.
     any_bad: AtomicBool,
-    /// What failed, with the checksum that was found.
+    /// The failures, with the computed checksum.
     bad: Mutex<BTreeMap<Unit, u32>>,
     bytes_checked: AtomicU64,
     chunks_checked: AtomicU64,
@@ -47,7 +47,7 @@ enum Unit {
     Sample(u64),
 }
 
-/// Counts of what was checked.
+/// Counts of verified data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Checked {
     pub(super) bytes: u64,
@@ -56,10 +56,10 @@ pub(super) struct Checked {
 }
 
 impl Checks {
-    /// Checks the column of sample checksums itself, where it will be used.
+    /// Verifies the column of sample checksums itself, if it will be used.
     ///
     /// # Errors
-    /// [`ReadError::Format`] where the column is damaged.
+    /// [`ReadError::Format`] if the column is damaged.
     pub(super) fn new(pack: &Pack, policy: Checksums) -> Result<Self, ReadError> {
         let column = pack.schema().by_role(Role::SampleCrc32c, None);
         let mut sample_crcs = None;
@@ -67,7 +67,7 @@ impl Checks {
             pack.column(number).map_err(|error| pack.error(error))?;
             sample_crcs = Some(number);
         }
-        // Both are bounded by the file: each sample with a checksum has 4 bytes in it, and so has each chunk.
+        // Both are limited by the file size: each checksum takes 4 bytes in it.
         let bits = |wanted: bool, n| if wanted { n } else { 0 };
         let first_touch = policy == Checksums::FirstTouch;
         Ok(Self {
@@ -83,17 +83,17 @@ impl Checks {
         })
     }
 
-    /// When to check.
+    /// When to verify.
     pub(super) fn policy(&self) -> Checksums {
         self.policy
     }
 
-    /// Whether single samples can be checked.
+    /// Whether single samples can be verified.
     pub(super) fn has_sample_crcs(&self) -> bool {
         self.sample_crcs.is_some()
     }
 
-    /// Whether nothing is left to check for this sample, which lies in this chunk.
+    /// Whether this sample needs no more verification. `chunk` is its chunk.
     #[inline]
     pub(super) fn is_sample_done(&self, sample: u64, chunk: u64) -> bool {
         match self.policy {
@@ -103,7 +103,7 @@ impl Checks {
         }
     }
 
-    /// Whether nothing is left to check for this chunk.
+    /// Whether this chunk needs no more verification.
     #[inline]
     pub(super) fn is_chunk_done(&self, chunk: u64) -> bool {
         match self.policy {
@@ -113,7 +113,7 @@ impl Checks {
         }
     }
 
-    /// Compares the stored bytes of a chunk, all of them, with its checksum, whatever was checked before.
+    /// Verifies all stored bytes of a chunk against its checksum, even if they were verified before.
     ///
     /// # Errors
     /// [`ReadError::Format`] with [`FormatError::ChunkChecksum`].
@@ -134,8 +134,8 @@ impl Checks {
         Ok(())
     }
 
-    /// Compares the decoded body items of a sample, all of them in schema order, with its checksum, whatever was checked
-    /// before; `places` says where they lie in the file. Does nothing where samples have no checksums.
+    /// Verifies all decoded body items of a sample, in schema order, against its checksum, even if they were verified before.
+    /// `places` are their positions in the file. Does nothing if samples have no checksums.
     ///
     /// # Errors
     /// [`ReadError::Sample`].
@@ -171,7 +171,7 @@ impl Checks {
         Ok(())
     }
 
-    /// What was checked so far.
+    /// What was verified so far.
     pub(super) fn counts(&self) -> Checked {
         Checked {
             bytes: self.bytes_checked.load(Ordering::Relaxed),
@@ -184,7 +184,7 @@ impl Checks {
         pack.column(self.sample_crcs?).ok()?.u32(sample)
     }
 
-    /// The wrong checksum that was found now or before; none where all is well.
+    /// The wrong checksum that was computed now or before. `None` if all checksums match.
     fn verdict(&self, unit: Unit, expected: u32, computed: u32) -> Option<u32> {
         if self.any_bad.load(Ordering::Acquire)
             && let Some(found) = self.bad().get(&unit)

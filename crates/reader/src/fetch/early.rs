@@ -1,11 +1,11 @@
-//! The first step of a mapped pack that is not in memory: its samples alone, past the page cache, into buffers of their
-//! own.
+//! Reads the first step of a mapped pack that is not in memory. It reads only the samples, into separate buffers, and bypasses
+//! the page cache.
 //!
-//! A step of a shuffled order has samples all over the pack. Reading ahead through the map goes by pieces of 2 MiB, which
-//! later steps need too; for one step alone that is many times its bytes, and training would wait for all of them. So the
-//! first step is read sample by sample, as many at a time as the disk takes, and reading ahead begins with the second step
-//! when the first is there. These samples are read once more with their pieces: samples in the page cache would make
-//! small pages of all the pieces that they lie in.
+//! In a shuffled order a step has samples from all over the pack. Prefetching through the map reads pieces of 2 MiB, which later
+//! steps need too. For a single step these are many times its size, and training would wait for all of them. So the first step
+//! is read sample by sample, with as many requests at a time as the disk takes. Prefetching starts with the second step when
+//! the first is complete. These samples are read again with their pieces: if they were in the page cache, their pieces could
+//! not use huge pages.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,10 +15,10 @@ use super::{Access, EpochFetch, FetchOptions, FetchStats, StepItems};
 use crate::ReadError;
 use crate::plan::{ChunkUse, OrderKind, Route};
 
-/// It is worth while where pieces have so many times the bytes of the samples.
+/// Minimum ratio of the pieces to the samples, in bytes.
 const LEAST_GAIN: u64 = 2;
 
-/// The reading of one step.
+/// Reads one step.
 #[derive(Debug)]
 pub(super) struct Early {
     step: u64,
@@ -28,13 +28,13 @@ pub(super) struct Early {
 #[derive(Debug)]
 enum State {
     Reading(Arc<DirectEpoch>),
-    /// What it has cost.
+    /// Its final statistics.
     Over(FetchStats),
 }
 
 impl Early {
-    /// Starts to read `step` of a pack that is not in memory; none where that gains nothing, or takes more memory than
-    /// `memory_bytes`. It is faster and nothing else, so that it is left out where the system refuses something.
+    /// Starts reading `step` of a pack that is not in memory. `None` if there is no gain, or it takes more than `memory_bytes`. It
+    /// is only an optimization, so it is skipped if the system refuses anything.
     pub(super) fn start(
         fetch: &MappedFetch,
         plan: &Arc<dyn Route>,
@@ -46,7 +46,7 @@ impl Early {
             return None;
         }
         let (bytes, pieces) = fetch.cost_of(&plan.samples_at(step));
-        // Slots are at least half full, but for the last.
+        // All slots except the last one are at least half full.
         let needed = bytes.checked_mul(2)?.checked_add(fetch.chunk_memory())?;
         if pieces / LEAST_GAIN < bytes || needed > memory_bytes {
             return None;
@@ -70,7 +70,7 @@ impl Early {
         Some(Self { step, state })
     }
 
-    /// The step, where it is this one; waits for it. Its memory goes with it.
+    /// Waits for the step and returns it, if it is the one being read. Its memory is released with the result.
     pub(super) fn take(&self, step: u64) -> Option<Result<StepItems, ReadError>> {
         let epoch = self.reading().filter(|_| step == self.step)?;
         let items = epoch.step(step);
@@ -78,14 +78,14 @@ impl Early {
         Some(items)
     }
 
-    /// Wakes who waits for it.
+    /// Wakes threads that wait for it.
     pub(super) fn stop(&self) {
         if let Some(epoch) = self.reading() {
             epoch.stop();
         }
     }
 
-    /// What was read and waited for. What was checked is told by the pack's own checks.
+    /// Statistics of reading and waiting. The pack's own checks count the verified data.
     pub(super) fn stats(&self) -> FetchStats {
         let stats = match &*self.lock() {
             State::Reading(epoch) => epoch.stats(),
@@ -190,11 +190,11 @@ mod tests {
                     assert_eq!(item, pack.item(0, sample).unwrap().as_ref());
                 }
                 let stats = early.stats();
-                // Each begins and ends within a page.
+                // Each sample may start and end inside a page.
                 let most = 32 * (IMAGE + 2 * 4096);
                 assert!(stats.bytes_read >= 32 * IMAGE, "{stats:?}");
                 assert!(stats.bytes_read <= most, "{stats:?}");
-                // It comes once.
+                // It can be taken only once.
                 assert!(early.take(0).is_none());
                 early.stop();
             }
@@ -210,9 +210,9 @@ mod tests {
         let fetch = mapped(&pack, Checksums::Off);
         let plan_of = |batch| -> Arc<dyn Route> { plan(&pack, Order::Random, batch) };
         assert!(Early::start(&fetch, &plan_of(32), 0, 1 << 20).is_none());
-        // Nearly all of the pack is needed anyway.
+        // The step needs nearly all of the pack.
         assert!(Early::start(&fetch, &plan_of(399), 0, 1 << 30).is_none());
-        // There is no such step.
+        // This step does not exist.
         assert!(Early::start(&fetch, &plan_of(32), 99, 1 << 30).is_none());
     }
 
@@ -242,7 +242,7 @@ mod tests {
         assert!(matches!(again, ReadError::Sample { .. }), "{again}");
     }
 
-    /// The pack, out of memory as far as the system drops what it may; and whether it did.
+    /// The pack, evicted from memory as far as the system does it, and whether it was evicted.
     fn cold(folder: &tempfile::TempDir) -> (Arc<Pack>, bool) {
         let path = folder.path().join("a.pack");
         let file = File::open(&path).unwrap();
@@ -252,7 +252,7 @@ mod tests {
         (pack, is_cold)
     }
 
-    /// Whether some of what was read were no pieces.
+    /// Whether some reads were smaller than a piece.
     fn has_samples_alone(bytes_read: u64) -> bool {
         !bytes_read.is_multiple_of(PIECE_BYTES)
     }

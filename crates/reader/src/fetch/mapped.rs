@@ -1,4 +1,4 @@
-//! Items out of the memory map: addresses computed once, no copy, no system call.
+//! Reads items from the memory map: addresses are computed once, without copies or system calls.
 
 use packds_system::to_u64;
 use std::collections::BTreeSet;
@@ -15,35 +15,35 @@ use super::{EpochFetch, FetchStats, ItemRun, Run, Step, StepItems, chunk_memory}
 use crate::plan::Route;
 use crate::{Pack, ReadError};
 
-/// Direct reads start and end at multiples of this.
+/// Alignment of direct reads.
 const PAGE: u64 = 4096;
 
-/// One loader's mapped pack.
+/// The mapped pack of one loader.
 #[derive(Debug)]
 pub(super) struct MappedFetch {
     pack: Arc<Pack>,
     checks: Arc<Checks>,
-    /// Of each body field where its items lie, where that follows from the sample's number alone.
+    /// The positions of each body field's items, if they follow from the sample number alone.
     strides: Vec<Option<Stride>>,
-    /// Whether samples are checked one by one, not by chunks.
+    /// Whether checksums are verified per sample instead of per chunk.
     by_sample: bool,
     positions: Vec<usize>,
     pieces: Pieces,
 }
 
-/// Where the items of one field lie: in memory, so all numbers are `usize`.
+/// The positions of one field's items. They are in memory, so all numbers are `usize`.
 #[derive(Debug, Clone, Copy)]
 struct Stride {
-    /// The first item's first byte.
+    /// Offset of the first item.
     start: usize,
     item_bytes: usize,
     chunk_bytes: usize,
-    /// Whether chunks follow each other without a gap, so that items of all chunks are one array.
+    /// Whether chunks are contiguous, so that the items of all chunks form one array.
     plain: bool,
 }
 
 impl Stride {
-    /// The bytes of an item; none where the file would have to be larger than memory can be.
+    /// The range of `n` items. `None` if it exceeds the address space.
     #[inline]
     fn range(&self, chunk: u64, index: u32, n: u32) -> Option<Range<usize>> {
         let chunk = usize::try_from(chunk).ok()?.checked_mul(self.chunk_bytes)?;
@@ -74,7 +74,7 @@ impl MappedFetch {
             .schema()
             .body()
             .any(|(_, field)| !field.codec.is_none());
-        // To check a compressed sample by its own checksum is to decompress it twice.
+        // Verifying a compressed sample by its own checksum would decompress it twice.
         let by_sample =
             checks.has_sample_crcs() && (!compressed || checks.policy() == Checksums::Always);
         Ok(Self {
@@ -99,14 +99,14 @@ impl MappedFetch {
         &self.positions
     }
 
-    /// Whether the place of each sample follows from its number, and it needs no more of its chunk to be checked.
+    /// Whether the position of each sample follows from its number, and it can be verified without the rest of its chunk.
     pub(super) fn reads_samples(&self) -> bool {
         let is_placed = self.strides.iter().all(Option::is_some);
         let is_alone = self.by_sample || self.checks.policy() == Checksums::Off;
         is_placed && is_alone && !self.positions.is_empty()
     }
 
-    /// Bytes of these samples, in whole pages, and of the pieces that they lie in.
+    /// Bytes of these samples in whole pages, and bytes of the pieces that contain them.
     pub(super) fn cost_of(&self, samples: &[u64]) -> (u64, u64) {
         let mut bytes = 0;
         let mut pieces = BTreeSet::new();
@@ -120,7 +120,7 @@ impl MappedFetch {
         (bytes, pieces.saturating_mul(PIECE_BYTES))
     }
 
-    /// Bytes of a buffer for a chunk.
+    /// Size of a buffer for a chunk.
     pub(super) fn chunk_memory(&self) -> u64 {
         chunk_memory(&self.pack, &self.positions).unwrap_or(u64::MAX)
     }
@@ -135,7 +135,7 @@ impl MappedFetch {
         }
     }
 
-    /// The bytes of the file that a sample needs: its items, or all of its chunk where that is checked as a whole.
+    /// The bytes of the file that a sample needs: its items, or all of its chunk if the chunk is verified as a whole.
     pub(super) fn needed(&self, sample: u64) -> Vec<Range<u64>> {
         if self.positions.is_empty() {
             return Vec::new();
@@ -173,7 +173,7 @@ impl MappedFetch {
             .ok_or_else(out)
     }
 
-    /// A mismatch may only be the zeros that stand for a page that is gone: then that is what is told.
+    /// A mismatch may be caused by a lost page that reads as zeros. Then this reports the lost page.
     fn or_lost(&self, result: Result<(), ReadError>) -> Result<(), ReadError> {
         result.or_else(|error| self.pack.no_page_lost().and(Err(error)))
     }
@@ -199,7 +199,7 @@ impl MappedFetch {
     }
 }
 
-/// Where the chunks lie in the file.
+/// The range of the chunks in the file.
 fn body(pack: &Pack) -> Result<Range<u64>, ReadError> {
     let start = pack.header().data_off;
     let Some(last) = pack.n_chunks().checked_sub(1) else {
@@ -213,7 +213,7 @@ fn wide(range: Range<usize>) -> Option<Range<u64>> {
     Some(u64::try_from(range.start).ok()?..u64::try_from(range.end).ok()?)
 }
 
-/// Where each body field's items lie, for those of one size that are not compressed and whose chunks are strided.
+/// The positions of each body field's items, for fixed-size uncompressed fields in strided chunks.
 fn strides(pack: &Pack) -> Result<Vec<Option<Stride>>, ReadError> {
     let n_fields = pack.schema().body().count();
     let Some(parts) = pack.told(pack.strided_parts())? else {
@@ -237,14 +237,14 @@ fn strides(pack: &Pack) -> Result<Vec<Option<Stride>>, ReadError> {
 pub(super) struct MappedEpoch {
     fetch: Arc<MappedFetch>,
     stopped: AtomicBool,
-    /// Of a pack that is not in memory.
+    /// Set if the pack is not in memory.
     early: Option<Early>,
-    /// None where there is nothing to load.
+    /// `None` if there is nothing to load.
     ahead: Option<Ahead>,
 }
 
 impl MappedEpoch {
-    /// `memory_bytes` may be taken for the first step, where the pack is not in memory.
+    /// The first step may use `memory_bytes` if the pack is not in memory.
     pub(super) fn start(
         fetch: &Arc<MappedFetch>,
         plan: Arc<dyn Route>,
@@ -269,7 +269,7 @@ impl MappedEpoch {
 impl EpochFetch for MappedEpoch {
     fn step(&self, step: u64) -> Result<StepItems, ReadError> {
         if let Some(items) = self.early.as_ref().and_then(|early| early.take(step)) {
-            // The first step was read apart; now reading ahead begins.
+            // The first step was read separately. Prefetching starts now.
             if let Some(ahead) = &self.ahead {
                 ahead.go();
             }
@@ -318,7 +318,7 @@ impl EpochFetch for MappedEpoch {
 #[derive(Debug)]
 pub(super) struct MappedStep {
     fetch: Arc<MappedFetch>,
-    /// Chunks that were checked for this step, where each step checks again: once is enough for all of their samples.
+    /// Chunks verified for this step, if every step verifies again. Once per step is enough for all their samples.
     checked: Mutex<BTreeSet<u64>>,
 }
 
@@ -353,7 +353,7 @@ impl MappedStep {
     }
 
     fn check_chunk(&self, chunk: u64) -> Result<(), ReadError> {
-        // Held while it is summed: of several threads at one chunk one does the work.
+        // Held while the checksum is computed, so that only one of several threads at a chunk computes it.
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if self.fetch.checks.is_chunk_done(chunk) || checked.contains(&chunk) {
             return Ok(());
@@ -365,7 +365,7 @@ impl MappedStep {
         Ok(())
     }
 
-    /// An item whose place must be looked up in its chunk, or that must be decompressed.
+    /// An item that must be looked up in its chunk or decompressed.
     fn other_item<'a>(
         &'a self,
         position: usize,
@@ -412,8 +412,8 @@ impl MappedStep {
         Ok(Some(ItemRun(Run::Mapped(Arc::clone(&fetch.pack), range))))
     }
 
-    /// Whole chunks by their checksums, parts of chunks sample by sample where samples have checksums: so nothing is
-    /// summed that is not handed out.
+    /// Verifies whole chunks by their checksums. Parts of chunks are verified by sample if samples have checksums. So only
+    /// delivered data is verified.
     fn check_run(&self, samples: Range<u64>) -> Result<(), ReadError> {
         let geometry = self.fetch.pack.geometry();
         let mut next = samples.start;

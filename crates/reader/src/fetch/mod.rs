@@ -1,9 +1,8 @@
-//! From a plan to bytes in memory: what a step needs is there before it is asked for, checked, and handed out without a
-//! copy where it lies as it should.
+//! Fetches the bytes of a plan: the data of a step is in memory before it is requested, verified, and not copied if possible.
 //!
-//! A [`Fetch`] belongs to one loader: it holds the pack, the way it is read ([`Access`]) and what was already checked. Of
-//! each epoch there is one [`EpochFetch`], of each step of it one [`StepItems`]. Not for the order of samples, which is
-//! `plan`, and not for what becomes of the bytes.
+//! A [`Fetch`] belongs to one loader. It holds the pack, the [`Access`] and the record of verified data. Each epoch has one
+//! [`EpochFetch`], and each of its steps one [`StepItems`]. The order of samples is decided in `plan`, and the bytes are
+//! processed elsewhere.
 
 mod access;
 mod ahead;
@@ -31,52 +30,52 @@ use self::mapped::{MappedEpoch, MappedFetch, MappedStep};
 use crate::plan::Route;
 use crate::{Pack, ReadError};
 
-/// What a loader asks of its fetching.
+/// Options for fetching.
 #[derive(Debug, Clone)]
 pub(crate) struct FetchOptions {
     /// How to read.
     pub(crate) access: Access,
     /// When to check.
     pub(crate) checksums: Checksums,
-    /// Bytes for buffers of chunks, where chunks are read into buffers.
+    /// Memory for buffers of chunks, if chunks are read into buffers.
     pub(crate) memory_bytes: u64,
-    /// What the user allows in all, where that was said: a pack larger than this is not mapped by [`Access::Auto`].
+    /// The user's memory limit, if set. [`Access::Auto`] does not map a pack that is larger.
     pub(crate) budget: Option<u64>,
-    /// Bytes of the loader's other packs that have memory first, because they are smaller.
+    /// Size of the loader's smaller packs. They get memory first.
     pub(crate) beside: u64,
-    /// The body fields wanted, by their positions among the schema's body fields.
+    /// The requested body fields, by their positions in the body.
     pub(crate) positions: Vec<usize>,
 }
 
-/// What was read, checked and waited for.
+/// Statistics of reading, verifying and waiting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchStats {
-    /// Bytes asked from the disk. Of a mapped pack those that were not in memory and asked for ahead.
+    /// Bytes requested from the disk. For a mapped pack, bytes that were not in memory and were prefetched.
     pub bytes_read: u64,
     /// Requests to the disk.
     pub reads: u64,
-    /// Nanoseconds that steps waited for bytes, of all threads together.
+    /// Nanoseconds that steps waited for bytes, over all threads.
     pub wait_ns: u64,
-    /// Bytes summed for their checksum.
+    /// Bytes whose checksums were computed.
     pub bytes_checked: u64,
-    /// Chunks whose checksum was computed.
+    /// Chunks whose checksums were computed.
     pub chunks_checked: u64,
-    /// Samples whose checksum was computed.
+    /// Samples whose checksums were computed.
     pub samples_checked: u64,
-    /// Nanoseconds in which at least one request was under way. 0 of a mapped pack.
+    /// Nanoseconds with at least one request in progress. 0 for a mapped pack.
     pub busy_ns: u64,
-    /// Chunks given up although they were needed again, because there was no buffer left. 0 of a mapped pack.
+    /// Chunks evicted although they were needed again, because all buffers were in use. 0 for a mapped pack.
     pub chunks_evicted: u64,
-    /// Buffers there are. 0 of a mapped pack.
+    /// Number of buffers. 0 for a mapped pack.
     pub buffers: u64,
     /// Buffers in use now.
     pub buffers_in_use: u64,
 }
 
 impl FetchStats {
-    /// Of an epoch's readings and those of a later one of the same loader: what is counted since the loader was made is
-    /// the later one's.
+    /// Combines an epoch's statistics with those of a later one of the same loader. Counters that run since the loader was made
+    /// are taken from the later one.
     pub(crate) const fn then(self, later: Self) -> Self {
         Self {
             bytes_read: self.bytes_read + later.bytes_read,
@@ -88,7 +87,7 @@ impl FetchStats {
         }
     }
 
-    /// Of two readings together.
+    /// The sum of two statistics.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             bytes_read: self.bytes_read + other.bytes_read,
@@ -105,11 +104,11 @@ impl FetchStats {
     }
 }
 
-/// How one loader reads one pack, shared by its epochs.
+/// How one loader reads one pack. Its epochs share it.
 #[derive(Debug)]
 pub(crate) struct Fetch {
     report: AccessReport,
-    /// What buffers may take.
+    /// Memory limit for buffers.
     memory_bytes: u64,
     engine: Engine,
 }
@@ -117,15 +116,15 @@ pub(crate) struct Fetch {
 #[derive(Debug)]
 enum Engine {
     Mapped(Arc<MappedFetch>),
-    /// And the map, where it may be used for what would need whole chunks for single samples.
+    /// May have the map too, for steps that would otherwise read whole chunks for single samples.
     Direct(Arc<DirectFetch>, Option<Arc<MappedFetch>>),
 }
 
 impl Fetch {
-    /// Reads as `choice` says, which [`choose`] made of the same options. Checks the column of sample checksums.
+    /// Reads as in `choice`, which [`choose`] made from the same options. Verifies the column of sample checksums.
     ///
     /// # Errors
-    /// [`ReadError::Format`] where a position is no body field or the column of checksums is damaged.
+    /// [`ReadError::Format`] if a position is not a body field or the column of checksums is damaged.
     pub(crate) fn chosen(
         pack: Arc<Pack>,
         options: FetchOptions,
@@ -178,10 +177,10 @@ impl Fetch {
         &self.report
     }
 
-    /// Starts to read what `plan` needs from `first_step` on.
+    /// Starts reading what `plan` needs from `first_step` on.
     ///
     /// # Errors
-    /// [`ReadError::Changed`] and [`ReadError::Modified`] where the file is no longer the one that was opened.
+    /// [`ReadError::Changed`] and [`ReadError::Modified`] if the file has changed since it was opened.
     pub(crate) fn start(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
@@ -189,7 +188,7 @@ impl Fetch {
     ) -> Result<Box<dyn EpochFetch>, ReadError> {
         let mapped = match &self.engine {
             Engine::Mapped(fetch) => fetch,
-            // Direct reading would read whole chunks for single samples.
+            // Direct reads would read whole chunks for single samples.
             Engine::Direct(direct, Some(fetch)) if direct.wastes_chunks(&*plan) => fetch,
             Engine::Direct(direct, _) => return Ok(Box::new(direct.start(plan, first_step)?)),
         };
@@ -198,19 +197,19 @@ impl Fetch {
     }
 }
 
-/// The reading of one epoch. Dropping it ends its threads at once.
+/// Reads one epoch. Dropping it ends its threads at once.
 pub(crate) trait EpochFetch: fmt::Debug + Send + Sync {
-    /// What this rank needs at `step`, once it is in memory. Steps are asked for in ascending order, each once, from any
-    /// thread, several at a time; dropping the result frees what only it used.
+    /// Waits for the data of `step` on this rank. Request each step once, in ascending order. Several threads may wait at a
+    /// time. Dropping the result releases its memory.
     ///
     /// # Errors
-    /// [`ReadError::Stopped`] after [`stop`](Self::stop), and what reading found.
+    /// [`ReadError::Stopped`] after [`stop`](Self::stop), and read errors.
     fn step(&self, step: u64) -> Result<StepItems, ReadError>;
 
-    /// Wakes all who wait for a step: they get [`ReadError::Stopped`].
+    /// Wakes all threads that wait for a step. They get [`ReadError::Stopped`].
     fn stop(&self);
 
-    /// What was read and checked so far.
+    /// The statistics so far.
     fn stats(&self) -> FetchStats;
 }
 
@@ -225,12 +224,11 @@ enum Step {
 }
 
 impl StepItems {
-    /// The decoded item of the body field at `position` of `sample`, checked. `scratch` is used where it must be
-    /// decompressed.
+    /// The decoded item of the body field at `position` of `sample`, verified. `scratch` is used for decompression.
     ///
     /// # Errors
-    /// [`ReadError::Sample`] and [`ReadError::Format`] where the bytes are damaged, [`ReadError::Changed`] where they are
-    /// no longer there.
+    /// [`ReadError::Sample`] and [`ReadError::Format`] if the bytes are damaged, [`ReadError::Changed`] if the file was
+    /// truncated.
     pub(crate) fn item<'a>(
         &'a self,
         position: usize,
@@ -243,11 +241,11 @@ impl StepItems {
         }
     }
 
-    /// The items of `n` samples from `first_sample` on, where they lie one after the other in memory: no copy. None where
-    /// they do not, or are compressed or of variable size. Checked: whole chunks by their checksum.
+    /// The items of `n` samples from `first_sample` on, without a copy, if they are contiguous in memory. `None` otherwise, and
+    /// for compressed or variable-size items. Whole chunks are verified by their checksum.
     ///
     /// # Errors
-    /// As [`item`](Self::item).
+    /// As for [`item`](Self::item).
     pub(crate) fn run(
         &self,
         position: usize,
@@ -263,11 +261,11 @@ impl StepItems {
         }
     }
 
-    /// Whether what was handed out until now were the file's bytes: asked after they were copied, because a file that is
-    /// cut short while it is mapped shows zeros instead of failing.
+    /// Checks that everything delivered so far came from the file. Call it after copying: a file that is truncated while it is
+    /// mapped reads as zeros and does not fail.
     ///
     /// # Errors
-    /// [`ReadError::Changed`], or [`ReadError::Read`] where the disk failed.
+    /// [`ReadError::Changed`], or [`ReadError::Read`] if the disk failed.
     pub(crate) fn still_good(&self) -> Result<(), ReadError> {
         match &self.0 {
             Step::Mapped(step) => step.still_good(),
@@ -276,7 +274,7 @@ impl StepItems {
     }
 }
 
-/// Items that lie one after the other, without a copy. It keeps alive what it shows.
+/// Contiguous items, without a copy. It keeps their memory alive.
 #[derive(Debug, Clone)]
 pub(crate) struct ItemRun(Run);
 
@@ -289,7 +287,7 @@ enum Run {
 }
 
 impl ItemRun {
-    /// Where they lie in the pack's bytes; none where they lie in a buffer.
+    /// Their range in the pack's bytes. `None` if they are in a buffer.
     pub(crate) fn in_pack(&self) -> Option<(&Arc<Pack>, &Range<usize>)> {
         match &self.0 {
             Run::Mapped(pack, range) => Some((pack, range)),
@@ -301,7 +299,7 @@ impl ItemRun {
 impl AsRef<[u8]> for ItemRun {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
-            // The range was within the pack when the run was made, and its bytes stay where they are.
+            // The range was checked when the run was made, and the pack's bytes do not move.
             Run::Mapped(pack, range) => pack.bytes_unchecked().get(range.clone()).unwrap_or(&[]),
             Run::Direct(run) => run.as_ref(),
         }

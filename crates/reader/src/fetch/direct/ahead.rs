@@ -1,20 +1,20 @@
-//! The thread that reads ahead: it walks the plan step by step and reads what each step needs, as far as buffers go.
+//! The thread that prefetches: it goes through the plan step by step and reads the data of each step, as far as buffers allow.
 //!
-//! # Why it never waits for ever
+//! # Why it cannot deadlock
 //!
-//! Steps are planned in ascending order, and each planned step holds its buffers until it is dropped. The thread waits
-//! for a buffer only while it plans step `t`. Then every step before `t` has all its buffers: those steps can be asked
-//! for, filled and dropped without anything more from this thread but that it goes on taking in what was read, which it
-//! does while it waits. So in the end no step before `t` is left, and all buffers are in one of four states:
+//! Steps are planned in ascending order. Each planned step holds its buffers until it is dropped. The thread waits for a
+//! buffer only while it plans step `t`. At that point every step before `t` has all its buffers. These steps can be requested,
+//! filled and dropped. They need this thread only to process completed reads, which it does while it waits. So eventually no
+//! step before `t` is left, and each buffer is in one of four states:
 //!
-//! - free: then the waiting ends;
-//! - kept only because a later step will need the chunk again, by [`ChunkUse::until`]: one of them is evicted, and its
-//!   chunk is read again later;
-//! - of step `t` itself: fewer than there are, because a step that needs more is an error;
-//! - with the user, without a copy: at most half of all, see [`memory`](super::memory). The user may keep these for
-//!   ever, so a plan that turns out to need more than the other half then waits for the user, and only then.
+//! - free: the wait ends;
+//! - cached only because a later step needs the chunk again, by [`ChunkUse::until`]: one of them is evicted, and its chunk is
+//!   read again later;
+//! - in use by step `t` itself: fewer than all buffers, because a step that needs more is an error;
+//! - borrowed by the user without a copy: at most half of all buffers, see [`memory`](super::memory). The user may keep them
+//!   forever. So only a plan that needs more than the other half waits for the user.
 //!
-//! What the reader of a step must do for it: hold no step while it waits for a later one, and ask for every step.
+//! The reader of steps must not hold a step while it waits for a later one, and it must request every step.
 //!
 //! [`ChunkUse::until`]: crate::plan::ChunkUse::until
 
@@ -31,24 +31,24 @@ use super::{Held, SamplePlace, Shared, StepParts};
 use crate::arena::SlotMut;
 use crate::plan::{ChunkUse, OrderKind, Route};
 
-/// Steps planned and not yet dropped, at most: they take memory for their lists.
+/// Maximum number of steps that are planned and not dropped. Their lists take memory.
 const MAX_STEPS: u64 = 1024;
 
 /// Why planning ended early.
 enum End {
     /// The epoch was stopped.
     Stopped,
-    /// Nothing more can be read.
+    /// Reading failed.
     Failed(Failure),
 }
 
-/// The reading thread.
+/// The prefetching thread.
 pub(super) struct Ahead {
     shared: Arc<Shared>,
     plan: Arc<dyn Route>,
     engine: Box<dyn Engine + Send>,
     loads: Loads,
-    /// Chunks that a later step may still need.
+    /// Chunks that a later step may need.
     resident: BTreeMap<u64, Resident>,
 }
 
@@ -74,7 +74,7 @@ impl Ahead {
         }
     }
 
-    /// Reads everything from `first_step` on. Ends when all is read, when the epoch is stopped, or when it failed.
+    /// Reads everything from `first_step` on. Ends when everything is read, the epoch is stopped, or reading failed.
     pub(super) fn run(mut self, first_step: u64) {
         let _ended = Ended(Arc::clone(&self.shared));
         let mut result = Ok(());
@@ -88,7 +88,7 @@ impl Ahead {
             result = self.turn(None);
         }
         if let Err(End::Failed(failure)) = result {
-            // What can still come does: steps before the one that failed are whole.
+            // Complete the reads in progress: steps before the failed one are intact.
             while !self.loads.is_idle() && self.turn(None).is_ok() {}
             self.shared.fail(failure);
         }
@@ -108,7 +108,7 @@ impl Ahead {
         } else {
             self.plan_chunks(step)?
         };
-        // With nothing to wait for it would otherwise never look.
+        // Without anything to wait for it would never check this otherwise.
         if shared.is_stopped() {
             return Err(End::Stopped);
         }
@@ -125,7 +125,7 @@ impl Ahead {
             return Err(End::Failed(Failure::Memory { needed }));
         }
         self.resident.retain(|_, resident| resident.until >= step);
-        // What a random order needs again is only known at the end: nothing is kept where not everything fits.
+        // In random order later needs are unknown until the end. So chunks are kept only if everything fits.
         let keep = self.plan.order() != OrderKind::Random || self.shared.fits_whole();
         let mut held = Vec::with_capacity(uses.len());
         for chunk_use in &uses {
@@ -143,7 +143,7 @@ impl Ahead {
         Ok(Held::Chunks(held))
     }
 
-    /// None for a chunk that the pack does not have: whoever asks for its items is told.
+    /// `None` for a chunk that does not exist. The error is reported when its items are requested.
     fn read_chunk(&mut self, chunk: u64, uses: &[ChunkUse]) -> Result<Option<Arc<Buffer>>, End> {
         let shared = Arc::clone(&self.shared);
         let Ok(entry) = shared.fetch.pack.chunk_entry(chunk) else {
@@ -161,7 +161,7 @@ impl Ahead {
         Ok(Some(buffer))
     }
 
-    /// The ranges of a step's samples, as few requests as they allow, put into slots in the order of the file.
+    /// Places the byte ranges of a step's samples into slots, in file order and with as few requests as possible.
     fn plan_samples(&mut self, step: u64) -> Result<Held, End> {
         let shared = Arc::clone(&self.shared);
         let mut samples = self.plan.samples_at(step);
@@ -169,7 +169,7 @@ impl Ahead {
         samples.dedup();
         let mut slots = Slots::new(shared.memory.arena.slot_bytes());
         for sample in samples {
-            // Where a table in the chunk is damaged, whoever asks for the item is told.
+            // Damage in a chunk's table is reported when the item is requested.
             let ranges = shared.fetch.pack.sample_places(sample).unwrap_or_default();
             for (position, range) in ranges.into_iter().enumerate() {
                 if shared.fetch.reads_position(position) {
@@ -193,7 +193,7 @@ impl Ahead {
         Ok(Held::Samples { buffers, places })
     }
 
-    /// A free slot, waited for. `uses` are the chunks that must not be evicted for it.
+    /// Waits for a free slot. The chunks in `uses` must not be evicted for it.
     fn acquire(&mut self, uses: &[ChunkUse]) -> Result<SlotMut, End> {
         let shared = Arc::clone(&self.shared);
         loop {
@@ -212,7 +212,7 @@ impl Ahead {
         }
     }
 
-    /// Gives up the chunk that would be kept longest, of those that nobody holds now.
+    /// Evicts the unused chunk that would be kept longest.
     fn evict(&mut self, uses: &[ChunkUse]) -> bool {
         let unused = |chunk: &u64, resident: &Resident| {
             Arc::strong_count(&resident.buffer) == 1
@@ -226,7 +226,7 @@ impl Ahead {
             .is_some()
     }
 
-    /// Takes in what was read; where nothing is under way, waits for the bell to ring after `seen`.
+    /// Processes completed reads. If there are none in progress, waits for the bell to ring after `seen`.
     fn turn(&mut self, seen: Option<u64>) -> Result<(), End> {
         if self.shared.is_stopped() {
             return Err(End::Stopped);
@@ -250,7 +250,7 @@ impl Ahead {
     }
 }
 
-/// Tells all who wait that nothing more comes, also where the thread ends by a panic.
+/// Tells all waiting threads that reading has ended, even after a panic.
 struct Ended(Arc<Shared>);
 
 impl Drop for Ended {
@@ -259,12 +259,12 @@ impl Drop for Ended {
     }
 }
 
-/// Ranges of the file, put into slots one after the other.
+/// Places ranges of the file into slots, one after the other.
 struct Slots {
     slot_bytes: usize,
     slots: Vec<Vec<Extent>>,
     places: Vec<SamplePlace>,
-    /// Bytes of the last slot that are taken.
+    /// Bytes used in the last slot.
     taken: usize,
 }
 
@@ -294,8 +294,7 @@ impl Slots {
         });
     }
 
-    /// Adds an extent, as a part of the last one where they touch and both still fit; gives the last extent, which then
-    /// ends at `taken`.
+    /// Adds an extent. It is merged with the last one if they touch and both fit. Returns the last extent, which ends at `taken`.
     fn place(&mut self, extent: Extent) -> Extent {
         let last = self.slots.last_mut().and_then(|extents| extents.last_mut());
         if let Some(last) = last {

@@ -1,4 +1,4 @@
-//! One buffer: bytes of the file, once they have come, whether they were found whole, and what was decompressed of them.
+//! A buffer: bytes of the file once they are read, the result of verifying them, and their decompressed blocks.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +12,18 @@ use crate::ReadError;
 use crate::arena::SlotRef;
 use crate::fetch::checks::Checksums;
 
-/// Why bytes did not come: told to each step that needs them.
+/// Why bytes are missing. Every step that needs them gets it.
 #[derive(Debug, Clone)]
 pub(super) enum Failure {
-    /// The system could not read.
+    /// The read failed.
     Read {
         offset: u64,
         len: u64,
         error: Arc<io::Error>,
     },
-    /// The file has another length now.
+    /// The length of the file has changed.
     Changed { found: u64 },
-    /// The memory allowed does not hold what one step needs.
+    /// The memory limit is too small for one step.
     Memory { needed: u64 },
 }
 
@@ -62,21 +62,21 @@ impl Failure {
 /// Bytes of the file in a slot of the arena.
 #[derive(Debug)]
 pub(super) struct Buffer {
-    /// The chunk that it holds; none where it holds single samples.
+    /// The chunk that it holds. `None` if it holds single samples.
     chunk: Option<u64>,
-    /// Where the chunk starts in the slot, and its bytes.
+    /// Offset of the chunk in the slot, and its length.
     start: usize,
     len: usize,
     bytes: OnceLock<Result<SlotRef, Failure>>,
-    /// Whether someone has set out to check it: others then check other buffers first.
+    /// Whether a thread has begun to verify it. Other threads verify other buffers first.
     claimed: AtomicBool,
-    /// Whether the chunk matched its checksum, where each buffer is checked.
+    /// Whether the chunk matched its checksum, if buffers are verified.
     verdict: OnceLock<bool>,
     /// Decompressed blocks, by field and number.
     blocks: OnceLock<Vec<Vec<OnceLock<Option<Block>>>>>,
-    /// While the user has it.
+    /// Set while the user holds it.
     pin: Mutex<Weak<Pin>>,
-    /// Behind the bytes, so that they are free when it rings.
+    /// Declared after the bytes, so that they are free when it rings.
     _ring: Ring,
 }
 
@@ -96,13 +96,13 @@ impl Buffer {
         })
     }
 
-    /// Hands it what was read, once.
+    /// Stores the bytes read. Called once.
     pub(super) fn fill(&self, bytes: Result<SlotRef, Failure>) {
         let first = self.bytes.set(bytes).is_ok();
         debug_assert!(first, "a buffer is read once");
     }
 
-    /// Whether reading has ended.
+    /// Whether reading is complete.
     pub(super) fn is_filled(&self) -> bool {
         self.bytes.get().is_some()
     }
@@ -112,14 +112,14 @@ impl Buffer {
         self.bytes.get().and_then(|bytes| bytes.as_ref().err())
     }
 
-    /// Bytes of its slot.
+    /// A range of its slot.
     #[inline]
     pub(super) fn slot(&self, start: usize, len: usize) -> Option<&[u8]> {
         let slot: &[u8] = self.bytes.get()?.as_ref().ok()?;
         slot.get(start..start.checked_add(len)?)
     }
 
-    /// Where a byte of the chunk lies in the slot.
+    /// Offset of the chunk in the slot.
     #[inline]
     pub(super) fn start(&self) -> usize {
         self.start
@@ -130,19 +130,19 @@ impl Buffer {
         self.slot(self.start, self.len).unwrap_or(&[])
     }
 
-    /// Checks it now, unless that is done or someone else is at it.
+    /// Verifies it now, unless another thread has begun to.
     pub(super) fn check_if_unclaimed(&self, fetch: &DirectFetch) {
         if self
             .chunk
             .is_some_and(|chunk| !fetch.checks.is_chunk_done(chunk))
             && !self.claimed.swap(true, Ordering::Relaxed)
         {
-            // Whoever asks for an item of it is told.
+            // A failure is reported when an item is requested.
             let _ = self.check(fetch);
         }
     }
 
-    /// Checks the chunk as the policy says; whoever comes meanwhile waits.
+    /// Verifies the chunk according to the policy. Other threads wait for the result.
     #[inline]
     pub(super) fn check(&self, fetch: &DirectFetch) -> Result<(), ReadError> {
         match self.chunk {
@@ -165,7 +165,7 @@ impl Buffer {
         if *whole {
             return Ok(());
         }
-        // Summed again for whoever comes later, to say what was found.
+        // Compute it again for later callers, to report the wrong checksum.
         error.map_or_else(
             || {
                 fetch
@@ -176,7 +176,7 @@ impl Buffer {
         )
     }
 
-    /// The buffer for the user, without a copy; none where too many are out.
+    /// Borrows the buffer for the user, without a copy. `None` if too many are borrowed.
     pub(super) fn pin(self: &Arc<Self>, memory: &Arc<Memory>) -> Option<Arc<Pin>> {
         let mut pin = self.pin.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pin) = pin.upgrade() {
@@ -187,8 +187,8 @@ impl Buffer {
         Some(new)
     }
 
-    /// Item `index` of the chunk of the body field at `position`: out of the tables in the chunk, or decompressed, once a
-    /// block as long as there is memory for it, else into `scratch`.
+    /// Item `index` of the chunk, of the body field at `position`. It is looked up in the chunk's tables or decompressed. Blocks
+    /// are decompressed once if there is memory to keep them, else into `scratch`.
     pub(super) fn looked_up_item<'a>(
         &'a self,
         fetch: &DirectFetch,

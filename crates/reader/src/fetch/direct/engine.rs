@@ -1,5 +1,5 @@
-//! What reads: requests go in, the same requests come back with what the system said. Not for what a request is part
-//! of, and not for trying again: that is `loads`.
+//! The I/O engine: takes requests and returns them with the system's result. Grouping requests into loads and retrying is done
+//! in `loads`.
 
 use std::fs::File;
 use std::io;
@@ -13,57 +13,57 @@ use super::memory::Ring;
 use crate::Pack;
 use crate::arena::PieceMut;
 
-/// Bytes of the file that go to a piece of memory.
+/// A request to read a range of the file into memory.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// What the request is part of.
+    /// The load that it belongs to.
     pub(super) load: u64,
-    /// Where the piece's first byte stands in the file: a multiple of 4096.
+    /// Offset in the file of the piece's first byte: a multiple of 4096.
     pub(super) offset: u64,
-    /// Where they go: exclusively the request's until it comes back.
+    /// The destination. The request owns it exclusively until it completes.
     pub(super) piece: PieceMut,
-    /// Bytes that are there already: a multiple of 4096 where it goes past the page cache.
+    /// Bytes read so far: a multiple of 4096 if it bypasses the page cache.
     pub(super) filled: usize,
-    /// Bytes that the file has for it: fewer than the piece's at the end of the file.
+    /// Bytes available in the file: fewer than the piece at the end of the file.
     pub(super) wanted: usize,
-    /// How often it came back without anything new.
+    /// How often it completed without progress.
     pub(super) attempts: u32,
     /// Whether it goes through the page cache.
     pub(super) buffered: bool,
-    /// Tells whoever waits for memory that the piece is given up; behind the piece, so that it is then.
+    /// Notifies threads that wait for memory. Declared after the piece, so that the piece is released first.
     pub(super) _ring: Ring,
 }
 
-/// A request that came back, with the bytes read.
+/// A completed request with the number of bytes read.
 pub(super) type Done = (Request, io::Result<usize>);
 
-/// Carries out requests, several at a time.
+/// Performs several requests at a time.
 pub(super) trait Engine {
-    /// How many requests may be under way.
+    /// Maximum number of requests in progress.
     fn depth(&self) -> usize;
 
-    /// Starts a request. At most [`depth`](Self::depth) are under way.
+    /// Starts a request. At most [`depth`](Self::depth) may be in progress.
     fn submit(&mut self, request: Request);
 
-    /// Takes back what came back, waiting until there is something; there must be a request under way.
+    /// Collects completed requests and waits for at least one. A request must be in progress.
     ///
     /// # Errors
-    /// The engine failed, not a request: nothing more can be expected from it.
+    /// The engine itself failed and cannot continue. Failures of single requests are returned in `done`.
     fn wait(&mut self, done: &mut Vec<Done>) -> io::Result<()>;
 }
 
-/// What requests are read from: a pack, and its file once more for reads past the page cache.
+/// The source of requests: a pack, and a second descriptor of its file for reads that bypass the page cache.
 #[derive(Debug)]
 pub(super) struct Source {
     pack: Arc<Pack>,
-    /// None where the file system cannot do that, or the pack lies in memory.
+    /// `None` if the file system cannot do that, or the pack is in memory.
     direct: Option<File>,
-    /// Whether what is read through the page cache is to stay there.
+    /// Whether data read through the page cache should stay in it.
     keep: bool,
 }
 
 impl Source {
-    /// `past_cache`: whether to read past the page cache, where that is possible.
+    /// `past_cache`: whether to bypass the page cache if possible.
     pub(super) fn new(pack: Arc<Pack>, past_cache: bool) -> Self {
         Self {
             direct: past_cache.then(|| pack.open_past_cache()).flatten(),
@@ -76,12 +76,12 @@ impl Source {
         &self.pack
     }
 
-    /// Whether a request goes past the page cache, where all places are multiples of 4096.
+    /// Whether a request bypasses the page cache. All positions must then be multiples of 4096.
     pub(super) fn is_direct(&self, request: &Request) -> bool {
         self.direct(request).is_some()
     }
 
-    /// Where requests are read from, in words.
+    /// A description of the source.
     pub(super) fn describe(&self) -> &'static str {
         match (&self.direct, self.pack.storage().file()) {
             (Some(_), _) => "past the page cache",
@@ -90,12 +90,12 @@ impl Source {
         }
     }
 
-    /// The file past the page cache, where a request is to be read from it.
+    /// The descriptor that bypasses the page cache, if the request should use it.
     fn direct(&self, request: &Request) -> Option<&File> {
         self.direct.as_ref().filter(|_| !request.buffered)
     }
 
-    /// The file that a request is to be read from; none where the pack lies in memory.
+    /// The file for a request. `None` if the pack is in memory.
     pub(super) fn file(&self, request: &Request) -> Option<&File> {
         self.direct(request).or_else(|| self.pack.storage().file())
     }
@@ -111,8 +111,7 @@ impl Source {
         }
     }
 
-    /// What was read through the page cache only because there is no other way leaves it again, so that it pushes out
-    /// nothing that is needed.
+    /// Evicts data that went through the page cache only for lack of an alternative. It must not displace other data.
     pub(super) fn forget(&self, request: &Request) {
         if self.keep || self.is_direct(request) {
             return;

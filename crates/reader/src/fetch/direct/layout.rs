@@ -1,4 +1,4 @@
-//! What of a pack's layout direct reading needs: how large buffers must be, and where items lie in a chunk.
+//! The parts of a pack's layout that direct reads need: buffer sizes, and positions of items in a chunk.
 
 use packds_format::FormatError;
 use packds_system::to_u64;
@@ -6,27 +6,27 @@ use packds_system::to_u64;
 use crate::Pack;
 use crate::arena::SLOT_ALIGN;
 
-/// Samples are read into slots of at least this, several to a slot.
+/// Minimum size of a slot for samples. Several samples share a slot.
 const SAMPLES_SLOT_BYTES: usize = 1 << 20;
-/// Bytes that a compressed item of unknown size is taken to decompress to, for each stored byte.
+/// Assumed compression ratio of items of unknown size.
 const ASSUMED_RATIO: usize = 2;
 
-/// Sizes and places, the same for all epochs.
+/// Sizes and positions. They are the same for all epochs.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// Of each body field where its items lie in every chunk, if all are of one size, not compressed, and chunks strided.
+    /// The positions of each body field's items in a chunk, for fixed-size uncompressed fields in strided chunks.
     pub(super) places: Vec<Option<Place>>,
-    /// Whether any body field that is wanted is compressed.
+    /// Whether any requested body field is compressed.
     pub(super) compressed: bool,
-    /// The largest chunk, rounded outwards to multiples of 4096 in the file.
+    /// Size of the largest chunk, rounded outwards to multiples of 4096 in the file.
     pub(super) chunk_slot: usize,
-    /// What the wanted fields of the largest chunk take decompressed.
+    /// Decompressed size of the requested fields in the largest chunk.
     pub(super) decoded: usize,
-    /// Bytes of a slot for single samples.
+    /// Size of a slot for single samples.
     pub(super) samples_slot: usize,
 }
 
-/// Where the items of a field lie in a chunk.
+/// The positions of a field's items in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     start: usize,
@@ -34,7 +34,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Where `n` items from `index` on lie in the chunk: start and length.
+    /// The range of `n` items from `index` on in the chunk: start and length.
     #[inline]
     pub(super) fn of(&self, index: u32, n: u32) -> Option<(usize, usize)> {
         let within = usize::try_from(index).ok()?.checked_mul(self.item_bytes)?;
@@ -79,7 +79,7 @@ impl Layout {
     }
 }
 
-/// The bytes of a slot that holds any chunk. Explicit chunks are all looked at; strided ones are all alike.
+/// The size of a slot for any chunk. All explicit chunks are checked; strided chunks all have the same size.
 fn largest_chunk(pack: &Pack) -> Result<usize, FormatError> {
     let n = pack.n_chunks();
     let n = if pack.schema().is_strided() {
@@ -94,16 +94,16 @@ fn largest_chunk(pack: &Pack) -> Result<usize, FormatError> {
     Ok(slot_for(largest))
 }
 
-/// The bytes of a slot for `len` bytes of the file, wherever they start.
+/// The size of a slot for `len` bytes of the file at any offset.
 fn slot_for(len: u64) -> usize {
-    // What does not fit here is a chunk of more than 2 GiB, which no pack has.
+    // This can only fail for chunks of more than 2 GiB, which packs do not have.
     let len = usize::try_from(len).unwrap_or(usize::MAX / 2);
     (len + SLOT_ALIGN - 1)
         .next_multiple_of(SLOT_ALIGN)
         .max(SLOT_ALIGN)
 }
 
-/// The bytes of a slot that holds any item; a chunk's where that is not known.
+/// The size of a slot for any item. A chunk's size if it is unknown.
 fn largest_item(pack: &Pack, chunk_slot: usize) -> usize {
     let mut largest = 0;
     for (_, field) in pack.schema().body() {

@@ -1,4 +1,4 @@
-//! Buffers being read: each cut into requests, put together again when all have come, tried again where that can help.
+//! Buffers being read. Each load is split into requests, which are retried if useful and combined when all are complete.
 
 use packds_system::{nanos, to_u64};
 use std::collections::{BTreeMap, VecDeque};
@@ -12,12 +12,12 @@ use super::engine::{Done, Engine, Request, Source};
 use super::memory::Memory;
 use crate::arena::{SLOT_ALIGN, SlotMut};
 
-/// Bytes of one request at most: enough for the disk, few enough that several are under way for one chunk.
+/// Maximum size of a request: large enough for the disk, small enough to have several per chunk.
 const REQUEST_BYTES: usize = 2 << 20;
-/// How often a request may come back with nothing new before that is an error.
+/// How often a request may complete without progress before it fails.
 const MAX_ATTEMPTS: u32 = 64;
 
-/// A run of bytes of the file, from a multiple of 4096 to a multiple of 4096.
+/// A range of the file that starts and ends at a multiple of 4096.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) offset: u64,
@@ -25,7 +25,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// The bytes `start..start + len`, rounded outwards.
+    /// The range `start..start + len`, rounded outwards.
     pub(super) fn around(start: u64, len: u64) -> Option<Self> {
         let align = u64::try_from(SLOT_ALIGN).ok()?;
         let offset = start - start % align;
@@ -35,12 +35,12 @@ impl Extent {
     }
 }
 
-/// What was read, for the statistics.
+/// Read statistics.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) bytes: AtomicU64,
     pub(super) reads: AtomicU64,
-    /// Nanoseconds with at least one request under way.
+    /// Nanoseconds with at least one request in progress.
     pub(super) busy_ns: AtomicU64,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Loads {
     counts: Arc<Counts>,
     loads: BTreeMap<u64, Load>,
     next_load: u64,
-    /// Not yet given to the engine.
+    /// Requests that are not submitted yet.
     pending: VecDeque<Request>,
     under_way: usize,
     busy_since: Option<Instant>,
@@ -77,12 +77,12 @@ impl Loads {
         }
     }
 
-    /// Whether nothing is being read.
+    /// Whether no reads are in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.loads.is_empty()
     }
 
-    /// Starts to read `extents`, one after the other, into `slot`, which is large enough for them.
+    /// Starts reading `extents`, one after the other, into `slot`. The slot must be large enough.
     pub(super) fn start(
         &mut self,
         buffer: &Arc<Buffer>,
@@ -107,7 +107,7 @@ impl Loads {
             }
         }
         if lens.is_empty() {
-            // Items without bytes alone.
+            // All items are empty.
             return buffer.fill(Ok(slot.freeze()));
         }
         let Some(pieces) = slot.split(&lens) else {
@@ -134,7 +134,7 @@ impl Loads {
         self.loads.insert(load, Load { buffer, failure });
     }
 
-    /// Gives the engine as much as it takes; what belongs to a buffer that has failed already is given up.
+    /// Submits as many requests as the engine takes. Requests of a failed buffer are dropped.
     pub(super) fn submit(&mut self, engine: &mut dyn Engine) {
         while self.under_way < engine.depth() {
             let Some(request) = self.pending.pop_front() else {
@@ -153,7 +153,7 @@ impl Loads {
         }
     }
 
-    /// Waits for requests under way, if there are any, and takes them in. Gives whether there were any.
+    /// Waits for requests in progress and processes them. Returns whether there were any.
     ///
     /// # Errors
     /// The engine failed.
@@ -191,7 +191,7 @@ impl Loads {
                     return self.finish(request);
                 }
                 let next = match self.source.is_direct(&request) {
-                    // The next read has to start at a multiple again: what is behind the last one is read once more.
+                    // The next read must start at a multiple again. Bytes after the last multiple are read again.
                     true => end - end % SLOT_ALIGN,
                     false => end,
                 };
@@ -205,7 +205,7 @@ impl Loads {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => self.again(request, error),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.again(request, error),
-            // The disk wants another alignment than the file system said.
+            // The disk requires a larger alignment than the file system reported.
             Err(error)
                 if error.kind() == io::ErrorKind::InvalidInput
                     && self.source.is_direct(&request) =>
@@ -241,7 +241,7 @@ impl Loads {
         self.finish(request);
     }
 
-    /// Gives up a request; the last one of a buffer hands it its bytes.
+    /// Ends a request. The last one of a buffer stores the bytes in it.
     fn finish(&mut self, request: Request) {
         self.source.forget(&request);
         let Some(slot) = request.piece.join() else {
@@ -255,7 +255,7 @@ impl Loads {
         }
     }
 
-    /// Ends all reading with this failure.
+    /// Ends all reads with this failure.
     pub(super) fn abandon(&mut self, error: &Failure) {
         self.pending.clear();
         for load in std::mem::take(&mut self.loads).into_values() {

@@ -1,7 +1,7 @@
-//! The memory that one epoch at a time reads into: an arena of buffers of one size, and who is told when one is free.
+//! The memory that an epoch reads into: an arena of equal buffers, and notifications when one is free.
 //!
-//! Buffers that were handed out without a copy belong to the user for as long as the user likes. At most half of them
-//! may be: reading must go on without them.
+//! Buffers lent without a copy belong to the user for an unlimited time. At most half of them may be lent, so that reading
+//! can continue without them.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use super::buffer::Buffer;
 use crate::arena::Arena;
 use crate::available::check_available;
 
-/// Counts events that may have freed memory, so that none is missed between looking and waiting.
+/// Counts events that may have freed memory. An event between checking and waiting is not missed.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     rings: Mutex<u64>,
@@ -31,7 +31,7 @@ impl Bell {
         self.rung.notify_all();
     }
 
-    /// Waits until it has rung after `seen` was asked for.
+    /// Waits until it has rung since `seen` was read.
     pub(super) fn wait(&self, seen: u64) {
         let rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.rung.wait_while(rings, |rings| *rings == seen));
@@ -48,16 +48,16 @@ impl Drop for Ring {
     }
 }
 
-/// One epoch's memory, used again by the next epoch.
+/// One epoch's memory. The next epoch reuses it.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) arena: Arc<Arena>,
     pub(super) bell: Arc<Bell>,
-    /// Buffers that the user has.
+    /// Number of buffers that the user holds.
     pinned: AtomicUsize,
-    /// Bytes that decompressed blocks may still take, outside the arena.
+    /// Bytes that decompressed blocks may still use, outside the arena.
     decoded_left: AtomicU64,
-    /// Memory of blocks that nobody needs any more, for the next ones.
+    /// Memory of released blocks, for reuse.
     spare: Mutex<Vec<BlockItems>>,
 }
 
@@ -77,13 +77,13 @@ impl Memory {
         Ring(Arc::clone(&self.bell))
     }
 
-    /// A place for the items of a block.
+    /// Memory for the items of a block.
     pub(super) fn place(&self) -> BlockItems {
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         spare.pop().unwrap_or_default()
     }
 
-    /// Keeps these items, if there is room for them.
+    /// Keeps these items if there is memory for them.
     pub(super) fn keep(self: &Arc<Self>, items: BlockItems) -> Option<Block> {
         let bytes = u64::try_from(items.capacity()).ok()?;
         self.decoded_left
@@ -100,7 +100,7 @@ impl Memory {
     }
 }
 
-/// A decompressed block. Its memory is used again when it is dropped.
+/// A decompressed block. Its memory is reused after it is dropped.
 #[derive(Debug)]
 pub(super) struct Block {
     memory: Arc<Memory>,
@@ -118,7 +118,7 @@ impl Drop for Block {
     }
 }
 
-/// A buffer that the user has.
+/// A buffer held by the user.
 #[derive(Debug)]
 pub(super) struct Pin {
     pub(super) buffer: Arc<Buffer>,
@@ -126,7 +126,7 @@ pub(super) struct Pin {
 }
 
 impl Pin {
-    /// None where too many buffers are out already.
+    /// `None` if too many buffers are lent.
     pub(super) fn new(buffer: &Arc<Buffer>, memory: &Arc<Memory>) -> Option<Arc<Self>> {
         let most = memory.arena.n_slots() / 2;
         memory

@@ -1,9 +1,9 @@
-//! Reading chunks into memory of our own, past the page cache: for packs larger than memory, and for compressed ones.
+//! Reads chunks into our own buffers and bypasses the page cache: for packs larger than memory, and for compressed ones.
 //!
-//! A thread of each epoch reads ahead as far as its buffers go (`ahead`), with io_uring where it may (`uring`), else with
-//! a few threads (`pread`). Chunks are checked, and compressed ones decompressed, by the threads that use them first.
+//! Each epoch has a thread that prefetches as far as buffers allow (`ahead`). It uses io_uring if permitted (`uring`), else a few
+//! threads (`pread`). The threads that use a chunk first verify and decompress it.
 //!
-//! The memory is what was allowed, for each epoch that is being read; the next epoch uses that of the last.
+//! Each open epoch uses the memory limit. The next epoch reuses the memory of the last one.
 
 mod ahead;
 mod buffer;
@@ -40,7 +40,7 @@ use super::{EpochFetch, FetchOptions, FetchStats, Step, StepItems};
 use crate::plan::{OrderKind, Route};
 use crate::{Pack, ReadError};
 
-/// What reads.
+/// The I/O engine.
 #[derive(Debug, Clone)]
 enum EngineKind {
     Uring,
@@ -54,7 +54,7 @@ impl EngineKind {
         Ok(match self {
             Self::Uring => match Uring::new(Arc::clone(source)) {
                 Ok(uring) => Box::new(uring),
-                // Allowed when the loader was made, but not for so many loaders at a time.
+                // io_uring was available when the loader was made, but not for this many loaders at a time.
                 Err(_) => Box::new(Pread::start(source)?),
             },
             Self::Pread => Box::new(Pread::start(source)?),
@@ -64,14 +64,14 @@ impl EngineKind {
     }
 }
 
-/// Bytes that a chunk takes in memory where it is read directly, with what of it must be decompressed.
+/// Memory for a chunk that is read directly, including decompressed data.
 pub(crate) fn chunk_memory(pack: &Pack, positions: &[usize]) -> Result<u64, ReadError> {
     let layout = pack.told(Layout::new(pack, positions))?;
     let bytes = layout.chunk_slot.saturating_add(layout.decoded);
     Ok(to_u64(bytes))
 }
 
-/// One loader's pack, read directly.
+/// The directly read pack of one loader.
 #[derive(Debug)]
 pub(super) struct DirectFetch {
     pack: Arc<Pack>,
@@ -80,20 +80,20 @@ pub(super) struct DirectFetch {
     positions: Vec<usize>,
     source: Arc<Source>,
     engine: EngineKind,
-    /// Why it is not io_uring, where it is not.
+    /// Why it does not use io_uring, if it does not.
     no_uring: Option<String>,
     memory_bytes: u64,
-    /// Memory of epochs that have ended.
+    /// Memory of finished epochs.
     idle: Mutex<Vec<Arc<Memory>>>,
 }
 
 impl DirectFetch {
-    /// `past_cache`: whether to read past the page cache, where the file system can; else what is read stays in it, for
-    /// packs that fit in memory.
+    /// `past_cache`: whether to bypass the page cache if the file system can. Otherwise data stays in it, which suits packs that
+    /// fit in memory.
     ///
     /// # Errors
-    /// [`ReadError::Memory`] where not one chunk fits in `options.memory_bytes`, [`ReadError::Format`] where a position
-    /// is no body field, [`ReadError::Open`].
+    /// [`ReadError::Memory`] if `options.memory_bytes` is too small for one chunk, [`ReadError::Format`] if a position is not
+    /// a body field, [`ReadError::Open`].
     pub(super) fn new(
         pack: Arc<Pack>,
         checks: impl Into<Arc<Checks>>,
@@ -137,7 +137,7 @@ impl DirectFetch {
         Ok(fetch)
     }
 
-    /// What reads: `io_uring` or `pread`.
+    /// The I/O engine: `io_uring` or `pread`.
     pub(super) fn engine(&self) -> &'static str {
         match self.engine {
             EngineKind::Uring => "io_uring",
@@ -147,7 +147,7 @@ impl DirectFetch {
         }
     }
 
-    /// What reads, in words: past the page cache or not, and why it is not io_uring.
+    /// A description of the I/O engine: whether it bypasses the page cache, and why it is not io_uring.
     pub(super) fn describe(&self) -> String {
         let place = self.source.describe();
         match &self.no_uring {
@@ -156,11 +156,11 @@ impl DirectFetch {
         }
     }
 
-    /// Starts to read what `plan` needs from `first_step` on.
+    /// Starts reading what `plan` needs from `first_step` on.
     ///
     /// # Errors
-    /// [`ReadError::Memory`] where the first step does not fit, [`ReadError::Changed`] and [`ReadError::Modified`] where
-    /// the file is no longer the one that was opened, [`ReadError::Open`] where the system gives no thread or memory.
+    /// [`ReadError::Memory`] if the first step does not fit, [`ReadError::Changed`] and [`ReadError::Modified`] if the file has
+    /// changed since it was opened, [`ReadError::Open`] if the system refuses a thread or memory.
     pub(super) fn start(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
@@ -172,10 +172,10 @@ impl DirectFetch {
         self.begin(plan, first_step, by_sample)
     }
 
-    /// As [`start`](Self::start), sample by sample in any order: for fields that are not compressed.
+    /// Like [`start`](Self::start), sample by sample in any order. Only for uncompressed fields.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// As for [`start`](Self::start).
     pub(super) fn start_by_sample(
         self: &Arc<Self>,
         plan: Arc<dyn Route>,
@@ -228,17 +228,18 @@ impl DirectFetch {
         Ok(epoch)
     }
 
-    /// Whether `plan` takes single samples from compressed chunks that are not all kept: then each costs a chunk.
+    /// Whether `plan` takes single samples from compressed chunks that do not all stay in memory. Each sample then costs a
+    /// chunk.
     pub(super) fn wastes_chunks(&self, plan: &dyn Route) -> bool {
         let compressed = self.layout.compressed;
         plan.order() == OrderKind::Random && compressed && !self.fits_whole(self.slots(false))
     }
 
-    /// Memory for an epoch: that of one that has ended, or new.
+    /// Memory for an epoch: reused from a finished one, or new.
     fn take_memory(&self, by_sample: bool) -> io::Result<Arc<Memory>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let n_slots = self.slots(by_sample);
-        // All epochs of a loader have one order in general. Memory of another shape is given back first.
+        // The epochs of a loader usually have one order. Memory of another shape is released first.
         idle.retain(|memory| memory.arena.n_slots() == n_slots);
         if let Some(memory) = idle.pop() {
             return Ok(memory);
@@ -253,7 +254,7 @@ impl DirectFetch {
         Memory::new(n_slots, slot_bytes, decoded).map(Arc::new)
     }
 
-    /// Slots that the memory allowed holds: of chunks no more than all of them twice, since half of the slots may be lent.
+    /// Number of slots within the memory limit. For chunks at most twice their number, since half of the slots may be lent.
     fn slots(&self, by_sample: bool) -> usize {
         let (each, most) = if by_sample {
             (self.bytes_for_samples(1), u64::MAX)
@@ -268,30 +269,30 @@ impl DirectFetch {
         u64::try_from(n_slots).is_ok_and(|n| n >= self.pack.n_chunks())
     }
 
-    /// Bytes that `chunks` chunks take in memory.
+    /// Memory for `chunks` chunks.
     fn bytes_for(&self, chunks: usize) -> u64 {
         let each = self.layout.chunk_slot.saturating_add(self.layout.decoded);
         to_u64(each.saturating_mul(chunks))
     }
 
-    /// Bytes that `slots` slots of single samples take.
+    /// Memory for `slots` slots of single samples.
     fn bytes_for_samples(&self, slots: usize) -> u64 {
         to_u64(self.layout.samples_slot.saturating_mul(slots))
     }
 
-    /// Whether single samples are checked: that needs all their fields.
+    /// Whether single samples are verified. That needs all their fields.
     fn checks_samples(&self) -> bool {
         self.checks.has_sample_crcs() && self.checks.policy() != Checksums::Off
     }
 
-    /// Whether a body field is read where samples are read one by one.
+    /// Whether a body field is read when samples are read one by one.
     fn reads_position(&self, position: usize) -> bool {
         self.checks_samples() || self.positions.contains(&position)
     }
 }
 
-/// The most chunks that a step from `first_step` on takes samples from. Steps of an epoch are alike: only where the first one takes
-/// more than half of the `slots`, each is looked at, so that the epoch does not end in its middle.
+/// The most chunks that any step from `first_step` on takes samples from. The steps of an epoch are usually alike. All of them are
+/// checked only if the first one takes more than half of the `slots`, so that the epoch does not fail midway.
 fn most_chunks(plan: &dyn Route, first_step: u64, slots: usize) -> usize {
     let uses = |step| plan.chunk_uses(step).len();
     if first_step >= plan.steps() {
@@ -304,32 +305,32 @@ fn most_chunks(plan: &dyn Route, first_step: u64, slots: usize) -> usize {
     (first_step..plan.steps()).map(uses).max().unwrap_or(first)
 }
 
-/// What an epoch, its steps and its thread share.
+/// State shared by an epoch, its steps and its thread.
 #[derive(Debug)]
 struct Shared {
     fetch: Arc<DirectFetch>,
     memory: Arc<Memory>,
-    /// Whether samples are read one by one, not by chunks.
+    /// Whether samples are read one by one instead of by chunk.
     by_sample: bool,
-    /// Steps planned and not yet dropped.
+    /// Number of steps that are planned and not dropped.
     outstanding: Arc<AtomicU64>,
     stop: AtomicBool,
     state: Mutex<State>,
-    /// Something that steps wait for has changed.
+    /// Wakes waiting steps after a change.
     changed: Condvar,
     counts: Arc<Counts>,
-    /// Chunks given up to be read again.
+    /// Number of evicted chunks that will be read again.
     evicted: AtomicU64,
     wait_ns: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Steps whose buffers are chosen, not yet asked for.
+    /// Steps with buffers that are not requested yet.
     planned: BTreeMap<u64, StepParts>,
-    /// The first step not yet planned.
+    /// The first step that is not planned yet.
     next: u64,
-    /// Whether no more steps will be planned.
+    /// Whether planning has ended.
     ended: bool,
     failure: Option<Failure>,
 }
@@ -348,14 +349,14 @@ impl Shared {
     }
 
     fn notify(&self) {
-        // Taken so that nobody is between looking and waiting.
+        // The lock ensures that no thread is between checking and waiting.
         let _state = self.lock();
         self.changed.notify_all();
     }
 
     fn add_step(&self, step: u64, parts: StepParts) {
         let mut state = self.lock();
-        // Nobody will ask for it, and what it holds would be held for ever.
+        // It will not be requested, so its buffers would never be released.
         if !self.is_stopped() {
             state.planned.insert(step, parts);
         }
@@ -389,13 +390,13 @@ impl Shared {
 #[derive(Debug)]
 struct StepParts {
     held: Held,
-    /// Behind the buffers, so that they are free when it rings.
+    /// Declared after the buffers, so that they are free when it rings.
     _outstanding: Outstanding,
 }
 
 #[derive(Debug)]
 enum Held {
-    /// By their chunks.
+    /// By chunk.
     Chunks(Vec<(u64, Arc<Buffer>)>),
     /// Single samples, by sample and position.
     Samples {
@@ -404,12 +405,12 @@ enum Held {
     },
 }
 
-/// Where an item lies.
+/// The position of an item.
 #[derive(Debug)]
 struct SamplePlace {
     sample: u64,
     position: usize,
-    /// In which of the step's buffers.
+    /// Index of the step's buffer.
     buffer: usize,
     start: usize,
     len: usize,
@@ -425,7 +426,7 @@ impl Held {
     }
 }
 
-/// Counts a step that is planned and not yet dropped.
+/// Counts a step that is planned and not dropped.
 #[derive(Debug)]
 struct Outstanding {
     count: Arc<AtomicU64>,
@@ -434,7 +435,7 @@ struct Outstanding {
 
 impl Drop for Outstanding {
     fn drop(&mut self) {
-        // `_ring` is dropped behind this.
+        // `_ring` is dropped after this.
         self.count.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -449,16 +450,17 @@ impl StepParts {
     }
 }
 
-/// The reading of one epoch.
+/// Reads one epoch.
 #[derive(Debug)]
 pub(super) struct DirectEpoch {
     shared: Arc<Shared>,
 }
 
 impl EpochFetch for DirectEpoch {
-    /// Hold no earlier step while waiting for a later one. Errors are also [`ReadError::Read`] and [`ReadError::Changed`] where a
-    /// buffer could not be read, [`ReadError::Memory`] where the step does not fit, [`ReadError::Format`] for a step that is not
-    /// to be had.
+    /// Do not hold an earlier step while waiting for a later one. Other errors are [`ReadError::Read`] and
+    /// [`ReadError::Changed`] if
+    /// a buffer could not be read, [`ReadError::Memory`] if the step does not fit, and [`ReadError::Format`] if the step is not
+    /// available.
     fn step(&self, step: u64) -> Result<StepItems, ReadError> {
         let shared = &self.shared;
         let parts = self.wait(step)?;
@@ -541,7 +543,7 @@ impl DirectEpoch {
         })
     }
 
-    /// Why a step does not come after the thread has ended.
+    /// Why a step is missing after the thread has ended.
     fn ended(&self, step: u64, state: &State) -> ReadError {
         match &state.failure {
             Some(failure) => failure.error(&self.shared.fetch),
@@ -551,7 +553,7 @@ impl DirectEpoch {
 }
 
 impl Drop for DirectEpoch {
-    /// Returns at once: a read that is slow is waited for by the thread that owns its buffer, which then ends.
+    /// Returns at once. The thread that owns the buffers waits for slow reads, then ends.
     fn drop(&mut self) {
         self.shared.stop();
         let idle = self.shared.fetch.idle.lock();
@@ -568,10 +570,10 @@ pub(super) struct DirectStep {
 }
 
 impl DirectStep {
-    /// As [`StepItems::item`](super::StepItems::item).
+    /// Like [`StepItems::item`](super::StepItems::item).
     ///
     /// # Errors
-    /// [`ReadError::Format`] where the chunk is damaged or the sample not of this step, [`ReadError::Sample`].
+    /// [`ReadError::Format`] if the chunk is damaged or the sample is not in this step, [`ReadError::Sample`].
     #[inline]
     pub(super) fn item<'a>(
         &'a self,
@@ -604,8 +606,8 @@ impl DirectStep {
         fetch.pack.told(item)
     }
 
-    /// Whether a sample of a damaged chunk is whole itself, by its own checksum: one flipped bit loses one sample and not all
-    /// of its chunk. `error` is the chunk's.
+    /// Verifies a sample of a damaged chunk by its own checksum: one flipped bit then loses one sample and not the whole chunk.
+    /// `error` is the chunk's error.
     #[cold]
     fn check_alone(&self, buffer: &Buffer, sample: u64, error: ReadError) -> Result<(), ReadError> {
         let fetch = &*self.shared.fetch;
@@ -629,7 +631,7 @@ impl DirectStep {
             .check_sample(pack, sample, items.into_iter(), places)
     }
 
-    /// An item where samples are read one by one.
+    /// An item, if samples are read one by one.
     fn single_item(&self, position: usize, sample: u64) -> Result<&[u8], ReadError> {
         let fetch = &*self.shared.fetch;
         let (chunk, _) = fetch.pack.geometry().locate(sample);
@@ -650,13 +652,13 @@ impl DirectStep {
         self.read_item(position, sample)
     }
 
-    /// Reads a chunk to compare it with its checksum, where single samples are read that have none of their own.
+    /// Reads a chunk to verify its checksum. Used if single samples are read and have no checksums.
     #[cold]
     fn check_chunk_apart(&self, chunk: u64) -> Result<(), ReadError> {
         let fetch = &*self.shared.fetch;
         let pack = &*fetch.pack;
         let entry = pack.told(pack.chunk_entry(chunk))?;
-        // Its length was compared with the file's and the limits when the pack was opened.
+        // The length was checked against the file and the limits when the pack was opened.
         let mut bytes = vec![0; to_usize(entry.stored_len)];
         pack.read_at(&mut bytes, entry.offset)?;
         fetch.checks.check_chunk(pack, chunk, &bytes)
@@ -668,7 +670,7 @@ impl DirectStep {
         };
         let key = |place: &SamplePlace| (place.sample, place.position);
         let Ok(at) = places.binary_search_by_key(&(sample, position), key) else {
-            // Its place could not be found out, or it is not of this step.
+            // Its position is unknown, or it is not in this step.
             self.shared
                 .fetch
                 .pack
@@ -691,7 +693,7 @@ impl DirectStep {
         })
     }
 
-    /// As [`StepItems::still_good`](super::StepItems::still_good): buffers do not change, but where chunks lie was read
+    /// Like [`StepItems::still_good`](super::StepItems::still_good). Buffers do not change, but positions of chunks were read
     /// through the map.
     ///
     /// # Errors
@@ -700,10 +702,10 @@ impl DirectStep {
         self.shared.fetch.pack.still_good()
     }
 
-    /// As [`StepItems::run`](super::StepItems::run); also none where half of all buffers are handed out already.
+    /// Like [`StepItems::run`](super::StepItems::run). Also `None` if half of all buffers are lent.
     ///
     /// # Errors
-    /// As [`item`](Self::item).
+    /// As for [`item`](Self::item).
     pub(super) fn run(
         &self,
         position: usize,
@@ -733,7 +735,7 @@ impl DirectStep {
     }
 }
 
-/// Items that lie one after the other in a buffer, which is kept as long.
+/// Contiguous items in a buffer. It keeps the buffer alive.
 #[derive(Debug, Clone)]
 pub(super) struct DirectRun {
     pin: Arc<Pin>,

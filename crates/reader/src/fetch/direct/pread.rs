@@ -1,4 +1,4 @@
-//! Reading with threads that wait: where io_uring is not to be had, as in many containers.
+//! Reads with blocking threads. Used if io_uring is not available, as in many containers.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,10 +7,10 @@ use std::thread;
 
 use super::engine::{Done, Engine, Request, Source};
 
-/// Requests that wait for the disk at the same time: enough for a local disk to be busy.
+/// Requests that wait for the disk at a time: enough to keep a local disk busy.
 const THREADS: usize = 8;
 
-/// A pool of threads, each with one request at a time. They end when it is dropped and what they read has come.
+/// A pool of threads with one request each. After a drop they finish their reads and end.
 #[derive(Debug)]
 pub(super) struct Pread {
     requests: Sender<Request>,
@@ -19,7 +19,7 @@ pub(super) struct Pread {
 
 impl Pread {
     /// # Errors
-    /// The system starts no thread.
+    /// The system cannot start a thread.
     pub(super) fn start(source: &Arc<Source>) -> io::Result<Self> {
         let (requests, queue) = mpsc::channel::<Request>();
         let (back, done) = mpsc::channel();
@@ -39,7 +39,7 @@ impl Pread {
             let named = thread::Builder::new().name("packds-pread".to_owned());
             match named.spawn(work) {
                 Ok(_) => {}
-                // Fewer read all: slower, not wrong.
+                // Fewer threads are slower, but correct.
                 Err(_) if number > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -50,12 +50,12 @@ impl Pread {
 
 impl Engine for Pread {
     fn depth(&self) -> usize {
-        // One more for each, so that no thread waits for its next request.
+        // One extra for each thread, so that it does not wait for its next request.
         2 * THREADS
     }
 
     fn submit(&mut self, request: Request) {
-        // Threads end only after the sender is dropped: it cannot fail.
+        // This cannot fail: threads only end after the sender is dropped.
         let _ = self.requests.send(request);
     }
 

@@ -1,11 +1,11 @@
-//! Reading with io_uring: many requests under way from one thread, for a few microseconds of it each.
+//! Reads with io_uring: one thread has many requests in progress, at a cost of a few microseconds each.
 //!
-//! # Why the kernel never writes to memory that someone else has
+//! # Why the kernel never writes to memory in use elsewhere
 //!
-//! A request owns its piece of the arena, so nobody else can see that memory, and the piece keeps the arena mapped. The
-//! engine keeps every request in `under_way` from before the kernel hears of it until its completion has come, and takes
-//! no reference to its bytes in between. An engine that is dropped waits for all of them first. Should even waiting
-//! fail, they are leaked: the memory is lost, but it stays nobody's.
+//! A request owns its piece of the arena, so other code cannot access that memory, and the piece keeps the arena mapped. The
+//! engine keeps every request in `under_way` from before submission until its completion has arrived. In between it does not
+//! create references to the bytes. Dropping the engine waits for all requests first. If even that wait fails, they are leaked:
+//! the memory is lost, but it is never reused.
 
 use packds_system::{to_u64, to_usize};
 use std::io;
@@ -16,24 +16,24 @@ use io_uring::{IoUring, opcode, types};
 
 use super::engine::{Done, Engine, Request, Source};
 
-/// A descriptor of no file: a read from it comes back with an error.
+/// Not a descriptor: a read from it completes with an error.
 const NO_FILE: RawFd = -1;
-/// Requests under way at most.
+/// Maximum number of requests in progress.
 const DEPTH: u32 = 64;
 
 /// One ring.
 pub(super) struct Uring {
     ring: IoUring,
     source: Arc<Source>,
-    /// The requests that the kernel knows of, at the number it knows them by.
+    /// Submitted requests, at the index that the kernel knows.
     under_way: Vec<Option<Request>>,
-    /// Numbers not in use.
+    /// Unused indices.
     free: Vec<usize>,
 }
 
 impl Uring {
     /// # Errors
-    /// The kernel has no io_uring or does not allow it.
+    /// The kernel does not have io_uring or does not allow it.
     pub(super) fn new(source: Arc<Source>) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_coop_taskrun()
@@ -48,7 +48,7 @@ impl Uring {
         })
     }
 
-    /// Whether this process may use io_uring.
+    /// Checks whether this process may use io_uring.
     ///
     /// # Errors
     /// The kernel's reason.
@@ -56,7 +56,7 @@ impl Uring {
         IoUring::new(1).map(|_| ())
     }
 
-    /// Moves all completions there are to `done`.
+    /// Moves all available completions to `done`.
     fn reap(&mut self, done: &mut Vec<Done>) {
         for completion in self.ring.completion() {
             let number = to_usize(completion.user_data());
@@ -69,13 +69,13 @@ impl Uring {
         }
     }
 
-    /// Hands what was queued to the kernel and waits for one completion.
+    /// Submits the queue to the kernel and waits for one completion.
     fn enter(&self) -> io::Result<()> {
         loop {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Completions must be taken before the kernel takes more requests.
+                // The kernel takes more requests only after completions are collected.
                 Err(error)
                     if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) =>
                 {
@@ -102,7 +102,7 @@ impl Engine for Uring {
             .file(&request)
             .map_or(NO_FILE, AsRawFd::as_raw_fd);
         let offset = request.offset + to_u64(request.filled);
-        // Stored before the kernel hears of it; from here on nobody touches the piece's bytes.
+        // Stored before it is submitted. From now on the piece's bytes must not be accessed.
         let request = self
             .under_way
             .get_mut(number)
