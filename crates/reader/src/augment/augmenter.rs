@@ -1,4 +1,4 @@
-//! Applying a plan to one sample after the other.
+//! Applies a plan to samples, one after the other.
 
 use packds_system::{to_u64, to_usize};
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use super::render::Renderer;
 use super::steps::{Tools, map_mask};
 use super::{AugmentError, AugmentPlan, Picture, SampleKey};
 
-/// Applies a plan. One for each thread: it keeps a decoder, tables and scratch memory.
+/// Applies a plan. Use one per thread: it has its own decoder, tables and scratch memory.
 #[derive(Debug)]
 pub struct Augmenter {
     plan: Arc<AugmentPlan>,
     workshop: Workshop,
 }
 
-/// What an augmenter works with.
+/// The working state of an augmenter.
 #[derive(Debug)]
 struct Workshop {
     images: Renderer,
     masks: Renderer,
     tools: Tools,
-    /// The views of one sample before they are finished.
+    /// The unfinished views of one sample.
     scratch: Vec<u8>,
-    /// A picture that a map writes to.
+    /// The destination of geometric maps.
     turned: Vec<u8>,
     frames: Vec<Frame>,
 }
@@ -60,22 +60,22 @@ impl Augmenter {
         Self { plan, workshop }
     }
 
-    /// The plan that is applied.
+    /// The applied plan.
     #[must_use]
     pub fn plan(&self) -> &AugmentPlan {
         &self.plan
     }
 
-    /// Makes all views of one sample: `outs[view]` has `item_bytes()` bytes.
+    /// Makes all views of one sample. `outs[view]` has `item_bytes()` bytes.
     ///
-    /// A mask gets the geometry of its image, by nearest pixels, black where nothing is; colours,
-    /// erasing and normalization leave it alone. `mask_outs[view]` is `height * width * channels`
-    /// bytes of `u8`, with the channels of a raw mask, 1 of an encoded one.
+    /// A mask gets the geometry of its image, with nearest-neighbour sampling and black outside. Colours, erasing and
+    /// normalization do not change it. `mask_outs[view]` has `height * width * channels` bytes of `u8`. A raw mask keeps its
+    /// channels; an encoded mask has one.
     ///
     /// # Errors
     ///
-    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` where the picture cannot be decoded.
-    /// What the outputs hold is then unspecified.
+    /// `Buffer`, `Picture`, `MaskSize`, `TooSmall`, and `Pixels` if the picture cannot be decoded. The contents of the outputs
+    /// are then unspecified.
     pub fn apply(
         &mut self,
         key: SampleKey,
@@ -215,7 +215,7 @@ fn check_buffers(
     }
 }
 
-/// Bytes of `u8` pixels.
+/// Size of `u8` pixels.
 pub(super) fn pixel_bytes(size: Size, channels: u8) -> Result<usize, AugmentError> {
     let sides = [size.width, size.height, channels.into()];
     let product = sides.iter().try_fold(1_usize, |n, &side| {

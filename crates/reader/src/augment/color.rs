@@ -1,4 +1,4 @@
-//! What is done to the colours of a view: drawn here, in the order in which it is done.
+//! The colour changes of a view, drawn in the order in which they are applied.
 
 use packds_pixels::ops::Adjustment;
 
@@ -7,7 +7,7 @@ use super::draws::Draws;
 use super::op::Op;
 use super::steps::Step;
 
-/// The changes of single pixels' colours in a view of the sample whose root key is `root`.
+/// The per-pixel colour changes in a view of the sample with the root key `root`.
 pub(super) fn color_adjustments(
     plan: &AugmentPlan,
     root: u64,
@@ -21,7 +21,7 @@ pub(super) fn color_adjustments(
     })
 }
 
-/// How many steps an op comes to at most; none where some take more than a pixel and the mean of its picture.
+/// The maximum number of steps of an op. `None` if a step needs more than a pixel and the mean of its picture.
 pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     match *op {
         Op::Jitter {
@@ -43,12 +43,12 @@ pub(super) fn most_adjustments(op: &Op) -> Option<usize> {
     }
 }
 
-/// Whether an op may take the mean of its picture.
+/// Whether an op may need the mean of its picture.
 pub(super) fn measures(op: &Op) -> bool {
     matches!(*op, Op::Jitter { contrast, .. } if contrast > 0.0)
 }
 
-/// The steps of an op on colours; draw 0 decides whether it is done.
+/// The colour steps of an op. Draw 0 decides whether it is applied.
 pub(super) fn steps(op: &Op, draws: Draws) -> [Option<Step>; 4] {
     let one = |step| [Some(step), None, None, None];
     match *op {
@@ -67,7 +67,7 @@ pub(super) fn steps(op: &Op, draws: Draws) -> [Option<Step>; 4] {
     }
 }
 
-/// The order of the four takes draws 1 to 3, their factors draws 4 to 7.
+/// Draws 1 to 3 decide the order of the four changes, draws 4 to 7 their factors.
 fn jitter(op: &Op, draws: Draws) -> [Option<Adjustment>; 4] {
     let Op::Jitter {
         brightness,

@@ -1,4 +1,4 @@
-//! The description of an augmentation: ops in order and settings of the result.
+//! The description of an augmentation: ops in order, and settings of the result.
 
 use packds_format::DType;
 use packds_pixels::{Filter, Layout, Resize};
@@ -7,14 +7,14 @@ use super::op::{CROP_RATIO, CROP_SCALE, ERASE_RATIO, ERASE_SCALE, Filling, Op, S
 use super::{Policy, Size};
 use packds_pixels::Padding;
 
-/// Mean and standard deviation of ImageNet's training images, of values in 0 to 1.
+/// Mean and standard deviation of ImageNet's training images, for values from 0 to 1.
 pub(super) const IMAGENET: ([f32; 3], [f32; 3]) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
 
-/// What happens to a sample at load time: ops in the order given, and settings of the result.
+/// What happens to a sample at load time: ops in order, and settings of the result.
 ///
-/// Nothing is checked before [`AugmentPlan::new`](super::AugmentPlan::new), which sees all of it.
-/// Ops come in this order: resize, crop (or `random_resized_crop`, which is both), flips, rotation
-/// and affine maps, policies, colours, erasing. A later setting replaces an earlier one.
+/// All checks are done in [`AugmentPlan::new`](super::AugmentPlan::new), which needs the complete description. Ops must be in this
+/// order: resize, crop (or `random_resized_crop`, which is both), flips, rotation and affine maps, policies, colours, erasing.
+/// A later setting replaces an earlier one.
 ///
 /// ```
 /// use packds_reader::augment::Augment;
@@ -27,7 +27,7 @@ pub struct Augment {
     pub(super) ops: Vec<Op>,
     pub(super) views: u32,
     pub(super) filter: Filter,
-    /// None, one value or one for each channel.
+    /// Empty, one value, or one per channel.
     pub(super) fill: Vec<u8>,
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
@@ -44,7 +44,7 @@ impl Default for Augment {
 }
 
 impl Augment {
-    /// One view, `u8`, height x width x channels, and no op.
+    /// One view, `u8`, height x width x channels, without ops.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -66,14 +66,14 @@ impl Augment {
         self
     }
 
-    /// A random part of the picture, resized to `size`: 8 to 100 % of the area, of sides 3:4 to 4:3.
+    /// A random part of the picture, resized to `size`: 8 to 100% of the area, with an aspect ratio from 3:4 to 4:3.
     #[must_use]
     pub fn random_resized_crop(self, size: impl Into<Size>) -> Self {
         self.random_resized_crop_with(size, CROP_SCALE, CROP_RATIO)
     }
 
-    /// As `random_resized_crop`, with `scale` (share of the area) evenly and `ratio` (width by
-    /// height) evenly in its logarithm between the two numbers each.
+    /// Like `random_resized_crop`, with other ranges. `scale` is the fraction of the area, drawn uniformly. `ratio` is width
+    /// divided by height, drawn uniformly in its logarithm.
     #[must_use]
     pub fn random_resized_crop_with(
         self,
@@ -85,8 +85,8 @@ impl Augment {
         self.op(Op::RandomResizedCrop { size, scale, ratio })
     }
 
-    /// A random window of `size` pixels of the picture with `padding` pixels around it. Where the
-    /// padded picture is still smaller it is an error, or padded more if `pad_if_needed`.
+    /// A random window of `size` pixels of the picture with `padding` pixels around it. If the padded picture is still smaller, it
+    /// is padded more if `pad_if_needed` is set, otherwise it is an error.
     #[must_use]
     pub fn random_crop(
         self,
@@ -103,38 +103,38 @@ impl Augment {
         })
     }
 
-    /// The middle `size` pixels; black around a smaller picture.
+    /// The central `size` pixels, with black around a smaller picture.
     #[must_use]
     pub fn center_crop(self, size: impl Into<Size>) -> Self {
         self.op(Op::CenterCrop(size.into()))
     }
 
-    /// The whole picture in another size.
+    /// Resizes the whole picture.
     #[must_use]
     pub fn resize(self, resize: Resize) -> Self {
         self.op(Op::Resize(resize))
     }
 
-    /// Left and right exchanged with probability `p`.
+    /// Swaps left and right with probability `p`.
     #[must_use]
     pub fn horizontal_flip(self, p: f64) -> Self {
         self.op(Op::HorizontalFlip(p))
     }
 
-    /// Top and bottom exchanged with probability `p`.
+    /// Swaps top and bottom with probability `p`.
     #[must_use]
     pub fn vertical_flip(self, p: f64) -> Self {
         self.op(Op::VerticalFlip(p))
     }
 
-    /// Turned around the middle by up to `degrees` either way; `fill` where nothing is.
+    /// Rotates around the centre by up to `degrees` in either direction, with `fill` outside.
     #[must_use]
     pub fn rotation(self, degrees: f64) -> Self {
         self.op(Op::Rotation(degrees))
     }
 
-    /// Turned by up to `degrees`, moved by up to `translate` (shares of width and height), scaled
-    /// between the numbers of `scale`, sheared by up to `shear` degrees along rows and columns.
+    /// Rotates by up to `degrees`, moves by up to `translate` (fractions of width and height), scales by a factor in the range
+    /// `scale`, and shears by up to `shear` degrees along rows and columns.
     #[must_use]
     pub fn affine(
         self,
@@ -151,34 +151,34 @@ impl Augment {
         })
     }
 
-    /// torchvision's `RandAugment`: `n` operations of the policies' list, each with the same `magnitude`, of `bins` evenly
-    /// spaced ones. Usual are 2, 9 and 31.
+    /// torchvision's `RandAugment`: `n` random operations of the policies' list. All have the same `magnitude` out of `bins` evenly
+    /// spaced ones. Common values are 2, 9 and 31.
     #[must_use]
     pub fn rand_augment(self, n: u32, magnitude: u32, bins: u32) -> Self {
         self.op(Op::RandAugment { n, magnitude, bins })
     }
 
-    /// torchvision's `TrivialAugmentWide`: one operation of the policies' list, with a random one of `bins` magnitudes, usually
-    /// 31.
+    /// torchvision's `TrivialAugmentWide`: one random operation of the policies' list, with one of `bins` random magnitudes. The
+    /// common value is 31.
     #[must_use]
     pub fn trivial_augment(self, bins: u32) -> Self {
         self.op(Op::TrivialAugment { bins })
     }
 
-    /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a data set.
+    /// torchvision's `AutoAugment`: one of 25 pairs of operations that were learned from a dataset.
     #[must_use]
     pub fn auto_augment(self, policy: Policy) -> Self {
         self.op(Op::AutoAugment(policy))
     }
 
-    /// Brightness, contrast and saturation times `1 - x` to `1 + x` (not below 0), hue turned by
-    /// `-hue` to `hue` of the circle, in random order.
+    /// Multiplies brightness, contrast and saturation by `1 - x` to `1 + x` (at least 0), and rotates the hue by `-hue` to `hue`
+    /// of the circle. The order is random.
     #[must_use]
     pub fn color_jitter(self, brightness: f64, contrast: f64, saturation: f64, hue: f64) -> Self {
         self.color_jitter_with(brightness, contrast, saturation, hue, 1.0)
     }
 
-    /// As `color_jitter`, with probability `p`.
+    /// Like `color_jitter`, with probability `p`.
     #[must_use]
     pub fn color_jitter_with(
         self,
@@ -197,34 +197,34 @@ impl Augment {
         })
     }
 
-    /// All channels made luma with probability `p`.
+    /// Converts to grayscale with probability `p`. The number of channels stays the same.
     #[must_use]
     pub fn random_grayscale(self, p: f64) -> Self {
         self.op(Op::Grayscale(p))
     }
 
-    /// Blurred with probability `p` by a Gaussian in a square of `kernel` pixels (odd), of a
-    /// deviation in pixels between the numbers of `sigma`.
+    /// Blurs with probability `p`, by a Gaussian in a square of `kernel` pixels (odd). The standard deviation in pixels is in the
+    /// range `sigma`.
     #[must_use]
     pub fn gaussian_blur(self, kernel: u32, sigma: (f64, f64), p: f64) -> Self {
         self.op(Op::Blur { kernel, sigma, p })
     }
 
-    /// Values of at least `threshold` inverted with probability `p`.
+    /// Inverts values of at least `threshold` with probability `p`.
     #[must_use]
     pub fn solarize(self, threshold: u8, p: f64) -> Self {
         self.op(Op::Solarize { threshold, p })
     }
 
-    /// A random rectangle of 2 to 33 % of the area, of sides 0.3 to 3.3, set to 0 with probability
-    /// `p`, after the normalization.
+    /// Sets a random rectangle to 0 with probability `p`, after normalization. It has 2 to 33% of the area and an aspect ratio
+    /// from 0.3 to 3.3.
     #[must_use]
     pub fn random_erasing(self, p: f64) -> Self {
         self.random_erasing_with(p, ERASE_SCALE, ERASE_RATIO, &[0.0])
     }
 
-    /// As `random_erasing`, with `scale` (share of the area), `ratio` (height by width) and the
-    /// value: one, or one for each channel, as it will stand in the result.
+    /// Like `random_erasing`, with `scale` (fraction of the area), `ratio` (height divided by width) and the value: one, or one
+    /// per channel, as it appears in the result.
     #[must_use]
     pub fn random_erasing_with(
         self,
@@ -241,7 +241,7 @@ impl Augment {
         })
     }
 
-    /// As `random_erasing_with`, with a random number of the normal distribution for each value. Floats only.
+    /// Like `random_erasing_with`, with normally distributed random values. Floats only.
     #[must_use]
     pub fn random_erasing_randomly(self, p: f64, scale: (f64, f64), ratio: (f64, f64)) -> Self {
         let value = Filling::Random;
@@ -253,82 +253,80 @@ impl Augment {
         })
     }
 
-    /// A square of `side` pixels around a random pixel set to 0, after the normalization.
+    /// Sets a square of `side` pixels around a random pixel to 0, after normalization.
     #[must_use]
     pub fn cutout(self, side: u32) -> Self {
         self.op(Op::Cutout(side))
     }
 
-    /// Blends each sample of a batch with another; the share is drawn from Beta(alpha, alpha). With
-    /// `cutmix` too, each sample gets one of the two with equal chance.
+    /// Blends each sample of a batch with another one. The weight is drawn from Beta(alpha, alpha). If `cutmix` is also set, each
+    /// sample gets one of the two with equal probability.
     #[must_use]
     pub fn mixup(mut self, alpha: f64) -> Self {
         self.mixup = Some(alpha);
         self
     }
 
-    /// Shows a rectangle of another sample of the batch in each; its share of the area is drawn from
-    /// Beta(alpha, alpha).
+    /// Copies a rectangle of another sample of the batch into each sample. Its fraction of the area is drawn from Beta(alpha,
+    /// alpha).
     #[must_use]
     pub fn cutmix(mut self, alpha: f64) -> Self {
         self.cutmix = Some(alpha);
         self
     }
 
-    /// That many results of each sample, drawn apart, from one decode.
+    /// Makes this many independent results per sample, from one decode.
     #[must_use]
     pub fn views(mut self, views: u32) -> Self {
         self.views = views;
         self
     }
 
-    /// How resizes sample, and rotations, maps and policies: these by the nearest pixel with `Nearest`, by sixteen with `Bicubic`,
-    /// else by four. `Bilinear` unless told.
+    /// The resampling filter of resizes. Rotations, maps and policies use the nearest pixel for `Nearest`, 16 pixels for `Bicubic`,
+    /// and 4 otherwise. Default `Bilinear`.
     #[must_use]
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = filter;
         self
     }
 
-    /// The value of what lies outside in rotations, maps and policies: one, or one for each channel. Black unless told; masks
-    /// have 0 there.
+    /// The value outside the picture in rotations, maps and policies: one, or one per channel. Default black. Masks always get 0.
     #[must_use]
     pub fn fill(mut self, value: &[u8]) -> Self {
         self.fill = value.to_vec();
         self
     }
 
-    /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size where `resize` makes them that much
-    /// smaller; it needs one. Faster, but not Pillow's pixels: docs/reference/pixels.md has the difference.
+    /// Decodes JPEGs at 1/2, 1/4 or 1/8 of their size if `resize` makes them that much smaller. It requires a resize. It is
+    /// faster, but the pixels differ from Pillow's: docs/reference/pixels.md has the difference.
     #[must_use]
     pub fn dct_scaling(mut self, on: bool) -> Self {
         self.dct_scaling = on;
         self
     }
 
-    /// Makes values `(value / 255 - mean) / std`: a number, or one for each channel. Floats only;
-    /// `F32` unless told.
+    /// Makes values `(value / 255 - mean) / std`: a number, or one per channel. Floats only; default `F32`.
     #[must_use]
     pub fn normalize(mut self, mean: &[f32], std: &[f32]) -> Self {
         self.normalize = Some((mean.to_vec(), std.to_vec()));
         self
     }
 
-    /// Normalizes with ImageNet's usual numbers.
+    /// Normalizes with the usual ImageNet values.
     #[must_use]
     pub fn normalize_imagenet(self) -> Self {
         self.normalize(&IMAGENET.0, &IMAGENET.1)
     }
 
-    /// Type of the result: `U8`, `F32`, `F16` or `Bf16`. Floats without normalization are 0 to 1.
+    /// Type of the result: `U8`, `F32`, `F16` or `Bf16`. Floats without normalization are from 0 to 1.
     #[must_use]
     pub fn dtype(mut self, dtype: DType) -> Self {
         self.dtype = Some(dtype);
         self
     }
 
-    /// The same without normalization, as `U8`: what is left to do on the device is a multiplication and an addition. None
-    /// where it is bytes already.
+    /// The same without normalization, as `U8`. The device then only needs a multiplication and an addition. `None` if the result
+    /// is `U8` already.
     pub(crate) fn as_bytes(&self) -> Option<Self> {
         let is_bytes = self.normalize.is_none() && matches!(self.dtype, None | Some(DType::U8));
         (!is_bytes).then(|| Self {
@@ -338,8 +336,8 @@ impl Augment {
         })
     }
 
-    /// The same up to the values: `u8` pixels, their channels together, of which nothing is erased or mixed. Draws are the
-    /// same, since erasing comes last.
+    /// The same up to the finishing of values: interleaved `u8` pixels, without erasing or mixing. The random draws are the same,
+    /// since erasing comes last.
     pub(crate) fn as_pixels(&self) -> Self {
         let mut pixels = Self {
             layout: Layout::Hwc,
@@ -351,7 +349,7 @@ impl Augment {
         pixels
     }
 
-    /// As far as areas and windows, of a device that changes colours too.
+    /// Only the areas and windows, for a device that also changes colours.
     pub(crate) fn as_windows(&self) -> Self {
         let mut windows = self.as_pixels();
         windows.ops.retain(|op| op.stage() != Stage::Color);

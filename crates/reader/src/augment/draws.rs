@@ -1,11 +1,11 @@
-//! Random numbers of augmentation: pure functions of (seed, epoch, sample, view, op, draw).
+//! Random numbers for augmentation: pure functions of (seed, epoch, sample, view, op, draw).
 //! docs/reference/augmentation.md, "Draws".
 
 use crate::plan::{Domain, key, random};
 
 use super::SampleKey;
 
-/// Stands for the view and the op in the draws of a batch's mix, which belong to no view.
+/// Used in place of the view and the op for draws of a batch's mix, which do not belong to a view.
 pub(super) const MIX: u32 = u32::MAX;
 
 /// The draws of one op in one view of one sample.
@@ -15,14 +15,14 @@ pub(super) struct Draws {
 }
 
 impl SampleKey {
-    /// The key that all draws of the sample start from.
+    /// The key for all draws of the sample.
     pub(super) fn root(self) -> u64 {
         key(self.seed, self.epoch, Domain::Augment, self.sample)
     }
 }
 
 impl Draws {
-    /// The draws of op number `op` in view `view` of the sample whose root key is `root`.
+    /// The draws of op number `op` in view `view` of the sample with the root key `root`.
     pub(super) fn new(root: u64, view: u32, op: u32) -> Self {
         let place = (u64::from(view) << 32) | u64::from(op);
         Self {
@@ -30,7 +30,7 @@ impl Draws {
         }
     }
 
-    /// Draw `index`: 64 even bits.
+    /// Draw `index`: 64 uniform bits.
     pub(super) fn word(self, index: u64) -> u64 {
         random(self.key, index)
     }
@@ -44,12 +44,12 @@ impl Draws {
         (self.word(index) >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// Draw `index` evenly from `low` to `high`.
+    /// Draw `index`, uniform from `low` to `high`.
     pub(super) fn uniform(self, index: u64, (low, high): (f64, f64)) -> f64 {
         low + (high - low) * self.unit(index)
     }
 
-    /// Draw `index` from `low` to `high`, with an even logarithm.
+    /// Draw `index` from `low` to `high`, uniform in its logarithm.
     pub(super) fn log_uniform(self, index: u64, (low, high): (f64, f64)) -> f64 {
         self.uniform(index, (low.ln(), high.ln())).exp()
     }
@@ -57,19 +57,19 @@ impl Draws {
     /// Draw `index` as one of 0 to `n - 1`; 0 where `n` is 0.
     pub(super) fn below(self, index: u64, n: u32) -> u32 {
         let below = crate::plan::below(self.word(index), u64::from(n));
-        // OK because the result is below `n`, a u32.
+        // Cannot fail: the result is below `n`, a u32.
         u32::try_from(below).unwrap_or(0)
     }
 
-    /// Whether draw `index` comes out true with probability `p`: never for 0, always for 1.
+    /// Whether draw `index` is true, with probability `p`: never for 0, always for 1.
     pub(super) fn chance(self, index: u64, p: f64) -> bool {
         self.unit(index) < p
     }
 
-    /// Draws `index` to `index + 3` as one number in [0, 1] of the distribution Beta(alpha, alpha).
+    /// A number in [0, 1] with the distribution Beta(alpha, alpha), from draws `index` to `index + 3`.
     ///
-    /// Beta(alpha + 1, alpha + 1) comes from two draws without rejection, and a power of two more
-    /// brings both of its gamma variables down to shape alpha.
+    /// Beta(alpha + 1, alpha + 1) takes two draws without rejection. One more power reduces each of its two gamma variables to
+    /// shape alpha.
     pub(super) fn beta(self, index: u64, alpha: f64) -> f64 {
         // In (0, 1], so that the logarithms are finite.
         let above_zero = |index| 1.0 - self.unit(index);
@@ -77,7 +77,7 @@ impl Draws {
         let turn = std::f64::consts::TAU * self.unit(index + 1);
         let wide = (0.5 + 0.5 * radius.sqrt() * turn.cos()).clamp(0.0, 1.0);
         let powers = (above_zero(index + 3).ln() - above_zero(index + 2).ln()) / alpha;
-        // The logarithm of (1 - lambda) / lambda; infinite at the ends, which exp turns into 0 and 1.
+        // The logarithm of (1 - lambda) / lambda. It is infinite at the ends, which exp maps to 0 and 1.
         let odds = ((1.0 - wide) / wide).ln() + powers;
         1.0 / (1.0 + odds.exp())
     }

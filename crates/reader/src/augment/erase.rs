@@ -1,4 +1,4 @@
-//! Rectangles of finished values that are set: to given values, or to random ones.
+//! Sets rectangles of finished values to fixed or random values.
 
 use packds_pixels::{FloatType, Layout};
 use packds_system::to_usize;
@@ -9,10 +9,10 @@ use super::frame::pixels;
 use super::op::{Filling, Op, Size, Span};
 use crate::device::Patch;
 
-/// The first of the draws that random values come from.
+/// The first draw for random values.
 const NORMALS: u64 = 32;
 
-/// Sets the drawn rectangles of finished values.
+/// Sets the random rectangles of finished values.
 pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
     for (op, draws, patch) in drawn(plan, root, view) {
         match erased_to(op) {
@@ -23,7 +23,7 @@ pub(super) fn erase(plan: &AugmentPlan, root: u64, view: u32, out: &mut [u8]) {
 }
 
 impl AugmentPlan {
-    /// Whether random values are set, which no device draws.
+    /// Whether random values are set. Devices do not support that.
     pub(super) fn erases_randomly(&self) -> bool {
         let random = Filling::Random;
         let mut ops = self.ops.iter();
@@ -31,7 +31,7 @@ impl AugmentPlan {
     }
 }
 
-/// The ops that erase, with their draws and rectangles, one after the other; empty ones where nothing is erased.
+/// The erasing ops with their draws and rectangles, in order. A rectangle is empty if nothing is erased.
 pub(super) fn drawn(
     plan: &AugmentPlan,
     root: u64,
@@ -50,7 +50,7 @@ pub(super) fn drawn(
     })
 }
 
-/// What an op that erases sets values to; none where they are random.
+/// The value that an erasing op sets. `None` if it is random.
 pub(super) fn erased_to(op: &Op) -> Option<&[f32]> {
     match op {
         Op::Erase {
@@ -62,8 +62,8 @@ pub(super) fn erased_to(op: &Op) -> Option<&[f32]> {
     }
 }
 
-/// torchvision's `RandomErasing.get_params`: draw 0 decides, try `t` takes draws `1 + 2 t` (area) and
-/// `2 + 2 t` (ratio), the place draws 21 (y) and 22 (x).
+/// torchvision's `RandomErasing.get_params`. Draw 0 decides whether to erase. Attempt `t` uses draws `1 + 2 t` (area) and
+/// `2 + 2 t` (ratio). Draws 21 (y) and 22 (x) decide the position.
 pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span) -> Option<Patch> {
     if !draws.chance(0, p) {
         return None;
@@ -87,7 +87,7 @@ pub(super) fn erased(draws: Draws, size: Size, p: f64, scale: Span, ratio: Span)
     None
 }
 
-/// The square around the pixel of draws 0 (y) and 1 (x), as far as it lies inside.
+/// The square around the pixel of draws 0 (y) and 1 (x), clipped to the image.
 pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
     let span = |index, full: u32| {
         let center = draws.below(index, full);
@@ -102,7 +102,7 @@ pub(super) fn cut_out(draws: Draws, size: Size, side: u32) -> Patch {
     }
 }
 
-/// Sets the values of a rectangle; `value` has one number, or one for each channel.
+/// Sets the values of a rectangle. `value` has one number, or one per channel.
 fn fill(plan: &AugmentPlan, patch: Patch, value: &[f32], out: &mut [u8]) {
     let channels = usize::from(plan.output().channels);
     let encoded = plan.encoded(value);
@@ -119,13 +119,13 @@ fn fill(plan: &AugmentPlan, patch: Patch, value: &[f32], out: &mut [u8]) {
 }
 
 impl AugmentPlan {
-    /// Bytes of one value of the result.
+    /// Size of one value of the result.
     pub(super) fn value_bytes(&self) -> usize {
         self.float.map_or(1, FloatType::n_bytes)
     }
 
-    /// Hands out the byte ranges of a rectangle of a result, row by row: all channels together, or
-    /// with the channel where the planes lie apart.
+    /// Passes on the byte ranges of a rectangle of a result, row by row: all channels together, or one channel at a time if the
+    /// result has separate planes.
     pub(super) fn for_each_run(
         &self,
         patch: Patch,
@@ -150,20 +150,20 @@ impl AugmentPlan {
     }
 }
 
-/// Sets the values of a rectangle to numbers of the normal distribution, drawn plane by plane and row by row.
+/// Sets the values of a rectangle to normally distributed numbers, drawn plane by plane and row by row.
 fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8]) {
     let Some(float) = plan.float else { return };
     let side = |(first, end): (u32, u32)| u64::from(end.saturating_sub(first));
     let (width, height) = (side(patch.x), side(patch.y));
     let channels = u64::from(plan.output().channels);
     let n = float.n_bytes();
-    // Neighbours in a plane are mostly a pair: the last one of each.
+    // Adjacent values of a plane usually share a pair, so cache the last pair of each plane.
     let mut pairs = [(u64::MAX, [0.0; 2]); 3];
     let mut row = 0;
     plan.for_each_run(patch, |run, plane| {
         let Some(run) = out.get_mut(run) else { return };
         for (place, to) in (0..).zip(run.chunks_exact_mut(n)) {
-            // `row` counts on from plane to plane.
+            // `row` continues from plane to plane.
             let (channel, number) = match plane {
                 Some(_) => (0, row * width + place),
                 None => {
@@ -187,7 +187,7 @@ fn fill_randomly(plan: &AugmentPlan, patch: Patch, draws: Draws, out: &mut [u8])
     });
 }
 
-/// Two numbers of the normal distribution, from the halves of a draw, by Box and Muller.
+/// Two normally distributed numbers from the halves of a draw, by the Box-Muller method.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "rounds to the nearest f32: none is above 7"
@@ -204,7 +204,7 @@ pub(super) fn normals(draws: Draws, pair: u64) -> [f32; 2] {
 pub(super) fn encode(float: Option<FloatType>, value: f32) -> [u8; 4] {
     let half = |[low, high]: [u8; 2]| [low, high, 0, 0];
     match float {
-        // Whole and from 0 to 255: checked when the plan was made.
+        // An integer from 0 to 255, as checked when the plan was made.
         None => [
             u8::try_from(pixels(value.into())).unwrap_or(u8::MAX),
             0,

@@ -1,46 +1,46 @@
-//! What can be wrong with an augmentation, and with a sample that it meets.
+//! Errors in an augmentation, or in a sample that it is applied to.
 
 use packds_pixels::PixelError;
 
-/// Why an augmentation cannot be made, or not be applied to a picture.
+/// Why an augmentation cannot be made, or cannot be applied to a picture.
 ///
-/// `Word`, `Parameter`, `Order` and `Twice` blame the description; `Source`, `SizesVary` and
-/// `TooSmall` the pack that it is to be used with; `Picture`, `MaskSize` and `Pixels` the sample;
-/// `Label` and `Buffer` the caller. The caller, who knows file and sample, adds them.
+/// `Word`, `Parameter`, `Order` and `Twice` are errors in the description. `Source`, `SizesVary` and `TooSmall` are conflicts
+/// with the pack. `Picture`, `MaskSize` and `Pixels` are errors in the sample. `Label` and `Buffer` are errors of the caller.
+/// The caller adds the file and the sample.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
-    /// A word of the text form is none of the language, or is not well formed.
+    /// A word of the text form is unknown or malformed.
     #[error("augmentation {word:?}: expected {expected}")]
     Word {
         /// The word.
         word: String,
-        /// What it could be.
+        /// What was expected.
         expected: String,
     },
-    /// A number that an op cannot work with.
+    /// A value that is invalid for an op.
     #[error("{op}: {what} must be {expected}, found {found}")]
     Parameter {
         /// The op, as in the text form.
         op: String,
         /// The parameter.
         what: &'static str,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
-        /// What it was.
+        /// The given value.
         found: String,
     },
-    /// Two ops that do not go together in this order.
+    /// Two ops in an unsupported order.
     #[error("{op} after {previous}: {reason}")]
     Order {
         /// The op, as in the text form.
         op: String,
-        /// What stands before it.
+        /// The op before it.
         previous: String,
-        /// Why that cannot be, and what to do.
+        /// The reason, and how to fix it.
         reason: &'static str,
     },
-    /// An op or a setting that may be given once.
+    /// An op or a setting that is allowed only once.
     #[error("{op} after {previous}: it can be given once")]
     Twice {
         /// The second one.
@@ -48,44 +48,44 @@ pub enum AugmentError {
         /// The first one.
         previous: String,
     },
-    /// The field has values that cannot be augmented.
+    /// The field cannot be augmented.
     #[error("cannot augment: {what} must be {expected}, found {found}")]
     Source {
-        /// What about it.
+        /// Which property.
         what: &'static str,
-        /// What it must be.
+        /// The required value.
         expected: &'static str,
-        /// What it is.
+        /// The actual value.
         found: String,
     },
-    /// Batches need one size, and neither the pack nor an op gives it.
+    /// Batches need one size, but neither the pack nor an op determines it.
     #[error(
         "the images vary in size and no op gives them one: start with rrc224, crop224, center224 or resize224x224"
     )]
     SizesVary,
-    /// A picture that is smaller than the crop taken from it.
+    /// A picture is smaller than its crop.
     #[error(
         "{op}: the picture, padding included, must be at least {expected}, found {found}: ask for padding as needed (crop32+4?) or a smaller crop"
     )]
     TooSmall {
         /// The op, as in the text form.
         op: String,
-        /// Width and height needed.
+        /// Required width and height.
         expected: String,
-        /// Width and height there.
+        /// Actual width and height.
         found: String,
     },
-    /// A picture that is not of the field that the plan was made for.
+    /// A picture that does not belong to the plan's field.
     #[error("picture: {what} must be {expected}, found {found}")]
     Picture {
-        /// What about it.
+        /// Which property.
         what: &'static str,
-        /// What the plan was made for.
+        /// The value in the plan.
         expected: String,
-        /// What came.
+        /// The actual value.
         found: String,
     },
-    /// A mask that does not lie on its image.
+    /// A mask with another size than its image.
     #[error("mask: the size must be that of the image, {expected}, found {found}")]
     MaskSize {
         /// Width and height of the image.
@@ -93,27 +93,27 @@ pub enum AugmentError {
         /// Width and height of the mask.
         found: String,
     },
-    /// A label that is none of the classes.
+    /// A label outside the classes.
     #[error("label {place} of the batch: expected 0 to {n_classes} (exclusive), found {found}")]
     Label {
-        /// Its place in the batch.
+        /// Its index in the batch.
         place: usize,
-        /// How many classes there are.
+        /// Number of classes.
         n_classes: usize,
         /// The label.
         found: i64,
     },
-    /// Memory that the caller gave does not fit.
+    /// A buffer of the caller has the wrong size.
     #[error("{what}: expected {expected}, found {found}")]
     Buffer {
-        /// Which memory, and the unit.
+        /// Which buffer, and the unit.
         what: &'static str,
-        /// How much is needed.
+        /// Required size.
         expected: usize,
-        /// How much there is.
+        /// Actual size.
         found: usize,
     },
-    /// The picture cannot be decoded, or its pixels not be worked on.
+    /// The picture cannot be decoded or processed.
     #[error(transparent)]
     Pixels(#[from] PixelError),
 }

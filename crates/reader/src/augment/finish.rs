@@ -1,4 +1,4 @@
-//! The end of a sample's way: type and order of the values, then what is erased of them.
+//! The last stage for a sample: type and order of the values, then erasing.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::device::{self, Changes, ColorOp, FileLimits, Finish, Patch, Resamplin
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Located {
     pub(crate) size: Size,
-    /// Bytes from a row to the next.
+    /// Bytes from one row to the next.
     pub(crate) row_bytes: u32,
-    /// Its first byte, from the first byte of the first picture.
+    /// Offset of its first byte from the first byte of the first picture.
     pub(crate) source: u64,
 }
 
 impl AugmentPlan {
-    /// Whether results are the pixels' own bytes: no other type, no other order.
+    /// Whether results are the bytes of the pixels, with the same type and order.
     pub(super) fn writes_bytes(&self) -> bool {
         let output = self.output();
         output.dtype == DType::U8 && (output.layout == Layout::Hwc || output.channels == 1)
@@ -32,16 +32,16 @@ impl AugmentPlan {
 }
 
 impl AugmentPlan {
-    /// What is left to do with the pixels of [`Augment::as_pixels`](super::Augment::as_pixels); none where nothing is, or a device
-    /// could not do all of it.
+    /// The remaining work on the pixels of [`Augment::as_pixels`](super::Augment::as_pixels). `None` if there is no work, or a
+    /// device does not support all of it.
     pub(crate) fn finish(&self) -> Option<Finish> {
         let finish = self.finish_values();
         let is_some = !self.writes_bytes() || !finish.changes.is_empty();
         (is_some && !self.erases_randomly()).then_some(finish)
     }
 
-    /// What is to be done with pictures of one size to make the images; why not, in a sentence, where that is more than to resize
-    /// areas of them, to show windows of that, flipped, to change colours pixel by pixel and to finish the values.
+    /// The work needed to make images from pictures of one size. A device can resize areas, show windows, flip, change colours
+    /// per pixel and finish the values. If more is needed, the error says why in a sentence.
     pub(crate) fn finish_windows(&self, picture: Size) -> Result<Finish, &'static str> {
         let mut padding = Padding::Constant([0; 4]);
         let mut resized = None;
@@ -106,8 +106,8 @@ impl AugmentPlan {
         })
     }
 
-    /// What is to be done with JPEG files that a device decodes; why not, in a sentence, where that is more than to resize random areas of one view, and
-    /// what [`finish_windows`](Self::finish_windows) does beside resizing.
+    /// The work needed to make images from JPEG files that a device decodes. A device can resize random areas of one view, and
+    /// otherwise the same as in [`finish_windows`](Self::finish_windows). If more is needed, the error says why in a sentence.
     pub(crate) fn finish_files(&self, limits: FileLimits) -> Result<Finish, &'static str> {
         let is_area = |op: &Op| matches!(op, Op::RandomResizedCrop { .. });
         if !self.ops.iter().any(is_area) {
@@ -127,8 +127,8 @@ impl AugmentPlan {
         })
     }
 
-    /// The window that a view of a sample shows of its picture; none where `resampling`, by which areas are resized, has no taps
-    /// for its area.
+    /// The window of a picture that a view of a sample shows. `None` if `resampling`, which resizes areas, has no taps for its
+    /// area.
     pub(crate) fn window(
         &self,
         key: SampleKey,
@@ -208,13 +208,13 @@ impl AugmentPlan {
         }
     }
 
-    /// The rectangles of a view of a sample that are set, one for each op that does so.
+    /// The rectangles that are set in a view of a sample, one per erasing op.
     pub(crate) fn patches(&self, key: SampleKey, view: u32) -> impl Iterator<Item = Patch> {
         let root = key.root();
         drawn(self, root, view).map(|(_, _, patch)| patch)
     }
 
-    /// The `n` operations on the colours of a view of a sample, those that do nothing last.
+    /// The `n` colour operations of a view of a sample. Unused ones come last.
     pub(crate) fn colors(
         &self,
         key: SampleKey,
@@ -226,9 +226,9 @@ impl AugmentPlan {
         adjustments.chain(std::iter::repeat(ColorOp(None))).take(n)
     }
 
-    /// A value of each channel in the type of the result; `value` has one number, or one for each channel.
+    /// A value per channel in the type of the result. `value` has one number, or one per channel.
     pub(super) fn encoded(&self, value: &[f32]) -> [[u8; 4]; 3] {
-        // Channels are 1 or 3.
+        // There are 1 or 3 channels.
         [0, 1, 2].map(|channel| {
             let value = value.get(channel).or(value.first());
             encode(self.float, value.copied().unwrap_or(0.0))

@@ -1,4 +1,4 @@
-//! Which part of a picture a view shows: the draws of crops and flips.
+//! The part of a picture that a view shows: the draws of crops and flips.
 
 use packds_pixels::{Area, Filter, Resize};
 
@@ -8,7 +8,7 @@ use super::draws::Draws;
 use super::op::{Op, Span};
 use packds_pixels::CropResize;
 
-/// What one view shows.
+/// What a view shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) shown: Shown,
@@ -21,13 +21,13 @@ pub(super) struct Frame {
 pub(super) enum Shown {
     /// An area, resized to the size of the output.
     Area(Area),
-    /// A window of the size of the output, which starts at (x, y) of the picture resized as a whole
-    /// to `resized`, perhaps outside.
+    /// A window of the size of the output. It starts at (x, y) of the whole picture resized to `resized`, and may extend
+    /// outside.
     Window { resized: Size, x: i64, y: i64 },
 }
 
 impl Frame {
-    /// The frame of a view of a picture of that size; `root` and `view` say whose draws.
+    /// Draws the frame of a view of a picture with this size. `root` and `view` select the draws.
     pub(super) fn draw(
         ops: &[Op],
         picture: Size,
@@ -88,12 +88,12 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Whether the frame is an area that is resized, no window.
+    /// Whether the frame is a resized area and not a window.
     pub(super) fn is_area(&self) -> bool {
         matches!(self.shown, Shown::Area(_))
     }
 
-    /// The area of the picture that is shown, where the frame is one: it is then resized to `out`.
+    /// The visible area of the picture, if the frame is an area. It is then resized to `out`.
     pub(super) fn crop_resize(
         &self,
         picture: Size,
@@ -142,8 +142,8 @@ pub(super) fn resized_size(resize: Resize, picture: Size) -> Size {
     Size { width, height }
 }
 
-/// torchvision's `RandomResizedCrop.get_params`: try `t` takes draws `2 t` (area) and `2 t + 1`
-/// (ratio); the place takes draws 20 (y) and 21 (x).
+/// torchvision's `RandomResizedCrop.get_params`. Attempt `t` uses draws `2 t` (area) and `2 t + 1` (ratio). Draws 20 (y) and
+/// 21 (x) decide the position.
 fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     let (full_width, full_height) = (f64::from(picture.width), f64::from(picture.height));
     let full = full_width * full_height;
@@ -180,7 +180,7 @@ fn random_area(draws: Draws, picture: Size, scale: Span, ratio: Span) -> Area {
     }
 }
 
-/// A rounded number of pixels, not negative and no larger than a side.
+/// A rounded number of pixels, not negative and at most a side.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -190,7 +190,7 @@ pub(super) fn pixels(value: f64) -> u32 {
     value.clamp(0.0, f64::from(u32::MAX)) as u32
 }
 
-/// Where a random window of `out` pixels starts on one axis, or none where it does not fit.
+/// The start of a random window of `out` pixels on one axis. `None` if it does not fit.
 fn random_start(
     draws: Draws,
     index: u64,
@@ -211,7 +211,7 @@ fn random_start(
     Some(i64::from(draws.below(index, starts)) - before)
 }
 
-/// Where the middle `out` pixels start: torchvision's `center_crop`, which rounds a half to even.
+/// The start of the central `out` pixels, as in torchvision's `center_crop`, which rounds half to even.
 fn center_start(side: u32, out: u32) -> i64 {
     if out >= side {
         return -i64::from((out - side) / 2);

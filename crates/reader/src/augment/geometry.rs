@@ -1,4 +1,5 @@
-//! Where the pixels of a view come from: what was drawn, as a window and as a map, for what lies beside the image.
+//! The mapping from a stored picture to a view, as a window and as a matrix. It is for data that refers to positions in the
+//! image.
 
 use packds_pixels::ops::Affine;
 
@@ -7,38 +8,39 @@ use super::op::{Op, Size, Stage};
 use super::steps::{Step, each_step};
 use super::{AugmentError, AugmentPlan, SampleKey};
 
-/// Which part of a stored picture a view shows, and how.
+/// The part of a stored picture that a view shows, and how it is transformed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Geometry {
-    /// The left edge of the part, in pixels of the stored picture; beyond the picture where it is padded, as all of these.
+    /// Left edge of the part, in pixels of the stored picture. With padding, this and the other values may lie outside the
+    /// picture.
     pub x: f64,
-    /// Its upper edge.
+    /// Top edge.
     pub y: f64,
-    /// Its width.
+    /// Width.
     pub width: f64,
-    /// Its height.
+    /// Height.
     pub height: f64,
     /// Whether left and right are swapped.
     pub flip_horizontal: bool,
-    /// Whether top and bottom are.
+    /// Whether top and bottom are swapped.
     pub flip_vertical: bool,
-    /// a to f: the point (x, y) of the stored picture is at (a x + b y + c, d x + e y + f) of the view, after the resize, the flips
-    /// and all rotations and shears. The centre of a first pixel is (0.5, 0.5).
+    /// The coefficients a to f: the point (x, y) of the stored picture is at (a x + b y + c, d x + e y + f) of the view, after
+    /// resize, flips, rotations and shears. The centre of the first pixel is (0.5, 0.5).
     pub matrix: [f64; 6],
 }
 
 impl AugmentPlan {
-    /// Whether pixels do not stay where they are.
+    /// Whether it moves pixels.
     #[must_use]
     pub fn moves_pixels(&self) -> bool {
         let stays = |op: &Op| matches!(op.stage(), Stage::Color | Stage::Erase);
         !self.ops.iter().all(stays)
     }
 
-    /// What a view shows of a sample whose stored picture has this size.
+    /// What a view of a sample shows, if the stored picture has this size.
     ///
     /// # Errors
-    /// `TooSmall` where the picture is smaller than the crop.
+    /// `TooSmall` if the picture is smaller than the crop.
     pub fn geometry(
         &self,
         key: SampleKey,
@@ -74,7 +76,7 @@ impl Geometry {
                 ]
             }
         };
-        // From the edge that comes first.
+        // From the edge that comes first in the view.
         let axis = |start: f64, len: f64, out: f64, flips: bool| match flips {
             false => (out / len, -start * out / len),
             true => (-out / len, out + start * out / len),
@@ -93,10 +95,10 @@ impl Geometry {
     }
 }
 
-/// Where a point goes that went by `before` and then by a map, whose matrix is of the way back.
+/// Combines `before` with a map that is applied after it. The map's matrix is the inverse mapping.
 fn after(map: &Affine, before: [f64; 6]) -> [f64; 6] {
     let [p, q, r, s, t, u] = map.matrix;
-    // Above 0: scales are, and shears are below 90 degrees.
+    // Positive, since scales are and shears are below 90 degrees.
     let det = p * t - q * s;
     let forward = [t / det, -q / det, -s / det, p / det];
     let to = |x: f64, y: f64| {

@@ -14,7 +14,7 @@ use super::op::{
 use super::{Augment, AugmentError, Policy};
 use packds_pixels::Padding;
 
-/// Every word's name, and how it is written.
+/// The name and the syntax of each word.
 const WORDS: [(&str, &str); 29] = [
     ("rrc", "rrcSIZE[:SCALE-SCALE[/RATIO-RATIO]]"),
     (
@@ -60,17 +60,16 @@ const WORDS: [(&str, &str); 29] = [
 ];
 
 impl Augment {
-    /// Reads the text form: words with commas between them, such as `rrc224:0.2-1,flip,norm:imagenet`.
+    /// Parses the text form: words separated by commas, such as `rrc224:0.2-1,flip,norm:imagenet`.
     ///
     /// # Errors
     ///
-    /// `Word` for a word that is not known or not well written, `Parameter` for a number that an op
-    /// cannot work with, `Twice` for a setting that is given twice.
+    /// `Word` for an unknown or malformed word, `Parameter` for an invalid number, `Twice` for a repeated setting.
     pub fn parse(text: &str) -> Result<Self, AugmentError> {
         let mut augment = Self::new();
         let mut settings: Vec<&str> = Vec::new();
         let words = text.split(',').map(str::trim);
-        // Nothing at all is no op; nothing between commas is a slip.
+        // An empty text means no ops. An empty word between commas is an error.
         for word in words.filter(|word| !(word.is_empty() && text.trim().is_empty())) {
             let known = augment.ops.len();
             augment = augment.word(word)?;
@@ -96,7 +95,7 @@ impl Augment {
             Some((head, options)) => (head, Some(options)),
             None => (word, None),
         };
-        // Names that end in digits are whole words; the others may have a size behind them.
+        // These names end in digits. Other names may be followed by a size.
         let is_name = matches!(head, "u8" | "f32" | "f16" | "bf16");
         let name = match head.find(digits) {
             Some(at) if !is_name => &head[..at],
@@ -119,7 +118,7 @@ impl Augment {
     }
 }
 
-/// A word that is none, or not well written, with what was expected: the word itself where only its capitals are wrong.
+/// The error for an unknown or malformed word. If only its case is wrong, the error contains the correct word.
 fn refused(word: &str, expected: String) -> AugmentError {
     let lower = word.to_ascii_lowercase();
     let is_lower_meant = lower != word && Augment::new().word(&lower).is_ok();
@@ -133,7 +132,7 @@ fn refused(word: &str, expected: String) -> AugmentError {
     }
 }
 
-/// What could stand in the place of a name that is no word's.
+/// Suggestions for an unknown name.
 fn unknown(name: &str) -> String {
     if name.eq_ignore_ascii_case("augmix") {
         return "randaugment, trivialaugment or autoaugment: AugMix is not here, since it blends chains of pictures".to_owned();
@@ -142,7 +141,7 @@ fn unknown(name: &str) -> String {
     format!("one of {}, hwc", names.join(", "))
 }
 
-/// What numbers are missing or too many, where the form of the word alone does not show it.
+/// Explains missing or extra numbers if the syntax of the word alone does not.
 fn missing(name: &str, options: Option<&str>) -> String {
     match options.map_or(0, |options| options.split('/').count()) {
         2 if name == "affine" => "; Y is missing behind X".to_owned(),
@@ -151,7 +150,7 @@ fn missing(name: &str, options: Option<&str>) -> String {
     }
 }
 
-/// Which setting a word is: words of one kind exclude each other.
+/// The setting that a word changes. Words of one setting exclude each other.
 fn setting_kind(word: &str) -> &str {
     match word.split(':').next().unwrap_or(word) {
         "u8" | "f32" | "f16" | "bf16" => "dtype",
@@ -160,7 +159,7 @@ fn setting_kind(word: &str) -> &str {
     }
 }
 
-/// Words with a size behind the name.
+/// Words with a size after the name.
 fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Option<Augment> {
     match (name, options) {
         ("rrc", options) => {
@@ -190,7 +189,7 @@ fn sized(augment: Augment, name: &str, text: &str, options: Option<&str>) -> Opt
     }
 }
 
-/// Words without anything behind the name.
+/// Words that consist of a name only.
 fn bare(augment: Augment, name: &str) -> Option<Augment> {
     Some(match name {
         "flip" => augment.horizontal_flip(0.5),
@@ -211,7 +210,7 @@ fn bare(augment: Augment, name: &str) -> Option<Augment> {
     })
 }
 
-/// Words with numbers behind a colon.
+/// Words with numbers after a colon.
 fn with_options(augment: Augment, name: &str, options: &str) -> Option<Augment> {
     let parts: Vec<&str> = options.split('/').collect();
     Some(match (name, parts.as_slice()) {
@@ -305,7 +304,7 @@ fn size(text: &str) -> Option<Size> {
     }
 }
 
-/// Digits only: no sign, no blank.
+/// Digits only, without sign or whitespace.
 fn whole(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
@@ -336,8 +335,8 @@ impl FromStr for Augment {
     }
 }
 
-/// The text form, which [`Augment::parse`] reads back. `Resize::Long` and `Resize::Max`, which have
-/// no word, are written as the command's other options name them.
+/// The text form, which [`Augment::parse`] can parse. `Resize::Long` and `Resize::Max` do not have a word. They are written as
+/// the command's other options name them.
 impl fmt::Display for Augment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words: Vec<String> = self.ops.iter().map(Op::to_string).collect();
@@ -461,7 +460,7 @@ impl fmt::Display for Op {
     }
 }
 
-/// Policies; nothing for others.
+/// Policies; empty for other ops.
 fn policy_text(op: &Op) -> String {
     match *op {
         Op::RandAugment { n, magnitude, bins } => match (n, magnitude) {
@@ -479,7 +478,7 @@ fn policy_text(op: &Op) -> String {
     }
 }
 
-/// The name alone where the probability is the usual one.
+/// Only the name if the probability is the default.
 fn chance(name: &str, p: f64, usual: f64) -> String {
     if p.to_bits() == usual.to_bits() {
         name.to_owned()
@@ -492,7 +491,7 @@ fn range((from, to): Span) -> String {
     format!("{from}-{to}")
 }
 
-/// Resizes and crops; nothing for others.
+/// Resizes and crops; empty for other ops.
 fn crop_text(op: &Op) -> String {
     match op {
         Op::RandomResizedCrop { size, scale, ratio } => {

@@ -8,24 +8,24 @@ use super::frame::pixels;
 use super::{AugmentError, AugmentPlan, SampleKey};
 use crate::device::{Patch, Share};
 
-/// What became of a batch's labels: sample `i` is `lambda[i]` of itself and `1 - lambda[i]` of the
-/// sample at place `partner[i]` of the batch.
+/// How to mix a batch's labels: sample `i` has weight `lambda[i]` for itself and `1 - lambda[i]` for the sample at index
+/// `partner[i]` of the batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
-    /// A place in the batch for each sample: the one before it, the last for the first.
+    /// The partner's index in the batch for each sample: the sample before it, and the last one for the first.
     pub partner: Vec<u32>,
-    /// The share of the sample itself, 0 to 1.
+    /// The weight of the sample itself, 0 to 1.
     pub lambda: Vec<f32>,
 }
 
 impl Mix {
-    /// The labels of the mixed batch, `[batch, classes]` row by row: `lambda` for the sample's own
-    /// class and `1 - lambda` for its partner's, their sum where these are one class.
+    /// The labels of the mixed batch, `[batch, classes]` row by row: `lambda` for the sample's own class and `1 - lambda` for its
+    /// partner's class. If both classes are the same, the weights add up.
     ///
     /// # Errors
     ///
-    /// `Label` for a label outside `0..n_classes`; `Buffer` where there is not one label, and one
-    /// share, for each sample, or a partner is not in the batch; `Pixels` where there is no memory.
+    /// `Label` for a label outside `0..n_classes`; `Buffer` if the number of labels or weights differs from the number of
+    /// samples, or a partner is outside the batch; `Pixels` if memory cannot be allocated.
     pub fn soft_labels<L: Copy + Into<i64>>(
         &self,
         labels: &[L],
@@ -47,7 +47,7 @@ impl Mix {
                     found: label,
                 })
         };
-        // Before memory is asked for.
+        // Check this before allocating memory.
         for (place, label) in labels.iter().enumerate() {
             class(place, (*label).into())?;
         }
@@ -59,7 +59,7 @@ impl Mix {
             })?;
         soft.resize(n_values, 0.0);
         let shares = self.partner.iter().zip(&self.lambda);
-        // A row of no classes has no label that passed.
+        // Without classes no label passes the check above.
         let rows = soft.chunks_exact_mut(n_classes.max(1));
         for ((place, row), (partner, lambda)) in rows.enumerate().zip(shares) {
             let partner = to_usize(*partner);
@@ -96,14 +96,14 @@ fn check_count(what: &'static str, expected: usize, found: usize) -> Result<(), 
 }
 
 impl AugmentPlan {
-    /// Mixes a finished batch in place; none where the plan has neither mixup nor cutmix. `batch`
-    /// holds the results of `keys`, one after the other.
+    /// Mixes a finished batch in place. `None` if the plan has neither mixup nor cutmix. `batch` has the results of `keys`, one
+    /// after the other.
     ///
-    /// Shares and rectangles depend on the sample alone, partners on the batch.
+    /// Weights and rectangles depend on the sample alone, partners on the batch.
     ///
     /// # Errors
     ///
-    /// `Buffer` where the batch has not `item_bytes()` for each key.
+    /// `Buffer` if the batch does not have `item_bytes()` per key.
     pub fn mix(&self, keys: &[SampleKey], batch: &mut [u8]) -> Result<Option<Mix>, AugmentError> {
         if self.mixup.is_none() && self.cutmix.is_none() {
             return Ok(None);
@@ -115,8 +115,8 @@ impl AugmentPlan {
         if keys.len() < 2 {
             return Ok(mix);
         }
-        // From the last to the first, so that each sample's partner is still as it was; the first
-        // one's partner is the last, which is changed by then.
+        // Go from last to first, so that each sample's partner is still unchanged. The partner of the first sample is the last one,
+        // which has changed by then, so keep a copy.
         let last = batch[expected - n_bytes..].to_vec();
         for (place, key) in keys.iter().enumerate().rev() {
             let (before, item) = batch.split_at_mut(place * n_bytes);
@@ -129,7 +129,7 @@ impl AugmentPlan {
         Ok(mix)
     }
 
-    /// What becomes of the labels of `keys` where their images are mixed; none where they are not.
+    /// How to mix the labels of `keys`. `None` if images are not mixed.
     pub(crate) fn mixed(&self, keys: &[SampleKey]) -> Option<Mix> {
         if self.mixup.is_none() && self.cutmix.is_none() {
             return None;
@@ -143,8 +143,7 @@ impl AugmentPlan {
         })
     }
 
-    /// Draw 0 chooses between mixup and cutmix, draws 1 to 4 are the share, 5 (y) and 6 (x) the
-    /// middle of the rectangle.
+    /// Draw 0 chooses between mixup and cutmix, draws 1 to 4 the weight, draws 5 (y) and 6 (x) the centre of the rectangle.
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
     pub(crate) fn share(&self, key: SampleKey) -> Share {
         let size = self.size();
@@ -183,7 +182,7 @@ impl AugmentPlan {
         }
     }
 
-    /// The sample's own share; that of a rectangle after it was cut at the edges.
+    /// The weight of the sample itself. For a rectangle, the weight after clipping at the edges.
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
     pub(super) fn lambda(&self, share: Share) -> f32 {
         share.own.unwrap_or_else(|| {
@@ -206,8 +205,8 @@ impl AugmentPlan {
     }
 }
 
-/// Mixes values of a type, those of bytes where it is none, into the first array:
-/// `lambda * own + (1 - lambda) * other` in `f32`, rounded to the type; bytes to the nearest.
+/// Mixes values into the first array: `lambda * own + (1 - lambda) * other` in `f32`, rounded to the type. If `float` is `None`,
+/// values are bytes and rounded to the nearest.
 pub fn blend(float: Option<FloatType>, lambda: f32, own: &mut [u8], other: &[u8]) {
     use half::{bf16, f16};
     let mixed = |own: f32, other: f32| lambda * own + (1.0 - lambda) * other;
@@ -247,7 +246,7 @@ fn each<const N: usize>(
     }
 }
 
-/// To the nearest byte, halves up.
+/// Rounds to the nearest byte, half up.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,9 +1,9 @@
 //! What happens to a sample at load time: crops, flips, colours, erasing, normalization, mixing.
 //!
-//! [`Augment`] describes it, [`AugmentPlan`] is the description checked against a field of a pack,
-//! and an [`Augmenter`], one for each thread, applies it. What is drawn for a sample is a pure
-//! function of seed, epoch, sample and view: docs/reference/augmentation.md specifies it. Not for reading or
-//! batching: pictures come in as bytes, results go into the caller's memory.
+//! [`Augment`] is the description. [`AugmentPlan`] is the description checked against a field of a pack. An [`Augmenter`], one per
+//! thread, applies it. All random draws are pure functions of seed, epoch, sample and view, as specified in
+//! docs/reference/augmentation.md. This module does not read or batch: pictures come in as bytes, and results go into the
+//! caller's memory.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One step of an augmentation, and what its numbers may be.
+//! One step of an augmentation, and the allowed values of its parameters.
 
 use packds_pixels::Resize;
 
@@ -6,12 +6,12 @@ use super::AugmentError;
 use super::policy::Policy;
 use packds_pixels::Padding;
 
-/// Width and height of a result in pixels; a single number is a square.
+/// Width and height of a result in pixels. A single number is a square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Size {
-    /// Pixels in a row.
+    /// Width.
     pub width: u32,
-    /// Rows.
+    /// Height.
     pub height: u32,
 }
 
@@ -43,10 +43,10 @@ pub(super) const CROP_RATIO: Span = (3.0 / 4.0, 4.0 / 3.0);
 pub(super) const ERASE_SCALE: Span = (0.02, 0.33);
 pub(super) const ERASE_RATIO: Span = (0.3, 3.3);
 pub(super) const MAGNITUDE_BINS: u32 = 31;
-/// Operations and magnitude of `RandAugment`.
+/// Default number of operations and magnitude of `RandAugment`.
 pub(super) const RAND_AUGMENT: (u32, u32) = (2, 9);
 
-/// A step, in the words of `Augment`'s methods.
+/// A step, named like the methods of `Augment`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Op {
     RandomResizedCrop {
@@ -106,16 +106,16 @@ pub(super) enum Op {
     AutoAugment(Policy),
 }
 
-/// What erased values are set to.
+/// The values that erasing sets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Filling {
-    /// One number, or one for each channel.
+    /// One number, or one per channel.
     Values(Vec<f32>),
-    /// Numbers of the normal distribution, each its own.
+    /// Normally distributed random numbers, one per value.
     Random,
 }
 
-/// Where an op may stand: ops come in this order.
+/// The stage of an op. Ops must be in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     Resize,
@@ -147,12 +147,12 @@ impl Op {
         }
     }
 
-    /// Whether it may move pixels to other places, after the picture is shown.
+    /// Whether it may move pixels after the picture is cropped and resized.
     pub(super) fn maps(&self) -> bool {
         matches!(self.stage(), Stage::Map | Stage::Policy)
     }
 
-    /// Says whether the numbers make sense, whatever the pictures.
+    /// Checks the parameters that do not depend on the pictures.
     pub(super) fn check(&self) -> Result<(), AugmentError> {
         match *self {
             Self::RandomResizedCrop { size, scale, ratio } => {
@@ -202,7 +202,7 @@ impl Op {
         }
     }
 
-    /// As `check`, for what changes values only.
+    /// Like `check`, for ops that only change values.
     fn check_values(&self) -> Result<(), AugmentError> {
         match *self {
             Self::Jitter {
@@ -338,7 +338,7 @@ impl Op {
     }
 }
 
-/// Larger sides are a slip of the hand.
+/// Larger sides are assumed to be typing errors.
 const MAX_SIDE: u32 = 65_535;
 const MAX_KERNEL: u32 = 255;
 const MAX_POLICY_OPS: u32 = 16;

@@ -1,4 +1,4 @@
-//! What comes in: a picture, and which sample it is of.
+//! The input: a picture, and the sample it belongs to.
 
 use packds_pixels::{Pixels, probe};
 
@@ -6,7 +6,7 @@ use super::AugmentError;
 use super::op::Size;
 use packds_pixels::Encoded;
 
-/// Which sample of which epoch of which run: all that draws depend on, beside view, op and number.
+/// Identifies a sample in an epoch of a run. All draws depend on it, and on view, op and draw number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SampleKey {
     /// The run's seed.
@@ -17,7 +17,7 @@ pub struct SampleKey {
     pub sample: u64,
 }
 
-/// A picture as a pack stores it.
+/// A picture as stored in a pack.
 #[derive(Debug, Clone, Copy)]
 pub enum Picture<'a> {
     /// The bytes of an image file.
@@ -27,8 +27,8 @@ pub enum Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// Width and height; of a file from its headers, as stored: its EXIF orientation is ignored. Of pixels as they are
-    /// described, which is checked: a pack may say anything of them.
+    /// Width and height. For a file, they come from its headers, as stored: the EXIF orientation is ignored. For pixels, the
+    /// described size is checked, because a pack may contain a wrong one.
     pub(super) fn size(&self) -> Result<Size, AugmentError> {
         Ok(match self {
             Self::Encoded(encoded) => {

@@ -1,4 +1,4 @@
-//! An augmentation checked against the field of a pack that it is for.
+//! An augmentation checked against a field of a pack.
 
 use packds_format::{DType, Field, FieldKind};
 use packds_pixels::ops::{Emit, Sampling};
@@ -9,19 +9,19 @@ use super::frame::Frame;
 use super::op::{Filling, Op, Size, Stage};
 use super::{Augment, AugmentError};
 
-/// More views of a sample than anybody trains with.
+/// An upper limit that training does not need to exceed.
 const MAX_VIEWS: u32 = 64;
 
-/// What an augmentation starts from: the images of one field of a pack.
+/// The input of an augmentation: the images of one field of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSource {
-    /// The size of every image, or none where they vary.
+    /// The size of every image. `None` if sizes vary.
     pub size: Option<Size>,
-    /// Channels: 1 or 3. Files are decoded to as many.
+    /// Channels: 1 or 3. Files are decoded to this number.
     pub channels: u8,
-    /// Type of the stored values: only `U8` can be augmented.
+    /// Type of the stored values. Only `U8` can be augmented.
     pub dtype: DType,
-    /// Order of the stored dimensions: only `Hwc` can be augmented.
+    /// Order of the stored dimensions. Only `Hwc` can be augmented.
     pub layout: Layout,
 }
 
@@ -37,12 +37,11 @@ impl ImageSource {
         }
     }
 
-    /// The images of `field`: a tensor of three dimensions with a layout or of two (one channel), or images of sizes of
-    /// their own.
+    /// The images of `field`: a tensor of three dimensions with a layout, or of two (one channel), or variable-size images.
     ///
     /// # Errors
     ///
-    /// `Source` where the field has no images, or other than 1 or 3 channels.
+    /// `Source` if the field does not contain images, or does not have 1 or 3 channels.
     pub fn of_field(field: &Field) -> Result<Self, AugmentError> {
         let wrong = |what, expected, found: String| {
             Err(AugmentError::Source {
@@ -98,12 +97,12 @@ impl ImageSource {
     }
 }
 
-/// What comes out: one image for each view.
+/// The output: one image per view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Output {
-    /// Rows.
+    /// Height.
     pub height: u32,
-    /// Pixels in a row.
+    /// Width.
     pub width: u32,
     /// Channels: 1 or 3.
     pub channels: u8,
@@ -111,16 +110,16 @@ pub struct Output {
     pub dtype: DType,
     /// Order of the dimensions.
     pub layout: Layout,
-    /// Images for each sample.
+    /// Images per sample.
     pub views: u32,
 }
 
-/// An augmentation that fits its source, with the shape of what it makes.
+/// An augmentation that matches its source, with the shape of its output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AugmentPlan {
     pub(super) ops: Vec<Op>,
     pub(super) filter: Filter,
-    /// What lies outside of pictures that are turned or mapped.
+    /// The value outside of rotated or mapped pictures.
     pub(super) fill: [u8; 4],
     pub(super) dct_scaling: bool,
     pub(super) mixup: Option<f64>,
@@ -133,8 +132,7 @@ pub struct AugmentPlan {
 }
 
 impl AugmentPlan {
-    /// Checks `augment` against `source`: the numbers, the order of the ops, and that the size of
-    /// the result is known.
+    /// Checks `augment` against `source`: the parameters, the order of the ops, and that the output size is known.
     ///
     /// # Errors
     ///
@@ -198,24 +196,24 @@ impl AugmentPlan {
         })
     }
 
-    /// Shape and type of what comes out.
+    /// Shape and type of the output.
     #[must_use]
     pub fn output(&self) -> Output {
         self.output
     }
 
-    /// Bytes of one image that comes out: of one view of one sample.
+    /// Size of one output image: one view of one sample.
     #[must_use]
     pub fn item_bytes(&self) -> usize {
         self.item_bytes
     }
 
-    /// The part of a picture of this size that each view of a sample shows, and its flips: what a decoder is asked for. No
-    /// view is left out: one that shows more than lies inside the picture (padding) gives `TooSmall`.
+    /// The part of a picture of this size that each view of a sample shows, and its flips. A decoder needs these. A view that
+    /// extends outside the picture (padding) is an error.
     ///
     /// # Errors
     ///
-    /// `TooSmall` where the picture is smaller than the crop.
+    /// `TooSmall` if the picture is smaller than the crop.
     pub fn crops(
         &self,
         key: SampleKey,
@@ -235,22 +233,22 @@ impl AugmentPlan {
         (0..self.output.views).map(crop).collect()
     }
 
-    /// Whether what comes out of pictures of one size are their pixels as they are.
+    /// Whether the output equals the stored pixels, for pictures of one size.
     pub(crate) fn changes_nothing(&self) -> bool {
         let output = self.output;
-        // Pictures whose sizes vary need a resize or a crop.
+        // Variable-size pictures need a resize or a crop.
         self.ops.is_empty()
             && (output.dtype, output.layout, output.views) == (DType::U8, Layout::Hwc, 1)
             && self.mixup.is_none()
             && self.cutmix.is_none()
     }
 
-    /// Whether pixels may be moved to other places.
+    /// Whether it may move pixels.
     pub(super) fn maps(&self) -> bool {
         self.ops.iter().any(Op::maps)
     }
 
-    /// How pixels that are moved are sampled.
+    /// The sampling of moved pixels.
     pub(super) fn sampling(&self) -> Sampling {
         match self.filter {
             Filter::Nearest => Sampling::Nearest,
@@ -470,7 +468,7 @@ fn check_order(ops: &[Op]) -> Result<(), AugmentError> {
     Ok(())
 }
 
-/// The size of every result; that of the source where no op sets one.
+/// The size of every result: the source's size unless an op sets it.
 fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
     let mut size = source;
     for op in ops {
@@ -485,7 +483,7 @@ fn output_size(ops: &[Op], source: Option<Size>) -> Result<Size, AugmentError> {
             _ => {}
         }
     }
-    // A picture of one known size that is too small for its crop would fail at every sample.
+    // If the known size is too small for the crop, every sample would fail.
     if let (Ok(size), Some(source)) = (size.ok_or(AugmentError::SizesVary), source) {
         Frame::draw(ops, source, 0, 0)?;
         return Ok(size);

@@ -1,4 +1,4 @@
-//! torchvision's policies: `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps that a view's draws choose.
+//! torchvision's policies `RandAugment`, `TrivialAugmentWide` and `AutoAugment`, as the steps that a view's draws select.
 //! docs/reference/augmentation.md, "Policies", has the tables and the draws.
 
 use packds_system::to_usize;
@@ -12,14 +12,14 @@ use super::draws::Draws;
 use super::op::{Op, Size};
 use super::steps::Step;
 
-/// Whose learned policy `AutoAugment` follows.
+/// The dataset from which the `AutoAugment` policy was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// ImageNet's.
+    /// ImageNet.
     ImageNet,
-    /// CIFAR-10's.
+    /// CIFAR-10.
     Cifar10,
-    /// SVHN's.
+    /// SVHN.
     Svhn,
 }
 
@@ -44,7 +44,7 @@ impl FromStr for Policy {
     }
 }
 
-/// What a policy may do, by torchvision's names.
+/// The operations of policies, by torchvision's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PolicyOp {
     Identity,
@@ -69,7 +69,7 @@ use PolicyOp::{
     Sharpness, ShearX, ShearY, Solarize, TranslateX, TranslateY,
 };
 
-/// Those that `RandAugment` and `TrivialAugmentWide` draw from.
+/// The operations that `RandAugment` and `TrivialAugmentWide` draw from.
 pub(super) const POLICY_OPS: [PolicyOp; 14] = [
     Identity,
     ShearX,
@@ -87,26 +87,26 @@ pub(super) const POLICY_OPS: [PolicyOp; 14] = [
     Equalize,
 ];
 
-/// An operation that was drawn, and how much of it: degrees, pixels, bits, a threshold, or what a factor is above 1.
+/// A drawn operation with its magnitude: degrees, pixels, bits, a threshold, or a factor minus 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Drawn {
     pub(super) op: PolicyOp,
     pub(super) magnitude: f64,
 }
 
-/// How far magnitudes go.
+/// The range of magnitudes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
-    /// `RandAugment`'s and `AutoAugment`'s, by the picture's size.
+    /// The range of `RandAugment` and `AutoAugment`. It depends on the picture's size.
     Sized(Size),
-    /// `TrivialAugmentWide`'s.
+    /// The range of `TrivialAugmentWide`.
     Wide,
 }
 
-/// `AutoAugment`'s bins.
+/// Number of bins of `AutoAugment`.
 const BINS: u32 = 10;
 
-/// What is done to a view of `size`, in order; nothing for other ops than policies.
+/// The operations on a view of `size`, in order. Empty for ops other than policies.
 pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = Drawn> {
     let (policy, n) = match *op {
         Op::AutoAugment(policy) => (Some(policy), 2),
@@ -133,7 +133,8 @@ pub(super) fn drawn(op: &Op, draws: Draws, size: Size) -> impl Iterator<Item = D
     random.flatten()
 }
 
-/// The two of a learned policy: draw 0 chooses them, draws 1 and 2 whether they are done, 3 and 4 their signs.
+/// The two operations of a learned policy. Draw 0 selects the pair, draws 1 and 2 decide whether each is applied, 3 and 4
+/// their signs.
 fn learned(policy: Policy, draws: Draws, size: Size) -> [Option<Drawn>; 2] {
     let table = table(policy);
     let pair = table[below(draws, 0, table.len())];
@@ -145,7 +146,7 @@ fn learned(policy: Policy, draws: Draws, size: Size) -> [Option<Drawn>; 2] {
     })
 }
 
-/// A draw as an index of a list that is short.
+/// A draw as an index into a short list.
 fn below(draws: Draws, index: u64, len: usize) -> usize {
     let len = u32::try_from(len).unwrap_or(u32::MAX);
     to_usize(draws.below(index, len))
@@ -168,7 +169,7 @@ fn signed(op: PolicyOp, magnitude: f64, negative: bool) -> Drawn {
 }
 
 impl Space {
-    /// How much of an operation bin `bin` of `bins` is; 0 of what there is no more or less of.
+    /// The magnitude of an operation for bin `bin` of `bins`. 0 for operations without a magnitude.
     pub(super) fn magnitude(self, op: PolicyOp, bin: u32, bins: u32) -> f64 {
         let by_space = |sized, wide| match self {
             Self::Sized(_) => sized,
@@ -192,14 +193,14 @@ impl Space {
     }
 }
 
-/// The bits that stay of a value: 8, of the last bin `most` fewer.
+/// The bits kept of a value: 8 for the first bin, `most` fewer for the last.
 fn bits(most: f64, bin: u32, bins: u32) -> f64 {
     let part = f64::from(bins - 1) / most;
     let cleared = single(f64::from(bin)) / single(part);
     8.0 - f64::from(cleared.round_ties_even())
 }
 
-/// `torch.linspace(from, to, n)[place]`, in `f32`: from the nearer end.
+/// `torch.linspace(from, to, n)[place]` in `f32`, computed from the nearer end.
 fn even(from: f64, to: f64, place: u32, n: u32) -> f64 {
     let (from, to) = (single(from), single(to));
     let count = |steps: u32| single(f64::from(steps));
@@ -220,12 +221,12 @@ fn single(value: f64) -> f32 {
 }
 
 impl Drawn {
-    /// The step that it is; none of what does nothing.
+    /// The step for this operation. `None` if it does nothing.
     pub(super) fn step(self, size: Size) -> Result<Option<Step>, PixelError> {
         let Self { op, magnitude } = self;
         let Size { width, height } = size;
         let factor = single(1.0 + magnitude);
-        // torchvision's `int`.
+        // Truncates like `int` in torchvision.
         let moved = |x, y| Affine::new(width, height, 0.0, (x, y), 1.0, (0.0, 0.0));
         let slant = magnitude.atan().to_degrees();
         Ok(Some(match op {
@@ -240,7 +241,7 @@ impl Drawn {
             Contrast => Step::Adjust(Adjustment::Contrast(factor)),
             Sharpness => Step::Sharpen(factor),
             Posterize => Step::Posterize(byte(magnitude)),
-            // Bytes are whole: those from the threshold up are those from the next whole number up.
+            // Bytes are integers, so the threshold can be rounded up.
             Solarize => Step::Adjust(Adjustment::Solarize(byte(magnitude.ceil()))),
             AutoContrast => Step::Autocontrast,
             Equalize => Step::Equalize,
@@ -258,7 +259,7 @@ fn byte(value: f64) -> u8 {
     value as u8
 }
 
-/// An operation, tenths of its probability, and its bin.
+/// An operation, its probability in tenths, and its bin.
 type Chosen = (PolicyOp, u8, u32);
 
 fn table(policy: Policy) -> &'static [(Chosen, Chosen); 25] {

@@ -1,4 +1,4 @@
-//! What the frames of a sample show of its picture, from files or pixels.
+//! Renders the frames of a sample from files or pixels.
 
 use packds_pixels::{
     Color, Crop, CropResize, DecodeOptions, Decoder, Filter, Geometry, Padding, PixelError, Pixels,
@@ -10,15 +10,15 @@ use super::frame::{Frame, Shown, whole};
 use super::op::{Op, Size};
 use super::{AugmentError, AugmentPlan, Picture};
 
-/// Shows frames of pictures, from files or pixels.
+/// Renders frames of pictures, from files or pixels.
 #[derive(Debug)]
 pub(super) struct Renderer {
     decoder: Decoder,
     max_pixels: u64,
-    /// Channels that files are decoded to.
+    /// Number of channels that files are decoded to.
     file_channels: u8,
     resizer: Resizer,
-    /// The whole picture, where a frame needs it resized, or its surroundings.
+    /// The whole picture, if a frame needs it resized or padded.
     resized: Vec<u8>,
     views: Vec<CropResize>,
 }
@@ -49,7 +49,7 @@ impl Renderer {
             .map(|frame| frame.crop_resize(size, out, filter));
         self.views.clear();
         self.views.extend(views.flatten());
-        // A window of raw pixels is a copy: resizing is for areas only.
+        // A window of raw pixels is a copy. Only areas are resized.
         let copies = matches!(
             (picture, frames.first()),
             (
@@ -75,7 +75,7 @@ impl Renderer {
             Picture::Raw(raw) => self.whole(raw, resized, filter)?,
             Picture::Encoded(encoded) => {
                 let geometry = geometry(&plan.ops, filter);
-                // Where the middle is all that is shown, it is all that is decoded.
+                // If only the centre is shown, only the centre is decoded.
                 if geometry.crop != Crop::None || frames.iter().all(Frame::is_area) {
                     return self.show_alike(encoded.bytes, &geometry, out, frames, outs);
                 }
@@ -95,7 +95,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// Shows what is the same in all frames but for flips.
+    /// Renders frames that only differ in their flips.
     fn show_alike(
         &mut self,
         bytes: &[u8],
@@ -121,7 +121,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// What a geometry shows of a file: `size` pixels, in memory of the renderer's own.
+    /// Renders a geometry of a file: `size` pixels, in the renderer's own memory.
     fn rendered(
         &mut self,
         bytes: &[u8],
@@ -139,7 +139,7 @@ impl Renderer {
         })
     }
 
-    /// Makes `resized` large enough for a picture that may be that large; returns its bytes.
+    /// Makes `resized` large enough for a picture of this size. Returns the size in bytes.
     fn admit(&mut self, size: Size, channels: u8) -> Result<usize, AugmentError> {
         let Size { width, height } = size;
         let limit = self.max_pixels;
@@ -156,7 +156,7 @@ impl Renderer {
         Ok(n_bytes)
     }
 
-    /// Shows `self.views`.
+    /// Renders `self.views`.
     fn show(&mut self, picture: Picture<'_>, outs: &mut [&mut [u8]]) -> Result<(), AugmentError> {
         match picture {
             Picture::Encoded(encoded) => {
@@ -171,7 +171,7 @@ impl Renderer {
         Ok(())
     }
 
-    /// The whole of raw pixels, resized.
+    /// Resizes all of the raw pixels.
     fn whole(
         &mut self,
         raw: Pixels<'_>,
@@ -219,7 +219,7 @@ fn geometry(ops: &[Op], filter: Filter) -> Geometry {
     geometry
 }
 
-/// What lies around the picture in the plan's crop.
+/// The padding of the plan's crop.
 fn padding(ops: &[Op]) -> Padding {
     let modes = ops.iter().find_map(|op| match *op {
         Op::RandomCrop { mode, .. } => Some(mode),

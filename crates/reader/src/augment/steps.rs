@@ -1,5 +1,5 @@
-//! What is done to the pixels of a view after it is shown: maps, policies and colours, drawn here, in the order in which they
-//! are done.
+//! The operations on the pixels of a view after cropping: maps, policies and colours, drawn in the order in which they are
+//! applied.
 
 use packds_pixels::ops::{
     Adjustment, Affine, Blur, Sampling, Sharpen, autocontrast, equalize, posterize,
@@ -13,7 +13,7 @@ use super::{AugmentError, AugmentPlan, color, policy};
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// How it samples and what lies outside is the plan's.
+    /// Sampling and outside values come from the plan.
     Map(Affine),
     Adjust(Adjustment),
     Blur {
@@ -26,7 +26,7 @@ pub(super) enum Step {
     Equalize,
 }
 
-/// Hands out the steps of a view of the sample whose root key is `root`.
+/// Passes on the steps of a view of the sample with the root key `root`.
 pub(super) fn each_step(
     plan: &AugmentPlan,
     root: u64,
@@ -54,7 +54,7 @@ pub(super) fn each_step(
     Ok(())
 }
 
-/// A rotation's or an affine map's draws; other ops change nothing.
+/// The draws of a rotation or an affine map. The identity for other ops.
 fn map(op: &Op, draws: Draws, size: Size) -> Result<Affine, PixelError> {
     let Size { width, height } = size;
     let both_ways = |index, most: f64| draws.uniform(index, (-most, most));
@@ -77,7 +77,7 @@ fn map(op: &Op, draws: Draws, size: Size) -> Result<Affine, PixelError> {
     }
 }
 
-/// What steps are done with.
+/// The tools for applying steps.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     blur: Blur,
@@ -85,8 +85,8 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Does the steps of one view, from one buffer into the other and back; returns the one that has the result. A plan without
-    /// [`AugmentPlan::maps`] needs no other buffer.
+    /// Applies the steps of one view, alternating between two buffers. Returns the buffer with the result. A plan without
+    /// [`AugmentPlan::maps`] does not need the second buffer.
     pub(super) fn work<'a>(
         &mut self,
         plan: &AugmentPlan,
@@ -125,7 +125,7 @@ impl Tools {
     }
 }
 
-/// As [`Tools::work`], for a mask: it gets the maps alone, by nearest pixels, and 0 where nothing is.
+/// Like [`Tools::work`], for a mask. Only maps are applied, with nearest-neighbour sampling and 0 outside.
 pub(super) fn map_mask<'a>(
     plan: &AugmentPlan,
     (root, view): (u64, u32),
