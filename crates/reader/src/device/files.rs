@@ -1,62 +1,62 @@
-//! JPEG files that a device decodes: they lie in a slot in the place of pixels.
+//! JPEG files that a device decodes. In a slot they take the place of pixels.
 
 use super::Transfer;
 use crate::arena::{SlotMut, SlotRef};
 
-/// How large the files are that a device decodes; the host decodes all others.
+/// The limits for files that a device decodes. The host decodes all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLimits {
-    /// Bytes of a file.
+    /// Maximum size of a file.
     pub file_bytes: usize,
-    /// Bytes of its pixels: as many the device has for each image of a batch, one after the other behind its copy of the slot.
+    /// Maximum size of its pixels. The device reserves this much per image of a batch, in sequence after its copy of the slot.
     pub pixel_bytes: u32,
-    /// Columns or rows, whichever are more.
+    /// Maximum of width and height.
     pub side: u32,
 }
 
-/// Where the files of a batch lie in its slot.
+/// The position of a batch's files in its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilesPart {
-    /// First byte of the first image's place, which starts with a [`FileHead`].
+    /// Offset of the first image's place, which starts with a [`FileHead`].
     pub offset: usize,
     /// Bytes from one place to the next.
     pub item_bytes: usize,
-    /// Images.
+    /// Number of images.
     pub rows: usize,
     /// Channels that files are decoded to: 1 or 3.
     pub channels: u32,
 }
 
-/// What became of a batch with files.
+/// The result of submitting a batch with files.
 #[derive(Debug)]
 pub enum FilesTaken {
-    /// The device has it.
+    /// The device accepted it.
     All(SlotRef, Box<dyn Transfer>),
-    /// It does not decode the files of these rows, damaged ones or of a kind that is not its own, and reads nothing of the slot.
+    /// The device cannot decode the files of these rows: they are damaged or unsupported. It does not read the slot.
     Refused(SlotMut, Vec<usize>),
 }
 
-/// What lies in the place of an image, behind this head.
+/// The contents of an image's place, after this head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileHead {
-    /// The pixels of the image, which the host has decoded, cropped and resized.
+    /// The pixels of the image, which the host decoded, cropped and resized.
     Pixels,
     /// A file.
     File {
-        /// Its bytes.
+        /// Its size.
         len: u32,
-        /// Columns of its picture.
+        /// Width of its picture.
         width: u32,
-        /// Rows of its picture.
+        /// Height of its picture.
         height: u32,
     },
 }
 
 impl FileHead {
-    /// Bytes of a head in a slot.
+    /// Size of a head in a slot.
     pub const BYTES: usize = 16;
 
-    /// As it lies in a slot: length, columns and rows, little-endian; zeros before pixels.
+    /// The form in a slot: length, width and height, little-endian. All zeros before pixels.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -86,14 +86,14 @@ impl FileHead {
 }
 
 impl FileLimits {
-    /// Bytes of the place of an image whose pixels, as the host makes them, have so many.
+    /// The size of an image's place, if the pixels made by the host have this size.
     pub(crate) fn item_bytes(self, made: usize) -> Option<usize> {
         let most = made.max(self.file_bytes);
         most.checked_add(FileHead::BYTES)?
             .checked_next_multiple_of(FileHead::BYTES)
     }
 
-    /// Whether a file of that many bytes, with a picture of that size, is the device's.
+    /// Whether the device decodes a file of this length with a picture of this size.
     pub(crate) fn admit(self, len: usize, (width, height): (u32, u32), channels: u8) -> bool {
         let pixels = u64::from(width) * u64::from(height);
         len <= self.file_bytes

@@ -1,4 +1,4 @@
-//! What a device that finishes images has left to do with them.
+//! The work left for a device that finishes images.
 
 use packds_system::to_usize;
 use std::sync::Arc;
@@ -9,141 +9,138 @@ use packds_pixels::{Layout, Padding};
 
 use super::{FileLimits, Resampling};
 
-/// Parts of what a device finishes with start at multiples of this in a slot.
+/// Alignment in a slot of the data for finishing.
 const ALIGN: usize = 16;
 
-/// How `u8` pixels become images: each value of a channel is looked up in a table of 256 results. The tables are the
-/// host's, so that a device gives the host's values bit for bit.
+/// How `u8` pixels become images: each value of a channel is looked up in a table of 256 results. The host makes the tables, so
+/// that a device produces exactly the host's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// Element type of the images: `U8`, `F16`, `Bf16` or `F32`.
     pub dtype: DType,
-    /// Order of their dimensions.
+    /// Order of the dimensions.
     pub layout: Layout,
-    /// Rows.
+    /// Height.
     pub height: u32,
-    /// Columns.
+    /// Width.
     pub width: u32,
     /// Channels: 1 or 3.
     pub channels: u32,
-    /// The bit patterns of the results of each byte, channel by channel; types of fewer than 32 bits have zeros above.
+    /// The bit patterns of the result for each byte, channel by channel. Types of fewer than 32 bits have zeros in the upper bits.
     pub table: Vec<u32>,
-    /// Where the pictures are that the images show, where the device [holds](super::Device::holds) them; none where their
-    /// pixels lie in the slot, as large as the images and one after the other.
+    /// The pictures that the images show, if the device [holds](super::Device::holds) them. `None` if their pixels are in the slot:
+    /// as large as the images, one after the other.
     pub windows: Option<Windows>,
-    /// Which of the pictures are JPEG files that the device decodes, where it does: then `windows` are of these, or of pixels of
-    /// the host's, as large as the images.
+    /// The limits of JPEG files that the device decodes, if it does. `windows` then refer to these pictures, or to pixels made by
+    /// the host, which are as large as the images.
     pub files: Option<FileLimits>,
-    /// What is erased of finished values, and whether images are mixed.
+    /// Erasing of finished values, and mixing of images.
     pub changes: Changes,
-    /// Where the loader puts the table in each slot, 4 bytes little-endian for each entry, and behind it what is erased is
-    /// set to.
+    /// Offset of the table in each slot: 4 bytes per entry, little-endian. The values for erasing follow it.
     pub(crate) offset: usize,
 }
 
-/// What is done to images beside showing them: first the colours of their pixels are changed, one operation after the other. Then, of
-/// finished values, rectangles are set, one after the other, and each image is mixed with the one before it in the batch, the
-/// first with the last, as these were before anything was mixed.
+/// Further changes to images. First, colour operations are applied to the pixels, in order. Then rectangles of finished values
+/// are set, in order. Finally, each image is mixed with the one before it in the batch, and the first with the last. Mixing uses
+/// the images as they were before any mixing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// Of each rectangle that is set in an image, in their order, the bit patterns of its values, channel by channel. In the
-    /// slot there is a [`Patch`] for each of them and each image.
+    /// The bit patterns of the values of each rectangle that is set in an image, in order, channel by channel. The slot has a
+    /// [`Patch`] for each rectangle of each image.
     pub erased: Vec<u32>,
-    /// Rectangles of an image.
+    /// Number of rectangles per image.
     pub n_patches: usize,
-    /// Whether images are mixed. In the slot there is a [`Share`] for each image then.
+    /// Whether images are mixed. The slot then has a [`Share`] for each image.
     pub mixes: bool,
-    /// Operations on the colours of an image, at most [`Changes::MOST_COLORS`]. In the slot there is a [`ColorOp`] for each of them
-    /// and each image.
+    /// Number of colour operations per image, at most [`Changes::MOST_COLORS`]. The slot has a [`ColorOp`] for each operation of
+    /// each image.
     pub n_colors: usize,
-    /// Whether there may be [`Adjustment::Contrast`] among them, which takes the mean of all its image.
+    /// Whether [`Adjustment::Contrast`] may occur, which needs the mean of the whole image.
     pub measures: bool,
     pub(crate) patches: usize,
     pub(crate) shares: usize,
     pub(crate) colors: usize,
-    /// Images of a view.
+    /// Images per view.
     pub(crate) rows: usize,
 }
 
-/// A rectangle of an image; empty where the last place is not behind the first.
+/// A rectangle of an image. It is empty unless the end is after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Patch {
-    /// First column, and the one behind the last.
+    /// First column, and one past the last.
     pub x: (u32, u32),
-    /// First row, and the one behind the last.
+    /// First row, and one past the last.
     pub y: (u32, u32),
 }
 
-/// What an image gets of the one that it is mixed with.
+/// What an image gets from the image that it is mixed with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// Where it gets something.
+    /// The changed area.
     pub patch: Patch,
-    /// The share of its own value in each value there; none where it takes the other's as they are.
+    /// The weight of its own values there. `None` if the other image's values replace them.
     pub own: Option<f32>,
 }
 
-/// An operation on the colours of an image; none does nothing.
+/// A colour operation on an image. `None` has no effect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColorOp(pub Option<Adjustment>);
 
-/// Images that are windows of pictures that a device holds: of each image a [`Frame`] lies in the slot.
+/// Images that are windows of pictures held by a device. The slot has a [`Frame`] for each image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Windows {
-    /// Columns of each picture.
+    /// Width of each picture.
     pub width: u32,
-    /// Rows of each picture.
+    /// Height of each picture.
     pub height: u32,
-    /// Bytes from a row of a picture to the next.
+    /// Bytes from one row of a picture to the next.
     pub row_bytes: u32,
-    /// What is shown where a window lies outside.
+    /// The contents of windows outside the picture.
     pub padding: Padding,
-    /// How an area of each picture is resized first, so that windows are of that; none where windows are of the picture.
+    /// How an area of each picture is resized before the windows are taken. `None` if it is not resized.
     pub resampling: Option<Arc<Resampling>>,
-    /// Where the loader puts the frames in each slot, those of each view together.
+    /// Offset of the frames in each slot, grouped by view.
     pub(crate) offset: usize,
-    /// Frames of a view.
+    /// Frames per view.
     pub(crate) rows: usize,
 }
 
-/// Which part of which picture an image shows. Each picture may have a size of its own.
+/// The part of a picture that an image shows. Each picture may have its own size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// First byte of the area of the picture, from the first byte of the first picture; the area is all of it where none is
-    /// resized.
+    /// Offset of the area from the first byte of the first picture. If it is not resized, the area is the whole picture.
     pub source: u64,
-    /// The column where the window starts in the picture or its resized area, perhaps outside.
+    /// The start column of the window in the picture or its resized area. It may lie outside.
     pub x: i32,
-    /// The row where the window starts, perhaps outside.
+    /// The start row of the window. It may lie outside.
     pub y: i32,
     /// [`Frame::HORIZONTAL`], [`Frame::VERTICAL`], [`Frame::ROWS_FIRST`] and [`Frame::RESIZED`].
     pub flips: u32,
-    /// Columns of the picture, or of its resized area.
+    /// Width of the picture, or of its resized area.
     pub width: u32,
-    /// Rows of the picture, or of its resized area.
+    /// Height of the picture, or of its resized area.
     pub height: u32,
-    /// Bytes from a row of the picture to the next.
+    /// Bytes from one row of the picture to the next.
     pub row_bytes: u32,
-    /// Where the taps of its columns start in [`Resampling::taps`], of an area that is resized.
+    /// Index of the column taps in [`Resampling::taps`], if the area is resized.
     pub across: u32,
-    /// Where the taps of its rows start.
+    /// Index of the row taps.
     pub down: u32,
 }
 
 impl Frame {
-    /// Left and right are exchanged.
+    /// Left and right are swapped.
     pub const HORIZONTAL: u32 = 1;
-    /// Top and bottom are exchanged.
+    /// Top and bottom are swapped.
     pub const VERTICAL: u32 = 2;
     /// Rows are resampled before columns.
     pub const ROWS_FIRST: u32 = 4;
-    /// The area is resized: as many columns and rows as its taps name become [`width`](Self::width) and
-    /// [`height`](Self::height).
+    /// The area is resized: from the columns and rows given by its taps to [`width`](Self::width) and [`height`](Self::height).
     pub const RESIZED: u32 = 8;
-    /// Bytes of a frame in a slot.
+    /// Size of a frame in a slot.
     pub const BYTES: usize = 40;
 
-    /// As it lies in a slot: little-endian, in the order of the fields.
+    /// The form in a slot: little-endian, in field order.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -161,10 +158,10 @@ impl Frame {
 }
 
 impl Patch {
-    /// Bytes of a patch in a slot.
+    /// Size of a patch in a slot.
     pub const BYTES: usize = 16;
 
-    /// As it lies in a slot: columns, then rows, little-endian.
+    /// The form in a slot: columns, then rows, little-endian.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -181,10 +178,10 @@ impl Patch {
 }
 
 impl Share {
-    /// Bytes of a share in a slot.
+    /// Size of a share in a slot.
     pub const BYTES: usize = 24;
 
-    /// As it lies in a slot: the patch, 1 where values are taken as they are, the share of its own; little-endian.
+    /// The form in a slot, little-endian: the patch, 1 if values are replaced, and the weight of its own values.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
@@ -196,10 +193,10 @@ impl Share {
 }
 
 impl ColorOp {
-    /// Bytes of an operation in a slot.
+    /// Size of an operation in a slot.
     pub const BYTES: usize = 8;
 
-    /// As it lies in a slot, little-endian: its place in [`Adjustment`] from 1 on, 0 of nothing, and the bits of its factor or its
+    /// The form in a slot, little-endian: the index in [`Adjustment`] from 1 (0 for none), and the bits of its factor or
     /// threshold.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -220,10 +217,10 @@ impl ColorOp {
 }
 
 impl Changes {
-    /// The most operations on colours that a device takes.
+    /// Maximum number of colour operations on a device.
     pub const MOST_COLORS: usize = 32;
 
-    /// Where the operations on the colours of the first image of a view lie in each slot, those of each image together.
+    /// Offset in each slot of the colour operations for the first image of a view, grouped by image.
     #[must_use]
     pub fn colors(&self, view: u32) -> usize {
         let of_view = self
@@ -233,7 +230,7 @@ impl Changes {
         self.colors.saturating_add(of_views(view, of_view))
     }
 
-    /// Where the patches of the first image of a view lie in each slot, those of each image together.
+    /// Offset in each slot of the patches for the first image of a view, grouped by image.
     #[must_use]
     pub fn patches(&self, view: u32) -> usize {
         let of_view = self
@@ -243,13 +240,13 @@ impl Changes {
         self.patches.saturating_add(of_views(view, of_view))
     }
 
-    /// Where the shares of the images lie in each slot.
+    /// Offset of the images' shares in each slot.
     #[must_use]
     pub const fn shares(&self) -> usize {
         self.shares
     }
 
-    /// Whether nothing is changed.
+    /// Whether there are no changes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.n_patches == 0 && self.n_colors == 0 && !self.mixes
@@ -257,7 +254,7 @@ impl Changes {
 }
 
 impl Windows {
-    /// Where the frames of a view lie in each slot.
+    /// Offset of a view's frames in each slot.
     #[must_use]
     pub fn offset(&self, view: u32) -> usize {
         self.offset
@@ -265,7 +262,7 @@ impl Windows {
     }
 }
 
-/// Bytes of the views before one.
+/// Total size of the preceding views.
 fn of_views(view: u32, bytes: usize) -> usize {
     to_usize(view).saturating_mul(bytes)
 }
@@ -282,14 +279,14 @@ impl Finish {
         }
     }
 
-    /// Where the table lies in each slot.
+    /// Offset of the table in each slot.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Gives all that the device finishes with a place in each slot of `rows` samples, from `start` on. Where that ends;
-    /// none where it is more than this machine can address.
+    /// Reserves a place in each slot of `rows` samples for everything that the device needs, from `start` on. Returns the end.
+    /// `None` if it exceeds the address space.
     pub(crate) fn place(&mut self, start: usize, rows: usize, views: u32) -> Option<usize> {
         let images = rows.checked_mul(usize::try_from(views).ok()?)?;
         let mut end = start;
@@ -315,7 +312,7 @@ impl Finish {
         Some(end)
     }
 
-    /// Puts the table, and behind it what is erased is set to, where the device finds them.
+    /// Writes the table and the values for erasing into a slot.
     pub(crate) fn write_table(&self, slot: &mut [u8]) {
         let (words, _) = slot
             .get_mut(self.offset..)

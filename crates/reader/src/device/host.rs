@@ -1,9 +1,9 @@
-//! The host: batches stay in the staging slots, and the user reads them there.
+//! The host: batches stay in the staging slots, where the user reads them.
 
 use super::{Device, DeviceError, Transfer};
 use crate::arena::{SlotMut, SlotRef};
 
-/// No device: the user reads batches where the loader wrote them.
+/// No device: the user reads batches from the loader's memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HostDevice;
 
@@ -23,7 +23,7 @@ impl Device for HostDevice {
     }
 }
 
-/// The host, with every batch in its slot: for who writes to batches, and so cannot have the pack's own memory.
+/// The host, with every batch in its slot. For users who write to batches, which is not allowed in the pack's memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OwnSlots;
 
@@ -41,8 +41,8 @@ impl Device for OwnSlots {
     }
 }
 
-/// The host in the place of a device that finishes images: batches stay in their slots, their images unfinished. For who
-/// measures what the host does for such a device.
+/// The host in place of a device that finishes images: batches stay in their slots with unfinished images. It measures the
+/// host's work for such a device.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Staged;
 
@@ -64,7 +64,7 @@ impl Device for Staged {
     }
 }
 
-/// A transfer with nothing to wait for.
+/// A completed transfer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Done;
 

@@ -1,9 +1,9 @@
-//! Where batches go: the host's memory, or a device that copies them out of the staging slots.
+//! The destination of batches: host memory, or a device that copies them from the staging slots.
 //!
-//! A slot of the staging ring belongs to one side at a time: Free, Filling (the loader's threads write it), Ready,
-//! InFlight (the batch is with the user or the device reads it), Free again. Both the user's batch and the device hold
-//! a counted reference to the slot; it is free when the last one is gone. So a batch never changes under whoever reads it,
-//! and no device needs to be told when that is over.
+//! Each slot of the staging ring is in one state at a time: Free, Filling (the loader's threads write it), Ready, InFlight (the
+//! user holds the batch or the device reads it), and Free again. Both the user's batch and the device hold a counted reference
+//! to the slot. It is free when the last reference is dropped. So a batch never changes while it is read, and devices do not need
+//! a notification when reading ends.
 
 mod files;
 mod finish;
@@ -25,53 +25,56 @@ pub use host::{Done, HostDevice, OwnSlots, Staged};
 pub use resampling::Resampling;
 pub use sim::{SimDevice, Violation};
 
-/// What takes batches out of the staging ring.
+/// The receiver of batches from the staging ring.
 pub trait Device: fmt::Debug + Send + Sync {
     /// Its name in statistics.
     fn name(&self) -> &'static str;
 
-    /// Whether batches may lie elsewhere than in their slots: in the pack's memory, where the loader saves a copy. A device
-    /// that reads the slots cannot take them.
+    /// Whether batches may be outside their slots, in the pack's memory. This saves a copy in the loader. A device that reads the
+    /// slots cannot support this.
     fn takes_lent(&self) -> bool {
         false
     }
 
-    /// Whether it takes what a batch shows of a pack's own bytes from there: then such batches come by
-    /// [`submit_stored`](Self::submit_stored), and nobody copies that part of them into their slots.
+    /// Whether it takes the parts of a batch that are unchanged bytes of a pack directly from the pack. Such batches come by
+    /// [`submit_stored`](Self::submit_stored), and those parts are not copied into the slots.
     fn takes_stored(&self) -> bool {
         false
     }
 
-    /// Whether it finishes images: type, normalization and order of their values. Then their fields lie in slots as `u8`
-    /// pixels `[samples, height, width, channels]`, and [`BatchField::finish`](crate::loader::BatchField::finish) says what
-    /// is left to do, what the augmentation does to finished values included.
+    /// Whether it finishes images: type, normalization and order of their values. Their fields in the slots are then `u8` pixels
+    /// `[samples, height, width, channels]`. [`BatchField::finish`](crate::loader::BatchField::finish) describes the remaining
+    /// work, including augmentation of finished values.
     fn finishes(&self) -> bool {
         false
     }
 
-    /// What it holds of the images of `pack`, as they are stored. A loader of that pack alone puts a [`Frame`] for each image
-    /// into the slot instead of its pixels then, where the augmentation allows it; see
+    /// The stored images of `pack` that it holds. A loader of that single pack then writes a [`Frame`] per image into the slot
+    /// instead of pixels, if the augmentation allows it: see
     /// [`LoaderBuilder::holdable`](crate::loader::LoaderBuilder::holdable).
     fn holds(&self, pack: &Pack) -> Holding {
         let _ = pack;
         Holding::Nothing
     }
 
-    /// Which JPEG files it decodes, if it does: a loader puts these into the slot instead of their pixels then, and a [`Frame`] for each
-    /// image, from the slot's first byte; see [`FileLimits`].
+    /// The limits of JPEG files that it decodes, if it does. A loader then writes these files into the slot instead of
+    /// their pixels,
+    /// and a [`Frame`] per image. Frames count from the slot's first byte: see [`FileLimits`].
     fn decodes(&self) -> Option<FileLimits> {
         None
     }
 
-    /// How many slots of so many bytes it has room for, where that is less than any ring has: a ring whose slots nobody counts has no more.
+    /// Maximum number of slots of this size, if it is limited. A ring of default length has at most this many.
     fn most_slots(&self, slot_bytes: u64) -> Option<u64> {
         let _ = slot_bytes;
         None
     }
 
-    /// Of a device that holds [`Holding::Chunks`] or [`Holding::ChunksOfFile`]: called before slot number `slot` is submitted, for each chunk of which
-    /// there is an image in it. From then until the slot is recycled the images of the chunk stay where they are: their place for
-    /// frames. Where they are not there yet, `images` has them; none where it could not read them.
+    /// Makes the images of a chunk available. Only for devices that hold [`Holding::Chunks`] or [`Holding::ChunksOfFile`]. It is
+    /// called before slot number `slot` is submitted, for each chunk that the slot has images of. The images then stay in place
+    /// until the slot is recycled. Returns their start, for use in frames. If they are not on the device yet, they come
+    /// from `images`.
+    /// `None` if `images` could not read them.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -88,27 +91,27 @@ pub trait Device: fmt::Debug + Send + Sync {
         })
     }
 
-    /// Called once for each loader, with the ring that its slots come from: the device that serves it, for devices that
-    /// prepare the memory; none where this one does as it is.
+    /// Called once per loader with the ring of its slots. Returns the device that serves this ring, if the device needs to prepare
+    /// the memory. `None` if this device can be used directly.
     ///
     /// # Errors
-    /// [`DeviceError`], with which the loader is not made.
+    /// [`DeviceError`], which fails the construction of the loader.
     fn attach(&self, ring: &Arc<Arena>) -> Result<Option<Arc<dyn Device>>, DeviceError> {
         let _ = ring;
         Ok(None)
     }
 
-    /// Called before a slot is written again. For devices that watch over their slots; most have nothing to do.
+    /// Called before a slot is reused. Only devices that track slots need it.
     fn recycle(&self, slot: &mut SlotMut);
 
-    /// Called when a slot has been filled: begins to read its first `len` bytes, and keeps `slot` until it is done.
+    /// Called when a slot is full. Starts reading its first `len` bytes, and keeps `slot` until that is complete.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
     fn submit(&self, slot: SlotRef, len: usize) -> Result<Box<dyn Transfer>, DeviceError>;
 
-    /// As [`submit`](Self::submit), of a batch of whose images some are JPEG files. Of these it may refuse some: then the host decodes them,
-    /// and the batch comes again. Whether it refuses a file must not depend on the others.
+    /// Like [`submit`](Self::submit), for a batch with JPEG files among its images. It may refuse some of the files. The host then
+    /// decodes them, and the batch is submitted again. Whether a file is refused must not depend on the other files.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -125,7 +128,7 @@ pub trait Device: fmt::Debug + Send + Sync {
         })
     }
 
-    /// As [`submit`](Self::submit), of a batch of which a part lies in the pack's bytes, not in the slot.
+    /// Like [`submit`](Self::submit), for a batch that is partly in the pack's bytes instead of the slot.
     ///
     /// # Errors
     /// [`DeviceError`], which the consumer of the batch gets.
@@ -143,49 +146,51 @@ pub trait Device: fmt::Debug + Send + Sync {
     }
 }
 
-/// Bytes of a pack in the place of those that a slot has from an offset on.
+/// Bytes of a pack that replace those of a slot from an offset on.
 #[derive(Debug, Clone)]
 pub struct StoredPart<'a> {
     /// The pack.
     pub pack: &'a Arc<Pack>,
-    /// Which bytes of its file; they were checked as all that is read.
+    /// The range in the file. It was verified like all data that is read.
     pub range: Range<usize>,
-    /// First byte in the slot.
+    /// Offset in the slot.
     pub offset: usize,
 }
 
 /// The images of a chunk, for a device that takes it.
 pub trait ChunkImages {
-    /// Where they lie in the pack's file, one after the other, once they were checked as all that is read. None where the loader
-    /// does not read them where they lie, or could not read them: then they are to be [written](Self::write). For a device that
-    /// reads the file itself nothing of them is looked at.
+    /// Their contiguous range in the pack's file, after verification. `None` if the loader does not read them in place,
+    /// or could not
+    /// read them. Then [`write`](Self::write) them instead. For a device that reads the file itself, the images are not read or
+    /// verified.
     fn in_file(&mut self) -> Option<Range<usize>>;
 
-    /// Puts them where it is told to, one after the other, and says whether it could.
+    /// Copies them to `to`, one after the other. Returns whether it succeeded.
     fn write(&mut self, to: &mut [u8]) -> bool;
 }
 
-/// What a device holds of the images of a pack.
+/// The images of a pack that a device holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Holding {
-    /// Nothing: they come with the batch.
+    /// None: they come with the batch.
     #[default]
     Nothing,
-    /// All of them, in the order of the file.
+    /// All images, in file order.
     All,
-    /// Those of the chunks that batches are made of, while they are: it takes them by [`Device::take_chunk`].
+    /// The images of the chunks in current batches. The device takes them by [`Device::take_chunk`].
     Chunks,
-    /// The same, and it reads them from the pack's file itself, where [`ChunkImages::in_file`] says. The loader reads nothing of
-    /// them, and nobody checks them.
+    /// The same, but the device reads them from the pack's file, at [`ChunkImages::in_file`]. The loader does not read
+    /// them, and they
+    /// are not verified.
     ChunksOfFile,
 }
 
-/// A device's reading of one slot. `&dyn Any` of it is the device's own type, for who goes on with the batch on the device.
+/// A transfer of one slot to a device. Downcast `&dyn Any` to the device's own type to continue with the batch on the device.
 pub trait Transfer: Any + fmt::Debug + Send + Sync {
     /// Whether the device has all bytes.
     fn is_done(&self) -> bool;
 
-    /// Returns when the device has all bytes.
+    /// Waits until the device has all bytes.
     fn wait(&self);
 }
 
@@ -195,6 +200,6 @@ pub trait Transfer: Any + fmt::Debug + Send + Sync {
 pub struct DeviceError {
     /// The device's name.
     pub device: &'static str,
-    /// What it says.
+    /// The error message.
     pub reason: String,
 }

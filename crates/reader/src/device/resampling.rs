@@ -1,14 +1,14 @@
-//! How pictures that a device holds are resized before windows of them are shown, as numbers.
+//! Precomputed numbers for resizing pictures on a device before windows are taken.
 
 use packds_pixels::{AxisTaps, Filter};
 
-/// Words of taps after which pictures are no longer resized on a device: 64 MiB.
+/// Maximum number of words of taps: 64 MiB. With more, pictures are not resized on a device.
 const MOST_WORDS: usize = 16 << 20;
 
-/// The resampling of areas of pictures to one size, for each length that an axis of an area may have.
+/// How to resample areas of pictures to one size, for each possible length of an axis.
 ///
-/// The taps of a length are the number of weights of an output; then for each output its first source
-/// position within the area, how many there are, and its weights, with zeros behind. See [`AxisTaps`] for the arithmetic.
+/// The taps of a length start with the maximum number of weights per output. Then follow, for each output, its first source
+/// position in the area, the number of weights, and the weights, padded with zeros. See [`AxisTaps`] for the arithmetic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resampling {
     taps: Vec<u32>,
@@ -17,14 +17,14 @@ pub struct Resampling {
     kind: Kind,
 }
 
-/// Where the taps of each length start, from the shortest on.
+/// Where the taps of each length start, beginning with the shortest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Places {
     shortest: u32,
     starts: Vec<u32>,
 }
 
-/// What the tables follow from.
+/// The parameters that determine the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind {
     from: (u32, u32),
@@ -34,7 +34,7 @@ struct Kind {
 }
 
 impl Resampling {
-    /// Of pictures whose size is `from` to `to`; of any area of them, or of the whole. None where that is too much for a table.
+    /// For pictures of size `from`, resized to `to`: any area of them, or only the whole. `None` if the table would be too large.
     pub(crate) fn new(
         from: (u32, u32),
         to: (u32, u32),
@@ -67,19 +67,19 @@ impl Resampling {
         &self.taps
     }
 
-    /// Where the taps of an area of so many columns and rows start; none where no area has that size.
+    /// Where the taps for an area of this size start. `None` if areas cannot have this size.
     #[must_use]
     pub fn places(&self, width: u32, height: u32) -> Option<(u32, u32)> {
         Some((self.across.of(width)?, self.down.of(height)?))
     }
 
-    /// Columns and rows of a picture when it is resized.
+    /// Width and height of a resized picture.
     #[must_use]
     pub const fn size(&self) -> (u32, u32) {
         self.kind.to
     }
 
-    /// Whether the other has the same tables.
+    /// Whether `other` has the same tables.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         self.kind == other.kind
@@ -94,7 +94,7 @@ impl Places {
 }
 
 impl Kind {
-    /// Adds the taps of an axis for each length that it may have.
+    /// Adds the taps of an axis for each possible length.
     fn axis(&self, side: u32, out: u32, words: &mut Vec<u32>) -> Option<Places> {
         let shortest = if self.of_areas { 1 } else { side };
         let mut starts = Vec::new();

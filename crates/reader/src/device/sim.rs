@@ -1,4 +1,4 @@
-//! A device that is none: it copies late, poisons recycled memory and notes every slot that changes while it reads.
+//! A simulated device: it copies late, overwrites recycled memory and records every slot that changes while it is read.
 
 use packds_system::nanos;
 use std::collections::BTreeSet;
@@ -13,13 +13,13 @@ use packds_format::mix64;
 use super::{Device, DeviceError, Transfer};
 use crate::arena::{SlotMut, SlotRef};
 
-/// What recycled memory is filled with: whoever reads it after its time sees this.
+/// The fill value of recycled memory. It makes late reads visible.
 const POISON: u8 = 0xDD;
 
-/// A rule of the staging ring that was broken.
+/// A broken rule of the staging ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// A slot was to be written while a transfer still read it.
+    /// A slot was recycled while a transfer was still reading it.
     RecycledEarly {
         /// The slot.
         slot: usize,
@@ -31,7 +31,7 @@ pub enum Violation {
     },
 }
 
-/// A device for tests: a thread takes the place of its copy engine.
+/// A device for tests. A thread replaces its copy engine.
 pub struct SimDevice {
     shared: Arc<Shared>,
     jobs: Mutex<Option<Sender<Job>>>,
@@ -43,7 +43,7 @@ pub struct SimDevice {
 struct Shared {
     reading: Mutex<BTreeSet<usize>>,
     violations: Mutex<Vec<Violation>>,
-    /// The last bytes that arrived: the device's own memory.
+    /// The bytes of the last transfer: the device's own memory.
     memory: Mutex<Vec<u8>>,
 }
 
@@ -62,7 +62,7 @@ struct SimTransfer {
 }
 
 impl SimDevice {
-    /// A device whose transfers take up to `longest`, by draws from `seed`.
+    /// A device with transfers that take up to `longest`, randomized by `seed`.
     #[must_use]
     pub fn new(seed: u64, longest: Duration) -> Self {
         let shared = Arc::new(Shared {
@@ -86,13 +86,13 @@ impl SimDevice {
         }
     }
 
-    /// What went against the rules so far: nothing, if the ring is right.
+    /// The violations so far. Empty if the ring is correct.
     #[must_use]
     pub fn violations(&self) -> Vec<Violation> {
         lock(&self.shared.violations).clone()
     }
 
-    /// The bytes that arrived last.
+    /// The bytes of the last transfer.
     #[must_use]
     pub fn memory(&self) -> Vec<u8> {
         lock(&self.shared.memory).clone()
@@ -162,7 +162,7 @@ impl Drop for SimDevice {
     fn drop(&mut self) {
         *lock(&self.jobs) = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been seen as transfers that never end; there is nobody left to tell.
+            // If the thread panicked, transfers have already hung, so the panic does not need a report here.
             let _ = thread.join();
         }
     }
@@ -197,7 +197,7 @@ impl Transfer for ArcTransfer {
     }
 }
 
-/// A poisoned lock is one whose holder panicked between whole updates: what it guards is whole.
+/// A lock is only poisoned between complete updates, so its data is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

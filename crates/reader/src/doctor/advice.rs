@@ -1,39 +1,39 @@
-//! What to change, and what that would give: each change is one in the stages' times, put through the same model.
+//! What to change, and the expected gain. Each change modifies the stages' times, which go through the same model.
 
 use std::num::NonZero;
 
 use super::model::{Case, Level, Overlap, Stages};
 
-/// What gives less than this much more is not worth telling.
+/// Minimum gain for a change to be reported.
 const WORTH: f64 = 1.05;
 
-/// Something to change.
+/// A suggested change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// What, in a word or two: `threads`, `dtype`, `memory`, ...
+    /// A short name: `threads`, `dtype`, `memory`, ...
     pub change: &'static str,
-    /// What to do, in a sentence.
+    /// What to do, as a sentence.
     pub text: String,
-    /// Images a second that it would give.
+    /// Expected images per second.
     pub images_per_s: f64,
-    /// Whether it gives no more than the times differ by: it may be chance.
+    /// Whether the gain is within the spread of the times, so that it may be noise.
     pub within_spread: bool,
-    /// How the loader itself can be made so, where it can.
+    /// The corresponding option of the loader, if there is one.
     pub option: Option<LoaderOption>,
 }
 
-/// A change that is one of the loader's own options.
+/// A change that is an option of the loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoaderOption {
-    /// So many threads.
+    /// This many threads.
     Threads(NonZero<usize>),
     /// The order `window`.
     Window,
-    /// Batches of bytes.
+    /// Batches as `u8`.
     Bytes,
 }
 
-/// A change, with what it makes of a batch.
+/// A change with its effect on a batch.
 struct Candidate {
     change: &'static str,
     text: String,
@@ -42,14 +42,14 @@ struct Candidate {
 }
 
 enum After {
-    /// The stages take so long.
+    /// The new times of the stages.
     Stages(Overlap, Stages),
-    /// A batch takes so many milliseconds.
+    /// The new time of a batch in milliseconds.
     BatchMs(f64),
 }
 
 impl Candidate {
-    /// Milliseconds of a batch after it.
+    /// The time of a batch after the change, in milliseconds.
     fn batch_ms(&self, case: &Case, modelled: f64) -> f64 {
         match self.after {
             After::Stages(overlap, after) => {
@@ -62,8 +62,8 @@ impl Candidate {
     }
 }
 
-/// What is worth changing, from what gives most; of changes that give the same, first what costs least to try. What gives no
-/// more than `spread` is marked.
+/// Useful changes, largest gain first. Among equal gains, the change that is easiest to try comes first. Gains within `spread` are
+/// marked.
 pub(super) fn advice(case: &Case, spread: f64) -> Vec<Advice> {
     let stages = case.stages();
     let (now, modelled) = (case.batch_ms(), case.overlap.batch_ms(&stages));
@@ -85,14 +85,14 @@ pub(super) fn advice(case: &Case, spread: f64) -> Vec<Advice> {
     all
 }
 
-/// Milliseconds that a change of what the model expects takes off a batch. What the model leaves out now it leaves out then: no
-/// change is told to shorten it. A batch that takes less than expected is shortened in proportion.
+/// The milliseconds that a change saves per batch. Time that the model does not explain is assumed to stay the same. If a batch
+/// takes less than the model predicts, the saving is scaled down in proportion.
 fn saved(now: f64, modelled: f64, after: f64) -> f64 {
     let known = (now / modelled.max(f64::MIN_POSITIVE)).min(1.0);
     (modelled - after) * known
 }
 
-/// All changes that there are, from what costs least.
+/// All possible changes, easiest first.
 fn candidates(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let mut all: Vec<Candidate> = threads(case, stages).into_iter().collect();
     all.extend(of_batches(case, stages));
@@ -101,7 +101,7 @@ fn candidates(case: &Case, stages: &Stages) -> Vec<Candidate> {
     all
 }
 
-/// One for each core, where there are fewer.
+/// One thread per core, if there are fewer.
 fn threads(case: &Case, stages: &Stages) -> Option<Candidate> {
     let (now, cores) = (case.facts.threads, NonZero::new(case.facts.cores)?);
     if now >= cores.get() {
@@ -112,7 +112,7 @@ fn threads(case: &Case, stages: &Stages) -> Option<Candidate> {
     after.transform *= part;
     after.decode *= part;
     if !case.reads_from_disk() {
-        // Then threads copy, check and decompress what is in memory.
+        // The data is in memory, so threads copy, verify and decompress it.
         after.read *= part;
     }
     let (text, overlap, option) = match case.overlap {
@@ -122,7 +122,7 @@ fn threads(case: &Case, stages: &Stages) -> Option<Candidate> {
             Some(LoaderOption::Threads(cores)),
         ),
         Overlap::Workers | Overlap::Nothing => {
-            // Each worker reads its own.
+            // Each worker reads separately.
             after.read = stages.read * part;
             let text = format!("num_workers: {cores}, one for each core, instead of {now}");
             (text, Overlap::Workers, None)
@@ -136,7 +136,7 @@ fn threads(case: &Case, stages: &Stages) -> Option<Candidate> {
     })
 }
 
-/// What batches are made of and copied from.
+/// Changes to the contents of batches and to copying.
 fn of_batches(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let facts = &case.facts;
     let mut all = Vec::new();
@@ -177,7 +177,7 @@ fn of_batches(case: &Case, stages: &Stages) -> Vec<Candidate> {
     all
 }
 
-/// How bytes come from the disk.
+/// Changes to how bytes come from the disk.
 fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let facts = &case.facts;
     let mut all = Vec::new();
@@ -202,7 +202,7 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
         all.extend(codec(case));
         return all;
     }
-    // Twice as fast is what one can picture; the ladder says what more would give.
+    // A disk twice as fast is easy to imagine. The ladder shows the gain of a faster one.
     let text = "a disk twice as fast, or the data on a local one";
     reading("disk", text, stages.read / 2.0, None);
     let with = |loading| case.overlap.with_loading(stages.step, stages.copy, loading);
@@ -227,7 +227,7 @@ fn of_reading(case: &Case, stages: &Stages) -> Vec<Candidate> {
     all
 }
 
-/// Chunks that are not compressed: what is read from memory then is decompression. At best that costs nothing.
+/// Uncompressed chunks. In memory, reading consists of decompression. In the best case that time goes to zero.
 fn codec(case: &Case) -> Option<Candidate> {
     let raw = case.time(Level::RawSample).ms;
     case.facts.is_compressed.then(|| Candidate {
@@ -238,7 +238,7 @@ fn codec(case: &Case) -> Option<Candidate> {
     })
 }
 
-/// What a conversion decides.
+/// Changes that need a conversion.
 fn of_packs(case: &Case, stages: &Stages) -> Vec<Candidate> {
     let facts = &case.facts;
     let mut all = Vec::new();

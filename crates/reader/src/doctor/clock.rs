@@ -1,13 +1,13 @@
-//! From the moments at which batches were done to the time of one.
+//! Computes the time per batch from the times when batches were complete.
 
 use super::model::Time;
 
-/// Slices of a run that are told apart.
+/// Number of slices per run for the spread.
 const SLICES: usize = 5;
-/// Fewer slices than this, each of two batches at least, do not say how much times differ.
+/// Fewer slices, of at least two batches each, are not enough for a spread.
 const FEW: usize = 3;
 
-/// When the batches of each epoch were done, in milliseconds since the run began.
+/// The completion times of each epoch's batches, in milliseconds since the start of the run.
 #[derive(Debug, Clone)]
 pub struct Clock {
     epochs: Vec<Laps>,
@@ -17,15 +17,15 @@ pub struct Clock {
 /// The batches of an epoch.
 #[derive(Debug, Clone, Default)]
 struct Laps {
-    /// From one batch to the next; the first from when the epoch began.
+    /// The time from one batch to the next. The first one counts from the start of the epoch.
     spans: Vec<f64>,
     last: f64,
-    /// Whether it has no more.
+    /// Whether the epoch is complete.
     is_whole: bool,
 }
 
 impl Clock {
-    /// A clock for a loader of which up to `lead` batches come together when an epoch begins, because they are made side by side.
+    /// A clock for a loader that makes up to `lead` batches in parallel, so that they arrive together at the start of an epoch.
     #[must_use]
     pub fn new(lead: usize) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Clock {
         }
     }
 
-    /// An epoch begins.
+    /// Records the start of an epoch.
     pub fn begin_epoch(&mut self, ms: f64) {
         self.epochs.push(Laps {
             last: ms,
@@ -42,7 +42,7 @@ impl Clock {
         });
     }
 
-    /// A batch is done.
+    /// Records a complete batch.
     pub fn tick(&mut self, ms: f64) {
         if let Some(epoch) = self.epochs.last_mut() {
             epoch.spans.push(ms - epoch.last);
@@ -50,20 +50,20 @@ impl Clock {
         }
     }
 
-    /// The epoch has no more batches.
+    /// Records the end of an epoch.
     pub fn end_epoch(&mut self) {
         if let Some(epoch) = self.epochs.last_mut() {
             epoch.is_whole = true;
         }
     }
 
-    /// Batches so far.
+    /// Number of batches so far.
     #[must_use]
     pub fn batches(&self) -> usize {
         self.epochs.iter().map(|epoch| epoch.spans.len()).sum()
     }
 
-    /// Whole epochs so far.
+    /// Number of complete epochs so far.
     #[must_use]
     pub fn whole_epochs(&self) -> usize {
         self.whole().count()
@@ -74,9 +74,8 @@ impl Clock {
         self.epochs.iter().filter(is_whole)
     }
 
-    /// The time of a batch: the mean, since batches may come in bursts. Of whole epochs, where there are some, with all that
-    /// they begin with, but for the first of several, which warms up; else [steady](Self::steady_time). None where there are
-    /// no batches.
+    /// The mean time per batch, since batches may come in bursts. If there are complete epochs, it includes their startup, except
+    /// that the first of several is a warm-up. Otherwise it is the [steady](Self::steady_time) time. `None` without batches.
     #[must_use]
     pub fn time(&self) -> Option<Time> {
         let n = self.whole_epochs();
@@ -96,8 +95,9 @@ impl Clock {
         Some(of_spans(&spans.copied().collect::<Vec<f64>>()))
     }
 
-    /// The time of a batch in the middle of an epoch: the first ones, which come together, only start the clock. Where epochs are
-    /// too short for that, all count but the first of all, before which threads were started.
+    /// The time per batch in the middle of an epoch. The first batches, which arrive together, only start the clock. If
+    /// epochs are too
+    /// short for that, all batches count except the very first, which includes the start of the threads.
     #[must_use]
     pub fn steady_time(&self) -> Option<Time> {
         let behind = |epoch: &Laps| epoch.spans.get(self.lead..).unwrap_or(&[]).to_vec();
@@ -118,10 +118,10 @@ impl Clock {
     }
 }
 
-/// Of what lay between one batch and the next.
+/// The time from the spans between batches.
 fn of_spans(spans: &[f64]) -> Time {
     let means = slices(spans.len() / 2).map(|(from, to)| {
-        // Slices of pairs.
+        // Slices consist of pairs of batches.
         let to = if to == spans.len() / 2 {
             spans.len()
         } else {
@@ -141,7 +141,7 @@ fn of_slices(ms: f64, means: Vec<f64>) -> Time {
     }
 }
 
-/// So many things in slices as equal as can be.
+/// Divides `n` items into slices of nearly equal size.
 fn slices(n: usize) -> impl Iterator<Item = (usize, usize)> {
     let slices = n.min(SLICES);
     (0..slices).map(move |slice| (n * slice / slices, n * (slice + 1) / slices))
@@ -158,7 +158,7 @@ fn mean<'a>(spans: impl IntoIterator<Item = &'a f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// A run of epochs that take so long for each batch.
+    /// A run of epochs with these times per batch.
     fn clock(lead: usize, epochs: &[(&[f64], bool)]) -> Clock {
         let (mut clock, mut now) = (Clock::new(lead), 0.0);
         for (spans, is_whole) in epochs {
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn batches_that_come_in_bursts_take_what_all_take() {
-        // What was ready is taken at once, then three are waited for.
+        // After each wait, three more batches are ready at once.
         let spans = [12.0, 0.0, 0.0, 0.0].repeat(5);
         near(
             clock(1, &[(&spans, false)]).time().unwrap().ms,

@@ -1,4 +1,4 @@
-//! Measuring a loader: with each of its stages cached, and with what could be changed.
+//! Measures a loader: with each of its stages cached, and with possible changes.
 
 use packds_system::to_usize;
 use std::num::NonZero;
@@ -17,46 +17,46 @@ use crate::device::Holding;
 use crate::loader::{Batch, ImageSize, Kept, LoadError, Loader, LoaderBuilder};
 use crate::plan::{Order, OrderKind};
 
-/// Runs that the time is divided among.
+/// Number of runs that share the time limit.
 const RUNS: u32 = 12;
-/// Chunks below this many bytes are read one by one slower than a disk can.
+/// Chunks smaller than this cannot be read one by one at the speed of a disk.
 const SHORT_CHUNK: u64 = 1 << 20;
-/// Pixels for each pixel of the output that random crops want a picture to have.
+/// Preferred number of stored pixels per output pixel, for random crops.
 const WANTED_PIXELS: f64 = 2.0;
-/// Images are too large where they need less than this part of their pixels.
+/// Images count as too large if they need less than this fraction of their pixels.
 const TOO_LARGE: f64 = 0.7;
 
 /// The training step.
 pub enum Step<'a> {
-    /// It takes so many milliseconds: it is reckoned with, and nobody waits for it.
+    /// A given time in milliseconds. It is added in the model and not waited for.
     Modelled(f64),
-    /// It was measured elsewhere.
+    /// Measured elsewhere.
     Measured(MeasuredStep),
-    /// It is run.
+    /// Runs the step.
     Run(&'a mut dyn FnMut(&Batch)),
 }
 
-/// What was measured of a training where its steps are.
+/// Measurements of a training made in its own process.
 #[derive(Debug, Clone, Copy)]
 pub struct MeasuredStep {
     /// The step alone.
     pub step: Time,
     /// The copy to the device alone.
     pub copy: Time,
-    /// The copy from pinned memory, in milliseconds, where that is another.
+    /// The copy from pinned memory in milliseconds, if different.
     pub pinned_copy: Option<f64>,
-    /// Training as it is, with its loading.
+    /// The complete training, with loading.
     pub trained: Option<Time>,
 }
 
 /// How to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Time for all runs together; slow sources take up to twice as long.
+    /// Time for all runs. Slow sources take up to twice as long.
     pub within: Duration,
-    /// Reads from the disk past the page cache, as if the pack did not fit the memory.
+    /// Bypasses the page cache, as if the pack did not fit in memory.
     pub cold: bool,
-    /// Follows the first advice that the loader's own options allow, and measures again.
+    /// Applies the first advice that is an option of the loader, and measures again.
     pub check: bool,
 }
 
@@ -70,7 +70,7 @@ impl Default for Options {
     }
 }
 
-/// Measures the loader that `builder` makes. `told` hears what is being measured.
+/// Measures the loader that `builder` makes. `told` receives a description of each measurement.
 ///
 /// # Errors
 /// [`LoadError`], as for the loader itself.
@@ -96,19 +96,19 @@ pub fn examine(
     Ok(report)
 }
 
-/// What measures.
+/// The measuring setup.
 struct Bench<'a> {
-    /// For each run.
+    /// Time per run.
     within: Duration,
     told: &'a mut dyn FnMut(&str),
 }
 
-/// What was measured of loading.
+/// Measurements of loading.
 struct Loaded {
     loading: Loading,
     read: Time,
     size: ImageSize,
-    /// Whether images are files.
+    /// Whether images are stored as files.
     decodes: bool,
     as_bytes: Option<AsBytes>,
 }
@@ -139,7 +139,7 @@ impl Bench<'_> {
         Ok(case)
     }
 
-    /// Step and copy, and where a step is run, both with all their loading.
+    /// Measures step and copy, and if a step is run, the complete training.
     fn training(
         &mut self,
         builder: &LoaderBuilder,
@@ -175,10 +175,10 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Loading alone, from nothing cached to all cached.
+    /// Measures loading alone, from uncached to fully cached.
     fn loading(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
         let nothing = &mut |_: &Batch| {};
-        // First what must come from where it is: every run leaves more of it in memory.
+        // Measure the source first: every run leaves more of it in memory.
         let is_cached = is_in_page_cache(loader);
         (self.told)("reading");
         let read = self.reading(alone, loader, None)?;
@@ -212,7 +212,7 @@ impl Bench<'_> {
             page_cache,
             source: source.time,
         };
-        // Where items cannot be had as they are stored, what the page cache saves is reading.
+        // If stored items are not available, the page cache only saves reading.
         let only_reading = || Time::exactly((source.time.ms - page_cache.ms).max(0.0));
         Ok(Loaded {
             loading,
@@ -223,14 +223,17 @@ impl Bench<'_> {
         })
     }
 
-    /// Loading alone, where the device makes the images of what lies there, or of files: nothing is decoded and transformed here. Of a
-    /// whole set nothing is read, and what is left is to say which windows a batch shows; else chunks or files come to the device.
+    /// Measures loading alone if the device makes the images, from pictures that it holds or from files. The host then
+    /// does not decode
+    /// or transform. With a resident dataset it does not read either, and only computes the windows. Otherwise chunks or
+    /// files go to
+    /// the device.
     fn held(&mut self, alone: &LoaderBuilder, loader: &Loader) -> Result<Loaded, LoadError> {
         let is_cached = is_in_page_cache(loader);
         (self.told)("loading from the source");
         let source = self.epochs(loader, u64::MAX, &mut |_| {})?;
         let is_whole = alone.holding() == Holding::All;
-        // What the device reads from the disk itself never comes from there.
+        // Data that the device reads from the disk is never in the page cache.
         let is_past_it = alone.holding() == Holding::ChunksOfFile;
         let (page_cache, before, read) = if is_whole {
             (source.time, source.time, Time::default())
@@ -257,8 +260,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Batches of the items as they are stored, from the middle of an epoch; in another order where one is given. None
-    /// where such batches do not fit the memory.
+    /// Batches of stored items from the middle of an epoch, in another order if given. `None` if such batches do not fit in memory.
     fn reading(
         &mut self,
         alone: &LoaderBuilder,
@@ -279,7 +281,7 @@ impl Bench<'_> {
         Ok(Some(read.time))
     }
 
-    /// The same steps again and again, from the page cache.
+    /// Repeats the same steps from the page cache.
     fn cached(
         &mut self,
         alone: &LoaderBuilder,
@@ -290,13 +292,13 @@ impl Bench<'_> {
         if !loader.access().past_cache {
             return Ok(self.epochs(loader, steps, nothing)?.time);
         }
-        // Through the map a compressed block would be decompressed for every sample: that is another way to load.
+        // Through the map each sample would decompress its block again, which differs from normal loading.
         let access = match is_compressed(loader) {
             true => Access::Auto,
             false => Access::Mapped,
         };
         let through = alone.clone().access(access).build()?;
-        // Once untimed, so that they are there.
+        // Run once untimed to fill the page cache.
         let in_cache = to_usize(steps);
         let started = Instant::now();
         for batch in through.epoch(0)?.take(in_cache) {
@@ -308,7 +310,7 @@ impl Bench<'_> {
         Ok(self.epochs(&through, steps, nothing)?.time)
     }
 
-    /// What transforming to bytes takes, where it is floats that come out.
+    /// The time to transform to bytes, if the output is floats.
     fn as_bytes(
         &mut self,
         alone: &LoaderBuilder,
@@ -317,7 +319,7 @@ impl Bench<'_> {
         let Some(augment) = alone.augmentation().and_then(|augment| augment.as_bytes()) else {
             return Ok(None);
         };
-        // What cannot be done with bytes is no advice.
+        // If it does not work with bytes, skip this advice.
         let Ok(bytes) = alone.clone().augment(augment).build() else {
             return Ok(None);
         };
@@ -331,7 +333,7 @@ impl Bench<'_> {
         }))
     }
 
-    /// What reading in other orders takes. Only past the page cache: in it lies by now what was read in this order.
+    /// The read times of other orders. Only if the page cache is bypassed: it contains the data of this order by now.
     fn orders(
         &mut self,
         alone: &LoaderBuilder,
@@ -358,7 +360,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Follows the first advice that is an option of the loader.
+    /// Applies the first advice that is an option of the loader.
     fn check(
         &mut self,
         builder: &LoaderBuilder,
@@ -406,7 +408,7 @@ impl Bench<'_> {
         most_steps: u64,
         step: &mut dyn FnMut(&Batch),
     ) -> Result<Run, LoadError> {
-        // Less than all steps are the same steps every time.
+        // A limited number of steps means the same steps every time.
         let number = |number| if most_steps == u64::MAX { number } else { 0 };
         run(
             &|epoch| loader.epoch(number(epoch)),
@@ -423,7 +425,7 @@ impl Bench<'_> {
         Extent {
             most_steps: u64::MAX,
             within: self.within,
-            // Most chunks are decompressed when an epoch begins, and kept.
+            // At the start of an epoch most chunks are decompressed and kept.
             whole_epochs: usize::from(is_compressed(loader)),
         }
     }
@@ -439,7 +441,7 @@ impl Bench<'_> {
     }
 }
 
-/// The same batches without their copies to the device; those whose images it makes cannot be had elsewhere.
+/// The same batches without copies to the device. Images that the device makes are only available there.
 fn alone(builder: &LoaderBuilder) -> LoaderBuilder {
     let builder = builder.clone();
     match builder.makes_images_there() {
@@ -474,26 +476,26 @@ fn facts(builder: &LoaderBuilder, loader: &Loader, loaded: &Loaded) -> Facts {
         needed: needed.filter(|part| *part < TOO_LARGE),
         as_bytes: loaded.as_bytes,
         is_compressed: is_compressed(loader),
-        // What a device makes floats of goes there as bytes.
+        // If the device makes floats, the copy has bytes.
         is_f32: output.is_some_and(|output| output.dtype == packds_format::DType::F32)
             && !builder.is_onto_device(),
         ..Facts::default()
     }
 }
 
-/// Whether all that is read lies in the page cache already, and is read through it: then no disk has to do with it.
+/// Whether all data is in the page cache and read through it, so that the disk is not involved.
 fn is_in_page_cache(loader: &Loader) -> bool {
     let mut packs = loader.packs().iter();
     !loader.access().past_cache && packs.all(|pack| pack.is_resident() == Some(true))
 }
 
-/// Whether a field that lies in chunks is compressed.
+/// Whether a field in chunks is compressed.
 fn is_compressed(loader: &Loader) -> bool {
     let mut fields = loader.pack().schema().fields().iter();
     fields.any(|field| field.store == Store::Body && !field.codec.is_none())
 }
 
-/// Bytes of a chunk, on average.
+/// Mean size of a chunk.
 fn chunk_bytes(loader: &Loader) -> u64 {
     let pack = loader.pack();
     pack.file_len() / pack.n_chunks().max(1)

@@ -1,4 +1,4 @@
-//! Timing: batches of a loader, copies to its device, steps.
+//! Times batches of a loader, copies to its device, and steps.
 
 use std::time::{Duration, Instant};
 
@@ -6,39 +6,39 @@ use super::clock::Clock;
 use super::model::Time;
 use crate::loader::{Batch, Epoch, LoadError, Loader};
 
-/// Batches that a run has at least, if they come within [`PATIENCE`] times its time.
+/// Minimum number of batches per run, unless they take longer than [`PATIENCE`] times its time.
 const LEAST_BATCHES: usize = 10;
 pub(super) const PATIENCE: u32 = 3;
-/// Batches that come together at most when an epoch begins, as far as it is waited for.
+/// Maximum number of batches assumed to arrive together at the start of an epoch.
 const MOST_LEAD: usize = 4;
-/// Copies and steps that are timed at least and at most.
+/// Minimum and maximum number of repetitions of copies and steps.
 const REPEATED: (usize, usize) = (3, 200);
 
-/// What a run showed.
+/// The result of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) time: Time,
-    /// Steps of the first epoch that were taken; of a whole one all that there are.
+    /// Number of steps taken in the first epoch. For a complete epoch, all its steps.
     pub(super) steps: u64,
 }
 
-/// Batches of a loader that come together when an epoch begins: those that its threads begin side by side.
+/// Number of batches that arrive together at the start of an epoch, because threads begin them in parallel.
 pub(super) fn lead(loader: &Loader) -> usize {
     loader.threads().min(MOST_LEAD)
 }
 
-/// How long a run goes on.
+/// The length of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
-    /// Of each epoch it takes no more steps than these.
+    /// Maximum number of steps per epoch.
     pub(super) most_steps: u64,
-    /// For about so long;
+    /// Approximate duration.
     pub(super) within: Duration,
-    /// but until so many whole epochs, if they come soon.
+    /// The run continues until this many epochs are complete, if they are fast.
     pub(super) whole_epochs: usize,
 }
 
-/// Takes batches of one epoch after the other. `lead` of them come together when an epoch begins.
+/// Takes batches from one epoch after the other. `lead` of them arrive together at the start of an epoch.
 pub(super) fn run(
     epoch: &dyn Fn(u32) -> Result<Epoch, LoadError>,
     lead: usize,
@@ -61,7 +61,7 @@ pub(super) fn run(
         let mut taken = 0;
         while !over && taken < most_steps {
             if !epoch.wait(patience.saturating_sub(started.elapsed())) {
-                // Slower than anybody waits for.
+                // Too slow to wait for.
                 over = true;
                 break;
             }
@@ -85,7 +85,7 @@ pub(super) fn run(
             break;
         }
     }
-    // No batch in all that time: it takes that long at least.
+    // No batch arrived, so this time is a lower limit.
     let longer = || Time {
         is_short: true,
         ..Time::exactly(millis(started.elapsed()))
@@ -101,7 +101,7 @@ pub(super) fn run(
     })
 }
 
-/// Copies one batch to the loader's device, again and again.
+/// Copies one batch to the loader's device repeatedly.
 pub(super) fn copies(loader: &Loader, within: Duration) -> Result<Time, LoadError> {
     let batch = first_batch(loader)?;
     let Some(slot) = batch.as_ref().and_then(Batch::slot) else {
@@ -114,7 +114,7 @@ pub(super) fn copies(loader: &Loader, within: Duration) -> Result<Time, LoadErro
     })
 }
 
-/// Steps on one batch, again and again.
+/// Runs the step on one batch repeatedly.
 pub(super) fn steps(
     loader: &Loader,
     within: Duration,
@@ -129,7 +129,7 @@ pub(super) fn steps(
     })
 }
 
-/// The first batch, on the device, while nothing else is loaded.
+/// The first batch, on the device, while nothing else is loading.
 fn first_batch(loader: &Loader) -> Result<Option<Batch>, LoadError> {
     let batch = loader.epoch(0)?.next().transpose()?;
     if let Some(batch) = &batch {
@@ -138,7 +138,7 @@ fn first_batch(loader: &Loader) -> Result<Option<Batch>, LoadError> {
     Ok(batch)
 }
 
-/// The time of `work`; the first time it is only warmed up.
+/// The time of `work`. The first call is a warm-up.
 fn repeated(
     within: Duration,
     mut work: impl FnMut() -> Result<(), LoadError>,

@@ -1,9 +1,9 @@
-//! Why training waits: what binds, how fast it could be, and what to change.
+//! Finds the training bottleneck: which stage limits the speed, how fast training could be, and what to change.
 //!
-//! The method is to cache a batch at one stage of its way after the other and to time what is left: on the device, on the
-//! host, its samples processed, decoded, as they are stored, in the page cache, and not at all. Where time grows, there is
-//! the bottleneck. [`examine`] measures that of a loader; [`diagnose`] says what measured times mean, whoever measured
-//! them. docs/explanation/doctor.md has the model.
+//! The doctor caches batches at one stage after the other and times the rest. The stages are: batch on the device, batch on the
+//! host, processed samples, decoded samples, stored samples, page cache, and uncached. The stage where the time increases is the
+//! bottleneck. [`examine`] measures a loader. [`diagnose`] interprets measured times from any source.
+//! docs/explanation/doctor.md describes the model.
 //!
 //! ```no_run
 //! use packds_reader::doctor::{Options, Step, examine};

@@ -1,26 +1,26 @@
-//! From times to what they mean: which stage binds, and how fast training would be. Arithmetic alone; docs/explanation/doctor.md has the
-//! reasons.
+//! Interprets times: which stage limits the speed, and how fast training would be. It is pure arithmetic.
+//! docs/explanation/doctor.md has the reasons.
 
-/// Tracks that take no more than this much longer than the one with the step are hidden behind it.
+/// A track counts as hidden if it takes at most this fraction longer than the track with the step.
 const HIDDEN: f64 = 0.05;
 
-/// What a batch goes through.
+/// The stages of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Training on it.
+    /// The training step.
     Step,
-    /// To the device.
+    /// Copying to the device.
     Copy,
-    /// Crops, flips, colours, floats, and putting samples together.
+    /// Crops, flips, colours, conversion to floats, and assembling samples into a batch.
     Transform,
-    /// From files to pixels.
+    /// Decoding files to pixels.
     Decode,
-    /// From the disk or the page cache, with checksums and decompression.
+    /// Reading from the disk or the page cache, with checksums and decompression.
     Read,
 }
 
 impl Stage {
-    /// From the last one that a batch goes through to the first.
+    /// From the last stage to the first.
     pub const ALL: [Self; 5] = [
         Self::Step,
         Self::Copy,
@@ -42,23 +42,23 @@ impl Stage {
     }
 }
 
-/// Milliseconds that each stage takes for a batch, each alone with all threads there are.
+/// Milliseconds per batch of each stage, measured alone with all threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Stages {
-    /// Of the step.
+    /// The step.
     pub step: f64,
-    /// Of the copy to the device.
+    /// The copy to the device.
     pub copy: f64,
-    /// Of transforming.
+    /// Transforming.
     pub transform: f64,
-    /// Of decoding.
+    /// Decoding.
     pub decode: f64,
-    /// Of reading.
+    /// Reading.
     pub read: f64,
 }
 
 impl Stages {
-    /// Milliseconds of one of them.
+    /// Milliseconds of one stage.
     #[must_use]
     pub const fn of(&self, stage: Stage) -> f64 {
         match stage {
@@ -71,21 +71,21 @@ impl Stages {
     }
 }
 
-/// Which stages go on side by side: each track works on a batch of its own, stages of a track one after the other.
+/// Which stages overlap. Each track works on its own batch. The stages of a track run one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
-    /// A loader onto a device: step, copy, threads, disk.
+    /// A loader with a device: step, copy, threads, disk.
     Everything,
-    /// A loader whose batches the training itself copies: step and copy, threads, disk.
+    /// A loader, with the copy in the training process: step and copy, threads, disk.
     Loading,
-    /// Worker processes, of which each reads, decodes and transforms: step and copy, workers.
+    /// Worker processes that each read, decode and transform: step and copy, workers.
     Workers,
-    /// One process that does everything in turn.
+    /// One process that does everything in sequence.
     Nothing,
 }
 
 impl Overlap {
-    /// The stages of each track; the first track is that of the step.
+    /// The stages of each track. The first track contains the step.
     #[must_use]
     pub const fn tracks(self) -> &'static [&'static [Stage]] {
         use Stage::{Copy, Decode, Read, Step, Transform};
@@ -97,7 +97,7 @@ impl Overlap {
         }
     }
 
-    /// Milliseconds for a batch: those of the slowest track.
+    /// Milliseconds per batch: the time of the slowest track.
     #[must_use]
     pub fn batch_ms(self, stages: &Stages) -> f64 {
         let tracks = self.tracks().iter();
@@ -106,7 +106,7 @@ impl Overlap {
             .fold(0.0, f64::max)
     }
 
-    /// Milliseconds for a batch whose loading takes so long in all.
+    /// Milliseconds per batch if loading takes `loading` in total.
     #[must_use]
     pub fn with_loading(self, step: f64, copy: f64, loading: f64) -> f64 {
         match self {
@@ -116,7 +116,7 @@ impl Overlap {
         }
     }
 
-    /// The stage to make faster: the slowest of the slowest track, the step where it hides all others.
+    /// The bottleneck: the slowest stage of the slowest track, or the step if it hides all others.
     #[must_use]
     pub fn binds(self, stages: &Stages) -> Stage {
         let first_longest = |values: Vec<f64>| {
@@ -139,30 +139,30 @@ fn track_ms(track: &[Stage], stages: &Stages) -> f64 {
     track.iter().map(|stage| stages.of(*stage)).sum()
 }
 
-/// Reading from the disk takes at least this much longer than from the page cache.
+/// Minimum ratio of reading from the disk to reading from the page cache.
 const FROM_DISK: f64 = 1.1;
 
-/// How much of a batch's way lies behind it: what is cached.
+/// How much of the pipeline is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// One batch on the device: the step alone.
+    /// One batch on the device: only the step runs.
     DeviceBatch,
     /// One batch on the host: it is copied for each step.
     HostBatch,
-    /// Processed samples: they are put together for each step.
+    /// Processed samples: they are assembled for each step.
     ProcessedSample,
     /// Decoded samples: they are transformed for each step.
     DecodedSample,
-    /// Samples as they are stored: they are decoded for each step.
+    /// Stored samples: they are decoded for each step.
     RawSample,
-    /// The page cache: samples are found, checked and read from memory.
+    /// The page cache: samples are located, verified and read from memory.
     PageCache,
-    /// Nothing: everything comes from where it is.
+    /// Uncached: everything comes from its source.
     Source,
 }
 
 impl Level {
-    /// From all to nothing cached.
+    /// From fully cached to uncached.
     pub const ALL: [Self; 7] = [
         Self::DeviceBatch,
         Self::HostBatch,
@@ -188,21 +188,21 @@ impl Level {
     }
 }
 
-/// Milliseconds for a batch, and how much they differ.
+/// Milliseconds per batch, and their spread.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Time {
-    /// Of a run the mean, of single times the median.
+    /// The mean for a run, the median for single times.
     pub ms: f64,
-    /// The quickest slice, or single time.
+    /// The fastest slice or single time.
     pub low: f64,
     /// The slowest.
     pub high: f64,
-    /// Whether it is of too few batches to say how much they differ.
+    /// Whether there are too few batches for a spread.
     pub is_short: bool,
 }
 
 impl Time {
-    /// A time that was told, not measured.
+    /// A given time that was not measured.
     #[must_use]
     pub const fn exactly(ms: f64) -> Self {
         Self {
@@ -213,7 +213,7 @@ impl Time {
         }
     }
 
-    /// Of these single times in milliseconds; zero where there are none.
+    /// From single times in milliseconds. Zero if there are none.
     #[must_use]
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
@@ -227,7 +227,7 @@ impl Time {
         }
     }
 
-    /// Half of what lies between the quickest and the slowest, as a part of the time.
+    /// Half the difference between the slowest and the fastest time, relative to the time.
     #[must_use]
     pub fn spread(&self) -> f64 {
         if self.ms > 0.0 {
@@ -237,7 +237,7 @@ impl Time {
         }
     }
 
-    /// What caching more cannot take longer than.
+    /// Limits the time to `other`: more caching cannot take longer.
     pub(super) fn at_most(self, other: Self) -> Self {
         if self.ms > other.ms { other } else { self }
     }
@@ -250,16 +250,16 @@ pub struct Loading {
     pub processed: Time,
     /// Decoded samples.
     pub decoded: Time,
-    /// Samples as they are stored.
+    /// Stored samples.
     pub raw: Time,
     /// The page cache.
     pub page_cache: Time,
-    /// Nothing.
+    /// Uncached.
     pub source: Time,
 }
 
 impl Loading {
-    /// The same where no level takes longer than one with less cached: what looks so is chance.
+    /// Makes times consistent: a level with more cached cannot take longer. Such a difference is noise.
     fn in_order(self) -> Self {
         let page_cache = self.page_cache.at_most(self.source);
         let raw = self.raw.at_most(page_cache);
@@ -274,16 +274,16 @@ impl Loading {
     }
 }
 
-/// All that was measured of a training.
+/// All measurements of a training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Samples of a batch.
+    /// Samples per batch.
     pub batch: u32,
-    /// What goes on side by side.
+    /// Which stages overlap.
     pub overlap: Overlap,
     /// The step alone.
     pub step: Time,
-    /// Whether the step is only a number: nothing was trained.
+    /// Whether the step is a given number and was not run.
     pub step_is_modelled: bool,
     /// The copy alone.
     pub copy: Time,
@@ -291,22 +291,22 @@ pub struct Case {
     pub loading: Loading,
     /// Reading alone.
     pub read: Time,
-    /// Training as it is: steps with all their loading, where there is a step to run.
+    /// The complete training with loading, if there is a step to run.
     pub trained: Option<Time>,
-    /// What advice needs to know.
+    /// Inputs for advice.
     pub facts: Facts,
 }
 
-/// What advice needs to know, where it is known.
+/// Inputs for advice, as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
     /// Threads of the loader, or workers of a DataLoader.
     pub threads: usize,
-    /// Cores that this process may use.
+    /// Cores available to this process.
     pub cores: usize,
-    /// Bytes of an image's pixels for each byte that is stored of it; none where pixels are stored.
+    /// Decoded bytes per stored byte of an image. `None` if pixels are stored.
     pub growth: Option<f64>,
-    /// The part of an image's pixels that a smaller one would need to have; none where it is not larger than it must be.
+    /// The fraction of an image's pixels that is needed. `None` if images are not too large.
     pub needed: Option<f64>,
     /// The same batches as bytes.
     pub as_bytes: Option<AsBytes>,
@@ -314,37 +314,37 @@ pub struct Facts {
     pub is_compressed: bool,
     /// Whether images are 32-bit floats.
     pub is_f32: bool,
-    /// Milliseconds of reading a batch in the order `window`.
+    /// Milliseconds to read a batch in the order `window`.
     pub window_read: Option<f64>,
-    /// Milliseconds of reading a batch in one run after the other.
+    /// Milliseconds to read a batch sequentially.
     pub long_read: Option<f64>,
-    /// Milliseconds of copying a batch from pinned memory.
+    /// Milliseconds to copy a batch from pinned memory.
     pub pinned_copy: Option<f64>,
-    /// Milliseconds of loading a batch from a pack of the same samples.
+    /// Milliseconds to load a batch from a pack of the same samples.
     pub converted: Option<f64>,
-    /// What these samples went through that such a pack's loader does anew for every batch, and that its time leaves out.
+    /// Processing of these samples that a pack's loader would repeat for every batch. Its time above does not include this.
     pub left_out: Option<String>,
 }
 
-/// What batches would take as bytes, normalized on the device.
+/// The cost of batches as bytes that are normalized on the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AsBytes {
-    /// Their bytes for each byte of the batches as they are.
+    /// Their size relative to the current batches.
     pub bytes: f64,
-    /// Milliseconds of transforming.
+    /// Milliseconds for transforming.
     pub transform: f64,
 }
 
-/// Images a second at a level.
+/// Images per second at a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rung {
     /// What is cached.
     pub level: Level,
-    /// Images a second, the step included.
+    /// Images per second, including the step.
     pub images_per_s: f64,
-    /// By the slowest slice.
+    /// For the slowest slice.
     pub low: f64,
-    /// By the quickest.
+    /// For the fastest slice.
     pub high: f64,
 }
 
@@ -362,7 +362,7 @@ impl Case {
         }
     }
 
-    /// Images a second at each level, with the step.
+    /// Images per second at each level, with the step.
     #[must_use]
     pub fn ladder(&self) -> Vec<Rung> {
         let rung = |level| {
@@ -377,12 +377,12 @@ impl Case {
         Level::ALL.map(rung).to_vec()
     }
 
-    /// The time of a batch where it is cached so far, as the ladder shows it.
+    /// The time of a batch that is cached up to this level, as shown in the ladder.
     pub(super) fn time(&self, level: Level) -> Time {
         let loading = self.loading.in_order();
         let time = match level {
             Level::DeviceBatch => self.step,
-            // Without a step that is the time of a copy, if that: nothing is trained so fast.
+            // Without a step this would be the time of a copy at most, which is not a meaningful training speed.
             Level::HostBatch if self.step.ms <= 0.0 => Time::default(),
             Level::HostBatch => self.onto(Time::default()),
             Level::ProcessedSample => self.onto(loading.processed),
@@ -391,12 +391,12 @@ impl Case {
             Level::PageCache => self.onto(loading.page_cache),
             Level::Source => self.trained.unwrap_or_else(|| self.onto(loading.source)),
         };
-        // Nor can it take longer with anything cached.
+        // More caching cannot take longer.
         self.trained.map_or(time, |trained| time.at_most(trained))
     }
 
-    /// The stage to make faster. How long loading takes says what the source showed, as in the ladder; which of its stages
-    /// it is, what they take alone.
+    /// The bottleneck. The total time of loading comes from the source, as in the ladder. The times of single stages decide which
+    /// stage of loading it is.
     #[must_use]
     pub fn binds(&self) -> Stage {
         let mut stages = self.stages();
@@ -419,7 +419,7 @@ impl Case {
         self.overlap.binds(&stages)
     }
 
-    /// The time of a batch with its step and its copy, where loading takes so long.
+    /// The time of a batch with its step and copy, if loading takes this long.
     fn onto(&self, loading: Time) -> Time {
         let with = |step, copy, loading| self.overlap.with_loading(step, copy, loading);
         Time {
@@ -430,20 +430,20 @@ impl Case {
         }
     }
 
-    /// Whether it makes a difference that the source is not in the page cache.
+    /// Whether it matters that the source is not in the page cache.
     #[must_use]
     pub fn reads_from_disk(&self) -> bool {
         self.loading.source.ms > self.loading.page_cache.ms * FROM_DISK
     }
 
-    /// Milliseconds for a batch as it is now.
+    /// Current milliseconds per batch.
     #[must_use]
     pub fn batch_ms(&self) -> f64 {
         let time = self.trained;
         time.unwrap_or_else(|| self.onto(self.loading.source)).ms
     }
 
-    /// Images a second where a batch takes so many milliseconds; 0 where it takes none: nobody knows.
+    /// Images per second for this time per batch. 0 if the time is 0, that is, unknown.
     #[must_use]
     pub fn rate(&self, ms: f64) -> f64 {
         if ms > 0.0 {

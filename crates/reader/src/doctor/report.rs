@@ -1,65 +1,65 @@
-//! What the doctor says.
+//! The doctor's report.
 
 use super::advice::{Advice, advice};
 use super::model::{Case, Rung, Stage, Stages, Time};
 
-/// Times below this part of a batch's do not say how much the machine's speed changed.
+/// Times below this fraction of a batch's time are ignored for the spread.
 const COUNTS: f64 = 0.05;
-/// Times that differ by more than this part of themselves do not say what binds.
+/// With a larger relative spread, the bottleneck is uncertain.
 const TELLS: f64 = 1.0;
-/// Rates of times that differ by more than this part of themselves are rough.
+/// With a larger relative spread, rates are rough.
 const ROUGH: f64 = 0.25;
 
-/// What binds a training, how fast it could be, and what to change.
+/// The bottleneck of a training, how fast it could be, and what to change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The stage that binds.
+    /// The bottleneck.
     pub binds: Stage,
-    /// Milliseconds of each stage for a batch, each alone.
+    /// Milliseconds per batch of each stage alone.
     pub stages: Stages,
-    /// Images a second by what is cached, from the step alone to everything from the source.
+    /// Images per second by what is cached, from the step alone to uncached.
     pub ladder: Vec<Rung>,
-    /// What is worth changing, from what gives most.
+    /// Useful changes, largest gain first.
     pub advice: Vec<Advice>,
-    /// Images a second as it is.
+    /// Current images per second.
     pub images_per_s: f64,
-    /// Images a second if nothing but the step took time.
+    /// Images per second if only the step took time.
     pub possible_images_per_s: f64,
-    /// What the stages alone make one expect: how good the model is.
+    /// Images per second predicted from the stages alone. It shows how good the model is.
     pub modelled_images_per_s: f64,
-    /// Milliseconds of a batch that are in no stage, beyond the spread: what stages wait for each other, and the step's own ups
-    /// and downs. No advice counts on them.
+    /// Milliseconds per batch that are in no stage, beyond the spread: stages that wait for each other, and variation of the step.
+    /// Advice does not count on them.
     pub unexplained_ms: f64,
-    /// The largest spread of the times that count: half of what lies between slices of a run, as a part of the time.
+    /// The largest spread of the relevant times: half the difference between slices of a run, relative to the time.
     pub spread: f64,
-    /// Whether a time that counts is of too few batches to say how much it differs.
+    /// Whether a relevant time has too few batches for a spread.
     pub is_short: bool,
-    /// Whether the spread is wide: what binds is said, but rates are no better than that.
+    /// Whether the spread is wide. The bottleneck is still reported, but rates are rough.
     pub is_rough: bool,
-    /// Whether the times are of enough batches, and agree well enough, to say what binds.
+    /// Whether there are enough batches, with a small enough spread, to be certain of the bottleneck.
     pub is_certain: bool,
-    /// All that was measured.
+    /// All measurements.
     pub case: Case,
-    /// A prediction that was tried.
+    /// A prediction that was tested.
     pub checked: Option<Checked>,
 }
 
-/// A piece of advice that was followed, and what came of it.
+/// Advice that was applied, with the result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// What was changed.
+    /// The change.
     pub change: &'static str,
-    /// Images a second as predicted.
+    /// Predicted images per second.
     pub predicted: f64,
-    /// Images a second as measured.
+    /// Measured images per second.
     pub measured: f64,
 }
 
-/// From what was measured to what it means.
+/// Interprets measurements.
 #[must_use]
 pub fn diagnose(mut case: Case) -> Report {
     if let Some(trained) = case.trained {
-        // A step cannot take longer than training with it: what looks so is chance.
+        // A step cannot take longer than training with it. Such a difference is noise.
         case.step = case.step.at_most(trained);
     }
     let stages = case.stages();
@@ -91,7 +91,7 @@ pub fn diagnose(mut case: Case) -> Report {
     }
 }
 
-/// The times that say something about a batch's.
+/// The times that are a relevant part of a batch's time.
 fn counted(case: &Case) -> Vec<Time> {
     let loading = &case.loading;
     let times = [
